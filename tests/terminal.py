@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import pty
@@ -40,6 +39,10 @@ KEYS = {
     "space": " ",
 }
 DEADLINE_S = 60.0
+QUIET_S = 0.1
+"""A terminal that gets nothing for so long shows a whole frame: a loaded machine paints one in several writes."""
+SETTLED_WITHIN_S = 1.0
+"""A screen that never stops moving is read as it is after this."""
 
 
 def terminal_environment(changes: Mapping[str, str]) -> dict[str, str]:
@@ -71,6 +74,7 @@ class Terminal:
             env=terminal_environment(environment or {}),
         )
         os.close(slave)
+        self._closed, self._close = os.pipe()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
@@ -81,7 +85,8 @@ class Terminal:
     def _read(self) -> None:
         while True:
             try:
-                select.select((self._master,), (), ())
+                if self._closed in select.select((self._master, self._closed), (), ())[0]:
+                    return
                 data = os.read(self._master, 65536)
             except OSError:
                 return
@@ -114,6 +119,12 @@ class Terminal:
         with self._lock:
             return [line.rstrip() for line in self.screen.display]
 
+    def cells(self) -> list[list[tuple[object, ...]]]:
+        """Return the screen's cells by row: each its character and its looks."""
+        with self._lock:
+            screen = self.screen
+            return [[tuple(screen.buffer[row][column]) for column in range(screen.columns)] for row in range(screen.lines)]
+
     def text(self) -> str:
         """Return the screen as text."""
         return "\n".join(self.lines())
@@ -126,20 +137,35 @@ class Terminal:
         return None
 
     def wait_for(self, wanted: str | Callable[[str], object], timeout_s: float = DEADLINE_S) -> str:
-        """Wait until the screen shows ``wanted`` (or satisfies it), and return the screen.
+        """Wait until the screen shows ``wanted`` (or satisfies it), and return the screen once its frame is whole.
 
         Raises:
             AssertionError: it does not within ``timeout_s``; the message is the screen.
         """
+
+        def shows(text: str) -> object:
+            return wanted in text if isinstance(wanted, str) else wanted(text)
+
         end = time.monotonic() + timeout_s
         while True:
             text = self.text()
-            if wanted in text if isinstance(wanted, str) else wanted(text):
-                return text
+            if shows(text):
+                settled = self._settled()
+                return settled if shows(settled) else text
             if time.monotonic() > end or (self.process.poll() is not None and not self._thread.is_alive()):
                 what = wanted if isinstance(wanted, str) else "what was waited for"
                 raise AssertionError(f"{what!r} never came (exit {self.process.poll()}):\n{text}")
             time.sleep(0.05)
+
+    def _settled(self) -> str:
+        """Return the screen when nothing has been written to it for a moment."""
+        end = time.monotonic() + SETTLED_WITHIN_S
+        size, since = len(self.received), time.monotonic()
+        while time.monotonic() < min(end, since + QUIET_S):
+            time.sleep(0.02)
+            if len(self.received) != size:
+                size, since = len(self.received), time.monotonic()
+        return self.text()
 
     def wait_exit(self, timeout_s: float = 15.0) -> int:
         """Wait for the program's end and return its exit code."""
@@ -147,10 +173,19 @@ class Terminal:
         self._thread.join(2.0)
         return code
 
-    def close(self) -> None:
-        """Hang up, as a lost connection does, and make sure that the program is gone."""
-        with contextlib.suppress(OSError):
+    def hang_up(self) -> None:
+        """Close the terminal, as a lost connection does; once."""
+        if self._close >= 0:
+            # The thread ends first: it would read what the next terminal gets, whose descriptor has the same number.
+            os.close(self._close)
+            self._close = -1
+            self._thread.join()
+            os.close(self._closed)
             os.close(self._master)
+
+    def close(self) -> None:
+        """Hang up, and make sure that the program is gone."""
+        self.hang_up()
         try:
             self.process.wait(5.0)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""The app: drains snapshots from the feed, keeps the history and the diagnosis, and hands one view to the visible screen.
+"""The app: hands one view of the machine that it watches (``machine.py``) to the visible screen, and answers its requests.
 
 It must not import drawing or sources. Keys that work on every screen are handled here; each screen handles its own keys.
 """
@@ -7,49 +7,45 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from textual.binding import Binding
 from textual.notifications import SeverityLevel
 
 from gputop import units
 from gputop.agent.feed import Feed, ReplayFeed
-from gputop.history.series import History
-from gputop.snapshot import Snapshot
 from gputop.terminal_text import printable
 from gputop.tui import screenshot
-from gputop.tui.lazy_doctor import LateDoctor
+from gputop.tui.machine import Machine
 from gputop.tui.messages import FeedArrived
 from gputop.tui.screen_factory import OPENERS, AnyScreen, gpu_screen, process_screen, run_screen
 from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.state.copying import Copy
-from gputop.tui.state.grouping import listed
 from gputop.tui.state.keys import APP_KEYS
 from gputop.tui.state.layout import CHART_OPTIONS, LayoutKeeper
 from gputop.tui.state.settings_file import read_settings
-from gputop.tui.state.view import Settings, View, is_outlived, newest_run
+from gputop.tui.state.view import Settings, View
 from gputop.tui.terminal.palette import THEMES, theme_name
 from gputop.tui.terminal.private_textual import drawn_text
 from gputop.tui.terminal.sparing_app import SparingApp
-from gputop.tui.terminal_watch import answer_signals
+from gputop.tui.terminal_signals import answer_signals
 from gputop.tui.typed_ahead import bound_keys
 from gputop.tui.widgets.requests import (
+    Asked,
     GpuOpened,
     LayoutChanged,
     PcieWanted,
-    ProcessAsked,
     ProcessChosen,
     RunChosen,
     RunOpened,
-    RunsAsked,
     SettingsChanged,
-    WhereAsked,
 )
-from gputop.whereabouts import WhereQuestion
 
-STALE_AFTER_INTERVALS = 3
 INTERVALS_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+FIRST_PICTURE_S = 1.0
+"""How long the first picture may stay on the screen while no snapshot comes: it does not say that it ages."""
 SETTINGS_PROBLEM_S = 15.0
 """For how long a problem with the settings file is shown at start."""
 
@@ -65,19 +61,18 @@ class GputopApp(SparingApp):
 
     def __init__(self, feed: Feed, settings: Settings) -> None:
         super().__init__()
-        self.feed = feed
+        self.machine = Machine(feed)
+        """The machine that the dashboard, and all screens over it, show."""
         self.keeper = LayoutKeeper()
         loaded = read_settings()
         self._settings_problems = loaded.problems
         self.settings = self.keeper.layout.settings(settings, loaded.named)
-        self.history = History()
-        self.doctor = LateDoctor()
         self.view: View | None = None
         self.farewell = ""
-        self._latest: Snapshot | None = None
-        self._arrived_at = time.monotonic()
         self._paused = False
-        self._chosen_run: str | None = None
+        self._turn_is_due = False
+        self._rested_at = 0.0
+        """On the clock of the event loop, in seconds: before this, no snapshot is taken in."""
         for theme in THEMES:
             self.register_theme(theme)
         # Set before the first frame, because Textual fixes its color filters there.
@@ -96,18 +91,31 @@ class GputopApp(SparingApp):
         super().notify(printable(message), title=title, severity=severity, timeout=timeout, markup=False)
 
     @property
+    def feed(self) -> Feed:
+        """The stream of the machine that is shown."""
+        return self.machine.feed
+
+    @property
     def remote(self) -> str | None:
         """The other machine that is shown, as the user named it; None: this one, or a recording."""
         return self.feed.host
+
+    def _build_driver(self, *args: Any, **kwargs: Any) -> Any:
+        """Answer signals from before the terminal is raw: Textual's own handler would take that for the modes to restore."""
+        driver = super()._build_driver(*args, **kwargs)
+        answer_signals(asyncio.get_running_loop(), driver)
+        return driver
 
     async def on_mount(self) -> None:
         """Show the dashboard and open the feed."""
         loop = asyncio.get_running_loop()
         answer_signals(loop, self._driver, self.draw_anew)
         bound_keys(self, self._driver, loop)
-        await self.push_screen(DashboardScreen(self.keeper.layout))
-        self.feed.start(lambda: self.post_message(FeedArrived()))
+        await self.push_screen(self.first_screen())
+        for feed in self.feeds():
+            feed.start(lambda: self.post_message(FeedArrived()))
         self.set_interval(1.0, self._check_age)
+        self.set_timer(FIRST_PICTURE_S, self.let_go)
         for problem in self._settings_problems:
             self.notify(f"{problem.message} {problem.hint}", severity="warning", timeout=SETTINGS_PROBLEM_S)
 
@@ -115,65 +123,70 @@ class GputopApp(SparingApp):
         """Send the whole screen: something else has written to the terminal."""
         self.draw_anew()
 
+    def first_screen(self) -> AnyScreen:
+        """Return the screen below all others."""
+        return DashboardScreen(self.keeper.layout)
+
+    def feeds(self) -> Sequence[Feed]:
+        """Return the streams that are followed."""
+        return (self.feed,)
+
     def on_feed_arrived(self) -> None:
+        """Take in what has arrived, now, or after a rest as long as the last turn took: keys and drawings have theirs then.
+
+        Textual takes its next message without a pause: where a turn takes longer than an interval, no key would be answered.
+        """
+        if self._turn_is_due:
+            return
+        loop = asyncio.get_running_loop()
+        if loop.time() >= self._rested_at:
+            self._take_turn()
+        else:
+            self._turn_is_due = True
+            loop.call_at(self._rested_at, self.call_later, self._take_turn)
+
+    def _take_turn(self) -> None:
         """Take in every waiting snapshot and draw the newest."""
-        snapshots = self.feed.drain()
-        for snapshot in snapshots:
-            self.history.observe(snapshot)
-            self.doctor.observe(snapshot)
-        if snapshots:
-            if self._latest is None:
-                self.call_after_refresh(self._load_doctor)
-            self._latest = snapshots[-1]
-            self._arrived_at = time.monotonic()
-        if not self._paused:
-            self.refresh_view()
+        self._turn_is_due = False
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        self.take_in()
         for answer in self.feed.take_answers():
             take = getattr(self.screen, "take_answer", None)
             if take is not None:
                 take(answer)
+        self._rested_at = 2 * clock() - began
+
+    def take_in(self) -> None:
+        """Take in what waits, and draw it."""
+        first = self.machine.latest is None
+        if self.machine.take_in() and first:
+            self.call_after_refresh(self._load_doctor)
+        if not self._paused:
+            self.refresh_view()
 
     def _load_doctor(self) -> None:
         """Load the doctor and judge the snapshots that have already arrived."""
-        if self.doctor.load() and not self._paused:
+        if self.machine.doctor.load() and not self._paused:
             self.refresh_view()
 
     def _check_age(self) -> None:
         """Keep the age on the badge of a stale stream counting."""
-        if self.view is not None and not self._paused and (self._stale_s() is not None or self.view.stale_s is not None):
+        if self.view is not None and not self._paused and (self.machine.stale_s() is not None or self.view.stale_s is not None):
             self.refresh_view()
-
-    def _stale_s(self) -> float | None:
-        if self._latest is None or self.feed.kind != "live":
-            return None
-        age = time.monotonic() - self._arrived_at
-        return age if age > STALE_AFTER_INTERVALS * max(self._latest.interval_s, 0.5) else None
 
     def refresh_view(self) -> None:
         """Build a new view and hand it to the visible screen."""
-        if self._latest is None:
-            self._exit_on_problem()
+        view = self.machine.view(self.settings, paused=self._paused)
+        self.view = view
+        if view is None:
+            self.without_view()
             return
-        self.view = View(
-            snapshot=self._latest,
-            history=self.history,
-            findings=listed(self.doctor.findings, self._latest),
-            settings=self.settings,
-            run_id=self._shown_run(),
-            paused=self._paused,
-            stale_s=self._stale_s(),
-            feed=self.feed.kind,
-            feed_problem=self.feed.problem(),
-            replay_status=self.feed.status(),
-            remote=self.remote,
-            abstained=self.doctor.abstained,
-            undecided=self.doctor.undecided,
-            diagnosis=self.doctor.doctor,
-            loading=self.doctor.doctor is None,
-        )
         self.show_view()
+        self.let_go()
 
-    def _exit_on_problem(self) -> None:
+    def without_view(self) -> None:
+        """Leave if there will be no snapshot."""
         problem = self.feed.problem()
         if problem:
             self.farewell = f"gputop: {problem}"
@@ -185,29 +198,16 @@ class GputopApp(SparingApp):
         if self.view is not None and show is not None and self.screen.is_mounted:
             show(self.view)
 
-    def _shown_run(self) -> str | None:
-        """Return the user's choice while it exists, else the newest live run, else the newest run.
-
-        None if only runs that gputop does not track are alive, and one of them is newer than every tracked run.
-        """
-        assert self._latest is not None
-        runs = self._latest.runs
-        if any(run.run_id == self._chosen_run for run in runs):
-            return self._chosen_run
-        newest = newest_run(runs)
-        if newest is None or is_outlived(newest, self._latest.process_runs):
-            return None
-        return newest.run_id
-
     def choose_run(self, run_id: str | None) -> None:
         """Show this run from now on; None follows the newest run again."""
-        self._chosen_run = run_id
+        self.machine.chosen_run = run_id
         self.refresh_view()
 
     def change_settings(self, settings: Settings) -> None:
         """Apply new settings at once, here and in the sampler."""
         if settings.interval_s != self.settings.interval_s:
-            self.feed.set_interval(settings.interval_s)
+            for feed in self.feeds():
+                feed.set_interval(settings.interval_s)
         self.settings = settings
         self.keeper.keep(**{name: getattr(settings, name) for name in CHART_OPTIONS})
         self.theme = theme_name(settings.theme, settings.color)
@@ -223,21 +223,13 @@ class GputopApp(SparingApp):
             await self.push_screen(screen)
             self.show_view()
 
-    def on_process_asked(self, message: ProcessAsked) -> None:
-        """Pass a screen's question about a process to the feed."""
-        self.feed.ask(message.question)
-
-    def on_where_asked(self, message: WhereAsked) -> None:
-        """Pass a screen's question about a run's ranks to the feed."""
-        self.feed.ask(WhereQuestion(message.run_id))
-
-    def on_runs_asked(self, message: RunsAsked) -> None:
-        """Pass a screen's question about stored runs to the feed."""
+    def on_asked(self, message: Asked) -> None:
+        """Pass a screen's question to the feed."""
         self.feed.ask(message.question)
 
     async def on_process_chosen(self, message: ProcessChosen) -> None:
         """Open the details of a process from the dashboard's table."""
-        found = self._latest.processes if self._latest else ()
+        found = self.machine.latest.processes if self.machine.latest else ()
         process = next((process for process in found if process.pid == message.pid), None)
         if process is not None:
             await self._show(process_screen(process, self.view))
@@ -248,7 +240,7 @@ class GputopApp(SparingApp):
 
     async def on_gpu_opened(self, message: GpuOpened) -> None:
         """Open a GPU's own screen."""
-        found = self._latest.devices if self._latest else ()
+        found = self.machine.latest.devices if self.machine.latest else ()
         device = next((device for device in found if device.uuid == message.uuid), None)
         if device is not None:
             await self._show(gpu_screen(device, self.view))
@@ -376,6 +368,10 @@ class GputopApp(SparingApp):
     async def action_where(self) -> None:
         """Open where the ranks of the chosen run are."""
         await self._open("where")
+
+    async def action_profile(self) -> None:
+        """Open a profile of the chosen run."""
+        await self._open("profile")
 
     async def action_stop_chosen(self) -> None:
         """Ask whether to stop the chosen process or run."""

@@ -13,12 +13,15 @@ from gputop.tui.gc_freeze import long_lived
 if TYPE_CHECKING:
     from gputop.doctor.diagnosis import Doctor
     from gputop.doctor.findings.finding import Abstained, Finding, Undecided
+    from gputop.history.series import MetricMemory
 
 
 class LateDoctor:
     """Buffers snapshots until ``load``, then judges them and every later one."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: MetricMemory | None = None) -> None:
+        """``memory``: the metrics of this stream, where a screen keeps them; it observes each snapshot first."""
+        self._memory = memory
         self.doctor: Doctor | None = None
         self.findings: tuple[Finding, ...] = ()
         self._waiting: list[Snapshot] = []
@@ -46,7 +49,7 @@ class LateDoctor:
             return False
         with long_lived():
             from gputop.doctor.diagnosis import Doctor
-        self.doctor = Doctor()
+        self.doctor = Doctor(self._memory)
         for snapshot in self._waiting:
             self.findings = self.doctor.observe(snapshot)
         self._waiting.clear()

@@ -107,6 +107,21 @@ def _where(app: Host, view: View | None) -> AnyScreen | None:
     return WhereScreen(run, view)
 
 
+def _profile(app: Host, view: View | None) -> AnyScreen | None:
+    from gputop.tui.screens.profile.screen import ProfileScreen
+
+    run = getattr(app.screen, "chosen_run", None)
+    if app.settings.readonly:
+        app.notify(
+            "gputop was started with --readonly: it takes no profile, which costs the training time.", severity="warning"
+        )
+        return None
+    if not isinstance(run, Run):
+        app.notify("Choose a tracked run first: only a training that gputop tracks can be profiled.")
+        return None
+    return ProfileScreen(run, view)
+
+
 def _runs(app: Host, view: View | None) -> AnyScreen | None:
     shown = None if view is None else view.run or newest_run(view.snapshot.runs)
     return run_screen(app, shown.run_id if shown is not None else "", view, listed=True)
@@ -121,6 +136,7 @@ OPENERS: dict[str, Callable[[Host, View | None], AnyScreen | None]] = {
     "environment": _environment,
     "stop": _stop,
     "where": _where,
+    "profile": _profile,
     "run": _runs,
 }
 """Screen name -> its factory, which returns None after telling the user why the key does nothing now."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from gputop.agent.feed import Feed
 from gputop.errors import GputopError
@@ -15,20 +16,60 @@ from gputop.tui.gc_freeze import long_lived
 from gputop.tui.state.settings import Settings
 from gputop.tui.terminal_watch import watch
 
+if TYPE_CHECKING:
+    from gputop.hosts.feed import HostFeed
+    from gputop.tui.app import GputopApp
+    from gputop.tui.first_picture import FirstPicture
+
 FRAMES_PER_S = "15"
 """Keys still feel immediate, and a burst of changes becomes one frame: a slow link gets few, small writes."""
 
 
 def run_app(feed: Feed, settings: Settings) -> int:
-    """Run the screen until the user quits; return the exit code.
+    """Run the screen of one machine until the user quits; return the exit code.
 
     Raises:
         GputopError: there is no terminal to read keys from.
     """
+
+    def app(settings: Settings) -> GputopApp:
+        from gputop.tui.app import GputopApp
+
+        return GputopApp(feed, settings)
+
+    return _run(app, feed.close, settings, lambda settings: _first_picture(feed, settings))
+
+
+def run_hosts_app(hosts: Sequence[HostFeed], settings: Settings) -> int:
+    """Run the screen of several hosts until the user quits; return the exit code.
+
+    Raises:
+        GputopError: there is no terminal to read keys from.
+    """
+
+    def app(settings: Settings) -> GputopApp:
+        from gputop.tui.hosts_app import HostsApp
+
+        return HostsApp(hosts, settings)
+
+    def close() -> None:
+        from gputop.hosts.feed import close_all
+
+        close_all(hosts)
+
+    return _run(app, close, settings, lambda settings: None)
+
+
+def _run(
+    make_app: Callable[[Settings], GputopApp],
+    close: Callable[[], None],
+    settings: Settings,
+    first_picture: Callable[[Settings], FirstPicture | None],
+) -> int:
     try:
         take_terminal()
     except GputopError:
-        feed.close()
+        close()
         raise
     os.environ["TEXTUAL_ANIMATIONS"] = "none"
     os.environ.setdefault("TEXTUAL_FPS", FRAMES_PER_S)
@@ -36,19 +77,45 @@ def run_app(feed: Feed, settings: Settings) -> int:
         settings = replace(settings, theme=guess_theme(os.environ))
     if not settings.color or settings.theme in ("ansi", "mono"):
         os.environ.setdefault("TEXTUAL_COLOR_SYSTEM", "standard")
-    with long_lived():
-        from gputop.tui.app import GputopApp
+    app: GputopApp | None = None
+    first: FirstPicture | None = None
 
-        app = GputopApp(feed, settings)
-    watch(sys.__stdin__.fileno() if sys.__stdin__ is not None else -1, lambda: app.call_from_thread(app.exit))
+    def leave() -> bool:
+        if app is not None:
+            app.call_from_thread(app.exit)
+        elif first is not None:
+            first.leave()
+        return app is not None
+
+    watch(sys.__stdin__.fileno() if sys.__stdin__ is not None else -1, leave)
+    with long_lived():
+        first = first_picture(settings)
+        with first or contextlib.nullcontext():
+            made = make_app(settings)
+        if first is not None and first.shown:
+            first.hand_over(made)
+        app = made
     try:
         app.run(mouse=settings.mouse)
     finally:
-        feed.close()
+        close()
         app.keeper.finish()
     if app.farewell:
         print(app.farewell, file=sys.stderr)  # noqa: T201 - the screen is closed; this prints to the plain terminal
     return app.return_code or 0
+
+
+def _first_picture(feed: Feed, settings: Settings) -> FirstPicture | None:
+    """Return the picture to show during the imports; None for other feeds, and for a terminal that moves no cursor."""
+    from gputop.agent.live import LiveFeed
+
+    if not isinstance(feed, LiveFeed) or os.environ.get("TERM", "dumb") == "dumb":
+        return None
+    from gputop.tui.first_picture import FirstPicture
+
+    assert sys.__stderr__ is not None
+    assert sys.__stdin__ is not None
+    return FirstPicture(feed, settings, sys.__stderr__, sys.__stdin__.fileno())
 
 
 def take_terminal() -> None:

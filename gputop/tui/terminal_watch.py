@@ -1,4 +1,4 @@
-"""Handles the terminal's signals, and ends gputop when it is told to or when the terminal is gone, whatever hangs.
+"""Ends gputop when it is told to or when the terminal is gone, whatever hangs. Imports no Textual: it watches the start, too.
 
 A hangup usually ends gputop with a signal. Where SIGHUP is ignored (nohup, some tmux setups), reading a deleted terminal
 returns immediately, forever, and the program would spin. The kernel reports a hangup to ``poll`` even when no other event is
@@ -10,7 +10,6 @@ then no handler in the loop runs. So a thread of ours waits for the signals that
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import select
@@ -19,8 +18,6 @@ import termios
 import threading
 from collections.abc import Callable
 from typing import Any
-
-from gputop.tui.terminal.private_textual import can_restart, restart
 
 EXIT_TIMEOUT_S = 0.8
 """How long an orderly exit may take before the process is ended: drawing may block on a terminal that never answers."""
@@ -32,31 +29,11 @@ _LEAVE_SCREEN = b"\x1b[?1000l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?2004l\x1b[?7
 """What Textual's driver writes at its end: mouse, pasting and keyboard as before, the normal screen, the cursor."""
 
 
-def answer_signals(loop: asyncio.AbstractEventLoop, driver: Any = None, redraw: Callable[[], object] = lambda: None) -> None:
-    """Handle changes of the terminal's size one after another, and go on after SIGSTOP.
-
-    Textual's SIGWINCH handler reads the size and then posts it: if the next SIGWINCH interrupts in between, the older size is
-    posted last, and the screen keeps it. Its SIGCONT handler starts the screen a second time after a SIGSTOP, which no
-    handler sees: keys then go to two readers, and the raw mode of the terminal is saved as the one to restore. Handlers that
-    run in the event loop cannot be interrupted.
-    """
-    resized = signal.getsignal(signal.SIGWINCH)
-    if callable(resized):
-        loop.add_signal_handler(signal.SIGWINCH, resized, signal.SIGWINCH, None)
-    if can_restart(driver):
-        loop.add_signal_handler(signal.SIGCONT, _go_on, loop, driver, redraw)
-
-
-def _go_on(loop: asyncio.AbstractEventLoop, driver: Any, redraw: Callable[[], object]) -> None:
-    restart(driver)
-    answer_signals(loop, driver, redraw)  # the driver has set its own handlers
-    redraw()
-
-
-def watch(descriptor: int, leave: Callable[[], object]) -> threading.Thread | None:
+def watch(descriptor: int, leave: Callable[[], bool]) -> threading.Thread | None:
     """Call ``leave`` from a thread on a signal of ``END_SIGNALS``, and once the terminal behind ``descriptor`` hangs up.
 
-    If the process still runs ``EXIT_TIMEOUT_S`` later, it restores the terminal and exits with 128 and the signal's number.
+    If the process still runs ``EXIT_TIMEOUT_S`` later, it restores the terminal and exits with 128 and the signal's number; at
+    once if ``leave`` returns False, as Textual's screen has not begun.
     A signal that is ignored stays so. Launched runs have their own sessions and are not affected. Return None if
     ``descriptor`` is no terminal. Call from the main thread, before the screen starts.
     """
@@ -81,7 +58,7 @@ def watch(descriptor: int, leave: Callable[[], object]) -> threading.Thread | No
     return thread
 
 
-def _wait(descriptor: int, before: list[Any], told: int, leave: Callable[[], object]) -> None:
+def _wait(descriptor: int, before: list[Any], told: int, leave: Callable[[], bool]) -> None:
     poller = select.poll()
     poller.register(descriptor, 0)  # no events requested: hangups and errors are always reported
     poller.register(told, select.POLLIN)
@@ -93,15 +70,18 @@ def _wait(descriptor: int, before: list[Any], told: int, leave: Callable[[], obj
     timer = threading.Timer(EXIT_TIMEOUT_S, _end, (descriptor, before, code))
     timer.daemon = True
     timer.start()
-    with contextlib.suppress(RuntimeError):  # the screen has not begun, or has just ended
-        leave()
+    with contextlib.suppress(RuntimeError):  # the screen is about to begin, or has just ended
+        if not leave():
+            _end(descriptor, before, code, b"")
 
 
-def _end(descriptor: int, before: list[Any], code: int) -> None:
+def _end(descriptor: int, before: list[Any], code: int, last: bytes = _LEAVE_SCREEN) -> None:
     """Give the terminal back without waiting for anything, and exit."""
     with contextlib.suppress(OSError, termios.error):
         termios.tcsetattr(descriptor, termios.TCSANOW, before)
+        if not last:
+            os._exit(code)
         termios.tcflush(descriptor, termios.TCOFLUSH)  # frames that nobody has read: they leave no room
         if select.select((), (descriptor,), (), 0)[1]:
-            os.write(descriptor, _LEAVE_SCREEN)
+            os.write(descriptor, last)
     os._exit(code)

@@ -102,6 +102,27 @@ async def test_digits_and_tab_change_the_pane_of_a_small_screen() -> None:
         assert row_with(app, "▸ 3 Processes")
 
 
+async def test_the_tabs_mark_the_pane_with_the_cursor_and_count_the_gpus() -> None:
+    app = DashboardApp(dashboards.healthy())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert row_with(app, "▸ 3 Processes")
+        assert row_with(app, "1 GPUs  2 Training  3[Processes] 4 Doctor")
+        await pilot.press("1")
+        await pilot.pause()
+        assert row_with(app, "1[GPUs] 2 Training  3 Processes  4 Doctor")
+        await pilot.press("tab", "tab")
+        await pilot.pause()
+        assert row_with(app, "3[Processes]")
+    view = dashboards.healthy()
+    alone = replace(view, snapshot=replace(view.snapshot, devices=view.snapshot.devices[:1]))
+    app = DashboardApp(alone)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert row_with(app, " 1 GPU  2 Training")
+        assert row_with(app, "─ 1 GPU ─")
+
+
 async def test_tab_goes_round_the_panes_of_a_wide_screen() -> None:
     app = DashboardApp(dashboards.healthy())
     async with app.run_test(size=(160, 50)) as pilot:

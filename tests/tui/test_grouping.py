@@ -124,7 +124,7 @@ async def test_the_app_groups_what_the_doctor_finds() -> None:
             abstained = undecided = ()
             doctor = None
 
-        app.doctor = Found()  # type: ignore[assignment]
+        app.machine.doctor = Found()  # type: ignore[assignment]
         app.refresh_view()
         await pilot.pause()
         assert "Ranks 0-3 of a dead job" in text_of(app)

@@ -22,6 +22,10 @@ def children(pid: int) -> list[int]:
     return [int(child) for path in listed for child in path.read_text().split()]
 
 
+def arguments(pid: int) -> list[bytes]:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+
+
 def command(lab: Lab, host: str, state: Path) -> list[str]:
     there = ["--via", lab.via, "--remote", gputop_there(state), "--virtual", "1", "-i", "300ms"]
     return [sys.executable, "-m", "gputop", "-H", host, *there]
@@ -42,6 +46,26 @@ def test_the_screen_of_a_host_names_it_and_comes_back(lab: Lab, tmp_path: Path) 
         os.kill(connection, signal.SIGKILL)
         terminal.wait_for("link to a lost")
         terminal.wait_for(lambda text: "link to a lost" not in text and "STALE" not in text)
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+    assert not (tmp_path / "here" / "runs").exists()
+
+
+def test_two_hosts_share_a_screen_and_a_lost_link_takes_nothing_from_the_other(lab: Lab, tmp_path: Path) -> None:
+    environment = {"GPUTOP_DIR": str(tmp_path / "here"), "HOME": str(tmp_path)}
+    with Terminal(command(lab, "a,b", tmp_path / "there"), environment, columns=120, rows=30) as terminal:
+        terminal.wait_for(lambda text: text.count(" live ") == 2 and "2 hosts · 2 GPUs" in text)
+        reached = {child: arguments(child) for child in children(terminal.process.pid)}
+        (connection,) = (child for child, words in reached.items() if b"b" in words)
+        os.kill(connection, signal.SIGKILL)
+        text = terminal.wait_for("no link to b")
+        assert "lost" not in next(line for line in text.splitlines() if line.startswith(" a "))
+        terminal.wait_for(lambda text: "no link" not in text and text.count(" live ") == 2)
+        assert {child for child, words in reached.items() if b"a" in words} <= set(children(terminal.process.pid))
+        terminal.press("/", "b", "enter", "enter")
+        assert "Esc hosts" in terminal.wait_for("ON b")
+        terminal.press("escape")
+        terminal.wait_for("1 of 2")
         terminal.press("q")
         assert terminal.wait_exit() == 0
     assert not (tmp_path / "here" / "runs").exists()

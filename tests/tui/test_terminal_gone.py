@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import time
@@ -37,7 +36,7 @@ def test_the_screen_ends_with_its_terminal(tmp_path: Path, ignored: bool) -> Non
         assert sampler, "the screen's sampler is a process of its own"
         if ignored:
             assert f"{1 << (signal.SIGHUP - 1):016x}"[-1] in Path(f"/proc/{process.pid}/status").read_text()
-        os.close(terminal._master)
+        terminal.hang_up()
         process.wait(DEADLINE_S)
         deadline = time.monotonic() + DEADLINE_S
         while any(identity.start_ticks(pid) is not None for pid in sampler):

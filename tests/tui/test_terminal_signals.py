@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 
-from gputop.tui.terminal_watch import answer_signals
+from gputop.tui.terminal_signals import answer_signals
 
 
 def test_a_resize_is_answered_after_the_one_before_it_and_never_within() -> None:

@@ -53,7 +53,7 @@ def test_the_keys_work_and_the_terminal_is_given_back_after_a_stop(
 ) -> None:
     with Terminal(COMMAND, {"GPUTOP_DIR": str(tmp_path)}, 100, 30) as terminal:
         cooked = local_modes(terminal._master)
-        terminal.wait_for("VIRTUAL GPUs")
+        terminal.wait_for("Processes")  # the first picture, before Textual's, has none
         pid = terminal.process.pid
         for stop in stops:
             until(lambda: local_modes(terminal._master) == 0, "the screen reads keys raw")
@@ -73,6 +73,39 @@ def test_the_keys_work_and_the_terminal_is_given_back_after_a_stop(
         assert terminal.wait_exit() == 0
         assert local_modes(terminal._master) == cooked
         assert terminal.received.rindex(b"\x1b[?1049l") > terminal.received.rindex(b"\x1b[?1049h")
+
+
+STOPS_WHILE_IT_STARTS = """
+import os, signal, sys
+from textual.drivers.linux_driver import LinuxDriver
+from gputop.cli.main import main
+step = getattr(LinuxDriver, sys.argv[1])
+stopped = []
+def stopping(self):
+    if not stopped:
+        stopped.append(1)
+        os.kill(os.getpid(), signal.SIGSTOP)
+    step(self)
+setattr(LinuxDriver, sys.argv[1], stopping)
+sys.exit(main(["--virtual", "1", "-i", "200ms"]))
+"""
+
+
+@pytest.mark.parametrize("step", ["_enable_mouse_support", "_disable_line_wrap"], ids=["before-raw", "raw"])
+def test_a_stop_while_the_screen_starts_leaves_the_terminal_as_it_was(tmp_path: Path, step: str) -> None:
+    """Textual's own handler would save the raw modes as those to restore; both are steps of its driver's start."""
+    command = [sys.executable, "-c", STOPS_WHILE_IT_STARTS, step]
+    with Terminal(command, {"GPUTOP_DIR": str(tmp_path)}, 100, 30) as terminal:
+        cooked = local_modes(terminal._master)
+        pid = terminal.process.pid
+        until(lambda: state_of(pid) == "T", "it stops")
+        os.kill(pid, signal.SIGCONT)
+        terminal.wait_for("Processes")
+        terminal.press("?")
+        terminal.wait_for("Keys and words")
+        terminal.press("escape", "q")
+        assert terminal.wait_exit() == 0
+        assert local_modes(terminal._master) == cooked
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1])

@@ -20,18 +20,20 @@ _MARKS = {"error": ("✗", "x", "bad"), "warning": ("!", "!", "warn"), "info": (
 
 
 def draw_doctor(view: View, width: int, height: int) -> Drawing:
-    """Return the pane: the first finding in full, the others as far as they fit (each at least by its headline)."""
+    """Return the pane: the first finding in full, the others as far as they fit (each at least by its headline).
+
+    What is undecided takes the lines that are left.
+    """
     findings, names = view.findings, names_of_runs(view)
     lines: list[Line] = []
     for place, finding in enumerate(findings):
         # Reserve one line for each later headline.
         room = height - len(lines) - (len(findings) - place - 1)
-        lines.extend(_finding(finding, width, max(1, room), view.settings.ascii, names.get(finding.run or "", "")))
-    if not findings:
-        lines.extend(_healthy(view, width, height))
+        lines.extend(brief_finding(finding, width, max(1, room), view.settings.ascii, names.get(finding.run or "", "")))
+    lines.extend(undecided_lines(view, width)[: max(0, height - len(lines))] if findings else _healthy(view, width, height))
     title = doctor_title(findings)
     if not findings and height <= 0 and not view.loading:
-        title = line(("Doctor: ", "title"), ("No problem found", "ok"))
+        title = line(("Doctor: ", "title"), ("Undecided", "text") if view.undecided else ("No problem found", "ok"))
     return Drawing(title, tuple(lines), subtitle=line(("d", "key"), (" full report", "dim")) if findings else ())
 
 
@@ -73,7 +75,7 @@ def headline(finding: Finding, width: int, ascii_only: bool = False, title: str 
     return spread(left, line((finding.confidence, "ok" if finding.confidence == "certain" else "dim")), width)
 
 
-def _finding(finding: Finding, width: int, room: int, ascii_only: bool, run: str) -> list[Line]:
+def brief_finding(finding: Finding, width: int, room: int, ascii_only: bool, run: str = "") -> list[Line]:
     """Return a finding in at most ``room`` lines; the headline takes precedence, then the fix, then the evidence."""
     title = [
         plain(part)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gputop import units
-from gputop.snapshot import Device
 from gputop.tui.drawing.line import Line, Span, clean, clip, joined, line, spread, width
 from gputop.tui.state.device_state import short_name
 from gputop.tui.state.view import View
+
+if TYPE_CHECKING:
+    from gputop.snapshot import Device
 
 _GAP = Span("   ")
 _DOT = Span(" · ", "dim")

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gputop import units
-from gputop.facts.table import Facts
+from gputop.facts.table import Facts, ProcessGroup
 from gputop.history.series import History, MetricSeries
 from gputop.losses import are_automatic
 from gputop.snapshot import LIVE_STATES, LOSS_METRICS, Run, Snapshot, loss_metric, own_or_automatic
 
 SPEED_METRICS = ("samples_per_s", "tokens_per_s", "images_per_s", "items_per_s")
-"""Throughput of one rank; the run's is the sum over its ranks."""
+"""Throughput of one rank; the run's is the sum over its ranks, of which those that are given the same samples count once."""
 ACCURACY_METRICS = ("accuracy", "val_accuracy", "test_accuracy", "eval/accuracy", "acc")
 RATE_WINDOW_S = 60.0
 """Steps per second are measured over the last minute, so that an evaluation does not make the time left jump."""
@@ -63,25 +64,45 @@ def steps_per_s(run: Run, history: History) -> float | None:
 
 
 def _pace(series: MetricSeries) -> float | None:
-    steps, times = series.by_step.buckets, series.by_time.buckets
+    steps, times = series.by_step.buckets.x_last, series.by_time.buckets.x_last
     if len(steps) < 2 or len(steps) != len(times):
         return None
     last = len(times) - 1
-    first = last - 1
-    while first > 0 and times[last].x_last - times[first - 1].x_last <= RATE_WINDOW_S:
-        first -= 1
-    passed = times[last].x_last - times[first].x_last
-    done = steps[last].x_last - steps[first].x_last
+    first = min(last - 1, bisect_left(times, times[last] - RATE_WINDOW_S, 0, last))
+    passed, done = times[last] - times[first], steps[last] - steps[first]
     return done / passed if passed > 0 and done > 0 else None
 
 
 def speed(run: Run) -> tuple[str, float] | None:
-    """Return the name of the run's throughput metric and its current sum over the ranks."""
+    """Return the name of the run's throughput metric and its current sum; None if unknown."""
     for name in SPEED_METRICS:
-        values = [rank.metrics[name] for rank in run.ranks if name in rank.metrics]
+        values = {rank.rank: rank.metrics[name] for rank in run.ranks if name in rank.metrics}
         if values:
-            return name, sum(values)
+            total = _over_ranks(run, values)
+            return None if total is None else (name, total)
     return None
+
+
+def sharing(run: Run, ranks: Iterable[int]) -> list[list[int]] | None:
+    """Return these ranks in groups that are given the same samples, as in tensor parallelism; None where that is unknown."""
+    groups: dict[tuple[bool, int], list[int]] = {}
+    facts = {rank.rank: rank.facts for rank in run.ranks}
+    for rank in ranks:
+        group = Facts(facts.get(rank, {})).process_group
+        if group is None or group.world_size == 1:
+            groups[False, rank] = [rank]
+        elif group.data_rank is not None:
+            groups.setdefault((True, group.data_rank), []).append(rank)
+        elif group.has(ProcessGroup.data_rank) or (group.groups or 0) > 1 or len(group.mesh) > 1:
+            return None  # the rank looked and could not tell, or an earlier version did not look
+        else:
+            groups[False, rank] = [rank]
+    return list(groups.values())
+
+
+def _over_ranks(run: Run, values: Mapping[int, float]) -> float | None:
+    groups = sharing(run, values)
+    return None if groups is None else sum(max(values[rank] for rank in group) for group in groups)
 
 
 def speed_unit(name: str) -> str:
@@ -109,9 +130,10 @@ def mean_speed(run: Run, history: History) -> float | None:
     """Return the run's mean throughput after its warm-up, summed over the ranks; before there is a mean, the current one."""
     for name in SPEED_METRICS:
         series = history.metric(run.run_id, name)
-        means = [mean for item in series.values() if (mean := _settled_mean(item)) is not None]
+        means = {rank: mean for rank, item in series.items() if (mean := _settled_mean(item)) is not None}
         if means:
-            return _finite(sum(means))
+            total = _over_ranks(run, means)
+            return None if total is None else _finite(total)
     found = speed(run)
     return _finite(found[1]) if found else None
 

@@ -165,7 +165,7 @@ def _numbers(view: View, run: Run) -> Line:
     if communication is not None:
         parts.append(line(("comm ", "dim"), (f"{communication * 100:.0f} %", "text")))
     known = {name for rank in run.ranks for name in rank.metrics}
-    for name in ("accuracy", "epoch", "lr"):
+    for name in ("training", "accuracy", "epoch", "lr"):
         found = mean_and_spread(values_of(run, own_or_automatic(name, known)))
         if found is not None:
             parts.append(line((f"{name} ", "dim"), units.metric(found[0])))

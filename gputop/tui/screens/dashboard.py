@@ -15,14 +15,14 @@ from gputop.history.smoothing import next_smoothing
 from gputop.snapshot import Process, Run
 from gputop.tui.drawing.doctor import doctor_lines_wanted
 from gputop.tui.drawing.gpus.pane import lines_wanted
-from gputop.tui.drawing.processes import SORTABLE, Order
+from gputop.tui.drawing.processes.rows import SORTABLE, Order
 from gputop.tui.drawing.training import how_to_track
 from gputop.tui.screens.base import KeyBar, KeyHint
 from gputop.tui.screens.stacking import Need, stack
 from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy
 from gputop.tui.state.layout import Layout
-from gputop.tui.state.view import Settings, View
+from gputop.tui.state.view import Settings, View, has_tabs
 from gputop.tui.terminal.private_textual import install_compositor
 from gputop.tui.widgets.doctor_pane import DoctorPane
 from gputop.tui.widgets.gpus import GpusPane
@@ -33,8 +33,6 @@ from gputop.tui.widgets.ruled import ViewPane
 from gputop.tui.widgets.tab_bar import TabBar
 from gputop.tui.widgets.training import TrainingPane
 
-TABS_BELOW = (100, 30)
-"""Below this many columns or rows, the first tab shows the most important panes, and each other tab one pane."""
 RULE_LINES = 1
 PANES = ("GPUs", "training", "processes", "doctor")
 TRAINING_LINES_MIN, PROCESS_LINES_MIN, DOCTOR_LINES_MIN = 6, 4, 4
@@ -52,6 +50,7 @@ HINTS = (
     KeyHint("Space", "tag", "screen.tag", 1),
     KeyHint("k", "stop", "app.stop_chosen", 1),
     KeyHint("s", "sort", "screen.sort(1)", 4),
+    KeyHint("Left/Right", "commands", "screen.commands(1)", 8),
     KeyHint("y", "copy", "app.copy", 6),
     KeyHint("p", "pause", "app.pause", 7),
     KeyHint(":", "actions", "app.palette", 5),
@@ -64,9 +63,10 @@ _LOCAL_KEYS = ("l", "k")
 """Keys that act on this machine, and do nothing on the screen of another one."""
 
 
-def hints_of(remote: str | None) -> tuple[KeyHint, ...]:
+def hints_of(remote: str | None, over_hosts: bool = False) -> tuple[KeyHint, ...]:
     """Return the keys of the screen of this machine, or of another one."""
-    return tuple(hint for hint in HINTS if remote is None or hint.key not in _LOCAL_KEYS)
+    back = (KeyHint("Esc", "hosts", "screen.clear", 1),) if over_hosts else ()
+    return (*back, *(hint for hint in HINTS if remote is None or hint.key not in _LOCAL_KEYS))
 
 
 class DashboardScreen(Screen[None]):
@@ -78,7 +78,7 @@ class DashboardScreen(Screen[None]):
         Binding("tab", "next_pane(1)", "next pane", show=False),
         Binding("shift+tab", "next_pane(-1)", "previous pane", show=False),
         Binding("slash", "filter", "filter the processes", show=False),
-        Binding("escape", "clear", "clear the filter or the tags", show=False),
+        Binding("escape", "clear", "clear the filter or the tags; back to the hosts", show=False),
         Binding("space", "tag", "tag the chosen process", show=False),
         Binding("s,f6,greater_than_sign", "sort(1)", "sort by the next column", show=False),
         Binding("less_than_sign", "sort(-1)", "sort by the previous column", show=False),
@@ -93,8 +93,10 @@ class DashboardScreen(Screen[None]):
         Binding("right_square_bracket", "smoothing(1)", "more smoothing", show=False),
     ]
 
-    def __init__(self, layout: Layout | None = None) -> None:
+    def __init__(self, layout: Layout | None = None, *, over_hosts: bool = False) -> None:
+        """``over_hosts``: it was opened from the hosts screen, to which Escape goes back."""
         super().__init__()
+        self._over_hosts = over_hosts
         held = layout or Layout()
         install_compositor(self)
         self.view: View | None = None
@@ -177,10 +179,11 @@ class DashboardScreen(Screen[None]):
         columns, rows = self.size
         if not columns:
             return
-        self.shape = "all" if columns >= TABS_BELOW[0] and rows >= TABS_BELOW[1] else "tabs"
+        self.shape = "tabs" if has_tabs(columns, rows) else "all"
         heights = self._heights(columns, rows)
-        self.keys.set_hints(hints_of(self.view.remote if self.view is not None else None))
-        layout = (columns, rows, self.shape, self.tab if self.shape == "tabs" else None, *heights)
+        self.keys.set_hints(hints_of(self.view.remote if self.view is not None else None, self._over_hosts))
+        one_gpu = self.view is not None and len(self.view.snapshot.devices) == 1
+        layout = (columns, rows, self.shape, self.tab if self.shape == "tabs" else None, one_gpu, *heights)
         if layout == self._layout:
             return
         self._layout = layout
@@ -190,9 +193,9 @@ class DashboardScreen(Screen[None]):
                 self.set_focus(None)  # else Textual hands it to whatever pane comes next
             pane.display = height > 0
             pane.styles.height = height
-        self.tabs.choose(self.tab)
         if self.focused is None and self.processes.display:
             self.processes.focus()
+        self._mark_tab()
 
     def _heights(self, columns: int, rows: int) -> list[int]:
         """Return the rows of each pane; 0 hides it."""
@@ -220,6 +223,20 @@ class DashboardScreen(Screen[None]):
 
     # Panes
 
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Mark the name of the pane that has the focus now."""
+        self._mark_tab()
+
+    def _focused_place(self) -> int | None:
+        return next((place for place, pane in enumerate(self.panes) if pane is self.focused and pane.display), None)
+
+    def _mark_tab(self) -> None:
+        """Mark the name of the focused pane: the first tab of a small screen shows several."""
+        one = self.view is not None and len(self.view.snapshot.devices) == 1
+        self.tabs.names = ("GPU" if one else "GPUs", *self.tabs.names[1:])
+        place = self._focused_place()
+        self.tabs.choose(self.tab if place is None else place)
+
     def action_pane(self, place: int) -> None:
         """Focus a pane; on a small screen, also show it."""
         if self.shape == "tabs" and place != self.tab:
@@ -231,8 +248,8 @@ class DashboardScreen(Screen[None]):
 
     def action_next_pane(self, by: int) -> None:
         """Focus the next or previous pane."""
-        held = next((place for place, pane in enumerate(self.panes) if pane.has_focus), None)
-        if self.shape == "tabs":
+        held = self._focused_place()
+        if held is None and self.shape == "tabs":
             held = self.tab
         self.action_pane(((held if held is not None else -by) + by) % len(self.panes))
 
@@ -258,8 +275,16 @@ class DashboardScreen(Screen[None]):
         self.processes.start_typing()
 
     def action_clear(self) -> None:
-        """Clear the filter; without one, the tags."""
+        """Clear the filter; without one, the tags; without any, go back to the hosts."""
+        if self._over_hosts and not self.processes.filter_text() and not self.tagged_processes and self.app.screen is self:
+            self.app.pop_screen()
+            return
         self.processes.clear()
+
+    def action_commands(self, by: int) -> None:
+        """Scroll the commands, where the table is visible."""
+        if self.processes.display:
+            self.processes.action_scroll_commands(by)
 
     def action_tag(self) -> None:
         """Tag the process under the cursor, where the table is visible."""

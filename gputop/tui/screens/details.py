@@ -1,7 +1,7 @@
 """Everything about one process, and the environment it was started with.
 
 The snapshot holds most of it. The sampler reads the rest on the machine where the process runs: a screen posts
-``ProcessAsked``, and the app hands it the answer in ``take_answer``.
+``Asked``, and the app hands it the answer in ``take_answer``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from textual.binding import Binding, BindingType
 from gputop.process import ProcessAnswer, ProcessQuestion
 from gputop.questions import Answer
 from gputop.snapshot import Process, ProcessDetails
+from gputop.tui.drawing.gpus.process_past import process_past_lines
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.process_text import environment_lines, process_lines
 from gputop.tui.drawing.prose import BLANK, wrapped
@@ -23,7 +24,7 @@ from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import Pane
-from gputop.tui.widgets.requests import ProcessAsked
+from gputop.tui.widgets.requests import Asked
 
 ASK_EVERY_S = 2.0
 """Details change, and a question or its answer may get lost because the sampler answers only the newest question."""
@@ -70,7 +71,7 @@ class ProcessScreen(SubScreen):
 
     def _ask(self) -> None:
         if self.is_current and self.view is not None and not self.gone and not why_not_asked(self.process, self.view):
-            self.post_message(ProcessAsked(self.question))
+            self.post_message(Asked(self.question))
 
     def take_answer(self, answer: Answer) -> None:
         """Show the details; the last ones remain after the process ends."""
@@ -88,7 +89,8 @@ class ProcessScreen(SubScreen):
         self.process = now or self.process
         pane = self.query_one("#process", Pane)
         columns = max(20, pane.inner_size.width)
-        lines = list(process_lines(self.process, view.snapshot, columns, self.details))
+        past = process_past_lines(view, self.process, columns)
+        lines = [*past, *((BLANK,) if past else ()), *process_lines(self.process, view.snapshot, columns, self.details)]
         if self.problem:
             lines += wrapped(self.problem, columns, "warn")
         if self.gone:
@@ -139,7 +141,7 @@ class EnvironmentScreen(SubScreen):
 
     def _ask(self) -> None:
         if self.is_current and self.view is not None and self.answer is None and not why_not_asked(self.process, self.view):
-            self.post_message(ProcessAsked(self.question))
+            self.post_message(Asked(self.question))
 
     def take_answer(self, answer: Answer) -> None:
         """Show the environment, or why it is missing."""

@@ -27,6 +27,7 @@ _WHY_NOT = "why not"
 _HISTORY = "history"
 _ABSTAINED = "abstained"
 _HEALTHY = "healthy"
+_UNDECIDED = "undecided"
 _LIST_ROWS_SMALL = 8
 
 
@@ -76,6 +77,8 @@ class DoctorScreen(SubScreen):
         if not items:
             word, style = ("undecided", "text") if view.undecided else ("nothing is wrong, as far as can be seen", "ok")
             items.append(Item((Span(word, style),), _HEALTHY))
+        elif view.undecided:
+            items.append(Item((Span(f"undecided ({len(view.undecided)})", "dim"),), _UNDECIDED))
         explained = _explained(view)
         if explained:
             items += [Item(BLANK), Item((Span("Explained by these:", "dim"),))]
@@ -95,7 +98,7 @@ class DoctorScreen(SubScreen):
             shown.styles.height = min(len(items) + 2, _LIST_ROWS_SMALL)
         elif shown.styles.inline.has_rule("height"):  # clearing it lays the screen out anew, also where it is not set
             shown.styles.height = None
-        shown.set_items(items, subtitle=_count(view.findings))
+        shown.set_items(items, subtitle=_count(view))
         self._draw_text(view)
 
     def _draw_text(self, view: View) -> None:
@@ -108,6 +111,8 @@ class DoctorScreen(SubScreen):
             title, lines = "Why not another cause", why_not_lines(view.diagnosis.verdicts(), view.abstained, columns)
         elif key == _HISTORY and view.diagnosis is not None:
             title, lines = "History", history_lines(view.diagnosis.episodes, columns)
+        elif key == _UNDECIDED:
+            title, lines = "Undecided", tuple(undecided_lines(view, columns))
         elif key == _ABSTAINED:
             title, lines = "Could say more with …", _abstained_lines(view, columns)
         else:
@@ -178,10 +183,10 @@ def _dimmed(line: Line) -> Line:
     return tuple(Span(span.text, "dim") for span in line)
 
 
-def _count(findings: tuple[Finding, ...]) -> Line:
-    problems = sum(finding.severity in ("error", "warning") for finding in findings)
+def _count(view: View) -> Line:
+    problems = sum(finding.severity in ("error", "warning") for finding in view.findings)
     if not problems:
-        return (Span("no problem", "ok"),)
+        return (Span("undecided", "text"),) if view.undecided else (Span("no problem", "ok"),)
     return (Span(f"{problems} problem" + ("s" if problems > 1 else ""), "bad"),)
 
 

@@ -7,17 +7,20 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
+from gputop.questions import Answer
+from gputop.run_questions import GpusAnswer
 from gputop.snapshot import Device
 from gputop.tui.drawing.gpus.detail import gpu_head, gpu_lines, gpu_name
 from gputop.tui.drawing.gpus.over_time import SPANS
 from gputop.tui.drawing.gpus.pane import ordered
 from gputop.tui.drawing.line import Line, Span
 from gputop.tui.screens.base import KeyBar, KeyHint, SubScreen
+from gputop.tui.screens.stored import ASK_EVERY_S, StoredRuns
 from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget
-from gputop.tui.widgets.requests import PcieWanted
+from gputop.tui.widgets.requests import Asked, PcieWanted
 
 SPAN_FIRST = 1
 
@@ -41,6 +44,7 @@ class GpuScreen(SubScreen):
         self.device = device
         self.gone = False
         self.span = SPAN_FIRST
+        self.stored = StoredRuns()
 
     def compose_body(self) -> ComposeResult:
         """Yield the lines."""
@@ -49,6 +53,20 @@ class GpuScreen(SubScreen):
     def on_mount(self) -> None:
         """Have PCIe throughput measured while this screen is open: on some GPUs that costs a blocking call."""
         self.app.post_message(PcieWanted(True))
+        self._ask()
+        self.set_interval(ASK_EVERY_S, self._ask)
+
+    def _ask(self) -> None:
+        """Ask for what was recorded of the chosen run's GPUs, until there is an answer."""
+        question = self.stored.gpus_question(self.view.run_id or "", self.view) if self.view is not None else None
+        if question is not None and self.is_current:
+            self.post_message(Asked(question))
+
+    def take_answer(self, answer: Answer) -> None:
+        """Take in what was recorded."""
+        if isinstance(answer, GpusAnswer) and self.view is not None:
+            self.stored.take_gpus(answer, self.view.history)
+            self.show(self.view)
 
     def on_unmount(self) -> None:
         """Stop that."""

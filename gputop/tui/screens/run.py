@@ -13,7 +13,7 @@ from textual.containers import Horizontal, Vertical
 
 from gputop.losses import loss_metric
 from gputop.questions import Answer
-from gputop.run_questions import RunsAnswer
+from gputop.run_questions import GpusAnswer, RunsAnswer
 from gputop.snapshot import LIVE_STATES, Run
 from gputop.tui.drawing import large_chart, run_numbers
 from gputop.tui.drawing.line import Line, Span, clean
@@ -28,14 +28,14 @@ from gputop.tui.drawing.runs.window import Window
 from gputop.tui.screens.base import KeyBar, KeyHint
 from gputop.tui.screens.chart_keys import ChartScreen
 from gputop.tui.screens.run_hints import hints
-from gputop.tui.screens.stored import StoredRuns
+from gputop.tui.screens.stored import ASK_EVERY_S, StoredRuns
 from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy
 from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.chart import ChartPane
 from gputop.tui.widgets.lines import LinesWidget
 from gputop.tui.widgets.metric_grid import MetricGrid
-from gputop.tui.widgets.requests import RunsAsked
+from gputop.tui.widgets.requests import Asked
 from gputop.tui.widgets.ruled import RuledPane
 from gputop.tui.widgets.run_list import RunList
 
@@ -46,8 +46,6 @@ RANK_LINES, RANK_LINES_LOW = 11, 6
 """Most lines of the table of ranks below the charts, and on a low screen."""
 WIDE_COLUMNS = 120
 """From this width on, the list of runs stands beside the charts."""
-ASK_EVERY_S = 3.0
-"""A question or its answer may get lost: the sampler answers only the newest question."""
 
 
 class RunScreen(ChartScreen):
@@ -156,9 +154,10 @@ class RunScreen(ChartScreen):
 
     def _ask(self) -> None:
         if self.is_current and self.view is not None:
-            question = self.stored.question((self.run_id, *self.marked), self.view)
+            runs = self.stored.question((self.run_id, *self.marked), self.view)
+            question = runs or self.stored.gpus_question(self.run_id, self.view)
             if question is not None:
-                self.post_message(RunsAsked(question))
+                self.post_message(Asked(question))
 
     def take_answer(self, answer: Answer) -> None:
         """Take in stored runs."""
@@ -167,6 +166,9 @@ class RunScreen(ChartScreen):
             if answer.problem:
                 self.app.notify(answer.problem, severity="warning")
             self._ask()
+            self.show(self.view)
+        if isinstance(answer, GpusAnswer) and self.view is not None:
+            self.stored.take_gpus(answer, self.view.history)
             self.show(self.view)
 
     def head_text(self, view: View) -> Line:
@@ -259,7 +261,7 @@ class RunScreen(ChartScreen):
             self.subject = self.subject or first_subject(run, view.history)
             lines = strip_lines(layer, chart, view, devices, self.subject, loss_metric(view.history.metrics(run.run_id)))
         if not devices and not self.has_class("small"):
-            text = "No GPU of this machine is known to belong to this run: its processes have ended, or run elsewhere."
+            text = "No GPU of this machine is known to belong to this run, and none was recorded with it."
             lines = (*lines, *wrapped(text, max(20, pane.inner_size.width), "dim"))
         taken = 1 + len(lines)
         most = self.query_one("#main").size.height - CHART_LINES_MIN - self._rank_lines(run)

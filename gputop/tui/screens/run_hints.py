@@ -26,7 +26,11 @@ _MORE = (
     KeyHint("h", "heat rows", "screen.subject", 6),
     _TABLE,
 )
-_LIVE = (KeyHint("w", "where", "app.where", 1), KeyHint("k", "stop", "screen.stop", 1))
+_LIVE = (
+    KeyHint("w", "where", "app.where", 1),
+    KeyHint("P", "profile", "app.profile", 3),
+    KeyHint("k", "stop", "screen.stop", 1),
+)
 _LIST = (
     KeyHint("Up/Down", "choose"),
     KeyHint("Enter", "charts", "screen.open", 2),

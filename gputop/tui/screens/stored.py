@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gputop.history.series import History
-from gputop.run_questions import RunsAnswer, RunsQuestion
+from gputop.run_questions import GpusAnswer, GpusQuestion, RunsAnswer, RunsQuestion
 from gputop.snapshot import Run
 from gputop.tui.state.view import View
+
+ASK_EVERY_S = 3.0
+"""A question or its answer may get lost: the sampler answers only the newest question."""
 
 
 class StoredRuns:
@@ -19,6 +22,7 @@ class StoredRuns:
         self._whole: dict[str, Run] = {}
         self._gone: set[str] = set()
         self._last: dict[str, Run] = {}
+        self._gpus_known: set[str] = set()
 
     def is_complete(self, view: View) -> bool:
         """Return whether the list is known."""
@@ -33,6 +37,18 @@ class StoredRuns:
         if missing:
             return RunsQuestion(missing)
         return None if self._answered else RunsQuestion()
+
+    def gpus_question(self, run_id: str, view: View) -> GpusQuestion | None:
+        """Return what to ask for the past of a run's GPUs; None if it is known."""
+        if view.feed != "live" or not run_id or run_id in self._gpus_known:
+            return None
+        return GpusQuestion((run_id,))
+
+    def take_gpus(self, answer: GpusAnswer, history: History) -> None:
+        """Take in an answer; the readings go to the history."""
+        for run_id in answer.question.run_ids:
+            self._gpus_known.add(run_id)
+            history.recall_gpus(run_id, answer.gpus)
 
     def _has(self, run_id: str, view: View) -> bool:
         run = self._whole.get(run_id)

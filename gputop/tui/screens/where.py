@@ -1,6 +1,6 @@
 """Where every rank of a run is, asked again and again while the screen is open.
 
-The sampler asks, on the machine where the ranks run: the screen posts ``WhereAsked``, and the app hands it the answer in
+The sampler asks, on the machine where the ranks run: the screen posts ``Asked``, and the app hands it the answer in
 ``take_answer``.
 """
 
@@ -18,8 +18,8 @@ from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import Pane
-from gputop.tui.widgets.requests import WhereAsked
-from gputop.whereabouts import Whereabouts
+from gputop.tui.widgets.requests import Asked
+from gputop.whereabouts import Whereabouts, WhereQuestion
 
 ASK_EVERY_S = 3.0
 """An answer takes up to two seconds; a question that comes before the answer to the last one is dropped."""
@@ -55,7 +55,7 @@ class WhereScreen(SubScreen):
 
     def _ask(self) -> None:
         if self.is_current and self.view is not None and self.view.feed == "live" and not self.view.paused:
-            self.post_message(WhereAsked(self.run_shown.run_id))
+            self.post_message(Asked(WhereQuestion(self.run_shown.run_id)))
 
     def take_answer(self, answer: Answer) -> None:
         """Show the answer."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gputop import units
-from gputop.snapshot import Device
+
+if TYPE_CHECKING:
+    from gputop.snapshot import Device
 
 LOW_CLOCK_SHARE = 0.6
 """A working GPU below this share of its highest SM clock is slow; a power limit alone keeps an H100 above it."""

@@ -30,6 +30,7 @@ APP_KEYS = (
     AppKey("k,f9", "stop_chosen", "stop the chosen process or run (asks first)"),
     AppKey("e", "environment", "environment of the chosen process"),
     AppKey("w", "where", "where every rank of the chosen run is"),
+    AppKey("P", "profile", "a profile of three steps of the chosen run (says the cost first)"),
     AppKey("y", "copy", "copy the PID and command, UUID, run id or fix under the cursor"),
     AppKey("S", "save_screen", "save the screen as SVG and text"),
     AppKey("p", "pause", "pause the screen; sampling goes on"),
@@ -87,6 +88,7 @@ KEYS: tuple[KeyHelp, ...] = (
     KeyHelp("Esc", "back", "every screen but the dashboard"),
     KeyHelp("Tab  Shift-Tab  1-4", "next, previous or that pane", "dashboard"),
     KeyHelp("arrows  PgUp  PgDn  Home  End", "move in a pane", "dashboard"),
+    KeyHelp("left  right", "in the processes: whole commands, scrolled to the right; and back", "dashboard"),
     KeyHelp("Enter", "details: of the chosen process, GPU or run; a click opens a GPU too", "dashboard"),
     KeyHelp(
         "/  Esc",
@@ -102,6 +104,7 @@ KEYS: tuple[KeyHelp, ...] = (
     ),
     KeyHelp("e", "environment of the chosen process", "dashboard"),
     KeyHelp("w", "where is every rank: its line now, and which rank the others wait for", "dashboard, run"),
+    KeyHelp("P", "profile: where the time of three steps goes; says the cost first, Enter takes it", "dashboard, run"),
     KeyHelp("n  N", "next or previous run", "dashboard"),
     KeyHelp("Y", "logarithmic loss axis", "dashboard, run"),
     KeyHelp("[  ]", "less or more smoothing", "dashboard, run"),
@@ -129,5 +132,8 @@ KEYS: tuple[KeyHelp, ...] = (
     KeyHelp("Home  End", "in the log: its beginning; follow its end again", "launch"),
     KeyHelp("c", "copy the whole finding; y its fix alone", "doctor"),
     KeyHelp("c", "density of the GPU rows", "dashboard"),
+    KeyHelp("arrows  PgUp  PgDn  Home  End", "choose a host; what is wrong comes first", "hosts"),
+    KeyHelp("Enter", "the dashboard of the chosen host, as a double click; Esc there comes back", "hosts"),
+    KeyHelp("/  Esc", "filter the hosts: words, state:lost run:llama idle>0, /regex/, -not; Esc clears", "hosts"),
     KeyHelp(".  {  }", "replay: next snapshot, slower, faster", "replay"),
 )

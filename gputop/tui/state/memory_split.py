@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from gputop.snapshot import Device, Snapshot
+if TYPE_CHECKING:
+    from gputop.snapshot import Device, Snapshot
+
 
 DRIVER_BYTES_MAX = 2**30
 """The driver and what it keeps for contexts take less than this of a GPU; more belongs to somebody."""

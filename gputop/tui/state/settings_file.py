@@ -6,11 +6,9 @@ lines of gputop's own keys; comments and unknown keys survive. Imports no Textua
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -23,11 +21,6 @@ from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
 
 if TYPE_CHECKING:
     from gputop.snapshot import Problem
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
 
 SAVED = ("interval_s", "theme", "ascii", "density", "log_axis", "smoothing", "per_rank")
 """The fields that the settings screen changes; the others are read from the file but never written."""
@@ -58,7 +51,7 @@ def read_settings(path: Path | None = None) -> Loaded:
     path = path or places.config_path()
     try:
         text = path.read_text(encoding="utf-8")
-        data = tomllib.loads(text)
+        data = _from_toml(text)
     except FileNotFoundError:
         return Loaded(Settings())
     except OSError as error:
@@ -134,12 +127,22 @@ def _accept(name: str, value: Any) -> tuple[Any, str]:
 def _readable_text(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8")
-        tomllib.loads(text)
+        _from_toml(text)
     except OSError as error:
         raise GputopError(f"{path} cannot be read: {error.strerror}.", "The settings hold until gputop ends.") from error
     except _NOT_TOML as error:
         raise GputopError(f"{path} is not valid TOML: {_why(error)}.", "Repair it, or let gputop overwrite it.") from error
     return text
+
+
+def _from_toml(text: str) -> dict[str, Any]:
+    # Imported here: most users have no settings file, and the start waits for this module.
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
+    found: dict[str, Any] = tomllib.loads(text)
+    return found
 
 
 def _why(error: Exception) -> str:
@@ -172,13 +175,15 @@ def _toml(value: bool | float | str) -> str:
         return "true" if value else "false"
     if isinstance(value, float):
         return repr(value)
+    import json
+
     return json.dumps(value, ensure_ascii=False)
 
 
 def _check(path: Path, before: str, after: str, chosen: Mapping[str, Any]) -> None:
-    wanted = {**tomllib.loads(before), **chosen}
+    wanted = {**_from_toml(before), **chosen}
     try:
-        safe = tomllib.loads(after) == wanted
+        safe = _from_toml(after) == wanted
     except _NOT_TOML:
         safe = False
     if not safe:
@@ -186,6 +191,8 @@ def _check(path: Path, before: str, after: str, chosen: Mapping[str, Any]) -> No
 
 
 def _replace(path: Path, text: str) -> None:
+    import tempfile
+
     target = path.resolve()  # a configuration file is often a symlink into a dotfiles repository: keep the link
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".config-", suffix=".toml")
     try:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from gputop.history.series import History
-from gputop.snapshot import LIVE_STATES, ProcessRun, Run, Snapshot
 from gputop.tui.state.settings import Settings
 
 if TYPE_CHECKING:
@@ -18,8 +17,12 @@ if TYPE_CHECKING:
     from gputop.agent.feed import FeedKind
     from gputop.doctor.diagnosis import Doctor
     from gputop.doctor.findings.finding import Abstained, Finding, Undecided
+    from gputop.snapshot import ProcessRun, Run, Snapshot
 
-__all__ = ["Settings", "View", "is_outlived", "newest_run"]
+__all__ = ["Settings", "View", "has_tabs", "is_outlived", "newest_run"]
+
+TABS_BELOW = (100, 30)
+"""Below this many columns or rows, the first tab shows the most important panes, and each other tab one pane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +91,19 @@ class View:
 
 def newest_run(runs: Sequence[Run]) -> Run | None:
     """Return the newest live run, else the newest run."""
+    from gputop.snapshot import LIVE_STATES
+
     alive = [run for run in runs if run.state in LIVE_STATES]
     return max(alive or runs, key=lambda run: run.created_at or 0.0, default=None)
 
 
 def is_outlived(run: Run, others: Sequence[ProcessRun]) -> bool:
     """Return whether a run has ended, and another one that gputop does not track began later and is alive."""
+    from gputop.snapshot import LIVE_STATES
+
     return run.state not in LIVE_STATES and any((other.started_at or 0.0) > (run.created_at or 0.0) for other in others)
+
+
+def has_tabs(columns: int, rows: int) -> bool:
+    """Return whether the dashboard has tabs on a terminal of this size."""
+    return columns < TABS_BELOW[0] or rows < TABS_BELOW[1]

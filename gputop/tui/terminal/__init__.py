@@ -1,1 +1,1 @@
-"""Colours, and how what the screen shows reaches the terminal in few bytes."""
+"""Colors, and how what the screen shows reaches the terminal in few bytes."""

@@ -37,20 +37,27 @@ class SparingCompositor(Compositor):
             return None
         # Front to back: the first widget that overlaps a span hides the others.
         places = [
-            (widget, region, Region.intersection(region, clip)) for widget, (region, clip) in self.visible_widgets.items()
+            (widget, region, *_edges(Region.intersection(region, clip)))
+            for widget, (region, clip) in self.visible_widgets.items()
         ]
         pieces = []
         painters: dict[Any, CellPainter | None] = {}
         for y, x1, x2 in self._regions_to_spans(self._dirty_regions):
-            met = next((place for place in places if place[2].overlaps(Region(x1, y, x2 - x1, 1))), None)
+            met = next((place for place in places if place[3] <= y < place[5] and place[2] < x2 and x1 < place[4]), None)
             if met is None:
                 return None
-            widget, region, shown = met
+            widget, region, left, _, right, _ = met
             if widget not in painters:
                 ask = getattr(widget, "cell_painter", None)
                 painters[widget] = ask() if ask is not None and widget.size == region.size else None
             paint = painters[widget]
-            if paint is None or x1 < shown.x or x2 > shown.right:
+            if paint is None or x1 < left or x2 > right:
                 return None
             pieces.append(Piece(x1, y, paint(y - region.y, x1 - region.x, x2 - region.x)))
         return pieces
+
+
+def _edges(shown: Region) -> tuple[int, int, int, int]:
+    """Return the first and last column and row; plain numbers, as each span is compared with each widget."""
+    x, y, width, height = shown
+    return x, y, x + width, y + height

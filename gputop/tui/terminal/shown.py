@@ -7,7 +7,7 @@ The module imports private names of Textual: import it only after ``private_text
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from rich.cells import cell_len, get_character_cell_size
@@ -33,10 +33,13 @@ class ShownCells:
     def __init__(self) -> None:
         self._columns = 0
         self._rows: list[Row] = []
+        self._wide: set[int] = set()
+        """The rows that may hold half of a wide character; most never do."""
 
     def forget(self) -> None:
         """Take nothing for shown: the next update is sent whole."""
         self._rows = []
+        self._wide.clear()
 
     def sparing(self, update: Any, columns: int, rows: int) -> Any:
         """Return an update that sends only what differs on a terminal of this size; None if nothing does."""
@@ -47,23 +50,30 @@ class ShownCells:
             return update
         if (self._columns, len(self._rows)) != (columns, rows):
             self._columns, self._rows = columns, [[None] * columns for _ in range(rows)]
-        changed = self._changed_rows(pieces)
-        differing = [piece for y, row in changed.items() for piece in _differing(y, self._rows[y], row)]
+            self._wide.clear()
+        changed, spans = self._changed_rows(pieces)
+        differing = [piece for y, row in changed.items() for piece in _differing(y, self._rows[y], row, spans[y], self._wide)]
         return _Difference(self, changed, differing) if differing else None
 
-    def _changed_rows(self, pieces: Sequence[Piece]) -> dict[int, Row]:
+    def _changed_rows(self, pieces: Sequence[Piece]) -> tuple[dict[int, Row], dict[int, list[range]]]:
+        """Return the rows as they will be, and which of their cells the pieces name."""
         rows: dict[int, Row] = {}
+        spans: dict[int, list[range]] = {}
         for x, y, cells in pieces:
             if not 0 <= y < len(self._rows):
                 continue
             row = rows.get(y)
             if row is None:
                 row = rows[y] = list(self._rows[y])
+                spans[y] = []
+            if any(not text.isascii() and cell_len(text) != len(text) for text, _ in cells):
+                self._wide.add(y)
             expanded = _expanded(cells)
             first = max(0, -x)
             room = self._columns - x
             row[x + first : x + min(len(expanded), room)] = expanded[first:room]
-        return rows
+            spans[y].append(range(x + first, x + min(len(expanded), room)))
+        return rows, spans
 
     def sent(self, rows: dict[int, Row]) -> None:
         """Take these rows for shown."""
@@ -120,12 +130,12 @@ def _expanded(cells: Cells) -> Row:
     return found
 
 
-def _differing(y: int, before: Row, after: Row) -> list[Piece]:
-    """Return the cells of a row that must be sent, those next to one another together."""
-    differs = [x for x, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+def _differing(y: int, before: Row, after: Row, spans: Sequence[range], wide: Collection[int]) -> list[Piece]:
+    """Return the cells of a row that must be sent, those next to one another together; only those of ``spans`` may differ."""
+    differs = sorted({x for span in spans for x in span if before[x] != after[x]})
     if not differs:
         return []
-    if any(cell is not None and cell[0] == "" for row in (before, after) for cell in row):
+    if y in wide and any(cell is not None and cell[0] == "" for row in (before, after) for cell in row):
         # Half of a wide character cannot be replaced: what lies between the changes is sent as well.
         start, end = differs[0], differs[-1] + 1
         while start > 0 and any((cell := row[start]) is not None and cell[0] == "" for row in (before, after)):

@@ -16,6 +16,7 @@ class SparingApp(App[None]):
     def __init__(self) -> None:
         super().__init__()
         self._shown = shown_cells()
+        self._held = False
 
     async def on_mount(self) -> None:
         """Draw anew after a suspension: the terminal shows an empty screen then."""
@@ -26,10 +27,22 @@ class SparingApp(App[None]):
         self.draw_anew()
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
-        """Display an update of a screen."""
+        """Display an update of a screen, unless ``hold`` keeps what is there."""
+        if self._held:
+            return
         if self._shown is not None:
             renderable = self._shown.sparing(renderable, *self.size)
         super()._display(screen, renderable)
+
+    def hold(self) -> None:
+        """Leave on the terminal what another part of the program has drawn, until ``let_go``."""
+        self._held = True
+
+    def let_go(self) -> None:
+        """Draw from now on."""
+        if self._held:
+            self._held = False
+            self.draw_anew()
 
     def draw_anew(self) -> None:
         """Send the whole screen, whatever the terminal shows."""

@@ -12,11 +12,12 @@ from gputop.errors import UsageError
 from gputop.process_filter import parse
 from gputop.snapshot import Process, Snapshot
 from gputop.tui.drawing.line import Drawing, Line, clean, line
-from gputop.tui.drawing.processes import SORTABLE, Order, Row, Tag, columns_for, draw_processes, process_rows, tag_of
+from gputop.tui.drawing.processes.pane import columns_for, draw_processes, scrolls_most
+from gputop.tui.drawing.processes.rows import SORTABLE, Order, Row, Tag, process_rows, tag_of
 from gputop.tui.drawing.table import column_at
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget
-from gputop.tui.widgets.requests import LayoutChanged, ProcessChosen, RunOpened
+from gputop.tui.widgets.requests import GpuOpened, LayoutChanged, ProcessChosen, RunOpened
 from gputop.tui.widgets.ruled import ViewPane
 from gputop.tui.widgets.typed_filter import TypedFilter
 
@@ -24,11 +25,17 @@ from gputop.tui.widgets.typed_filter import TypedFilter
 class ProcessesPane(TypedFilter, ViewPane):
     """Every process that uses a device or belongs to a run. The cursor stays on its process when the order changes."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "details of the chosen process or run", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open", "details of the chosen process or run", show=False),
+        Binding("right", "scroll_commands(1)", "more of the commands: whole, then further right", show=False),
+        Binding("left", "scroll_commands(-1)", "back to the beginning of the commands", show=False),
+    ]
 
     def __init__(self) -> None:
         super().__init__("Processes", "3", id="processes")
         self.order = Order()
+        self.scrolled = 0
+        """How many steps to the right the commands are scrolled; the first shows them whole."""
         self._tagged: frozenset[Tag] = frozenset()
         self._typed = ""
         self._problem: UsageError | None = None
@@ -43,7 +50,9 @@ class ProcessesPane(TypedFilter, ViewPane):
         """Return the table."""
         self._rows_shown = self._rows_in(view)
         self._tagged &= {tag_of(process) for process in view.snapshot.processes}
-        drawing = draw_processes(view, self._rows_shown, self.order, columns, self._tagged)
+        if self.scrolled:
+            self.scrolled = min(self.scrolled, scrolls_most(self._rows_shown, columns))
+        drawing = draw_processes(view, self._rows_shown, self.order, columns, self._tagged, self.scrolled)
         above = self._problem_lines()
         self.header_lines = len(above) + (1 if self._rows_shown else 0)
         if self.typing or above:
@@ -106,6 +115,8 @@ class ProcessesPane(TypedFilter, ViewPane):
             return
         found = [held.process for held in self._rows_shown if held is row or (row.kind == "run" and held.run is row.run)]
         tags = frozenset(tag_of(process) for process in found if process is not None)
+        if not tags:
+            self.app.notify("Only processes are tagged, and this row is none.")
         self._tagged = self._tagged - tags if tags <= self._tagged else self._tagged | tags
         # At once, not by a message: the next of two quick presses is for the next row.
         below = min(self._rows_shown.index(row) + 1, len(self._rows_shown) - 1)
@@ -154,8 +165,14 @@ class ProcessesPane(TypedFilter, ViewPane):
         self.post_message(LayoutChanged(sort=order.sort, invert=order.invert, tree=order.tree))
         self.show_again()
 
+    def action_scroll_commands(self, by: int) -> None:
+        """Show commands whole, and scroll them, as far as the longest one goes on."""
+        most = scrolls_most(self._rows_shown, self.inner_size.width)
+        self.scrolled = min(most, max(0, self.scrolled + by))
+        self.show_again()
+
     def action_open(self) -> None:
-        """Open the process or run under the cursor."""
+        """Open the process, run or GPU under the cursor."""
         row = self.chosen_row
         if row is None:
             return
@@ -163,6 +180,10 @@ class ProcessesPane(TypedFilter, ViewPane):
             self.post_message(ProcessChosen(row.process.pid))
         elif row.run is not None:
             self.post_message(RunOpened(row.run.run_id))
+        elif row.device is not None:
+            self.post_message(GpuOpened(row.device.uuid))
+        else:
+            self.app.notify("What started the processes below uses no GPU: nothing more is known of it.")
 
     # The filter
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from textual.message import Message
 
-from gputop.process import ProcessQuestion
-from gputop.run_questions import RunsQuestion
+from gputop.questions import Question
 from gputop.tui.state.view import Settings
 
 
@@ -17,26 +16,10 @@ class ProcessChosen(Message):
         self.pid = pid
 
 
-class ProcessAsked(Message):
-    """A screen asks about one process. The answer goes to ``take_answer`` of whichever screen is visible when it arrives."""
+class Asked(Message):
+    """A screen asks the sampler. The answer goes to ``take_answer`` of whichever screen is visible when it arrives."""
 
-    def __init__(self, question: ProcessQuestion) -> None:
-        super().__init__()
-        self.question = question
-
-
-class WhereAsked(Message):
-    """A screen asks where the ranks of a run are. The answer goes to ``take_answer``, too."""
-
-    def __init__(self, run_id: str) -> None:
-        super().__init__()
-        self.run_id = run_id
-
-
-class RunsAsked(Message):
-    """A screen asks about stored runs. The answer goes to ``take_answer``, too."""
-
-    def __init__(self, question: RunsQuestion) -> None:
+    def __init__(self, question: Question) -> None:
         super().__init__()
         self.question = question
 
@@ -87,3 +70,19 @@ class SettingsChanged(Message):
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self.settings = settings
+
+
+class HostChosen(Message):
+    """Another host is under the cursor of the hosts screen; None: the filter keeps none."""
+
+    def __init__(self, host: str | None) -> None:
+        super().__init__()
+        self.host = host
+
+
+class HostOpened(Message):
+    """The user wants the dashboard of a host."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__()
+        self.host = host

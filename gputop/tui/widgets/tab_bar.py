@@ -28,7 +28,7 @@ class TabBar(LinesWidget):
         self._ends: list[int] = []
 
     def choose(self, place: int) -> None:
-        """Highlight the visible pane's name."""
+        """Highlight the name of the pane that has the focus."""
         spans, at = [Span(" ")], 1
         self._ends = []
         for number, name in enumerate(self.names):

@@ -12,6 +12,7 @@ import pytest
 from gputop.doctor.findings.finding import Abstained, Finding
 from gputop.history.columns import LiveColumns, steady_end
 from gputop.history.series import History, Series
+from gputop.process import Ancestor
 from gputop.process_filter import parse
 from gputop.snapshot import DeviceUse, Process
 from gputop.tui.drawing.bars import bar
@@ -20,7 +21,8 @@ from gputop.tui.drawing.doctor import draw_doctor
 from gputop.tui.drawing.header import header_line
 from gputop.tui.drawing.line import Line, Span, ascii_line, changed_ranges, clean, clip, fit, line, plain, spread, width, wrap
 from gputop.tui.drawing.loss import LossChart
-from gputop.tui.drawing.processes import Order, draw_processes, process_rows
+from gputop.tui.drawing.processes.pane import draw_processes, scrolls_most
+from gputop.tui.drawing.processes.rows import Order, process_rows
 from gputop.tui.drawing.table import Column, column_at, fitting
 from gputop.tui.drawing.training import draw_training, loss_name
 from gputop.tui.state.view import View
@@ -274,13 +276,55 @@ def test_command_shows_names_without_directories() -> None:
     assert rows[1].rstrip().endswith("python -u train.py --data /data/set")
 
 
+def test_commands_scroll_to_their_end_and_no_further() -> None:
+    device = samples.device(0)
+    command = ("/opt/venv/bin/python", "/home/ada/project/train.py", *(f"--option{number}" for number in range(20)), "--éß")
+    process = samples.rank_process(0, (DeviceUse(device.uuid, samples.GIB),), command=command)
+    view = dashboards.view_of([samples.snapshot(devices=(device,), processes=(process,))])
+    rows = process_rows(view.snapshot, Order())
+    most = scrolls_most(rows, 100)
+    shown = [plain(draw_processes(view, rows, Order(), 100, scrolled=steps).lines[1]) for steps in range(most + 1)]
+    assert " python train.py --opt" in shown[0]
+    assert " /opt/venv/bin/python /h" in shown[1]
+    assert " …/bin/python /h" in shown[2]
+    assert shown[most].rstrip().endswith("--option19 --éß")
+    assert not shown[most - 1].rstrip().endswith("--éß")
+    assert {len(text) for text in shown} == {100}
+    assert all(text[:40] == shown[0][:40] for text in shown)
+    short = samples.rank_process(0, (DeviceUse(device.uuid, samples.GIB),), command=("python", "train.py"))
+    assert scrolls_most(process_rows(samples.snapshot(devices=(device,), processes=(short,)), Order()), 100) == 0
+
+
+def test_the_tree_shows_what_started_processes_that_belong_to_no_run() -> None:
+    device = samples.device(0)
+    use = (DeviceUse(device.uuid, samples.GIB),)
+    chain = (Ancestor(50, "bash"), Ancestor(40, "tmux"), Ancestor(1, "systemd"))
+    torchrun = Ancestor(79, "torchrun")
+    alone = Process(pid=77, devices=use, command=("python", "a.py"), ancestors=chain)
+    ranks = [
+        Process(pid=pid, devices=use, command=("b.py",), ancestors=(torchrun, *chain), launcher=torchrun) for pid in (80, 81)
+    ]
+    hidden = Process(pid=90, devices=use, hidden=("command",))
+    view = dashboards.view_of([samples.snapshot(devices=(device,), processes=(alone, hidden, *ranks), runs=())])
+    rows = [row for row in process_rows(view.snapshot, Order(tree=True)) if row.kind != "rest"]
+    assert [(row.kind, row.depth, row.pid) for row in rows] == [
+        *(("parents", 0, None), ("process", 1, 77)),
+        *(("parents", 0, None), ("process", 1, 80), ("process", 1, 81)),
+        ("process", 0, 90),
+    ]
+    lines = rows_text(view, Order(tree=True), 160)
+    assert "bash 50 < tmux 40 < systemd 1" in lines[1]
+    assert "torchrun 79 < bash 50 < tmux 40 < systemd 1" in lines[3]
+
+
 def test_process_order_filter_and_tree() -> None:
     view = dashboards.healthy()
     by_rank = [row.pid for row in process_rows(view.snapshot, Order("rank", invert=True)) if row.pid]
     assert by_rank == [4003, 4002, 4001, 4000]
     assert [row.pid for row in process_rows(view.snapshot, Order(filter=parse("4002 ADA", 0)))] == [4002]
     tree = process_rows(view.snapshot, Order(tree=True))
-    assert [(row.kind, row.depth) for row in tree[:5]] == [("run", 0)] + [("process", 1)] * 4
+    assert [(row.kind, row.depth) for row in tree[:6]] == [("run", 0), ("parents", 1)] + [("process", 2)] * 4
+    assert rows_text(view, Order(tree=True), 160)[2].strip() == "└ torchrun 3999 < bash 3000"
     assert "No process matches" in rows_text(view, Order(filter=parse("nobody", 0)))[0]
 
 

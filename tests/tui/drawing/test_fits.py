@@ -18,7 +18,8 @@ from gputop.tui.drawing.gpus.verdict import verdict_line
 from gputop.tui.drawing.header import header_line
 from gputop.tui.drawing.line import STYLES, Drawing, Line, ascii_line, plain, text_width, width
 from gputop.tui.drawing.loss import LossChart
-from gputop.tui.drawing.processes import SORTABLE, Order, draw_processes, process_rows
+from gputop.tui.drawing.processes.pane import draw_processes
+from gputop.tui.drawing.processes.rows import SORTABLE, Order, process_rows
 from gputop.tui.drawing.training import draw_training
 from gputop.tui.state.view import Settings, View
 

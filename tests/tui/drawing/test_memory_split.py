@@ -7,7 +7,8 @@ from dataclasses import replace
 from gputop.snapshot import Device, DeviceUse, Process, Snapshot
 from gputop.tui.drawing.gpus.pane import draw_gpus
 from gputop.tui.drawing.line import plain
-from gputop.tui.drawing.processes import Order, draw_processes, process_rows
+from gputop.tui.drawing.processes.pane import draw_processes
+from gputop.tui.drawing.processes.rows import Order, process_rows
 from gputop.tui.state.memory_split import MemorySplit, memory_splits
 from tests import samples
 from tests.tui import dashboards

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from gputop.snapshot import Run
+from gputop.history.series import History
+from gputop.snapshot import Points, Run
+from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.line import plain, width
 from gputop.tui.drawing.loss import LossChart
 from gputop.tui.drawing.run_panel import PANEL_CELLS, panel_lines, slowest_rank, step_shares
@@ -69,3 +71,14 @@ def test_the_panel_never_outgrows_its_room(height: int) -> None:
     lines = panel_lines(view_of(run), run, height)
     assert len(lines) <= height
     assert all(width(row) <= PANEL_CELLS for row in lines)
+
+
+def test_the_pace_is_that_of_the_slowest_rank_over_the_last_minute() -> None:
+    """Ten minutes at a step a second; then rank 0 takes ten steps a second, and rank 1 four."""
+    points = []
+    for rank, quick in ((0, 10), (1, 4)):
+        times = [float(second) for second in range(600)] + [600.0 + step / quick for step in range(90 * quick)]
+        points.append(Points("run-1", rank, "loss", tuple(range(len(times))), tuple(times), tuple(1.0 for _ in times)))
+    history = History()
+    history.observe(samples.snapshot(points=tuple(points)))
+    assert run_numbers.steps_per_s(samples.run(world_size=2), history) == pytest.approx(4.0)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputop.history.series import History, Series
+from gputop.run_questions import GpuPast
 from gputop.snapshot import Points
 from gputop.tui.drawing.large_chart import LABEL_COLUMNS, Chart
 from gputop.tui.drawing.line import plain
@@ -63,29 +64,57 @@ def drawn(kind: str = "time", subject: str = "wait", **changes: object) -> list[
     return [plain(line) for line in strip_lines(layer, chart, view, devices, subject, "loss")]
 
 
+def test_an_ended_run_shows_what_was_recorded_of_its_gpus() -> None:
+    view = view_of_two_ranks()
+    history = History()
+    history.recall([Points("run-1", 0, "loss", STEPS, tuple(START + 2.0 * step for step in STEPS), (1.0,) * 300)])
+    history.observe(samples.snapshot(points=(), runs=(), devices=(samples.device(0),)))
+    times = tuple(START + 5.0 * turn for turn in range(120))
+    nobody, gone = samples.device(0).uuid, "GPU-gone"
+    history.recall_gpus(
+        "run-1",
+        [
+            GpuPast("run-1", nobody, 0, times, (80.0,) * 120, (1 << 30,) * 120, (100.0,) * 120),
+            GpuPast("run-1", gone, 5, times, (40.0,) * 60 + (None,) * 60, (1 << 30,) * 120, (300.0,) * 120),
+            GpuPast("run-1", "GPU-cut", 6, times, (1.0,), (1,), (1.0,)),
+            GpuPast("another", "GPU-other", 7, times, (40.0,) * 120, (1,) * 120, (300.0,) * 120),
+        ],
+    )
+    run = replace(view.snapshot.runs[0], state="finished", ranks=(replace(view.snapshot.runs[0].ranks[0], facts={}),))
+    view = replace(view, snapshot=samples.snapshot(points=(), runs=(run,), devices=(samples.device(0),)), history=history)
+    layer = layers_of([(run, "accent")], "loss", "time", history)[0]
+    chart = Chart(CELLS + LABEL_COLUMNS + 1, 20, (), 0.0, 598.0, "time")
+    devices = devices_of(run, view, ())
+    assert [(device.index, device.uuid) for device in devices] == [(0, nobody), (5, gone)]
+    lines = [plain(line) for line in strip_lines(layer, chart, view, devices, "wait", "loss")]
+    assert [line[:9] for line in lines[2:]] == ["GPU0 80% ", "GPU5 40% ", "power 400"]
+    assert lines[3][9:39].strip()
+    assert not lines[3][41:].strip()
+
+
 @pytest.mark.parametrize("kind", ["time", "step", "clock"])
 def test_rows_line_up_with_the_chart_on_every_axis(kind: str) -> None:
     lines = drawn(kind)
     assert [line[:9] for line in lines] == [
-        *("GPU0 98% ", "GPU1 10% ", "smp/s 200", "power 682"),
-        *("one step ", "500 ms   ", " " * 9, "r0    4% ", "r1   40% "),
+        *("one step ", "500 ms   ", "GPU0 98% ", "GPU1 10% ", "smp/s 200", "power 682"),
+        *(" " * 9, "r0    4% ", "r1   40% "),
     ]
-    gpu = lines[1][9:]
+    gpu = lines[3][9:]
     assert set(gpu[:29]) == {"▇"}
     assert set(gpu[31:]) == {"▁"}
     assert set(lines[8][9:38]) == {"▁"}
     assert lines[8][45] in "▃▄"
-    assert "data 10%  fwd 20%  bwd 20%  wait 40%" in lines[5]
-    assert {len(line) for line in lines[:4]} == {9 + CELLS}
+    assert lines[1][9:] == "fwd 20%  bwd 20%  wait 40%   ranks wait for one another"
+    assert {len(line) for line in lines[2:6]} == {9 + CELLS}
 
 
 def test_the_cursor_reads_every_row() -> None:
     lines = drawn(cursor=100.0)
     at = 9 + int(100.0 / 598.0 * CELLS)
-    assert [line[at] for line in lines[:4]] == ["│"] * 4
-    assert lines[1].startswith("GPU1 95% ")
-    assert "wait 4%" in lines[5]
-    assert "opt 10%" in lines[5]
+    assert [line[at] for line in lines[2:6]] == ["│"] * 4
+    assert lines[3].startswith("GPU1 95% ")
+    assert "bwd 56%" in lines[1]
+    assert "it computes: the backward pass takes most" in drawn(cursor=100.0, width=120)[1]
     letters = drawn(cursor=100.0, ascii=True)
     assert all(line.isascii() for line in letters)
 

@@ -35,13 +35,13 @@ def test_balance_counts_devices_that_the_run_could_use() -> None:
     assert (found.working, len(found.devices)) == (1, 8)
     assert found.evenness == pytest.approx(1 / 8)
     assert "1 of 8 GPUs work" in plain(verdict_line(dashboards.one_gpu(), 80))
-    assert "mean use 13 % of the busiest" in plain(verdict_line(dashboards.one_gpu(), 160))
+    assert "load balance 13 %" in plain(verdict_line(dashboards.one_gpu(), 160))
 
 
 def test_balance_of_a_run_on_half_of_the_machine_is_full() -> None:
     shown = plain(verdict_line(dashboards.healthy(), 120))
     assert shown.startswith(" 4 of 4 GPUs work well ")
-    assert "mean use 100 % of the busiest" in shown
+    assert "load balance 100 %" in shown
 
 
 def test_balance_keeps_to_the_devices_that_the_launch_named() -> None:
@@ -53,7 +53,7 @@ def test_balance_keeps_to_the_devices_that_the_launch_named() -> None:
         snapshots.append(replace(snapshot, processes=processes))
     shown = plain(verdict_line(dashboards.view_of(snapshots), 120))
     assert "1 of 2 GPUs work" in shown
-    assert "mean use 50 % of the busiest" in shown
+    assert "load balance 50 %" in shown
 
 
 def test_balance_is_unknown_where_nothing_can_be_read() -> None:
@@ -115,7 +115,7 @@ def test_the_verdict_names_the_first_problem_and_the_numbers_of_the_run() -> Non
 
 def test_what_does_not_fit_leaves_by_its_importance() -> None:
     view = dashboards.one_gpu()
-    parts = ("mean use", "samples/s", "loss", "left")
+    parts = ("load balance", "samples/s", "loss", "left")
     lines = [plain(verdict_line(view, cells)) for cells in range(10, 161)]
     assert [len(shown) for shown in lines] == list(range(10, 161))
     kept = [tuple(part for part in parts if part in shown) for shown in lines[20:]]

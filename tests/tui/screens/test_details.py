@@ -21,7 +21,7 @@ from gputop.sources.recording import Recorder
 from gputop.tui.app import GputopApp
 from gputop.tui.screens.details import EnvironmentScreen, ProcessScreen
 from gputop.tui.state.view import Settings, View
-from gputop.tui.widgets.requests import ProcessAsked, ProcessChosen
+from gputop.tui.widgets.requests import Asked, ProcessChosen
 from tests import nvml_sim, samples
 from tests.tui.kit import ScreenApp, text_of, view_of
 
@@ -88,7 +88,7 @@ class AskedApp(ScreenApp):
         super().__init__(screen, view)
         self.asked: list[ProcessQuestion] = []
 
-    def on_process_asked(self, message: ProcessAsked) -> None:
+    def on_asked(self, message: Asked) -> None:
         self.asked.append(message.question)
 
 
@@ -162,3 +162,22 @@ async def test_the_answer_to_another_question_is_not_shown() -> None:
         screen.take_answer(ProcessAnswer(ProcessQuestion(4000)))
         await pilot.pause()
         assert "77" in text_of(app), "the last values stay when the process has ended"
+
+
+async def test_a_process_shows_its_memory_and_its_share_of_the_gpu_over_time() -> None:
+    view = on_this_machine()
+    process = next(process for process in view.snapshot.processes if process.devices)
+    use = replace(process.devices[0], sm_utilization_percent=40.0)
+    for second in range(1, 90):
+        busy = replace(process, devices=(replace(use, memory_used_bytes=(1 + second // 45) << 30),))
+        snapshot = replace(view.snapshot, sequence=second, time=view.snapshot.time + 1, processes=(busy,), points=())
+        view.history.observe(snapshot)
+        view = replace(view, snapshot=snapshot)
+    app = ScreenApp(ProcessScreen(busy), view)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until_shown(app, pilot, "min 40 mean 40 max 40")
+        text = text_of(app)
+        assert "GPU 0 memory ─" in text
+        assert "2.0 GiB  min" in text
+        assert "GPU 0 SM ─" in text
+        assert "1m29s ago" in text

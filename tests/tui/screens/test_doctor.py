@@ -8,9 +8,11 @@ from dataclasses import replace
 import pytest
 
 from gputop.doctor.diagnosis import Doctor
+from gputop.doctor.findings.finding import Undecided
 from gputop.history.series import History
 from gputop.snapshot import Snapshot
-from gputop.tui.drawing.processes import Order, draw_processes, process_rows
+from gputop.tui.drawing.processes.pane import draw_processes
+from gputop.tui.drawing.processes.rows import Order, process_rows
 from gputop.tui.screens.doctor import DoctorScreen
 from gputop.tui.state.view import View
 from gputop.tui.widgets.choice_list import ChoiceList
@@ -86,6 +88,17 @@ async def test_a_finding_that_went_stays_in_the_history() -> None:
     assert "A07" not in {finding.id for finding in view.findings}
     text = await shown(view, (100, 30), "history")
     assert re.search(r"\d\d:\d\d:\d\d for \d+s +A07 Only GPU 0 works", text)
+
+
+async def test_what_is_watched_is_listed_beside_what_was_found() -> None:
+    watched = (Undecided("E02", "There is too little work in a step", 20.0),)
+    for found in (view_after((one_gpu_works, range(40))), view_after((healthy, range(20)))):
+        assert "ndecided" not in await shown(found, (160, 50))
+        view = replace(found, undecided=watched)
+        text = await shown(view, (160, 50), "undecided" if found.findings else "")
+        assert "no problem" not in text.lower()
+        assert "Undecided" in text
+        assert "watching for: There is too little work in a step" in text
 
 
 async def test_what_is_explained_says_by_what() -> None:

@@ -10,6 +10,8 @@ from textual.pilot import Pilot
 from gputop import units
 from gputop.doctor.findings.finding import Finding
 from gputop.history.series import History, Series
+from gputop.questions import Answer, Question
+from gputop.run_questions import GpuPast, GpusAnswer, GpusQuestion
 from gputop.snapshot import Device, DeviceUse, LaunchEnvironment, Snapshot
 from gputop.tui.app import GputopApp
 from gputop.tui.drawing.gpus.about import cuda_index
@@ -231,3 +233,34 @@ def test_no_value_breaks_the_lines(seed: int) -> None:
         for span in range(4):
             for width in (1, 40, 80):
                 assert all(text_width(plain(part)) <= width for part in gpu_lines(view, device, span, width, 24))
+
+
+async def test_the_whole_run_begins_with_what_was_recorded_of_it() -> None:
+    feed = GivenFeed()
+    asked: list[Question] = []
+    answers: list[Answer] = []
+    feed.ask = asked.append  # type: ignore[method-assign]
+    feed.take_answers = lambda: [answers.pop()] if answers else []  # type: ignore[method-assign]
+    app = app_on(feed)
+    now = samples.snapshot(devices=TWO)
+    run = replace(now.runs[0], created_at=now.time - 3600)
+    async with app.run_test(size=(160, 50)) as pilot:
+        feed.give(replace(now, runs=(run,)))
+        await pilot.pause()
+        await pilot.press("1", "enter")
+        await until_gpu(pilot, 0)
+        await pilot.press("right", "right")
+        assert "range: whole run" in await until_gpu(pilot, 0)
+        assert "1h00m ago" not in text_of(app)
+        assert GpusQuestion((run.run_id,)) in asked
+        times = tuple(now.time - 3600 + 5 * turn for turn in range(700))
+        past = GpuPast(run.run_id, TWO[0].uuid, 0, times, (7.0,) * 700, (1 << 30,) * 700, (None,) * 700)
+        answers.append(GpusAnswer(GpusQuestion((run.run_id,)), (past,)))
+        feed.give(replace(now, sequence=1, time=now.time + 1, runs=(run,)))
+        for _ in range(200):
+            await pilot.pause(0.02)
+            if "1h00m ago" in text_of(app):
+                break
+        text = await until_gpu(pilot, 0)
+        assert "1h00m ago" in text
+        assert "min 0 mean 7 max 7" in text

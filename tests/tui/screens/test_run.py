@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from gputop.history.series import History, MetricSeries, Series
+from gputop.history.series import History, MetricSeries
 from gputop.snapshot import Points
 from gputop.tui.drawing import large_chart, run_numbers
 from gputop.tui.drawing.line import STYLES, plain
@@ -26,10 +26,8 @@ ROOT = Path(__file__).parents[3]
 def series_of(*ranks: list[float]) -> dict[int, MetricSeries]:
     found = {}
     for rank, values in enumerate(ranks):
-        found[rank] = MetricSeries(Series(), Series())
-        for step, value in enumerate(values):
-            found[rank].by_step.append(step, value)
-            found[rank].by_time.append(100.0 + step, value)
+        found[rank] = MetricSeries()
+        found[rank].extend(range(len(values)), [100.0 + step for step in range(len(values))], values)
     return found
 
 

@@ -8,12 +8,12 @@ import pytest
 from textual import events
 from textual.pilot import Pilot
 
-from gputop.run_questions import RunsAnswer, RunsQuestion
+from gputop.run_questions import GpusAnswer, GpusQuestion, RunsAnswer, RunsQuestion
 from gputop.snapshot import Points, Run
 from gputop.tui.screens.run import RunScreen
 from gputop.tui.state.view import Settings
 from gputop.tui.widgets.chart import ChartPane
-from gputop.tui.widgets.requests import RunsAsked
+from gputop.tui.widgets.requests import Asked
 from gputop.tui.widgets.run_list import RunList
 from tests import samples
 from tests.tui.kit import ScreenApp, text_of, view_of
@@ -26,7 +26,7 @@ class AskingApp(ScreenApp):
         super().__init__(screen, view_of())
         self.asked: list[RunsQuestion] = []
 
-    def on_runs_asked(self, message: RunsAsked) -> None:
+    def on_asked(self, message: Asked) -> None:
         self.asked.append(message.question)
 
 
@@ -87,6 +87,8 @@ async def test_live_and_stored_runs_are_one_list_and_a_stored_one_is_read_when_c
         shown = text_of(app)
         assert "metric 1 of 2" in shown
         assert "90/777" in shown
+        assert app.asked[-1] == GpusQuestion(("old-0",))
+        screen.take_answer(GpusAnswer(GpusQuestion(("run-1", "old-0"))))
         asked = len(app.asked)
         await pilot.press("N", "n")
         await settle(pilot)

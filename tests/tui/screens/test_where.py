@@ -12,7 +12,7 @@ from gputop.tui.app import GputopApp
 from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.screens.where import WhereScreen
 from gputop.tui.state.view import Settings
-from gputop.tui.widgets.requests import WhereAsked
+from gputop.tui.widgets.requests import Asked
 from gputop.whereabouts import Whereabouts, WhereQuestion
 from tests.tui.kit import ScreenApp, text_of, view_of
 from tests.tui.screens.test_memory import SampleFeed
@@ -31,10 +31,10 @@ def answer(run_id: str = RUN.run_id) -> Whereabouts:
 class AskedApp(ScreenApp):
     """Collects the questions."""
 
-    asked: tuple[str, ...] = ()
+    asked: tuple[Question, ...] = ()
 
-    def on_where_asked(self, message: WhereAsked) -> None:
-        self.asked = (*self.asked, message.run_id)
+    def on_asked(self, message: Asked) -> None:
+        self.asked = (*self.asked, message.question)
 
 
 async def until_shown(app: ScreenApp | GputopApp, pilot: Pilot[None], words: str) -> None:
@@ -51,7 +51,7 @@ async def test_it_asks_and_shows_who_is_behind() -> None:
     app = AskedApp(screen, view)
     async with app.run_test(size=(100, 30)) as pilot:
         await until_shown(app, pilot, "asking the ranks")
-        assert app.asked == (RUN.run_id,)
+        assert app.asked == (WhereQuestion(RUN.run_id),)
         screen.take_answer(answer("another run"))
         await pilot.pause()
         assert "asking the ranks" in text_of(app)

@@ -13,7 +13,7 @@ from gputop.doctor.evidence.visible import devices_behind, mask_of, same_uuid
 from gputop.doctor.facts.model import visibility
 from gputop.snapshot import Device, Process
 from gputop.tui.drawing.line import Line, Span, clean, clip, line, text_width, wrap
-from gputop.tui.drawing.processes import device_label
+from gputop.tui.drawing.processes.pane import device_label
 from gputop.tui.state.device_state import slowness, throttle
 from gputop.tui.state.memory_split import MemorySplit
 from gputop.tui.state.view import View

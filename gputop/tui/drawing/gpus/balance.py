@@ -59,12 +59,11 @@ def balance(view: View) -> Balance:
 
     A lost device always counts: the driver lists no process on it any more, so that nothing tells whose it was.
     """
-    every = _countable(view.snapshot.devices)
+    every = countable(view.snapshot.devices)
     broken = tuple(device for device in every if device.state in ("lost", "error"))
     chosen = run_devices(view)
     devices = tuple(device for device in every if device in chosen or device in broken) if len(chosen) > 1 else every
-    end = view.snapshot.time
-    shares = tuple(_mean_since(view.history.device(device.uuid, "utilization_percent"), end - WINDOW_S) for device in devices)
+    shares = tuple(recent_use(view, device) for device in devices)
     shares = tuple(share if device.state == "ok" else None for share, device in zip(shares, devices, strict=True))
     known = [share for share in shares if share is not None]
     working = sum(share >= WORKING_PERCENT for share in known)
@@ -86,7 +85,7 @@ def run_devices(view: View) -> tuple[Device, ...]:
     """
     if view.run is None:
         return ()
-    pool = _countable(view.snapshot.devices)
+    pool = countable(view.snapshot.devices)
     processes = [process for process in view.snapshot.processes if process.run_id == view.run_id]
     virtual = view.snapshot.host.source == "virtual"
     chosen = {use.device_uuid for process in processes for use in process.devices}
@@ -109,10 +108,15 @@ def _mask_of_pid(processes: Sequence[Process], pid: int | None, virtual: bool) -
     return mask_of(found, virtual) if found else None
 
 
-def _countable(devices: Sequence[Device]) -> tuple[Device, ...]:
+def countable(devices: Sequence[Device]) -> tuple[Device, ...]:
     """Leave out GPUs that are split into MIG instances: the instances count instead, if their utilization is known."""
     parents = {device.parent_uuid for device in devices if device.parent_uuid}
     return tuple(device for device in devices if device.uuid not in parents)
+
+
+def recent_use(view: View, device: Device) -> float | None:
+    """Return a device's mean utilization over the last ``WINDOW_S`` in percent; None if it is not known."""
+    return _mean_since(view.history.device(device.uuid, "utilization_percent"), view.snapshot.time - WINDOW_S)
 
 
 def _mean_since(series: Series | None, start: float) -> float | None:
@@ -126,5 +130,5 @@ def _mean_since(series: Series | None, start: float) -> float | None:
 
 
 def evenness_words(evenness: float) -> str:
-    """Return what the balance measures, in words: "mean use 97 % of the busiest"."""
-    return f"mean use {int(evenness * 100 + 0.5)} % of the busiest"
+    """Return the load balance, the mean use as a share of the busiest GPU's, in words: "load balance 97 %"."""
+    return f"load balance {int(evenness * 100 + 0.5)} %"

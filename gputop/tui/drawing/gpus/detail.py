@@ -19,7 +19,8 @@ from gputop.tui.drawing.gpus.about import (
 from gputop.tui.drawing.gpus.over_time import draw_over_time, grid_of
 from gputop.tui.drawing.gpus.rows import processes_by_device
 from gputop.tui.drawing.line import Line, Span, clean, clip, joined, line, wrap
-from gputop.tui.drawing.processes import Order, device_label, draw_processes, process_rows
+from gputop.tui.drawing.processes.pane import device_label, draw_processes
+from gputop.tui.drawing.processes.rows import Order, process_rows
 from gputop.tui.state.device_state import short_name, slowness, trouble
 from gputop.tui.state.memory_split import memory_splits
 from gputop.tui.state.view import View
@@ -113,7 +114,9 @@ def findings_about(view: View, device: Device) -> tuple[Finding, ...]:
 def _findings(view: View, device: Device, width: int) -> list[Line]:
     found = findings_about(view, device)
     if not found:
-        words = "looking for problems …" if view.loading else "no problem found with this GPU"
-        return block("Doctor", [("", words, "dim" if view.loading else "ok")], width)
-    drawn = draw_doctor(replace(view, findings=found), width, FINDING_LINES + len(found) - 1)
+        words, style = ("undecided", "text") if view.undecided else ("no problem found with this GPU", "ok")
+        if view.loading:
+            words, style = "looking for problems …", "dim"
+        return block("Doctor", [("", words, style)], width)
+    drawn = draw_doctor(replace(view, findings=found, undecided=()), width, FINDING_LINES + len(found) - 1)
     return [drawn.title, *drawn.lines]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gputop import units
-from gputop.snapshot import Device
 from gputop.tui.drawing.gpus.past import area, column_end, recent_means, seconds_per_column
 from gputop.tui.drawing.gpus.rows import Rows, is_hot, label_of, memory_bar, memory_text
 from gputop.tui.drawing.line import Line, Span, clean, fit, joined, line
 from gputop.tui.drawing.line import width as cells_of
 from gputop.tui.state.device_state import slowness, trouble
+
+if TYPE_CHECKING:
+    from gputop.snapshot import Device
 
 SECONDS_PER_COLUMN = 4.0
 """A graph of 76 columns shows five minutes."""

@@ -15,7 +15,9 @@ from gputop.tui.drawing.line import Line, Span, fit, line, spread, width
 from gputop.tui.state.view import View
 
 SPANS: tuple[tuple[str, float | None], ...] = (("1 min", 60.0), ("5 min", 300.0), ("30 min", 1800.0), ("whole run", None))
-"""The stretches of time that a user can choose, in seconds; None: as long as the run, as far as gputop has watched."""
+"""The stretches of time that a user can choose, in seconds; None: as long as the run, as far as it was watched or recorded."""
+RECORDED_HOLD_S, RECORDED_HOLD_SHARE = 15.0, 1 / 200
+"""A recorded reading stands for three of the recorder's intervals, which grow with the run: 5 s, and a 700th of its age."""
 HOLD_INTERVALS = 3
 """A reading stands for this long; then a device counts as stale."""
 GRAPH_LINES_MIN, GRAPH_LINES_MAX = 3, 18
@@ -52,13 +54,16 @@ class Stretch(NamedTuple):
 
 
 def stretch_of(view: View, span_s: float | None, columns: int) -> Stretch:
-    """Return the stretch of ``span_s`` seconds up to now; None: since the chosen run began, or since gputop watches."""
+    """Return the stretch of ``span_s`` seconds up to now; None: since the chosen run began, or since it is known.
+
+    What was recorded with the run counts; without it, what this screen saw.
+    """
     now = view.snapshot.time
     if span_s is None:
         began = view.history.started_at
         run = view.run
         if run is not None and run.created_at is not None and began is not None:
-            began = max(began, run.created_at)
+            began = run.created_at if view.history.gpus_of(run.run_id) else max(began, run.created_at)
         span_s = max(SPANS[0][1] or 0.0, now - began) if began is not None else SPANS[1][1] or 0.0
     seconds = span_s / max(1, columns)
     # Columns end at multiples of their length, so that a graph moves only once a column.
@@ -101,8 +106,8 @@ def draw_over_time(view: View, device: Device, grid: Grid, span: int) -> list[Li
     lines: list[Line] = []
     for start in range(0, len(grid.graphs), grid.columns):
         row = grid.graphs[start : start + grid.columns]
-        lines.extend(_beside([draw_graph(view, device, graph, stretch, grid.cells, grid.lines) for graph in row], grid.cells))
-    return [*lines, *_beside([[_axis(stretch, grid.cells)]] * grid.columns, grid.cells)]
+        lines.extend(beside([draw_graph(view, device, graph, stretch, grid.cells, grid.lines) for graph in row], grid.cells))
+    return [*lines, *beside([[time_axis(stretch, grid.cells)]] * grid.columns, grid.cells)]
 
 
 def draw_graph(view: View, device: Device, graph: Graph, stretch: Stretch, cells: int, height: int) -> list[Line]:
@@ -111,15 +116,24 @@ def draw_graph(view: View, device: Device, graph: Graph, stretch: Stretch, cells
     top = _top(device, graph.reading)
     hold_s = HOLD_INTERVALS * view.snapshot.interval_s
     means = held_means(series, stretch.start, stretch.end, cells, hold_s)
+    recorded = view.history.recorded(view.run_id, device.uuid, graph.reading) if view.run_id is not None else None
+    if recorded is not None:
+        hold_s = max(RECORDED_HOLD_S, (stretch.end - stretch.start) * RECORDED_HOLD_SHARE)
+        past = held_means(recorded, stretch.start, stretch.end, cells, hold_s)
+        means = [before if seen is None else seen for seen, before in zip(means, past, strict=True)]
     shares = [None if mean is None or top is None else mean / top for mean in means]
+    told = told_of(graph.reading, [found for found in (series, recorded) if found is not None], stretch)
     numbers = line((_now(device, graph.reading), _style(device, graph.reading)))
-    told = _told(graph.reading, series, stretch)
-    if told and len(graph.name) + width(numbers) + len(told) + 6 <= cells:
+    head = heading(graph.name, numbers, told, cells, view.settings.ascii)
+    return [head, *area(shares, height - 1, view.settings.ascii, graph.style)]
+
+
+def heading(name: str, numbers: Line, told: str, cells: int, ascii_only: bool) -> Line:
+    """Return the line above a graph: its name, a rule, what holds now, and, where there is room, what was."""
+    if told and len(name) + width(numbers) + len(told) + 6 <= cells:
         numbers = (*numbers, Span(f"  {told}", "dim"))
-    bar = "-" if view.settings.ascii else "─"
-    fill = max(1, cells - len(graph.name) - width(numbers) - 2)
-    head = (Span(graph.name, "title"), Span(f" {bar * fill} ", "track"), *numbers)
-    return [fit(head, cells), *area(shares, height - 1, view.settings.ascii, graph.style)]
+    fill = max(1, cells - len(name) - width(numbers) - 2)
+    return fit((Span(name, "title"), Span(f" {('-' if ascii_only else '─') * fill} ", "track"), *numbers), cells)
 
 
 def held_means(series: Series | None, start: float, end: float, count: int, hold_s: float) -> list[float | None]:
@@ -147,15 +161,28 @@ def held_means(series: Series | None, start: float, end: float, count: int, hold
     return [total / number if number else None for total, number in zip(totals, counts, strict=True)]
 
 
-def _told(reading: str, series: Series | None, stretch: Stretch) -> str:
-    """Return "min 48 mean 77 max 98" of the stretch; nothing where no value is known."""
-    if series is None or not (math.isfinite(stretch.start) and math.isfinite(stretch.end)):
+def told_of(reading: str, sources: Sequence[Series], stretch: Stretch) -> str:
+    """Return "min 48 mean 77 max 98" of the stretch; nothing where no value is known.
+
+    What this screen saw comes first among ``sources``: of the others, what was before it counts.
+    """
+    if not (math.isfinite(stretch.start) and math.isfinite(stretch.end) and stretch.start < stretch.end):
         return ""
-    whole = series.columns(stretch.start, stretch.end, 1)[0] if stretch.start < stretch.end else None
-    if whole is None or not whole.count:
+    end, lows, highs, total, seconds = stretch.end, [], [], 0.0, 0.0
+    for series in sources:
+        span = series.span()
+        whole = series.columns(stretch.start, end, 1)[0] if stretch.start < end else None
+        if span is None or whole is None or not whole.count:
+            continue
+        # Sources have different intervals: each counts for as long as it covers.
+        covers = max(1e-9, min(end, span[1]) - max(stretch.start, span[0]))
+        lows.append(whole.low)
+        highs.append(whole.high)
+        total, seconds, end = total + whole.mean * covers, seconds + covers, min(end, span[0])
+    if not lows:
         return ""
     form = units.gib if reading == "memory_used_bytes" else units.number
-    return f"min {form(whole.low)} mean {form(whole.mean)} max {form(whole.high)}"
+    return f"min {form(min(lows))} mean {form(total / seconds)} max {form(max(highs))}"
 
 
 def _top(device: Device, reading: str) -> float | None:
@@ -188,12 +215,14 @@ def _style(device: Device, reading: str) -> str:
     return "bad" if reading == "temperature_c" and is_hot(device) else "value"
 
 
-def _axis(stretch: Stretch, cells: int) -> Line:
+def time_axis(stretch: Stretch, cells: int) -> Line:
+    """Return the line below graphs: where they begin, and now."""
     began = units.coarse_duration(stretch.end - stretch.start).removesuffix("00s")
     return spread(line((f"{began} ago", "dim")), line(("now", "dim")), cells)
 
 
-def _beside(blocks: Sequence[Sequence[Line]], cells: int) -> list[Line]:
+def beside(blocks: Sequence[Sequence[Line]], cells: int) -> list[Line]:
+    """Return blocks of equally many lines side by side, each ``cells`` wide."""
     return [
         tuple(span for place, part in enumerate(parts) for span in ((Span(" " * GAP),) if place else ()) + fit(part, cells))
         for parts in zip(*blocks, strict=True)

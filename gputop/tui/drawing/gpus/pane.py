@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from gputop import units
-from gputop.snapshot import LIVE_STATES, Device, Process
 from gputop.tui.drawing.gpus.graphs import BLOCK_LINES_MIN, draw_graphs
 from gputop.tui.drawing.gpus.past import row_seconds
 from gputop.tui.drawing.gpus.rows import cut_trouble, processes_by_device, row_layout, rows_of, unmeasured
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, fit, joined, line, plain, wrap
 from gputop.tui.state.device_state import short_name, throttle
 from gputop.tui.state.view import View
+
+if TYPE_CHECKING:
+    from gputop.snapshot import Device, Process
 
 GRAPHS_MOST = 2
 """As many devices have graphs; more have a row each."""
@@ -24,13 +26,14 @@ COLUMN_CELLS_MIN = 19
 GAP = 2
 
 
-def draw_gpus(view: View, width: int, height: int) -> Drawing:
+def draw_gpus(view: View, width: int, height: int, without: Collection[str] | None = None) -> Drawing:
     """Return the GPU pane for ``width`` cells and ``height`` lines.
 
-    The density "compact" has rows only, "full" a second line for each row.
+    ``without`` names the parts of a row that take no room; by default those that no device measures. The density "compact" has
+    rows only, "full" a second line for each row.
     """
     devices = ordered(view.snapshot.devices)
-    title = line(("GPUs", "title"), (_title_note(devices), "dim"))
+    title = line(("GPU" if len(devices) == 1 else "GPUs", "title"), (_title_note(devices), "dim"))
     if not devices:
         return Drawing(title, _no_devices(view, width))
     note = _hint(view, width)
@@ -41,7 +44,7 @@ def draw_gpus(view: View, width: int, height: int) -> Drawing:
     full = view.settings.density == "full"
     count = 1 if full else _columns(len(devices), width)
     cells = (width - GAP * (count - 1)) // count
-    layout = row_layout(cells, label, unmeasured(devices))
+    layout = row_layout(cells, label, unmeasured(devices) if without is None else without)
     lines: list[Line] = []
     users = _users(view) if full else {}
     models = {device.name for device in devices if device.kind != "mig" and device.name}
@@ -208,7 +211,11 @@ def _hint(view: View, width: int) -> tuple[Line, ...]:
     The header says for as long as they are there that the GPUs are virtual.
     """
     host = view.snapshot.host
-    if host.source != "virtual" or any(run.state in LIVE_STATES for run in view.snapshot.runs):
+    if host.source != "virtual":
+        return ()
+    from gputop.snapshot import LIVE_STATES
+
+    if any(run.state in LIVE_STATES for run in view.snapshot.runs):
         return ()
     lines: list[Line] = []
     if host.problem is not None:

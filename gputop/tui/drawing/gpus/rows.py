@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gputop import units
-from gputop.snapshot import Device, Process
 from gputop.tui.drawing.bars import segments
 from gputop.tui.drawing.gpus.past import column_end, recent_means, row_of_past, row_seconds
 from gputop.tui.drawing.line import Line, Span, clean, clip, fit, fit_text, joined, line, text_width
 from gputop.tui.state.device_state import slowness, throttle, trouble
 from gputop.tui.state.memory_split import MemorySplit, memory_splits
 from gputop.tui.state.view import View
+
+if TYPE_CHECKING:
+    from gputop.snapshot import Device, Process
 
 IDLE_PERCENT = 1.0
 FULL_SHARE = 0.95

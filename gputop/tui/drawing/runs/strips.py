@@ -1,4 +1,4 @@
-"""Rows below a run's chart, on its x axis: GPUs, throughput, power, how a step divides, and a heat row per rank. Pure."""
+"""Rows below a run's chart: how a step divides, and on its x axis GPUs, throughput, power, and a heat row per rank. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.bars import segments
 from gputop.tui.drawing.gpus.past import row_of_past
 from gputop.tui.drawing.large_chart import LABEL_COLUMNS, Chart
-from gputop.tui.drawing.line import ASCII_ELLIPSIS, Line, Span, cut, fit_text, joined, line
-from gputop.tui.drawing.run_numbers import SPEED_METRICS, speed_unit
+from gputop.tui.drawing.line import ASCII_ELLIPSIS, Line, Span, clip, cut, fit_text, line
+from gputop.tui.drawing.run_numbers import SPEED_METRICS, sharing, speed_unit
 from gputop.tui.drawing.run_panel import PARTS, step_shares
 from gputop.tui.drawing.runs.overlay import Layer
 from gputop.tui.drawing.runs.time_line import Columns, columns_of, means
+from gputop.tui.drawing.runs.why_slow import step_words
 from gputop.tui.state.view import View
 
 SUBJECTS = ("wait", "step time", "loss")
@@ -54,9 +55,10 @@ def strip_lines(
     ascii_only = chart.ascii
     cursor = None if chart.cursor is None else min(count - 1, max(0, int(chart.share_of(chart.cursor) * count)))
     history, run = view.history, layer.run
-    strips = [*gpu_strips(devices, columns, view), *_run_strips(run, devices, columns, history)]
-    lines = [_drawn(strip, cursor, ascii_only) for strip in strips]
-    lines += _split_lines(run, columns, history, cursor, count, ascii_only)
+    strips = [*gpu_strips(run, devices, columns, view), *_run_strips(run, devices, columns, history)]
+    # First, because what does not fit is cut at the end.
+    lines = _split_lines(run, columns, view, cursor, count, ascii_only)
+    lines += [_drawn(strip, cursor, ascii_only) for strip in strips]
     ranks = rank_strips(run, subject, loss, columns, history)
     if ranks:
         head = f"{subject} by rank, {units.metric(ranks[0].low, 3)} to {units.metric(ranks[0].top, 3)}{ranks[0].unit}"
@@ -66,39 +68,58 @@ def strip_lines(
 
 
 def devices_of(run: Run, view: View, uuids: Sequence[str]) -> tuple[Device, ...]:
-    """Return this machine's devices that a run uses or has used: those of ``uuids``, and those that its ranks state."""
+    """Return the devices that a run uses or has used: those of ``uuids``, those that its ranks state, those recorded with it.
+
+    Of a recorded device that is not there any more, only UUID and index are known.
+    """
     stated = [device for rank in run.ranks for device in Facts(rank.facts).devices]
     known = {*uuids, *(device.uuid for device in stated if device.uuid)}
     virtual = {device.virtual_index for device in stated if device.virtual_index is not None}
-    return tuple(
-        device
+    recorded = view.history.gpus_of(run.run_id)
+    found = {
+        device.uuid: device
         for device in view.snapshot.devices
-        if device.uuid in known or (device.kind == "virtual" and device.index in virtual)
-    )
+        if device.uuid in known or device.uuid in recorded or (device.kind == "virtual" and device.index in virtual)
+    }
+    gone = [Device(index or 0, uuid, state="lost") for uuid, index in recorded.items() if uuid not in found]
+    # A virtual GPU has another UUID after each boot: what was recorded takes the place of the one that has its number now.
+    replaced = {device.index for device in gone}
+    kept = (device for device in found.values() if device.uuid in recorded or device.index not in replaced)
+    return tuple(sorted((*kept, *gone), key=lambda device: device.index))
 
 
-def gpu_strips(devices: Sequence[Device], columns: Columns, view: View) -> list[Strip]:
+def gpu_strips(run: Run, devices: Sequence[Device], columns: Columns, view: View) -> list[Strip]:
     """Return the utilization of each GPU, if any of it was seen in this stretch."""
     found = []
     for device in devices:
-        series = view.history.device(device.uuid, "utilization_percent")
-        values = means(series, columns.times) if series is not None else []
+        values = _of_device(run, device, "utilization_percent", columns, view.history)
         if any(value is not None for value in values):
             style = "accent" if device.uuid in view.involved_devices else "text"
             found.append(Strip(f"GPU{device.index}", values, 100.0, "%", style=style))
     return found
 
 
+def _of_device(run: Run, device: Device, reading: str, columns: Columns, history: History) -> Values:
+    """Return a reading in each column, as this screen saw it, else as it was recorded with the run; empty if it has neither."""
+    seen = (history.device(device.uuid, reading), history.recorded(run.run_id, device.uuid, reading))
+    rows = [means(series, columns.times) for series in seen if series is not None]
+    return [next((value for value in column if value is not None), None) for column in zip(*rows, strict=True)]
+
+
 def _run_strips(run: Run, devices: Sequence[Device], columns: Columns, history: History) -> list[Strip]:
     found = []
     for name in SPEED_METRICS:
-        speed = _sum([columns.of(item) for item in history.metric(run.run_id, name).values()])
+        speeds = history.metric(run.run_id, name)
+        groups = sharing(run, speeds)
+        if groups is None:
+            break
+        # Ranks that are given the same samples, as in tensor parallelism, count once.
+        speed = _sum([_highest([columns.of(speeds[rank]) for rank in group]) for group in groups])
         if any(value is not None for value in speed):
             found.append(Strip(speed_unit(name).replace("samples", "smp"), speed, _largest([speed])))
             break
-    power = _sum(
-        [means(series, columns.times) for device in devices if (series := history.device(device.uuid, "power_w")) is not None]
-    )
+    powers = (_of_device(run, device, "power_w", columns, history) for device in devices)
+    power = _sum([values for values in powers if values])
     if any(value is not None for value in power):
         found.append(Strip("power", power, _largest([power]), "W"))
     return found
@@ -135,19 +156,19 @@ def first_subject(run: Run, history: History, *, after: str | None = None) -> st
     return known[0]
 
 
-def _split_lines(run: Run, columns: Columns, history: History, cursor: int | None, count: int, ascii_only: bool) -> list[Line]:
-    """Return how a step divides at the cursor, else at the end of what is visible: a bar and its words."""
+def _split_lines(run: Run, columns: Columns, view: View, cursor: int | None, count: int, ascii_only: bool) -> list[Line]:
+    """Return how a step divides at the cursor, else at the end of what is visible: a bar, and its words with the reason."""
     if cursor is not None:
-        run = _at(run, columns.only(cursor), history)
+        run = _at(run, columns.only(cursor), view.history)
     shares, steps = step_shares(run), run_numbers.latest(run, "step_s")
     if not shares or not steps:
         return []
     styles = {word: style for word, _, style in PARTS}
     bar = segments([(share, styles[word]) for word, share in shares.items()], count, ascii_only)
-    words = joined((line((f"{word} {share * 100:.0f}%", styles[word])) for word, share in shares.items()), Span("  "))
+    words = step_words(run, shares, view.findings if cursor is None else (), count)
     return [
         (Span(fit_text("one step", _LABEL_CELLS), "dim"), *bar),
-        (Span(fit_text(f"{steps * 1e3:.4g} ms", _LABEL_CELLS), "value"), *words),
+        (Span(fit_text(f"{steps * 1e3:.4g} ms", _LABEL_CELLS), "value"), *clip(words, count)),
     ]
 
 
@@ -209,6 +230,12 @@ def _sum(rows: Sequence[Values]) -> list[float | None]:
     """Return the sum of each column; None where one value is not known, because the rest is not the sum."""
     columns = ([value for value in column if value is not None] for column in zip(*rows, strict=True))
     return [sum(known) if len(known) == len(rows) else None for known in columns]
+
+
+def _highest(rows: Sequence[Values]) -> Values:
+    """Return the largest known value of each column."""
+    columns = ([value for value in column if value is not None] for column in zip(*rows, strict=True))
+    return [max(known, default=None) for known in columns]
 
 
 def _largest(rows: Sequence[Values]) -> float:

@@ -27,7 +27,7 @@ def summary_lines(run: Run, view: View, width: int) -> list[Line]:
     speed = run_numbers.speed(run)
     if speed is not None:
         parts.append((speed[0].replace("_per_s", "/s"), units.count(speed[1])))
-    for name in ("epoch", "lr", loss):
+    for name in ("training", "epoch", "lr", loss):
         value = run_numbers.latest(run, name)
         if value is not None:
             parts.append((name, units.metric(value) + (f" since step {units.count(since)}" if name == loss and since else "")))

@@ -1,0 +1,63 @@
+"""The host under the cursor: its link and clock, its verdict, its findings and its run, in the room that is left. Pure."""
+
+from __future__ import annotations
+
+from gputop import units
+from gputop.tui.drawing.doctor import brief_finding, draw_doctor
+from gputop.tui.drawing.gpus.verdict import verdict_line
+from gputop.tui.drawing.header import device_summary
+from gputop.tui.drawing.hosts.joined import found_in, of_host, run_lines, silent_hosts
+from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, joined, line, wrap
+from gputop.tui.drawing.loss import LossChart
+from gputop.tui.drawing.training import draw_training
+from gputop.tui.state.fleet import FleetView, HostView
+
+CLOCK_OFF_S = 1.0
+"""Clocks that differ by less are not told: a snapshot travels for part of that."""
+FINDING_LINES_MOST = 6
+FINDING_SHARE = 0.5
+RUN_LINES_MIN = 2
+
+
+def draw_host(fleet: FleetView | None, name: str | None, chart: LossChart, width: int, height: int) -> Drawing:
+    """Return the pane of the host ``name`` in ``width`` cells and ``height`` lines; the findings come before the run."""
+    host = next((host for host in fleet.hosts if host.status.host == name), None) if fleet is not None else None
+    if fleet is None or host is None:
+        return Drawing(line(("Host", "title")), (line(("No host matches the filter.", "dim")),))
+    title = line((clean(host.status.host), "title"))
+    lines: list[Line] = []
+    if host.status.message or host.is_lost:
+        lines += wrap(clean(host.status.sentence), width, "bad" if host.is_lost else "warn")
+    view = host.view
+    if view is None:
+        return Drawing(title, tuple(lines or [line(("No reading yet.", "dim"))]))
+    lines.append(verdict_line(view, width))
+    if view.findings:
+        room = min(FINDING_LINES_MOST, max(1, int((height - len(lines)) * FINDING_SHARE)))
+        lines += draw_doctor(view, width, room).lines[:room]
+    for over in of_host(fleet, host.status.host):
+        lines += run_lines(over, silent_hosts(fleet), width)
+        for finding in found_in(fleet, over):
+            lines += brief_finding(finding, width, FINDING_LINES_MOST, fleet.settings.ascii)
+    room = height - len(lines) - 1
+    if room >= RUN_LINES_MIN and view.run is not None:
+        run = draw_training(view, chart, width, room)
+        lines += [clip(run.title, width), *run.lines]
+    return Drawing(title, tuple(lines[: max(1, height)]), subtitle=_machine(host))
+
+
+def _machine(host: HostView) -> Line:
+    """Return what the host is, and by how much its clock differs from ours."""
+    view = host.view
+    if view is None:
+        return ()
+    found, offset = view.snapshot.host, host.status.clock_offset_s
+    parts = [line((device_summary(view.snapshot.devices) or "no GPU", "dim"))]
+    if found.hostname != host.status.host:
+        parts.append(line((clean(found.hostname), "dim")))
+    if found.cpu_percent is not None:
+        parts.append(line((f"CPU {found.cpu_percent:.0f} %", "dim")))
+    if offset is not None and abs(offset) >= CLOCK_OFF_S:
+        where = "ahead of" if offset > 0 else "behind"
+        parts.append(line((f"its clock is {units.duration(abs(offset))} {where} ours", "warn")))
+    return joined(parts, Span(" · ", "dim"))

@@ -1,0 +1,69 @@
+"""Runs over several hosts in words and lines: where their ranks are, their one loss, and what is wrong among them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gputop import units
+from gputop.doctor.findings.finding import Finding
+from gputop.joined.runs import JoinedRun
+from gputop.tui.drawing import run_numbers
+from gputop.tui.drawing.line import Line, Span, clean, clip, joined, line
+from gputop.tui.state.fleet import FleetView
+
+PLACES_MOST = 16
+"""Hosts of a run that a line names."""
+
+
+def of_host(fleet: FleetView, host: str) -> tuple[JoinedRun, ...]:
+    """Return the runs over several hosts that have ranks on this one."""
+    return tuple(run for run in fleet.runs if any(part.host == host for part in run.parts))
+
+
+def troubles(run: JoinedRun, silent: Sequence[str]) -> tuple[str, ...]:
+    """Return what is wrong among the hosts of a run, the worst first. ``silent``: the hosts without a reading."""
+    found = [f"{clean(host)} has not been heard of" for host in run.silent]
+    if run.missing:
+        word = "rank" if len(run.missing) == 1 else "ranks"
+        who = f"; no reading of {', '.join(map(clean, silent[:3]))}" if silent else ""
+        verb = "has" if len(run.missing) == 1 else "have"
+        found.append(f"{word} {units.ranges(run.missing)} of {run.run.world_size} {verb} not been heard of{who}")
+    return tuple(found)
+
+
+def found_in(fleet: FleetView, run: JoinedRun) -> tuple[Finding, ...]:
+    """Return what the doctor finds in a run by all its hosts."""
+    return tuple(finding for finding in fleet.findings if finding.run == run.run.run_id)
+
+
+def silent_hosts(fleet: FleetView) -> tuple[str, ...]:
+    """Return the hosts of which nothing was read yet."""
+    return tuple(host.status.host for host in fleet.hosts if host.view is None)
+
+
+def run_lines(run: JoinedRun, silent: Sequence[str], width: int) -> tuple[Line, ...]:
+    """Return what a run comes to over its hosts: ranks, step and loss; where its ranks are; what is wrong."""
+    name = run_numbers.loss_name(run.run)
+    loss = run_numbers.latest(run.run, name) if name is not None else None
+    hosts, slow = len(run.parts), run.slowest
+    parts = [
+        line(("Run ", "dim"), (clean(run.run.name), "title"), (f" over {hosts} host{'s' * (hosts != 1)}", "dim")),
+        line((f"{len(run.run.ranks)} of {run.run.world_size or len(run.run.ranks)} ranks", "text")),
+        line((f"step {run.run.step}", "text")) if run.run.step is not None else (),
+        line((f"{clean(name or '')} ", "dim"), (units.metric(loss, 3), "value")) if loss is not None else (),
+        line(("slowest ", "dim"), (clean(slow.host), "text"), (f" by {slow.share * 100:.0f} %", "dim")) if slow else (),
+    ]
+    lines = [clip(joined(parts, Span(" · ", "dim")), width)]
+    places = [_place(run, number) for number in range(min(PLACES_MOST, hosts))]
+    more = line((f"and {hosts - PLACES_MOST} more", "dim")) if hosts > PLACES_MOST else ()
+    lines.append(clip(joined((line("  "), *places, more), Span("  ")), width))
+    return (*lines, *(clip(line(("  ! ", "warn"), (text, "warn")), width) for text in troubles(run, silent)))
+
+
+def _place(run: JoinedRun, number: int) -> Line:
+    part = run.parts[number]
+    gpus = sorted({index for indices in part.devices.values() for index in indices})
+    on = f" GPU {units.ranges(gpus, compact=True)}" if gpus else ""
+    ranks = units.ranges(part.ranks, compact=True)
+    style = "text" if part.current else "bad"
+    return line((clean(part.host), style), (f" r{ranks}", "owner"), (on, "dim"))

@@ -1,0 +1,156 @@
+"""What one host comes to: how bad it is, its GPUs, its run and its first finding. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from gputop import units
+from gputop.doctor.findings.finding import Finding
+from gputop.hosts.state import WORDS
+from gputop.snapshot import LIVE_STATES, Device
+from gputop.terminal_text import printable
+from gputop.tui.drawing import run_numbers
+from gputop.tui.drawing.gpus.balance import WORKING_PERCENT, countable, recent_use
+from gputop.tui.state.fleet import HostView
+from gputop.tui.state.view import View
+
+Level = Literal["lost", "error", "late", "warning", "idle", "connecting", "fine"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+"""From worst to best: no link; a finding or a GPU in error; readings too old; a warning; GPUs that do nothing; nothing yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuUse:
+    """One GPU of a host: its mean utilization in percent over the last seconds, None if unknown; or that it is broken."""
+
+    percent: float | None
+    broken: bool = False
+
+    @property
+    def works(self) -> bool:
+        """Whether it does more than a display or an idle context does."""
+        return self.percent is not None and self.percent >= WORKING_PERCENT
+
+    @property
+    def idles(self) -> bool:
+        """Whether it is known to do nothing."""
+        return self.percent is not None and not self.works
+
+
+@dataclass(frozen=True, slots=True)
+class HostRow:
+    """One host in the list. Texts are clean; ``memory_used_bytes`` is None where no GPU's memory is known."""
+
+    host: str
+    level: Level
+    state: str
+    gpus: tuple[GpuUse, ...] = ()
+    memory_used_bytes: int | None = None
+    memory_total_bytes: int | None = None
+    run: str = ""
+    ranks: str = ""
+    loss: str = ""
+    loss_lost: bool = False
+    """The loss is no number any more."""
+    finding: Finding | None = None
+    more: int = 0
+    """Further findings that are a problem."""
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the readings are those of now: those of a lost host are the last ones."""
+        return self.level != "lost"
+
+    @property
+    def working(self) -> int:
+        """How many GPUs work, or worked last."""
+        return sum(gpu.works for gpu in self.gpus)
+
+
+def host_row(host: HostView, now: float) -> HostRow:
+    """Return the row of a host. ``now`` is this machine's clock, in seconds since the epoch."""
+    status, view = host.status, host.view
+    if view is None:
+        return HostRow(status.host, "lost" if host.is_lost else "connecting", _state(host, now))
+    gpus = tuple(_use(device, view) for device in countable(view.snapshot.devices))
+    problems = [finding for finding in view.findings if finding.severity != "info"]
+    name, ranks = _run(view)
+    loss, lost = _loss(view)
+    used = [device.memory_used_bytes for device in countable(view.snapshot.devices) if device.memory_used_bytes is not None]
+    totals = [device.memory_total_bytes for device in countable(view.snapshot.devices) if device.memory_total_bytes]
+    return HostRow(
+        host=status.host,
+        level=_level(host, gpus, problems),
+        state=_state(host, now),
+        gpus=gpus,
+        memory_used_bytes=sum(used) if used else None,
+        memory_total_bytes=sum(totals) if totals else None,
+        run=name,
+        ranks=ranks,
+        loss=loss,
+        loss_lost=lost,
+        finding=problems[0] if problems else None,
+        more=max(0, len(problems) - 1),
+    )
+
+
+def by_need(rows: list[HostRow]) -> list[HostRow]:
+    """Return the rows, what needs a person first; equal ones stay in their order."""
+    return sorted(rows, key=lambda row: LEVELS.index(row.level))
+
+
+def _state(host: HostView, now: float) -> str:
+    """Return the state of the link in words, with the age of what is shown where that is old."""
+    status, view = host.status, host.view
+    words = printable(WORDS.get(status.state, status.state))
+    if host.is_lost and status.last_heard_at is not None:
+        return f"{words} {units.duration(max(0.0, now - status.last_heard_at))}"
+    if view is not None and view.stale_s is not None and status.state in ("live", "slow"):
+        return f"stale {units.duration(view.stale_s)}"
+    return words
+
+
+def _level(host: HostView, gpus: tuple[GpuUse, ...], problems: list[Finding]) -> Level:
+    if host.is_lost:
+        return "lost"
+    if any(gpu.broken for gpu in gpus) or any(finding.severity == "error" for finding in problems):
+        return "error"
+    if host.status.state != "live" or (host.view is not None and host.view.stale_s is not None):
+        return "late"
+    if problems:
+        return "warning"
+    return "idle" if any(gpu.idles for gpu in gpus) else "fine"
+
+
+def _use(device: Device, view: View) -> GpuUse:
+    if device.state in ("lost", "error"):
+        return GpuUse(None, broken=True)
+    return GpuUse(recent_use(view, device) if device.state == "ok" else None)
+
+
+def _run(view: View) -> tuple[str, str]:
+    """Return the name of the host's run, and how many of its ranks are there: "8 of 16"."""
+    run = view.run
+    read = {curve.run_id for found in view.snapshot.process_runs for curve in found.curves}  # they list the rank that writes
+    if run is not None and run.state in LIVE_STATES and run.run_id not in read:
+        here = sum(rank.state in LIVE_STATES and rank.hostname in (None, view.snapshot.host.hostname) for rank in run.ranks)
+        world = run.world_size or len(run.ranks)
+        return printable(run.name), str(here) if here == world else f"{here} of {world}"
+    found = next((run for run in view.snapshot.process_runs if run.ranks), None)
+    if found is None:
+        return "", ""
+    world = found.world_size or len(found.ranks)
+    return printable(found.name), str(len(found.ranks)) if world == len(found.ranks) else f"{len(found.ranks)} of {world}"
+
+
+def _loss(view: View) -> tuple[str, bool]:
+    """Return the loss with its direction, and whether it is no number any more."""
+    run = view.run
+    name = run_numbers.loss_name(run) if run is not None and run.state in LIVE_STATES else None
+    value = run_numbers.latest(run, name) if run is not None and name is not None else None
+    if run is None or name is None or value is None:
+        return "", False
+    if run_numbers.not_finite_since(run, view.history) is not None:
+        return units.metric(value, 3), True
+    return f"{units.metric(value, 3)} {run_numbers.trend(run, name, view.history)}".rstrip(), False

@@ -1,0 +1,95 @@
+"""The two lines above the list: how many hosts and GPUs there are, and what is wrong among them. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from gputop import units
+from gputop.tui.drawing.hosts.joined import found_in, silent_hosts, troubles
+from gputop.tui.drawing.hosts.row import HostRow, Level, by_need
+from gputop.tui.drawing.line import Line, Span, clean, clip, fit, joined, line, spread
+from gputop.tui.state.fleet import FleetView
+
+_DOT = Span(" · ", "dim")
+
+
+def header_line(fleet: FleetView | None, rows: Sequence[HostRow], cells: int) -> Line:
+    """Return "gputop  12 hosts · 96 GPUs", the badges, the clock and the interval in exactly ``cells`` cells."""
+    name = line(" ", ("gputop", "title"))
+    if fleet is None:
+        return spread((*name, Span("  starting …", "dim")), (), cells)
+    count = joined((line((_number(len(fleet.hosts), "host"), "value")), _gpus(fleet, rows), _simulated(fleet)), _DOT)
+    right = joined(
+        (
+            line(("PAUSED", "accent")) if fleet.paused else (),
+            line(units.clock(fleet.time)),
+            line((f"{fleet.settings.interval_s:g} s", "dim")),
+        ),
+        Span("   "),
+    )
+    return spread((*name, Span("  "), *count), (*right, Span(" ")), cells)
+
+
+def verdict_line(fleet: FleetView, rows: Sequence[HostRow], cells: int) -> Line:
+    """Return how many GPUs work, then what is wrong: links, late hosts, runs, the worst finding. Exactly ``cells`` cells."""
+    if not rows:
+        return fit((), cells)
+    levels = Counter(row.level for row in rows)
+    gpus = sum(len(row.gpus) for row in rows)
+    working = sum(row.working for row in rows if row.is_current)
+    style = "bad" if levels["lost"] or levels["error"] else "warn" if levels["late"] or levels["warning"] else "dim"
+    if style == "dim" and levels["fine"] == len(rows):
+        style = "ok"
+    chip = f" {working} of {_number(gpus, 'GPU')} work " if gpus else f" {_number(len(rows), 'host')} "
+    return fit(clip((Span(chip, f"chip {style}"), Span(" "), *joined(_parts(fleet, rows, levels), _DOT)), cells), cells)
+
+
+def _parts(fleet: FleetView, rows: Sequence[HostRow], levels: Counter[Level]) -> list[Line]:
+    parts: list[Line] = []
+    lost = [clean(row.host) for row in rows if not row.is_current]
+    if lost:
+        parts.append(line((f"no link to {lost[0] if len(lost) == 1 else _number(len(lost), 'host')}", "bad")))
+    if levels["late"]:
+        parts.append(line((f"{_number(levels['late'], 'host')} late", "warn")))
+    if levels["connecting"]:
+        parts.append(line((f"{_number(levels['connecting'], 'host')} connecting", "dim")))
+    silent = silent_hosts(fleet)
+    told = [
+        f"run {clean(run.run.name)}: {text}"
+        for run in fleet.runs
+        for text in (*(clean(finding.title) for finding in found_in(fleet, run)), *troubles(run, silent))
+    ]
+    if told:
+        parts.append(line((told[0], "warn"), (f" (+{len(told) - 1})" if len(told) > 1 else "", "dim")))
+    current = [row for row in rows if row.is_current]
+    found = [row for row in by_need(current) if row.finding is not None]
+    if found and found[0].finding is not None:
+        worst = found[0].finding
+        more = sum(1 + row.more for row in found) - 1
+        said = f"{clean(found[0].host)}: {clean(worst.title)}"
+        parts.append(line((said, "bad" if worst.severity == "error" else "warn"), (f" (+{more})" if more else "", "dim")))
+    idle = sum(gpu.idles for row in current for gpu in row.gpus)
+    if idle:
+        parts.append(line((f"{_number(idle, 'GPU')} idle", "dim")))
+    return parts
+
+
+def _gpus(fleet: FleetView, rows: Sequence[HostRow]) -> Line:
+    """Return how many GPUs there are; nothing before any host has told its own."""
+    if all(host.view is None for host in fleet.hosts):
+        return ()
+    so_far = " so far" if any(row.level == "connecting" for row in rows) else ""
+    return line((f"{_number(sum(len(row.gpus) for row in rows), 'GPU')}{so_far}", "text"))
+
+
+def _simulated(fleet: FleetView) -> Line:
+    views = [host.view for host in fleet.hosts if host.view is not None]
+    if any(view.snapshot.host.simulated for view in views):
+        return line(("SIMULATED", "warn"))
+    virtual = sum(view.snapshot.host.source == "virtual" for view in views)
+    return line(("VIRTUAL GPUs" if virtual == len(views) else f"VIRTUAL GPUs on {virtual}", "warn")) if virtual else ()
+
+
+def _number(count: int, word: str) -> str:
+    return f"{count} {word}{'s' * (count != 1)}"

@@ -1,0 +1,165 @@
+"""The first picture: header and GPUs, drawn plainly from the sampler's first lines while Textual is still being imported.
+
+The lines are those of the dashboard, in the terminal's own colors. It enters the alternate screen with the first line that it
+draws, and Textual goes on there. Imports no Textual.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import sys
+import termios
+import threading
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
+
+from gputop import device, wire  # noqa: F401 - what the feed reads a first look with, imported while the sampler looks
+from gputop.agent.live import LiveFeed
+from gputop.history.series import History
+from gputop.tui.drawing.gpus.pane import draw_gpus, lines_wanted
+from gputop.tui.drawing.header import header_line
+from gputop.tui.drawing.line import Line, ascii_line, clean_row, fit, line, plain
+from gputop.tui.state.settings import Settings
+from gputop.tui.state.view import View, has_tabs
+
+if TYPE_CHECKING:
+    from gputop.device import FirstLook
+    from gputop.snapshot import Snapshot
+
+_ENTER = "\x1b[?1049h\x1b[?25l"
+_LEAVE = "\x1b[?1049l\x1b[?25h"
+PATIENCE_S = 0.1
+"""How long the imports wait for a first look, which comes sooner where there is one."""
+_SWITCH_S = 0.0005
+"""How long the thread that imports may keep the others waiting; Python's own value is ten times that."""
+_NO_KEY = b"\0"
+
+
+class _App(Protocol):
+    driver_class: type[Any]
+
+    def hold(self) -> None:
+        """Draw nothing for now."""
+
+
+class FirstPicture:
+    """A context: until it is left, each line of the feed is drawn at once, and what is typed waits unseen."""
+
+    def __init__(self, feed: LiveFeed, settings: Settings, stream: TextIO, keys: int) -> None:
+        """``stream`` is where Textual will draw, and ``keys`` the descriptor from which it will read."""
+        self.shown = False
+        self._feed = feed
+        self._settings = settings
+        self._stream = stream
+        self._keys = keys
+        self._before: list[Any] | None = None
+        self._ended = False
+        self._wake = threading.Event()
+        self._drawn = threading.Event()
+        self._writing = threading.Lock()
+        self._thread = threading.Thread(target=self._draw_all, name="first-picture", daemon=True)
+        self._switch_s = sys.getswitchinterval()
+
+    def __enter__(self) -> FirstPicture:
+        with contextlib.suppress(termios.error):
+            self._before = termios.tcgetattr(self._keys)
+            termios.tcsetattr(self._keys, termios.TCSANOW, _unseen(self._before))
+        signal.signal(signal.SIGWINCH, lambda number, frame: self._wake.set())
+        sys.setswitchinterval(_SWITCH_S)
+        self._thread.start()
+        self._feed.start(self._wake.set)
+        # The imports that follow would take turns with the drawing, and double what it takes.
+        self._drawn.wait(PATIENCE_S if self._feed.looks_first else 0.0)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        signal.signal(signal.SIGWINCH, signal.SIG_DFL)  # first: its handler may not interrupt ``set``
+        sys.setswitchinterval(self._switch_s)
+        self._ended = True
+        self._wake.set()
+        self._thread.join()
+        if self._before is not None:
+            with contextlib.suppress(termios.error):
+                termios.tcsetattr(self._keys, termios.TCSANOW, self._before)
+        if error is not None:
+            self.leave()
+
+    def leave(self) -> None:
+        """Leave the alternate screen, if it was entered, for good. Any thread may call this."""
+        with self._writing:
+            self._ended = True
+            if self.shown:
+                self._write(_LEAVE)
+
+    def hand_over(self, app: _App) -> None:
+        """Let the app begin on the alternate screen, and leave the picture there until it has a snapshot to draw."""
+        app.driver_class = _on_screen(app.driver_class)
+        app.hold()
+
+    def _draw_all(self) -> None:
+        while self._wake.wait() and not self._ended:
+            self._wake.clear()
+            newest = self._feed.newest()
+            if newest is not None:
+                columns, rows = shutil.get_terminal_size()
+                frame = picture(newest, self._settings, columns, rows)
+                with self._writing:
+                    if not self._ended:
+                        self._write((_ENTER if not self.shown else "") + frame)
+                        self.shown = True
+                self._drawn.set()
+
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):  # the terminal is gone, which another thread notices
+            self._stream.write(text)
+            self._stream.flush()
+
+
+def picture(seen: Snapshot | FirstLook, settings: Settings, columns: int, rows: int) -> str:
+    """Return what to write for a picture of the GPUs at the places where the dashboard will have them."""
+    snapshot = cast("Snapshot", seen)  # importing its class takes as long as all that is drawn here
+    history = History()
+    history.observe(snapshot)
+    view = View(snapshot, history, settings=settings, loading=True)
+    inner = max(1, columns - 2)
+    # What a first look lacks is blank, so that nothing moves when it comes.
+    drawing = draw_gpus(view, inner, lines_wanted(view, inner, max(1, rows - 3)), without=())
+    rule = line("─ 1 ", *drawing.title, " ", "─" * columns)
+    tabs: tuple[Line, ...] = ((),) if has_tabs(columns, rows) else ()
+    lines = [header_line(view, columns), (), *tabs, rule, *((line(" ")) + part for part in drawing.lines)]
+    shown = [plain(_gated(part, columns, settings.ascii)) for part in lines[:rows]]
+    return "\x1b[H\x1b[2J" + "".join(f"\x1b[{place};1H{text.rstrip()}" for place, text in enumerate(shown, 1))
+
+
+def _gated(part: Line, columns: int, ascii_only: bool) -> Line:
+    row = clean_row(fit(part, columns), columns)
+    return ascii_line(row) if ascii_only else row
+
+
+def _unseen(attributes: list[Any]) -> list[Any]:
+    """Return a terminal's attributes changed so that keys wait for the screen as they are typed; Ctrl-C still ends gputop."""
+    changed = list(attributes)
+    changed[0] &= ~termios.ICRNL
+    changed[3] &= ~(termios.ECHO | termios.ICANON)
+    changed[6] = list(changed[6])
+    changed[6][termios.VSUSP] = _NO_KEY  # the screen suspends itself
+    return changed
+
+
+def _on_screen(driver: type[Any]) -> type[Any]:
+    """Return a driver of Textual's that does not enter the alternate screen at its first start: it would clear it."""
+
+    class OnScreen(driver):  # type: ignore[misc]
+        """Begins on the alternate screen."""
+
+        _entered = False
+
+        def write(self, data: str) -> None:
+            if data == "\x1b[?1049h" and not self._entered:
+                self._entered = True
+                return
+            super().write(data)
+
+    return OnScreen

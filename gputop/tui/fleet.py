@@ -1,0 +1,97 @@
+"""Several hosts as one screen watches them: a machine for each, and the view of all.
+
+It must not import Textual: the app and the tests drive it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from gputop.hosts.feed import HostFeed
+from gputop.hosts.state import SHOWING_STATES
+from gputop.joined.runs import JoinedRun, Seen, shared_runs
+from gputop.joined.stream import JoinedStream
+from gputop.tui.lazy_doctor import LateDoctor
+from gputop.tui.machine import Machine
+from gputop.tui.state.fleet import FleetView, HostView
+from gputop.tui.state.view import Settings
+
+JUDGED_EVERY_S, JUDGED_SELDOM_S = 1.0, 4.0
+"""How often the runs over hosts are joined and judged: as often as the hosts are read, within these limits."""
+TURN_S = 0.03
+"""After this long, the screen gets its turn before further hosts are taken in: keys are not to wait for a burst of them."""
+
+
+class Fleet:
+    """The machines of several hosts, in the order of their feeds."""
+
+    def __init__(self, feeds: Sequence[HostFeed]) -> None:
+        self.feeds = tuple(feeds)
+        self.machines = tuple(Machine(feed, shared_by=len(feeds)) for feed in feeds)
+        self.doctor = LateDoctor()
+        """It judges the runs over hosts; what one host shows is judged by that host's own."""
+        self.runs: tuple[JoinedRun, ...] = ()
+        self._stream = JoinedStream()
+        self._joined_at = -JUDGED_SELDOM_S
+        self._next = 0
+        self.judging = False
+        """Whether the doctor is loaded, and judges each snapshot as it comes."""
+
+    def take_in(self) -> bool:
+        """Take in what waits, one host after another; return whether there may be more after ``TURN_S``."""
+        until = time.monotonic() + TURN_S
+        for _ in self.machines:
+            feed, machine = self.feeds[self._next], self.machines[self._next]
+            self._next = (self._next + 1) % len(self.machines)
+            snapshots = machine.take_in()
+            if snapshots and self.judging:
+                machine.doctor.load()
+            self._stream.take(str(machine.feed.host), snapshots, _offset_s(feed))
+            if time.monotonic() > until:
+                return True
+        self._join()
+        return False
+
+    def _join(self) -> None:
+        """Join the runs of all hosts, and have those on several hosts judged."""
+        now = time.monotonic()
+        if now - self._joined_at < min(JUDGED_SELDOM_S, max(JUDGED_EVERY_S, self._interval_s())):
+            return
+        self._joined_at = now
+        seen = [
+            Seen(str(feed.host), machine.latest, _offset_s(feed), current=feed.link.state in SHOWING_STATES)
+            for feed, machine in zip(self.feeds, self.machines, strict=True)
+            if machine.latest is not None
+        ]
+        self.runs = shared_runs(seen)
+        if self.runs or self.doctor.findings:
+            self.doctor.observe(self._stream.snapshot(self.runs, seen, time.time(), now))
+
+    def _interval_s(self) -> float:
+        return max((machine.latest.interval_s for machine in self.machines if machine.latest is not None), default=0.0)
+
+    def judge(self) -> None:
+        """Have the doctor judge every host from now on: loading it takes longer than the first frame should."""
+        self.judging = True
+        self.doctor.load()
+        for machine in self.machines:
+            if machine.latest is not None:
+                machine.doctor.load()
+
+    def machine(self, host: str) -> Machine | None:
+        """Return the machine of a host."""
+        return next((machine for machine in self.machines if machine.feed.host == host), None)
+
+    def view(self, settings: Settings, *, paused: bool = False) -> FleetView:
+        """Return what the hosts screen shows now."""
+        hosts = tuple(
+            HostView(feed.link, machine.view(settings, paused=paused))
+            for feed, machine in zip(self.feeds, self.machines, strict=True)
+        )
+        self._join()
+        return FleetView(time.time(), hosts, settings, paused, self.runs, self.doctor.findings)
+
+
+def _offset_s(feed: HostFeed) -> float:
+    return feed.link.clock_offset_s or 0.0

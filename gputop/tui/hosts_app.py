@@ -1,0 +1,128 @@
+"""The app of several hosts: the hosts screen first, and the dashboard of one of them over it.
+
+All keys and screens are those of one machine (``app.py``): they mean the host under the cursor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from gputop.agent.feed import Feed
+from gputop.hosts.feed import HostFeed
+from gputop.tui.app import GputopApp
+from gputop.tui.fleet import Fleet
+from gputop.tui.screen_factory import AnyScreen
+from gputop.tui.screens.dashboard import DashboardScreen
+from gputop.tui.screens.hosts.screen import HostsScreen
+from gputop.tui.state.fleet import FleetView
+from gputop.tui.state.view import Settings
+from gputop.tui.widgets.requests import HostChosen, HostOpened
+
+DRAWN_EVERY_S = 0.4
+"""Snapshots of many hosts come one by one: those of this time share a drawing of the hosts screen."""
+REST_S = 0.02
+"""Between two turns at what has come, keys and drawings have theirs: messages that follow one another would let none in."""
+
+
+class HostsApp(GputopApp):
+    """gputop's screen on several hosts."""
+
+    def __init__(self, hosts: Sequence[HostFeed], settings: Settings) -> None:
+        super().__init__(hosts[0], settings)
+        self.fleet = Fleet(hosts)
+        self.machine = self.fleet.machines[0]
+        self._fleet_view: FleetView | None = None
+        self._due = False
+        """Whether a drawing of the hosts screen is to come."""
+        self._turn = False
+        """Whether a turn at what has come is to come."""
+
+    def first_screen(self) -> AnyScreen:
+        """Return the screen of all hosts."""
+        return HostsScreen()
+
+    def feeds(self) -> Sequence[Feed]:
+        """Return the streams of all hosts."""
+        return self.fleet.feeds
+
+    def take_in(self) -> None:
+        """Take in what waits of any host soon."""
+        if not self._turn:
+            self._turn = True
+            self._call_after(REST_S, self._take_turn)
+
+    def _call_after(self, seconds: float, callback: Callable[[], None]) -> None:
+        """Call back once. Textual's ``set_timer`` drops a call whose time passes before its task begins: on a busy machine."""
+        asyncio.get_running_loop().call_later(seconds, self.call_later, callback)
+
+    def _draw_soon(self) -> None:
+        if not self._due:
+            self._due = True
+            self._call_after(DRAWN_EVERY_S, self._draw_hosts)
+
+    def _take_turn(self) -> None:
+        self._turn = False
+        if self.fleet.take_in():
+            self.take_in()
+        if self._paused:
+            return
+        if not isinstance(self.screen, HostsScreen):
+            self.refresh_view()
+        else:
+            self._draw_soon()
+
+    def without_view(self) -> None:
+        """Wait for the host: its row says what is wrong."""
+
+    def fleet_view(self) -> FleetView:
+        """Return the newest view of all hosts; of a paused screen, the one that is shown."""
+        if self._fleet_view is None or not self._paused:
+            self._fleet_view = self.fleet.view(self.settings)
+        return self._fleet_view
+
+    def _draw_hosts(self) -> None:
+        self._due = False
+        if not isinstance(self.screen, HostsScreen):
+            return
+        self.screen.show_fleet(self.fleet_view())
+        if not self.fleet.judging and any(machine.latest is not None for machine in self.fleet.machines):
+            self.call_after_refresh(self.fleet.judge)
+
+    def _check_age(self) -> None:
+        if not isinstance(self.screen, HostsScreen):
+            super()._check_age()
+        elif not self._paused and not self._due:
+            self._draw_hosts()
+
+    def refresh_view(self) -> None:
+        """Also draw the hosts screen: settings may have changed."""
+        super().refresh_view()
+        if isinstance(self.screen, HostsScreen):
+            self._draw_soon()
+
+    def action_pause(self) -> None:
+        """Freeze the screen; histories keep growing."""
+        if not isinstance(self.screen, HostsScreen):
+            super().action_pause()
+            return
+        self._fleet_view = replace(self.fleet_view(), paused=not self._paused)
+        self._paused = not self._paused
+        self._draw_hosts()
+
+    def on_host_chosen(self, message: HostChosen) -> None:
+        """Have the keys of every screen mean the host under the cursor."""
+        machine = self.fleet.machine(message.host) if message.host is not None else None
+        if machine is not None and machine is not self.machine:
+            self.machine = machine
+            self.view = machine.view(self.settings, paused=self._paused)
+
+    async def on_host_opened(self, message: HostOpened) -> None:
+        """Open the dashboard of a host over the hosts screen."""
+        self.on_host_chosen(HostChosen(message.host))
+        self.view = self.machine.view(self.settings, paused=self._paused)
+        if self.view is None:
+            self.notify(f"There is no reading of {message.host} yet.")
+            return
+        await self._show(DashboardScreen(self.keeper.layout, over_hosts=True))

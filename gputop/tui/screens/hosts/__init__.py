@@ -1,0 +1,1 @@
+"""The hosts screen: its list, its filter, the details of one host."""

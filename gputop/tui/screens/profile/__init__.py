@@ -1,0 +1,1 @@
+"""The screen of a profile: what it costs, and what it found."""

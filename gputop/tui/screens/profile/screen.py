@@ -1,0 +1,113 @@
+"""A profile of a few steps of a run: the screen first says what it costs, Enter takes it.
+
+The sampler asks the rank, on the machine where it runs: the screen posts ``Asked``, and the app hands it the answer in
+``take_answer``.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from gputop.profiled import Profile, ProfileQuestion, lines
+from gputop.questions import Answer
+from gputop.snapshot import Run
+from gputop.tui.drawing.line import Line, Span, clean
+from gputop.tui.drawing.prose import wrapped
+from gputop.tui.screens.base import KeyHint, SubScreen
+from gputop.tui.state import copying
+from gputop.tui.state.copying import Copy
+from gputop.tui.state.view import View
+from gputop.tui.widgets.lines import Pane
+from gputop.tui.widgets.requests import Asked
+
+ASK_AGAIN_S = 10.0
+"""A question about the cost may get lost; one to go on is asked once."""
+
+
+class ProfileScreen(SubScreen):
+    """Shows a profile of ``run``."""
+
+    NAME = "profile"
+    HINTS = (KeyHint("Enter", "take the profile", "screen.take", 1), KeyHint("Up/Down", "scroll"))
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "take", "take the profile", show=False, priority=True)]
+
+    def __init__(self, run: Run, view: View | None = None) -> None:
+        super().__init__(view)
+        self.run_shown = run
+        self.answer: Profile | None = None
+        self.taking = False
+        """Whether a profile was asked for and has not come yet."""
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the text."""
+        yield Pane("A profile of a few steps", id="profile")
+
+    def head_text(self, view: View) -> Line:
+        """Show the run's name."""
+        return (Span(clean(self.run_shown.name), "value"),)
+
+    def copyable(self) -> Copy | None:
+        """Return the run's id."""
+        return copying.of_run(self.run_shown)
+
+    def on_mount(self) -> None:
+        """Ask what it costs."""
+        self._ask_cost()
+        self.set_interval(ASK_AGAIN_S, self._ask_cost)
+
+    @property
+    def _can_ask(self) -> bool:
+        return self.is_current and self.view is not None and self.view.feed == "live"
+
+    def _ask_cost(self) -> None:
+        if self._can_ask and self.answer is None and not self.taking:
+            self.post_message(Asked(ProfileQuestion(self.run_shown.run_id)))
+
+    def action_take(self) -> None:
+        """Take the profile, once its cost is on the screen; take another one after that."""
+        if self._can_ask and self.answer is not None and not self.taking:
+            go = self.answer.state != "refused"
+            self.taking, self.answer = go, self.answer if go else None
+            self.post_message(Asked(ProfileQuestion(self.run_shown.run_id, go=go)))
+            if self.view is not None:
+                self.draw(self.view)
+
+    def take_answer(self, answer: Answer) -> None:
+        """Show the answer; one about the cost that comes late changes nothing."""
+        if not isinstance(answer, Profile) or answer.run_id != self.run_shown.run_id:
+            return
+        if answer.state == "offer" and (self.taking or self.answer is not None):
+            return
+        self.answer, self.taking = answer, False
+        if self.view is not None:
+            self.draw(self.view)
+
+    def draw(self, view: View) -> None:
+        """Draw the last answer."""
+        pane = self.query_one("#profile", Pane)
+        columns = max(20, pane.inner_size.width)
+        pane.set_content(self._lines(view, columns))
+
+    def _lines(self, view: View, columns: int) -> tuple[Line, ...]:
+        if view.feed != "live":
+            return tuple(wrapped("This is a recording: its ranks are of the past and cannot be asked.", columns, "warn"))
+        if self.taking:
+            return tuple(wrapped("recording …", columns, "dim"))
+        if self.answer is None:
+            return tuple(wrapped("asking what a profile would cost …", columns, "dim"))
+        shown: list[Line] = []
+        for text in lines(self.answer)[1:]:
+            if text.startswith("  "):
+                shown.append((Span(clean(text)),))
+            else:
+                style = "title" if text.isupper() else "warn" if self.answer.state == "refused" else "text"
+                shown += wrapped(clean(text), columns, style) if text else [(Span(""),)]
+        if self.answer.state == "offer":
+            shown += [
+                (Span(""),),
+                *wrapped("Enter takes it. The training's weights stay what they would be without it.", columns, "dim"),
+            ]
+        return tuple(shown)

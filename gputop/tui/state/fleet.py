@@ -1,0 +1,38 @@
+"""What the hosts screen draws from: how it stands with each host, and the view of its newest snapshot. Imports no Textual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gputop.doctor.findings.finding import Finding
+from gputop.hosts.state import SHOWING_STATES, HostStatus
+from gputop.joined.runs import JoinedRun
+from gputop.tui.state.settings import Settings
+from gputop.tui.state.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class HostView:
+    """One host. ``view`` is None until its first snapshot came, and keeps the last one while a link is lost."""
+
+    status: HostStatus
+    view: View | None = None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether no readings come, and none are on their way."""
+        return self.status.state not in SHOWING_STATES and self.status.state != "connecting"
+
+
+@dataclass(frozen=True, slots=True)
+class FleetView:
+    """All hosts, in the order in which the user named them. ``time`` is this machine's clock, in seconds since the epoch."""
+
+    time: float
+    hosts: tuple[HostView, ...] = ()
+    settings: Settings = field(default_factory=Settings)
+    paused: bool = False
+    runs: tuple[JoinedRun, ...] = ()
+    """The live runs over several hosts, or of which ranks are missing."""
+    findings: tuple[Finding, ...] = ()
+    """What the doctor finds by several hosts together; ``Finding.run`` is one of ``runs``."""

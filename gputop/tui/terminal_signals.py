@@ -1,0 +1,31 @@
+"""Handles the signals with which a terminal tells of another size and of being back, in the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from typing import Any
+
+from gputop.tui.terminal.private_textual import can_restart, restart
+
+
+def answer_signals(loop: asyncio.AbstractEventLoop, driver: Any = None, redraw: Callable[[], object] = lambda: None) -> None:
+    """Handle changes of the terminal's size one after another, and go on after SIGSTOP.
+
+    Textual's SIGWINCH handler reads the size and then posts it: if the next SIGWINCH interrupts in between, the older size is
+    posted last, and the screen keeps it. Its SIGCONT handler starts the screen a second time after a SIGSTOP, which no
+    handler sees: keys then go to two readers, and the raw mode of the terminal is saved as the one to restore. Handlers that
+    run in the event loop cannot be interrupted.
+    """
+    resized = signal.getsignal(signal.SIGWINCH)
+    if callable(resized):
+        loop.add_signal_handler(signal.SIGWINCH, resized, signal.SIGWINCH, None)
+    if can_restart(driver):
+        loop.add_signal_handler(signal.SIGCONT, _go_on, loop, driver, redraw)
+
+
+def _go_on(loop: asyncio.AbstractEventLoop, driver: Any, redraw: Callable[[], object]) -> None:
+    restart(driver)
+    answer_signals(loop, driver, redraw)  # the driver has set its own handlers
+    redraw()

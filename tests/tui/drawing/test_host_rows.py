@@ -1,0 +1,52 @@
+"""The row of a host in the list of hosts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gputop.history.series import History
+from gputop.hosts.state import HostStatus
+from gputop.process import ProcessCurve, ProcessRank, ProcessRun
+from gputop.tui.drawing.hosts.listing import grid_of, heading
+from gputop.tui.drawing.hosts.row import HostRow, host_row
+from gputop.tui.drawing.hosts.whole import header_line
+from gputop.tui.drawing.line import plain
+from gputop.tui.state.fleet import FleetView, HostView
+from gputop.tui.state.view import View
+from tests import samples
+
+
+def row_of(world_size: int, here: int) -> HostRow:
+    """The row of a host on which ``here`` ranks of an untracked run are; its curve comes from the file of one of them."""
+    curve = samples.run(world_size, run_id="read")
+    ranks = tuple(ProcessRank(100 + rank, rank) for rank in range(here))
+    found = ProcessRun("launcher:1", "train.py", ranks, world_size=world_size, curves=(ProcessCurve("read", "its output"),))
+    snapshot = samples.snapshot(runs=(replace(curve, ranks=curve.ranks[:1]),), process_runs=(found,))
+    return host_row(HostView(HostStatus("a", "live"), View(snapshot, History(), run_id="read")), samples.EPOCH)
+
+
+def test_an_untracked_run_has_the_ranks_whose_processes_are_there() -> None:
+    assert row_of(2, 2).ranks == "2"
+    assert row_of(4, 2).ranks == "2 of 4"
+
+
+def test_a_wide_list_says_the_state_in_full() -> None:
+    rows = [HostRow("a", "lost", "connection refused")]
+    for width, shown in ((160, 18), (80, 14)):
+        grid = grid_of(rows, width, 20)
+        assert {column.key: cells for column, cells in grid.columns}["state"] == shown
+        assert "STATE" in plain(heading(grid, width, ascii_only=False))
+
+
+def test_the_gpus_are_counted_only_where_a_host_has_told_them() -> None:
+    connecting, unread = HostView(HostStatus("a")), HostView(HostStatus("b", "live"))
+    known = HostView(HostStatus("c", "live"), View(samples.snapshot(), History()))
+
+    def header(*hosts: HostView) -> str:
+        fleet = FleetView(samples.EPOCH, hosts)
+        return plain(header_line(fleet, [host_row(host, samples.EPOCH) for host in hosts], 80)).split("VIRTUAL")[0]
+
+    assert "GPU" not in header(connecting, unread)
+    assert "2 hosts · 8 GPUs so far" in header(connecting, known)
+    assert "1 host · 8 GPUs" in header(known)
+    assert "so far" not in header(known)

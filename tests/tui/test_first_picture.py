@@ -1,0 +1,171 @@
+"""The first picture: GPUs on the screen while Textual is still being imported, and a terminal that is left as it was."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import termios
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from gputop.device import Device, FirstLook, Host
+from gputop.snapshot import Snapshot
+from gputop.tui.first_picture import picture
+from gputop.tui.state.settings import Settings
+from tests import nvml_sim
+from tests.terminal import Terminal
+from tests.tui.test_simulated_screen import GPUTOP, different_box, gpu_row
+
+WAITS = """
+import os, sys, time
+while not os.path.exists(os.environ["TEXTUAL_MAY_COME"]):
+    time.sleep(0.02)
+sys.path.remove(os.path.dirname(__file__))
+del sys.modules["textual"]
+import textual
+"""
+"""Stands for textual, and becomes it when a file is there."""
+ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "slow").mkdir()
+    (tmp_path / "slow" / "textual.py").write_text(WAITS)
+    changed = nvml_sim.environment(different_box(os.getpid()).write(tmp_path / "scenario"))
+    path = os.pathsep.join(filter(None, (str(tmp_path / "slow"), os.environ.get("PYTHONPATH"))))
+    return changed | {"PYTHONPATH": path, "TEXTUAL_MAY_COME": str(tmp_path / "go")}
+
+
+def attributes(terminal: Terminal) -> list[Any]:
+    return termios.tcgetattr(terminal._master)
+
+
+def test_gpus_are_on_the_screen_before_textual_is_imported(tmp_path: Path, environment: dict[str, str]) -> None:
+    with Terminal([*GPUTOP, "-i", "500ms"], environment) as terminal:
+        before = attributes(terminal)
+        terminal.wait_for(lambda text: gpu_row(text, 7) == (87, "68.0"))
+        assert "SIMULATED" in terminal.text()
+        assert "H100" in terminal.text()
+        placed = terminal.find("1 GPUs")
+        for size in ((20, 5), (80, 24)):
+            terminal.resize(*size)
+            terminal.wait_for(lambda text: "1 GPUs" in text)
+        terminal.wait_for(lambda text: gpu_row(text, 7) == (87, "68.0"))
+        terminal.resize(160, 50)
+        terminal.wait_for(lambda text: gpu_row(text, 7) == (87, "68.0"))
+        terminal.press("?")
+        (tmp_path / "go").touch()
+        terminal.wait_for("Keys")  # what was typed meanwhile has opened the help
+        terminal.press("escape")
+        terminal.wait_for("3 Processes")
+        assert terminal.find("1 GPUs") == placed
+        assert terminal.received.count(ENTER) == 1, "the screen is entered once: entering it again clears it"
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+        assert attributes(terminal) == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_meanwhile_restores_the_terminal(environment: dict[str, str], number: signal.Signals) -> None:
+    with Terminal([*GPUTOP], environment) as terminal:
+        before = attributes(terminal)
+        terminal.wait_for(lambda text: gpu_row(text, 7))
+        assert attributes(terminal) != before
+        sampler = psutil.Process(terminal.process.pid).children()
+        if number == signal.SIGINT:
+            terminal.press("ctrl+c")
+        else:
+            terminal.process.send_signal(number)
+        assert terminal.wait_exit() == 128 + number
+        assert terminal.received.rpartition(ENTER)[2].count(LEAVE) == 1
+        assert attributes(terminal) == before
+        assert not psutil.wait_procs(sampler, 20)[1]
+
+
+def test_without_a_first_look_the_terminal_stays_as_it_is_until_textual_draws(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    with Terminal([*GPUTOP], environment | {"TERM": "dumb"}) as terminal:
+        sampler = psutil.Process(terminal.process.pid).children
+        while not any("agent" in child.cmdline() for child in sampler()):
+            assert terminal.process.poll() is None
+        terminal.press("ctrl+c")
+        assert terminal.wait_exit() in (130, -signal.SIGINT)
+        assert ENTER not in terminal.received
+        assert LEAVE not in terminal.received
+
+
+@pytest.mark.parametrize("size", [(160, 50), (80, 24), (20, 5), (3, 2), (1, 1)])
+def test_a_picture_fits_its_terminal_and_obeys_no_name(size: tuple[int, int]) -> None:
+    columns, rows = size
+    devices = [Device(0, "u0", "H100\x1b[31m\x07\u202e", utilization_percent=97.0, memory_used_bytes=2**30, state="lost")]
+    devices += [Device(index, f"u{index}", "H100 名", utilization_percent=None) for index in range(1, 16)]
+    host = Host("host\x9b2J\n", source="nvml")
+    look = FirstLook(0.0, host, tuple(devices))
+    few = FirstLook(0.0, host, tuple(devices[1:3]))
+    whole = Snapshot(0, 0.0, 0.0, 1.0, host, tuple(devices))
+    for seen, settings in (
+        (look, Settings()),
+        (look, Settings(ascii=True)),
+        (few, Settings()),
+        (whole, Settings(density="full")),
+    ):
+        written = picture(seen, settings, columns, rows)
+        shown = re.split(r"\x1b\[\d+;1H", written.removeprefix("\x1b[H\x1b[2J"))[1:]
+        assert 0 < len(shown) <= rows
+        assert all(row.isprintable() and len(row) <= columns for row in shown)
+        assert not settings.ascii or written.isascii()
+        assert columns < 80 or "N/A" in written
+
+
+@pytest.mark.parametrize(
+    ("module", "unwanted"),
+    [
+        ("gputop.tui.first_picture", ("textual", "asyncio", "gputop.snapshot", "gputop.process")),
+        ("gputop.agent.first_look, gputop.sources.nvml.first_look", ("json", "typing", "pynvml", "gputop.snapshot")),
+        ("gputop.__main__, gputop.agent.process, gputop.tui.gc_freeze", ("argparse", "dataclasses", "json")),
+        ("gputop.agent.sampler, gputop.cli.once", ("asyncio", "gputop.questions", "gputop.sources.nccl.answer", "tomllib")),
+        ("gputop.cli.main", ("gputop.snapshot", "gputop.doctor", "gputop.cli.completion", "textwrap", "tomllib")),
+    ],
+)
+def test_what_the_first_picture_waits_for_imports_little(module: str, unwanted: tuple[str, ...]) -> None:
+    code = f"import sys; before = {{*sys.modules}}; import {module}; print(*({{*sys.modules}} - before))"
+    loaded = subprocess.run(
+        [sys.executable, "-S", "-c", code], capture_output=True, text=True, env=_library(), check=True
+    ).stdout
+    assert not [name for name in unwanted if name in loaded.split()]
+
+
+def _library() -> dict[str, str]:
+    """Return an environment in which ``-S``, without the imports of this environment's own start, finds every package."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
+@pytest.mark.parametrize("words", [("-i", "0"), ("-i",), ("--theme", "pink"), ("-i", "1", "--no-nccl-ras", "--theme")])
+def test_a_wrong_command_line_leaves_no_sampler_behind(environment: dict[str, str], words: tuple[str, ...]) -> None:
+    with Terminal([*GPUTOP, *words], environment) as terminal:
+        assert terminal.wait_exit() == 2
+        assert "gputop: " in terminal.text()
+        assert ENTER not in terminal.received
+    found = [p for p in psutil.process_iter(["environ"]) if (p.info["environ"] or {}).get("TEXTUAL_MAY_COME")]
+    assert not [p for p in found if p.info["environ"]["TEXTUAL_MAY_COME"] == environment["TEXTUAL_MAY_COME"]]
+
+
+def test_the_settings_of_the_screen_are_those_of_its_sampler(tmp_path: Path, environment: dict[str, str]) -> None:
+    """It starts before they are read."""
+    (tmp_path / "go").touch()
+    config = tmp_path / "config.toml"
+    config.write_text('gpus = ["3", "5"]\ninterval_s = 0.4\n')
+    with Terminal([*GPUTOP], environment | {"GPUTOP_CONFIG": str(config)}) as terminal:
+        text = terminal.wait_for(lambda text: re.search(r"^. +3 +43%", text, re.MULTILINE) or "43%" in text)
+        assert "2 × H100" in text
+        assert "0.4 s" in text
+        terminal.press("q")
+        assert terminal.wait_exit() == 0

@@ -1,0 +1,48 @@
+"""What is kept of each machine: nothing of it reaches another machine that is watched beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gputop.tui.machine import Machine
+from gputop.tui.state.view import Settings
+from tests import samples
+from tests.tui.kit import StillFeed
+
+
+def machine(*snapshots: Any) -> Machine:
+    feed: Any = StillFeed(*snapshots)
+    return Machine(feed)
+
+
+def test_machines_share_nothing() -> None:
+    ours, theirs, silent = machine(samples.snapshot()), machine(samples.ranks_on_one_gpu()), machine()
+    assert [bool(one.take_in()) for one in (ours, theirs, silent)] == [True, True, False]
+    theirs.doctor.load()
+    theirs.chosen_run = "run-2"
+    view, other = ours.view(Settings()), theirs.view(Settings())
+    assert view is not None
+    assert other is not None
+    assert silent.view(Settings()) is None
+    assert view.history is not other.history
+    assert view.loading
+    assert not other.loading
+    assert view.run_id == samples.snapshot().runs[0].run_id
+    assert not ours.take_in()
+
+
+def test_a_chosen_run_holds_while_it_exists() -> None:
+    second = samples.run(run_id="run-2", name="second", created_at=1.0)
+    both = replace(samples.snapshot(), runs=(*samples.snapshot().runs, second))
+    watched = machine(both)
+    watched.take_in()
+    watched.chosen_run = "run-2"
+    view = watched.view(Settings())
+    assert view is not None
+    assert view.run_id == "run-2"
+    watched.feed.waiting.append(samples.snapshot(5))  # type: ignore[attr-defined]
+    watched.take_in()
+    view = watched.view(Settings())
+    assert view is not None
+    assert view.run_id == samples.snapshot().runs[0].run_id
