@@ -26,8 +26,11 @@ $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
 # What the tests and the checks need comes on top, so that "make run" stays small.
 $(VENV)/.developed: $(INSTALLED)
 	@echo "Installing what the tests and checks need."
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demos,frameworks,dev]'
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demos,export,frameworks,dev]'
 	@touch $@
+
+# In tests, threads of OpenMP that wait for one another sleep: spinning takes the cores from the tests beside them.
+test test-pythons: export OMP_WAIT_POLICY = PASSIVE
 
 test: $(VENV)/.developed
 	@status=0; \
@@ -75,7 +78,7 @@ docs: $(VENV)/.developed
 
 # The peers that the benchmarks compare with, none of which gputop needs.
 $(VENV)/.measured: $(VENV)/.developed
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demos,frameworks,dev,peers]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demos,export,frameworks,dev,peers]'
 	@touch $@
 
 bench: $(VENV)/.measured

@@ -3,9 +3,10 @@
 Measured of whole process trees over the same stretch of time: CPU seconds, bytes to the terminal, memory (PSS), NVML
 calls; and how long it takes from the start until GPU data is on the screen, and for one reading on standard output.
 Both tools start with their modules compiled, as an installer leaves them, whatever this checkout or environment has.
-The simulated driver answers in a microsecond, so these are the tools' own costs. Figures are this machine's; ratios travel.
+The simulated driver answers in a microsecond, so these are the tools' own costs; with ``--latencies real``, it takes as long
+as that of an H100 that was measured. Figures are this machine's; ratios travel.
 
-    python benchmarks/dashboard.py [--gpus 8] [--seconds 30] [--json FILE]
+    python benchmarks/dashboard.py [--gpus 8] [--seconds 30] [--latencies none|real] [--json FILE]
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -30,10 +32,10 @@ from tests.terminal import Terminal  # noqa: E402
 
 BIN = Path(sys.executable).parent
 TOOLS = {
-    "nvitop": ([str(BIN / "nvitop"), "--interval", "1"], "100%", [str(BIN / "nvitop"), "-1"]),
-    "gputop": ([sys.executable, "-m", "gputop", "-i", "1"], "memory", [sys.executable, "-m", "gputop", "--once"]),
+    "nvitop": ([str(BIN / "nvitop"), "--interval", "1"], r"\d\.\d+GiB / 80\.0", [str(BIN / "nvitop"), "-1"]),
+    "gputop": ([sys.executable, "-m", "gputop", "-i", "1"], r"\d\.\d/80G", [sys.executable, "-m", "gputop", "--once"]),
 }
-"""Per tool: the live screen, what its screen shows once GPU data is there, and one reading."""
+"""Per tool: the live screen, the pattern of a GPU's memory on it, and one reading."""
 SETTLE_S = 5.0
 ROUNDS = 5
 
@@ -58,7 +60,7 @@ def first_data_s(command: list[str], wanted: str, environment: dict[str, str]) -
     """Return the time from the start until the screen shows a GPU's memory."""
     began = time.perf_counter()
     with Terminal(command, environment) as terminal:
-        while "GiB" not in (text := terminal.text()) or "H100" not in text:
+        while not re.search(wanted, text := terminal.text()):
             if time.perf_counter() - began > 20:
                 raise SystemExit(f"{command[0]} showed no GPU within 20 s:\n{text}")
             time.sleep(0.002)
@@ -92,14 +94,15 @@ def once_s(command: list[str], environment: dict[str, str]) -> float:
     return time.perf_counter() - began
 
 
-def measure(gpus: int, seconds: float) -> dict[str, dict[str, float]]:
-    """Measure every tool on the same box, in turn."""
+def measure(gpus: int, seconds: float, latencies: str) -> dict[str, dict[str, float]]:
+    """Measure every tool on the same box, in turn; ``latencies`` of the driver are "none" or "real"."""
     result: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
         workers = [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"]) for _ in range(gpus)]
         try:
-            scenario = nvml_sim.living_box(gpus, pids=tuple(worker.pid for worker in workers)).write(folder / "scenario")
+            box = nvml_sim.living_box(gpus, pids=tuple(worker.pid for worker in workers))
+            scenario = (box.real_latencies() if latencies == "real" else box).write(folder / "scenario")
             environments = {}
             for name in TOOLS:
                 changed = nvml_sim.environment(scenario, log=folder / f"{name}.log")
@@ -132,9 +135,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpus", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--latencies", choices=("none", "real"), default="none")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    result = measure(options.gpus, options.seconds)
+    result = measure(options.gpus, options.seconds, options.latencies)
     print(
         f"{options.gpus} simulated H100s, a process on each, 160x50, 1 Hz, {options.seconds:g} s; load {os.getloadavg()[0]:.1f}"
     )
