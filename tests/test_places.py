@@ -83,7 +83,7 @@ def test_a_supervisor_runs_nothing_that_others_may_have_written(change: str, tmp
     ran.unlink()
     (job.directory / record.SPEC).chmod(0o622) if change == "file" else job.directory.chmod(0o777)
     command = [sys.executable, "-m", "gputop.jobs.supervisor", str(job.directory)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 2
     assert "holds no job that can be run" in done.stderr
     assert not ran.exists()

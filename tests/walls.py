@@ -16,6 +16,7 @@ GROUND = frozenset(
     (
         *(
             "command_line",
+            "device",
             "errors",
             "facts",
             "filter_terms",
@@ -25,6 +26,7 @@ GROUND = frozenset(
             "places",
             "preflight",
             "process",
+            "profiled",
             "questions",
         ),
         *("process_filter", "run_filter", "run_questions", "snapshot", "terminal_text", "units", "whereabouts", "wire"),
@@ -34,8 +36,9 @@ GROUND = frozenset(
 
 _TABLE = {
     "command_line": "",
+    "device": "",
     "errors": "",
-    "facts": "frameworks",
+    "facts": "frameworks units",
     "frameworks": "",
     "losses": "",
     "places": "",
@@ -44,18 +47,21 @@ _TABLE = {
     "wire": "",
     "process": "wire",
     "groups": "command_line process",
-    "snapshot": "losses process wire",
+    "snapshot": "device losses process wire",
     "units": "errors",
+    "profiled": "units wire",
     "whereabouts": "units wire",
     "run_questions": "snapshot wire",
-    "questions": "process run_questions whereabouts wire",
+    "questions": "process profiled run_questions whereabouts wire",
     "filter_terms": "errors units",
     "run_filter": "filter_terms losses snapshot units",
     "process_filter": "filter_terms process snapshot",
     # The training side: inside somebody's training process. It writes journals and knows no reader of them.
     "tracking/journal": "losses places wire",
     "tracking/standing": "facts tracking/journal wire",
-    "tracking": "facts places terminal_text tracking/journal tracking/standing",
+    "tracking/gpus": "tracking/journal wire",
+    "tracking/profiling": "tracking/journal tracking/standing",
+    "tracking": "facts places terminal_text tracking/gpus tracking/journal tracking/profiling tracking/standing",
     "tracking/auto/losses": "frameworks",
     "tracking/auto/readings": "facts frameworks tracking tracking/journal",
     "tracking/auto/training": "losses tracking/auto/losses tracking/auto/readings tracking tracking/journal",
@@ -74,24 +80,31 @@ _TABLE = {
     "sources": "ground sources/host",
     "sources/nvml": "ground sources sources/host",
     "where": "ground sources/host tracking/journal tracking/standing",
+    "profiles": "ground tracking/journal tracking/profiling where",
     "foreign/files": "ground tracking",
     "foreign": "ground foreign/files jobs/output sources/host tracking tracking/journal",
     "recipes": "ground",
     "jobs": "ground recipes",
     "jobs/output": "ground doctor/findings doctor/logs jobs tracking tracking/journal tracking/reader",
-    "agent": "ground foreign jobs/output sources sources/host sources/nccl sources/nvml tracking/reader where",
+    "agent": (
+        "ground foreign jobs/output profiles sources sources/host sources/nccl sources/nvml tracking/gpus tracking/journal"
+        " tracking/reader where"
+    ),
     "hosts": "ground agent",
+    "joined": "ground",
+    "history": "ground",
     # The doctor: pure. Snapshots and logs in, findings out; it imports no source, no job and no screen.
     "doctor/facts": "ground",
-    "doctor/evidence": "ground doctor/facts",
+    "doctor/evidence": "ground doctor/facts history",
     "doctor/findings": "ground doctor/evidence",
     "doctor/logs/patterns": "doctor/findings",
     "doctor/logs": "ground doctor/findings doctor/logs/patterns",
     "doctor/preflight": "ground doctor/evidence doctor/findings",
     "doctor/rules/support": "ground doctor/evidence doctor/facts doctor/findings doctor/logs doctor/logs/patterns",
+    "doctor/rules/hosts": "ground doctor/evidence doctor/findings doctor/rules/support joined",
     "doctor/rules/data_parallel": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support",
     "doctor/rules/ddp": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support",
-    "doctor/rules/learning": "ground doctor/evidence doctor/findings doctor/rules/support",
+    "doctor/rules/learning": "ground doctor/evidence doctor/findings doctor/rules/support history",
     "doctor/rules/machine": (
         "ground doctor/evidence doctor/facts doctor/findings doctor/logs doctor/logs/patterns doctor/rules/support"
     ),
@@ -107,30 +120,46 @@ _TABLE = {
     ),
     # It finds the families by walking its folder.
     "doctor/rules": "doctor/rules/support",
-    "doctor": "ground doctor/evidence doctor/findings doctor/preflight doctor/rules doctor/rules/support",
+    "doctor": "ground doctor/evidence doctor/findings doctor/logs doctor/preflight doctor/rules doctor/rules/support history",
     "selftest": "ground agent doctor gputop sources sources/nvml",
+    "export": "ground agent doctor doctor/findings",
     # The screen: draws what the stream and the doctor say.
-    "history": "ground",
-    "tui/state": "ground agent doctor doctor/findings history",
+    "tui/state": "ground agent doctor doctor/findings history hosts joined",
     "tui/drawing/charts": "units",
     "tui/drawing": "ground doctor/findings history tui/drawing/charts tui/state",
-    "tui/drawing/gpus": "ground doctor/evidence doctor/facts doctor/findings history tui/drawing tui/state",
+    "tui/drawing/processes": "ground tui/drawing tui/state",
+    "tui/drawing/gpus": (
+        "ground doctor/evidence doctor/facts doctor/findings history tui/drawing tui/drawing/processes tui/state"
+    ),
     "tui/drawing/runs": "ground doctor/findings history tui/drawing tui/drawing/charts tui/drawing/gpus tui/state",
+    "tui/drawing/hosts": "ground doctor/findings hosts joined tui/drawing tui/drawing/gpus tui/state",
     "tui/drawing/untracked": "ground tui/drawing tui/state",
     "tui/terminal": "ground",
-    "tui/widgets": "ground tui/drawing tui/drawing/gpus tui/drawing/runs tui/drawing/untracked tui/state tui/terminal",
+    "tui/widgets": (
+        "ground tui/drawing tui/drawing/gpus tui/drawing/processes tui/drawing/runs tui/drawing/untracked tui/state"
+        " tui/terminal"
+    ),
     "tui/screens": (
-        "ground doctor/findings history jobs tui/drawing tui/drawing/charts tui/drawing/gpus tui/drawing/runs tui/state"
-        " tui/terminal tui/widgets"
+        "ground doctor/findings history jobs tui/drawing tui/drawing/charts tui/drawing/gpus tui/drawing/processes"
+        " tui/drawing/runs tui/state tui/terminal tui/widgets"
     ),
     "tui/screens/launch": ("ground doctor/findings jobs jobs/output recipes tui/drawing tui/screens tui/state tui/widgets"),
-    "tui": "ground agent doctor doctor/findings history jobs tui/screens tui/screens/launch tui/state tui/terminal tui/widgets",
-    # The command line: hands each command to the package that does it.
-    "cli": (
-        "ground agent doctor doctor/findings doctor/logs doctor/preflight doctor/rules foreign gputop history hosts jobs"
-        " jobs/output recipes selftest sources tracking/journal tracking/reader tui tui/drawing tui/state where"
+    "tui/screens/profile": "ground tui/drawing tui/screens tui/state tui/widgets",
+    "tui/screens/hosts": "ground tui/drawing tui/drawing/hosts tui/screens tui/state tui/terminal tui/widgets",
+    "tui": (
+        "ground agent doctor doctor/findings history hosts jobs joined tui/drawing tui/drawing/gpus tui/screens"
+        " tui/screens/hosts tui/screens/launch tui/screens/profile tui/state tui/terminal tui/widgets"
     ),
-    "__main__": "cli",
+    # The command line: hands each command to the package that does it.
+    "cli/across": "ground doctor doctor/findings hosts jobs joined recipes",
+    "cli/launching": "ground agent jobs recipes",
+    "cli/live": "ground profiles",
+    "cli": (
+        "ground agent cli/across cli/launching cli/live doctor doctor/findings doctor/logs doctor/preflight doctor/rules export"
+        " foreign gputop history hosts jobs jobs/output joined recipes selftest sources tracking/gpus tracking/journal"
+        " tracking/reader tui tui/drawing tui/drawing/runs tui/state where"
+    ),
+    "__main__": "agent cli tui",
 }
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
     package: frozenset(words.split()) - {"ground"} | (GROUND if "ground" in words.split() else frozenset())
@@ -144,6 +173,7 @@ A package that stands directly below ``gputop`` as a module (``errors``) is on t
 MAY_IMPORT_LIBRARY: Mapping[str, tuple[str, ...]] = {
     "pynvml": ("sources/nvml/",),
     "psutil": ("sources/host/",),
+    "prometheus_client": ("export/server.py",),
     "textual": ("tui/",),
     "rich": ("tui/",),
     "plotext": ("tui/drawing/",),

@@ -259,7 +259,7 @@ def test_virtual_devices_follow_the_mask_and_share_a_core() -> None:
     def taken(index: int, mask: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "GPUTOP_VIRTUAL_DEVICES": mask, "CUDA_VISIBLE_DEVICES": ""}
         command = [sys.executable, "-c", code, str(DEMOS), str(index)]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180)
 
     assert taken(1, "1,0").stdout.split() == ["2", "0", "1", "True"]
     beyond = taken(2, "0,1")

@@ -51,7 +51,7 @@ def smi(query: str) -> list[list[str]]:
     if shutil.which("nvidia-smi") is None:
         pytest.skip("nvidia-smi is not installed here")
     command = ["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader,nounits"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=180, check=True)
     return [[value.strip() for value in line.split(",")] for line in result.stdout.strip().splitlines()]
 
 
