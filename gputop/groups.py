@@ -93,7 +93,15 @@ def _inherited(process: Process, by_pid: dict[int, Process], launchers: set[int]
         names = _names(parent, launchers)
         if names:
             return names
+        if _is_a_program_of_its_own(root, parent):
+            break
         root = parent
     if root.ppid is not None and is_spawned(root.command):
         return [f"spawn:{root.ppid}"]
     return [f"pid:{root.pid}"]
+
+
+def _is_a_program_of_its_own(process: Process, parent: Process) -> bool:
+    """Return whether a parent that computes on no GPU itself, such as a notebook, started another program that does."""
+    other = None not in (process.command, parent.command) and process.command != parent.command
+    return other and not is_spawned(process.command) and bool(compute_uses(process)) and not compute_uses(parent)

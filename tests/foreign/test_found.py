@@ -134,6 +134,16 @@ def test_workers_of_ray_are_one_run_for_each_program() -> None:
     ]
 
 
+def test_trainings_that_a_program_without_a_gpu_starts_are_runs_of_their_own() -> None:
+    notebook = python(10, command=("/opt/venv/bin/python", "-m", "ipykernel_launcher"))
+    sweep = [python(20 + place, place, ppid=10, command=("python", "train.py", "--lr", f"0.{place}")) for place in range(2)]
+    assert [run.key for run in process_runs([notebook, *sweep])] == ["pid:20", "pid:21", "pid:10"]
+    # What a program that trains starts works for it, and so does a copy of itself.
+    assert [run.key for run in process_runs([replace(notebook, devices=use(2)), *sweep])] == ["pid:10"]
+    copies = [replace(process, command=notebook.command) for process in sweep]
+    assert [run.key for run in process_runs([notebook, *copies])] == ["pid:10"]
+
+
 def test_one_process_on_several_gpus_is_one_rank() -> None:
     run = only(python(1, 0, 1, 2))
     assert (run.key, run.name, run.launcher, run.devices) == ("pid:1", "train.py", None, GPUS[:3])
