@@ -117,9 +117,9 @@ def duplicate_ranks(job: Job) -> list[Member]:
 def jobs_of(snapshot: Snapshot, lost: Callable[[Exception], None] = reraise) -> tuple[Job, ...]:
     """Group the snapshot's processes and live runs into jobs; ``lost`` receives the error for each that cannot be built."""
     runs = {run.run_id: run for run in snapshot.runs}
-    groups: dict[str, list[Process]] = {}
+    listed: dict[str, list[Process]] = {}
     for position, key in group_keys(snapshot.processes).items():
-        groups.setdefault(key, []).append(snapshot.processes[position])
+        listed.setdefault(key, []).append(snapshot.processes[position])
     # Those are judged by their processes, and by the metrics that they show.
     untracked = snapshot.untracked_ids
     shown = {rank.pid: runs[item.run_id] for item in snapshot.process_runs if item.run_id in runs for rank in item.ranks}
@@ -127,14 +127,14 @@ def jobs_of(snapshot: Snapshot, lost: Callable[[Exception], None] = reraise) -> 
         if run.run_id in untracked:
             continue
         if run.state != "finished" and any(_here(rank, snapshot) for rank in run.ranks):
-            groups.setdefault(f"run:{run.run_id}", [])
+            listed.setdefault(f"run:{run.run_id}", [])
     real = tuple(sorted((d for d in snapshot.devices if d.kind == "gpu" and d.state != "lost"), key=lambda d: d.index))
     fake = tuple(sorted((d for d in snapshot.devices if d.kind == "virtual"), key=lambda d: d.index))
     jobs = []
-    for key, group in groups.items():
+    for key, processes in listed.items():
         try:
-            job = _job(key, group, runs.get(key.removeprefix("run:")), snapshot, real, fake)
-            curve = next((shown[process.pid] for process in group if process.pid in shown), None)
+            job = _job(key, processes, runs.get(key.removeprefix("run:")), snapshot, real, fake)
+            curve = next((shown[process.pid] for process in processes if process.pid in shown), None)
             jobs.append(replace(job, shown=curve) if curve is not None and job.run is None else job)
         except Exception as error:  # noqa: BLE001 - one job takes none of the others with it
             lost(error)
@@ -147,35 +147,35 @@ def _here(rank: Rank, snapshot: Snapshot) -> bool:
 
 def _job(
     key: str,
-    group: list[Process],
+    processes: list[Process],
     run: Run | None,
     snapshot: Snapshot,
     real: tuple[Device, ...],
     fake: tuple[Device, ...],
 ) -> Job:
-    virtual = bool(fake) and (not real or _works_on(group, run, fake))
+    virtual = bool(fake) and (not real or _works_on(processes, run, fake))
     pool = fake if virtual else real
-    members = _members(group, run, snapshot, pool, virtual)
+    members = _members(processes, run, snapshot, pool, virtual)
     visible, count, source, masks = _visible(members, pool, virtual)
-    launcher = next((process.launcher for process in group if process.launcher is not None), None)
-    used = {use.device_uuid for process in group for use in compute_uses(process)}
+    launcher = next((process.launcher for process in processes if process.launcher is not None), None)
+    used = {use.device_uuid for process in processes for use in compute_uses(process)}
     used.update(member.main for member in members if member.main is not None)
-    return Job(key, run, members, tuple(group), launcher, virtual, pool, visible, count, source, masks, frozenset(used))
+    return Job(key, run, members, tuple(processes), launcher, virtual, pool, visible, count, source, masks, frozenset(used))
 
 
-def _works_on(group: Iterable[Process], run: Run | None, devices: Sequence[Device]) -> bool:
+def _works_on(processes: Iterable[Process], run: Run | None, devices: Sequence[Device]) -> bool:
     uuids = {device.uuid for device in devices}
-    if any(use.device_uuid in uuids for process in group for use in process.devices):
+    if any(use.device_uuid in uuids for process in processes for use in process.devices):
         return True
     return run is not None and any(index is not None for rank in run.ranks for _, index in stated.stated_devices(rank))
 
 
 def _members(
-    group: list[Process], run: Run | None, snapshot: Snapshot, pool: tuple[Device, ...], virtual: bool
+    processes: list[Process], run: Run | None, snapshot: Snapshot, pool: tuple[Device, ...], virtual: bool
 ) -> tuple[Member, ...]:
     by_rank: dict[int, list[Process]] = {}
-    pids = {process.pid for process in group}
-    for process in group:
+    pids = {process.pid for process in processes}
+    for process in processes:
         rank = _rank_of(process)
         if rank is not None and process.state not in DEAD_STATES:
             by_rank.setdefault(rank, []).append(process)
@@ -190,7 +190,7 @@ def _members(
             continue
         members.append(_member(number, chief, journal, pool, virtual))
     if not members:
-        unranked = [process for process in unnumbered_ranks(group) if _rank_of(process) is None]
+        unranked = [process for process in unnumbered_ranks(processes) if _rank_of(process) is None]
         members = [_member(None, process, None, pool, virtual) for process in unranked]
     return tuple(members)
 

@@ -35,8 +35,8 @@ def may_divide(job: Job) -> bool:
     ranks = tracked.ranks_of(job)
     if any(wrapped_by(rank) is not None for rank in ranks) or weights_differ(ranks) is not None:
         return False
-    groups = [(facts_of(rank).process_group, rank.steps_taken or 0) for rank in ranks]
-    return all(group is not None and exchanges(group) >= 2 * steps > 0 for group, steps in groups)
+    told = [(facts_of(rank).process_group, rank.steps_taken or 0) for rank in ranks]
+    return all(fact is not None and exchanges(fact) >= 2 * steps > 0 for fact, steps in told)
 
 
 def equal_losses(evidence: Evidence, job: Job, ranks: tuple[Rank, ...], name: str) -> int:
@@ -47,7 +47,7 @@ def equal_losses(evidence: Evidence, job: Job, ranks: tuple[Rank, ...], name: st
 
 
 def _passes_on(rank: Rank) -> bool:
-    group, steps = facts_of(rank).process_group, rank.steps_taken or 0
-    if group is None or steps < STEPS_MIN:
+    fact, steps = facts_of(rank).process_group, rank.steps_taken or 0
+    if fact is None or steps < STEPS_MIN:
         return False
-    return sum(count for name, count in group.collectives.items() if any(part in name for part in _PASSES_ON)) >= steps
+    return sum(count for name, count in fact.collectives.items() if any(part in name for part in _PASSES_ON)) >= steps

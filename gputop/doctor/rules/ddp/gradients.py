@@ -223,9 +223,9 @@ def not_wrapped(evidence: Evidence, job: Job) -> Judgement:
     if min((rank.steps_taken or 0) for rank in ranks) < STEPS_MIN or _nccl_counts(evidence, job):
         return None
     differ, weights = _differ(ranks, STEPS_MIN)
-    groups = [facts_of(rank).process_group for rank in ranks]
-    most = max((exchanges(fact) for fact in groups if fact is not None), default=0)
-    silent = most == 0 and (differ is True or all(fact is not None for fact in groups))
+    process_groups = [facts_of(rank).process_group for rank in ranks]
+    most = max((exchanges(fact) for fact in process_groups if fact is not None), default=0)
+    silent = most == 0 and (differ is True or all(fact is not None for fact in process_groups))
     if not silent and not differ:
         return None
     if differ is False and most:
@@ -233,7 +233,7 @@ def not_wrapped(evidence: Evidence, job: Job) -> Judgement:
     if most and weights_met(ranks, STEPS_MIN):
         return None  # local SGD: the weights are averaged now and then, by hand
     often = most > (ranks[0].steps_taken or 0)  # more than the average of one loss in each step
-    calls = sum(sum(fact.collectives.values()) for fact in groups if fact is not None)
+    calls = sum(sum(fact.collectives.values()) for fact in process_groups if fact is not None)
     facts = [
         Fact(
             f"no DDP, FSDP or other wrapper around {model_class(ranks[0]) or 'the model'} on any rank", None, "journal: model"

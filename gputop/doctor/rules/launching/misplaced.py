@@ -283,7 +283,7 @@ def _torchrun(command: str) -> str:
 
 def independent_worlds(evidence: Evidence) -> dict[str, Judgement]:
     """A18: processes of one command, started together, each of which takes itself for the only one."""
-    groups: dict[tuple[object, ...], list[tuple[Job, Member, Process]]] = {}
+    packs: dict[tuple[object, ...], list[tuple[Job, Member, Process]]] = {}
     for job in evidence.jobs:
         for member in (*job.members, *duplicate_ranks(job)):
             process = member.process
@@ -293,10 +293,10 @@ def independent_worlds(evidence: Evidence) -> dict[str, Judgement]:
                 continue
             launcher = process.launcher.pid if process.launcher is not None else process.ppid
             key = (process.uid, process.command, launcher, mask_of(process, job.virtual))
-            groups.setdefault(key, []).append((job, member, process))
+            packs.setdefault(key, []).append((job, member, process))
     judged: dict[str, Judgement] = {}
-    packed = Counter(kind[:-1] for kind in groups)
-    for kind, found in groups.items():
+    packed = Counter(kind[:-1] for kind in packs)
+    for kind, found in packs.items():
         starts = [process.started_at for _, _, process in found if process.started_at is not None]
         if len(found) > 1 and max(starts) - min(starts) <= A18_START_S:
             judged[f"pid:{min(process.pid for _, _, process in found)}"] = _worlds(evidence, found, packed[kind[:-1]] > 1)
@@ -380,9 +380,9 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[Job, Member, Process]], pa
 def _joined(evidence: Evidence, job: Job, member: Member, process: Process) -> bool:
     """Return whether the process has joined others, or may have: even a group of one starts the threads of a group."""
     sizes = [item.size for item in evidence.communicators(job) if any(rank.pid == process.pid for rank in item.ranks)]
-    group = model_facts.group_size(member.journal)
-    if sizes or group is not None:
-        return max([*sizes, group or 1]) > 1
+    size = model_facts.group_size(member.journal)
+    if sizes or size is not None:
+        return max([*sizes, size or 1]) > 1
     return "threads" in process.hidden or any(name.startswith(_GROUP_THREADS) for name, _ in process.threads)
 
 
