@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 from gputop.doctor.evidence.evidence import KEPT_S, WARM_UP_S, Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.evidence.turns import Turns
 from gputop.doctor.findings.finding import (
     EVIDENCE,
@@ -73,7 +73,7 @@ class _Judged(NamedTuple):
     """Subjects without a judgement are left out: replaying them between two judgements would change nothing."""
 
 
-class _JobJudged(NamedTuple):
+class _GroupJudged(NamedTuple):
     """What the rules said of a job when it was judged last."""
 
     by_rule: dict[str, _Judged]
@@ -103,7 +103,7 @@ class Doctor:
         self._cases: dict[tuple[str, str], _Case] = {}
         self._judged: dict[str, _Judged] = {}
         """Of the machine rules that judge seldom."""
-        self._jobs_judged: dict[str, _JobJudged] = {}
+        self._groups_judged: dict[str, _GroupJudged] = {}
         self._turns = Turns()
         self._last: Snapshot | None = None
         self._wall: float | None = None
@@ -152,7 +152,7 @@ class Doctor:
             return self._current_findings()
         if is_interrupted(self._last, snapshot):
             self._evidence, self._cases = Evidence(self._record_unprocessed, self._memory), {}
-            self._judged, self._jobs_judged = {}, {}
+            self._judged, self._groups_judged = {}, {}
             self._lost.clear()
         self._last = snapshot
         self._wall = snapshot.time
@@ -181,29 +181,29 @@ class Doctor:
     def _judgements(self, now: float) -> Iterator[tuple[tuple[str, str], Judgement]]:
         """Yield each rule's judgement on each of its subjects. A rule that judges seldom repeats its last one in between."""
         suspected = {rule for rule, _ in self._cases}
-        yield from self._judge_jobs(now, suspected)
+        yield from self._judge_groups(now, suspected)
         yield from self._judge_machines(now, suspected)
 
-    def _judge_jobs(self, now: float, suspected: Set[str]) -> Iterator[tuple[tuple[str, str], Judgement]]:
-        jobs = self._evidence.jobs
-        in_turn = self._turns.take(jobs, {subject for _, subject in self._cases})
-        kept: dict[str, _JobJudged] = {}
-        for job in jobs:
-            last = self._jobs_judged.get(job.key)
-            if last is not None and job.key not in in_turn:
-                kept[job.key] = last
+    def _judge_groups(self, now: float, suspected: Set[str]) -> Iterator[tuple[tuple[str, str], Judgement]]:
+        groups = self._evidence.groups
+        in_turn = self._turns.take(groups, {subject for _, subject in self._cases})
+        kept: dict[str, _GroupJudged] = {}
+        for group in groups:
+            last = self._groups_judged.get(group.key)
+            if last is not None and group.key not in in_turn:
+                kept[group.key] = last
                 yield from last.abstained
                 continue
             by_rule: dict[str, _Judged] = {}
             abstained = []
             for rule in JOB_RULES:
-                key = (rule.id, job.key)
+                key = (rule.id, group.key)
                 if not rule.every_s or rule.id in suspected:
-                    judgement = self._judge_job(rule, job)
+                    judgement = self._judge_group(rule, group)
                 else:
                     known = last.by_rule.get(rule.id) if last is not None else None
                     if known is None or now >= known.until:
-                        judgement = self._judge_job(rule, job)
+                        judgement = self._judge_group(rule, group)
                         known = _Judged(
                             _next_judgement_s(now, rule, known), ((key, judgement),) if judgement is not None else ()
                         )
@@ -214,8 +214,8 @@ class Doctor:
                 if isinstance(judgement, Abstained):
                     abstained.append((key, judgement))
                 yield key, judgement
-            kept[job.key] = _JobJudged(by_rule, tuple(abstained))
-        self._jobs_judged = kept
+            kept[group.key] = _GroupJudged(by_rule, tuple(abstained))
+        self._groups_judged = kept
 
     def _judge_machines(self, now: float, suspected: Set[str]) -> Iterator[tuple[tuple[str, str], Judgement]]:
         kept: dict[str, _Judged] = {}
@@ -230,11 +230,11 @@ class Doctor:
             kept[rule.id] = known
         self._judged = kept
 
-    def _judge_job(self, rule: Rule, job: Job) -> Judgement:
+    def _judge_group(self, rule: Rule, group: RankGroup) -> Judgement:
         assert rule.judge is not None
         self._evidence.early = False
         try:
-            return self._in_time(rule.judge(self._evidence, job))
+            return self._in_time(rule.judge(self._evidence, group))
         except Exception as error:  # noqa: BLE001 - one rule that fails takes neither the others nor the screen with it
             return self._failed(rule, error)
 
@@ -336,11 +336,11 @@ class Doctor:
             for key, case in self._cases.items()
             if not case.shown and case.clean == 0 and key not in hidden and case.finding.severity != "info"
         ]
-        for job in self._evidence.jobs:
-            if (job.used or job.run is not None) and not self._evidence.is_warm(job):
-                age = min((self._evidence.age_s(process) for process in job.processes), default=WARM_UP_S)
-                name = job.run.name if job.run is not None else f"process {job.pids[0]}" if job.pids else "a job"
-                found.append(Undecided(None, f"{name} warms up", max(0.0, WARM_UP_S - age), job.run_id))
+        for group in self._evidence.groups:
+            if (group.used or group.run is not None) and not self._evidence.is_warm(group):
+                age = min((self._evidence.age_s(process) for process in group.processes), default=WARM_UP_S)
+                name = group.run.name if group.run is not None else f"process {group.pids[0]}" if group.pids else "a job"
+                found.append(Undecided(None, f"{name} warms up", max(0.0, WARM_UP_S - age), group.run_id))
         return tuple(sorted(found, key=lambda item: (-item.needs_s, item.rule or "")))
 
     def _needs_s(self, rule: str, case: _Case) -> float:

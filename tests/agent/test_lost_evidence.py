@@ -131,7 +131,7 @@ def test_findings_stand_while_the_jobs_cannot_be_put_together(quiet: None, monke
     doctor = Doctor()
     for second in range(30):
         doctor.observe(FAULT(second))
-    monkeypatch.setattr(evidence_room, "jobs_of", lambda *_: Bad().jobs)
+    monkeypatch.setattr(evidence_room, "groups_of", lambda *_: Bad().groups)
     found = [doctor.observe(FAULT(second)) for second in range(30, 75)]
     assert "C01" in ids(found[15]), "no observation is no clean one"
     assert "C01" not in ids(found[-1])

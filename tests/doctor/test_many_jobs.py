@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputop.doctor.diagnosis import Doctor
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.evidence.turns import JOBS_A_LOOK, Turns
 from gputop.snapshot import Process, Snapshot
 from tests import samples
@@ -45,13 +45,13 @@ def test_a_fault_among_many_jobs_is_found_and_stays() -> None:
 
 def test_a_look_at_many_jobs_judges_some_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     doctor, judged = Doctor(), set[str]()
-    judge = Doctor._judge_job
+    judge = Doctor._judge_group
 
-    def counting(self: Doctor, rule: object, job: Job) -> object:
-        judged.add(job.key)
-        return judge(self, rule, job)  # type: ignore[arg-type]
+    def counting(self: Doctor, rule: object, group: RankGroup) -> object:
+        judged.add(group.key)
+        return judge(self, rule, group)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Doctor, "_judge_job", counting)
+    monkeypatch.setattr(Doctor, "_judge_group", counting)
 
     def look(second: int) -> int:
         judged.clear()
@@ -64,13 +64,13 @@ def test_a_look_at_many_jobs_judges_some_of_them(monkeypatch: pytest.MonkeyPatch
 
 @given(st.integers(0, 200), st.sets(st.integers(0, 199)), st.lists(st.integers(0, 199), max_size=5))
 def test_every_job_has_its_turn(count: int, watched: set[int], ended: list[int]) -> None:
-    template = Job("", None, (), (), None, False, (), None, None, "", (), frozenset())
-    jobs = [replace(template, key=str(n)) for n in range(count)]
+    template = RankGroup("", None, (), (), None, False, (), None, None, "", (), frozenset())
+    groups = [replace(template, key=str(n)) for n in range(count)]
     turns = Turns()
     for gone in ended:
-        turns.take(jobs, set())
-        jobs = [job for job in jobs if job.key != str(gone)]
-    always = {str(n) for n in watched} & {job.key for job in jobs}
-    looks = [turns.take(jobs, always) for _ in range(-(-max(1, len(jobs)) // JOBS_A_LOOK))]
-    assert set().union(*looks) == {job.key for job in jobs}
+        turns.take(groups, set())
+        groups = [group for group in groups if group.key != str(gone)]
+    always = {str(n) for n in watched} & {group.key for group in groups}
+    looks = [turns.take(groups, always) for _ in range(-(-max(1, len(groups)) // JOBS_A_LOOK))]
+    assert set().union(*looks) == {group.key for group in groups}
     assert all(always <= look and len(look) <= len(always) + JOBS_A_LOOK for look in looks)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from gputop.doctor.evidence import stacks
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.stated import facts_of
 from gputop.facts.table import Standing
 from gputop.snapshot import Communicator, CommunicatorRank, Rank
@@ -36,16 +36,16 @@ class Behind:
     """Where the ranks say they are, if the counts are torch's."""
 
 
-def behind(evidence: Evidence, job: Job) -> Behind | None:
+def behind(evidence: Evidence, group: RankGroup) -> Behind | None:
     """Return the ranks that are behind; None while a count moves, if all are equal, or if ranks are ahead crosswise."""
-    found = _by_nccl(evidence, job)
+    found = _by_nccl(evidence, group)
     if found is not None or evidence.snapshot is None:
         return found
-    return by_torch([member.journal for member in job.members if member.journal is not None], evidence.snapshot.time)
+    return by_torch([member.journal for member in group.members if member.journal is not None], evidence.snapshot.time)
 
 
-def _by_nccl(evidence: Evidence, job: Job) -> Behind | None:
-    found = [item for item in evidence.communicators(job) if len(item.ranks) > 1]
+def _by_nccl(evidence: Evidence, group: RankGroup) -> Behind | None:
+    found = [item for item in evidence.communicators(group) if len(item.ranks) > 1]
     still = [evidence.still.counts_s(item) for item in found]
     if not found or min(still) < STILL_S:
         return None

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from gputop import units
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.stated import facts_of
 from gputop.facts.table import Loader
 from gputop.history.points import KEPT_POINTS, PointSeries
@@ -27,13 +27,13 @@ RHYTHM_ROUNDS = 5
 DATA, STEP, EPOCH, FIRST = "phase/data", "step_s", "epoch", "first_batch_s"
 
 
-def loader_of(job: Job) -> Loader | None:
+def loader_of(group: RankGroup) -> Loader | None:
     """Return the loader's settings, as reported by the lowest rank that reports any."""
-    ranks = job.run.ranks if job.run is not None else ()
+    ranks = group.run.ranks if group.run is not None else ()
     return next((found for rank in ranks if rank.state in LIVE_STATES and (found := facts_of(rank).loader) is not None), None)
 
 
-def share_of_data(evidence: Evidence, job: Job) -> float | None:
+def share_of_data(evidence: Evidence, group: RankGroup) -> float | None:
     """Return the share of time that the median rank waits for data (the lower median of an even number).
 
     If only one rank waits, it is a straggler and the loaders in general are fine. The first batches of an epoch are left
@@ -42,20 +42,20 @@ def share_of_data(evidence: Evidence, job: Job) -> float | None:
     if "data_waits.share" not in evidence.memo:
         evidence.memo["data_waits.share"] = {}
     memo: dict[str, float | None] = evidence.memo["data_waits.share"]
-    if job.key not in memo:
-        ranks = [rank for rank in job.run.ranks if rank.state in LIVE_STATES] if job.run is not None else []
-        shares = [_share(evidence, job, rank.rank, facts_of(rank).loader) for rank in ranks]
+    if group.key not in memo:
+        ranks = [rank for rank in group.run.ranks if rank.state in LIVE_STATES] if group.run is not None else []
+        shares = [_share(evidence, group, rank.rank, facts_of(rank).loader) for rank in ranks]
         known = sorted(value for value in shares if value is not None)
-        memo[job.key] = known[(len(known) - 1) // 2] if known and len(known) == len(ranks) else None
-    return memo[job.key]
+        memo[group.key] = known[(len(known) - 1) // 2] if known and len(known) == len(ranks) else None
+    return memo[group.key]
 
 
-def _share(evidence: Evidence, job: Job, rank: int, loader: Loader | None) -> float | None:
-    series = evidence.series(job.run_id, rank, DATA)
-    steps = windows.newest(evidence, job, rank, STEP)
+def _share(evidence: Evidence, group: RankGroup, rank: int, loader: Loader | None) -> float | None:
+    series = evidence.series(group.run_id, rank, DATA)
+    steps = windows.newest(evidence, group, rank, STEP)
     if not series or len(steps) < STEPS_MIN:
         return None
-    firsts = beginnings(evidence, job, rank)
+    firsts = beginnings(evidence, group, rank)
     prefetched = (loader.num_workers or 0) * (loader.prefetch_factor or PREFETCH) if loader is not None else 1
     kept = _without(steps, firsts, prefetched)
     if len(kept) < STEPS_MIN:
@@ -78,28 +78,28 @@ def _without(steps: PointSeries, firsts: Sequence[int], batches: int) -> PointSe
     return PointSeries(*zip(*kept, strict=True)) if kept else PointSeries()
 
 
-def beginnings(evidence: Evidence, job: Job, rank: int) -> list[int]:
+def beginnings(evidence: Evidence, group: RankGroup, rank: int) -> list[int]:
     """Return the first step of each kept epoch except the first one."""
     # The automatic one has the steps of the automatic waits, which it is compared with.
-    epochs = evidence.series(job.run_id, rank, AUTOMATIC_PREFIX + EPOCH) or evidence.series(job.run_id, rank, EPOCH)
+    epochs = evidence.series(group.run_id, rank, AUTOMATIC_PREFIX + EPOCH) or evidence.series(group.run_id, rank, EPOCH)
     if not epochs or min(epochs.values) == max(epochs.values):
         return []
     return [after.step for before, after in itertools.pairwise(epochs) if after.value > before.value]
 
 
-def first_batches(evidence: Evidence, job: Job, rank: int) -> tuple[list[float], float] | None:
+def first_batches(evidence: Evidence, group: RankGroup, rank: int) -> tuple[list[float], float] | None:
     """Return the first-batch times of the kept epochs except the first one, and their share of the wall clock.
 
     None if there are fewer than two.
     """
-    logged = evidence.series(job.run_id, rank, FIRST)
+    logged = evidence.series(group.run_id, rank, FIRST)
     if logged:
         points = list(logged)
     else:
-        firsts = beginnings(evidence, job, rank)
+        firsts = beginnings(evidence, group, rank)
         if len(firsts) < 3:
             return None
-        waits = {point.step: point for point in evidence.series(job.run_id, rank, DATA)}
+        waits = {point.step: point for point in evidence.series(group.run_id, rank, DATA)}
         points = [waits[step] for step in firsts if step in waits]
     if len(points) < 3:
         return None
@@ -108,11 +108,11 @@ def first_batches(evidence: Evidence, job: Job, rank: int) -> tuple[list[float],
     return (values, sum(values) / passed) if passed > 0 else None
 
 
-def rhythm(evidence: Evidence, job: Job, rank: int, workers: int) -> float | None:
+def rhythm(evidence: Evidence, group: RankGroup, rank: int, workers: int) -> float | None:
     """Return the autocorrelation of the waits at a lag of ``workers`` batches; None with too few waits or workers."""
     if workers < 2:
         return None
-    waits = windows.newest(evidence, job, rank, DATA).values
+    waits = windows.newest(evidence, group, rank, DATA).values
     if len(waits) < RHYTHM_ROUNDS * workers:
         return None
     mean = units.mean(waits)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gputop.doctor.evidence.device_history import DeviceHistory
-from gputop.doctor.evidence.jobs import Job, Member, jobs_of
 from gputop.doctor.evidence.levels import Levels, is_pace
 from gputop.doctor.evidence.memory_growth import MemoryGrowth
+from gputop.doctor.evidence.rank_groups import Member, RankGroup, groups_of
 from gputop.doctor.evidence.stillness import Stillness
 from gputop.doctor.facts import stated
 from gputop.groups import compute_uses
@@ -103,7 +103,7 @@ class Evidence:
         self.memory_growth = MemoryGrowth()
         self.memo: dict[str, Any] = {}
         """Results that rules compute from this snapshot and share; cleared with each snapshot."""
-        self.jobs: tuple[Job, ...] = ()
+        self.groups: tuple[RankGroup, ...] = ()
         self.early = False
         """A rule asked for a mean over a longer span than was observed so far: what it suspects cannot be told yet."""
         self._first = -math.inf
@@ -121,7 +121,7 @@ class Evidence:
         self.now, self.snapshot = snapshot.monotonic_s, snapshot
         self._first = self.now if math.isinf(self._first) else self._first
         stated.forget()
-        self._devices, self._loads, self._owners, self.memo, self.jobs = {}, {}, {}, {}, ()
+        self._devices, self._loads, self._owners, self.memo, self.groups = {}, {}, {}, {}, ()
         for what, take in (
             ("the devices", self._observe_devices),
             ("the processes", self._observe_processes),
@@ -130,15 +130,15 @@ class Evidence:
             ("the memory of processes", self.memory_growth.observe),
             ("the runs", self._observe_runs),
             ("the metrics", self._observe_points),
-            ("the jobs", self._observe_jobs),
+            ("the jobs", self._observe_groups),
         ):
             try:
                 take(self.snapshot)
             except Exception as error:  # noqa: BLE001 - one bad snapshot ends neither the screen nor the other rules
                 self._lost(what, error)
 
-    def _observe_jobs(self, snapshot: Snapshot) -> None:
-        self.jobs = jobs_of(snapshot, lambda error: self._lost("a job", error))
+    def _observe_groups(self, snapshot: Snapshot) -> None:
+        self.groups = groups_of(snapshot, lambda error: self._lost("a job", error))
 
     def _observe_devices(self, snapshot: Snapshot) -> None:
         self._devices = {device.uuid: device for device in snapshot.devices}
@@ -248,20 +248,21 @@ class Evidence:
         """Return the course of a rank's loss, or of rank 0's pace, since the run began; empty for any other metric."""
         return self._levels.get((run_id or "", rank, metric)) or Levels()
 
-    def logs(self, job: Job) -> tuple[LogMatch, ...]:
+    def logs(self, group: RankGroup) -> tuple[LogMatch, ...]:
         """Return the known error texts in the job's output, first failure first."""
         if self.snapshot is None:
             return ()
-        jobs = {job.run_id, *(p.environment.gputop_job_id for p in job.processes if p.environment is not None)} - {None}
+        groups = {group.run_id, *(p.environment.gputop_job_id for p in group.processes if p.environment is not None)} - {None}
         return tuple(
             match
             for match in self.snapshot.logs
-            if (match.run_id is not None and match.run_id == job.run_id) or (match.job_id is not None and match.job_id in jobs)
+            if (match.run_id is not None and match.run_id == group.run_id)
+            or (match.job_id is not None and match.job_id in groups)
         )
 
-    def communicators(self, job: Job) -> tuple[Communicator, ...]:
+    def communicators(self, group: RankGroup) -> tuple[Communicator, ...]:
         """Return the NCCL communicators that a process of the job belongs to, matched by PID."""
-        pids = {process.pid for process in job.processes} | set(job.pids)
+        pids = {process.pid for process in group.processes} | set(group.pids)
         found = self.snapshot.communicators if self.snapshot is not None else ()
         return tuple(item for item in found if any(rank.pid in pids for rank in item.ranks))
 
@@ -310,21 +311,21 @@ class Evidence:
         """Return the devices that are certainly free."""
         return tuple(device for device in devices if self.is_free(device))
 
-    def works(self, job: Job) -> bool | None:
+    def works(self, group: RankGroup) -> bool | None:
         """Return whether one of the job's devices is busy or its steps advance; None when neither is known yet."""
-        if self.progressing(job):
+        if self.progressing(group):
             return True
-        loads = [self.load(uuid) for uuid in job.used]
+        loads = [self.load(uuid) for uuid in group.used]
         if any(load is not None and load.busy for load in loads):
             return True
         return None if not loads or any(load is None or load.span_s < LOAD_SPAN_MIN_S for load in loads) else False
 
-    def progressing(self, job: Job) -> bool:
+    def progressing(self, group: RankGroup) -> bool:
         """Return whether a rank's step advanced within the last minute of the stream."""
-        return any(self._moved(job, member) for member in job.members)
+        return any(self._moved(group, member) for member in group.members)
 
-    def _moved(self, job: Job, member: Member) -> bool:
-        track = self._ranks.get((job.run_id, member.journal.rank)) if job.run_id and member.journal else None
+    def _moved(self, group: RankGroup, member: Member) -> bool:
+        track = self._ranks.get((group.run_id, member.journal.rank)) if group.run_id and member.journal else None
         return track is not None and track.moved_at is not None and self.now - track.moved_at <= PROGRESS_S
 
     def stood_s(self, run_id: str, rank: int) -> float:
@@ -338,13 +339,13 @@ class Evidence:
         """Return for how many seconds a rank is known to have ended; 0 if it has not."""
         return self.now - self._ended.get((run_id, rank), self.now)
 
-    def trains(self, job: Job) -> bool:
+    def trains(self, group: RankGroup) -> bool:
         """Return whether the job trains: steps advance or were just logged, or its backward threads use the CPU."""
-        if self.progressing(job) or any(self._logged_lately(member.journal) for member in job.members):
+        if self.progressing(group) or any(self._logged_lately(member.journal) for member in group.members):
             return True
         return any(
             track.backward_at is not None and self.now - track.backward_at <= PROGRESS_S
-            for track in map(self._track, job.processes)
+            for track in map(self._track, group.processes)
             if track is not None
         )
 
@@ -360,13 +361,13 @@ class Evidence:
             return False
         return journal.state == "running" and abs(self.snapshot.time - journal.last_log_at) <= PROGRESS_S
 
-    def is_warm(self, job: Job) -> bool:
+    def is_warm(self, group: RankGroup) -> bool:
         """Return whether the warm-up is over: 20 steps, or 30 s since every rank began."""
-        taken = [member.journal.steps_taken for member in job.members if member.journal]
+        taken = [member.journal.steps_taken for member in group.members if member.journal]
         steps = [step for step in taken if step is not None]
         if steps and min(steps) >= WARM_UP_STEPS:
             return True
-        return all(self.age_s(process) >= WARM_UP_S for process in job.processes)
+        return all(self.age_s(process) >= WARM_UP_S for process in group.processes)
 
     def age_s(self, process: Process) -> float:
         """Return for how many seconds the process has run, or at least been observed."""
@@ -385,10 +386,10 @@ class Evidence:
     def _track(self, process: Process) -> _ProcessTrack | None:
         return self._processes.get((process.pid, process.started_at))
 
-    def recent_calls(self, job: Job, member: Member, least: int) -> tuple[int, int, int]:
+    def recent_calls(self, group: RankGroup, member: Member, least: int) -> tuple[int, int, int]:
         """Return (calls, underused, uneven) of DataParallel over the last two minutes; since the start if those are too
         few."""
-        track = self._ranks.get((job.run_id, member.journal.rank)) if job.run_id and member.journal else None
+        track = self._ranks.get((group.run_id, member.journal.rank)) if group.run_id and member.journal else None
         if track is None or not track.calls:
             return 0, 0, 0
         first, last = track.calls[0][1:], track.calls[-1][1:]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from gputop import units
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.ddp import called
 from gputop.history.points import PointSeries
 
@@ -60,22 +60,22 @@ class Straggling:
         return self.excess_s.get(part, 0.0) / self.gap_s if self.gap_s > 0 else 0.0
 
 
-def straggling(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Straggling | None:
+def straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> Straggling | None:
     """Return which rank the others wait for over the newest 60 common steps; None if there is none, or too little is known."""
     memo: dict[tuple[str | None, tuple[int, ...]], Straggling | None] = evidence.memo.setdefault("straggling", {})
-    key = (job.run_id, tuple(ranks))
+    key = (group.run_id, tuple(ranks))
     if key not in memo:
-        memo[key] = _straggling(evidence, job, ranks)
+        memo[key] = _straggling(evidence, group, ranks)
     return memo[key]
 
 
-def _straggling(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Straggling | None:
-    if len(ranks) < 2 or _nobody_waits(evidence, job, ranks):
+def _straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> Straggling | None:
+    if len(ranks) < 2 or _nobody_waits(evidence, group, ranks):
         return None
     number = 2 * WINDOWS * WINDOW_STEPS
-    backward = {rank: windows.latest(evidence.series(job.run_id, rank, BACKWARD), number) for rank in ranks}
+    backward = {rank: windows.latest(evidence.series(group.run_id, rank, BACKWARD), number) for rank in ranks}
     looked_at = set.intersection(*map(set, backward.values()))
-    whole = {rank: windows.at(evidence.series(job.run_id, rank, STEP), looked_at) for rank in ranks}
+    whole = {rank: windows.at(evidence.series(group.run_id, rank, STEP), looked_at) for rank in ranks}
     common = looked_at.intersection(*whole.values())
     steps = sorted(step for step in common if step >= WARM_UP_STEPS)[-WINDOWS * WINDOW_STEPS :]
     if len(steps) < WINDOWS * WINDOW_STEPS:
@@ -103,17 +103,17 @@ def _straggling(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Stragglin
         len(steps),
         _excess(backward, at_fault, ranks, sign=-1.0),
         units.mean([statistics.median(whole[rank][step] for rank in ranks) for step in steps]),
-        _parts(evidence, job, ranks, at_fault, whole, backward),
+        _parts(evidence, group, ranks, at_fault, whole, backward),
     )
 
 
-def _nobody_waits(evidence: Evidence, job: Job, ranks: Sequence[int]) -> bool:
+def _nobody_waits(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> bool:
     """Return whether the newest window alone rules out waiting, without a table of all windows, as in most runs."""
-    backward = [evidence.series(job.run_id, rank, BACKWARD)[-WINDOW_STEPS:] for rank in ranks]
+    backward = [evidence.series(group.run_id, rank, BACKWARD)[-WINDOW_STEPS:] for rank in ranks]
     steps = backward[0].steps
     if len(steps) < WINDOW_STEPS or steps != sorted(set(steps)) or steps[0] < WARM_UP_STEPS:
         return False
-    whole = [_points_at(evidence.series(job.run_id, rank, STEP), steps) for rank in ranks]
+    whole = [_points_at(evidence.series(group.run_id, rank, STEP), steps) for rank in ranks]
     if any(series.steps != steps or not series.finite() for series in (*backward, *whole)):
         return False
     waited = 0.0
@@ -168,13 +168,13 @@ def _excess(series: Mapping[int, Mapping[int, float]], at_fault: Mapping[int, in
 
 def _parts(
     evidence: Evidence,
-    job: Job,
+    group: RankGroup,
     ranks: Sequence[int],
     at_fault: Mapping[int, int],
     whole: Mapping[int, Mapping[int, float]],
     backward: Mapping[int, Mapping[int, float]],
 ) -> dict[str, float]:
-    parts = {name: {rank: windows.at(evidence.series(job.run_id, rank, name), at_fault) for rank in ranks} for name in PARTS}
+    parts = {name: {rank: windows.at(evidence.series(group.run_id, rank, name), at_fault) for rank in ranks} for name in PARTS}
     rest: dict[int, dict[int, float]] = {}
     for rank in ranks:
         rest[rank] = {
@@ -204,16 +204,16 @@ class Work:
         return self.ratio >= WORK_RATIO_MIN
 
 
-def work(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Work | None:
+def work(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> Work | None:
     """Return how unequal the ranks' work is; None if it is known for too few steps.
 
     Prefers what the model was called with: what a loader delivers may be cut or packed before the call.
     """
-    return _called(job, ranks) or _loaded(evidence, job, ranks)
+    return _called(group, ranks) or _loaded(evidence, group, ranks)
 
 
-def _called(job: Job, ranks: Sequence[int]) -> Work | None:
-    journals = job.run.ranks if job.run is not None else ()
+def _called(group: RankGroup, ranks: Sequence[int]) -> Work | None:
+    journals = group.run.ranks if group.run is not None else ()
     said = [called(rank) for rank in journals if rank.rank in ranks]
     steps = set(said[0]).intersection(*said[1:]) if said and len(said) == len(ranks) else set()
     if len(steps) < WINDOW_STEPS:
@@ -225,20 +225,20 @@ def _called(job: Job, ranks: Sequence[int]) -> Work | None:
     return Work(ratio, unit, len(steps), "journal: batches (what the model was called with)", True)
 
 
-def cost_of(work: Work, evidence: Evidence, job: Job, ranks: Sequence[int]) -> tuple[float, float, int] | None:
+def cost_of(work: Work, evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> tuple[float, float, int] | None:
     """Return the cost of unequal work if each rank's forward time follows its work, though little waiting is visible.
 
     The result is (share of the step that the mean rank waits, rank correlation of work and forward time, number of
     single-rank steps); None if that is unknown. In backward, which contains the wait, the longer work of the others and the
     wait for it cancel out.
     """
-    journals = [rank for rank in (job.run.ranks if job.run is not None else ()) if rank.rank in ranks]
+    journals = [rank for rank in (group.run.ranks if group.run is not None else ()) if rank.rank in ranks]
     pairs: list[tuple[int, float]] = []
     shares: list[float] = []
     for rank in journals:
         sizes = called(rank)
         forward, backward, whole = (
-            windows.at(evidence.series(job.run_id, rank.rank, name), sizes) for name in ("phase/forward", BACKWARD, STEP)
+            windows.at(evidence.series(group.run_id, rank.rank, name), sizes) for name in ("phase/forward", BACKWARD, STEP)
         )
         for step in sorted(set(sizes) & set(forward) & set(backward) & set(whole)):
             pairs.append((sizes[step][1], forward[step]))
@@ -259,10 +259,10 @@ def _rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
     return 1 - 6 * apart / (len(pairs) * (len(pairs) ** 2 - 1))
 
 
-def _loaded(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Work | None:
+def _loaded(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> Work | None:
     for name, unit in (("tokens_per_s", "tokens"), ("samples_per_s", "samples")):
-        rates = {rank: windows.latest(evidence.series(job.run_id, rank, name), 2 * WINDOW_STEPS) for rank in ranks}
-        took = {rank: windows.at(evidence.series(job.run_id, rank, STEP), rates[rank]) for rank in ranks}
+        rates = {rank: windows.latest(evidence.series(group.run_id, rank, name), 2 * WINDOW_STEPS) for rank in ranks}
+        took = {rank: windows.at(evidence.series(group.run_id, rank, STEP), rates[rank]) for rank in ranks}
         steps = set.intersection(*(set(rates[rank]) & set(took[rank]) for rank in ranks))
         if len(steps) >= WINDOW_STEPS:
             ratio = _ratio([[rates[rank][step] * took[rank][step] for rank in ranks] for step in steps])

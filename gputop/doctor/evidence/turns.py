@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 
 JOBS_A_LOOK = 32
 """A look at 500 jobs, an inference server each, takes half a second; these take as long as one large training."""
@@ -16,10 +16,10 @@ class Turns:
     def __init__(self) -> None:
         self._last: str | None = None
 
-    def take(self, jobs: Sequence[Job], watched: Set[str]) -> Set[str]:
+    def take(self, groups: Sequence[RankGroup], watched: Set[str]) -> Set[str]:
         """Return the keys of the jobs whose turn it is: tracked runs and ``watched`` ones always, of the rest the next few."""
-        always = {job.key for job in jobs if job.run is not None or job.key in watched}
-        others = [job.key for job in jobs if job.key not in always]
+        always = {group.key for group in groups if group.run is not None or group.key in watched}
+        others = [group.key for group in groups if group.key not in always]
         if len(others) <= JOBS_A_LOOK:
             return always.union(others)
         first = others.index(self._last) + 1 if self._last in others else 0

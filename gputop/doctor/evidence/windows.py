@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from gputop import units
 from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.history.points import EMPTY, KEPT_POINTS, Point, PointSeries
 from gputop.snapshot import Rank
 
@@ -39,17 +39,17 @@ class Stalls(NamedTuple):
     mean_s: float
 
 
-def newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int = STEPS) -> PointSeries:
+def newest(evidence: Evidence, group: RankGroup, rank: int, metric: str, limit: int = STEPS) -> PointSeries:
     """Return the newest closely spaced values, oldest first, without those of the warm-up."""
     memo: dict[tuple[str | None, int, str, int], PointSeries] = evidence.memo.setdefault("windows.newest", {})
-    key = (job.run_id, rank, metric, limit)
+    key = (group.run_id, rank, metric, limit)
     if key not in memo:
-        memo[key] = _newest(evidence, job, rank, metric, limit)
+        memo[key] = _newest(evidence, group, rank, metric, limit)
     return memo[key]
 
 
-def _newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int) -> PointSeries:
-    found = evidence.series(job.run_id, rank, metric)[-limit:]
+def _newest(evidence: Evidence, group: RankGroup, rank: int, metric: str, limit: int) -> PointSeries:
+    found = evidence.series(group.run_id, rank, metric)[-limit:]
     if found and min(found.steps) < WARM_UP_STEPS:
         found = _series_of([point for point in found if point.step >= WARM_UP_STEPS])
     if _consecutive(found.steps):
@@ -72,15 +72,15 @@ def _series_of(points: Sequence[Point]) -> PointSeries:
     return PointSeries(*zip(*points, strict=True)) if points else PointSeries()
 
 
-def share(evidence: Evidence, job: Job, rank: int, part: str | Sequence[str], least: int = STEPS_MIN) -> float | None:
+def share(evidence: Evidence, group: RankGroup, rank: int, part: str | Sequence[str], least: int = STEPS_MIN) -> float | None:
     """Return a phase's share of the step time in one rank, by sums over the newest steps; None if unknown."""
-    steps = newest(evidence, job, rank, "step_s")
+    steps = newest(evidence, group, rank, "step_s")
     total = steps.total()
     if len(steps) < least or total <= 0:
         return None
     begin = steps.steps[0]
     names = (part,) if isinstance(part, str) else part
-    series = [evidence.series(job.run_id, rank, name) for name in names]
+    series = [evidence.series(group.run_id, rank, name) for name in names]
     if not any(series):
         return None
     return sum(since(points, begin).total() for points in series) / total
@@ -116,41 +116,41 @@ def spread(values: Sequence[float]) -> float:
     return math.sqrt(squares(values, units.mean(values)) / len(values))
 
 
-def data_share(evidence: Evidence, job: Job) -> float | None:
+def data_share(evidence: Evidence, group: RankGroup) -> float | None:
     """Return the median over the ranks of the share of time spent waiting for data."""
-    shares = [share(evidence, job, rank.rank, "phase/data") for rank in _ranks(job)]
+    shares = [share(evidence, group, rank.rank, "phase/data") for rank in _ranks(group)]
     known = [value for value in shares if value is not None]
     return statistics.median(known) if known else None
 
 
-def pause_share(evidence: Evidence, job: Job) -> float:
+def pause_share(evidence: Evidence, group: RankGroup) -> float:
     """Return the highest share of time that a rank spends on evaluation and checkpoints; 0 if unknown."""
-    shares = [share(evidence, job, rank.rank, ("phase/evaluation", "checkpoint_s")) for rank in _ranks(job)]
+    shares = [share(evidence, group, rank.rank, ("phase/evaluation", "checkpoint_s")) for rank in _ranks(group)]
     return max((value for value in shares if value is not None), default=0.0)
 
 
-def step_s(evidence: Evidence, job: Job, rank: int, least: int = STEPS_MIN) -> float | None:
+def step_s(evidence: Evidence, group: RankGroup, rank: int, least: int = STEPS_MIN) -> float | None:
     """Return the mean time of a rank's newest steps, in seconds."""
-    steps = newest(evidence, job, rank, "step_s")
+    steps = newest(evidence, group, rank, "step_s")
     return steps.total() / len(steps) if len(steps) >= least else None
 
 
-def median_step_s(evidence: Evidence, job: Job, least: int = STEPS_MIN) -> float | None:
+def median_step_s(evidence: Evidence, group: RankGroup, least: int = STEPS_MIN) -> float | None:
     """Return the median step time over the newest steps of all ranks, in seconds."""
     memo: dict[str, tuple[int, float]] = evidence.memo.setdefault("windows.median_step_s", {})
-    if job.key not in memo:
-        values = [value for rank in _ranks(job) for value in newest(evidence, job, rank.rank, "step_s").values]
+    if group.key not in memo:
+        values = [value for rank in _ranks(group) for value in newest(evidence, group, rank.rank, "step_s").values]
         if not math.isfinite(sum(values)):
             values = [value for value in values if math.isfinite(value)]
-        memo[job.key] = len(values), statistics.median(values or [0.0])
-    number, median = memo[job.key]
+        memo[group.key] = len(values), statistics.median(values or [0.0])
+    number, median = memo[group.key]
     return median if number >= least else None
 
 
-def wall_share(evidence: Evidence, job: Job, rank: int, metric: str, span_min_s: float) -> float | None:
+def wall_share(evidence: Evidence, group: RankGroup, rank: int, metric: str, span_min_s: float) -> float | None:
     """Return the share of the wall clock that a metric in seconds sums up to, over the kept steps."""
-    steps = evidence.series(job.run_id, rank, "step_s")
-    points = evidence.series(job.run_id, rank, metric)
+    steps = evidence.series(group.run_id, rank, "step_s")
+    points = evidence.series(group.run_id, rank, metric)
     if not steps or not points:
         return None
     begin, end = steps.times[0], max(steps.times[-1], points.times[-1])
@@ -161,15 +161,15 @@ def wall_share(evidence: Evidence, job: Job, rank: int, metric: str, span_min_s:
     return min(1.0, spent / (end - begin))
 
 
-def with_pauses(evidence: Evidence, job: Job, rank: int, metrics: Sequence[str]) -> PointSeries:
+def with_pauses(evidence: Evidence, group: RankGroup, rank: int, metrics: Sequence[str]) -> PointSeries:
     """Return the newest steps, with the time of pauses added to the steps they stretched.
 
     Such steps have no ``step_s`` of their own.
     """
-    steps = newest(evidence, job, rank, "step_s", KEPT_POINTS)
+    steps = newest(evidence, group, rank, "step_s", KEPT_POINTS)
     if len(steps) < STEPS_MIN:
         return PointSeries()
-    pauses = [since(evidence.series(job.run_id, rank, metric), steps.steps[0]) for metric in metrics]
+    pauses = [since(evidence.series(group.run_id, rank, metric), steps.steps[0]) for metric in metrics]
     if not any(pauses):
         return steps
     usual = statistics.median(steps.values)
@@ -272,5 +272,5 @@ def power_share_at_most(evidence: Evidence, uuid: str) -> float | None:
     return sum(values) / len(values) / device.power_limit_w
 
 
-def _ranks(job: Job) -> Iterable[Rank]:
-    return [member.journal for member in job.members if member.journal is not None]
+def _ranks(group: RankGroup) -> Iterable[Rank]:
+    return [member.journal for member in group.members if member.journal is not None]

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from gputop.command_line import script_words
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.snapshot import Device
 
 SCRIPT_UNKNOWN = "YOUR_SCRIPT.py"
@@ -65,13 +65,13 @@ def _shell_escape(sign: str) -> str:
     return "".join(f"\\x{byte:02x}" for byte in raw)
 
 
-def launch_line(job: Job, ranks: int, devices: Sequence[Device] = ()) -> str:
+def launch_line(group: RankGroup, ranks: int, devices: Sequence[Device] = ()) -> str:
     """Return the command that starts this job with ``ranks`` ranks, on ``devices`` unless these are all devices."""
-    return f"{mask_prefix(job, devices)}{shell_join(_launch_command(job, ranks))}"
+    return f"{mask_prefix(group, devices)}{shell_join(_launch_command(group, ranks))}"
 
 
-def _launch_command(job: Job, ranks: int) -> tuple[str, ...]:
-    started = job.run.command if job.run is not None and job.run.command else ()
+def _launch_command(group: RankGroup, ranks: int) -> tuple[str, ...]:
+    started = group.run.command if group.run is not None and group.run.command else ()
     for launcher, flags in _COUNT_FLAGS.items():
         position = next((at for at, item in enumerate(started) if item.rpartition("/")[2] == launcher), None)
         if position is None:
@@ -81,9 +81,9 @@ def _launch_command(job: Job, ranks: int) -> tuple[str, ...]:
         head = started[position:]
         lead = 2 if launcher == "accelerate" and len(head) > 1 and head[1] == "launch" else 1
         return (launcher, *head[1:lead], f"{flags[0]}={ranks}", *head[lead:])
-    process = job.main_process
+    process = group.main_process
     script = script_of(process.command if process is not None and process.command else started)
-    launcher = job.launcher.name if job.launcher is not None else "torchrun"
+    launcher = group.launcher.name if group.launcher is not None else "torchrun"
     if launcher == "accelerate":
         return ("accelerate", "launch", f"--num_processes={ranks}", *script)
     if launcher == "deepspeed":
@@ -91,23 +91,23 @@ def _launch_command(job: Job, ranks: int) -> tuple[str, ...]:
     return ("torchrun", "--standalone", f"--nproc-per-node={ranks}", *script)
 
 
-def own_command(job: Job) -> str:
+def own_command(group: RankGroup) -> str:
     """Return the job's start command, unchanged, as far as it is known."""
-    ranks = job.local_world_size or 1
-    if job.launcher is not None or (ranks > 1 and len(job.members) > 1):
-        return launch_line(job, ranks)
-    process = job.main_process
-    if job.run is not None and job.run.command:
-        return shell_join(job.run.command)
+    ranks = group.local_world_size or 1
+    if group.launcher is not None or (ranks > 1 and len(group.members) > 1):
+        return launch_line(group, ranks)
+    process = group.main_process
+    if group.run is not None and group.run.command:
+        return shell_join(group.run.command)
     return shell_join(process.command) if process is not None and process.command else f"python {SCRIPT_UNKNOWN}"
 
 
-def mask_prefix(job: Job, devices: Sequence[Device]) -> str:
+def mask_prefix(group: RankGroup, devices: Sequence[Device]) -> str:
     """Return "CUDA_VISIBLE_DEVICES=… " for these devices; empty if they are all devices."""
-    if not devices or len(devices) == len(job.pool):
+    if not devices or len(devices) == len(group.pool):
         return ""
     ordered = sorted(devices, key=lambda device: device.index)
-    name = "GPUTOP_VIRTUAL_DEVICES" if job.virtual else "CUDA_VISIBLE_DEVICES"
+    name = "GPUTOP_VIRTUAL_DEVICES" if group.virtual else "CUDA_VISIBLE_DEVICES"
     # CUDA orders unequal cards by speed, not by slot, so an index would name another card there.
-    by_uuid = not job.virtual and len({device.name for device in job.pool}) > 1
+    by_uuid = not group.virtual and len({device.name for device in group.pool}) > 1
     return f"{name}={','.join(device.uuid if by_uuid else str(device.index) for device in ordered)} "

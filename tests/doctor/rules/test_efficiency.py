@@ -91,27 +91,27 @@ def observed(scene, seconds):
     evidence = Evidence()
     for second in range(seconds):
         evidence.observe(scene(second))
-    return evidence, evidence.jobs[0]
+    return evidence, evidence.groups[0]
 
 
 def test_shares_are_of_sums():
-    evidence, job = observed(item_in_each_step, 30)
-    assert windows.share(evidence, job, 0, "phase/data") == pytest.approx(0.01 / 0.3)
-    assert windows.step_s(evidence, job, 0) == pytest.approx(0.3)
-    assert windows.share(evidence, job, 0, "phase/nothing") is None
-    assert windows.share(evidence, job, 7, "phase/data") is None
+    evidence, group = observed(item_in_each_step, 30)
+    assert windows.share(evidence, group, 0, "phase/data") == pytest.approx(0.01 / 0.3)
+    assert windows.step_s(evidence, group, 0) == pytest.approx(0.3)
+    assert windows.share(evidence, group, 0, "phase/nothing") is None
+    assert windows.share(evidence, group, 7, "phase/data") is None
 
 
 def test_only_the_newest_stretch_of_steps_that_follow_each_other_counts():
     """The past that a stream begins with holds the extremes of each stretch alone."""
-    evidence, job = observed(item_in_each_step, 20)
-    known = evidence.series(job.run_id, 0, "step_s")
+    evidence, group = observed(item_in_each_step, 20)
+    known = evidence.series(group.run_id, 0, "step_s")
     past = PointSeries((20, 31, 47), (0.0,) * 3, (9.0,) * 3)
     past.extend(known.steps, known.times, known.values)
     kept = evidence.memory.series("run-1", 0, "step_s")
     assert kept is not None
     kept.newest = past
-    found = windows.newest(evidence, job, 0, "step_s")
+    found = windows.newest(evidence, group, 0, "step_s")
     assert len(found) == 60
     assert {point.value for point in found} == {0.3}
 

@@ -6,7 +6,7 @@ import statistics
 
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import BUSY_PERCENT, Evidence
-from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.facts import stated
 from gputop.doctor.facts.calls import wrapped_by
 from gputop.doctor.facts.stated import facts_of
@@ -43,28 +43,28 @@ dist.init_process_group("nccl")
 model = DDP(net.to(local_rank), device_ids=[local_rank])"""
 
 
-def _wrapper(evidence: Evidence, job: Job) -> tuple[Member, tuple[Device, ...], bool] | None:
+def _wrapper(evidence: Evidence, group: RankGroup) -> tuple[Member, tuple[Device, ...], bool] | None:
     """Return the process that drives several GPUs by nn.DataParallel, these GPUs in order, and whether it reports so."""
-    if len(job.members) != 1 or job.virtual:
+    if len(group.members) != 1 or group.virtual:
         return None
-    member = job.members[0]
+    member = group.members[0]
     fact = stated.data_parallel(member.journal)
     if fact is not None:
-        devices = wrapped_devices(job, fact)
+        devices = wrapped_devices(group, fact)
         return (member, tuple(devices), True) if len(devices) >= 2 else None
     if stated.model_inspected(member.journal) or member.process is None:
         return None
     # Backward threads that advance on several devices at once: replicas, or layers spread over devices.
     if len(evidence.history.backward_seconds(member.process)) < 2:
         return None
-    devices = [device for device in job.pool if device.uuid in job.used]
+    devices = [device for device in group.pool if device.uuid in group.used]
     return (member, tuple(devices), False) if len(devices) >= 2 else None
 
 
-def first_is_full(evidence: Evidence, job: Job) -> Judgement:
+def first_is_full(evidence: Evidence, group: RankGroup) -> Judgement:
     """B07: the GPU on which nn.DataParallel gathers holds far more and works far more than the others."""
-    found = _wrapper(evidence, job)
-    if found is None or not evidence.trains(job):
+    found = _wrapper(evidence, group)
+    if found is None or not evidence.trains(group):
         return None
     member, devices, reported = found
     loads = [windows.mean_utilization(evidence, device.uuid) for device in devices]
@@ -92,7 +92,7 @@ def first_is_full(evidence: Evidence, job: Job) -> Judgement:
         _driven(member, devices, reported),
     ]
     finding = tracked.about(
-        job,
+        group,
         "B07",
         "warning",
         "likely",
@@ -102,7 +102,7 @@ def first_is_full(evidence: Evidence, job: Job) -> Judgement:
         "its state: that GPU fills up first and the others wait for it.",
         "# return the loss from forward, so that one number per GPU is gathered and not all outputs\n"
         "return loss.unsqueeze(0)  # and loss = model(x, y).mean() in the loop\n"
-        f"# better, one process for each GPU:\n{_DDP_WRAP}\n# {fixes.launch_line(job, len(devices))}",
+        f"# better, one process for each GPU:\n{_DDP_WRAP}\n# {fixes.launch_line(group, len(devices))}",
         "Another program holds the memory on that GPU.",
         devices,
     )
@@ -147,10 +147,10 @@ def _driven(member: Member, devices: tuple[Device, ...], reported: bool) -> Fact
     return Fact(text, len(devices), "pt_autograd threads (/proc/<pid>/task)")
 
 
-def overhead(evidence: Evidence, job: Job) -> Judgement:
+def overhead(evidence: Evidence, group: RankGroup) -> Judgement:
     """B08: all GPUs of nn.DataParallel idle for much of the time although data is ready."""
-    found = _wrapper(evidence, job)
-    if found is None or not evidence.trains(job) or not evidence.is_warm(job):
+    found = _wrapper(evidence, group)
+    if found is None or not evidence.trains(group) or not evidence.is_warm(group):
         return None
     member, devices, reported = found
     loads = [windows.mean_utilization(evidence, device.uuid) for device in devices]
@@ -160,11 +160,11 @@ def overhead(evidence: Evidence, job: Job) -> Judgement:
     mean = sum(known) / len(known)
     if mean >= OVERHEAD_LOAD_MAX_PERCENT or min(known) < BUSY_PERCENT:
         return None
-    data = windows.data_share(evidence, job)
+    data = windows.data_share(evidence, group)
     if data is None:
         why = f"nn.DataParallel keeps its GPUs at {mean:.0f} %, and whether it waits for data is not known."
-        return tracked.untracked("B08", job, why)
-    if data >= OVERHEAD_DATA_SHARE_MAX or windows.pause_share(evidence, job) >= PAUSE_SHARE_MAX:
+        return tracked.untracked("B08", group, why)
+    if data >= OVERHEAD_DATA_SHARE_MAX or windows.pause_share(evidence, group) >= PAUSE_SHARE_MAX:
         return None
     facts = [
         Fact(f"mean utilization of {words.gpus(devices)} over the last minute: {mean:.0f} %", known, "NVML"),
@@ -175,7 +175,7 @@ def overhead(evidence: Evidence, job: Job) -> Judgement:
         text = f"the process uses {member.process.cpu_percent:.0f} % of a core"
         facts.append(Fact(text, member.process.cpu_percent, f"/proc/{member.pid}/stat"))
     finding = tracked.about(
-        job,
+        group,
         "B08",
         "warning",
         "likely",
@@ -183,7 +183,7 @@ def overhead(evidence: Evidence, job: Job) -> Judgement:
         facts,
         "In every step nn.DataParallel copies all weights from the first GPU to the others, runs one Python thread for each "
         "GPU under the same interpreter lock, and sums the gradients on the first GPU.",
-        f"# one process for each GPU\n{_DDP_WRAP}\n# {fixes.launch_line(job, len(devices))}",
+        f"# one process for each GPU\n{_DDP_WRAP}\n# {fixes.launch_line(group, len(devices))}",
         "The batch for each GPU is so small that DDP would idle too.",
         devices,
     )
@@ -217,13 +217,13 @@ B08 = Rule(
 )
 
 
-def unequal(evidence: Evidence, job: Job) -> Judgement:
+def unequal(evidence: Evidence, group: RankGroup) -> Judgement:
     """B11: nn.DataParallel gives equal shares to unequal GPUs."""
-    if len(job.members) != 1 or job.virtual:
+    if len(group.members) != 1 or group.virtual:
         return None
-    match = next((match for match in evidence.logs(job) if match.pattern == "dp_imbalance"), None)
-    fact = stated.data_parallel(job.members[0].journal)
-    devices = wrapped_devices(job, fact) if fact is not None else [d for d in job.pool if d.uuid in job.used]
+    match = next((match for match in evidence.logs(group) if match.pattern == "dp_imbalance"), None)
+    fact = stated.data_parallel(group.members[0].journal)
+    devices = wrapped_devices(group, fact) if fact is not None else [d for d in group.pool if d.uuid in group.used]
     sizes = [device.memory_total_bytes for device in devices if device.memory_total_bytes]
     ratio = min(sizes) / max(sizes) if len(sizes) == len(devices) >= 2 else None
     if match is None and (fact is None or ratio is None or ratio >= UNEQUAL_RATIO):
@@ -237,14 +237,16 @@ def unequal(evidence: Evidence, job: Job) -> Judgement:
     small = min(devices, key=lambda device: device.memory_total_bytes or 0) if ratio is not None else None
     keep = [device for device in devices if device is not small]
     finding = tracked.about(
-        job,
+        group,
         "B11",
         "warning",
         "certain",
         f"DataParallel over unequal GPUs: {words.gpu(small)} sets the pace" if small else "DataParallel over unequal GPUs",
         facts,
         "nn.DataParallel cuts the batch into equal parts: the card with least memory limits the batch, the slowest the step.",
-        f"{fixes.mask_prefix(job, keep)}{fixes.own_command(job)}" if keep else "model = nn.DataParallel(net, device_ids=[0])",
+        f"{fixes.mask_prefix(group, keep)}{fixes.own_command(group)}"
+        if keep
+        else "model = nn.DataParallel(net, device_ids=[0])",
         "The cards differ by name only.",
         devices,
     )
@@ -272,46 +274,48 @@ B11 = Rule(
 )
 
 
-def evaluates_on_one(evidence: Evidence, job: Job) -> Judgement:
+def evaluates_on_one(evidence: Evidence, group: RankGroup) -> Judgement:
     """B13: evaluation takes much of the time and runs on one GPU while the others wait."""
     evaluations = [
-        (member, fact) for member in job.members if (fact := facts_of(member.journal).evaluation) is not None and fact.calls > 0
+        (member, fact)
+        for member in group.members
+        if (fact := facts_of(member.journal).evaluation) is not None and fact.calls > 0
     ]
-    if not evaluations or len(job.used) < 2 or not evidence.is_warm(job):
+    if not evaluations or len(group.used) < 2 or not evidence.is_warm(group):
         return None
     member, fact = max(evaluations, key=lambda item: item[1].seconds)
     if member.journal is None:
         return None
     kind = wrapped_by(member.journal)
-    alone = _alone(job, member) if len(job.members) > 1 else kind == "data_parallel" and fact.wrapped is False
+    alone = _alone(group, member) if len(group.members) > 1 else kind == "data_parallel" and fact.wrapped is False
     if not alone:
         return None
-    number = len(evidence.series(job.run_id, member.journal.rank, "phase/evaluation"))
+    number = len(evidence.series(group.run_id, member.journal.rank, "phase/evaluation"))
     least_s = EVALUATIONS_SPAN_MIN_S if number >= EVALUATIONS_MIN else EVALUATION_SPAN_MIN_S
-    share = windows.wall_share(evidence, job, member.journal.rank, "phase/evaluation", least_s)
+    share = windows.wall_share(evidence, group, member.journal.rank, "phase/evaluation", least_s)
     if share is None or share < EVALUATION_SHARE_MIN:
         return None
-    devices = tracked.used_devices(job)
-    one = _evaluates(job, member, fact)
+    devices = tracked.used_devices(group)
+    one = _evaluates(group, member, fact)
     name = words.gpu(one) if one is not None else "one GPU"
     facts = [
         Fact(f"evaluation takes {share:.0%} of the time", share, "journal"),
         Fact(f"{fact.calls} calls of the model without gradients, {fact.seconds:.0f} s", fact.seconds, "journal"),
     ]
-    if len(job.members) > 1:
+    if len(group.members) > 1:
         facts.append(Fact(f"only rank {member.rank} evaluates; the other ranks wait for it", member.rank, "journal"))
     else:
         facts.append(Fact("these calls went around the wrapper", False, "journal"))
     finding = tracked.about(
-        job,
+        group,
         "B13",
         "warning",
         "likely",
         f"Evaluation runs on {name} alone, {share:.0%} of the time",
         facts,
         "While one GPU evaluates, the others have nothing to do."
-        + ("" if len(job.members) > 1 else " nn.DataParallel divides the work only when the wrapper itself is called."),
-        _evaluation_fix(job),
+        + ("" if len(group.members) > 1 else " nn.DataParallel divides the work only when the wrapper itself is called."),
+        _evaluation_fix(group),
         "The other GPUs work during evaluation.",
         devices,
     )
@@ -345,27 +349,27 @@ B13 = Rule(
 )
 
 
-def _evaluates(job: Job, member: Member, fact: Evaluation) -> Device | None:
+def _evaluates(group: RankGroup, member: Member, fact: Evaluation) -> Device | None:
     """Return the device on which the model is evaluated; None if unknown."""
-    if len(job.members) > 1:
-        return next((device for device in job.pool if device.uuid == member.main), None)
+    if len(group.members) > 1:
+        return next((device for device in group.pool if device.uuid == member.main), None)
     # The main device of a process that drives several GPUs is the one with most memory, which need not be the one that
     # evaluates.
     kind, _, index = (fact.parameter_device or "").partition(":")
-    known = job.visible if kind == "cuda" and index.isdigit() else None
+    known = group.visible if kind == "cuda" and index.isdigit() else None
     return known[int(index)] if known is not None and int(index) < len(known) else None
 
 
-def _alone(job: Job, member: Member) -> bool:
-    others = [facts_of(other.journal).evaluation for other in job.members if other is not member]
+def _alone(group: RankGroup, member: Member) -> bool:
+    others = [facts_of(other.journal).evaluation for other in group.members if other is not member]
     own = facts_of(member.journal).evaluation
-    if own is None or any(other.journal is None or other.journal.step is None for other in job.members):
+    if own is None or any(other.journal is None or other.journal.step is None for other in group.members):
         return False
     return all(other is None or other.seconds < EVALUATION_OTHERS_MAX * own.seconds for other in others)
 
 
-def _evaluation_fix(job: Job) -> str:
-    if len(job.members) > 1:
+def _evaluation_fix(group: RankGroup) -> str:
+    if len(group.members) > 1:
         return (
             "sampler = DistributedSampler(val_set, shuffle=False)\n"
             "loader = DataLoader(val_set, batch_size=..., sampler=sampler)  # every rank evaluates its part\n"
@@ -373,5 +377,5 @@ def _evaluation_fix(job: Job) -> str:
         )
     return (
         "model.eval()\nwith torch.no_grad():\n    outputs = model(x)  # the wrapper, not model.module\n"
-        f"loader = DataLoader(val_set, batch_size={32 * len(job.used)})  # {len(job.used)} GPUs"
+        f"loader = DataLoader(val_set, batch_size={32 * len(group.used)})  # {len(group.used)} GPUs"
     )

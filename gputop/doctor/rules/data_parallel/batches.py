@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.facts import stated
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding
@@ -68,16 +68,16 @@ class _Split:
         return "B05" if self.used < len(split_rows(self.batch, self.number)) else "B02"
 
 
-def batch_too_small(evidence: Evidence, job: Job) -> Judgement:
+def batch_too_small(evidence: Evidence, group: RankGroup) -> Judgement:
     """B01: most calls have fewer rows than there are devices."""
-    split = _bad_split(evidence, job)
+    split = _bad_split(evidence, group)
     if split is not None:
-        return _told(evidence, job, split) if split.rule == "B01" else None
-    wraps = any(stated.data_parallel(member.journal) is not None for member in job.members)
-    if len(job.members) == 1 and len(job.used) > 1 and not wraps:
+        return _told(evidence, group, split) if split.rule == "B01" else None
+    wraps = any(stated.data_parallel(member.journal) is not None for member in group.members)
+    if len(group.members) == 1 and len(group.used) > 1 and not wraps:
         # It may be DataParallel: only tracking sees the batch.
         why = "One process works on several GPUs; how it divides a batch cannot be seen from outside."
-        return Abstained("B01", why, "gputop.watch(model) in the script", job.run_id)
+        return Abstained("B01", why, "gputop.watch(model) in the script", group.run_id)
     return None
 
 
@@ -102,10 +102,10 @@ B01 = Rule(
 )
 
 
-def batch_does_not_divide(evidence: Evidence, job: Job) -> Judgement:
+def batch_does_not_divide(evidence: Evidence, group: RankGroup) -> Judgement:
     """B02: most calls have enough rows, but leave a device without any or with far fewer than the others."""
-    split = _bad_split(evidence, job)
-    return _told(evidence, job, split) if split is not None and split.rule == "B02" else None
+    split = _bad_split(evidence, group)
+    return _told(evidence, group, split) if split is not None and split.rule == "B02" else None
 
 
 B02 = Rule(
@@ -129,10 +129,10 @@ B02 = Rule(
 )
 
 
-def argument_does_not_divide(evidence: Evidence, job: Job) -> Judgement:
+def argument_does_not_divide(evidence: Evidence, group: RankGroup) -> Judgement:
     """B05: the batch would reach more devices, but another argument of the call divides into fewer pieces."""
-    split = _bad_split(evidence, job)
-    return _told(evidence, job, split) if split is not None and split.rule == "B05" else None
+    split = _bad_split(evidence, group)
+    return _told(evidence, group, split) if split is not None and split.rule == "B05" else None
 
 
 B05 = Rule(
@@ -156,12 +156,12 @@ B05 = Rule(
 )
 
 
-def _bad_split(evidence: Evidence, job: Job) -> _Split | None:
-    for member in job.members:
+def _bad_split(evidence: Evidence, group: RankGroup) -> _Split | None:
+    for member in group.members:
         fact = stated.data_parallel(member.journal)
         if fact is None or fact.devices < 2:
             continue
-        calls, underused, uneven = evidence.recent_calls(job, member, CALLS_MIN)
+        calls, underused, uneven = evidence.recent_calls(group, member, CALLS_MIN)
         batch = fact.batch_rows if fact.batch_rows is not None else sum(fact.rows)
         bad = max(underused, uneven)
         if calls < CALLS_MIN or batch <= 0 or bad < SHARE_MIN * calls:
@@ -173,9 +173,9 @@ def _bad_split(evidence: Evidence, job: Job) -> _Split | None:
     return None
 
 
-def _told(evidence: Evidence, job: Job, split: _Split) -> Suspicion:
+def _told(evidence: Evidence, group: RankGroup, split: _Split) -> Suspicion:
     batch, number = split.batch, split.number
-    devices = wrapped_devices(job, split.fact)
+    devices = wrapped_devices(group, split.fact)
     shown = " / ".join(str(row) for row in (*split.rows, *[0] * (number - len(split.rows))))
     facts = [
         Fact(f"batch of {words.count(batch, 'row')} over {number} devices: {shown} rows", list(split.rows), "journal"),
@@ -196,11 +196,11 @@ def _told(evidence: Evidence, job: Job, split: _Split) -> Suspicion:
         title=title,
         evidence=tuple(facts),
         cause=_cause(split),
-        fix=_fix(job, split),
+        fix=_fix(group, split),
         refuted_by=f"{(1 - SHARE_MIN) * 100:.0f} % or more of the calls give every device an equal share.",
         devices=tuple(device.uuid for device in devices),
         pids=(split.member.pid,) if split.member.pid is not None else (),
-        run=job.run_id,
+        run=group.run_id,
     )
     return Suspicion(finding)
 
@@ -216,16 +216,16 @@ def _cause(split: _Split) -> str:
     )
 
 
-def wrapped_devices(job: Job, fact: stated.DataParallelFact) -> list[Device]:
+def wrapped_devices(group: RankGroup, fact: stated.DataParallelFact) -> list[Device]:
     """Return the devices behind the wrapper's ids, which index the visible devices; its used devices if that is unknown."""
-    seen = job.visible or ()
+    seen = group.visible or ()
     chosen = [seen[position] for position in fact.device_ids if position < len(seen)]
     if len(chosen) == fact.devices:
         return chosen
-    return [device for device in job.pool if device.uuid in job.used]
+    return [device for device in group.pool if device.uuid in group.used]
 
 
-def _fix(job: Job, split: _Split) -> str:
+def _fix(group: RankGroup, split: _Split) -> str:
     number = split.number
     if split.rule == "B05":
         return "mask = mask.expand(x.size(0), *mask.shape[1:])  # every tensor argument needs the rows of the batch"
@@ -233,7 +233,7 @@ def _fix(job: Job, split: _Split) -> str:
     size = number * ROWS_PER_DEVICE if small else good_batch(split.batch, number)
     reason = f"{ROWS_PER_DEVICE} for each of {number} GPUs" if small else f"a multiple of {number}, nearest to yours"
     lines = [f"loader = DataLoader(dataset, batch_size={size}, shuffle=True, drop_last=True)  # {reason}"]
-    process = job.main_process
+    process = group.main_process
     command = process.command if process is not None and process.command else ()
     if fixes.option(command, _BATCH_OPTIONS) is not None:
         script = fixes.script_of(fixes.with_option(command, _BATCH_OPTIONS, str(size)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.facts import stated
 from gputop.doctor.facts.calls import model_class, wrapped_by
 from gputop.doctor.facts.stated import facts_of
@@ -22,18 +22,18 @@ B06_HOLD_S = 5.0
 _SPLIT = ("B01", "B02", "B05")
 
 
-def goes_around(evidence: Evidence, job: Job) -> Judgement:
+def goes_around(evidence: Evidence, group: RankGroup) -> Judgement:
     """B03: the script calls the module inside nn.DataParallel, so nothing is split and one GPU does all the work."""
-    for member in job.members:
+    for member in group.members:
         rank = member.journal
         calls = facts_of(rank).wrapper_calls
         if calls is None or wrapped_by(rank) != "data_parallel":
             continue
-        number = _devices_number(job, member)
+        number = _devices_number(group, member)
         if (calls.bypassed_steps or 0) < BYPASSED_STEPS_MIN or (number is not None and number < 2):
             continue
         name = calls.module or model_class(rank) or "the module"
-        devices = _seen_devices(job, number)
+        devices = _seen_devices(group, number)
         facts = [
             Fact(
                 f"{calls.bypassed_steps} steps in a row called {name} inside the wrapper{tracked.at(calls.where)}",
@@ -46,7 +46,7 @@ def goes_around(evidence: Evidence, job: Job) -> Judgement:
             facts.append(Fact(f"the wrapper has {words.count(number, 'device')}", number, "journal"))
         facts += utilization(evidence, devices)
         finding = tracked.about(
-            job,
+            group,
             "B03",
             "error",
             "certain",
@@ -54,7 +54,7 @@ def goes_around(evidence: Evidence, job: Job) -> Judgement:
             facts,
             "Only a call of the wrapper splits the batch. A call of what is inside, model.module(x) or "
             "model.module.method(x), runs only on the first GPU.",
-            _bypass_fix(job, name, calls.where, number),
+            _bypass_fix(group, name, calls.where, number),
             "The calls around the wrapper are an auxiliary loss, and the wrapper is called in every step too.",
             devices,
         )
@@ -82,40 +82,40 @@ B03 = Rule(
 )
 
 
-def _bypass_fix(job: Job, name: str, where: str | None, number: int | None) -> str:
+def _bypass_fix(group: RankGroup, name: str, where: str | None, number: int | None) -> str:
     line = f"in place of the call in {where}" if where is not None else "in place of model.module(x)"
     return (
         f"loss = model(x)  # the wrapper itself, {line}\n"
         f"# a method other than forward goes behind forward, in {name}:\n"
         "def forward(self, x, mode=None):\n"
         '    return getattr(self, mode)(x) if mode else self.plain(x)  # called as model(x, mode="loss")\n'
-        f"# better: DistributedDataParallel, and\n# {fixes.launch_line(job, number or job.visible_count or 2)}"
+        f"# better: DistributedDataParallel, and\n# {fixes.launch_line(group, number or group.visible_count or 2)}"
     )
 
 
-def _devices_number(job: Job, member: Member) -> int | None:
+def _devices_number(group: RankGroup, member: Member) -> int | None:
     fact = stated.data_parallel(member.journal)
     if fact is not None:
         return fact.devices
-    return _seen_number(job, member)
+    return _seen_number(group, member)
 
 
-def _seen_number(job: Job, member: Member) -> int | None:
+def _seen_number(group: RankGroup, member: Member) -> int | None:
     """Return how many devices the process sees; torch counts no virtual GPUs, but the rank lists those that it uses."""
-    count = stated.device_count(member.journal) if not job.virtual else None
-    return count or job.visible_count or len(stated.stated_devices(member.journal)) or None
+    count = stated.device_count(member.journal) if not group.virtual else None
+    return count or group.visible_count or len(stated.stated_devices(member.journal)) or None
 
 
-def _seen_devices(job: Job, number: int | None) -> tuple[Device, ...]:
+def _seen_devices(group: RankGroup, number: int | None) -> tuple[Device, ...]:
     """Return the wrapper's devices, as far as they are known: the visible ones, else the used ones."""
-    if job.visible is not None and (number is None or len(job.visible) == number):
-        return job.visible
-    return tracked.used_devices(job)
+    if group.visible is not None and (number is None or len(group.visible) == number):
+        return group.visible
+    return tracked.used_devices(group)
 
 
-def nothing_to_split(evidence: Evidence, job: Job) -> Judgement:
+def nothing_to_split(evidence: Evidence, group: RankGroup) -> Judgement:
     """B04: the arguments hold no tensor, so every GPU gets all of them and processes the whole batch."""
-    for member in job.members:
+    for member in group.members:
         fact = stated.data_parallel(member.journal)
         if fact is None or fact.devices < 2 or fact.calls < CALLS_MIN or fact.tensor_leaves != 0:
             continue
@@ -123,14 +123,14 @@ def nothing_to_split(evidence: Evidence, job: Job) -> Judgement:
         if feed is not None and feed.type == "DataListLoader":
             # PyTorch Geometric's own DataParallel scatters lists of graphs.
             continue
-        devices = _seen_devices(job, fact.devices)
+        devices = _seen_devices(group, fact.devices)
         facts = [
             Fact("no tensor among the arguments of the wrapper's calls", 0, "journal"),
             Fact(f"{fact.calls} calls on {words.count(fact.devices, 'device')}", fact.calls, "journal"),
             *utilization(evidence, devices),
         ]
         finding = tracked.about(
-            job,
+            group,
             "B04",
             "error",
             "certain",
@@ -140,7 +140,7 @@ def nothing_to_split(evidence: Evidence, job: Job) -> Judgement:
             "strings, numbers, a graph) is copied whole, so that each GPU does the same work.",
             "loss = model(batch.x, batch.y)  # tensors, or a dict of tensors, with the batch in the first dimension\n"
             "# graphs: torch_geometric.nn.DataParallel with torch_geometric.loader.DataListLoader\n"
-            f"# any input: DistributedDataParallel, {fixes.launch_line(job, fact.devices)}",
+            f"# any input: DistributedDataParallel, {fixes.launch_line(group, fact.devices)}",
             "The wrapper has a scatter of its own that splits these objects.",
             devices,
         )
@@ -169,9 +169,9 @@ B04 = Rule(
 )
 
 
-def wrong_dimension(evidence: Evidence, job: Job) -> Judgement:
+def wrong_dimension(evidence: Evidence, group: RankGroup) -> Judgement:
     """B06: the split dimension is not the batch: time comes first, or images are split by channel."""
-    for member in job.members:
+    for member in group.members:
         fact, feed = stated.data_parallel(member.journal), facts_of(member.journal).loader
         if fact is None or fact.devices < 2 or fact.calls < CALLS_MIN or feed is None or not fact.leaf_sizes:
             continue
@@ -187,7 +187,7 @@ def wrong_dimension(evidence: Evidence, job: Job) -> Judgement:
         ]
         what = "images along their channels" if images else f"dimension {fact.dim}, which is not the batch"
         finding = tracked.about(
-            job,
+            group,
             "B06",
             "error",
             "likely",
@@ -195,9 +195,9 @@ def wrong_dimension(evidence: Evidence, job: Job) -> Judgement:
             facts,
             "nn.DataParallel cuts every tensor along one dimension, the first unless told otherwise: sequences with time "
             "first are cut in time, and a list of images is cut through each image.",
-            _dimension_fix(job, fact.devices, images, fact.dim),
+            _dimension_fix(group, fact.devices, images, fact.dim),
             "The script regroups its batches on purpose, so that this dimension holds independent samples.",
-            _seen_devices(job, fact.devices),
+            _seen_devices(group, fact.devices),
         )
         return Suspicion(finding, B06_HOLD_S)
     return None
@@ -235,8 +235,8 @@ def _no_batch(size: int, batch: int, dataset_length: int | None) -> bool:
     return dataset_length is None or size != dataset_length % batch
 
 
-def _dimension_fix(job: Job, number: int, images: bool, dim: int) -> str:
-    ddp = f"DistributedDataParallel: {fixes.launch_line(job, number)}"
+def _dimension_fix(group: RankGroup, number: int, images: bool, dim: int) -> str:
+    ddp = f"DistributedDataParallel: {fixes.launch_line(group, number)}"
     if images:
         return f"# detectors that take lists of images need one process for each GPU: {ddp}"
     other = 1 if dim == 0 else 0
@@ -245,23 +245,30 @@ def _dimension_fix(job: Job, number: int, images: bool, dim: int) -> str:
     )
 
 
-def one_device(evidence: Evidence, job: Job) -> Judgement:
+def one_device(evidence: Evidence, group: RankGroup) -> Judgement:
     """B12: the wrapper has one device while the process sees more."""
-    for member in job.members:
+    for member in group.members:
         fact = stated.data_parallel(member.journal)
-        count = _seen_number(job, member)
-        if fact is None or fact.devices != 1 or count is None or count < 2 or siblings(evidence, job) or len(job.members) > 1:
+        count = _seen_number(group, member)
+        if (
+            fact is None
+            or fact.devices != 1
+            or count is None
+            or count < 2
+            or siblings(evidence, group)
+            or len(group.members) > 1
+        ):
             continue
-        others = [device for device in (job.visible or job.pool) if device.uuid not in job.used]
+        others = [device for device in (group.visible or group.pool) if device.uuid not in group.used]
         if others and all(evidence.owners(device.uuid) for device in others):
             continue
         facts = [
             Fact(f"device_ids has one entry: {list(fact.device_ids)}", list(fact.device_ids), "journal"),
-            Fact(f"the process sees {words.count(count, 'GPU')}", count, job.visible_source or "journal"),
-            *utilization(evidence, [*tracked.used_devices(job), *others]),
+            Fact(f"the process sees {words.count(count, 'GPU')}", count, group.visible_source or "journal"),
+            *utilization(evidence, [*tracked.used_devices(group), *others]),
         ]
         finding = tracked.about(
-            job,
+            group,
             "B12",
             "warning",
             "certain",
@@ -269,9 +276,9 @@ def one_device(evidence: Evidence, job: Job) -> Judgement:
             facts,
             "With a single entry in device_ids, nn.DataParallel only calls the module: nothing is split.",
             f"model = nn.DataParallel(net)  # all {count} GPUs, without device_ids\n"
-            f"# better, one process for each GPU: DistributedDataParallel, {fixes.launch_line(job, count)}",
-            f"One GPU is meant; then say so: {fixes.mask_prefix(job, tracked.used_devices(job))}{fixes.own_command(job)}",
-            [*tracked.used_devices(job), *others],
+            f"# better, one process for each GPU: DistributedDataParallel, {fixes.launch_line(group, count)}",
+            f"One GPU is meant; then say so: {fixes.mask_prefix(group, tracked.used_devices(group))}{fixes.own_command(group)}",
+            [*tracked.used_devices(group), *others],
         )
         return Suspicion(finding)
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.calls import wrapped_by
 from gputop.doctor.facts.ddp import exchanges, weights_differ
 from gputop.doctor.facts.stated import facts_of
@@ -20,28 +20,30 @@ _PASSES_ON = ("send", "recv", "all_to_all")
 _STEPS_LOOKED_AT = 40
 
 
-def divides_by_hand(evidence: Evidence, job: Job) -> bool:
+def divides_by_hand(evidence: Evidence, group: RankGroup) -> bool:
     """Return whether the ranks share one model: they pass values on in each step, or get one loss from unlike weights."""
-    ranks = tracked.ranks_of(job)
+    ranks = tracked.ranks_of(group)
     if any(_passes_on(rank) for rank in ranks):
         return True
     probe = weights_differ(ranks)
     name = tracked.loss_of(ranks)
-    return probe is not None and probe[1] and name is not None and equal_losses(evidence, job, ranks, name) >= EQUAL_LOSSES_MIN
+    return (
+        probe is not None and probe[1] and name is not None and equal_losses(evidence, group, ranks, name) >= EQUAL_LOSSES_MIN
+    )
 
 
-def may_divide(job: Job) -> bool:
+def may_divide(group: RankGroup) -> bool:
     """Return whether unwrapped ranks, whose weights are unknown, exchange more than the gradients of one backward."""
-    ranks = tracked.ranks_of(job)
+    ranks = tracked.ranks_of(group)
     if any(wrapped_by(rank) is not None for rank in ranks) or weights_differ(ranks) is not None:
         return False
     told = [(facts_of(rank).process_group, rank.steps_taken or 0) for rank in ranks]
     return all(fact is not None and exchanges(fact) >= 2 * steps > 0 for fact, steps in told)
 
 
-def equal_losses(evidence: Evidence, job: Job, ranks: tuple[Rank, ...], name: str) -> int:
+def equal_losses(evidence: Evidence, group: RankGroup, ranks: tuple[Rank, ...], name: str) -> int:
     """Return in how many of the newest 20 steps the losses of all ranks are equal; 0 if they differ in one."""
-    series = [windows.latest(evidence.series(job.run_id, rank.rank, name), _STEPS_LOOKED_AT) for rank in ranks]
+    series = [windows.latest(evidence.series(group.run_id, rank.rank, name), _STEPS_LOOKED_AT) for rank in ranks]
     common = sorted(set(series[0]).intersection(*series[1:]))[-20:]
     return len(common) if common and all(len({values[step] for values in series}) == 1 for step in common) else 0
 

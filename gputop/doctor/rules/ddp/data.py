@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.calls import wrapped_by
 from gputop.doctor.facts.ddp import divides_models, stall
 from gputop.doctor.facts.stated import facts_of
@@ -43,26 +43,26 @@ for epoch in range(epochs):
     sampler.set_epoch(epoch)"""
 
 
-def same_batches(evidence: Evidence, job: Job) -> Judgement:
+def same_batches(evidence: Evidence, group: RankGroup) -> Judgement:
     """C05: all ranks read the same batches, or each one reads the whole data set."""
-    size = tracked.world(job)
+    size = tracked.world(group)
     if size < 2:
         return None
-    if tracked.unseen_ranks(evidence, job):
-        return tracked.untracked("C05", job, "Which samples each rank reads cannot be seen from outside.")
-    ranks = tracked.ranks_of(job)
-    if not tracked.all_speak(job):
+    if tracked.unseen_ranks(evidence, group):
+        return tracked.untracked("C05", group, "Which samples each rank reads cannot be seen from outside.")
+    ranks = tracked.ranks_of(group)
+    if not tracked.all_speak(group):
         return None
     steps = _equal_steps(ranks)
     feeds = [facts_of(rank).loader for rank in ranks]
     samplers = [facts_of(rank).sampler for rank in ranks]
     judgement = (
-        Suspicion(_same(evidence, job, ranks, steps, feeds[0], samplers[0]))
+        Suspicion(_same(evidence, group, ranks, steps, feeds[0], samplers[0]))
         if steps
-        else _undivided(job, ranks, feeds, samplers)
+        else _undivided(group, ranks, feeds, samplers)
     )
     # What refutes it costs more than what it takes to see nothing, as in most runs.
-    return None if judgement is None or divides_models(ranks) or divides_by_hand(evidence, job) else judgement
+    return None if judgement is None or divides_models(ranks) or divides_by_hand(evidence, group) else judgement
 
 
 C05 = Rule(
@@ -113,9 +113,9 @@ def _equal_steps(ranks: Sequence[Rank]) -> list[int]:
 
 
 def _same(
-    evidence: Evidence, job: Job, ranks: tuple[Rank, ...], steps: list[int], feed: Loader | None, used: Sampler | None
+    evidence: Evidence, group: RankGroup, ranks: tuple[Rank, ...], steps: list[int], feed: Loader | None, used: Sampler | None
 ) -> Finding:
-    size = tracked.world(job)
+    size = tracked.world(group)
     facts = [
         Fact(
             f"{tracked.who([rank.rank for rank in ranks], size)} read the same batch in all steps {steps[0]}-{steps[-1]}",
@@ -124,15 +124,15 @@ def _same(
         )
     ]
     name = tracked.loss_of(ranks)
-    losses = equal_losses(evidence, job, ranks, name) if name is not None else 0
+    losses = equal_losses(evidence, group, ranks, name) if name is not None else 0
     if losses:
         facts.append(Fact(f"and had the same loss, to the last digit, in {losses} steps", losses, f"journal: {name}"))
     facts += _loader_facts(feed, used)
     return tracked.about(
-        job,
+        group,
         "C05",
         "error",
-        "possible" if may_divide(job) else "certain",
+        "possible" if may_divide(group) else "certain",
         f"{tracked.capital(tracked.who([rank.rank for rank in ranks], size))} train on the same batches",
         facts,
         f"Nothing divides the data among the ranks: each of them walks through all of it in the same order, so that {size} "
@@ -153,7 +153,7 @@ def _loader_facts(feed: Loader | None, used: Sampler | None) -> list[Fact]:
 
 
 def _undivided(
-    job: Job, ranks: Sequence[Rank], feeds: Sequence[Loader | None], samplers: Sequence[Sampler | None]
+    group: RankGroup, ranks: Sequence[Rank], feeds: Sequence[Loader | None], samplers: Sequence[Sampler | None]
 ) -> Judgement:
     """Judge by the sampler: every rank reads the whole data set, each in its own order."""
     feed, used = feeds[0], samplers[0]
@@ -166,9 +166,9 @@ def _undivided(
     if len({one.dataset_length for one in feeds if one is not None}) > 1 or _brings_sampler(ranks):
         return None
     own_part = any(part in (feed.dataset or "").lower() for part in _OWN_PART)
-    size = tracked.world(job)
+    size = tracked.world(group)
     finding = tracked.about(
-        job,
+        group,
         "C05",
         "warning",
         "possible" if own_part else "likely",
@@ -192,11 +192,11 @@ def _brings_sampler(ranks: Sequence[Rank]) -> bool:
     return any(name in FRAMEWORKS and FRAMEWORKS[name].divides_data for rank in ranks for name in facts_of(rank).frameworks)
 
 
-def same_order(evidence: Evidence, job: Job) -> Judgement:
+def same_order(evidence: Evidence, group: RankGroup) -> Judgement:
     """C06: a DistributedSampler shuffles every epoch alike because set_epoch is not called."""
-    if tracked.world(job) < 2:
+    if tracked.world(group) < 2:
         return None
-    for rank in tracked.ranks_of(job):
+    for rank in tracked.ranks_of(group):
         used = facts_of(rank).sampler
         if used is None or "Distributed" not in used.type or used.shuffle is not True or used.set_epoch is not False:
             continue
@@ -213,7 +213,7 @@ def same_order(evidence: Evidence, job: Job) -> Judgement:
             text_ = f"epochs {units.ranges(repeated)} began with the same batches"
             facts.append(Fact(text_, repeated, "journal: batches (checksums)"))
         finding = tracked.about(
-            job,
+            group,
             "C06",
             "warning",
             "certain",
@@ -248,12 +248,12 @@ C06 = Rule(
 )
 
 
-def uneven_inputs(evidence: Evidence, job: Job) -> Judgement:
+def uneven_inputs(evidence: Evidence, group: RankGroup) -> Judgement:
     """C07: the ranks have unequal numbers of batches: those with more wait forever at the end of the epoch."""
-    run = job.run
-    if run is None or tracked.world(job) < 2:
+    run = group.run
+    if run is None or tracked.world(group) < 2:
         return None
-    found = _uneven(job, run)
+    found = _uneven(group, run)
     return None if found is None or divides_models(run.ranks) else found
 
 
@@ -279,8 +279,8 @@ C07 = Rule(
 )
 
 
-def _uneven(job: Job, run: Run) -> Suspicion | None:
-    waiting = [rank for rank in tracked.ranks_of(job) if stall(rank) is not None]
+def _uneven(group: RankGroup, run: Run) -> Suspicion | None:
+    waiting = [rank for rank in tracked.ranks_of(group) if stall(rank) is not None]
     done = [
         rank
         for rank in run.ranks
@@ -288,9 +288,9 @@ def _uneven(job: Job, run: Run) -> Suspicion | None:
     ]
     done = [rank for rank in done if all((rank.steps_taken or 0) < (other.steps_taken or 0) + 2 for other in waiting)]
     if waiting and done and all(not (f.exhausted if (f := facts_of(rank).loader) is not None else True) for rank in waiting):
-        return Suspicion(_hangs(job, waiting, done))
-    ranks = tracked.ranks_of(job)
-    if not tracked.all_speak(job) or any(wrapped_by(rank) is None for rank in ranks):
+        return Suspicion(_hangs(group, waiting, done))
+    ranks = tracked.ranks_of(group)
+    if not tracked.all_speak(group) or any(wrapped_by(rank) is None for rank in ranks):
         return None
     feeds = [facts_of(rank).loader for rank in ranks]
     known = [feed.length for feed in feeds if feed is not None and feed.length is not None]
@@ -299,7 +299,7 @@ def _uneven(job: Job, run: Run) -> Suspicion | None:
     if any(feed is not None and (feed.iterations or 0) > 1 for feed in feeds):
         # An epoch has ended without a hang: Join, or a fixed number of steps.
         return None
-    return Suspicion(_will_hang(job, ranks, known), 3.0)
+    return Suspicion(_will_hang(group, ranks, known), 3.0)
 
 
 _EVEN = """\
@@ -310,8 +310,8 @@ steps = torch.tensor(len(loader), device=device); dist.all_reduce(steps, dist.Re
 with Join([model]): ...  # from torch.distributed.algorithms.join"""
 
 
-def _hangs(job: Job, waiting: Sequence[Rank], done: Sequence[Rank]) -> Finding:
-    out = tracked.who([rank.rank for rank in done], tracked.world(job))
+def _hangs(group: RankGroup, waiting: Sequence[Rank], done: Sequence[Rank]) -> Finding:
+    out = tracked.who([rank.rank for rank in done], tracked.world(group))
     facts = [Fact(f"{out} came to the end of the data", [rank.rank for rank in done], "journal: loader")]
     for rank in waiting[:3]:
         where = stall(rank)
@@ -323,7 +323,7 @@ def _hangs(job: Job, waiting: Sequence[Rank], done: Sequence[Rank]) -> Finding:
     if len(set(lengths.values())) > 1:
         facts.append(Fact(f"batches per epoch by rank: {lengths}", lengths, "journal: loader"))
     return tracked.about(
-        job,
+        group,
         "C07",
         "error",
         "certain",
@@ -337,19 +337,19 @@ def _hangs(job: Job, waiting: Sequence[Rank], done: Sequence[Rank]) -> Finding:
     )
 
 
-def _will_hang(job: Job, ranks: Sequence[Rank], lengths: Sequence[int]) -> Finding:
+def _will_hang(group: RankGroup, ranks: Sequence[Rank], lengths: Sequence[int]) -> Finding:
     least, most = min(lengths), max(lengths)
     short = [rank.rank for rank, length in zip(ranks, lengths, strict=True) if length == least]
     shown = " / ".join(str(length) for length in lengths[:16])
     return tracked.about(
-        job,
+        group,
         "C07",
         "error",
         "likely",
         f"Unequal numbers of batches, {least} to {most}: the run will hang at the end of the epoch",
         [
             Fact(f"batches in an epoch, rank by rank: {shown}", list(lengths), "journal: loader"),
-            Fact(f"{tracked.who(short, tracked.world(job))} will end first", short, "journal: loader"),
+            Fact(f"{tracked.who(short, tracked.world(group))} will end first", short, "journal: loader"),
         ],
         "Each step averages gradients over all ranks. Ranks that still have batches when another one has none wait for ever.",
         _EVEN,
@@ -357,25 +357,25 @@ def _will_hang(job: Job, ranks: Sequence[Rank], lengths: Sequence[int]) -> Findi
     )
 
 
-def same_file(evidence: Evidence, job: Job) -> Judgement:
+def same_file(evidence: Evidence, group: RankGroup) -> Judgement:
     """C14: several ranks write the same file at once: a checkpoint, or a data set that each of them downloads."""
     open_by: dict[str, set[int]] = {}
-    for member in job.members:
+    for member in group.members:
         for path in member.process.files_written if member.process is not None else ():
             if member.rank is not None and path.lower().endswith(_DATA_ENDINGS):
                 open_by.setdefault(path, set()).add(member.rank)
     shared = {path: ranks for path, ranks in open_by.items() if len(ranks) > 1}
     source = "/proc/<pid>/fd"
-    saved = _saved_by_several(job) if not shared else None
+    saved = _saved_by_several(group) if not shared else None
     if saved is not None:
         shared, source = {saved[0]: saved[1]}, "journal: checkpoint"
     if not shared:
         return None
     path, numbers = max(shared.items(), key=lambda item: (len(item[1]), item[0]))
     name = path.rpartition("/")[2]
-    who = tracked.who(sorted(numbers), tracked.world(job))
+    who = tracked.who(sorted(numbers), tracked.world(group))
     finding = tracked.about(
-        job,
+        group,
         "C14",
         "warning",
         "likely",
@@ -411,11 +411,11 @@ C14 = Rule(
 )
 
 
-def _saved_by_several(job: Job) -> tuple[str, set[int]] | None:
+def _saved_by_several(group: RankGroup) -> tuple[str, set[int]] | None:
     """Return a path to which several ranks of one machine saved at the same step."""
     counted: Counter[tuple[str, int, str | None]] = Counter()
     ranks: dict[tuple[str, int, str | None], set[int]] = {}
-    for rank in tracked.ranks_of(job):
+    for rank in tracked.ranks_of(group):
         fact = facts_of(rank).checkpoint
         if fact is None or fact.path is None or fact.step is None:
             continue

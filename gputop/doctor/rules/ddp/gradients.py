@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts import stated
 from gputop.doctor.facts.calls import model_class, parameter_dtypes, wrapped_by
 from gputop.doctor.facts.ddp import divides_models, exchanges, has_engine, waiting_s, weights_differ, weights_met
@@ -57,10 +57,10 @@ def _differ(ranks: tuple[Rank, ...], from_step: int = 0) -> tuple[bool | None, l
     return differ, [Fact(text, differ, "journal: parameters")]
 
 
-def goes_around(evidence: Evidence, job: Job) -> Judgement:
+def goes_around(evidence: Evidence, group: RankGroup) -> Judgement:
     """C01: the script calls the module inside DDP, so the hooks never average the gradients."""
-    ranks = tracked.ranks_of(job)
-    if tracked.world(job) < 2:
+    ranks = tracked.ranks_of(group)
+    if tracked.world(group) < 2:
         return None
     around = [
         (rank, calls)
@@ -84,7 +84,7 @@ def goes_around(evidence: Evidence, job: Job) -> Judgement:
     facts = [
         Fact(
             f"{calls.bypassed_steps} steps in a row called {name} inside the wrapper{tracked.at(calls.where)}, "
-            f"on {tracked.who(numbers, tracked.world(job))}",
+            f"on {tracked.who(numbers, tracked.world(group))}",
             calls.bypassed_steps,
             "journal: wrapper_calls",
         ),
@@ -94,11 +94,11 @@ def goes_around(evidence: Evidence, job: Job) -> Judgement:
         facts.append(Fact(f"backwards that DDP reduced: {min(synced)}", min(synced), "journal: gradients"))
     line = f"  # in place of the call in {calls.where}" if calls.where is not None else "  # not model.module(x)"
     finding = tracked.about(
-        job,
+        group,
         "C01",
         "error",
         "certain" if differ else "likely",
-        f"DDP is bypassed: {words.count(tracked.world(job), 'rank')} train {tracked.world(job)} different models",
+        f"DDP is bypassed: {words.count(tracked.world(group), 'rank')} train {tracked.world(group)} different models",
         facts,
         "DDP prepares the averaging of gradients when the wrapper itself is called. After model.module(x) or "
         "model.module.method(x) each rank steps with its own gradients, faster and without an error.",
@@ -133,11 +133,11 @@ C01 = Rule(
 )
 
 
-def changed_after_wrapping(evidence: Evidence, job: Job) -> Judgement:
+def changed_after_wrapping(evidence: Evidence, group: RankGroup) -> Judgement:
     """C02: parameters were replaced, or moved to another device or dtype, after DDP wrapped them."""
-    if tracked.world(job) < 2:
+    if tracked.world(group) < 2:
         return None
-    ranks = tracked.ranks_of(job)
+    ranks = tracked.ranks_of(group)
     for rank in ranks:
         fact = facts_of(rank).ddp
         if fact is None or wrapped_by(rank) == "sharded":
@@ -147,7 +147,7 @@ def changed_after_wrapping(evidence: Evidence, job: Job) -> Judgement:
             continue
         differ, weights = _differ(ranks)
         finding = tracked.about(
-            job,
+            group,
             "C02",
             "error",
             "certain",
@@ -206,21 +206,21 @@ def _optimizer(rank: Rank) -> str:
     return name if name is not None and name.isidentifier() else "AdamW"
 
 
-def not_wrapped(evidence: Evidence, job: Job) -> Judgement:
+def not_wrapped(evidence: Evidence, group: RankGroup) -> Judgement:
     """C03: several ranks, no wrapper, and nothing that averages gradients: each rank trains its own model."""
-    size = tracked.world(job)
+    size = tracked.world(group)
     if size < 2:
         return None
-    if tracked.unseen_ranks(evidence, job):
-        return _outside(evidence, job)
-    ranks = tracked.ranks_of(job)
-    if not tracked.all_speak(job) or any(wrapped_by(rank) is not None for rank in ranks):
+    if tracked.unseen_ranks(evidence, group):
+        return _outside(evidence, group)
+    ranks = tracked.ranks_of(group)
+    if not tracked.all_speak(group) or any(wrapped_by(rank) is not None for rank in ranks):
         return None
     if not all(stated.model_inspected(rank) for rank in ranks) or divides_models(ranks) or has_engine(ranks):
         return None
-    if divides_by_hand(evidence, job):
+    if divides_by_hand(evidence, group):
         return None
-    if min((rank.steps_taken or 0) for rank in ranks) < STEPS_MIN or _nccl_counts(evidence, job):
+    if min((rank.steps_taken or 0) for rank in ranks) < STEPS_MIN or _nccl_counts(evidence, group):
         return None
     differ, weights = _differ(ranks, STEPS_MIN)
     process_groups = [facts_of(rank).process_group for rank in ranks]
@@ -246,7 +246,7 @@ def not_wrapped(evidence: Evidence, job: Job) -> Judgement:
         *weights,
     ]
     finding = tracked.about(
-        job,
+        group,
         "C03",
         "error",
         "certain" if silent else "possible" if often else "likely",
@@ -254,7 +254,7 @@ def not_wrapped(evidence: Evidence, job: Job) -> Judgement:
         facts,
         "The launcher starts the ranks, and nothing connects them: without DistributedDataParallel or FSDP no gradient is "
         "exchanged, and each rank learns only from its own part of the data.",
-        _WRAP_CPU if job.virtual or not job.used else _WRAP,
+        _WRAP_CPU if group.virtual or not group.used else _WRAP,
         "The ranks are independent on purpose, or an engine averages the gradients outside torch.distributed.",
     )
     return Suspicion(finding)
@@ -285,27 +285,27 @@ C03 = Rule(
 )
 
 
-def _outside(evidence: Evidence, job: Job) -> Judgement:
-    if _nccl_counts(evidence, job):
+def _outside(evidence: Evidence, group: RankGroup) -> Judgement:
+    if _nccl_counts(evidence, group):
         return None
     why = "Whether the ranks exchange gradients cannot be seen from outside (NCCL's RAS service does not tell)."
-    return tracked.untracked("C03", job, why)
+    return tracked.untracked("C03", group, why)
 
 
-def _nccl_counts(evidence: Evidence, job: Job) -> bool:
+def _nccl_counts(evidence: Evidence, group: RankGroup) -> bool:
     """Return whether NCCL itself counted collectives that may average gradients."""
     return any(
         count > 0 and name.lower() in ("allreduce", "reducescatter", "allgather", "reduce", "alltoall")
-        for communicator in evidence.communicators(job)
+        for communicator in evidence.communicators(group)
         for rank in communicator.ranks
         for name, count in rank.counts.items()
     )
 
 
-def no_sync_misused(evidence: Evidence, job: Job) -> Judgement:
+def no_sync_misused(evidence: Evidence, group: RankGroup) -> Judgement:
     """C04: with gradient accumulation, DDP averages at the wrong backward, or at every one."""
-    ranks = tracked.ranks_of(job)
-    if tracked.world(job) < 2:
+    ranks = tracked.ranks_of(group)
+    if tracked.world(group) < 2:
         return None
     reports = [(rank, fact) for rank in ranks if wrapped_by(rank) == "ddp" and (fact := facts_of(rank).gradients) is not None]
     if not reports or any(_bypassed(rank) or _replaced(rank) for rank, _ in reports):
@@ -316,8 +316,8 @@ def no_sync_misused(evidence: Evidence, job: Job) -> Judgement:
         if fact.steps >= STEPS_MIN and fact.unsynced_steps >= UNSYNCED_SHARE_MIN * fact.steps
     ]
     if wrong:
-        return _wrong_backward(job, ranks, *wrong[0])
-    return _every_backward(evidence, job, reports)
+        return _wrong_backward(group, ranks, *wrong[0])
+    return _every_backward(evidence, group, reports)
 
 
 C04 = Rule(
@@ -357,7 +357,7 @@ def _replaced(rank: Rank) -> bool:
     return fact is not None and bool(_changes(rank, fact))
 
 
-def _wrong_backward(job: Job, ranks: tuple[Rank, ...], rank: Rank, fact: Gradients) -> Judgement:
+def _wrong_backward(group: RankGroup, ranks: tuple[Rank, ...], rank: Rank, fact: Gradients) -> Judgement:
     differ, weights = _differ(ranks)
     by_hand = facts_of(rank).process_group
     if differ is False or (differ is None and by_hand is not None and exchanges(by_hand) > 0):
@@ -375,7 +375,7 @@ def _wrong_backward(job: Job, ranks: tuple[Rank, ...], rank: Rank, fact: Gradien
         *weights,
     ]
     finding = tracked.about(
-        job,
+        group,
         "C04",
         "error",
         "certain" if differ else "likely",
@@ -389,14 +389,14 @@ def _wrong_backward(job: Job, ranks: tuple[Rank, ...], rank: Rank, fact: Gradien
     return Suspicion(finding)
 
 
-def _every_backward(evidence: Evidence, job: Job, reports: list[tuple[Rank, Gradients]]) -> Judgement:
+def _every_backward(evidence: Evidence, group: RankGroup, reports: list[tuple[Rank, Gradients]]) -> Judgement:
     rank, fact = reports[0]
     accumulation = fact.accumulation or 0.0
     if accumulation < 2 or fact.steps < STEPS_MIN or fact.synced_backwards < 0.95 * fact.backwards:
         return None
     shares = []
     for rank, _ in reports:
-        told_of, step = facts_of(rank).ddp, windows.step_s(evidence, job, rank.rank)
+        told_of, step = facts_of(rank).ddp, windows.step_s(evidence, group, rank.rank)
         waiting = waiting_s(told_of) if told_of is not None else None
         if waiting is None or not step:
             return None
@@ -414,7 +414,7 @@ def _every_backward(evidence: Evidence, job: Job, reports: list[tuple[Rank, Grad
         Fact(f"communication that nothing hides takes {share:.0%} of a step on every rank", share, "DDP's counters (journal)"),
     ]
     finding = tracked.about(
-        job,
+        group,
         "C04",
         "warning",
         "likely",

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from gputop import units
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts import stated
 from gputop.doctor.facts.calls import model_class, wrapped_by
 from gputop.doctor.facts.ddp import divides_models
@@ -33,11 +33,11 @@ POWER_SHARE_MAX = 0.35
 C16_HOLD_S = 10.0
 
 
-def statistics_of_few(evidence: Evidence, job: Job) -> Judgement:
+def statistics_of_few(evidence: Evidence, group: RankGroup) -> Judgement:
     """C10: BatchNorm computes its statistics over the few rows of one rank."""
-    if tracked.world(job) < 2:
+    if tracked.world(group) < 2:
         return None
-    ranks = [rank for rank in tracked.ranks_of(job) if wrapped_by(rank) == "ddp"]
+    ranks = [rank for rank in tracked.ranks_of(group) if wrapped_by(rank) == "ddp"]
     if not ranks or divides_models(ranks):
         return None
     model = facts_of(ranks[0]).model
@@ -49,7 +49,7 @@ def statistics_of_few(evidence: Evidence, job: Job) -> Judgement:
         return None
     each = words.count(rows, "row")
     finding = tracked.about(
-        job,
+        group,
         "C10",
         "info",
         "likely" if rows <= ROWS_LIKELY else "possible",
@@ -92,10 +92,10 @@ C10 = Rule(
 )
 
 
-def hidden_losses(evidence: Evidence, job: Job) -> Judgement:
+def hidden_losses(evidence: Evidence, group: RankGroup) -> Judgement:
     """C11: another rank's loss is NaN or far off, and that of rank 0 does not show it."""
-    ranks = tracked.ranks_of(job)
-    if tracked.world(job) < 2 or len(ranks) < 2 or divides_models(ranks):
+    ranks = tracked.ranks_of(group)
+    if tracked.world(group) < 2 or len(ranks) < 2 or divides_models(ranks):
         return None
     name = tracked.loss_of(ranks)
     if name is None:
@@ -103,7 +103,7 @@ def hidden_losses(evidence: Evidence, job: Job) -> Judgement:
     losses = {
         rank.rank: dict(zip(series.steps[-60:], series.values[-60:], strict=True))
         for rank in ranks
-        for series in (evidence.series(job.run_id, rank.rank, name),)
+        for series in (evidence.series(group.run_id, rank.rank, name),)
     }
     if not losses.get(0):
         return None
@@ -113,8 +113,8 @@ def hidden_losses(evidence: Evidence, job: Job) -> Judgement:
         steps = sorted(step for step in values.keys() & losses[0].keys())[-LOSS_STEPS:]
         lost = [step for step in steps[-NAN_STEPS_MIN:] if not math.isfinite(values[step]) and math.isfinite(losses[0][step])]
         if number and len(lost) >= NAN_STEPS_MIN:
-            return Suspicion(_nan_finding(job, name, number, lost, losses[0][lost[-1]]))
-    return _deviates(job, name, losses)
+            return Suspicion(_nan_finding(group, name, number, lost, losses[0][lost[-1]]))
+    return _deviates(group, name, losses)
 
 
 C11 = Rule(
@@ -146,9 +146,9 @@ mean = loss.detach().clone()
 dist.all_reduce(mean, op=dist.ReduceOp.AVG)  # what is printed and plotted; gloo: SUM, divided by the world size"""
 
 
-def _nan_finding(job: Job, name: str, number: int, steps: Sequence[int], shown: float) -> Finding:
+def _nan_finding(group: RankGroup, name: str, number: int, steps: Sequence[int], shown: float) -> Finding:
     return tracked.about(
-        job,
+        group,
         "C11",
         "error",
         "certain",
@@ -160,11 +160,11 @@ def _nan_finding(job: Job, name: str, number: int, steps: Sequence[int], shown: 
         "What is logged is the loss of one rank. The gradients of another one spoil the average for all.",
         f"{_REDUCE}\nassert torch.isfinite(loss), batch  # on every rank: which sample it is",
         "The steps with NaN are skipped on purpose (a gradient scaler), on all ranks together.",
-        pids=[rank.pid for rank in tracked.ranks_of(job) if rank.rank == number and rank.pid is not None],
+        pids=[rank.pid for rank in tracked.ranks_of(group) if rank.rank == number and rank.pid is not None],
     )
 
 
-def _deviates(job: Job, name: str, losses: dict[int, dict[int, float]]) -> Judgement:
+def _deviates(group: RankGroup, name: str, losses: dict[int, dict[int, float]]) -> Judgement:
     common = set.intersection(*(set(values) for values in losses.values()))
     if not all(math.isfinite(sum(values.values())) for values in losses.values()):
         common = {step for step in common if all(math.isfinite(values[step]) for values in losses.values())}
@@ -183,7 +183,7 @@ def _deviates(job: Job, name: str, losses: dict[int, dict[int, float]]) -> Judge
         spread = windows.spread(usual)
         if spread > 0 and abs(gap) > LOSS_DEVIATION * spread:
             finding = tracked.about(
-                job,
+                group,
                 "C11",
                 "info",
                 "possible",
@@ -199,7 +199,7 @@ def _deviates(job: Job, name: str, losses: dict[int, dict[int, float]]) -> Judge
                 "Its data differs from that of the other ranks, or its weights do. Only rank 0 is usually logged.",
                 _REDUCE,
                 "The ranks are given different kinds of data on purpose.",
-                pids=[rank.pid for rank in tracked.ranks_of(job) if rank.rank == number and rank.pid is not None],
+                pids=[rank.pid for rank in tracked.ranks_of(group) if rank.rank == number and rank.pid is not None],
             )
             return Suspicion(finding)
     return None
@@ -222,21 +222,21 @@ def _far(columns: Mapping[int, Sequence[float]]) -> list[int]:
     return far
 
 
-def batch_became_small(evidence: Evidence, job: Job) -> Judgement:
+def batch_became_small(evidence: Evidence, group: RankGroup) -> Judgement:
     """C12: the batch was divided among the ranks instead of multiplied, so each GPU has little work."""
-    size = tracked.world(job)
-    ranks = [rank for rank in tracked.ranks_of(job) if wrapped_by(rank) in ("ddp", "sharded")]
-    if size < 2 or not ranks or job.virtual:
+    size = tracked.world(group)
+    ranks = [rank for rank in tracked.ranks_of(group) if wrapped_by(rank) in ("ddp", "sharded")]
+    if size < 2 or not ranks or group.virtual:
         return None
     feed, seen = facts_of(ranks[0]).loader, facts_of(ranks[0]).batches
     rows = feed.batch_size if feed is not None and feed.batch_size else seen.rows if seen is not None else None
-    powers = [power for uuid in job.used if (power := windows.power_share_at_most(evidence, uuid)) is not None]
-    if not rows or (feed is not None and feed.iterable) or seen is None or not powers or len(powers) < len(job.used):
+    powers = [power for uuid in group.used if (power := windows.power_share_at_most(evidence, uuid)) is not None]
+    if not rows or (feed is not None and feed.iterable) or seen is None or not powers or len(powers) < len(group.used):
         return None
     mean = sum(powers) / len(powers)
     if mean >= POWER_SHARE_MAX:
         return None
-    alone = _rows_alone(evidence, job, ranks[0])
+    alone = _rows_alone(evidence, group, ranks[0])
     halved = alone is not None and rows <= alone / 2
     if not (halved or rows <= SMALL_ROWS):
         return None
@@ -248,7 +248,7 @@ def batch_became_small(evidence: Evidence, job: Job) -> Judgement:
         facts.append(Fact(f"the run on one GPU had {words.count(alone, 'row')}", alone, "journal of that run"))
     target = alone if halved and alone is not None else rows * 4
     finding = tracked.about(
-        job,
+        group,
         "C12",
         "info",
         "possible",
@@ -287,7 +287,7 @@ C12 = Rule(
 )
 
 
-def _rows_alone(evidence: Evidence, job: Job, rank: Rank) -> int | None:
+def _rows_alone(evidence: Evidence, group: RankGroup, rank: Rank) -> int | None:
     """Return the rows per batch of the newest listed single-GPU run of the same model."""
     name = model_class(rank)
     runs = evidence.snapshot.runs if evidence.snapshot is not None else ()
@@ -299,12 +299,12 @@ def _rows_alone(evidence: Evidence, job: Job, rank: Rank) -> int | None:
     return None
 
 
-def gloo_on_gpus(evidence: Evidence, job: Job) -> Judgement:
+def gloo_on_gpus(evidence: Evidence, group: RankGroup) -> Judgement:
     """C16: gradients on GPUs travel through gloo, that is, through host memory."""
-    size = tracked.world(job)
-    if size < 2 or job.virtual or not job.used:
+    size = tracked.world(group)
+    if size < 2 or group.virtual or not group.used:
         return None
-    ranks = tracked.ranks_of(job)
+    ranks = tracked.ranks_of(group)
     backends = {backend for rank in ranks if (backend := _backend(rank)) is not None}
     on_gpu = [rank for rank in ranks if (stated.parameter_device(rank) or "").startswith("cuda")]
     if backends == {"gloo"} and on_gpu:
@@ -312,14 +312,14 @@ def gloo_on_gpus(evidence: Evidence, job: Job) -> Judgement:
             Fact("the process group's backend is gloo", "gloo", "journal: ddp, process_group"),
             Fact(f"parameters are on {stated.parameter_device(on_gpu[0])}", None, "journal: model"),
         ]
-        return Suspicion(_gloo_finding(job, facts, "certain"))
-    if backends or len(job.members) < 2 or not evidence.trains(job):
+        return Suspicion(_gloo_finding(group, facts, "certain"))
+    if backends or len(group.members) < 2 or not evidence.trains(group):
         return None
-    names = [{name for name, _ in m.process.threads} if m.process is not None else set() for m in job.members]
+    names = [{name for name, _ in m.process.threads} if m.process is not None else set() for m in group.members]
     if not all("pt_gloo_runloop" in one for one in names) or any(_speaks_nccl(one) for one in names):
         return None
     text = "threads pt_gloo_runloop on every rank, and none of NCCL"
-    return Suspicion(_gloo_finding(job, [Fact(text, None, "/proc/<pid>/task")], "likely"), C16_HOLD_S)
+    return Suspicion(_gloo_finding(group, [Fact(text, None, "/proc/<pid>/task")], "likely"), C16_HOLD_S)
 
 
 C16 = Rule(
@@ -351,15 +351,15 @@ def _speaks_nccl(threads: set[str]) -> bool:
     return any(name.startswith(("pt_nccl", "NCCL")) for name in threads)
 
 
-def _gloo_finding(job: Job, facts: Sequence[Fact], confidence: Confidence) -> Finding:
+def _gloo_finding(group: RankGroup, facts: Sequence[Fact], confidence: Confidence) -> Finding:
     return tracked.about(
-        job,
+        group,
         "C16",
         "warning",
         confidence,
         "Gradients travel through the CPU: the backend is gloo",
         facts,
         "gloo copies every gradient from the GPU to the host's memory and back. NCCL moves them from GPU to GPU.",
-        f'dist.init_process_group("nccl", device_id=torch.device("cuda", local_rank))\n{fixes.own_command(job)}',
+        f'dist.init_process_group("nccl", device_id=torch.device("cuda", local_rank))\n{fixes.own_command(group)}',
         "NCCL does not work on this machine, or several ranks share one GPU on purpose.",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gputop.doctor.evidence.evidence import CPU_BUSY_PERCENT, Evidence
-from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.evidence.visible import parse_mask
 from gputop.doctor.facts import stated
 from gputop.doctor.findings import fixes, words
@@ -18,26 +18,26 @@ _HIDES_ALL = ("", "-1")
 _CPU_WORDS = ("--cpu", "--no-cuda", "--no_cuda", "--use_cpu", "--use-cpu")
 
 
-def cpu_only(evidence: Evidence, job: Job) -> Judgement:
+def cpu_only(evidence: Evidence, group: RankGroup) -> Judgement:
     """A12: no process of the job uses a GPU, and the job trains, or computes with torch for two minutes."""
-    if job.virtual or not job.pool or job.used or any(process.devices for process in job.processes):
+    if group.virtual or not group.pool or group.used or any(process.devices for process in group.processes):
         return None
-    stated_on_cpu = [member for member in job.members if _says_cpu(member)]
-    if stated_on_cpu and evidence.progressing(job):
+    stated_on_cpu = [member for member in group.members if _says_cpu(member)]
+    if stated_on_cpu and evidence.progressing(group):
         if _hides_pids(evidence) and not any(_without_cuda(member) for member in stated_on_cpu):
             why = "Which process is on which GPU is unknown: the driver reports PIDs that this container cannot see."
-            return Abstained("A12", why, "the host's PID namespace (docker run --pid=host)", job.run_id)
-        return Suspicion(_finding(evidence, job, stated_on_cpu[0], certain=True))
-    process = job.main_process
+            return Abstained("A12", why, "the host's PID namespace (docker run --pid=host)", group.run_id)
+        return Suspicion(_finding(evidence, group, stated_on_cpu[0], certain=True))
+    process = group.main_process
     if process is None or not process.torch_mapped or process.nvidia_open is not False:
         return None
     busy_s = evidence.cpu_busy_s(process)
-    free = any(evidence.is_free(device) for device in job.pool)
+    free = any(evidence.is_free(device) for device in group.pool)
     if busy_s >= CPU_LOAD_S and free:
-        return Suspicion(_finding(evidence, job, job.members[0], certain=False))
+        return Suspicion(_finding(evidence, group, group.members[0], certain=False))
     if busy_s > 0:
         why = f"Process {process.pid} computes with torch on the CPU; watched for {busy_s:.0f} of {CPU_LOAD_S:.0f} s."
-        return Abstained("A12", why, "more time, or import gputop in the script", job.run_id)
+        return Abstained("A12", why, "more time, or import gputop in the script", group.run_id)
     return None
 
 
@@ -85,10 +85,10 @@ def _hides_pids(evidence: Evidence) -> bool:
     return evidence.snapshot is not None and any(not process.in_namespace for process in evidence.snapshot.processes)
 
 
-def _finding(evidence: Evidence, job: Job, member: Member, *, certain: bool) -> Finding:
-    deliberate = _deliberate(job)
-    idle = all(evidence.is_free(device) for device in job.pool)
-    number = len(job.pool)
+def _finding(evidence: Evidence, group: RankGroup, member: Member, *, certain: bool) -> Finding:
+    deliberate = _deliberate(group)
+    idle = all(evidence.is_free(device) for device in group.pool)
+    number = len(group.pool)
     everything = "the GPU" if number == 1 else f"all {number} GPUs"
     severity: Severity = "info" if deliberate is not None else "error" if certain else "warning"
     return Finding(
@@ -96,17 +96,17 @@ def _finding(evidence: Evidence, job: Job, member: Member, *, certain: bool) -> 
         severity=severity,
         confidence="certain" if certain else "likely",
         title=f"Training runs on the CPU: {everything} idle" if idle else "Training runs on the CPU, not on a GPU",
-        evidence=tuple(_evidence(evidence, job, member, deliberate)),
-        cause=_cause(job, member, deliberate),
-        fix=_fix(evidence, job, member),
+        evidence=tuple(_evidence(evidence, group, member, deliberate)),
+        cause=_cause(group, member, deliberate),
+        fix=_fix(evidence, group, member),
         refuted_by="The run opens /dev/nvidia* or appears on a GPU later, or it is meant for the CPU.",
-        devices=tuple(device.uuid for device in job.pool),
-        pids=job.pids,
-        run=job.run_id,
+        devices=tuple(device.uuid for device in group.pool),
+        pids=group.pids,
+        run=group.run_id,
     )
 
 
-def _evidence(evidence: Evidence, job: Job, member: Member, deliberate: str | None) -> list[Fact]:
+def _evidence(evidence: Evidence, group: RankGroup, member: Member, deliberate: str | None) -> list[Fact]:
     facts = []
     where, available = stated.parameter_device(member.journal), stated.cuda_available(member.journal)
     if where is not None:
@@ -134,7 +134,7 @@ def _evidence(evidence: Evidence, job: Job, member: Member, deliberate: str | No
         facts.append(Fact(f"CUDA_VISIBLE_DEVICES={mask!r} leaves no GPU", mask, "/proc/<pid>/environ"))
     if deliberate is not None:
         facts.append(Fact(deliberate, None, "the run's command or configuration"))
-    facts.append(Fact(f"the machine has {words.count(len(job.pool), 'GPU')}, none used by this run", len(job.pool), "NVML"))
+    facts.append(Fact(f"the machine has {words.count(len(group.pool), 'GPU')}, none used by this run", len(group.pool), "NVML"))
     return facts
 
 
@@ -143,20 +143,20 @@ def _mask(process: Process | None) -> str | None:
     return environment.cuda_visible_devices if environment is not None else None
 
 
-def _deliberate(job: Job) -> str | None:
+def _deliberate(group: RankGroup) -> str | None:
     """Return how the run asked for the CPU; None if it did not."""
-    if any(_mask(member.process) in _HIDES_ALL for member in job.members):
+    if any(_mask(member.process) in _HIDES_ALL for member in group.members):
         return "CUDA_VISIBLE_DEVICES hides every GPU"
-    if job.run is not None and job.run.config.get("device") == "cpu":
+    if group.run is not None and group.run.config.get("device") == "cpu":
         return "the configuration says device: cpu"
-    process = job.main_process
+    process = group.main_process
     command = process.command if process is not None and process.command else ()
     if fixes.option(command, ("--device", "--accelerator", "device")) == "cpu" or any(word in command for word in _CPU_WORDS):
         return "the command line asks for the CPU"
     return None
 
 
-def _cause(job: Job, member: Member, deliberate: str | None) -> str:
+def _cause(group: RankGroup, member: Member, deliberate: str | None) -> str:
     if deliberate is not None:
         return f"It was asked for: {deliberate}."
     mask = _mask(member.process)
@@ -173,10 +173,10 @@ def _cause(job: Job, member: Member, deliberate: str | None) -> str:
     )
 
 
-def _fix(evidence: Evidence, job: Job, member: Member) -> str:
+def _fix(evidence: Evidence, group: RankGroup, member: Member) -> str:
     mask = _mask(member.process)
     if mask is not None and not parse_mask(mask):
-        return f"env -u CUDA_VISIBLE_DEVICES {fixes.own_command(job)}"
+        return f"env -u CUDA_VISIBLE_DEVICES {fixes.own_command(group)}"
     if stated.cuda_available(member.journal):
         return 'model = model.to("cuda")\nx, y = x.to("cuda", non_blocking=True), y.to("cuda", non_blocking=True)'
     host = evidence.snapshot.host if evidence.snapshot is not None else None

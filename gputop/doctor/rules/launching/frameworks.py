@@ -8,7 +8,7 @@ from dataclasses import replace
 from gputop import units
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.evidence.visible import devices_behind
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
@@ -40,32 +40,32 @@ device_map={{"": int(os.environ["LOCAL_RANK"])}}
 # too large for one GPU: FSDP or ZeRO-3 (accelerate config)"""
 
 
-def _log(evidence: Evidence, job: Job, *patterns: str) -> LogMatch | None:
-    return next((match for match in evidence.logs(job) if match.pattern in patterns), None)
+def _log(evidence: Evidence, group: RankGroup, *patterns: str) -> LogMatch | None:
+    return next((match for match in evidence.logs(group) if match.pattern in patterns), None)
 
 
 def _quote(match: LogMatch) -> Fact:
     return Fact(" ".join(match.line.split())[:160], match.line, match.file or "the run's output")
 
 
-def _frameworks(job: Job) -> set[str]:
-    return {name for member in job.members for name in facts_of(member.journal).frameworks}
+def _frameworks(group: RankGroup) -> set[str]:
+    return {name for member in group.members for name in facts_of(member.journal).frameworks}
 
 
-def trainer_data_parallel(evidence: Evidence, job: Job) -> Judgement:
+def trainer_data_parallel(evidence: Evidence, group: RankGroup) -> Judgement:
     """A09: Hugging Face's Trainer wrapped the model in nn.DataParallel because no launcher was used."""
-    if len(job.members) != 1 or job.launcher is not None:
+    if len(group.members) != 1 or group.launcher is not None:
         return None
-    member = job.members[0]
+    member = group.members[0]
     fact = stated.data_parallel(member.journal)
-    match = _log(evidence, job, "hf_n_gpu")
-    wrapped = fact is not None and fact.devices > 1 and _TRAINER in _frameworks(job)
+    match = _log(evidence, group, "hf_n_gpu")
+    wrapped = fact is not None and fact.devices > 1 and _TRAINER in _frameworks(group)
     moving = _moving(evidence, member)
     reported = wrapped or match is not None
-    if not reported and (_TRAINER not in _frameworks(job) or len(moving) < 2 or stated.model_inspected(member.journal)):
+    if not reported and (_TRAINER not in _frameworks(group) or len(moving) < 2 or stated.model_inspected(member.journal)):
         return None
-    number = fact.devices if fact is not None else max(len(moving), len(job.used))
-    devices = sorted((device for device in job.pool if device.uuid in job.used), key=lambda device: device.index)
+    number = fact.devices if fact is not None else max(len(moving), len(group.used))
+    devices = sorted((device for device in group.pool if device.uuid in group.used), key=lambda device: device.index)
     facts = []
     if fact is not None and wrapped:
         facts.append(
@@ -73,12 +73,12 @@ def trainer_data_parallel(evidence: Evidence, job: Job) -> Judgement:
         )
     if match is not None:
         facts.append(_quote(match))
-    if _TRAINER in _frameworks(job):
+    if _TRAINER in _frameworks(group):
         facts.append(Fact("the Trainer of transformers is imported", _TRAINER, "journal"))
     if len(moving) > 1:
         text = f"backward runs on devices {units.ranges(moving)} of one process"
         facts.append(Fact(text, sorted(moving), "pt_autograd threads (/proc/<pid>/task)"))
-    facts.append(Fact("one process, no launcher above it", job.pids, "/proc/<pid>/stat"))
+    facts.append(Fact("one process, no launcher above it", group.pids, "/proc/<pid>/stat"))
     finding = Finding(
         id="A09",
         severity="warning",
@@ -87,12 +87,12 @@ def trainer_data_parallel(evidence: Evidence, job: Job) -> Judgement:
         evidence=tuple(facts),
         cause="Started without a launcher, Hugging Face's Trainer wraps the model in nn.DataParallel as soon as it sees "
         "several GPUs: one process drives them all, copies the weights each step and gathers on GPU 0.",
-        fix=f"{fixes.launch_line(job, number)}\n# the Trainer then uses DDP by itself; or one GPU: "
-        f"{fixes.mask_prefix(job, devices[:1])}{fixes.own_command(job)}",
+        fix=f"{fixes.launch_line(group, number)}\n# the Trainer then uses DDP by itself; or one GPU: "
+        f"{fixes.mask_prefix(group, devices[:1])}{fixes.own_command(group)}",
         refuted_by="The script wraps its model in nn.DataParallel itself, on purpose.",
         devices=tuple(device.uuid for device in devices),
-        pids=job.pids,
-        run=job.run_id,
+        pids=group.pids,
+        run=group.run_id,
     )
     return Suspicion(finding, 0.0 if reported else 10.0)
 
@@ -125,19 +125,19 @@ def _moving(evidence: Evidence, member: Member) -> set[int]:
     return set(evidence.history.backward_seconds(member.process)) if member.process is not None else set()
 
 
-def layers_take_turns(evidence: Evidence, job: Job) -> Judgement:
+def layers_take_turns(evidence: Evidence, group: RankGroup) -> Judgement:
     """A10: a device_map spreads the layers over GPUs, which then work one after the other."""
-    for member in job.members:
+    for member in group.members:
         places = model_facts.device_map_places(member.journal)
-        if places is not None and places > 1 and evidence.trains(job):
+        if places is not None and places > 1 and evidence.trains(group):
             fact = Fact(f"model.hf_device_map spreads the layers over {places} places", places, "journal")
-            return Suspicion(_turns(job, places, [fact], "certain"))
-    match = _log(evidence, job, "hf_devicemap_dist")
-    if match is not None and len(job.members) > 1:
+            return Suspicion(_turns(group, places, [fact], "certain"))
+    match = _log(evidence, group, "hf_devicemap_dist")
+    if match is not None and len(group.members) > 1:
         # Accelerate stops with this text; a job that is still alive may have caught it. The output of an ended job is
         # judged elsewhere.
-        return Suspicion(_turns(job, len(job.used), [_quote(match)], "possible"))
-    return _seen_turns(evidence, job)
+        return Suspicion(_turns(group, len(group.used), [_quote(match)], "possible"))
+    return _seen_turns(evidence, group)
 
 
 A10 = Rule(
@@ -167,11 +167,11 @@ A10 = Rule(
 )
 
 
-def _seen_turns(evidence: Evidence, job: Job) -> Judgement:
+def _seen_turns(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge from outside: one process, memory on several GPUs, and alternating utilization."""
-    if len(job.members) != 1 or job.virtual or not evidence.trains(job):
+    if len(group.members) != 1 or group.virtual or not evidence.trains(group):
         return None
-    member = job.members[0]
+    member = group.members[0]
     heavy = [use.device_uuid for use in member.uses if (use.memory_used_bytes or 0) >= SPREAD_BYTES_MIN]
     if len(heavy) < 2 or stated.model_inspected(member.journal) or stated.data_parallel(member.journal) is not None:
         return None
@@ -186,14 +186,14 @@ def _seen_turns(evidence: Evidence, job: Job) -> Judgement:
     worst = max((value for value in pairs if value is not None), default=None)
     if worst is None:
         why = "One process holds memory on several GPUs that are together as busy as one; whether they take turns is not seen."
-        return Abstained("A10", why, f"gputop run -- {fixes.own_command(job)}", job.run_id)
+        return Abstained("A10", why, f"gputop run -- {fixes.own_command(group)}", group.run_id)
     if worst >= TURNS_CORRELATION:
         return None
     facts = [
         Fact(f"their utilization alternates: correlation {worst:.2f} or less over {len(rows)} readings", worst, "NVML"),
         Fact(f"together they are as busy as one GPU: {total:.0f} %", total, "NVML"),
     ]
-    return Suspicion(_turns(job, len(heavy), facts, "likely"), 3.0)
+    return Suspicion(_turns(group, len(heavy), facts, "likely"), 3.0)
 
 
 def _correlation(one: tuple[float, ...], other: tuple[float, ...]) -> float | None:
@@ -206,8 +206,8 @@ def _correlation(one: tuple[float, ...], other: tuple[float, ...]) -> float | No
     return float(product / (spread_one * spread_other) ** 0.5)
 
 
-def _turns(job: Job, places: int, facts: list[Fact], confidence: Confidence) -> Finding:
-    devices = [device for device in job.pool if device.uuid in job.used]
+def _turns(group: RankGroup, places: int, facts: list[Fact], confidence: Confidence) -> Finding:
+    devices = [device for device in group.pool if device.uuid in group.used]
     used = Fact(f"one process holds {words.gpus(devices)}", [device.index for device in devices], "NVML, journal")
     return Finding(
         id="A10",
@@ -217,25 +217,25 @@ def _turns(job: Job, places: int, facts: list[Fact], confidence: Confidence) -> 
         evidence=(*facts, *((used,) if devices else ())),
         cause="device_map puts consecutive layers on different GPUs. A batch passes them one after the other, so that all "
         "but one wait at any moment: memory of many GPUs, speed of one.",
-        fix=_DEVICE_MAP_FIX.format(launch=fixes.launch_line(job, max(2, len(job.visible or job.pool)))),
+        fix=_DEVICE_MAP_FIX.format(launch=fixes.launch_line(group, max(2, len(group.visible or group.pool)))),
         refuted_by="The model does not fit on one GPU and the speed is accepted, or micro-batches keep all GPUs busy.",
         devices=tuple(device.uuid for device in devices),
-        pids=job.pids,
-        run=job.run_id,
+        pids=group.pids,
+        run=group.run_id,
     )
 
 
-def notebook(evidence: Evidence, job: Job) -> Judgement:
+def notebook(evidence: Evidence, group: RankGroup) -> Judgement:
     """A11: a notebook trains on one GPU while others are free; frameworks do not use more there by default."""
-    if not ranks.is_notebook(job):
+    if not ranks.is_notebook(group):
         return None
-    judgement = ranks.lone_process(evidence, job)
+    judgement = ranks.lone_process(evidence, group)
     if isinstance(judgement, Abstained):
-        return None if job.run is None else replace(judgement, rule="A11")
+        return None if group.run is None else replace(judgement, rule="A11")
     if judgement is None:
         return None
-    match = _log(evidence, job, "pl_notebook")
-    names = [name for name, known in FRAMEWORKS.items() if known.one_gpu_in_notebooks and name in _frameworks(job)]
+    match = _log(evidence, group, "pl_notebook")
+    names = [name for name, known in FRAMEWORKS.items() if known.one_gpu_in_notebooks and name in _frameworks(group)]
     number = len(judgement.finding.devices)
     facts = [Fact("the process is a notebook's kernel (ipykernel)", True, "/proc/<pid>/cmdline")]
     if match is not None:
@@ -289,18 +289,18 @@ def _notebook_fix(names: list[str], number: int) -> str:
     )
 
 
-def framework_default(evidence: Evidence, job: Job) -> Judgement:
+def framework_default(evidence: Evidence, group: RankGroup) -> Judgement:
     """A16: a framework with its own launch command took one GPU, or ignored CUDA_VISIBLE_DEVICES."""
-    match = _log(evidence, job, "ds_cvd_ignored")
+    match = _log(evidence, group, "ds_cvd_ignored")
     if match is not None:
-        mask = _mask_in(match, job)
-        meant = {device.uuid for device in devices_behind(mask, job.pool)}
+        mask = _mask_in(match, group)
+        meant = {device.uuid for device in devices_behind(mask, group.pool)}
         # --include may name exactly the GPUs of the mask.
-        return None if job.used and job.used <= meant else Suspicion(_mask_ignored(job, match, mask))
-    name = None if ranks.is_notebook(job) else ranks.framework_of(job)
+        return None if group.used and group.used <= meant else Suspicion(_mask_ignored(group, match, mask))
+    name = None if ranks.is_notebook(group) else ranks.framework_of(group)
     if name is None:
         return None
-    judgement = ranks.lone_process(evidence, job)
+    judgement = ranks.lone_process(evidence, group)
     if isinstance(judgement, Abstained):
         return replace(judgement, rule="A16")
     if judgement is None:
@@ -313,7 +313,7 @@ def framework_default(evidence: Evidence, job: Job) -> Judgement:
         title=f"{title} trains on one GPU of {number}: its default",
         evidence=(Fact(f"the run is one of {title}", name, "/proc/<pid>/cmdline, journal"), *judgement.finding.evidence),
         cause=f"{title} uses one GPU unless its own command names more; the number of GPUs in the machine changes nothing.",
-        fix=_framework_fix(name, job, [device.index for device in job.pool if device.uuid in judgement.finding.devices]),
+        fix=_framework_fix(name, group, [device.index for device in group.pool if device.uuid in judgement.finding.devices]),
     )
     return replace(judgement, finding=finding)
 
@@ -340,8 +340,8 @@ A16 = Rule(
 )
 
 
-def _framework_fix(name: str, job: Job, indices: list[int]) -> str:
-    process = job.main_process
+def _framework_fix(name: str, group: RankGroup, indices: list[int]) -> str:
+    process = group.main_process
     script = fixes.script_of(process.command if process is not None else None)
     if name == "ultralytics":
         listed = ",".join(map(str, indices))
@@ -353,14 +353,14 @@ def _framework_fix(name: str, job: Job, indices: list[int]) -> str:
     return f"bash tools/dist_train.sh {fixes.shell_join((config,))} {len(indices)}"
 
 
-def _mask_in(match: LogMatch, job: Job) -> str:
+def _mask_in(match: LogMatch, group: RankGroup) -> str:
     """Return the mask that DeepSpeed reports to have ignored; it sets another one in the environment of its ranks."""
     row = pattern_of(match.pattern, match.line)
-    return row[1]["mask"] if row is not None and "mask" in row[1] else next(iter(job.masks), "0,1")
+    return row[1]["mask"] if row is not None and "mask" in row[1] else next(iter(group.masks), "0,1")
 
 
-def _mask_ignored(job: Job, match: LogMatch, mask: str) -> Finding:
-    process = job.main_process
+def _mask_ignored(group: RankGroup, match: LogMatch, mask: str) -> Finding:
+    process = group.main_process
     script = fixes.shell_join(fixes.script_of(process.command if process is not None else None))
     return Finding(
         id="A16",
@@ -371,7 +371,7 @@ def _mask_ignored(job: Job, match: LogMatch, mask: str) -> Finding:
         cause="With --num_gpus, --num_nodes or --include, DeepSpeed chooses the GPUs itself and passes over the mask.",
         fix=f"deepspeed --include localhost:{fixes.shell_word(mask)} {script}",
         refuted_by="The GPUs that DeepSpeed took are the ones that were meant.",
-        devices=tuple(sorted(job.used)),
-        pids=job.pids,
-        run=job.run_id,
+        devices=tuple(sorted(group.used)),
+        pids=group.pids,
+        run=group.run_id,
     )

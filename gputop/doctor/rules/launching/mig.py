@@ -6,7 +6,7 @@ from collections import Counter
 
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts import stated
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
@@ -14,28 +14,28 @@ from gputop.doctor.rules.launching.placement import wish_for_more
 from gputop.doctor.rules.support.rule import Judgement, Rule, Suspicion
 
 
-def mig_slice(evidence: Evidence, job: Job) -> Judgement:
+def mig_slice(evidence: Evidence, group: RankGroup) -> Judgement:
     """A14: the run asks for several devices, but each of its processes sees one MIG instance."""
     listed = evidence.snapshot.devices if evidence.snapshot is not None else ()
     parents = {device.uuid for device in listed if device.mig_enabled}
     instances = {device.uuid: device for device in listed if device.kind == "mig"}
-    if job.virtual or not parents:
+    if group.virtual or not parents:
         return None
-    ranks = [member for member in job.members if member.rank is not None]
-    located = [member for member in job.members if member.main in instances]
-    if not located and not all(device.uuid in parents for device in job.pool):
+    ranks = [member for member in group.members if member.rank is not None]
+    located = [member for member in group.members if member.main in instances]
+    if not located and not all(device.uuid in parents for device in group.pool):
         return None
     if len(ranks) >= 2:
         crowds = Counter(member.main for member in ranks if member.main in instances)
         crowd = max(crowds.values(), default=0)
-        started = job.local_world_size or len(ranks)
+        started = group.local_world_size or len(ranks)
         if crowd < 2 and started <= len(instances):
             return None
         detail = Fact(f"{crowd or started} ranks share one instance", crowd or started, "NVML")
         title = f"{started} ranks on MIG: a process sees one instance of {len(instances)}"
     else:
-        count = stated.device_count(job.members[0].journal)
-        wish = wish_for_more(job, 1) if count in (None, 1) else None
+        count = stated.device_count(group.members[0].journal)
+        wish = wish_for_more(group, 1) if count in (None, 1) else None
         if wish is None:
             return None
         detail, title = wish, f"MIG leaves this process 1 instance of {len(instances)}"
@@ -53,11 +53,11 @@ def mig_slice(evidence: Evidence, job: Job) -> Judgement:
         ),
         cause="A CUDA process enumerates a single MIG instance, whatever its mask names; instances have neither NVLink nor "
         "peer access between them, so that one training cannot be spread over them.",
-        fix=_mig_fix(job, indices, list(instances)),
+        fix=_mig_fix(group, indices, list(instances)),
         refuted_by="The processes are independent of each other, one for each instance.",
         devices=tuple(sorted(parents)),
-        pids=job.pids,
-        run=job.run_id,
+        pids=group.pids,
+        run=group.run_id,
     )
     return Suspicion(finding, 3.0)
 
@@ -84,8 +84,8 @@ A14 = Rule(
 )
 
 
-def _mig_fix(job: Job, indices: list[int], instances: list[str]) -> str:
-    process = job.main_process
+def _mig_fix(group: RankGroup, indices: list[int], instances: list[str]) -> str:
+    process = group.main_process
     script = fixes.shell_join(fixes.script_of(process.command if process is not None else None))
     lines = [f"CUDA_VISIBLE_DEVICES={uuid} python {script} &" for uuid in instances[:2]]
     off = "\n".join(f"sudo nvidia-smi -i {index} -mig 0" for index in indices)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job, Member, duplicate_ranks
+from gputop.doctor.evidence.rank_groups import Member, RankGroup, duplicate_ranks
 from gputop.doctor.evidence.visible import mask_of
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
@@ -122,7 +122,7 @@ def _ranks_here(evidence: Evidence, output: Output) -> dict[int, int]:
         for rank in (output.run.ranks if output.run is not None else ())
         if rank.local_rank is not None and rank.hostname in (None, here)
     }
-    for member in output.job.members if output.job is not None else ():
+    for member in output.group.members if output.group is not None else ():
         if member.rank is not None and member.local_rank is not None:
             found.setdefault(member.rank, member.local_rank)
     return found
@@ -135,9 +135,9 @@ def not_moved(evidence: Evidence) -> dict[str, Judgement]:
         match = output.first("two_devices")
         if match is not None and not output.survived and output.first("dp_replica_error") is None:
             judged[output.subject] = Suspicion(_two_devices(output, match))
-    for job in evidence.jobs:
-        if job.key.removeprefix("run:") not in judged and (member := _left_on_cpu(evidence, job)) is not None:
-            judged[job.run_id or job.key] = Suspicion(_model_on_cpu(job, member), 3.0)
+    for group in evidence.groups:
+        if group.key.removeprefix("run:") not in judged and (member := _left_on_cpu(evidence, group)) is not None:
+            judged[group.run_id or group.key] = Suspicion(_model_on_cpu(group, member), 3.0)
     return judged
 
 
@@ -187,11 +187,11 @@ def _two_devices(output: Output, match: LogMatch) -> Finding:
     )
 
 
-def _left_on_cpu(evidence: Evidence, job: Job) -> Member | None:
+def _left_on_cpu(evidence: Evidence, group: RankGroup) -> Member | None:
     """Return a rank that trains CPU parameters although it has a context on a GPU."""
-    if job.virtual or not evidence.progressing(job):
+    if group.virtual or not evidence.progressing(group):
         return None
-    for member in job.members:
+    for member in group.members:
         if stated.parameter_device(member.journal) != "cpu" or not member.uses:
             continue
         wraps = stated.wrapper(member.journal)
@@ -203,9 +203,9 @@ def _left_on_cpu(evidence: Evidence, job: Job) -> Member | None:
     return None
 
 
-def _model_on_cpu(job: Job, member: Member) -> Finding:
+def _model_on_cpu(group: RankGroup, member: Member) -> Finding:
     held = sum(use.memory_used_bytes or 0 for use in member.uses)
-    devices = [device for device in job.pool if device.uuid in {use.device_uuid for use in member.uses}]
+    devices = [device for device in group.pool if device.uuid in {use.device_uuid for use in member.uses}]
     return Finding(
         id="A13",
         severity="error",
@@ -222,7 +222,7 @@ def _model_on_cpu(job: Job, member: Member) -> Finding:
         refuted_by="The parameters are offloaded to the CPU on purpose.",
         devices=tuple(device.uuid for device in devices),
         pids=(member.pid,) if member.pid is not None else (),
-        run=job.run_id,
+        run=group.run_id,
     )
 
 
@@ -283,17 +283,17 @@ def _torchrun(command: str) -> str:
 
 def independent_worlds(evidence: Evidence) -> dict[str, Judgement]:
     """A18: processes of one command, started together, each of which takes itself for the only one."""
-    packs: dict[tuple[object, ...], list[tuple[Job, Member, Process]]] = {}
-    for job in evidence.jobs:
-        for member in (*job.members, *duplicate_ranks(job)):
+    packs: dict[tuple[object, ...], list[tuple[RankGroup, Member, Process]]] = {}
+    for group in evidence.groups:
+        for member in (*group.members, *duplicate_ranks(group)):
             process = member.process
             if process is None or process.environment is None or not process.command:
                 continue
             if process.started_at is None or (process.environment.world_size or 1) > 1 or _is_titled(process):
                 continue
             launcher = process.launcher.pid if process.launcher is not None else process.ppid
-            key = (process.uid, process.command, launcher, mask_of(process, job.virtual))
-            packs.setdefault(key, []).append((job, member, process))
+            key = (process.uid, process.command, launcher, mask_of(process, group.virtual))
+            packs.setdefault(key, []).append((group, member, process))
     judged: dict[str, Judgement] = {}
     packed = Counter(kind[:-1] for kind in packs)
     for kind, found in packs.items():
@@ -336,23 +336,23 @@ A18 = Rule(
 )
 
 
-def _worlds(evidence: Evidence, found: Sequence[tuple[Job, Member, Process]], packed: bool) -> Judgement:
+def _worlds(evidence: Evidence, found: Sequence[tuple[RankGroup, Member, Process]], packed: bool) -> Judgement:
     """Judge the processes of one command and one mask. ``packed``: there are more of them under other masks, on purpose."""
-    if not all(evidence.trains(job) for job, _, _ in found) or any(
-        _joined(evidence, job, member, process) for job, member, process in found
+    if not all(evidence.trains(group) for group, _, _ in found) or any(
+        _joined(evidence, group, member, process) for group, member, process in found
     ):
         return None
     crowds = Counter(member.main for _, member, _ in found if member.main is not None)
-    job, _, process = found[0]
+    group, _, process = found[0]
     number, crowd = len(found), max(crowds.values(), default=0)
     launcher = process.launcher.name if process.launcher is not None else None
-    together = crowd == number and len(job.pool) > 1
+    together = crowd == number and len(group.pool) > 1
     configs = [item.run.config if item.run is not None else None for item, _, _ in found]
     alike = configs[0] is not None and configs[0] and all(config == configs[0] for config in configs)
     # Without a launcher, processes on one GPU each are a sweep, in which every run has its share on purpose.
     if not together and launcher is None:
         return None
-    devices = [device for device in job.pool if device.uuid in crowds]
+    devices = [device for device in group.pool if device.uuid in crowds]
     script = fixes.script_of(process.command)[0]
     facts = [
         Fact(f"{number} processes run {script} with the same arguments, started together", number, "/proc/<pid>/cmdline"),
@@ -369,7 +369,7 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[Job, Member, Process]], pa
         evidence=tuple(facts),
         cause="Nothing told these processes their RANK and WORLD_SIZE, so that each is a world of its own: the same training "
         "several times over, and without a LOCAL_RANK all on the first GPU.",
-        fix=_one_world(job, process, number),
+        fix=_one_world(group, process, number),
         refuted_by="They are independent runs on purpose (a sweep that reads its settings elsewhere).",
         devices=tuple(device.uuid for device in devices),
         pids=tuple(process.pid for _, _, process in found),
@@ -377,22 +377,22 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[Job, Member, Process]], pa
     return Suspicion(finding, A18_HOLD_S)
 
 
-def _joined(evidence: Evidence, job: Job, member: Member, process: Process) -> bool:
+def _joined(evidence: Evidence, group: RankGroup, member: Member, process: Process) -> bool:
     """Return whether the process has joined others, or may have: even a group of one starts the threads of a group."""
-    sizes = [item.size for item in evidence.communicators(job) if any(rank.pid == process.pid for rank in item.ranks)]
+    sizes = [item.size for item in evidence.communicators(group) if any(rank.pid == process.pid for rank in item.ranks)]
     size = model_facts.group_size(member.journal)
     if sizes or size is not None:
         return max([*sizes, size or 1]) > 1
     return "threads" in process.hidden or any(name.startswith(_GROUP_THREADS) for name, _ in process.threads)
 
 
-def _alone(found: Sequence[tuple[Job, Member, Process]]) -> Fact:
+def _alone(found: Sequence[tuple[RankGroup, Member, Process]]) -> Fact:
     if all(model_facts.group_size(member.journal) == 1 for _, member, _ in found):
         return Fact("each is a process group of its own: world size 1", 1, "torch.distributed (journal)")
     return Fact("none has met another by NCCL or gloo", None, "threads (/proc/<pid>/task), NCCL")
 
 
-def _one_world(job: Job, process: Process, number: int) -> str:
+def _one_world(group: RankGroup, process: Process, number: int) -> str:
     script = fixes.shell_join(fixes.script_of(process.command))
     torchrun = f"torchrun --standalone --nproc-per-node={number} {script}"
     if process.launcher is not None and process.launcher.name == "srun":
@@ -400,16 +400,16 @@ def _one_world(job: Job, process: Process, number: int) -> str:
     return torchrun
 
 
-def data_parallel_in_ddp(evidence: Evidence, job: Job) -> Judgement:
+def data_parallel_in_ddp(evidence: Evidence, group: RankGroup) -> Judgement:
     """A19: several ranks, each working on several GPUs."""
-    ranks = [member for member in job.members if member.rank is not None]
+    ranks = [member for member in group.members if member.rank is not None]
     if len(ranks) < 2:
         return None
     wrapped = [(m, fact) for m in ranks if (fact := stated.data_parallel(m.journal)) is not None and fact.devices > 1]
     if wrapped:
         number = wrapped[0][1].devices
         evidence_fact = Fact(f"each rank runs nn.DataParallel on {words.count(number, 'device')}", number, "journal")
-        return Suspicion(_doubled(job, [member for member, _ in wrapped], [evidence_fact], "certain"))
+        return Suspicion(_doubled(group, [member for member, _ in wrapped], [evidence_fact], "certain"))
     heavy = [{use.device_uuid for use in m.uses if (use.memory_used_bytes or 0) > GHOST_BYTES_MAX} for m in ranks]
     shared = {uuid for uuid, times in Counter(uuid for uuids in heavy for uuid in uuids).items() if times > 1}
     doubled = [m for m, uuids in zip(ranks, heavy, strict=True) if len(uuids) > 1 and len(uuids & shared) > 1]
@@ -417,11 +417,11 @@ def data_parallel_in_ddp(evidence: Evidence, job: Job) -> Judgement:
         unknown = [m for m in ranks if len(m.uses) > 1 and all(use.memory_used_bytes is None for use in m.uses)]
         if len(unknown) > 1:
             why = "Ranks have contexts on several GPUs, but memory per process is N/A."
-            return Abstained("A19", why, f"gputop run -- {fixes.own_command(job)}", job.run_id)
+            return Abstained("A19", why, f"gputop run -- {fixes.own_command(group)}", group.run_id)
         return None
     sizes = [use.memory_used_bytes for use in doubled[0].uses if (use.memory_used_bytes or 0) > GHOST_BYTES_MAX]
     text = f"process {doubled[0].pid} holds {' / '.join(bytes_text(size) for size in sizes)} on {len(sizes)} GPUs"
-    return Suspicion(_doubled(job, doubled, [Fact(text, sizes, "NVML")], "likely"), A19_HOLD_S)
+    return Suspicion(_doubled(group, doubled, [Fact(text, sizes, "NVML")], "likely"), A19_HOLD_S)
 
 
 A19 = Rule(
@@ -449,9 +449,9 @@ A19 = Rule(
 )
 
 
-def _doubled(job: Job, ranks: Sequence[Member], facts: list[Fact], confidence: Confidence) -> Finding:
+def _doubled(group: RankGroup, ranks: Sequence[Member], facts: list[Fact], confidence: Confidence) -> Finding:
     contexts = sum(len(member.uses) for member in ranks)
-    devices = [device for device in job.pool if device.uuid in {use.device_uuid for m in ranks for use in m.uses}]
+    devices = [device for device in group.pool if device.uuid in {use.device_uuid for m in ranks for use in m.uses}]
     if contexts:
         text = f"{contexts} contexts of {len(ranks)} ranks on {words.count(len(devices), 'GPU')}"
         facts = [*facts, Fact(text, contexts, "NVML")]
@@ -466,7 +466,7 @@ def _doubled(job: Job, ranks: Sequence[Member], facts: list[Fact], confidence: C
         "each GPU: every rank copies the weights to all GPUs, and they stand in each other's way.",
         fix=_ONE_WRAPPER,
         refuted_by="Each rank splits its model over GPUs of its own, which no other rank uses.",
-        devices=tuple(device.uuid for device in devices) or tuple(sorted(job.used)),
+        devices=tuple(device.uuid for device in devices) or tuple(sorted(group.used)),
         pids=tuple(member.pid for member in ranks if member.pid is not None),
-        run=job.run_id,
+        run=group.run_id,
     )

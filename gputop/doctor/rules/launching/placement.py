@@ -7,7 +7,7 @@ from collections import Counter
 
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.evidence.visible import parse_mask
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
@@ -35,37 +35,37 @@ _COUNT_OPTIONS = ("--num_gpus", "--num-gpus", "--n_gpus", "--ngpus", "--n_gpu")
 _LIST_OPTIONS = ("--gpus", "--gpu-ids", "--gpu_ids", "--device", "--devices", "device", "devices")
 
 
-def ranks_on_one_gpu(evidence: Evidence, job: Job) -> Judgement:
+def ranks_on_one_gpu(evidence: Evidence, group: RankGroup) -> Judgement:
     """A07: two or more ranks work mainly on one device while another one that they may use has no rank."""
-    ranks = [member for member in job.members if member.rank is not None]
-    if len(ranks) < 2 or len(job.pool) < 2:
+    ranks = [member for member in group.members if member.rank is not None]
+    if len(ranks) < 2 or len(group.pool) < 2:
         return None
     located = [member for member in ranks if member.main is not None]
     if len(located) < 2:
-        return _cannot_locate(evidence, job)
-    pool = {device.uuid: device for device in job.pool}
+        return _cannot_locate(evidence, group)
+    pool = {device.uuid: device for device in group.pool}
     crowds = Counter(member.main for member in located if member.main in pool)
     uuid, size = crowds.most_common(1)[0] if crowds else ("", 0)
-    places = job.visible_count if job.visible_count is not None else len(job.pool)
+    places = group.visible_count if group.visible_count is not None else len(group.pool)
     if uuid is None or size < 2 or len(crowds) >= min(len(ranks), places):
         return None
-    if not job.virtual and evidence.works(job) is False:
+    if not group.virtual and evidence.works(group) is False:
         return None
     crowd = [member for member in located if member.main == uuid]
-    empty = [device for device in (job.visible or job.pool) if device.uuid not in job.used]
-    reported = job.virtual or all(member.main_source == "journal" for member in crowd)
+    empty = [device for device in (group.visible or group.pool) if device.uuid not in group.used]
+    reported = group.virtual or all(member.main_source == "journal" for member in crowd)
     finding = Finding(
         id="A07",
         severity="error",
-        confidence="certain" if job.visible_count is not None or reported else "likely",
+        confidence="certain" if group.visible_count is not None or reported else "likely",
         title=_crowd_title(evidence, pool[uuid], len(crowd), len(ranks), empty),
-        evidence=_crowd_evidence(evidence, job, pool[uuid], crowd, empty),
+        evidence=_crowd_evidence(evidence, group, pool[uuid], crowd, empty),
         cause=_crowd_cause(crowd),
-        fix=_crowd_fix(job, crowd),
+        fix=_crowd_fix(group, crowd),
         refuted_by="The ranks compute on different UUIDs, or sharing one GPU is meant (MPS, a test of the communication).",
         devices=(uuid, *(device.uuid for device in empty)),
         pids=tuple(member.pid for member in crowd if member.pid is not None),
-        run=job.run_id,
+        run=group.run_id,
     )
     return Suspicion(finding, A07_STATED_HOLD_S if reported else A07_HOLD_S)
 
@@ -96,12 +96,12 @@ A07 = Rule(
 )
 
 
-def _cannot_locate(evidence: Evidence, job: Job) -> Judgement:
+def _cannot_locate(evidence: Evidence, group: RankGroup) -> Judgement:
     hidden = evidence.snapshot is not None and any(not process.in_namespace for process in evidence.snapshot.processes)
-    if not hidden and not job.used:
+    if not hidden and not group.used:
         return None
     why = "the driver reports PIDs of the host that this container cannot see" if hidden else "memory per process is N/A"
-    return Abstained("A07", f"Which rank is on which GPU is unknown: {why}.", "import gputop in the script", job.run_id)
+    return Abstained("A07", f"Which rank is on which GPU is unknown: {why}.", "import gputop in the script", group.run_id)
 
 
 def _crowd_title(evidence: Evidence, device: Device, crowd: int, ranks: int, empty: list[Device]) -> str:
@@ -114,7 +114,9 @@ def _crowd_title(evidence: Evidence, device: Device, crowd: int, ranks: int, emp
     return f"Only GPU {device.index} works: {everyone} run on it"
 
 
-def _crowd_evidence(evidence: Evidence, job: Job, device: Device, crowd: list[Member], empty: list[Device]) -> tuple[Fact, ...]:
+def _crowd_evidence(
+    evidence: Evidence, group: RankGroup, device: Device, crowd: list[Member], empty: list[Device]
+) -> tuple[Fact, ...]:
     local = [member.local_rank for member in crowd if member.local_rank is not None]
     numbers = local if len(local) == len(crowd) else [member.rank for member in crowd if member.rank is not None]
     name = "LOCAL_RANK" if numbers is local else "Rank" if len(numbers) == 1 else "Ranks"
@@ -153,51 +155,51 @@ def _crowd_cause(crowd: list[Member]) -> str:
     )
 
 
-def _crowd_fix(job: Job, crowd: list[Member]) -> str:
+def _crowd_fix(group: RankGroup, crowd: list[Member]) -> str:
     if _same_local_rank(crowd):
-        return _MASK_PER_RANK.format(torchrun=fixes.launch_line(job, len(job.members)))
+        return _MASK_PER_RANK.format(torchrun=fixes.launch_line(group, len(group.members)))
     return _SET_DEVICE
 
 
-def mask_restricts(evidence: Evidence, job: Job) -> Judgement:
+def mask_restricts(evidence: Evidence, group: RankGroup) -> Judgement:
     """A03: the run sees fewer GPUs than the machine has; a warning if it asks for more than it sees."""
-    count = job.visible_count
-    if count is None or not 0 < count < len(job.pool) or any(d.mig_enabled for d in job.pool):
+    count = group.visible_count
+    if count is None or not 0 < count < len(group.pool) or any(d.mig_enabled for d in group.pool):
         return None
-    own = _own_mask(job)
-    if job.virtual and own is None:
+    own = _own_mask(group)
+    if group.virtual and own is None:
         return None  # a launch's mask of virtual GPUs only says which ones were chosen
-    wish = wish_for_more(job, count)
-    outside = [device for device in job.pool if job.visible is not None and device not in job.visible]
+    wish = wish_for_more(group, count)
+    outside = [device for device in group.pool if group.visible is not None and device not in group.visible]
     free = evidence.free(outside)
-    if wish is None and not _worth_a_remark(evidence, job, count, bool(free)):
+    if wish is None and not _worth_a_remark(evidence, group, count, bool(free)):
         return None
-    name = _variable(job)
-    mask = " ".join(f"{name}={text}" for text in job.masks)
-    facts = [Fact(mask or f"torch sees {words.count(count, 'GPU')}", count, job.visible_source)]
-    facts.append(Fact(f"the machine has {words.count(len(job.pool), 'GPU')}", len(job.pool), "NVML"))
+    name = _variable(group)
+    mask = " ".join(f"{name}={text}" for text in group.masks)
+    facts = [Fact(mask or f"torch sees {words.count(count, 'GPU')}", count, group.visible_source)]
+    facts.append(Fact(f"the machine has {words.count(len(group.pool), 'GPU')}", len(group.pool), "NVML"))
     if own is not None:
-        at_launch = f"; at launch it was {job.masks[0]}" if job.masks else "; at launch it was not set"
+        at_launch = f"; at launch it was {group.masks[0]}" if group.masks else "; at launch it was not set"
         facts[0] = Fact(f"the script sets {name}={own}{at_launch}", own, "os.environ (journal)")
     if wish is not None:
         facts.append(wish)
     if free:
         text = f"{words.gpus(free)} {'is' if len(free) == 1 else 'are'} free"
         facts.append(Fact(text, [device.index for device in free], "NVML"))
-    wanted = [*(job.visible or ()), *free]
+    wanted = [*(group.visible or ()), *free]
     finding = Finding(
         id="A03",
         severity="warning" if wish is not None else "info",
         confidence="certain",
-        title=_mask_title(job, count, wish, own),
+        title=_mask_title(group, count, wish, own),
         evidence=tuple(facts),
         cause="CUDA shows a process only the GPUs in CUDA_VISIBLE_DEVICES (or in its container), as if there were no others."
         + (" Ranks beyond that number have no GPU of their own." if wish is not None else ""),
-        fix=_mask_fix(job, wanted, own),
+        fix=_mask_fix(group, wanted, own),
         refuted_by="The restriction is meant: other people's jobs, or this run's share of the machine.",
         devices=tuple(device.uuid for device in wanted),
-        pids=job.pids,
-        run=job.run_id,
+        pids=group.pids,
+        run=group.run_id,
     )
     return Suspicion(finding, A03_HOLD_S)
 
@@ -228,34 +230,34 @@ A03 = Rule(
 )
 
 
-def _worth_a_remark(evidence: Evidence, job: Job, count: int, free: bool) -> bool:
+def _worth_a_remark(evidence: Evidence, group: RankGroup, count: int, free: bool) -> bool:
     """Return whether a mask is worth a remark.
 
     Only for a training run that fills its mask next to free GPUs, is not part of a sweep, and was not placed by gputop.
     """
-    chosen = any(p.environment is not None and p.environment.gputop_job_id for p in job.processes)
+    chosen = any(p.environment is not None and p.environment.gputop_job_id for p in group.processes)
     return (
         free
         and not chosen
-        and len(job.used) == count
-        and evidence.trains(job)
-        and evidence.is_warm(job)
-        and not siblings(evidence, job)
+        and len(group.used) == count
+        and evidence.trains(group)
+        and evidence.is_warm(group)
+        and not siblings(evidence, group)
     )
 
 
-def wish_for_more(job: Job, count: int) -> Fact | None:
+def wish_for_more(group: RankGroup, count: int) -> Fact | None:
     """Return how the run asks for more devices than the ``count`` that it sees."""
-    ranks = sum(member.rank is not None for member in job.members)
-    started = job.local_world_size or 0
+    ranks = sum(member.rank is not None for member in group.members)
+    started = group.local_world_size or 0
     if ranks >= 2 and started > count:
         return Fact(f"{started} ranks were started on this machine", started, "LOCAL_WORLD_SIZE (/proc/<pid>/environ)")
-    for member in job.members:
+    for member in group.members:
         wrapped = stated.data_parallel(member.journal)
         if wrapped is not None and (wrapped.devices > count or (wrapped.devices == 1 and count == 1)):
             text = f"nn.DataParallel was given {words.count(wrapped.devices, 'device')}"
             return Fact(text, wrapped.devices, "journal")
-    process = job.main_process
+    process = group.main_process
     command = process.command if process is not None and process.command else ()
     number = fixes.option(command, _COUNT_OPTIONS)
     listed = fixes.option(command, _LIST_OPTIONS)
@@ -266,35 +268,35 @@ def wish_for_more(job: Job, count: int) -> Fact | None:
     return None
 
 
-def _variable(job: Job) -> str:
-    return "GPUTOP_VIRTUAL_DEVICES" if job.virtual else "CUDA_VISIBLE_DEVICES"
+def _variable(group: RankGroup) -> str:
+    return "GPUTOP_VIRTUAL_DEVICES" if group.virtual else "CUDA_VISIBLE_DEVICES"
 
 
-def _own_mask(job: Job) -> str | None:
+def _own_mask(group: RankGroup) -> str | None:
     """Return a mask that leaves fewer devices and that the script of a single process set after its start."""
-    if len(job.members) != 1:
+    if len(group.members) != 1:
         return None
-    journal = job.members[0].journal
-    now = model_facts.mask_now(journal, job.virtual)
+    journal = group.members[0].journal
+    now = model_facts.mask_now(journal, group.virtual)
     fact = model_facts.visibility(journal)
-    if now is None or now in job.masks or (not job.virtual and (fact is None or fact.launch == now)):
+    if now is None or now in group.masks or (not group.virtual and (fact is None or fact.launch == now)):
         return None
-    return now if len(parse_mask(now)) == job.visible_count else None
+    return now if len(parse_mask(now)) == group.visible_count else None
 
 
-def _mask_title(job: Job, count: int, wish: Fact | None, own: str | None) -> str:
-    where = _variable(job) if job.masks or own is not None else "torch"
+def _mask_title(group: RankGroup, count: int, wish: Fact | None, own: str | None) -> str:
+    where = _variable(group) if group.masks or own is not None else "torch"
     if wish is not None and "ranks" in wish.text:
         return f"{wish.value} ranks, but {where} shows {words.count(count, 'GPU')}"
     by = "The script hides GPUs: " if own is not None else ""
-    return f"{by}{where} shows {count} of {words.count(len(job.pool), 'GPU')}"
+    return f"{by}{where} shows {count} of {words.count(len(group.pool), 'GPU')}"
 
 
-def _mask_fix(job: Job, wanted: list[Device], own: str | None) -> str:
-    prefix = fixes.mask_prefix(job, wanted)
-    command = fixes.own_command(job)
+def _mask_fix(group: RankGroup, wanted: list[Device], own: str | None) -> str:
+    prefix = fixes.mask_prefix(group, wanted)
+    command = fixes.own_command(group)
     if own is not None:
-        return f'# remove from the script: os.environ["{_variable(job)}"] = {json.dumps(own)}\n{prefix}{command}'
-    if not job.masks:
+        return f'# remove from the script: os.environ["{_variable(group)}"] = {json.dumps(own)}\n{prefix}{command}'
+    if not group.masks:
         return f"Start the container with more GPUs (docker run --gpus all …), then:\n{command}"
     return f"{prefix or 'env -u CUDA_VISIBLE_DEVICES '}{command}"

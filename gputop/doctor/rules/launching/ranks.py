@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from gputop.doctor.evidence.evidence import LOAD_WINDOW_S, Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts import stated
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
@@ -30,10 +30,10 @@ _SPLITS = "DataParallel"
 _FREE = "beside visible GPUs without a process, below 1 GiB and 3% in 95% of samples"
 
 
-def plain_python(evidence: Evidence, job: Job) -> Judgement:
+def plain_python(evidence: Evidence, group: RankGroup) -> Judgement:
     """A01: one process without a launcher trains on one GPU while other GPUs that it sees are free."""
     # A notebook (A11) and a framework with its own launch command (A16) use more GPUs in their own way.
-    return None if is_notebook(job) or framework_of(job) is not None else lone_process(evidence, job)
+    return None if is_notebook(group) or framework_of(group) is not None else lone_process(evidence, group)
 
 
 A01 = Rule(
@@ -59,53 +59,53 @@ A01 = Rule(
 )
 
 
-def is_notebook(job: Job) -> bool:
+def is_notebook(group: RankGroup) -> bool:
     """Return whether the job runs in a notebook's kernel."""
-    process = job.main_process
+    process = group.main_process
     command = process.command if process is not None and process.command else ()
     return any("ipykernel" in item or "colab_kernel" in item for item in command)
 
 
-def framework_of(job: Job) -> str | None:
+def framework_of(group: RankGroup) -> str | None:
     """Return the framework that starts its own ranks ("ultralytics", "mmengine"); by the command line, then the journal."""
-    process = job.main_process
+    process = group.main_process
     script = fixes.script_of(process.command if process is not None else None)
     if script[0].rpartition("/")[2] == "yolo" or script[:2] == ("-m", "ultralytics"):
         return "ultralytics"
     if script[0].endswith("tools/train.py") and (len(script) > 1 and "config" in script[1]):
         return "mmengine"
-    reported = {name for member in job.members for name in facts_of(member.journal).frameworks}
+    reported = {name for member in group.members for name in facts_of(member.journal).frameworks}
     return next((name for name, known in FRAMEWORKS.items() if known.own_command and name in reported), None)
 
 
-def lone_process(evidence: Evidence, job: Job) -> Judgement:
+def lone_process(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge whether one process without ranks trains on one GPU next to free ones: A01; A11 and A16 reuse it."""
-    process = job.main_process
-    wrapper = stated.wrapper(job.members[0].journal) if job.members else None
-    if process is None or len(job.members) != 1 or job.launcher is not None or not job.used:
+    process = group.main_process
+    wrapper = stated.wrapper(group.members[0].journal) if group.members else None
+    if process is None or len(group.members) != 1 or group.launcher is not None or not group.used:
         return None
-    if len(job.used) != 1 and wrapper != _SPLITS:
+    if len(group.used) != 1 and wrapper != _SPLITS:
         return None  # what it does with the other devices is not known
     if process.environment is None:
-        if not evidence.free(job.pool):
+        if not evidence.free(group.pool):
             return None  # it could not use more devices than it does
-        return _abstain("A01", job, "what the process was started with is hidden (another user's process)", "run as its user")
-    if _has_ranks(process) or (job.virtual and not job.masks):
+        return _abstain("A01", group, "what the process was started with is hidden (another user's process)", "run as its user")
+    if _has_ranks(process) or (group.virtual and not group.masks):
         return None
-    free = _free_beside(evidence, job, "A01") if len(job.used) == 1 else _idle_within(evidence, job)
+    free = _free_beside(evidence, group, "A01") if len(group.used) == 1 else _idle_within(evidence, group)
     if not isinstance(free, tuple):
         return free
     idle = {device.uuid for device in free}
-    device = next((device for device in job.pool if device.uuid in job.used - idle), None)
+    device = next((device for device in group.pool if device.uuid in group.used - idle), None)
     if device is None:
         return None
     everything = [device, *free]
-    journal = job.members[0].journal
-    inspected = journal is not None and job.run is not None and job.run.world_size == 1 and stated.model_inspected(journal)
+    journal = group.members[0].journal
+    inspected = journal is not None and group.run is not None and group.run.world_size == 1 and stated.model_inspected(journal)
     facts = [
         Fact("no RANK, no WORLD_SIZE in its environment", None, f"/proc/{process.pid}/environ"),
         Fact(f"no launcher above it: {_ancestry(process)}", _ancestry(process), f"/proc/{process.pid}/stat"),
-        sees("it sees", job),
+        sees("it sees", group),
         *utilization(evidence, everything),
     ]
     finding = Finding(
@@ -117,25 +117,25 @@ def lone_process(evidence: Evidence, job: Job) -> Judgement:
         evidence=tuple(facts),
         cause="Without a launcher there is one process, its world size is 1, and one process trains on one GPU. "
         f"{words.gpus(free)} {'is' if len(free) == 1 else 'are'} free, if you meant to use more than one.",
-        fix=_launcher_fix(job, everything),
-        refuted_by=f"One GPU is meant; then say so: {_declare(job, [device])}",
+        fix=_launcher_fix(group, everything),
+        refuted_by=f"One GPU is meant; then say so: {_declare(group, [device])}",
         devices=tuple(item.uuid for item in everything),
-        pids=job.pids,
-        run=job.run_id,
+        pids=group.pids,
+        run=group.run_id,
     )
-    calls = stated.data_parallel(job.members[0].journal)
+    calls = stated.data_parallel(group.members[0].journal)
     # Why DataParallel reaches one GPU only is a special rule's to say, once it has seen enough calls.
     return Suspicion(finding, 0.0 if calls is None or calls.calls >= CALLS_MIN else math.inf)
 
 
-def _idle_within(evidence: Evidence, job: Job) -> tuple[Device, ...] | None:
+def _idle_within(evidence: Evidence, group: RankGroup) -> tuple[Device, ...] | None:
     """Return the devices on which the process holds memory and does nothing, if just one of its devices works."""
-    loads = {uuid: evidence.load(uuid) for uuid in job.used}
+    loads = {uuid: evidence.load(uuid) for uuid in group.used}
     idle = {uuid for uuid, load in loads.items() if load is not None and load.idle}
     busy = [uuid for uuid, load in loads.items() if load is not None and load.busy]
-    if len(busy) != 1 or len(idle) != len(loads) - 1 or not evidence.trains(job) or not evidence.is_warm(job):
+    if len(busy) != 1 or len(idle) != len(loads) - 1 or not evidence.trains(group) or not evidence.is_warm(group):
         return None
-    return tuple(device for device in job.pool if device.uuid in idle and len(evidence.owners(device.uuid)) == 1)
+    return tuple(device for device in group.pool if device.uuid in idle and len(evidence.owners(device.uuid)) == 1)
 
 
 def _has_ranks(process: Process) -> bool:
@@ -149,50 +149,50 @@ def _ancestry(process: Process) -> str:
     return " < ".join(ancestor.name for ancestor in process.ancestors[:4]) or "N/A"
 
 
-def _free_beside(evidence: Evidence, job: Job, rule: str) -> tuple[Device, ...] | Abstained | None:
+def _free_beside(evidence: Evidence, group: RankGroup, rule: str) -> tuple[Device, ...] | Abstained | None:
     """Return the visible devices that are free while the training job works; None if the rule does not apply."""
-    if job.visible_count is None:
-        return _abstain(rule, job, "how many GPUs the process sees is unknown", "import gputop in the script")
-    if job.visible_count < 2:
+    if group.visible_count is None:
+        return _abstain(rule, group, "how many GPUs the process sees is unknown", "import gputop in the script")
+    if group.visible_count < 2:
         return None
-    if not evidence.trains(job):
-        if not any(process.torch_mapped for process in job.processes):
+    if not evidence.trains(group):
+        if not any(process.torch_mapped for process in group.processes):
             return None
         why = "no sign of training yet (no steps in a journal, no backward threads at work)"
-        return _abstain(rule, job, why, "steps that advance" if job.run is not None else "import gputop in the script")
-    loads = [evidence.load(uuid) for uuid in job.used]
+        return _abstain(rule, group, why, "steps that advance" if group.run is not None else "import gputop in the script")
+    loads = [evidence.load(uuid) for uuid in group.used]
     if any(load is None for load in loads):
-        return _abstain(rule, job, "the utilization of its GPU is N/A", "a GPU that reports utilization")
-    if not evidence.is_warm(job) or not all(load is not None and load.busy for load in loads) or siblings(evidence, job):
+        return _abstain(rule, group, "the utilization of its GPU is N/A", "a GPU that reports utilization")
+    if not evidence.is_warm(group) or not all(load is not None and load.busy for load in loads) or siblings(evidence, group):
         return None
-    others = [device for device in (job.visible or job.pool) if device.uuid not in job.used]
+    others = [device for device in (group.visible or group.pool) if device.uuid not in group.used]
     return evidence.free(others) or None
 
 
-def _abstain(rule: str, job: Job, why: str, needs: str) -> Abstained:
-    process = job.main_process
+def _abstain(rule: str, group: RankGroup, why: str, needs: str) -> Abstained:
+    process = group.main_process
     who = f"process {process.pid}" if process is not None else "the run"
     if process is not None and process.command:
         who += f" ({fixes.script_of(process.command)[0].rpartition('/')[2]})"
-    return Abstained(rule, f"{who[0].upper()}{who[1:]}: {why}.", needs, job.run_id)
+    return Abstained(rule, f"{who[0].upper()}{who[1:]}: {why}.", needs, group.run_id)
 
 
-def _launcher_fix(job: Job, devices: Sequence[Device]) -> str:
-    return f"{fixes.launch_line(job, len(devices), devices)}\n\n# and in the script:\n{_WRAP}"
+def _launcher_fix(group: RankGroup, devices: Sequence[Device]) -> str:
+    return f"{fixes.launch_line(group, len(devices), devices)}\n\n# and in the script:\n{_WRAP}"
 
 
-def too_few_ranks(evidence: Evidence, job: Job) -> Judgement:
+def too_few_ranks(evidence: Evidence, group: RankGroup) -> Judgement:
     """A02: a launcher started fewer ranks than there are GPUs, and the other GPUs are free."""
-    started = job.local_world_size
-    ranks = [member for member in job.members if member.rank is not None]
-    by_launcher = job.launcher is not None or any(m.process is not None and _has_ranks(m.process) for m in ranks)
-    if not by_launcher or not ranks or started != len(ranks) or (job.virtual and not job.masks):
+    started = group.local_world_size
+    ranks = [member for member in group.members if member.rank is not None]
+    by_launcher = group.launcher is not None or any(m.process is not None and _has_ranks(m.process) for m in ranks)
+    if not by_launcher or not ranks or started != len(ranks) or (group.virtual and not group.masks):
         return None
-    pool = {device.uuid: device for device in job.pool}
+    pool = {device.uuid: device for device in group.pool}
     used = [pool[uuid] for uuid in {member.main for member in ranks if member.main is not None} if uuid in pool]
-    if len(used) != len(ranks) or len(job.used) != len(ranks) or (job.visible_count or started) <= started:
+    if len(used) != len(ranks) or len(group.used) != len(ranks) or (group.visible_count or started) <= started:
         return None
-    free = _free_beside(evidence, job, "A02")
+    free = _free_beside(evidence, group, "A02")
     if not isinstance(free, tuple):
         return free
     used.sort(key=lambda device: device.index)
@@ -201,7 +201,7 @@ def too_few_ranks(evidence: Evidence, job: Job) -> Judgement:
     number = "1 rank was" if started == 1 else f"{started} ranks were"
     facts = [
         Fact(f"{number} started on this machine", started, "LOCAL_WORLD_SIZE (/proc/<pid>/environ)"),
-        sees("they see", job),
+        sees("they see", group),
         Fact(f"no process computes on {words.gpus(free)}", [device.index for device in free], "NVML"),
         *utilization(evidence, everything),
     ]
@@ -213,11 +213,11 @@ def too_few_ranks(evidence: Evidence, job: Job) -> Judgement:
         evidence=tuple(facts),
         cause="Each rank drives one GPU, so that the number of ranks limits the GPUs in use. torchrun starts one rank "
         "unless --nproc-per-node says more; accelerate takes the number from its saved configuration.",
-        fix=fixes.launch_line(job, total, everything),
-        refuted_by=f"The other GPUs are left free on purpose; then say so: {_declare(job, used)}",
+        fix=fixes.launch_line(group, total, everything),
+        refuted_by=f"The other GPUs are left free on purpose; then say so: {_declare(group, used)}",
         devices=tuple(device.uuid for device in everything),
-        pids=job.pids,
-        run=job.run_id,
+        pids=group.pids,
+        run=group.run_id,
     )
     return Suspicion(finding)
 
@@ -244,5 +244,5 @@ A02 = Rule(
 )
 
 
-def _declare(job: Job, used: Sequence[Device]) -> str:
-    return f"{fixes.mask_prefix(job, used)}{fixes.own_command(job)}"
+def _declare(group: RankGroup, used: Sequence[Device]) -> str:
+    return f"{fixes.mask_prefix(group, used)}{fixes.own_command(group)}"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.evidence.visible import devices_behind, mask_of, parse_mask, same_uuid
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
@@ -52,9 +52,9 @@ def mask_set_late(evidence: Evidence) -> dict[str, Judgement]:
         match = output.first("cuda_unknown_env")
         if match is not None and not output.survived:
             judged[output.subject] = Suspicion(_not_started(output, match))
-    for job in evidence.jobs:
-        if (finding := _late(job)) is not None:
-            judged.setdefault(job.run_id or job.key, Suspicion(finding))
+    for group in evidence.groups:
+        if (finding := _late(group)) is not None:
+            judged.setdefault(group.run_id or group.key, Suspicion(finding))
     return judged
 
 
@@ -83,12 +83,12 @@ A04 = Rule(
 )
 
 
-def _late(job: Job) -> Finding | None:
-    for member in job.members if job.pool and not job.virtual else ():
+def _late(group: RankGroup) -> Finding | None:
+    for member in group.members if group.pool and not group.virtual else ():
         fact = model_facts.visibility(member.journal)
         if fact is None or fact.now is None or fact.now == fact.launch:
             continue
-        difference = _difference(job, member.process, fact, stated.device_count(member.journal))
+        difference = _difference(group, member.process, fact, stated.device_count(member.journal))
         if difference is None:
             continue
         shown, certain = difference
@@ -103,11 +103,11 @@ def _late(job: Job) -> Finding | None:
                 shown,
             ),
             cause=_READ_ONCE,
-            fix=_MASK_FIRST.format(mask=fixes.shell_word(fact.now), command=_unmasked_command(fixes.own_command(job))),
+            fix=_MASK_FIRST.format(mask=fixes.shell_word(fact.now), command=_unmasked_command(fixes.own_command(group))),
             refuted_by="The variable was changed for a child process only.",
-            devices=tuple(sorted(job.used)),
+            devices=tuple(sorted(group.used)),
             pids=(member.pid,) if member.pid is not None else (),
-            run=job.run_id,
+            run=group.run_id,
         )
     return None
 
@@ -152,7 +152,9 @@ def _driver_at_fault(output: Output, match: LogMatch, fact: model_facts.Visibili
     )
 
 
-def _difference(job: Job, process: Process | None, fact: model_facts.Visibility, count: int | None) -> tuple[Fact, bool] | None:
+def _difference(
+    group: RankGroup, process: Process | None, fact: model_facts.Visibility, count: int | None
+) -> tuple[Fact, bool] | None:
     """Return what CUDA shows if that differs from the mask, and whether it is known by UUID."""
     entries = parse_mask(fact.now or "")
     if any(entry.startswith("MIG-") for entry in entries):
@@ -161,17 +163,17 @@ def _difference(job: Job, process: Process | None, fact: model_facts.Visibility,
         if count is None or count == len(entries):
             return None
         return Fact(f"torch sees {words.count(count, 'GPU')}, the mask names {len(entries)}", count, "torch (journal)"), False
-    shown = [next((d for d in job.pool if same_uuid(d.uuid, uuid)), None) for uuid in fact.uuids]
+    shown = [next((d for d in group.pool if same_uuid(d.uuid, uuid)), None) for uuid in fact.uuids]
     names = [device for device in shown if device is not None]
     text = f"CUDA shows {words.gpus(names)}" if len(names) == len(shown) else f"CUDA shows {words.count(len(shown), 'GPU')}"
     shown_fact = Fact(text, list(fact.uuids), "torch (journal)")
     # In a container, and with unequal cards, an ordinal may rightly name another card than NVML's.
-    unequal = len({device.name for device in job.pool}) > 1 and fact.order != "PCI_BUS_ID"
+    unequal = len({device.name for device in group.pool}) > 1 and fact.order != "PCI_BUS_ID"
     contained = process is None or process.container is not None
     if (unequal or contained) and not (entries and entries[0].startswith("GPU-")):
         return (shown_fact, True) if len(shown) != len(entries) else None
-    wanted = devices_behind(fact.now, job.pool)
-    if job.used and job.used <= {device.uuid for device in wanted}:
+    wanted = devices_behind(fact.now, group.pool)
+    if group.used and group.used <= {device.uuid for device in wanted}:
         return None  # it had no effect and needed none (Ultralytics sets it late and chooses the device as well)
     if len(shown) == len(entries) and (len(wanted) != len(entries) or [d.uuid for d in wanted] == [d.uuid for d in names]):
         return None
@@ -186,24 +188,24 @@ def _unmasked_command(command: str) -> str:
     return re.sub(r"^(env )?((CUDA_VISIBLE_DEVICES|GPUTOP_VIRTUAL_DEVICES)=\S+ )", "", command)
 
 
-def mask_malformed(evidence: Evidence, job: Job) -> Judgement:
+def mask_malformed(evidence: Evidence, group: RankGroup) -> Judgement:
     """A05: CUDA takes fewer devices from the mask than it lists."""
-    if not job.pool:
+    if not group.pool:
         return None
     machine: tuple[Device, ...] | None = None
-    for process in job.processes:
-        mask = mask_of(process, job.virtual)
+    for process in group.processes:
+        mask = mask_of(process, group.virtual)
         if mask is None or mask.strip() in _HIDDEN_ON_PURPOSE or not _computes(process):
             continue
         written = [entry for entry in _SEPARATORS.split(mask) if entry]
         taken = parse_mask(mask)
         fits = len(taken)
         if taken and not taken[0].startswith("MIG-") and process.container is None:
-            machine = _machine(evidence, job) if machine is None else machine
+            machine = _machine(evidence, group) if machine is None else machine
             fits = len(devices_behind(mask, machine))
         if fits >= len(written):
             continue
-        return Suspicion(_malformed(job, process, mask, written, taken, fits))
+        return Suspicion(_malformed(group, process, mask, written, taken, fits))
     return None
 
 
@@ -230,23 +232,23 @@ A05 = Rule(
 )
 
 
-def _machine(evidence: Evidence, job: Job) -> tuple[Device, ...]:
+def _machine(evidence: Evidence, group: RankGroup) -> tuple[Device, ...]:
     """Return every GPU that the mask may have named at launch, including those lost since."""
-    if evidence.snapshot is None or job.virtual:
-        return job.pool
+    if evidence.snapshot is None or group.virtual:
+        return group.pool
     listed = [device for device in evidence.snapshot.devices if device.kind == "gpu"]
-    known = {device.uuid for device in job.pool}
-    return (*job.pool, *(device for device in (*listed, *evidence.history.missing()) if device.uuid not in known))
+    known = {device.uuid for device in group.pool}
+    return (*group.pool, *(device for device in (*listed, *evidence.history.missing()) if device.uuid not in known))
 
 
 def _computes(process: Process) -> bool:
     return bool(process.torch_mapped or process.nvidia_open or process.devices or process.run_id)
 
 
-def _malformed(job: Job, process: Process, mask: str, written: list[str], taken: tuple[str, ...], fits: int) -> Finding:
+def _malformed(group: RankGroup, process: Process, mask: str, written: list[str], taken: tuple[str, ...], fits: int) -> Finding:
     left = f"leaves {words.count(fits, 'GPU')}" if fits else "leaves no GPU"
-    known = [entry for entry in dict.fromkeys(written) if len(devices_behind(entry, job.pool)) == 1]
-    right = ",".join(known) or ",".join(str(device.index) for device in job.pool)
+    known = [entry for entry in dict.fromkeys(written) if len(devices_behind(entry, group.pool)) == 1]
+    right = ",".join(known) or ",".join(str(device.index) for device in group.pool)
     if len(set(written)) < len(written):
         why = "an entry that is repeated empties the whole list"
     elif len(taken) > fits:
@@ -255,7 +257,7 @@ def _malformed(job: Job, process: Process, mask: str, written: list[str], taken:
         why = "entries are separated by commas, and what follows the digits of an entry is dropped"
     else:
         why = "the list ends at the first entry that is negative or cannot be read"
-    name = "GPUTOP_VIRTUAL_DEVICES" if job.virtual else "CUDA_VISIBLE_DEVICES"
+    name = "GPUTOP_VIRTUAL_DEVICES" if group.virtual else "CUDA_VISIBLE_DEVICES"
     return Finding(
         id="A05",
         severity="error" if not fits else "warning",
@@ -265,26 +267,26 @@ def _malformed(job: Job, process: Process, mask: str, written: list[str], taken:
             Fact(f"{name}={mask!r} at launch", mask, f"/proc/{process.pid}/environ"),
             Fact(f"CUDA takes {fits} of the {len(written)} that are written", fits, "CUDA's reading of the list"),
             Fact(
-                f"the machine has {words.count(len(job.pool), 'GPU')}",
-                len(job.pool),
-                "virtual GPU readings" if job.virtual else "NVML",
+                f"the machine has {words.count(len(group.pool), 'GPU')}",
+                len(group.pool),
+                "virtual GPU readings" if group.virtual else "NVML",
             ),
         ),
         cause=f"CUDA reads this list in its own way: {why}."
         + ("" if fits else " torch then finds no GPU, and a script with a fallback trains on the CPU."),
-        fix=f"{name}={right} {_unmasked_command(fixes.own_command(job))}",
+        fix=f"{name}={right} {_unmasked_command(fixes.own_command(group))}",
         refuted_by="The script sets the variable again before it imports torch.",
-        devices=tuple(device.uuid for device in job.pool),
+        devices=tuple(device.uuid for device in group.pool),
         pids=(process.pid,),
-        run=job.run_id,
+        run=group.run_id,
     )
 
 
-def device_order(evidence: Evidence, job: Job) -> Judgement:
+def device_order(evidence: Evidence, group: RankGroup) -> Judgement:
     """A06: on unequal cards, CUDA and nvidia-smi number devices differently, and the run means nvidia-smi's numbers."""
-    if job.virtual or len({device.name for device in job.pool}) < 2:
+    if group.virtual or len({device.name for device in group.pool}) < 2:
         return None
-    for member in job.members:
+    for member in group.members:
         process, fact = member.process, model_facts.visibility(member.journal)
         environment = process.environment if process is not None else None
         order = fact.order if fact is not None else environment.cuda_device_order if environment is not None else None
@@ -293,17 +295,17 @@ def device_order(evidence: Evidence, job: Job) -> Judgement:
             continue
         if mask is None or not all(entry.isdigit() for entry in parse_mask(mask)):
             continue
-        meant = devices_behind(mask, job.pool)
-        got = _shown(job, fact.uuids) if fact is not None and fact.uuids is not None else ()
+        meant = devices_behind(mask, group.pool)
+        got = _shown(group, fact.uuids) if fact is not None and fact.uuids is not None else ()
         if not got and process is not None and process.environment is not None:
-            got = tuple(device for device in job.pool if device.uuid in {use.device_uuid for use in member.uses})
-            if not got and job.run is None and process.torch_mapped:
+            got = tuple(device for device in group.pool if device.uuid in {use.device_uuid for use in member.uses})
+            if not got and group.run is None and process.torch_mapped:
                 why = "The cards are unequal, and CUDA numbers them by speed; which one this mask names is not known yet."
-                return Abstained("A06", why, "a context on a GPU, or import gputop in the script", job.run_id)
+                return Abstained("A06", why, "a context on a GPU, or import gputop in the script", group.run_id)
         outside = [device for device in got if device not in meant]
         if not meant or not outside:
             continue
-        return Suspicion(_other_order(job, mask, meant, tuple(got), member.pid))
+        return Suspicion(_other_order(group, mask, meant, tuple(got), member.pid))
     return None
 
 
@@ -327,14 +329,14 @@ A06 = Rule(
 )
 
 
-def _shown(job: Job, uuids: tuple[str, ...]) -> tuple[Device, ...]:
-    found = (next((device for device in job.pool if same_uuid(device.uuid, uuid)), None) for uuid in uuids)
+def _shown(group: RankGroup, uuids: tuple[str, ...]) -> tuple[Device, ...]:
+    found = (next((device for device in group.pool if same_uuid(device.uuid, uuid)), None) for uuid in uuids)
     return tuple(device for device in found if device is not None)
 
 
-def _other_order(job: Job, mask: str, meant: tuple[Device, ...], got: tuple[Device, ...], pid: int | None) -> Finding:
+def _other_order(group: RankGroup, mask: str, meant: tuple[Device, ...], got: tuple[Device, ...], pid: int | None) -> Finding:
     uuids = ",".join(device.uuid for device in meant)
-    command = _unmasked_command(fixes.own_command(job))
+    command = _unmasked_command(fixes.own_command(group))
     return Finding(
         id="A06",
         severity="warning",
@@ -351,7 +353,7 @@ def _other_order(job: Job, mask: str, meant: tuple[Device, ...], got: tuple[Devi
         refuted_by="The numbers were meant in CUDA's order.",
         devices=tuple(dict.fromkeys(device.uuid for device in (*got, *meant))),
         pids=(pid,) if pid is not None else (),
-        run=job.run_id,
+        run=group.run_id,
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
@@ -36,13 +36,16 @@ _REWARDS = ("reward", "return", "episod")
 """Where the target moves with the policy, a loss that grows or stays says nothing."""
 
 
-def loss_grows(evidence: Evidence, job: Job) -> Judgement:
+def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
     """J02: the loss is several times what it was at best, and as high as at the start or higher."""
-    found = _only_loss(job)
+    found = _only_loss(group)
     if found is None:
         return None
     rank, name = found
-    levels, series = evidence.levels(logged.run_id(job), rank.rank, name), evidence.series(logged.run_id(job), rank.rank, name)
+    levels, series = (
+        evidence.levels(logged.run_id(group), rank.rank, name),
+        evidence.series(logged.run_id(group), rank.rank, name),
+    )
     if len(levels.stretches) < STRETCHES_MIN or len(series) < NEWEST or levels.lowest <= 0:
         return None
     start, best = levels.stretches[0], min(levels.stretches, key=lambda stretch: stretch.mean)
@@ -58,7 +61,7 @@ def loss_grows(evidence: Evidence, job: Job) -> Judgement:
     title = (
         f"The loss has grown to {units.metric(now)}, {f'{times:.1f}' if times < 100 else units.count(times)} times its lowest"
     )
-    where = f"{logged.source(job)}: {name}"
+    where = f"{logged.source(group)}: {name}"
     facts = [
         Fact(f"the median of the newest {NEWEST} losses is {units.metric(now)}", now, where),
         Fact(
@@ -69,7 +72,7 @@ def loss_grows(evidence: Evidence, job: Job) -> Judgement:
         Fact(f"about {units.metric(best.mean)} from step {best.step}, at its lowest", best.mean, where),
     ]
     finding = tracked.about(
-        job,
+        group,
         "J02",
         "error" if sure else "warning",
         "likely" if sure else "possible",
@@ -107,17 +110,17 @@ J02 = Rule(
 )
 
 
-def loss_stays(evidence: Evidence, job: Job) -> Judgement:
+def loss_stays(evidence: Evidence, group: RankGroup) -> Judgement:
     """J03: the learning rate is 0, the loss is always the same, or it is where it began after hundreds of steps."""
-    found = _only_loss(job)
+    found = _only_loss(group)
     if found is None:
         return None
     rank, name = found
-    idle = _no_rate(evidence, job, rank)
+    idle = _no_rate(evidence, group, rank)
     if idle is not None:
         return idle
-    series = evidence.series(logged.run_id(job), rank.rank, name)
-    return _same(job, name, series) or _flat(evidence, job, rank, name, series)
+    series = evidence.series(logged.run_id(group), rank.rank, name)
+    return _same(group, name, series) or _flat(evidence, group, rank, name, series)
 
 
 J03 = Rule(
@@ -146,9 +149,9 @@ J03 = Rule(
 )
 
 
-def _only_loss(job: Job) -> tuple[Rank, str] | None:
+def _only_loss(group: RankGroup) -> tuple[Rank, str] | None:
     """Return the lowest live rank and its training loss; None if it logs several, or rewards."""
-    ranks = logged.ranks_of(job)
+    ranks = logged.ranks_of(group)
     if not ranks:
         return None
     rank = min(ranks, key=lambda item: item.rank)
@@ -160,32 +163,32 @@ def _only_loss(job: Job) -> tuple[Rank, str] | None:
     return (rank, name) if name is not None and len(own) == 1 and is_training_loss(name) and not rewarded else None
 
 
-def _no_rate(evidence: Evidence, job: Job, rank: Rank) -> Judgement:
+def _no_rate(evidence: Evidence, group: RankGroup, rank: Rank) -> Judgement:
     automatic = (metric.removeprefix(AUTOMATIC_PREFIX) for metric in rank.metrics)
     names = sorted({own_or_automatic(item, rank.metrics) for item in automatic if item == "lr" or item.startswith("lr/")})
-    rates = [evidence.series(logged.run_id(job), rank.rank, name).values[-ZERO_RATE_STEPS:] for name in names]
+    rates = [evidence.series(logged.run_id(group), rank.rank, name).values[-ZERO_RATE_STEPS:] for name in names]
     if not rates or any(len(values) < ZERO_RATE_STEPS or any(values) for values in rates):
         return None
-    series = evidence.series(logged.run_id(job), rank.rank, names[0])
+    series = evidence.series(logged.run_id(group), rank.rank, names[0])
     last = next((point for point in reversed(series) if point.value), None)
     since = f"since step {last.step + 1}" if last is not None else f"for {len(series)} steps or more"
-    where = f"{logged.source(job)}: {names[0]}"
+    where = f"{logged.source(group)}: {names[0]}"
     facts = [Fact(f"lr is 0 {since}", 0.0, where)]
     if last is not None:
         facts.append(Fact(f"it was {units.metric(last.value)} at step {last.step}", last.value, where))
     cause = "The optimizer multiplies each step by the learning rate: with 0 the weights stay as they are."
     fix = "# give the schedule as many steps as the run makes, or end the run there\nprint(scheduler.get_last_lr())"
     # A printed rate may be rounded to 0.
-    sure: Confidence = "possible" if logged.is_printed(job) else "certain"
-    return Suspicion(_finding(job, "error", sure, f"The learning rate is 0 {since}", facts, cause, fix))
+    sure: Confidence = "possible" if logged.is_printed(group) else "certain"
+    return Suspicion(_finding(group, "error", sure, f"The learning rate is 0 {since}", facts, cause, fix))
 
 
-def _same(job: Job, name: str, series: PointSeries) -> Judgement:
+def _same(group: RankGroup, name: str, series: PointSeries) -> Judgement:
     newest = series.values[-SAME_VALUES:]
     if len(newest) < SAME_VALUES or min(newest) != max(newest):
         return None
-    rounded = newest[0] == 0 or logged.is_printed(job)
-    where = f"{logged.source(job)}: {name}"
+    rounded = newest[0] == 0 or logged.is_printed(group)
+    where = f"{logged.source(group)}: {name}"
     title = f"The last {SAME_VALUES} losses are all {units.metric(newest[0])}"
     facts = [
         Fact(
@@ -198,11 +201,11 @@ def _same(job: Job, name: str, series: PointSeries) -> Judgement:
         "Even a run that no longer learns has other batches: equal losses come from weights or data that play no part in them."
     )
     confidence: Confidence = "possible" if rounded else "likely"
-    return Suspicion(_finding(job, "warning", confidence, title, facts, cause, _CHECK), 10.0)
+    return Suspicion(_finding(group, "warning", confidence, title, facts, cause, _CHECK), 10.0)
 
 
-def _flat(evidence: Evidence, job: Job, rank: Rank, name: str, series: PointSeries) -> Judgement:
-    stretches = evidence.levels(logged.run_id(job), rank.rank, name).stretches
+def _flat(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: PointSeries) -> Judgement:
+    stretches = evidence.levels(logged.run_id(group), rank.rank, name).stretches
     if len(stretches) < 2 * STRETCHES_MIN or stretches[0].step > _SEEN_FROM_STEP:
         return None
     steps = series.steps[-1] - stretches[0].step
@@ -211,7 +214,7 @@ def _flat(evidence: Evidence, job: Job, rank: Rank, name: str, series: PointSeri
     widest = max(abs(stretch.mean - start) for stretch in stretches)
     if steps < FLAT_STEPS or abs(now - start) > FLAT_SHARE * abs(start) or widest > FLAT_BAND * abs(start):
         return None
-    where = f"{logged.source(job)}: {name}"
+    where = f"{logged.source(group)}: {name}"
     title = f"The loss is where it began after {steps} steps: {units.metric(now)}"
     facts = [
         Fact(
@@ -222,7 +225,7 @@ def _flat(evidence: Evidence, job: Job, rank: Rank, name: str, series: PointSeri
         Fact(f"on average never more than {units.metric(widest)} from its start", widest, where),
     ]
     cause = "The steps change little or nothing, the labels do not belong to the data, or the model is as good as it gets."
-    return Suspicion(_finding(job, "info", "possible", title, facts, cause, _CHECK), 10.0)
+    return Suspicion(_finding(group, "info", "possible", title, facts, cause, _CHECK), 10.0)
 
 
 _CHECK = """\
@@ -232,7 +235,7 @@ print(sum(p.requires_grad for p in model.parameters()), "parameters train")
 
 
 def _finding(
-    job: Job, severity: Severity, confidence: Confidence, title: str, facts: Sequence[Fact], cause: str, fix: str
+    group: RankGroup, severity: Severity, confidence: Confidence, title: str, facts: Sequence[Fact], cause: str, fix: str
 ) -> Finding:
     refuted = "The weights were good before this run, or it is meant to stand still here (a warm-up, frozen layers)."
-    return tracked.about(job, "J03", severity, confidence, title, facts, cause, fix, refuted)
+    return tracked.about(group, "J03", severity, confidence, title, facts, cause, fix, refuted)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
@@ -30,23 +30,23 @@ class _Lost(NamedTuple):
     before: tuple[int, float] | None
 
 
-def loss_not_finite(evidence: Evidence, job: Job) -> Judgement:
+def loss_not_finite(evidence: Evidence, group: RankGroup) -> Judgement:
     """J01: the newest training losses of a rank are NaN or infinite."""
-    ranks = logged.ranks_of(job)
-    lost = [item for item in (_lost(evidence, job, rank) for rank in ranks) if item is not None]
+    ranks = logged.ranks_of(group)
+    lost = [item for item in (_lost(evidence, group, rank) for rank in ranks) if item is not None]
     if not lost:
         return None
     first = min(lost, key=lambda item: (item.since, item.rank.rank))
     numbers = [item.rank.rank for item in lost]
-    whose = "" if len(lost) == len(ranks) else f" of {tracked.who(numbers, tracked.world(job))}"
+    whose = "" if len(lost) == len(ranks) else f" of {tracked.who(numbers, tracked.world(group))}"
     since = f"since step {first.since}" if first.before is not None else f"since step {first.since} or earlier"
     finding = tracked.about(
-        job,
+        group,
         "J01",
         "error",
         "certain",
         f"The loss{whose} is NaN or infinite {since}",
-        _facts(evidence, job, first, len(ranks) > 1),
+        _facts(evidence, group, first, len(ranks) > 1),
         "A step with a NaN or infinite gradient spoils the weights, and every later loss with them. The run learns nothing any "
         "more. Usual origins: a learning rate that is too high, float16 without a gradient scaler, log or division of 0, a "
         "damaged sample.",
@@ -82,11 +82,11 @@ J01 = Rule(
 )
 
 
-def _lost(evidence: Evidence, job: Job, rank: Rank) -> _Lost | None:
+def _lost(evidence: Evidence, group: RankGroup, rank: Rank) -> _Lost | None:
     name = loss_metric(rank.metrics)
     if name is None or not is_training_loss(name):
         return None
-    series = evidence.series(logged.run_id(job), rank.rank, name)
+    series = evidence.series(logged.run_id(group), rank.rank, name)
     since, before = _since(series)
     if since is None or any(map(math.isfinite, series.values[-VALUES_MIN:])):
         return None
@@ -102,17 +102,17 @@ def _since(series: PointSeries) -> tuple[int | None, tuple[int, float] | None]:
     return series.steps[begin], None if place is None else (series.steps[place], series.values[place])
 
 
-def _facts(evidence: Evidence, job: Job, first: _Lost, several: bool) -> list[Fact]:
+def _facts(evidence: Evidence, group: RankGroup, first: _Lost, several: bool) -> list[Fact]:
     whose = f" of rank {first.rank.rank}" if several else ""
     was = f", {units.metric(first.before[1])} at step {first.before[0]}" if first.before is not None else ""
-    where = logged.source(job)
+    where = logged.source(group)
     facts = [
         Fact(f"{first.metric}{whose} is not finite since step {first.since}{was}", first.since, f"{where}: {first.metric}")
     ]
     for metric in sorted(first.rank.metrics):
         if metric == first.metric:
             continue
-        series = evidence.series(logged.run_id(job), first.rank.rank, metric)
+        series = evidence.series(logged.run_id(group), first.rank.rank, metric)
         if _is_gradient_norm(metric):
             facts += _rise(series, metric, first.since, where)
             facts += _earlier(series, metric, first.since, where)

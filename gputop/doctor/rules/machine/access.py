@@ -17,7 +17,7 @@ _NOTED = ("no_permission", "other", "hung")
 def multi_process_service(evidence: Evidence) -> dict[str, Judgement]:
     """I08: MPS owns the contexts, so memory and utilization per process may be hidden."""
     pid = evidence.snapshot.host.mps_server_pid if evidence.snapshot is not None else None
-    if pid is None or not evidence.jobs:
+    if pid is None or not evidence.groups:
         return {}
     finding = Finding(
         id="I08",
@@ -60,14 +60,16 @@ def persistence_off(evidence: Evidence) -> dict[str, Judgement]:
     snapshot = evidence.snapshot
     if snapshot is None:
         return {}
-    starting = [job for job in evidence.jobs if job.processes and all(evidence.age_s(p) < START_S for p in job.processes)]
+    starting = [
+        group for group in evidence.groups if group.processes and all(evidence.age_s(p) < START_S for p in group.processes)
+    ]
     off = [
         device
         for device in snapshot.devices
         if device.kind == "gpu" and device.persistence_enabled is False and not evidence.owners(device.uuid)
     ]
-    job = next((job for job in starting if not job.virtual and not job.used), None)
-    if job is None or not off:
+    group = next((group for group in starting if not group.virtual and not group.used), None)
+    if group is None or not off:
         return {}
     finding = Finding(
         id="I09",
@@ -79,8 +81,8 @@ def persistence_off(evidence: Evidence) -> dict[str, Judgement]:
         fix="sudo nvidia-smi -pm 1  # or the nvidia-persistenced service",
         refuted_by="The script has other work to do before its first CUDA call.",
         devices=tuple(device.uuid for device in off),
-        pids=job.pids,
-        run=job.run_id,
+        pids=group.pids,
+        run=group.run_id,
     )
     return {"machine": Suspicion(finding, 5.0)}
 

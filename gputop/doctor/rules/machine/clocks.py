@@ -43,11 +43,11 @@ def _real(evidence: Evidence) -> tuple[Device, ...]:
 
 def _runs_on(evidence: Evidence, device: Device) -> tuple[tuple[int, ...], str | None]:
     """Return the PIDs and the run id of the first job on the device."""
-    job = next((job for job in evidence.jobs if device.uuid in job.used), None)
-    if job is None:
+    group = next((group for group in evidence.groups if device.uuid in group.used), None)
+    if group is None:
         return (), None
-    pids = tuple(m.pid for m in job.members if m.pid is not None and any(u.device_uuid == device.uuid for u in m.uses))
-    return pids, job.run_id
+    pids = tuple(m.pid for m in group.members if m.pid is not None and any(u.device_uuid == device.uuid for u in m.uses))
+    return pids, group.run_id
 
 
 def _clock(evidence: Evidence, device: Device) -> tuple[float | None, list[Fact]]:

@@ -86,8 +86,8 @@ def _xid(evidence: Evidence, device: Device, now: float) -> Judgement:
     # Prefer hardware errors: they explain the errors of the applications on the GPU.
     time, xid = next((item for item in reported if xids.XIDS.get(item[1], ("", ""))[1] != xids.APPLICATION), reported[0])
     text, _ = xids.XIDS.get(xid, ("see NVIDIA's catalogue of Xid errors", ""))
-    job = next((job for job in evidence.jobs if device.uuid in job.used), None)
-    command = fixes.own_command(job) if job is not None else f"python {fixes.SCRIPT_UNKNOWN}"
+    group = next((group for group in evidence.groups if device.uuid in group.used), None)
+    command = fixes.own_command(group) if group is not None else f"python {fixes.SCRIPT_UNKNOWN}"
     meaning = xids.meaning_of(xid, device.index, command)
     ago = f"{max(0.0, now - time):.0f} s ago"
     facts = [Fact(f"Xid {xid}: {text}, {ago}", xid, "NVML events")]
@@ -105,8 +105,8 @@ def _xid(evidence: Evidence, device: Device, now: float) -> Judgement:
             fix=meaning.fix,
             refuted_by=meaning.refuted_by,
             devices=(device.uuid,),
-            pids=job.pids if job is not None else (),
-            run=job.run_id if job is not None else None,
+            pids=group.pids if group is not None else (),
+            run=group.run_id if group is not None else None,
         )
     )
 

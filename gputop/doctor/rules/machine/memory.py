@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.evidence.visible import devices_behind, mask_of, same_uuid
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.findings import words
@@ -53,19 +53,19 @@ _FEWER_WORKERS = """loader = DataLoader(dataset, num_workers={workers}, prefetch
 free -h; dmesg --ctime | grep -i "out of memory" | tail"""
 
 
-def ghost_contexts(evidence: Evidence, job: Job) -> Judgement:
+def ghost_contexts(evidence: Evidence, group: RankGroup) -> Judgement:
     """H01: ranks other than local rank 0 hold a small second context on the GPU of local rank 0."""
-    host = next((member for member in job.members if member.local_rank == 0 and member.main is not None), None)
-    others = [m for m in job.members if m.local_rank not in (None, 0) and m.main is not None]
-    if job.virtual or host is None or not others:
+    host = next((member for member in group.members if member.local_rank == 0 and member.main is not None), None)
+    others = [m for m in group.members if m.local_rank not in (None, 0) and m.main is not None]
+    if group.virtual or host is None or not others:
         return None
-    device = next((item for item in job.pool if item.uuid == host.main), None)
+    device = next((item for item in group.pool if item.uuid == host.main), None)
     if device is None:
         return None
     ghosts = [(member, size) for member in others if (size := _ghost_bytes(member, device.uuid)) is not None]
     if not ghosts:
-        return _unmeasured(job, others, device)
-    return Suspicion(_finding(job, device, ghosts), HOLD_S)
+        return _unmeasured(group, others, device)
+    return Suspicion(_finding(group, device, ghosts), HOLD_S)
 
 
 H01 = Rule(
@@ -103,15 +103,15 @@ def _ghost_bytes(member: Member, uuid: str) -> int | None:
     return ghost
 
 
-def _unmeasured(job: Job, others: list[Member], device: Device) -> Judgement:
+def _unmeasured(group: RankGroup, others: list[Member], device: Device) -> Judgement:
     second = [use for m in others if m.main != device.uuid for use in m.uses if use.device_uuid == device.uuid]
     if any(use.memory_used_bytes is None for use in second):
         why = f"Ranks have a second context on GPU {device.index}, but memory per process is N/A."
-        return Abstained("H01", why, "a driver that reports memory per process", job.run_id)
+        return Abstained("H01", why, "a driver that reports memory per process", group.run_id)
     return None
 
 
-def _finding(job: Job, device: Device, ghosts: list[tuple[Member, int]]) -> Finding:
+def _finding(group: RankGroup, device: Device, ghosts: list[tuple[Member, int]]) -> Finding:
     numbers = [member.rank if member.rank is not None else member.local_rank or 0 for member, _ in ghosts]
     total = sum(size for _, size in ghosts)
     verb = "holds" if len(numbers) == 1 else "hold"
@@ -124,7 +124,7 @@ def _finding(job: Job, device: Device, ghosts: list[tuple[Member, int]]) -> Find
         title=f"{who[0].upper()}{who[1:]} {verb} memory on GPU {device.index} too",
         evidence=(
             Fact(f"{contexts} on {words.gpu_with_uuid(device, device.uuid)}, {bytes_text(total)} together", total, "NVML"),
-            *(_context_fact(job, member, size) for member, size in ghosts[:2]),
+            *(_context_fact(group, member, size) for member, size in ghosts[:2]),
         ),
         cause="A CUDA call ran in these ranks before they chose their own GPU, so that each opened a context on GPU "
         f"{device.index} and keeps it: torch.load without map_location, .cuda(), a pin-memory thread, or a barrier.",
@@ -132,12 +132,12 @@ def _finding(job: Job, device: Device, ghosts: list[tuple[Member, int]]) -> Find
         refuted_by="The ranks share CUDA tensors with each other on purpose (CUDA IPC).",
         devices=(device.uuid, *dict.fromkeys(member.main for member, _ in ghosts if member.main is not None)),
         pids=tuple(member.pid for member, _ in ghosts if member.pid is not None),
-        run=job.run_id,
+        run=group.run_id,
     )
 
 
-def _context_fact(job: Job, member: Member, size: int) -> Fact:
-    own = next((device for device in job.pool if device.uuid == member.main), None)
+def _context_fact(group: RankGroup, member: Member, size: int) -> Fact:
+    own = next((device for device in group.pool if device.uuid == member.main), None)
     held = next((use.memory_used_bytes for use in member.uses if use.device_uuid == member.main), None)
     text = f"process {member.pid}: {bytes_text(size)} there, {bytes_text(held)} on its own {words.gpu(own, member.main or '')}"
     return Fact(text, size, "NVML")
@@ -230,7 +230,7 @@ def _failed_device(evidence: Evidence, output: Output, match: LogMatch) -> Devic
         uuid = fact.uuids[ordinal] if ordinal < len(fact.uuids) else ""
         return next((device for device in listed if same_uuid(device.uuid, uuid)), None)
     mask = fact.launch if fact is not None else None
-    for member in output.job.members if output.job is not None else ():
+    for member in output.group.members if output.group is not None else ():
         if member.process is not None and member.rank == match.rank:
             mask = mask_of(member.process, False)
     shown = devices_behind(mask, sorted(listed, key=lambda device: device.index))
@@ -265,7 +265,7 @@ def host_memory(evidence: Evidence) -> dict[str, Judgement]:
     host = snapshot.host
     total, available = host.memory_total_bytes, host.memory_available_bytes
     short = bool(total) and available is not None and total is not None and available < HOST_FREE_SHARE_MIN * total
-    if not (killed or short) or not (evidence.jobs or failed):
+    if not (killed or short) or not (evidence.groups or failed):
         return {}
     facts = []
     if killed:

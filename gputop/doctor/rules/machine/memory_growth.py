@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job, Member
 from gputop.doctor.evidence.levels import Stretch
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
@@ -40,11 +40,11 @@ class _Growth(NamedTuple):
     left_s: float
 
 
-def grows_until_full(evidence: Evidence, job: Job) -> Judgement:
+def grows_until_full(evidence: Evidence, group: RankGroup) -> Judgement:
     """H06: a rank's GPU memory grows evenly, and will be full before long."""
-    if job.virtual:
+    if group.virtual:
         return None
-    found = [growth for member in job.members if (growth := _growth(evidence, job, member)) is not None]
+    found = [growth for member in group.members if (growth := _growth(evidence, group, member)) is not None]
     if not found:
         return None
     found.sort(key=lambda growth: growth.left_s)
@@ -52,7 +52,7 @@ def grows_until_full(evidence: Evidence, job: Job) -> Judgement:
     facts = [_fact(growth) for growth in found[:4]]
     gpu = words.gpu(first.device)
     finding = tracked.about(
-        job,
+        group,
         "H06",
         "warning",
         "likely",
@@ -103,8 +103,8 @@ def _fact(growth: _Growth) -> Fact:
     return Fact(text, round(growth.left_s), "NVML")
 
 
-def _growth(evidence: Evidence, job: Job, member: Member) -> _Growth | None:
-    device = next((item for item in job.pool if item.uuid == member.main), None)
+def _growth(evidence: Evidence, group: RankGroup, member: Member) -> _Growth | None:
+    device = next((item for item in group.pool if item.uuid == member.main), None)
     if member.process is None or device is None or not device.memory_total_bytes or device.memory_used_bytes is None:
         return None
     found = _parts(evidence.memory_growth.of(member.process, device.uuid), evidence.now)

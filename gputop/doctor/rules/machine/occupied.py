@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from gputop.doctor.evidence.evidence import FREE_MEMORY_BYTES, Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding, Severity
 from gputop.doctor.rules.support.outputs import foreign_memory, outputs_of, quoted
@@ -26,28 +26,28 @@ _HIDING_NOTES = ("no_permission", "other")
 """Codes of notes that report an unavailable process list."""
 
 
-def other_job(evidence: Evidence) -> dict[str, Judgement]:
+def other_group(evidence: Evidence) -> dict[str, Judgement]:
     """H03: a process outside the job computes, or holds memory, on a GPU that the job trains on."""
     judged: dict[str, Judgement] = {}
     refused = {output.subject: match for output in outputs_of(evidence) if (match := foreign_memory(output)) is not None}
-    for job in sorted(evidence.jobs, key=_speaks_first):
-        if job.virtual or not evidence.trains(job) or all(p.environment is None for p in job.processes):
+    for group in sorted(evidence.groups, key=_speaks_first):
+        if group.virtual or not evidence.trains(group) or all(p.environment is None for p in group.processes):
             continue
         # By NVML only: the PIDs that the driver reports are not those of a container's own processes.
-        used = {use.device_uuid for process in job.processes for use in compute_uses(process)}
-        own = {process.pid for process in job.processes} | set(job.pids)
-        for device in job.pool:
+        used = {use.device_uuid for process in group.processes for use in compute_uses(process)}
+        own = {process.pid for process in group.processes} | set(group.pids)
+        for device in group.pool:
             if device.uuid in judged or device.uuid not in used:
                 continue
             found = _others(evidence, own, device)
             unknown = [process for process, use in found if _unmeasured(use)]
             found = [(process, use) for process, use in found if _counts(use)]
             if found:
-                match = refused.get(job.run_id or job.key)
-                judged[device.uuid] = Suspicion(_shared(evidence, job, device, found, match), H03_HOLD_S)
+                match = refused.get(group.run_id or group.key)
+                judged[device.uuid] = Suspicion(_shared(evidence, group, device, found, match), H03_HOLD_S)
             elif unknown:
                 why = f"Process {unknown[0].pid} is on {words.gpu(device)} too; its memory and its SM share are N/A."
-                judged[device.uuid] = Abstained("H03", why, "a driver that reports them", job.run_id)
+                judged[device.uuid] = Abstained("H03", why, "a driver that reports them", group.run_id)
     return judged
 
 
@@ -69,12 +69,12 @@ H03 = Rule(
     signature="A process outside the job computes, or holds memory, on a GPU that the job trains on.",
     look_alike="A desktop's compositor; a sweep of yours that packs several runs on a GPU (reported as information).",
     fix="Choose free GPUs with CUDA_VISIBLE_DEVICES, or ask the owner.",
-    judge_machine=other_job,
+    judge_machine=other_group,
 )
 
 
-def _speaks_first(job: Job) -> tuple[bool, int, str]:
-    return (job.run is None, -len(job.members), job.key)
+def _speaks_first(group: RankGroup) -> tuple[bool, int, str]:
+    return (group.run is None, -len(group.members), group.key)
 
 
 def _others(evidence: Evidence, own: Collection[int], device: Device) -> list[tuple[Process, DeviceUse]]:
@@ -98,18 +98,20 @@ def _unmeasured(use: DeviceUse) -> bool:
 
 
 def _shared(
-    evidence: Evidence, job: Job, device: Device, found: list[tuple[Process, DeviceUse]], match: LogMatch | None
+    evidence: Evidence, group: RankGroup, device: Device, found: list[tuple[Process, DeviceUse]], match: LogMatch | None
 ) -> Finding:
     share = sum(use.sm_utilization_percent or 0 for _, use in found)
     process = found[0][0]
-    foreign = process.uid is None or process.uid not in job.uids
+    foreign = process.uid is None or process.uid not in group.uids
     who = process.user or (f"uid {process.uid}" if process.uid is not None else "another user")
     felt = share >= H03_WARNING_PERCENT
     # Two runs of one script on one GPU are usually a sweep that packs them.
-    packed = not foreign and fixes.script_of(process.command)[0] == _script(job)
+    packed = not foreign and fixes.script_of(process.command)[0] == _script(group)
     severity: Severity = "error" if match is not None else "warning" if felt and not packed else "info"
-    free = [other for other in evidence.free(job.pool) if other.uuid not in job.used]
-    wanted = [*(other for other in job.pool if other.uuid in job.used and other.uuid != device.uuid), *free][: len(job.used)]
+    free = [other for other in evidence.free(group.pool) if other.uuid not in group.used]
+    wanted = [*(other for other in group.pool if other.uuid in group.used and other.uuid != device.uuid), *free][
+        : len(group.used)
+    ]
     facts = [_neighbor(item, use) for item, use in found[:3]]
     if match is not None:
         facts.insert(0, quoted(match))
@@ -121,16 +123,16 @@ def _shared(
         evidence=tuple(facts),
         cause="Processes on one GPU take turns on its SMs and share its memory. In DDP every rank waits for the slowest, so "
         "that one shared GPU slows the whole run.",
-        fix=_elsewhere(job, wanted, process) if free else _look(process),
+        fix=_elsewhere(group, wanted, process) if free else _look(process),
         refuted_by="The sharing is meant (MPS, a small job beside a large one).",
         devices=(device.uuid,),
-        pids=(*job.pids, *(item.pid for item, _ in found)),
-        run=job.run_id,
+        pids=(*group.pids, *(item.pid for item, _ in found)),
+        run=group.run_id,
     )
 
 
-def _script(job: Job) -> str:
-    process = job.main_process
+def _script(group: RankGroup) -> str:
+    process = group.main_process
     return fixes.script_of(process.command if process is not None else None)[0]
 
 
@@ -143,15 +145,15 @@ def _neighbor(process: Process, use: DeviceUse) -> Fact:
     return Fact(text, use.sm_utilization_percent, "NVML per process")
 
 
-def _elsewhere(job: Job, wanted: list[Device], process: Process) -> str:
-    ranks = job.local_world_size or 1
-    launched = job.launcher is not None or ranks > 1
-    command = fixes.launch_line(job, len(wanted), wanted) if launched else f"{_mask(job, wanted)}{fixes.own_command(job)}"
+def _elsewhere(group: RankGroup, wanted: list[Device], process: Process) -> str:
+    ranks = group.local_world_size or 1
+    launched = group.launcher is not None or ranks > 1
+    command = fixes.launch_line(group, len(wanted), wanted) if launched else f"{_mask(group, wanted)}{fixes.own_command(group)}"
     return f"{command}\n\n# or find out whose it is:\n{_look(process)}"
 
 
-def _mask(job: Job, wanted: list[Device]) -> str:
-    return fixes.mask_prefix(job, wanted)
+def _mask(group: RankGroup, wanted: list[Device]) -> str:
+    return fixes.mask_prefix(group, wanted)
 
 
 def _look(process: Process) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts import stated
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
@@ -19,21 +19,21 @@ STRAGGLER_SHARE = 0.1
 STEPS = 20
 
 
-def unequal_cards(evidence: Evidence, job: Job) -> Judgement:
+def unequal_cards(evidence: Evidence, group: RankGroup) -> Judgement:
     """I06: the job's ranks use cards of different speed or memory; the slowest card sets the step time."""
     # With nn.DataParallel, unequal cards concern the wrapper (B11).
     if (
-        job.virtual
-        or any(device.mig_enabled for device in job.pool)
-        or any(stated.data_parallel(m.journal) for m in job.members)
+        group.virtual
+        or any(device.mig_enabled for device in group.pool)
+        or any(stated.data_parallel(m.journal) for m in group.members)
     ):
         return None
-    cards = [device for device in job.pool if device.uuid in {member.main for member in job.members} | job.used]
+    cards = [device for device in group.pool if device.uuid in {member.main for member in group.members} | group.used]
     names = {device.name for device in cards}
     sizes = [device.memory_total_bytes for device in cards if device.memory_total_bytes]
     if len(cards) < 2 or (len(names) < 2 and (not sizes or min(sizes) >= MEMORY_RATIO * max(sizes))):
         return None
-    slow = _slowest(evidence, job)
+    slow = _slowest(evidence, group)
     facts = [
         Fact(f"{words.gpu(card)}: {card.name or 'N/A'}, {bytes_text(card.memory_total_bytes)}", card.name, "NVML")
         for card in cards
@@ -42,7 +42,9 @@ def unequal_cards(evidence: Evidence, job: Job) -> Judgement:
     alike = [card for card in cards if card.name == usual]
     ranks = len(alike)
     fix = (
-        fixes.launch_line(job, ranks, alike) if len(job.members) > 1 else fixes.mask_prefix(job, alike) + fixes.own_command(job)
+        fixes.launch_line(group, ranks, alike)
+        if len(group.members) > 1
+        else fixes.mask_prefix(group, alike) + fixes.own_command(group)
     )
     finding = Finding(
         id="I06",
@@ -55,8 +57,8 @@ def unequal_cards(evidence: Evidence, job: Job) -> Judgement:
         fix=f"# equal cards only:\n{fix}\n# or give each rank rows in proportion to its speed",
         refuted_by="The ranks do different work, in proportion to their cards.",
         devices=tuple(card.uuid for card in cards),
-        pids=job.pids,
-        run=job.run_id,
+        pids=group.pids,
+        run=group.run_id,
     )
     return Suspicion(finding, 3.0)
 
@@ -87,11 +89,11 @@ I06 = Rule(
 )
 
 
-def _slowest(evidence: Evidence, job: Job) -> Fact | None:
+def _slowest(evidence: Evidence, group: RankGroup) -> Fact | None:
     """Return how much slower one rank's GPU runs its forward, by CUDA events; None if unknown or small."""
     times = {}
-    for member in job.members:
-        points = evidence.series(job.run_id, member.rank or 0, "cuda/forward_s")[-STEPS:]
+    for member in group.members:
+        points = evidence.series(group.run_id, member.rank or 0, "cuda/forward_s")[-STEPS:]
         if len(points) >= STEPS:
             times[member.rank or 0] = median(points.values)
     if len(times) < 2:

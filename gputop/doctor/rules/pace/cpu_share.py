@@ -7,7 +7,7 @@ from gputop import units
 from gputop.doctor.evidence import data_waits
 from gputop.doctor.evidence.data_waits import share_of_data
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.pace.feeding import WARN_SHARE
@@ -38,8 +38,8 @@ def _host(evidence: Evidence) -> Host | None:
     return evidence.snapshot.host if evidence.snapshot is not None else None
 
 
-def _with_workers(job: Job) -> list[Process]:
-    return [process for process in job.processes if process.workers is not None and process.workers.count]
+def _with_workers(group: RankGroup) -> list[Process]:
+    return [process for process in group.processes if process.workers is not None and process.workers.count]
 
 
 def _cores_of(process: Process) -> int | None:
@@ -48,16 +48,16 @@ def _cores_of(process: Process) -> int | None:
     return own or process.cores_allowed
 
 
-def oversubscribed(evidence: Evidence, job: Job) -> Judgement:
+def oversubscribed(evidence: Evidence, group: RankGroup) -> Judgement:
     """D02: more loader processes than cores, so they wait for each other; or a quota that throttles them."""
     host = _host(evidence)
     if host is None:
         return None
-    workers = sum(process.workers.count for process in _with_workers(job) if process.workers is not None)
-    own = [found for process in job.processes if (found := _cores_of(process))]
+    workers = sum(process.workers.count for process in _with_workers(group) if process.workers is not None)
+    own = [found for process in group.processes if (found := _cores_of(process))]
     allowed = max(own, default=host.cpu_count or 0)
     cores = min(allowed, host.cpu_quota) if host.cpu_quota is not None else allowed
-    throttled = host.cpu_throttled_share if not job.virtual else None
+    throttled = host.cpu_throttled_share if not group.virtual else None
     facts = []
     if throttled is not None and host.cpu_quota is not None and throttled > THROTTLED_SHARE:
         facts.append(
@@ -71,10 +71,10 @@ def oversubscribed(evidence: Evidence, job: Job) -> Judgement:
     pressed = host.cpu_pressure_percent is not None and host.cpu_pressure_percent > PRESSURE_PERCENT
     if not facts and not (too_many and pressed):
         return None
-    share = share_of_data(evidence, job)
-    if _in_time(evidence, job, share) and not facts:
+    share = share_of_data(evidence, group)
+    if _in_time(evidence, group, share) and not facts:
         return None  # they take turns, yet deliver in time
-    unfelt = share is not None and share < FELT_SHARE and _all_busy(evidence, job)
+    unfelt = share is not None and share < FELT_SHARE and _all_busy(evidence, group)
     if too_many:
         facts.append(Fact(f"{workers} loader workers for {cores:g} cores", workers, "/proc"))
     if pressed:
@@ -82,7 +82,7 @@ def oversubscribed(evidence: Evidence, job: Job) -> Judgement:
         facts.append(Fact(text, host.cpu_pressure_percent, "/proc/pressure/cpu"))
     if share is not None:
         facts.append(Fact(f"{share:.0%} of the time goes to waiting for data", round(share, 3), "journal: phase/data"))
-    fair = max(1, int(cores) // max(1, len(job.members)))
+    fair = max(1, int(cores) // max(1, len(group.members)))
     if too_many:
         title = f"{workers} loader workers share {cores:g} cores"
         cause = "Each rank starts its own workers; more of them than cores only take turns."
@@ -92,7 +92,7 @@ def oversubscribed(evidence: Evidence, job: Job) -> Judgement:
         cause = "A quota (docker --cpus, a Kubernetes limit) stops all processes of the container once it is used up."
         fix = f"docker update --cpus={2 * cores:g} CONTAINER  # Kubernetes: resources.limits.cpu"
     finding = tracked.about(
-        job,
+        group,
         "D02",
         "info" if unfelt else "warning",
         "certain" if throttled is not None and throttled > THROTTLED_SHARE else "likely",
@@ -130,30 +130,30 @@ D02 = Rule(
 )
 
 
-def _in_time(evidence: Evidence, job: Job, share: float | None) -> bool:
+def _in_time(evidence: Evidence, group: RankGroup, share: float | None) -> bool:
     """Return whether data comes in time: by the share of the time that goes to waiting, else by GPUs that never idle."""
     if share is None:
-        return not job.virtual and _all_busy(evidence, job)
+        return not group.virtual and _all_busy(evidence, group)
     return share < FELT_SHARE
 
 
-def _all_busy(evidence: Evidence, job: Job) -> bool:
-    loads = [evidence.load(uuid) for uuid in job.used]
+def _all_busy(evidence: Evidence, group: RankGroup) -> bool:
+    loads = [evidence.load(uuid) for uuid in group.used]
     return bool(loads) and all(load is not None and load.mean_percent >= WORKING_PERCENT for load in loads)
 
 
-def pinned(evidence: Evidence, job: Job) -> Judgement:
+def pinned(evidence: Evidence, group: RankGroup) -> Judgement:
     """D03: the workers may use only one or two cores."""
     host = _host(evidence)
     if host is None or not host.cpu_count:
         return None
     # The ranks' workers may be pinned to the same cores, so add up their load.
     shared: dict[int, float] = {}
-    for process in _with_workers(job):
+    for process in _with_workers(group):
         if process.workers is not None and process.workers.cores_allowed is not None:
             known = shared.get(process.workers.cores_allowed, 0.0)
             shared[process.workers.cores_allowed] = known + (process.workers.cpu_percent or 0.0)
-    for process in _with_workers(job):
+    for process in _with_workers(group):
         workers = process.workers
         assert workers is not None
         allowed, used = workers.cores_allowed, workers.cpu_percent
@@ -161,8 +161,8 @@ def pinned(evidence: Evidence, job: Job) -> Judgement:
             continue
         if used > 105 * allowed or max(used, shared.get(allowed, 0.0)) < 100 * PINNED_BUSY * allowed:
             continue
-        share = share_of_data(evidence, job)
-        if _in_time(evidence, job, share):
+        share = share_of_data(evidence, group)
+        if _in_time(evidence, group, share):
             continue
         facts = [
             Fact(f"they may run on {words.count(allowed, 'core')} of {host.cpu_count}", allowed, "/proc/<pid>/status"),
@@ -171,7 +171,7 @@ def pinned(evidence: Evidence, job: Job) -> Judgement:
         if share is not None:
             facts.append(Fact(f"{share:.0%} of the time goes to waiting for data", round(share, 3), "journal: phase/data"))
         finding = tracked.about(
-            job,
+            group,
             "D03",
             "error",
             "certain",
@@ -210,18 +210,18 @@ D03 = Rule(
 )
 
 
-def one_thread(evidence: Evidence, job: Job) -> Judgement:
+def one_thread(evidence: Evidence, group: RankGroup) -> Judgement:
     """D04: OMP_NUM_THREADS=1 although the training process prepares its data itself."""
     host = _host(evidence)
-    ranks = max(1, len(job.members))
-    if host is None or not host.cpu_count or job.virtual or host.cpu_count < CORES_PER_RANK * ranks:
+    ranks = max(1, len(group.members))
+    if host is None or not host.cpu_count or group.virtual or host.cpu_count < CORES_PER_RANK * ranks:
         return None
-    single = [m.process for m in job.members if m.process is not None and m.process.environment is not None]
+    single = [m.process for m in group.members if m.process is not None and m.process.environment is not None]
     single = [p for p in single if p.environment and dict(p.environment.settings).get("OMP_NUM_THREADS") == "1"]
-    loader = data_waits.loader_of(job)
+    loader = data_waits.loader_of(group)
     if not single or loader is None or loader.num_workers != 0:
         return None
-    share, main = share_of_data(evidence, job), single[0].main_thread_cpu_percent
+    share, main = share_of_data(evidence, group), single[0].main_thread_cpu_percent
     if share is None or share < WARN_SHARE or (main is not None and main < MAIN_BUSY_PERCENT):
         return None
     facts = [
@@ -231,14 +231,14 @@ def one_thread(evidence: Evidence, job: Job) -> Judgement:
     if main is not None:
         facts.append(Fact(f"the main thread uses {main:.0f} % of a core", main, "/proc/<pid>/task"))
     finding = tracked.about(
-        job,
+        group,
         "D04",
         "info",
         "possible",
         "The data is prepared by one thread of each rank",
         facts,
         "torchrun gives each rank one thread, so that ranks do not fight for cores; here there are more.",
-        f"OMP_NUM_THREADS={host.cpu_count // ranks} {fixes.own_command(job)}",
+        f"OMP_NUM_THREADS={host.cpu_count // ranks} {fixes.own_command(group)}",
         "The data is prepared without parallel operations of torch or numpy.",
     )
     return Suspicion(finding, 5.0)
@@ -268,10 +268,10 @@ D04 = Rule(
 )
 
 
-def shared_memory(evidence: Evidence, job: Job) -> Judgement:
+def shared_memory(evidence: Evidence, group: RankGroup) -> Judgement:
     """D08: /dev/shm fills up, or is small, while workers pass batches through it."""
     host = _host(evidence)
-    if host is None or not host.shm_total_bytes or not _with_workers(job):
+    if host is None or not host.shm_total_bytes or not _with_workers(group):
         return None
     used = host.shm_used_bytes
     full = used is not None and used >= SHM_FULL * host.shm_total_bytes
@@ -279,7 +279,7 @@ def shared_memory(evidence: Evidence, job: Job) -> Judgement:
         return None
     text = f"/dev/shm has {bytes_text(host.shm_total_bytes)}" + (f", {bytes_text(used)} used" if used is not None else "")
     finding = tracked.about(
-        job,
+        group,
         "D08",
         "warning" if full else "info",
         "likely" if full else "possible",
@@ -311,22 +311,22 @@ D08 = Rule(
 )
 
 
-def far_socket(evidence: Evidence, job: Job) -> Judgement:
+def far_socket(evidence: Evidence, group: RankGroup) -> Judgement:
     """D10: a rank runs on cores of the other socket."""
-    if job.virtual or not any(device.cpu_affinity for device in job.pool):
+    if group.virtual or not any(device.cpu_affinity for device in group.pool):
         return None
-    share = share_of_data(evidence, job)
+    share = share_of_data(evidence, group)
     if share is None or share < D10_SHARE:
         return None
-    for member in job.members:
+    for member in group.members:
         process = member.process
-        device = next((device for device in job.pool if device.uuid == member.main), None)
+        device = next((device for device in group.pool if device.uuid == member.main), None)
         if process is None or device is None or not device.cpu_affinity or not process.cores_used:
             continue
         if set(process.cores_used) & set(device.cpu_affinity):
             continue
         finding = tracked.about(
-            job,
+            group,
             "D10",
             "info",
             "possible",
@@ -336,7 +336,7 @@ def far_socket(evidence: Evidence, job: Job) -> Judgement:
                 Fact(f"near the GPU are cores {units.ranges(device.cpu_affinity)}", list(device.cpu_affinity), "NVML"),
             ],
             "What it hands to the GPU goes through the link between the sockets.",
-            _near(job, device),
+            _near(group, device),
             "Its copies to the GPU are small.",
             [device],
             (process.pid,),
@@ -364,9 +364,9 @@ D10 = Rule(
 )
 
 
-def _near(job: Job, device: Device) -> str:
+def _near(group: RankGroup, device: Device) -> str:
     """Return the command that starts the job with its ranks near their GPUs."""
-    command = fixes.own_command(job)
+    command = fixes.own_command(group)
     if command.startswith("torchrun "):
         return f"{command.replace('torchrun', 'torchrun --numa-binding=node', 1)}  # torch 2.9 or newer"
     if device.numa_node is not None:

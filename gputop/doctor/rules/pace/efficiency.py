@@ -7,7 +7,7 @@ import re
 
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
-from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.facts.calls import parameter_dtypes
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
@@ -40,31 +40,31 @@ _NO_TENSOR_CORES = re.compile(r"\b(P100|P40|P4|K80|M60|GTX|TITAN X)", re.I)
 _NO_TF32 = re.compile(r"\b(V100|T4|TITAN V|TITAN RTX|RTX 20\d\d|Quadro)", re.I)
 
 
-def _gpu(job: Job, member: Member) -> Device | None:
-    return next((device for device in job.pool if device.uuid == member.main), None) if not job.virtual else None
+def _gpu(group: RankGroup, member: Member) -> Device | None:
+    return next((device for device in group.pool if device.uuid == member.main), None) if not group.virtual else None
 
 
-def _calm(evidence: Evidence, job: Job) -> bool:
+def _calm(evidence: Evidence, group: RankGroup) -> bool:
     """Return whether the loop neither waits for data nor pauses for evaluation and checkpoints, as far as that is known."""
-    data = windows.data_share(evidence, job)
-    return data is not None and data < DATA_SHARE_MAX and windows.pause_share(evidence, job) < PAUSE_SHARE_MAX
+    data = windows.data_share(evidence, group)
+    return data is not None and data < DATA_SHARE_MAX and windows.pause_share(evidence, group) < PAUSE_SHARE_MAX
 
 
-def waits_in_each_step(evidence: Evidence, job: Job) -> Judgement:
+def waits_in_each_step(evidence: Evidence, group: RankGroup) -> Judgement:
     """E01: the loop reads values from the GPU in each step, and the GPU idles while the next work is prepared."""
-    for member in job.members:
-        fact, device = facts_of(member.journal).synchronizations, _gpu(job, member)
-        if fact is None or device is None or fact.per_step < SYNCS_MIN or not evidence.is_warm(job):
+    for member in group.members:
+        fact, device = facts_of(member.journal).synchronizations, _gpu(group, member)
+        if fact is None or device is None or fact.per_step < SYNCS_MIN or not evidence.is_warm(group):
             continue
         if (fact.steps is not None and fact.steps < WARM_UP_STEPS) or _by_the_optimizer(fact):
             continue
         load = windows.mean_utilization(evidence, device.uuid)
-        if load is None or 1 - load / 100 < IDLE_SHARE_MIN or not _calm(evidence, job):
+        if load is None or 1 - load / 100 < IDLE_SHARE_MIN or not _calm(evidence, group):
             continue
         where = tracked.at(fact.where)
-        data = windows.data_share(evidence, job)
+        data = windows.data_share(evidence, group)
         finding = tracked.about(
-            job,
+            group,
             "E01",
             "warning",
             "likely",
@@ -129,11 +129,11 @@ def _sync_fix(where: str | None) -> str:
     )
 
 
-def too_little_work(evidence: Evidence, job: Job) -> Judgement:
+def too_little_work(evidence: Evidence, group: RankGroup) -> Judgement:
     """E02: the steps are so short that launching kernels takes longer than running them."""
-    if job.virtual or not job.used or not evidence.is_warm(job):
+    if group.virtual or not group.used or not evidence.is_warm(group):
         return None
-    devices = tracked.used_devices(job)
+    devices = tracked.used_devices(group)
     for device in devices:
         load, power = windows.mean_utilization(evidence, device.uuid), windows.power_share_at_most(evidence, device.uuid)
         if load is None or power is None or load < LOAD_MIN_PERCENT or power >= POWER_SHARE_MAX:
@@ -143,17 +143,17 @@ def too_little_work(evidence: Evidence, job: Job) -> Judgement:
             return None
         if device.sm_occupancy_percent is not None and device.sm_occupancy_percent >= OCCUPANCY_MAX_PERCENT:
             return None
-    if not devices or any(not _launches(member) for member in job.members) or not evidence.trains(job):
+    if not devices or any(not _launches(member) for member in group.members) or not evidence.trains(group):
         return None
-    step = windows.median_step_s(evidence, job)
+    step = windows.median_step_s(evidence, group)
     if step is None:
         why = "The GPU has little to do and one thread is busy; how long a step takes is not known."
-        return tracked.untracked("E02", job, why)
-    if step >= STEP_MAX_S or not _calm(evidence, job):
+        return tracked.untracked("E02", group, why)
+    if step >= STEP_MAX_S or not _calm(evidence, group):
         return None
     first = devices[0]
     load, power = windows.mean_utilization(evidence, first.uuid), windows.power_share_at_most(evidence, first.uuid)
-    loader = next((facts_of(m.journal).loader for m in job.members if m.journal is not None), None)
+    loader = next((facts_of(m.journal).loader for m in group.members if m.journal is not None), None)
     batch = loader.batch_size if loader is not None else None
     facts = [
         Fact(f"a step takes {step * 1000:.1f} ms", step, "journal: step_s"),
@@ -163,11 +163,11 @@ def too_little_work(evidence: Evidence, job: Job) -> Judgement:
             "NVML",
         ),
         Fact(f"it holds {bytes_text(first.memory_used_bytes)} of {bytes_text(first.memory_total_bytes)}", None, "NVML"),
-        Fact("the main thread is busy all the time", _main_thread(job.members[0]), "/proc/<pid>/task"),
+        Fact("the main thread is busy all the time", _main_thread(group.members[0]), "/proc/<pid>/task"),
     ]
     grown = f"batch_size={batch * 4}" if batch is not None else "batch_size=4 * batch_size"
     finding = tracked.about(
-        job,
+        group,
         "E02",
         "warning",
         "likely",
@@ -217,10 +217,10 @@ def _launches(member: Member) -> bool:
     return busy is not None and busy >= MAIN_THREAD_MIN_PERCENT
 
 
-def no_tensor_cores(evidence: Evidence, job: Job) -> Judgement:
+def no_tensor_cores(evidence: Evidence, group: RankGroup) -> Judgement:
     """E03: float32 matrix products on a GPU whose tensor cores idle."""
-    for member in job.members:
-        fact, device, dtypes = facts_of(member.journal).settings, _gpu(job, member), parameter_dtypes(member.journal)
+    for member in group.members:
+        fact, device, dtypes = facts_of(member.journal).settings, _gpu(group, member), parameter_dtypes(member.journal)
         if fact is None or device is None or set(dtypes) != {"float32"} or fact.autocast is not False:
             continue
         if fact.float32_matmul_precision != "highest" or fact.allow_tf32 is not False or fact.deterministic is True:
@@ -243,7 +243,7 @@ def no_tensor_cores(evidence: Evidence, job: Job) -> Judgement:
             facts.append(Fact(f"its tensor cores {tensor:.0f} % of the time", tensor, "GPM (NVML)"))
         tf32 = not _NO_TF32.search(device.name or "")
         finding = tracked.about(
-            job,
+            group,
             "E03",
             "info",
             "likely" if measured else "possible",

@@ -8,7 +8,7 @@ from gputop import units
 from gputop.doctor.evidence import data_waits, windows
 from gputop.doctor.evidence.data_waits import STEPS_MIN, share_of_data
 from gputop.doctor.evidence.evidence import IDLE_PERCENT, Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
@@ -42,33 +42,35 @@ MAIN_BUSY_PERCENT = 90.0
 SLEEPING_PERCENT = 30.0
 
 
-def _waits_s(evidence: Evidence, job: Job, share: float) -> float:
-    steps = [windows.step_s(evidence, job, rank.rank, STEPS_MIN) for rank in tracked.ranks_of(job)]
+def _waits_s(evidence: Evidence, group: RankGroup, share: float) -> float:
+    steps = [windows.step_s(evidence, group, rank.rank, STEPS_MIN) for rank in tracked.ranks_of(group)]
     return share * statistics.median([value for value in steps if value is not None] or [0.0])
 
 
-def _cores_per_rank(evidence: Evidence, job: Job) -> int:
-    allowed = [member.process.cores_allowed for member in job.members if member.process and member.process.cores_allowed]
+def _cores_per_rank(evidence: Evidence, group: RankGroup) -> int:
+    allowed = [member.process.cores_allowed for member in group.members if member.process and member.process.cores_allowed]
     host = evidence.snapshot.host.cpu_count if evidence.snapshot is not None else None
     cores = max(allowed, default=host or 8)
-    return max(1, cores // max(1, len(job.members)))
+    return max(1, cores // max(1, len(group.members)))
 
 
-def loader_bound(evidence: Evidence, job: Job) -> Judgement:
+def loader_bound(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge D01 by the journal: the GPUs wait for the loader."""
-    share = share_of_data(evidence, job)
+    share = share_of_data(evidence, group)
     # On the CPU a small step takes little longer than building its batch, which is no fault of the loader.
-    least = SEVERE_SHARE if job.virtual else WARN_SHARE
-    if share is None or share < least or _waits_s(evidence, job, share) < WAIT_MIN_S:
+    least = SEVERE_SHARE if group.virtual else WARN_SHARE
+    if share is None or share < least or _waits_s(evidence, group, share) < WAIT_MIN_S:
         return None
-    loader = data_waits.loader_of(job)
+    loader = data_waits.loader_of(group)
     workers = loader.num_workers if loader is not None else None
     facts = [
         Fact(f"{share:.0%} of the time goes to waiting for data", round(share, 3), "journal: phase/data, step_s"),
-        Fact(f"{_waits_s(evidence, job, share) * 1e3:.1f} ms a step", _waits_s(evidence, job, share), "journal: phase/data"),
+        Fact(
+            f"{_waits_s(evidence, group, share) * 1e3:.1f} ms a step", _waits_s(evidence, group, share), "journal: phase/data"
+        ),
     ]
-    busy = [member.process.workers for member in job.members if member.process is not None and member.process.workers]
-    cores = _cores_per_rank(evidence, job)
+    busy = [member.process.workers for member in group.members if member.process is not None and member.process.workers]
+    cores = _cores_per_rank(evidence, group)
     wanted = min(8, cores)
     if workers == 0:
         facts.append(Fact("the loader has no workers: num_workers=0", 0, "journal: loader"))
@@ -77,7 +79,7 @@ def loader_bound(evidence: Evidence, job: Job) -> Judgement:
         facts.append(Fact(f"the loader has {words.count(workers, 'worker')}", workers, "journal: loader"))
         why = "The workers do not prepare batches as fast as the GPU takes them."
         wanted = min(cores, max(wanted, 2 * workers)) if cores > workers else workers
-        regular = data_waits.rhythm(evidence, job, tracked.ranks_of(job)[0].rank, workers)
+        regular = data_waits.rhythm(evidence, group, tracked.ranks_of(group)[0].rank, workers)
         if regular is not None and regular >= data_waits.RHYTHM_MIN:
             text = f"the waits return with every {workers} batches, one for each worker (autocorrelation {regular:.2f})"
             facts.append(Fact(text, round(regular, 2), "journal: phase/data"))
@@ -90,7 +92,7 @@ def loader_bound(evidence: Evidence, job: Job) -> Judgement:
         facts.append(Fact(text, item.cpu_percent, "/proc"))
         if item.cpu_percent < SLEEPING_PERCENT * item.count:
             why = "The workers mostly wait themselves: for a network, a file system or a lock. More of them wait side by side."
-    facts += utilization(evidence, tracked.used_devices(job))
+    facts += utilization(evidence, tracked.used_devices(group))
     if workers is not None and workers >= cores:
         fix = (
             "# more workers than cores do not help: decode less (smaller images, cached or packed data), or use the GPU (DALI)"
@@ -101,7 +103,7 @@ def loader_bound(evidence: Evidence, job: Job) -> Judgement:
             f"  # {cores} cores for each rank"
         )
     finding = tracked.about(
-        job,
+        group,
         "D01",
         "error" if share >= SEVERE_SHARE else "warning",
         "certain",
@@ -114,10 +116,10 @@ def loader_bound(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(finding, 3.0)
 
 
-def copies(evidence: Evidence, job: Job) -> Judgement:
+def copies(evidence: Evidence, group: RankGroup) -> Judgement:
     """D05: copies from host to device take a tenth of the step."""
-    for rank in tracked.ranks_of(job):
-        fact, step_s = facts_of(rank).transfers, windows.step_s(evidence, job, rank.rank)
+    for rank in tracked.ranks_of(group):
+        fact, step_s = facts_of(rank).transfers, windows.step_s(evidence, group, rank.rank)
         if fact is None or fact.seconds_per_step is None or not step_s or fact.seconds_per_step < COPY_SHARE * step_s:
             continue
         share = fact.seconds_per_step / step_s
@@ -132,7 +134,7 @@ def copies(evidence: Evidence, job: Job) -> Judgement:
         if fact.bytes_per_step:
             facts.append(Fact(f"{bytes_text(fact.bytes_per_step)} in a step", fact.bytes_per_step, "journal: transfers"))
         finding = tracked.about(
-            job,
+            group,
             "D05",
             "warning",
             "likely",
@@ -165,17 +167,17 @@ D05 = Rule(
 )
 
 
-def workers_restart(evidence: Evidence, job: Job) -> Judgement:
+def workers_restart(evidence: Evidence, group: RankGroup) -> Judgement:
     """D06: each epoch begins with a long wait because the workers are restarted."""
-    for rank in tracked.ranks_of(job):
+    for rank in tracked.ranks_of(group):
         loader = facts_of(rank).loader
         if loader is None or not loader.num_workers or loader.persistent_workers:
             continue
-        known = data_waits.first_batches(evidence, job, rank.rank)
+        known = data_waits.first_batches(evidence, group, rank.rank)
         if known is None or known[1] < RESTART_SHARE:
             continue
         found, part = known
-        usual = windows.median_step_s(evidence, job)
+        usual = windows.median_step_s(evidence, group)
         if usual is None or min(found) < RESTART_FACTOR * usual:
             continue
         facts = [
@@ -189,9 +191,9 @@ def workers_restart(evidence: Evidence, job: Job) -> Judgement:
             Fact(f"{loader.num_workers} workers, persistent_workers=False", loader.num_workers, "journal: loader"),
         ]
         finding = tracked.about(
-            job,
+            group,
             "D06",
-            "warning" if part >= (share_of_data(evidence, job) or 0.0) else "info",
+            "warning" if part >= (share_of_data(evidence, group) or 0.0) else "info",
             "certain",
             "Each epoch begins with a wait: the loader's workers start again",
             facts,
@@ -224,13 +226,13 @@ D06 = Rule(
 )
 
 
-def slow_disk(evidence: Evidence, job: Job) -> Judgement:
+def slow_disk(evidence: Evidence, group: RankGroup) -> Judgement:
     """D07: the loader's processes wait for a disk while the job waits for data."""
     host = evidence.snapshot.host if evidence.snapshot is not None else None
     if host is None or host.io_pressure_percent is None or host.io_pressure_percent < IO_PRESSURE_PERCENT:
         return None
-    share = share_of_data(evidence, job)
-    waits = waits_for_disk(evidence, job)
+    share = share_of_data(evidence, group)
+    waits = waits_for_disk(evidence, group)
     if share is None or share < WARN_SHARE or waits is None or waits < DISK_SHARE:
         return None
     facts = [
@@ -242,9 +244,9 @@ def slow_disk(evidence: Evidence, job: Job) -> Judgement:
             "/proc/pressure/io",
         ),
     ]
-    pid = job.pids[0] if job.pids else "PID"
+    pid = group.pids[0] if group.pids else "PID"
     finding = tracked.about(
-        job,
+        group,
         "D07",
         "warning",
         "likely",
@@ -284,24 +286,24 @@ D07 = Rule(
 )
 
 
-def waits_for_disk(evidence: Evidence, job: Job) -> float | None:
+def waits_for_disk(evidence: Evidence, group: RankGroup) -> float | None:
     """Return the highest share of the last minute that a rank's loader waited for a disk; None if unknown."""
-    shares = [evidence.still.waits_for_disk(member.process) for member in job.members if member.process is not None]
+    shares = [evidence.still.waits_for_disk(member.process) for member in group.members if member.process is not None]
     return max((share for share in shares if share is not None), default=None)
 
 
-def from_outside(evidence: Evidence, job: Job) -> Judgement:
+def from_outside(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge D01 without a journal: utilization goes up and down, and what prepares the data is always busy."""
-    if job.virtual or not evidence.trains(job):
+    if group.virtual or not evidence.trains(group):
         return None
-    workers = [p.workers for p in job.processes if p.workers is not None and p.workers.count]
+    workers = [p.workers for p in group.processes if p.workers is not None and p.workers.count]
     tired = [item for item in workers if (item.cpu_percent or 0.0) >= WORKER_BUSY_PERCENT * item.count]
-    devices = tracked.used_devices(job)
+    devices = tracked.used_devices(group)
     why = "All loader workers are busy; how long the GPUs wait for them cannot be seen."
     if not devices or not all(_saws(evidence, device.uuid) for device in devices):
-        return tracked.untracked("D01", job, why) if tired else None
-    main = [m.process.main_thread_cpu_percent for m in job.members if m.process is not None and m.process.workers is None]
-    disk = waits_for_disk(evidence, job)
+        return tracked.untracked("D01", group, why) if tired else None
+    main = [m.process.main_thread_cpu_percent for m in group.members if m.process is not None and m.process.workers is None]
+    disk = waits_for_disk(evidence, group)
     facts = utilization(evidence, devices)
     if tired:
         item = tired[0]
@@ -316,10 +318,12 @@ def from_outside(evidence: Evidence, job: Job) -> Judgement:
         )
         cause = "The training process prepares each batch itself, while the GPU waits."
     else:
-        return tracked.untracked("D01", job, "The GPUs work in bursts; whether they wait for data cannot be seen from outside.")
-    cores = _cores_per_rank(evidence, job)
+        return tracked.untracked(
+            "D01", group, "The GPUs work in bursts; whether they wait for data cannot be seen from outside."
+        )
+    cores = _cores_per_rank(evidence, group)
     finding = tracked.about(
-        job,
+        group,
         "D01",
         "warning",
         "likely",
@@ -327,7 +331,7 @@ def from_outside(evidence: Evidence, job: Job) -> Judgement:
         facts,
         cause,
         f"DataLoader(..., num_workers={min(8, cores)}, pin_memory=True, persistent_workers=True, prefetch_factor=4)"
-        f"  # {cores} cores for each rank\ngputop run -- {fixes.own_command(job)}  # to know how long they wait",
+        f"  # {cores} cores for each rank\ngputop run -- {fixes.own_command(group)}  # to know how long they wait",
         "Under gputop run the share of phase/data in step_s is below 15 %.",
     )
     return Suspicion(finding, SAW_HOLD_S)
@@ -342,11 +346,11 @@ def _saws(evidence: Evidence, uuid: str) -> bool:
     return least <= sum(values) / len(values) <= most and idle >= SAW_IDLE_SHARE
 
 
-def waits_for_data(evidence: Evidence, job: Job) -> Judgement:
+def waits_for_data(evidence: Evidence, group: RankGroup) -> Judgement:
     """D01: by the journal, else by the times that the run logs itself, else as far as it is visible from outside."""
-    judged = loader_bound(evidence, job) if job.run is not None else None
-    judged = judged or waits_by_own_times(evidence, job)
-    return from_outside(evidence, job) if judged is None and job.run is None else judged
+    judged = loader_bound(evidence, group) if group.run is not None else None
+    judged = judged or waits_by_own_times(evidence, group)
+    return from_outside(evidence, group) if judged is None and group.run is None else judged
 
 
 D01 = Rule(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from gputop.doctor.evidence import data_waits, windows
 from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
-from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
@@ -36,28 +36,30 @@ if it costs 5% of the time; an evaluation is more than "possible" from 40%."""
 _PAUSES = ("phase/evaluation", "checkpoint_s")
 
 
-def _gpu(job: Job, member: Member) -> Device | None:
-    return next((device for device in job.pool if device.uuid == member.main), None) if not job.virtual else None
+def _gpu(group: RankGroup, member: Member) -> Device | None:
+    return next((device for device in group.pool if device.uuid == member.main), None) if not group.virtual else None
 
 
-def memory_churn(evidence: Evidence, job: Job) -> Judgement:
+def memory_churn(evidence: Evidence, group: RankGroup) -> Judgement:
     """E04: the allocator keeps releasing and reallocating memory, on command or from shortage; or memory only grows."""
-    for member in job.members:
+    for member in group.members:
         fact, rank = facts_of(member.journal).cuda_memory, member.journal
         if rank is None or fact is None or not rank.steps_taken or rank.steps_taken < WARM_UP_STEPS:
             continue
-        device = _gpu(job, member)
+        device = _gpu(group, member)
         devices = [device] if device is not None else []
         calls = fact.empty_cache_calls or 0
         if calls >= max(WARM_UP_STEPS, EMPTY_CACHE_PER_STEP * rank.steps_taken):
             return Suspicion(
-                _churn(job, devices, f"empty_cache() runs in the loop: {calls} times in {rank.steps_taken} steps", calls, True)
+                _churn(
+                    group, devices, f"empty_cache() runs in the loop: {calls} times in {rank.steps_taken} steps", calls, True
+                )
             )
         retries = fact.retries or 0
         if retries >= RETRIES_MIN and retries * 100 >= RETRIES_PER_100_STEPS * rank.steps_taken:
             text = f"GPU memory is short: the allocator started over {retries} times in {rank.steps_taken} steps"
-            return Suspicion(_churn(job, devices, text, retries, False))
-        leak = _leak(evidence, job, member, fact)
+            return Suspicion(_churn(group, devices, text, retries, False))
+        leak = _leak(evidence, group, member, fact)
         if leak is not None:
             return leak
     return None
@@ -89,10 +91,10 @@ E04 = Rule(
 )
 
 
-def _churn(job: Job, devices: Sequence[Device], title: str, count: int, on_command: bool) -> Finding:
-    segments = f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True {fixes.own_command(job)}"
+def _churn(group: RankGroup, devices: Sequence[Device], title: str, count: int, on_command: bool) -> Finding:
+    segments = f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True {fixes.own_command(group)}"
     return tracked.about(
-        job,
+        group,
         "E04",
         "warning",
         "certain",
@@ -114,11 +116,11 @@ def _churn(job: Job, devices: Sequence[Device], title: str, count: int, on_comma
     )
 
 
-def _leak(evidence: Evidence, job: Job, member: Member, fact: CudaMemory) -> Judgement:
-    if member.journal is None or job.virtual:
+def _leak(evidence: Evidence, group: RankGroup, member: Member, fact: CudaMemory) -> Judgement:
+    if member.journal is None or group.virtual:
         return None
     for metric in ("memory_allocated_bytes", "memory_peak_bytes"):
-        series = evidence.series(job.run_id, member.journal.rank, metric)
+        series = evidence.series(group.run_id, member.journal.rank, metric)
         begin = max(WARM_UP_STEPS, series.steps[-1] - 3 * LEAK_STEPS_MIN) if series else 0
         points = windows.finite(windows.since(series, begin))
         if len(points) < WARM_UP_STEPS or points.steps[-1] - points.steps[0] < LEAK_STEPS_MIN:
@@ -131,7 +133,7 @@ def _leak(evidence: Evidence, job: Job, member: Member, fact: CudaMemory) -> Jud
         left = total - points[-1].value
         more = int(min(left / found[0] * steps, 1e12)) if left > 0 else 0
         finding = tracked.about(
-            job,
+            group,
             "E04",
             "warning",
             "likely",
@@ -152,30 +154,30 @@ def _leak(evidence: Evidence, job: Job, member: Member, fact: CudaMemory) -> Jud
     return None
 
 
-def stalls_that_return(evidence: Evidence, job: Job) -> Judgement:
+def stalls_that_return(evidence: Evidence, group: RankGroup) -> Judgement:
     """E07: at regular intervals one step takes several times as long."""
-    for member in job.members:
+    for member in group.members:
         if member.journal is None:
             continue
         rank = member.journal.rank
-        paused = any(evidence.series(job.run_id, rank, metric) for metric in _PAUSES)
-        if not paused and windows.steady(evidence.series(job.run_id, rank, "step_s"), STALL_FACTOR):
+        paused = any(evidence.series(group.run_id, rank, metric) for metric in _PAUSES)
+        if not paused and windows.steady(evidence.series(group.run_id, rank, "step_s"), STALL_FACTOR):
             continue
-        points = windows.with_pauses(evidence, job, rank, _PAUSES)
+        points = windows.with_pauses(evidence, group, rank, _PAUSES)
         found = windows.stalls(points, STALL_FACTOR)
         if found is None or len(found.steps) < STALLS_MIN or found.excess_share < STALL_SHARE_MIN:
             continue
         if not windows.regular(found.steps, STALL_VARIATION):
             continue
-        cause = _cause(evidence, job, rank, found)
+        cause = _cause(evidence, group, rank, found)
         if cause == "data":
             continue
-        if cause == "other" and _between_epochs(evidence, job, rank, found):
+        if cause == "other" and _between_epochs(evidence, group, rank, found):
             cause = "epoch"
         name, why, fix = _STALLS[cause]
         deliberate = cause in ("evaluation", "epoch") and found.excess_share < EVALUATION_SHARE_MIN
         finding = tracked.about(
-            job,
+            group,
             "E07",
             "info" if deliberate else "warning",
             "possible" if deliberate else "likely",
@@ -193,7 +195,7 @@ def stalls_that_return(evidence: Evidence, job: Job) -> Judgement:
             "The pauses are meant to be as long and as frequent as they are.",
         )
         return Suspicion(finding, 3.0)
-    return evaluates_longer(evidence, job)
+    return evaluates_longer(evidence, group)
 
 
 E07 = Rule(
@@ -254,19 +256,19 @@ _STALLS = {
 _CAUSE_METRICS = (("checkpoint", "checkpoint_s"), ("evaluation", "phase/evaluation"), ("gc", "gc_s"), ("data", "phase/data"))
 
 
-def _between_epochs(evidence: Evidence, job: Job, rank: int, found: windows.Stalls) -> bool:
+def _between_epochs(evidence: Evidence, group: RankGroup, rank: int, found: windows.Stalls) -> bool:
     """Return whether an epoch begins or ends at each of these steps."""
-    near = {step + shift for step in data_waits.beginnings(evidence, job, rank) for shift in (-1, 0, 1)}
+    near = {step + shift for step in data_waits.beginnings(evidence, group, rank) for shift in (-1, 0, 1)}
     return bool(near) and near.issuperset(found.steps)
 
 
-def _cause(evidence: Evidence, job: Job, rank: int, found: windows.Stalls) -> str:
+def _cause(evidence: Evidence, group: RankGroup, rank: int, found: windows.Stalls) -> str:
     """Return what explains most of the stalls: at least half of their excess."""
     steps = {step + shift for step in found.steps for shift in (-1, 0, 1)}
     excess = (found.mean_s - found.median_s) * len(found.steps)
     best, most = "other", 0.5
     for name, metric in _CAUSE_METRICS:
-        taken = sum(point.value for point in evidence.series(job.run_id, rank, metric) if point.step in steps)
+        taken = sum(point.value for point in evidence.series(group.run_id, rank, metric) if point.step in steps)
         if excess > 0 and taken / excess > most:
             best, most = name, taken / excess
     return best

@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
@@ -36,10 +36,10 @@ class _Times(NamedTuple):
     step: str
 
 
-def waits_by_own_times(evidence: Evidence, job: Job) -> Judgement:
+def waits_by_own_times(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge D01 by what the run logs: the time for data, and that of the whole step."""
-    run = logged.run_id(job)
-    for rank in logged.ranks_of(job):
+    run = logged.run_id(group)
+    for rank in logged.ranks_of(group):
         names = _names(rank)
         if names is None or evidence.series(run, rank.rank, "phase/data"):
             continue
@@ -52,10 +52,10 @@ def waits_by_own_times(evidence: Evidence, job: Job) -> Judgement:
         share = sum(part for part, _ in fitting) / sum(all_of for _, all_of in fitting)
         if share < SHARE:
             continue
-        where = f"{logged.source(job)}: {names.data}, {names.step}"
+        where = f"{logged.source(group)}: {names.data}, {names.step}"
         text = f"by its own numbers, {share:.0%} of the time of a step goes to data ({len(fitting)} values)"
         finding = tracked.about(
-            job,
+            group,
             "D01",
             "warning",
             "likely",
@@ -80,26 +80,26 @@ def _names(rank: Rank) -> _Times | None:
     return None
 
 
-def evaluates_longer(evidence: Evidence, job: Job) -> Judgement:
+def evaluates_longer(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge E07 by what the run logs: its evaluations take longer than its training."""
-    for rank in logged.ranks_of(job):
-        name, evaluated = _seconds(evidence, job, rank, _EVALUATED)
+    for rank in logged.ranks_of(group):
+        name, evaluated = _seconds(evidence, group, rank, _EVALUATED)
         if len(evaluated) < 2 or sum(evaluated) < EVALUATION_SECONDS_MIN:
             continue
-        of, trained = _seconds(evidence, job, rank, _TRAINED)
+        of, trained = _seconds(evidence, group, rank, _TRAINED)
         # One number for a whole training, as the Trainer of transformers logs it, holds its evaluations.
         rest = sum(trained) - sum(evaluated) if len(trained) == 1 else sum(trained)
         if not trained:
-            of, trained = _seconds(evidence, job, rank, _EPOCH)
+            of, trained = _seconds(evidence, group, rank, _EPOCH)
             rest = sum(trained)  # what an epoch takes may hold its evaluation: then less than this is training
         number = min(len(evaluated), len(trained))
         if not number or (len(trained) > 1 and abs(len(trained) - len(evaluated)) > 1) or sum(evaluated) < max(rest, 0.0):
             continue
         share = sum(evaluated) / (sum(evaluated) + max(rest, 0.0))
-        where = f"{logged.source(job)}: {name}, {of}"
+        where = f"{logged.source(group)}: {name}, {of}"
         text = f"{len(evaluated)} evaluations took {sum(evaluated):.0f} s, and training {max(rest, 0.0):.0f} s"
         finding = tracked.about(
-            job,
+            group,
             "E07",
             "warning",
             "likely",
@@ -115,8 +115,8 @@ def evaluates_longer(evidence: Evidence, job: Job) -> Judgement:
     return None
 
 
-def _seconds(evidence: Evidence, job: Job, rank: Rank, names: re.Pattern[str]) -> tuple[str, tuple[float, ...]]:
+def _seconds(evidence: Evidence, group: RankGroup, rank: Rank, names: re.Pattern[str]) -> tuple[str, tuple[float, ...]]:
     """Return the first metric of such a name, and its values."""
     name = next((name for name in sorted(rank.metrics) if names.search(name)), "")
-    values = evidence.series(logged.run_id(job), rank.rank, name).values if name else ()
+    values = evidence.series(logged.run_id(group), rank.rank, name).values if name else ()
     return name, tuple(value for value in values if 0 < value < math.inf)

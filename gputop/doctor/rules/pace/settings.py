@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.ddp import divides_models
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes
@@ -54,12 +54,12 @@ SWITCHES = (
 _OF_COLLECTIVES = ("TORCH_DISTRIBUTED", "TORCH_NCCL", "NCCL_")
 
 
-def left_on(evidence: Evidence, job: Job) -> Judgement:
+def left_on(evidence: Evidence, group: RankGroup) -> Judgement:
     """E05: switches are on that slow every run down or disable something."""
-    if not evidence.trains(job):
+    if not evidence.trains(group):
         return None
-    found = _in_environment(job)
-    inside = _in_torch(job)
+    found = _in_environment(group)
+    inside = _in_torch(group)
     if not found and not inside:
         return None
     slows = any(switch.slows for switch, _ in found) or any(severe for _, _, severe in inside)
@@ -68,10 +68,10 @@ def left_on(evidence: Evidence, job: Job) -> Judgement:
     names = [switch.name for switch, _ in found] + [fix.partition("(")[0].rpartition(".")[2] for _, fix, _ in inside]
     lines = []
     if found:
-        lines.append(f"unset {' '.join(dict.fromkeys(switch.name for switch, _ in found))}; {fixes.own_command(job)}")
+        lines.append(f"unset {' '.join(dict.fromkeys(switch.name for switch, _ in found))}; {fixes.own_command(group)}")
     lines += [fix for _, fix, _ in inside]
     finding = tracked.about(
-        job,
+        group,
         "E05",
         "warning" if slows else "info",
         # Determinism is usually requested on purpose.
@@ -109,18 +109,18 @@ E05 = Rule(
 )
 
 
-def _in_environment(job: Job) -> list[tuple[Switch, str]]:
+def _in_environment(group: RankGroup) -> list[tuple[Switch, str]]:
     values: dict[str, str] = {}
-    for member in job.members:
+    for member in group.members:
         environment = member.process.environment if member.process is not None else None
         values.update(environment.settings if environment is not None else ())
-    ranks = tracked.ranks_of(job)
+    ranks = tracked.ranks_of(group)
     found = []
     for switch in SWITCHES:
         value = values.get(switch.name)
         if value is None or not switch.matters(value):
             continue
-        if switch.name.startswith(_OF_COLLECTIVES) and len(job.members) < 2:
+        if switch.name.startswith(_OF_COLLECTIVES) and len(group.members) < 2:
             continue
         if switch.name == "CUDA_DEVICE_MAX_CONNECTIONS" and (
             divides_models(ranks) or any("megatron" in facts_of(rank).frameworks for rank in ranks)
@@ -131,9 +131,9 @@ def _in_environment(job: Job) -> list[tuple[Switch, str]]:
     return found
 
 
-def _in_torch(job: Job) -> list[tuple[str, str, bool]]:
+def _in_torch(group: RankGroup) -> list[tuple[str, str, bool]]:
     """Return what is on inside torch: the sentence, the line that turns it off, and whether it is made for debugging."""
-    for rank in tracked.ranks_of(job):
+    for rank in tracked.ranks_of(group):
         fact = facts_of(rank).settings
         if fact is None:
             continue

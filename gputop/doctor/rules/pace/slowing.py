@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from gputop import units
 from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
-from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.evidence.levels import Stretch, is_rate
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
@@ -42,17 +42,17 @@ class _Course(NamedTuple):
         return self.seconds[-1] / self.seconds[0]
 
 
-def slows_down(evidence: Evidence, job: Job) -> Judgement:
+def slows_down(evidence: Evidence, group: RankGroup) -> Judgement:
     """E10: steps take longer and longer, from one part of the run to the next."""
-    ranks = logged.ranks_of(job)
+    ranks = logged.ranks_of(group)
     if not ranks:
         return None
     rank = min(ranks, key=lambda item: item.rank)
-    course = _course(evidence, job, rank)
+    course = _course(evidence, group, rank)
     if course is None or course.growth < SLOWER or _rising(course.seconds) < SURE_SHARE:
         return None
     episodes = any(_EPISODE.search(name) for name in rank.metrics)
-    where = f"{logged.source(job)}: {course.metric}"
+    where = f"{logged.source(group)}: {course.metric}"
     first, last = course.seconds[0], course.seconds[-1]
     facts = [
         Fact(f"{_pace(course.metric, first)} from step {course.steps[0]}", first, where),
@@ -60,7 +60,7 @@ def slows_down(evidence: Evidence, job: Job) -> Judgement:
         Fact("slower in almost every eighth of the run than in the one before", round(_rising(course.seconds), 2), where),
     ]
     finding = tracked.about(
-        job,
+        group,
         "E10",
         "warning",
         "possible" if episodes else "likely",
@@ -68,7 +68,7 @@ def slows_down(evidence: Evidence, job: Job) -> Judgement:
         facts,
         "Something grows with the steps: a list that keeps every loss or output, a buffer that is searched whole, a log or "
         "plot that is written anew, a graph that is never cut off; or the sequences get longer.",
-        f"gputop where{f' {job.run_id}' if job.run_id is not None else ''}  # some times in a row: which line is it at?\n"
+        f"gputop where{f' {group.run_id}' if group.run_id is not None else ''}  # some times in a row: which line is it at?\n"
         "history.append(loss.item())  # numbers, not tensors; now and then, not at each step",
         "The work of a step grows on purpose (longer sequences, larger images, episodes that last longer), or another program "
         "takes more and more of the machine.",
@@ -99,14 +99,14 @@ E10 = Rule(
 )
 
 
-def _course(evidence: Evidence, job: Job, rank: Rank) -> _Course | None:
+def _course(evidence: Evidence, group: RankGroup, rank: Rank) -> _Course | None:
     """Return the course of the pace, unless the rows in a second tell that only the steps have grown."""
-    run = logged.run_id(job)
+    run = logged.run_id(group)
     episodes = any(_EPISODE.search(name) for name in rank.metrics)
     rates = [name for name in rank.metrics if is_rate(name) and not (episodes and name.endswith("it_per_sec"))]
     names = ["step_s", *sorted(rates)]
     known = [found for name in names if (found := _parts(name, evidence.levels(run, rank.rank, name).stretches)) is not None]
-    if not known or (job.run is not None and known[0].metric != "step_s" and not logged.is_printed(job)):
+    if not known or (group.run is not None and known[0].metric != "step_s" and not logged.is_printed(group)):
         return None
     if any(found.growth < ROWS_SAME for found in known[1:]):
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import LOAD_SPAN_MIN_S, Evidence
-from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
 from gputop.doctor.facts.calls import wrapped_by
@@ -27,15 +27,15 @@ UNBALANCED_RATIO = 2.0
 E08_HOLD_S = 3.0
 
 
-def communication(evidence: Evidence, job: Job) -> Judgement:
+def communication(evidence: Evidence, group: RankGroup) -> Judgement:
     """E06: every rank spends a large part of its step waiting for gradients to be averaged."""
-    ranks = tracked.ranks_of(job)
-    size = tracked.world(job)
-    if size < 2 or not tracked.all_speak(job) or not evidence.is_warm(job):
+    ranks = tracked.ranks_of(group)
+    size = tracked.world(group)
+    if size < 2 or not tracked.all_speak(group) or not evidence.is_warm(group):
         return None
     shares = []
     for rank in ranks:
-        fact, step = facts_of(rank).ddp, windows.step_s(evidence, job, rank.rank)
+        fact, step = facts_of(rank).ddp, windows.step_s(evidence, group, rank.rank)
         waiting = waiting_s(fact) if fact is not None else None
         if fact is None or waiting is None or (fact.iteration or 0) < ITERATIONS_MIN:
             return None
@@ -58,11 +58,11 @@ def communication(evidence: Evidence, job: Job) -> Judgement:
     ]
     if backend is not None:
         facts.append(Fact(f"the backend is {backend}", backend, "journal: ddp"))
-    links = [device.nvlinks_active for device in tracked.used_devices(job) if device.nvlinks_active is not None]
+    links = [device.nvlinks_active for device in tracked.used_devices(group) if device.nvlinks_active is not None]
     if links:
         facts.append(Fact(f"active NVLinks of these GPUs: {min(links)} to {max(links)}", links, "NVML"))
     finding = tracked.about(
-        job,
+        group,
         "E06",
         "warning",
         # Ranks on a CPU share its cores: there the time includes waiting for a core.
@@ -123,8 +123,8 @@ def _on_gpus(member: Member) -> dict[int, int]:
     return found
 
 
-def _spread(job: Job) -> tuple[Member, dict[int, int]] | None:
-    for member in job.members:
+def _spread(group: RankGroup) -> tuple[Member, dict[int, int]] | None:
+    for member in group.members:
         places = _on_gpus(member)
         if len(places) < 2 or wrapped_by(member.journal) is not None or stated.wrapper(member.journal) is not None:
             continue
@@ -147,13 +147,13 @@ def _equal_sets(places: dict[int, int]) -> bool:
     return len(set(places.values())) == 1
 
 
-def layers_take_turns(evidence: Evidence, job: Job) -> Judgement:
+def layers_take_turns(evidence: Evidence, group: RankGroup) -> Judgement:
     """E08: the layers of one model are on several GPUs, of which one works at a time."""
-    found = _spread(job)
-    if found is None or job.virtual or not evidence.trains(job):
+    found = _spread(group)
+    if found is None or group.virtual or not evidence.trains(group):
         return None
     member, places = found
-    devices = tracked.used_devices(job)
+    devices = tracked.used_devices(group)
     loads = _loads(evidence, devices)
     if loads is None:
         return None
@@ -177,7 +177,7 @@ def layers_take_turns(evidence: Evidence, job: Job) -> Judgement:
             Fact("the split is unbalanced: one part works over twice as long as another", max(busy) / min(busy), "NVML")
         )
     finding = tracked.about(
-        job,
+        group,
         "E08",
         "warning",
         "likely" if same else "certain",
@@ -186,7 +186,7 @@ def layers_take_turns(evidence: Evidence, job: Job) -> Judgement:
         "A batch passes through one GPU after the other, and back. While one works the others wait, so that together they are "
         "no faster than one.",
         "# the model fits on one GPU: a copy on each\n"
-        f"model = DDP(model.to(local_rank), device_ids=[local_rank])  # {fixes.launch_line(job, max(2, len(places)))}\n"
+        f"model = DDP(model.to(local_rank), device_ids=[local_rank])  # {fixes.launch_line(group, max(2, len(places)))}\n"
         "# it does not: shard it\nfrom torch.distributed.fsdp import fully_shard\nfully_shard(model)\n"
         "# or a pipeline of micro-batches: torch.distributed.pipelining",
         "Several micro-batches are under way at once, so that all GPUs work.",
@@ -220,13 +220,13 @@ E08 = Rule(
 )
 
 
-def averaged_by_hand(evidence: Evidence, job: Job) -> Judgement:
+def averaged_by_hand(evidence: Evidence, group: RankGroup) -> Judgement:
     """E09: one process holds a full copy of the model on each GPU, and averages the gradients itself."""
-    found = _spread(job)
-    if found is None or job.virtual or len(job.members) != 1 or not evidence.trains(job):
+    found = _spread(group)
+    if found is None or group.virtual or len(group.members) != 1 or not evidence.trains(group):
         return None
     _, places = found
-    devices = tracked.used_devices(job)
+    devices = tracked.used_devices(group)
     loads = _loads(evidence, devices)
     if loads is None or not _equal_sets(places) or (loads and sum(loads) <= TURNS_MAX_PERCENT):
         return None
@@ -239,7 +239,7 @@ def averaged_by_hand(evidence: Evidence, job: Job) -> Judgement:
         shown = " / ".join(f"{load:.0f}" for load in loads)
         facts.append(Fact(f"utilization of {words.gpus(devices)}: {shown} %", loads, "NVML"))
     finding = tracked.about(
-        job,
+        group,
         "E09",
         "warning",
         "likely",
@@ -247,7 +247,7 @@ def averaged_by_hand(evidence: Evidence, job: Job) -> Judgement:
         facts,
         "A Python loop copies every parameter's gradient to one GPU, adds, and copies back, one after the other. DDP exchanges "
         "them in large pieces between all GPUs at once, while backward still runs.",
-        f"model = DDP(net.to(local_rank), device_ids=[local_rank])\n# {fixes.launch_line(job, len(places))}",
+        f"model = DDP(net.to(local_rank), device_ids=[local_rank])\n# {fixes.launch_line(group, len(places))}",
         "The copies are different models, as in an ensemble.",
         devices,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from gputop.doctor.evidence import straggling as waits
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.evidence.straggling import COVERAGE_MIN, FOLLOWS_MIN, SCORE_MIN, WINDOW_STEPS, WINDOWS, Straggling
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
@@ -41,22 +41,22 @@ class _Culprit:
         return self.work is not None and self.work.unequal
 
 
-def _find_culprit(evidence: Evidence, job: Job) -> _Culprit | None:
-    if not tracked.all_speak(job):
+def _find_culprit(evidence: Evidence, group: RankGroup) -> _Culprit | None:
+    if not tracked.all_speak(group):
         return None
-    ranks = tuple(rank.rank for rank in tracked.ranks_of(job))
-    found = waits.straggling(evidence, job, ranks)
+    ranks = tuple(rank.rank for rank in tracked.ranks_of(group))
+    found = waits.straggling(evidence, group, ranks)
     if found is None:
         return None
-    late = (member for member in job.members if member.journal is not None and member.journal.rank == found.culprit)
+    late = (member for member in group.members if member.journal is not None and member.journal.rank == found.culprit)
     member = next(late, None) if found.culprit is not None else None
-    device = next((device for device in job.pool if member is not None and device.uuid == member.main), None)
-    return _Culprit(found, member, device, waits.work(evidence, job, ranks))
+    device = next((device for device in group.pool if member is not None and device.uuid == member.main), None)
+    return _Culprit(found, member, device, waits.work(evidence, group, ranks))
 
 
-def _culprit_by(evidence: Evidence, job: Job, *parts: str) -> _Culprit | None:
+def _culprit_by(evidence: Evidence, group: RankGroup, *parts: str) -> _Culprit | None:
     """Return the one rank that the others wait for, if these parts of its step explain the wait."""
-    known = _find_culprit(evidence, job)
+    known = _find_culprit(evidence, group)
     if known is None or known.found.culprit is None:
         return None
     return known if sum(known.found.explained_by(part) for part in parts) >= COVERAGE_MIN else None
@@ -81,24 +81,24 @@ def _facts(found: Straggling) -> list[Fact]:
     ]
 
 
-def _told(job: Job, rule: str, known: _Culprit, title: str, cause: str, fix: str, refuted_by: str) -> Suspicion:
+def _told(group: RankGroup, rule: str, known: _Culprit, title: str, cause: str, fix: str, refuted_by: str) -> Suspicion:
     pids = [known.pid] if isinstance(known.pid, int) else None
     devices = [known.device] if known.device is not None else None
     severity: Severity = "error" if known.found.score >= SEVERE_SCORE else "warning"
     facts = _facts(known.found)
-    return Suspicion(tracked.about(job, rule, severity, "likely", title, facts, cause, fix, refuted_by, devices, pids), 3.0)
+    return Suspicion(tracked.about(group, rule, severity, "likely", title, facts, cause, fix, refuted_by, devices, pids), 3.0)
 
 
-def slow_data(evidence: Evidence, job: Job) -> Judgement:
+def slow_data(evidence: Evidence, group: RankGroup) -> Judgement:
     """F01: one rank waits for its data, and all others wait for that rank."""
-    known = _culprit_by(evidence, job, "phase/data")
+    known = _culprit_by(evidence, group, "phase/data")
     if known is None:
         return None
     who = f"rank {known.found.culprit}"
     loader = facts_of(known.member.journal).loader if known.member is not None else None
     more = max(4, 2 * (loader.num_workers or 0)) if loader is not None else 4
     return _told(
-        job,
+        group,
         "F01",
         known,
         f"All ranks wait for {who}, which waits for its data",
@@ -134,14 +134,14 @@ F01 = Rule(
 )
 
 
-def slow_compute(evidence: Evidence, job: Job) -> Judgement:
+def slow_compute(evidence: Evidence, group: RankGroup) -> Judgement:
     """F02: one rank computes longer at equal work."""
-    known = _culprit_by(evidence, job, "phase/forward")
+    known = _culprit_by(evidence, group, "phase/forward")
     if known is None or known.unequal:
         return None
     who, device = f"rank {known.found.culprit}", known.device
     return _told(
-        job,
+        group,
         "F02",
         known,
         f"All ranks wait for {who}, which computes longer",
@@ -178,19 +178,19 @@ F02 = Rule(
 )
 
 
-def unequal_work(evidence: Evidence, job: Job) -> Judgement:
+def unequal_work(evidence: Evidence, group: RankGroup) -> Judgement:
     """F03: the ranks' batches differ in size, so some rank always waits."""
-    known = _find_culprit(evidence, job)
+    known = _find_culprit(evidence, group)
     if known is None:
-        return _measured(evidence, job)
+        return _measured(evidence, group)
     found, work = known.found, known.work
     computes = found.explained_by("phase/forward") + found.explained_by("phase/data") >= COVERAGE_MIN / 2
     by_turns = found.culprit is None and found.explained_by("phase/forward") > max(
         found.explained_by("phase/data"), found.explained_by("rest"), found.explained_by("phase/optimizer")
     )
-    if not ((known.unequal and computes) or (by_turns and not _equal_work(job, work))):
+    if not ((known.unequal and computes) or (by_turns and not _equal_work(group, work))):
         return None
-    judged = _told(job, "F03", known, *_UNEQUAL)
+    judged = _told(group, "F03", known, *_UNEQUAL)
     if work is None or not work.unequal:
         return judged
     return Suspicion(replace(judged.finding, evidence=(_ratio(work), *judged.finding.evidence)), judged.hold_s)
@@ -234,15 +234,15 @@ def _ratio(work: waits.Work) -> Fact:
     return Fact(text, round(work.ratio, 3), work.source)
 
 
-def _measured(evidence: Evidence, job: Job) -> Judgement:
+def _measured(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge F03 if the wait does not show in backward: by the measured work, provided that forward follows it."""
-    if not tracked.all_speak(job):
+    if not tracked.all_speak(group):
         return None
-    ranks = tuple(rank.rank for rank in tracked.ranks_of(job))
-    work = waits.work(evidence, job, ranks) if len(ranks) > 1 else None
+    ranks = tuple(rank.rank for rank in tracked.ranks_of(group))
+    work = waits.work(evidence, group, ranks) if len(ranks) > 1 else None
     if work is None or not (work.measured and work.unequal):
         return None
-    loss = waits.cost_of(work, evidence, job, ranks)
+    loss = waits.cost_of(work, evidence, group, ranks)
     if loss is None or loss[0] < SCORE_MIN or loss[1] < FOLLOWS_MIN:
         return None
     lost, follows, steps = loss
@@ -260,27 +260,27 @@ def _measured(evidence: Evidence, job: Job) -> Judgement:
         ),
     ]
     title, cause, fix, refuted_by = _UNEQUAL
-    return Suspicion(tracked.about(job, "F03", "warning", "likely", title, facts, cause, fix, refuted_by), 3.0)
+    return Suspicion(tracked.about(group, "F03", "warning", "likely", title, facts, cause, fix, refuted_by), 3.0)
 
 
-def _equal_work(job: Job, work: waits.Work | None) -> bool:
+def _equal_work(group: RankGroup, work: waits.Work | None) -> bool:
     """Return whether the ranks' work is equal: on shared CPU cores their forward times differ all the same."""
     if work is not None and work.measured:
         return not work.unequal
-    said = [facts_of(rank).batches for rank in tracked.ranks_of(job)]
+    said = [facts_of(rank).batches for rank in tracked.ranks_of(group)]
     sizes = {(fact.rows, fact.elements) if fact is not None else None for fact in said}
-    return job.virtual and len(sizes) == 1 and not sizes & {None, (None, None)}
+    return group.virtual and len(sizes) == 1 and not sizes & {None, (None, None)}
 
 
-def jitter(evidence: Evidence, job: Job) -> Judgement:
+def jitter(evidence: Evidence, group: RankGroup) -> Judgement:
     """F04: the slow rank changes with each step, and neither data nor forward explains it: the machine disturbs them."""
-    known = _find_culprit(evidence, job)
+    known = _find_culprit(evidence, group)
     if known is None or known.found.culprit is not None or known.unequal:
         return None
     if known.found.explained_by("rest") + known.found.explained_by("phase/optimizer") < COVERAGE_MIN / 2:
         return None
     return _told(
-        job,
+        group,
         "F04",
         known,
         "Different ranks are slow in turn",
@@ -311,13 +311,13 @@ F04 = Rule(
 )
 
 
-def rank_0_does_more(evidence: Evidence, job: Job) -> Judgement:
+def rank_0_does_more(evidence: Evidence, group: RankGroup) -> Judgement:
     """F05: rank 0 does more between steps than the others."""
-    known = _culprit_by(evidence, job, "rest", "phase/optimizer")
+    known = _culprit_by(evidence, group, "rest", "phase/optimizer")
     if known is None or known.found.culprit != 0:
         return None
     return _told(
-        job,
+        group,
         "F05",
         known,
         "All ranks wait for rank 0, which does more between the steps",

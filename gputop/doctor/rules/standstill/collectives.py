@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from gputop.doctor.evidence import stacks
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.evidence.stacks import COLLECTIVE_FILES
 from gputop.doctor.facts.ddp import standstill
 from gputop.doctor.findings.finding import Fact
@@ -26,10 +26,10 @@ _OWN_CODE = re.compile(
 
 def different_paths(evidence: Evidence) -> dict[str, Judgement]:
     """C08: the ranks wait for one another in different collectives because their code took different paths."""
-    judged = {job.key: _different_paths(evidence, job) for job in evidence.jobs}
+    judged = {group.key: _different_paths(evidence, group) for group in evidence.groups}
     for output in outputs_of(evidence):
         match = output.first("param_shape")
-        if match is not None and output.job is None:
+        if match is not None and output.group is None:
             judged[output.subject] = tracked.from_text(
                 output,
                 match,
@@ -72,25 +72,25 @@ C08 = Rule(
 )
 
 
-def _different_paths(evidence: Evidence, job: Job) -> Judgement:
-    if tracked.world(job) < 2:
+def _different_paths(evidence: Evidence, group: RankGroup) -> Judgement:
+    if tracked.world(group) < 2:
         return None
-    ranks = tracked.ranks_of(job)
+    ranks = tracked.ranks_of(group)
     waiting = [(rank, stall) for rank in ranks if (stall := standstill(rank)) is not None]
     if len(waiting) == len(ranks) >= 2:
-        found = _in_different_collectives(job, waiting)
+        found = _in_different_collectives(group, waiting)
         if found is not None:
             return found
     waiting = [(rank, stall) for rank, stall in waiting if not stall.early]
-    match = next((match for match in evidence.logs(job) if match.pattern == "coll_mismatch"), None)
-    crossed = _crossed(evidence.communicators(job))
-    if crossed is None or evidence.progressing(job) or not evidence.is_warm(job):
+    match = next((match for match in evidence.logs(group) if match.pattern == "coll_mismatch"), None)
+    crossed = _crossed(evidence.communicators(group))
+    if crossed is None or evidence.progressing(group) or not evidence.is_warm(group):
         return None
     facts = [crossed]
     if match is not None:
         facts.append(Fact(" ".join(match.line.split())[:160], match.line, match.file or "the run's output"))
     finding = tracked.about(
-        job,
+        group,
         "C08",
         "error",
         "certain" if match is not None or waiting else "likely",
@@ -117,7 +117,7 @@ dist.barrier()  # on all ranks
 # which call it is: TORCH_DISTRIBUTED_DEBUG=DETAIL"""
 
 
-def _in_different_collectives(job: Job, waiting: Sequence[tuple[Rank, Stalled]]) -> Suspicion | None:
+def _in_different_collectives(group: RankGroup, waiting: Sequence[tuple[Rank, Stalled]]) -> Suspicion | None:
     if any(not stacks.communicates(stall) for _, stall in waiting):
         return None
     places: dict[str, list[int]] = {}
@@ -130,13 +130,13 @@ def _in_different_collectives(job: Job, waiting: Sequence[tuple[Rank, Stalled]])
     if early and any(stacks.compiles(stall) or stall.phase == "checkpoint" for _, stall in waiting):
         return None
     few = min(places.items(), key=lambda item: len(item[1]))
-    size = tracked.world(job)
+    size = tracked.world(group)
     facts = [
         Fact(f"{tracked.who(numbers, size)} wait{'s' if len(numbers) == 1 else ''} at {place}", place, "journal: stalled")
         for place, numbers in sorted(places.items(), key=lambda item: item[1])[:4]
     ]
     finding = tracked.about(
-        job,
+        group,
         "C08",
         "warning" if early else "error",
         "possible" if early else "certain",

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from gputop.doctor.evidence import collective_counts, stacks
 from gputop.doctor.evidence.collective_counts import Behind
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.facts import ddp as ddp_facts
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
@@ -39,23 +39,23 @@ STACK_SHOWN = 2
 _Stalls = Mapping[int, tuple[Member, Stalled]]
 
 
-def hang(evidence: Evidence, job: Job) -> Judgement:
+def hang(evidence: Evidence, group: RankGroup) -> Judgement:
     """G01: ranks are alive and make no step."""
-    stopped = [member for member in job.members if member.process is not None and member.process.state in STOPPED_STATES]
+    stopped = [member for member in group.members if member.process is not None and member.process.state in STOPPED_STATES]
     if stopped:
-        return _stopped(job, stopped)
-    stalls = {rank: (member, stall) for rank, (member, stall) in _standstills(job).items() if not stall.early}
-    late = collective_counts.behind(evidence, job) if stalls or not evidence.progressing(job) else None
+        return _stopped(group, stopped)
+    stalls = {rank: (member, stall) for rank, (member, stall) in _standstills(group).items() if not stall.early}
+    late = collective_counts.behind(evidence, group) if stalls or not evidence.progressing(group) else None
     if late is not None and not any(_paused(stall) for _, stall in stalls.values()):
-        return _judge_counts(evidence, job, late, stalls)
-    held_up = _judge_early(evidence, job)
+        return _judge_counts(evidence, group, late, stalls)
+    held_up = _judge_early(evidence, group)
     if held_up is not None:
         return held_up
     if not stalls:
-        return spins(evidence, job)
-    if len(tracked.ranks_of(job)) > 1:
-        return _judge_several(evidence, job, stalls)
-    return _judge_single(evidence, job, *next(iter(stalls.values())))
+        return spins(evidence, group)
+    if len(tracked.ranks_of(group)) > 1:
+        return _judge_several(evidence, group, stalls)
+    return _judge_single(evidence, group, *next(iter(stalls.values())))
 
 
 G01 = Rule(
@@ -89,20 +89,20 @@ G01 = Rule(
 )
 
 
-def _standstills(job: Job) -> _Stalls:
+def _standstills(group: RankGroup) -> _Stalls:
     found = {}
-    for member in job.members:
+    for member in group.members:
         stall = ddp_facts.standstill(member.journal)
         if member.journal is not None and stall is not None:
             found[member.journal.rank] = (member, stall)
     return found
 
 
-def _judge_early(evidence: Evidence, job: Job) -> Judgement:
+def _judge_early(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge early reports: all ranks wait for one that rests. A rank that evaluates, writes or compiles does not rest."""
-    stalls = _standstills(job)
+    stalls = _standstills(group)
     places = [stall for _, stall in stalls.values()]
-    if not any(stall.early for stall in places) or len(stalls) < max(2, len(tracked.ranks_of(job))):
+    if not any(stall.early for stall in places) or len(stalls) < max(2, len(tracked.ranks_of(group))):
         return None
     odd = _odd_one_out(stalls)
     if odd is None or odd.journal is None or not _is_idle(evidence, odd):
@@ -113,7 +113,7 @@ def _judge_early(evidence: Evidence, job: Job) -> Judgement:
     if stacks.pauses(stall) or stall.phase == "data":
         return None
     finding = tracked.about(
-        job,
+        group,
         "G01",
         "warning",
         "possible",
@@ -144,24 +144,24 @@ def _paused(stall: Stalled) -> bool:
     return stacks.pauses(stall) and not stacks.communicates(stall)
 
 
-def _stopped(job: Job, stopped: Sequence[Member]) -> Judgement:
+def _stopped(group: RankGroup, stopped: Sequence[Member]) -> Judgement:
     first = stopped[0].process
     assert first is not None
     holder = STOPPED_STATES[first.state or "T"]
-    several = len(job.members) > 1
+    several = len(group.members) > 1
     facts = [
         Fact(f"process {m.process.pid} is stopped (state {m.process.state})", m.process.pid, "/proc/<pid>/stat")
         for m in stopped
         if m.process is not None
     ]
-    who = tracked.capital(tracked.who([m.rank for m in stopped if m.rank is not None], tracked.world(job)))
+    who = tracked.capital(tracked.who([m.rank for m in stopped if m.rank is not None], tracked.world(group)))
     name = who if several and all(m.rank is not None for m in stopped) else f"Process {first.pid}"
     pids = [m.process.pid for m in stopped if m.process is not None]
     fix = (
         f"kill -CONT {' '.join(map(str, pids))}" if first.state == "T" else f"gdb -p {first.pid} -batch  # attach, then detach"
     )
     finding = tracked.about(
-        job,
+        group,
         "G01",
         "error" if several else "warning",
         "certain",
@@ -175,19 +175,19 @@ def _stopped(job: Job, stopped: Sequence[Member]) -> Judgement:
     return Suspicion(finding, STOPPED_HOLD_S)
 
 
-def _judge_counts(evidence: Evidence, job: Job, late: Behind, stalls: _Stalls) -> Judgement:
+def _judge_counts(evidence: Evidence, group: RankGroup, late: Behind, stalls: _Stalls) -> Judgement:
     """Judge by counts that have stopped: some ranks have begun an operation that others have not entered."""
     ahead, slow = [rank.rank for rank in late.ahead], [rank.rank for rank in late.behind]
-    working = [rank for rank in late.behind if _has_other_work(evidence, job, rank, stalls)]
+    working = [rank for rank in late.behind if _has_other_work(evidence, group, rank, stalls)]
     facts = _told_facts(evidence, late) if late.standing else [_count_fact(late)]
     facts += [_stall_fact(rank, stall) for rank, (_, stall) in stalls.items()]
-    facts += utilization(evidence, tracked.used_devices(job))
+    facts += utilization(evidence, tracked.used_devices(group))
     pids = [rank.pid for rank in late.behind if rank.pid is not None]
     dump = f"py-spy dump --pid {pids[0]}" if pids else "py-spy dump --pid PID"
-    if late.standing and job.run is not None:
-        dump = f"gputop where {job.run.run_id}"
+    if late.standing and group.run is not None:
+        dump = f"gputop where {group.run.run_id}"
     finding = tracked.about(
-        job,
+        group,
         "G01",
         "error",
         "possible" if working else "certain",
@@ -196,9 +196,9 @@ def _judge_counts(evidence: Evidence, job: Job, late: Behind, stalls: _Stalls) -
         facts,
         "A collective operation ends when every rank has called it. The missing rank waits for something else, died inside, or "
         "takes another way through the code.",
-        f"{dump}  # of {words.ranks(slow)}: where it is now\n{_recorder(job)}",
+        f"{dump}  # of {words.ranks(slow)}: where it is now\n{_recorder(group)}",
         "The counts move; or the missing rank evaluates or writes, while the others rightly wait for it.",
-        [device for device in job.pool if device.uuid in _mains(job, pids)] or None,
+        [device for device in group.pool if device.uuid in _mains(group, pids)] or None,
         pids or None,
     )
     return Suspicion(finding, STALL_HOLD_S)
@@ -235,13 +235,13 @@ def _told_facts(evidence: Evidence, late: Behind) -> list[Fact]:
     return facts
 
 
-def _mains(job: Job, pids: Sequence[int]) -> set[str | None]:
-    return {member.main for member in job.members if member.pid in pids} - {None}
+def _mains(group: RankGroup, pids: Sequence[int]) -> set[str | None]:
+    return {member.main for member in group.members if member.pid in pids} - {None}
 
 
-def _has_other_work(evidence: Evidence, job: Job, rank: CommunicatorRank, stalls: _Stalls) -> bool:
+def _has_other_work(evidence: Evidence, group: RankGroup, rank: CommunicatorRank, stalls: _Stalls) -> bool:
     """Return whether a missing rank may have other work: its GPU or its CPU is busy, or it uses a disk."""
-    member = next((member for member in job.members if rank.pid is not None and member.pid == rank.pid), None)
+    member = next((member for member in group.members if rank.pid is not None and member.pid == rank.pid), None)
     if member is None or member.process is None:
         return False
     if any(known.pid == member.pid for known, _ in stalls.values()):
@@ -255,9 +255,9 @@ def _has_other_work(evidence: Evidence, job: Job, rank: CommunicatorRank, stalls
     )
 
 
-def _judge_several(evidence: Evidence, job: Job, stalls: _Stalls) -> Judgement:
+def _judge_several(evidence: Evidence, group: RankGroup, stalls: _Stalls) -> Judgement:
     """Judge several ranks: find the one that the others wait for."""
-    ranks = tracked.ranks_of(job)
+    ranks = tracked.ranks_of(group)
     places = [stall for _, stall in stalls.values()]
     if any(_paused(stall) or stacks.compiles(stall) for stall in places) or all(
         stacks.rests(member.journal, stall) for member, stall in stalls.values()
@@ -268,7 +268,7 @@ def _judge_several(evidence: Evidence, job: Job, stalls: _Stalls) -> Judgement:
         waiting = all(stacks.communicates(stall) for stall in places)
         if not waiting or len(silent) > 1 or _stalled_s(evidence, stalls) < SILENT_S:
             return None
-        odd = next((member for member in job.members if member.rank == silent[0]), None)
+        odd = next((member for member in group.members if member.rank == silent[0]), None)
         if odd is None:
             return None
     else:
@@ -277,14 +277,14 @@ def _judge_several(evidence: Evidence, job: Job, stalls: _Stalls) -> Judgement:
     if silent:
         text = f"rank {silent[0]} says nothing: its Python does not run"
         facts.append(Fact(text, silent[0], "journal: stalled"))
-    facts += utilization(evidence, tracked.used_devices(job))
+    facts += utilization(evidence, tracked.used_devices(group))
     hold_s = PAUSE_HOLD_S if any(stacks.pauses(stall) for stall in places) else STALL_HOLD_S
-    pid = odd.pid if odd is not None and odd.pid is not None else (job.pids[0] if job.pids else "PID")
+    pid = odd.pid if odd is not None and odd.pid is not None else (group.pids[0] if group.pids else "PID")
     said = stalls.get(odd.journal.rank) if odd is not None and odd.journal is not None else None
     if odd is not None and said is not None and stacks.in_debugger(said[1]):
         title = f"The training waits for rank {odd.rank}, which stands in a debugger"
         cause = "A breakpoint() or a debugger's prompt waits for somebody to type; all other ranks wait for this one."
-        fix = f"PYTHONBREAKPOINT=0 {fixes.own_command(job)}  # or take the breakpoint() out"
+        fix = f"PYTHONBREAKPOINT=0 {fixes.own_command(group)}  # or take the breakpoint() out"
     elif odd is not None:
         title = f"The training hangs: all ranks wait for rank {odd.rank}"
         cause = (
@@ -297,9 +297,9 @@ def _judge_several(evidence: Evidence, job: Job, stalls: _Stalls) -> Judgement:
     else:
         title = "The training hangs: no rank makes a step"
         cause = "All ranks stand at the same place: a collective operation that never completes, a lock, or missing input."
-        fix = f"py-spy dump --pid {pid}\n{_recorder(job)}"
+        fix = f"py-spy dump --pid {pid}\n{_recorder(group)}"
     finding = tracked.about(
-        job,
+        group,
         "G01",
         "error",
         "likely",
@@ -313,11 +313,9 @@ def _judge_several(evidence: Evidence, job: Job, stalls: _Stalls) -> Judgement:
     return Suspicion(finding, hold_s)
 
 
-def _recorder(job: Job) -> str:
+def _recorder(group: RankGroup) -> str:
     """Return a command for the next run that makes torch record which rank is missing from which operation."""
-    return (
-        f"TORCH_FR_BUFFER_SIZE=2000 TORCH_DISTRIBUTED_DEBUG=DETAIL {fixes.own_command(job)}  # the next time: who misses where"
-    )
+    return f"TORCH_FR_BUFFER_SIZE=2000 TORCH_DISTRIBUTED_DEBUG=DETAIL {fixes.own_command(group)}  # next time: who misses where"
 
 
 def _stalled_s(evidence: Evidence, stalls: _Stalls) -> float:
@@ -356,14 +354,14 @@ def _odd_one_out(stalls: _Stalls) -> Member | None:
     return None
 
 
-def _judge_single(evidence: Evidence, job: Job, member: Member, stall: Stalled) -> Judgement:
+def _judge_single(evidence: Evidence, group: RankGroup, member: Member, stall: Stalled) -> Judgement:
     """Judge a single process, which no other rank can hold up."""
     if stacks.pauses(stall) or stacks.compiles(stall) or stacks.rests(member.journal, stall):
         return None
     process, pid = member.process, member.pid if member.pid is not None else "PID"
     main = process.main_thread_cpu_percent if process is not None else None
     workers = process.workers if process is not None else None
-    busy = job.virtual and main is not None and main >= BUSY_PERCENT and stall.phase in ("forward", "backward", "optimizer")
+    busy = group.virtual and main is not None and main >= BUSY_PERCENT and stall.phase in ("forward", "backward", "optimizer")
     fed = (
         stall.phase == "data"
         and workers is not None
@@ -373,14 +371,14 @@ def _judge_single(evidence: Evidence, job: Job, member: Member, stall: Stalled) 
     if workers is not None and workers.cpu_percent is not None:
         text = f"its {words.count(workers.count, 'loader worker')} use {workers.cpu_percent:.0f} % of a core"
         facts.append(Fact(text, workers.cpu_percent, "/proc"))
-    facts += utilization(evidence, tracked.used_devices(job))
+    facts += utilization(evidence, tracked.used_devices(group))
     title, cause = "The training stands still", "Its process lives and makes no step; the stack says where it waits."
     severity: Severity = "error"
     confidence: Confidence = "likely"
     fix = f"py-spy dump --pid {pid}"
     if stacks.in_debugger(stall):
         title, cause = "The training stands in a debugger", "A breakpoint() or a debugger's prompt waits for somebody to type."
-        severity, confidence, fix = "info", "certain", f"PYTHONBREAKPOINT=0 {fixes.own_command(job)}"
+        severity, confidence, fix = "info", "certain", f"PYTHONBREAKPOINT=0 {fixes.own_command(group)}"
     elif stall.phase == "data":
         title = "The training waits for a batch that does not come"
         cause = (
@@ -397,7 +395,7 @@ def _judge_single(evidence: Evidence, job: Job, member: Member, stall: Stalled) 
     if (fed or busy) and confidence == "likely":
         severity, confidence = "warning", "possible"
     finding = tracked.about(
-        job,
+        group,
         "G01",
         severity,
         confidence,

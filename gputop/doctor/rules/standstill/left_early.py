@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gputop.doctor.evidence import collective_counts, stacks
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts.ddp import standstill
 from gputop.doctor.findings import words
@@ -32,7 +32,7 @@ if stop: break
 with torch.distributed.algorithms.join.Join([model]):  # around the loop"""
 
 
-def others_failed(run: Run, bad: Sequence[Rank], job: Job | None) -> Suspicion:
+def others_failed(run: Run, bad: Sequence[Rank], group: RankGroup | None) -> Suspicion:
     """Return that ranks finished and the others lost them: the others' error texts alone would blame one of those."""
     early = [rank.rank for rank in run.ranks if rank.state == "finished"]
     names = words.ranks(early)
@@ -48,26 +48,26 @@ def others_failed(run: Run, bad: Sequence[Rank], job: Job | None) -> Suspicion:
         _CAUSE,
         _FIX,
         "The ranks that failed say that something else went wrong first.",
-        pids=tuple(rank.pid for rank in bad if rank.pid is not None) if job is not None else (),
+        pids=tuple(rank.pid for rank in bad if rank.pid is not None) if group is not None else (),
         run=run.run_id,
     )
     return Suspicion(finding, 2.0)
 
 
-def others_wait(evidence: Evidence, run: Run, alive: Sequence[Rank], job: Job | None) -> Suspicion | None:
+def others_wait(evidence: Evidence, run: Run, alive: Sequence[Rank], group: RankGroup | None) -> Suspicion | None:
     """Return that ranks finished while all others wait in a collective that nobody else will enter.
 
     Ranks that end one after the other are fine, and so is one that still evaluates or writes after the others ended.
     """
     left = [rank for rank in run.ranks if rank.state == "finished"]
-    if not left or not alive or job is None:
+    if not left or not alive or group is None:
         return None
     still = min(evidence.stood_s(run.run_id, rank.rank) for rank in alive)
     ended = max(evidence.ended_s(run.run_id, rank.rank) for rank in left)
     if ended - still > LATE_S or min(ended, still) < STILL_S:
         return None  # they went on without it, or it is too early to tell
     stalls = _in_collectives(alive)
-    counted = _counted(evidence, job, left) if stalls is None else None
+    counted = _counted(evidence, group, left) if stalls is None else None
     if stalls is None and counted is None:
         return None
     numbers, waiting = words.ranks([rank.rank for rank in left]), words.ranks([rank.rank for rank in alive])
@@ -88,7 +88,7 @@ def others_wait(evidence: Evidence, run: Run, alive: Sequence[Rank], job: Job | 
     if counted is not None:
         facts.append(counted)
     pids = {rank.pid for rank in left}
-    there = [process.pid for process in job.processes if process.pid in pids and process.state not in DEAD_STATES]
+    there = [process.pid for process in group.processes if process.pid in pids and process.state not in DEAD_STATES]
     if there:
         facts.append(Fact(f"process {', '.join(map(str, there))} of {numbers} is still there", there, "/proc"))
     early = bool(there) or any(stall.early for _, stall in stalls or ())
@@ -102,7 +102,7 @@ def others_wait(evidence: Evidence, run: Run, alive: Sequence[Rank], job: Job | 
         _CAUSE,
         _FIX,
         "The others make steps; or the process that has finished its run is alive, and comes to the same operation.",
-        devices=tuple(sorted(job.used)),
+        devices=tuple(sorted(group.used)),
         pids=tuple(rank.pid for rank in alive if rank.pid is not None),
         run=run.run_id,
     )
@@ -120,9 +120,9 @@ def _in_collectives(alive: Sequence[Rank]) -> list[tuple[Rank, Stalled]] | None:
     return None if held or not all(stacks.communicates(stall) for _, stall in found) else found
 
 
-def _counted(evidence: Evidence, job: Job, left: Sequence[Rank]) -> Fact | None:
+def _counted(evidence: Evidence, group: RankGroup, left: Sequence[Rank]) -> Fact | None:
     """Return what NCCL's counts, which have stopped, report: the ranks that are behind are those that ended."""
-    late = collective_counts.behind(evidence, job)
+    late = collective_counts.behind(evidence, group)
     gone = {rank.pid for rank in left} - {None}
     if late is None or not all(rank.pid in gone for rank in late.behind):
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
@@ -37,16 +37,16 @@ SHM_NCCL_BYTES = 256 * 2**20
 _TOGETHER = ("rdzv_timeout", "addr_in_use")
 
 
-def never_complete(evidence: Evidence, job: Job) -> Judgement:
+def never_complete(evidence: Evidence, group: RankGroup) -> Judgement:
     """G03: ranks wait for a process group that is not complete."""
-    ranks = [member for member in job.members if member.rank is not None and member.process is not None]
-    if not ranks or (job.run is not None and any(rank.step is not None for rank in job.run.ranks)):
+    ranks = [member for member in group.members if member.rank is not None and member.process is not None]
+    if not ranks or (group.run is not None and any(rank.step is not None for rank in group.run.ranks)):
         return None
     processes = [member.process for member in ranks if member.process is not None]
-    if not all(_waits(evidence, process, G03_EARLY_S) for process in processes) or _has_group(evidence, job):
+    if not all(_waits(evidence, process, G03_EARLY_S) for process in processes) or _has_group(evidence, group):
         return None
     early = not all(_waits(evidence, process, G03_AGE_S) for process in processes)
-    started = job.local_world_size
+    started = group.local_world_size
     expected = max((p.environment.world_size or 0 for p in processes if p.environment is not None), default=0)
     here = started is not None and expected == started
     missing = started is not None and len(ranks) < started
@@ -66,7 +66,7 @@ def never_complete(evidence: Evidence, job: Job) -> Judgement:
     pid = processes[0].pid
     seen = all(process.read_bytes is not None for process in processes)
     finding = tracked.about(
-        job,
+        group,
         "G03",
         "warning" if early else "error",
         "certain" if missing and not early else "likely" if seen and not early else "possible",
@@ -76,7 +76,7 @@ def never_complete(evidence: Evidence, job: Job) -> Judgement:
         facts,
         "init_process_group waits until WORLD_SIZE ranks have come: one was not started or died at once, another WORLD_SIZE in "
         "the script, a port that somebody else has, or a firewall.",
-        f"py-spy dump --pid {pid}  # init_process_group, or what else?\n{fixes.launch_line(job, started or len(ranks))}\n"
+        f"py-spy dump --pid {pid}  # init_process_group, or what else?\n{fixes.launch_line(group, started or len(ranks))}\n"
         "# rank and world size come from the environment"
         if here or missing
         else f"# start the ranks of the other machines, with the same --rdzv-endpoint\nss -tnp | grep {port or 29500}",
@@ -121,11 +121,11 @@ def _waits(evidence: Evidence, process: Process, least_s: float) -> bool:
     return all((use.memory_used_bytes or 0) < G03_MEMORY_BYTES for use in process.devices)
 
 
-def _has_group(evidence: Evidence, job: Job) -> bool:
+def _has_group(evidence: Evidence, group: RankGroup) -> bool:
     """Return whether the ranks have found each other: one reports its group, or NCCL knows them all."""
-    if any(model_facts.group_size(rank) is not None for rank in tracked.ranks_of(job)):
+    if any(model_facts.group_size(rank) is not None for rank in tracked.ranks_of(group)):
         return True
-    return any(len(item.ranks) > 1 for item in evidence.communicators(job))
+    return any(len(item.ranks) > 1 for item in evidence.communicators(group))
 
 
 def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
@@ -133,7 +133,7 @@ def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
     if evidence.snapshot is None:
         return {}
     outputs = {item.run_id: item for item in outputs_of(evidence) if item.run_id is not None}
-    jobs = {job.run_id: job for job in evidence.jobs if job.run_id is not None}
+    groups = {group.run_id: group for group in evidence.groups if group.run_id is not None}
     found: dict[str, Judgement] = {}
     for run in evidence.snapshot.runs:
         if run.state == "finished":
@@ -143,19 +143,19 @@ def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
             continue
         alive = [rank for rank in run.ranks if rank.state in LIVE_STATES]
         if not bad:
-            waiting = left_early.others_wait(evidence, run, alive, jobs.get(run.run_id))
+            waiting = left_early.others_wait(evidence, run, alive, groups.get(run.run_id))
             if waiting is not None:
                 found[f"dead:{run.run_id}"] = waiting
             continue
         ended = run.ended_at or max((rank.last_log_at for rank in run.ranks if rank.last_log_at is not None), default=None)
         if not alive and (ended is None or evidence.snapshot.time - ended > REPORTED_S):
             continue
-        judgement = _dead(evidence, run, bad, alive, outputs.get(run.run_id), jobs.get(run.run_id))
+        judgement = _dead(evidence, run, bad, alive, outputs.get(run.run_id), groups.get(run.run_id))
         if judgement is not None:
             found[f"dead:{run.run_id}"] = judgement
-    for job in evidence.jobs:
-        subject = f"dead:{job.run_id or job.key}"
-        if subject not in found and (lost := _lost(evidence, job)) is not None:
+    for group in evidence.groups:
+        subject = f"dead:{group.run_id or group.key}"
+        if subject not in found and (lost := _lost(evidence, group)) is not None:
             found[subject] = lost
     return found
 
@@ -196,11 +196,11 @@ G04 = Rule(
 )
 
 
-def _lost(evidence: Evidence, job: Job) -> Judgement:
+def _lost(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge by NCCL: the other ranks can no longer reach one, and wait."""
-    if evidence.progressing(job):
+    if evidence.progressing(group):
         return None
-    for item in evidence.communicators(job):
+    for item in evidence.communicators(group):
         dead = [rank for rank in item.ranks if rank.state == "dead"]
         alive = [rank for rank in item.ranks if rank.state == "running"]
         if not dead or not alive or evidence.still.counts_s(item) < G04_COUNTS_S:
@@ -210,19 +210,19 @@ def _lost(evidence: Evidence, job: Job) -> Judgement:
             f"{numbers} {'does' if len(dead) == 1 else 'do'} not answer and {'is' if len(dead) == 1 else 'are'} considered dead"
         )
         facts = [Fact(text, [rank.pid for rank in dead], "NCCL RAS")]
-        gone = [rank.pid for rank in dead if rank.pid is not None and rank.pid not in job.pids]
+        gone = [rank.pid for rank in dead if rank.pid is not None and rank.pid not in group.pids]
         if gone:
             facts.append(Fact(f"no process {', '.join(map(str, gone))} any more", gone, "/proc"))
         facts.append(Fact(f"{left} {'waits' if len(alive) == 1 else 'wait'} for it", len(alive), "NCCL RAS"))
         finding = tracked.about(
-            job,
+            group,
             "G04",
             "error",
             "certain" if gone else "likely",
             f"{tracked.capital(numbers)} died, the others wait",
             facts,
             _CAUSE,
-            f"{_KERNEL_LOG}\n{fixes.own_command(job)}",
+            f"{_KERNEL_LOG}\n{fixes.own_command(group)}",
             "The process is there, and answers again.",
             pids=[rank.pid for rank in alive if rank.pid is not None],
         )
@@ -231,7 +231,7 @@ def _lost(evidence: Evidence, job: Job) -> Judgement:
 
 
 def _dead(
-    evidence: Evidence, run: Run, bad: list[Rank], alive: list[Rank], output: Output | None, job: Job | None
+    evidence: Evidence, run: Run, bad: list[Rank], alive: list[Rank], output: Output | None, group: RankGroup | None
 ) -> Judgement:
     first = min(
         bad,
@@ -245,7 +245,7 @@ def _dead(
     failure = model_facts.failure(first)
     early = any(rank.state == "finished" for rank in run.ranks)
     if not alive and early and all(is_consequence(rank, output.matches if output is not None else ()) for rank in bad):
-        return left_early.others_failed(run, bad, job)
+        return left_early.others_failed(run, bad, group)
     if not alive and (failure is not None or (not _was_killed(first) and first.exit_code is None)):
         return None  # another rule judges the text that ended it; or nothing is known
     if (
@@ -278,7 +278,11 @@ def _dead(
         facts += [quoted(match) for match in output.matches[:1] if match.cascade or match.pattern in _DEATH_ONLY]
     title = f"Rank {first.rank} {how}, {_TITLES[others]}"
     command = (
-        fixes.own_command(job) if job is not None else command_of(output) if output is not None else " ".join(run.command or ())
+        fixes.own_command(group)
+        if group is not None
+        else command_of(output)
+        if output is not None
+        else " ".join(run.command or ())
     )
     severity, confidence = _WEIGHTS[others]
     finding = Finding(
@@ -294,8 +298,8 @@ def _dead(
         else "The ranks exchange gradients."
         if others_go_on
         else "The other ranks make steps.",
-        devices=tuple(sorted(job.used)) if job is not None else (),
-        pids=_pids(first) if job is not None else (),
+        devices=tuple(sorted(group.used)) if group is not None else (),
+        pids=_pids(first) if group is not None else (),
         run=run.run_id,
     )
     return Suspicion(finding, 2.0)
@@ -376,15 +380,15 @@ def _how(rank: Rank) -> str:
     return f"failed (exit code {code})" if code is not None else "failed"
 
 
-def small_shared_memory(evidence: Evidence, job: Job) -> Judgement:
+def small_shared_memory(evidence: Evidence, group: RankGroup) -> Judgement:
     """G05: NCCL's ranks share less than 256 MB of /dev/shm."""
     host = evidence.snapshot.host if evidence.snapshot is not None else None
-    nccl = [p for p in job.processes if any(name.startswith("pt_nccl") for name, _ in p.threads)]
+    nccl = [p for p in group.processes if any(name.startswith("pt_nccl") for name, _ in p.threads)]
     if host is None or not host.shm_total_bytes or host.shm_total_bytes >= SHM_NCCL_BYTES or len(nccl) < 2:
         return None
-    runs = evidence.progressing(job)  # NCCL allocates what it needs at the start: here that was enough
+    runs = evidence.progressing(group)  # NCCL allocates what it needs at the start: here that was enough
     finding = tracked.about(
-        job,
+        group,
         "G05",
         "info" if runs else "warning",
         "possible" if runs else "likely",

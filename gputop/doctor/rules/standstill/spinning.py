@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import IDLE_PERCENT, Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
@@ -44,10 +44,10 @@ HANG_SYMPTOMS = (
 )
 
 
-def spins(evidence: Evidence, job: Job) -> Judgement:
+def spins(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge G01 from outside: GPUs of the job at 100% with little power for a minute, the others idle, and no step known."""
-    devices = tracked.used_devices(job)
-    if job.virtual or len(job.members) < 2 or len(devices) < 2 or job.run is not None:
+    devices = tracked.used_devices(group)
+    if group.virtual or len(group.members) < 2 or len(devices) < 2 or group.run is not None:
         return None
     polling = [device for device in devices if _polls(evidence, device)]
     idle = [device for device in devices if device not in polling and _idles(evidence, device)]
@@ -58,7 +58,7 @@ def spins(evidence: Evidence, job: Job) -> Judgement:
         power = windows.power_share_at_most(evidence, device.uuid)
         facts.append(Fact(f"{words.gpu(device)} draws {power or 0.0:.0%} of its limit", power, "NVML"))
     facts.append(Fact("no step is known, because the run is not tracked", None, "no journal"))
-    return _all_poll(evidence, job, facts) if not idle else _some_wait(evidence, job, idle, facts)
+    return _all_poll(evidence, group, facts) if not idle else _some_wait(evidence, group, idle, facts)
 
 
 def _polls(evidence: Evidence, device: Device) -> bool:
@@ -74,22 +74,22 @@ def _idles(evidence: Evidence, device: Device) -> bool:
     return use is not None and use < IDLE_PERCENT
 
 
-def _all_poll(evidence: Evidence, job: Job, facts: Sequence[Fact]) -> Judgement:
+def _all_poll(evidence: Evidence, group: RankGroup, facts: Sequence[Fact]) -> Judgement:
     """Judge ranks that all poll: likely a hang if none of them has run backward meanwhile, possible where that is not known."""
-    stood = [evidence.no_backward_s(member.process) if member.process is not None else None for member in job.members]
+    stood = [evidence.no_backward_s(member.process) if member.process is not None else None for member in group.members]
     known = [seconds for seconds in stood if seconds is not None]
     rests = len(known) == len(stood) and min(known) >= SPIN_HOLD_S
-    calm = {m.process.pid: m.rank for m in job.members if m.process is not None and _rests(m.process)}
-    odd = next(iter(calm.items())) if len(calm) == 1 and len(job.members) > 2 else None
+    calm = {m.process.pid: m.rank for m in group.members if m.process is not None and _rests(m.process)}
+    odd = next(iter(calm.items())) if len(calm) == 1 and len(group.members) > 2 else None
     if rests:
         text = f"no rank's backward threads have used a processor for {min(known):.0f} s"
         facts = [*facts, Fact(text, round(min(known)), "pt_autograd threads (/proc/<pid>/task)")]
     if odd is not None:
         text = f"only process {odd[0]}{f' (rank {odd[1]})' if odd[1] is not None else ''} uses no processor"
         facts = [*facts, Fact(text, odd[0], f"/proc/{odd[0]}/stat")]
-    first = odd[0] if odd is not None else job.pids[0] if job.pids else "PID"
+    first = odd[0] if odd is not None else group.pids[0] if group.pids else "PID"
     finding = tracked.about(
-        job,
+        group,
         "G01",
         "error",
         "likely" if rests else "possible",
@@ -107,16 +107,16 @@ def _rests(process: Process) -> bool:
     return process.cpu_percent is not None and process.cpu_percent < RESTS_CPU_PERCENT
 
 
-def _some_wait(evidence: Evidence, job: Job, idle: Sequence[Device], facts: Sequence[Fact]) -> Judgement:
+def _some_wait(evidence: Evidence, group: RankGroup, idle: Sequence[Device], facts: Sequence[Fact]) -> Judgement:
     """Judge ranks that poll for others whose GPUs idle: likely a hang if those rest, possible if they work on the CPU."""
     uuids = {device.uuid for device in idle}
-    behind = [member for member in job.members if member.main in uuids and member.process is not None]
+    behind = [member for member in group.members if member.main in uuids and member.process is not None]
     processes = [member.process for member in behind if member.process is not None]
     if not processes or any(evidence.still.disks_s(process) < SPIN_HOLD_S / 2 for process in processes):
         return None  # a checkpoint is written, or data is prepared, and the others wait for that
     rests = all(map(_rests, processes))
     numbers = [member.rank for member in behind]
-    others = [member.rank for member in job.members if member not in behind]
+    others = [member.rank for member in group.members if member not in behind]
     late = words.ranks([number for number in numbers if number is not None]) if None not in numbers else "another rank"
     early = words.ranks([number for number in others if number is not None]) if None not in others else "ranks"
     for process in processes:
@@ -125,7 +125,7 @@ def _some_wait(evidence: Evidence, job: Job, idle: Sequence[Device], facts: Sequ
         facts = [*facts, Fact(text, share, f"/proc/{process.pid}/stat")]
     seems = "seems to hang" if rests else "may hang"
     finding = tracked.about(
-        job,
+        group,
         "G01",
         "error" if rests else "warning",
         "likely" if rests else "possible",
@@ -141,17 +141,17 @@ def _some_wait(evidence: Evidence, job: Job, idle: Sequence[Device], facts: Sequ
     return Suspicion(finding, SPIN_HOLD_S)
 
 
-def first_collective(evidence: Evidence, job: Job) -> Judgement:
+def first_collective(evidence: Evidence, group: RankGroup) -> Judgement:
     """G02: all ranks are in their first collective operation, and it does not complete."""
-    if job.virtual or evidence.progressing(job) or any(rank.step for rank in tracked.ranks_of(job)):
+    if group.virtual or evidence.progressing(group) or any(rank.step for rank in tracked.ranks_of(group)):
         return None
-    found = [item for item in evidence.communicators(job) if len(item.ranks) > 1]
+    found = [item for item in evidence.communicators(group) if len(item.ranks) > 1]
     if not found:
         return None
     totals = [sum(rank.counts.values()) for item in found for rank in item.ranks]
     if not totals or len(set(totals)) != 1 or not 0 < totals[0] <= FIRST_CALLS:
         return None
-    devices = tracked.used_devices(job)
+    devices = tracked.used_devices(group)
     loads = [windows.mean_utilization(evidence, device.uuid) for device in devices]
     if not devices or any(load is None or load < SPIN_PERCENT for load in loads):
         return None
@@ -170,14 +170,14 @@ def first_collective(evidence: Evidence, job: Job) -> Judgement:
     if iommu:
         facts.append(Fact("an IOMMU is on", True, "/sys/class/iommu"))
     finding = tracked.about(
-        job,
+        group,
         "G02",
         "error",
         "likely" if unlinked else "possible",
         "The first collective operation never completes: GPUs do not reach each other",
         facts,
         "Peer-to-peer copies over PCIe get lost: ACS or an IOMMU redirects them, or the driver is older than 550.40.07.",
-        f"NCCL_P2P_DISABLE=1 {fixes.own_command(job)}  # if this runs, it is the peer-to-peer path\n"
+        f"NCCL_P2P_DISABLE=1 {fixes.own_command(group)}  # if this runs, it is the peer-to-peer path\n"
         "# then: newer driver; iommu=pt on the kernel's command line; ACS off in the BIOS",
         "Steps come, or the ranks' counts differ (then one rank is missing).",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.stated import facts_of
 from gputop.snapshot import LIVE_STATES, Rank
 
@@ -10,24 +10,24 @@ _PRINTED = "log"
 """The fact ``source`` of values that were printed."""
 
 
-def ranks_of(job: Job) -> tuple[Rank, ...]:
+def ranks_of(group: RankGroup) -> tuple[Rank, ...]:
     """Return the live ranks whose metrics are known, including those on other machines."""
-    run = job.run if job.run is not None else job.shown
+    run = group.run if group.run is not None else group.shown
     return tuple(rank for rank in run.ranks if rank.state in LIVE_STATES) if run is not None else ()
 
 
-def run_id(job: Job) -> str | None:
+def run_id(group: RankGroup) -> str | None:
     """Return the id under which the job's metrics are kept; None if it logs nothing that is known."""
-    return job.shown.run_id if job.run is None and job.shown is not None else job.run_id
+    return group.shown.run_id if group.run is None and group.shown is not None else group.run_id
 
 
-def source(job: Job) -> str:
+def source(group: RankGroup) -> str:
     """Return where the metrics stand, as the source of a fact."""
-    if is_printed(job):
+    if is_printed(group):
         return "its output"
-    return "journal" if job.run is not None else "its files"
+    return "journal" if group.run is not None else "its files"
 
 
-def is_printed(job: Job) -> bool:
+def is_printed(group: RankGroup) -> bool:
     """Return whether the values are those that the run printed: rounded, and not of every step."""
-    return any(facts_of(rank).source == _PRINTED for rank in ranks_of(job))
+    return any(facts_of(rank).source == _PRINTED for rank in ranks_of(group))

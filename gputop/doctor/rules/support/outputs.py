@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact, Finding
@@ -35,7 +35,7 @@ class Output:
 
     subject: str
     run: Run | None
-    job: Job | None
+    group: RankGroup | None
     matches: tuple[LogMatch, ...]
 
     @property
@@ -46,12 +46,12 @@ class Output:
     @property
     def devices(self) -> tuple[str, ...]:
         """UUIDs of the devices that the run uses."""
-        return tuple(sorted(self.job.used)) if self.job is not None else ()
+        return tuple(sorted(self.group.used)) if self.group is not None else ()
 
     @property
     def pids(self) -> tuple[int, ...]:
         """PIDs of the ranks that are still alive."""
-        return self.job.pids if self.job is not None else ()
+        return self.group.pids if self.group is not None else ()
 
     def first(self, *patterns: str) -> LogMatch | None:
         """Return the first text that matches one of the patterns."""
@@ -78,7 +78,7 @@ class Output:
             return False
         if self.run is not None:
             return self.run.state in _NOT_FAILED
-        return launch in _NOT_FAILED if launch is not None else self.job is not None
+        return launch in _NOT_FAILED if launch is not None else self.group is not None
 
     @property
     def survival(self) -> Fact | None:
@@ -99,7 +99,7 @@ def outputs_of(evidence: Evidence) -> tuple[Output, ...]:
 
 
 def _outputs_of(evidence: Evidence, snapshot: Snapshot) -> tuple[Output, ...]:
-    jobs = {job.run_id: job for job in evidence.jobs if job.run_id is not None}
+    groups = {group.run_id: group for group in evidence.groups if group.run_id is not None}
     found = []
     begun: dict[tuple[str, ...], float] | None = None
     for run in snapshot.runs:
@@ -121,16 +121,16 @@ def _outputs_of(evidence: Evidence, snapshot: Snapshot) -> tuple[Output, ...]:
         if failed and all(match.cascade for match in matches) and not any(r.state in LIVE_STATES for r in run.ranks):
             matches = [*_unexplained(run, matches), *matches]
         if matches:
-            found.append(Output(run.run_id, run, jobs.get(run.run_id), tuple(matches)))
+            found.append(Output(run.run_id, run, groups.get(run.run_id), tuple(matches)))
     if not snapshot.logs:
         return tuple(found)
     taken = {run.run_id for run in snapshot.runs} | {run.job_id for run in snapshot.runs}
     launches = dict.fromkeys(m.job_id or m.run_id for m in snapshot.logs if not {m.job_id, m.run_id} & (taken - {None}))
     for name in launches:
         if name is not None:
-            job = next((job for job in evidence.jobs if name in _launches(job)), None)
+            group = next((group for group in evidence.groups if name in _launches(group)), None)
             matches = [match for match in snapshot.logs if name in (match.job_id, match.run_id)]
-            found.append(Output(job.key if job is not None else name, None, job, tuple(matches)))
+            found.append(Output(group.key if group is not None else name, None, group, tuple(matches)))
     return tuple(found)
 
 
@@ -150,8 +150,8 @@ def _is_history(run: Run, latest: dict[tuple[str, ...], float], now: float) -> b
     return run.command is not None and run.created_at is not None and latest.get(run.command, 0.0) > run.created_at
 
 
-def _launches(job: Job) -> set[str | None]:
-    return {process.environment.gputop_job_id for process in job.processes if process.environment is not None}
+def _launches(group: RankGroup) -> set[str | None]:
+    return {process.environment.gputop_job_id for process in group.processes if process.environment is not None}
 
 
 def _exceptions(ranks: Iterable[Rank], run_id: str, known: set[str]) -> list[LogMatch]:
@@ -241,8 +241,8 @@ def quoted(match: LogMatch) -> Fact:
 
 def command_of(output: Output) -> str:
     """Return the command that started the run, as far as it is known."""
-    if output.job is not None:
-        return fixes.own_command(output.job)
+    if output.group is not None:
+        return fixes.own_command(output.group)
     if output.run is not None and output.run.command:
         return fixes.shell_join(output.run.command)
     return f"python {fixes.SCRIPT_UNKNOWN}"

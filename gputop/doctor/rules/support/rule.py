@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Abstained, Confidence, Finding, Severity
 
 EVERY_SNAPSHOT = 0.0
@@ -86,7 +86,7 @@ class Rule:
     signature: str
     look_alike: str
     fix: str
-    judge: Callable[[Evidence, Job], Judgement] | None = None
+    judge: Callable[[Evidence, RankGroup], Judgement] | None = None
     judge_machine: Callable[[Evidence], Mapping[str, Judgement]] | None = None
 
     def __post_init__(self) -> None:

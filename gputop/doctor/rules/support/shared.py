@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.snapshot import Device
 
 
-def siblings(evidence: Evidence, job: Job) -> bool:
+def siblings(evidence: Evidence, group: RankGroup) -> bool:
     """Return whether the same user has another job on other devices: a sweep, in which each run has its share on purpose."""
-    pool = {device.uuid for device in job.pool}
-    return any(other.key != job.key and other.uids & job.uids and (other.used - job.used) & pool for other in evidence.jobs)
+    pool = {device.uuid for device in group.pool}
+    return any(
+        other.key != group.key and other.uids & group.uids and (other.used - group.used) & pool for other in evidence.groups
+    )
 
 
-def sees(who: str, job: Job) -> Fact:
+def sees(who: str, group: RankGroup) -> Fact:
     """Return how many devices the job sees, and through which mask."""
-    masks = ", ".join(dict.fromkeys(job.masks))
-    unmasked = "at launch" in job.visible_source and not masks
-    text = f"{who} {words.count(job.visible_count or 0, 'GPU')}"
-    name = "GPUTOP_VIRTUAL_DEVICES" if job.virtual else "CUDA_VISIBLE_DEVICES"
+    masks = ", ".join(dict.fromkeys(group.masks))
+    unmasked = "at launch" in group.visible_source and not masks
+    text = f"{who} {words.count(group.visible_count or 0, 'GPU')}"
+    name = "GPUTOP_VIRTUAL_DEVICES" if group.virtual else "CUDA_VISIBLE_DEVICES"
     how = f": {name}={masks}" if masks else f": {name} is not set" if unmasked else ""
-    return Fact(text + how, job.visible_count, job.visible_source.removeprefix(f"{name} at launch ").strip("()"))
+    return Fact(text + how, group.visible_count, group.visible_source.removeprefix(f"{name} at launch ").strip("()"))
 
 
 def utilization(evidence: Evidence, devices: Sequence[Device]) -> list[Fact]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.support.outputs import Output, command_of, quoted, soften
@@ -13,25 +13,25 @@ from gputop.doctor.rules.support.rule import Suspicion
 from gputop.snapshot import AUTOMATIC_PREFIX, LIVE_STATES, Device, LogMatch, Rank, is_training_loss, loss_metric
 
 
-def ranks_of(job: Job) -> tuple[Rank, ...]:
+def ranks_of(group: RankGroup) -> tuple[Rank, ...]:
     """Return the job's live ranks that write a journal, including those on other machines."""
-    return tuple(rank for rank in job.run.ranks if rank.state in LIVE_STATES) if job.run is not None else ()
+    return tuple(rank for rank in group.run.ranks if rank.state in LIVE_STATES) if group.run is not None else ()
 
 
-def world(job: Job) -> int:
+def world(group: RankGroup) -> int:
     """Return the job's number of ranks: from the run, else from the launcher, else as many as are observed."""
-    if job.run is not None and job.run.world_size:
-        return job.run.world_size
+    if group.run is not None and group.run.world_size:
+        return group.run.world_size
     sizes = [
-        m.process.environment.world_size for m in job.members if m.process is not None and m.process.environment is not None
+        m.process.environment.world_size for m in group.members if m.process is not None and m.process.environment is not None
     ]
-    return max([size for size in sizes if size], default=len(job.members))
+    return max([size for size in sizes if size], default=len(group.members))
 
 
-def all_speak(job: Job) -> bool:
+def all_speak(group: RankGroup) -> bool:
     """Return whether the job has several ranks and each of them is alive and writes a journal."""
-    ranks = ranks_of(job)
-    return len(ranks) >= 2 and len(ranks) >= world(job)
+    ranks = ranks_of(group)
+    return len(ranks) >= 2 and len(ranks) >= world(group)
 
 
 def loss_of(ranks: Sequence[Rank]) -> str | None:
@@ -45,13 +45,13 @@ def loss_of(ranks: Sequence[Rank]) -> str | None:
     return found if found is not None and is_training_loss(found) else None
 
 
-def used_devices(job: Job) -> tuple[Device, ...]:
+def used_devices(group: RankGroup) -> tuple[Device, ...]:
     """Return the devices that the job computes on, by index."""
-    return tuple(device for device in job.pool if device.uuid in job.used)
+    return tuple(device for device in group.pool if device.uuid in group.used)
 
 
 def about(
-    job: Job,
+    group: RankGroup,
     rule: str,
     severity: Severity,
     confidence: Confidence,
@@ -64,7 +64,7 @@ def about(
     pids: Sequence[int] | None = None,
 ) -> Finding:
     """Return a finding about a job: about all its devices and ranks unless some are given."""
-    named = used_devices(job) if devices is None else devices
+    named = used_devices(group) if devices is None else devices
     return Finding(
         id=rule,
         severity=severity,
@@ -75,19 +75,19 @@ def about(
         fix=fix,
         refuted_by=refuted_by,
         devices=tuple(device.uuid for device in named),
-        pids=tuple(job.pids if pids is None else pids),
-        run=job.run_id,
+        pids=tuple(group.pids if pids is None else pids),
+        run=group.run_id,
     )
 
 
-def untracked(rule: str, job: Job, why: str) -> Abstained:
+def untracked(rule: str, group: RankGroup, why: str) -> Abstained:
     """Return the abstention of a rule that cannot judge a job from outside, with the command that would let it."""
-    return Abstained(rule, why, f"gputop run -- {fixes.own_command(job)}", job.run_id)
+    return Abstained(rule, why, f"gputop run -- {fixes.own_command(group)}", group.run_id)
 
 
-def unseen_ranks(evidence: Evidence, job: Job) -> bool:
+def unseen_ranks(evidence: Evidence, group: RankGroup) -> bool:
     """Return whether a job trains on several GPUs without a journal, so that nobody sees what its ranks do."""
-    return job.run is None and len(job.members) > 1 and not job.virtual and len(job.used) > 1 and evidence.trains(job)
+    return group.run is None and len(group.members) > 1 and not group.virtual and len(group.used) > 1 and evidence.trains(group)
 
 
 def who(numbers: Sequence[int], world_size: int) -> str:
@@ -128,7 +128,7 @@ def from_text(
         title=title,
         evidence=(quoted(match), *also),
         cause=cause,
-        fix=f"{fix}\n{command_of(output)}" if output.job is None else fix,
+        fix=f"{fix}\n{command_of(output)}" if output.group is None else fix,
         refuted_by=refuted_by,
         devices=output.devices,
         pids=output.pids,

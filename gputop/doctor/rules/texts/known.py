@@ -49,7 +49,7 @@ def failed(evidence: Evidence) -> dict[str, Judgement]:
         match = output.matches[0]
         if match.cascade or output.survived or match.pattern in JUDGED_ELSEWHERE:
             continue
-        if (output.job is not None and match.pattern in _JUDGED_WHILE_ALIVE) or _of_its_own(output, match):
+        if (output.group is not None and match.pattern in _JUDGED_WHILE_ALIVE) or _of_its_own(output, match):
             continue
         explains = _UNLESS_EXPLAINED.get(match.pattern)
         if explains is not None and not explains(evidence).keys().isdisjoint({output.subject, "machine"}):

@@ -4,7 +4,7 @@ share state (B10), parameters get no gradient (C09), a checkpoint has other name
 from __future__ import annotations
 
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
@@ -109,12 +109,12 @@ B10 = Rule(
 )
 
 
-def _needless_search(evidence: Evidence, job: Job) -> Judgement:
+def _needless_search(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge a live run: find_unused_parameters=True although every parameter is used."""
-    if tracked.world(job) < 2:
+    if tracked.world(group) < 2:
         return None
     needless: list[Ddp] = []
-    for rank in tracked.ranks_of(job):
+    for rank in tracked.ranks_of(group):
         fact = facts_of(rank).ddp
         if fact is None:
             continue
@@ -124,7 +124,7 @@ def _needless_search(evidence: Evidence, job: Job) -> Judgement:
         needless.append(fact)
     if not needless:
         return None
-    match = next((match for match in evidence.logs(job) if match.pattern == "fup_useless"), None)
+    match = next((match for match in evidence.logs(group) if match.pattern == "fup_useless"), None)
     facts = [
         Fact("find_unused_parameters=True, and no parameter went unused", True, "journal: ddp"),
         Fact(f"after {needless[0].iteration} iterations", needless[0].iteration, "journal: ddp"),
@@ -132,7 +132,7 @@ def _needless_search(evidence: Evidence, job: Job) -> Judgement:
     if match is not None:
         facts.append(Fact(" ".join(match.line.split())[:160], match.line, match.file or "the run's output"))
     finding = tracked.about(
-        job,
+        group,
         "C09",
         "info",
         "likely" if match is not None else "possible",
@@ -148,7 +148,7 @@ def _needless_search(evidence: Evidence, job: Job) -> Judgement:
 
 def unused_parameters(evidence: Evidence) -> dict[str, Judgement]:
     """C09: DDP stopped over parameters without a gradient or ready twice, or needlessly searches for unused ones."""
-    found: dict[str, Judgement] = {job.key: _needless_search(evidence, job) for job in evidence.jobs}
+    found: dict[str, Judgement] = {group.key: _needless_search(evidence, group) for group in evidence.groups}
     for output in outputs_of(evidence):
         match = output.first("unused_params", "unused_idx")
         twice = output.first("ready_twice")

@@ -1,5 +1,5 @@
-"""Jobs: grouped processes joined with their run, which rank each is, and which device it mainly uses. Pure functions of a
-snapshot.
+"""Groups of ranks: processes joined with their run, which rank each is, and which device it mainly uses. Pure functions of a
+snapshot. A group is what the doctor judges: one training on this machine, whoever started it.
 
 Everything is joined by PID and UUID, never by index.
 """
@@ -20,7 +20,7 @@ from gputop.snapshot import LIVE_STATES, Ancestor, Device, DeviceUse, Process, R
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One rank of a job on this machine. ``main`` is the UUID of the device with its largest context, None if unknown."""
+    """One rank of a group. ``main`` is the UUID of the device with its largest context, None if unknown."""
 
     rank: int | None
     local_rank: int | None
@@ -39,11 +39,11 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class RankGroup:
     """The part of one training job that runs on this machine.
 
-    ``pool`` holds the machine's devices of the job's kind (GPUs or virtual GPUs); ``visible`` those that the masks of all
-    its ranks leave, in the order of the masks; ``visible_count`` is the number of devices that the job really sees. None:
+    ``pool`` holds the machine's devices of the group's kind (GPUs or virtual GPUs); ``visible`` those that the masks of all
+    its ranks leave, in the order of the masks; ``visible_count`` is the number of devices that the group really sees. None:
     unknown.
     """
 
@@ -94,17 +94,17 @@ class Job:
         return frozenset(process.uid for process in self.processes if process.uid is not None)
 
 
-def duplicate_ranks(job: Job) -> list[Member]:
+def duplicate_ranks(group: RankGroup) -> list[Member]:
     """Return processes that claim a rank that another process already is: both were given the same run id.
 
     They run the same command under the same parent, and compute; a DataLoader worker is its rank's child instead.
     """
-    if len(job.members) != 1 or job.run is None or job.run.world_size != 1:
+    if len(group.members) != 1 or group.run is None or group.run.world_size != 1:
         return []
-    member = job.members[0]
+    member = group.members[0]
     known = member.process
     found = []
-    for process in job.processes:
+    for process in group.processes:
         if known is None or process.pid == known.pid or (process.ppid, process.command) != (known.ppid, known.command):
             continue
         uses = compute_uses(process)
@@ -114,8 +114,8 @@ def duplicate_ranks(job: Job) -> list[Member]:
     return found
 
 
-def jobs_of(snapshot: Snapshot, lost: Callable[[Exception], None] = reraise) -> tuple[Job, ...]:
-    """Group the snapshot's processes and live runs into jobs; ``lost`` receives the error for each that cannot be built."""
+def groups_of(snapshot: Snapshot, lost: Callable[[Exception], None] = reraise) -> tuple[RankGroup, ...]:
+    """Group the snapshot's processes and live runs into rank groups; ``lost`` receives the error for each that cannot be built."""
     runs = {run.run_id: run for run in snapshot.runs}
     listed: dict[str, list[Process]] = {}
     for position, key in group_keys(snapshot.processes).items():
@@ -130,29 +130,29 @@ def jobs_of(snapshot: Snapshot, lost: Callable[[Exception], None] = reraise) -> 
             listed.setdefault(f"run:{run.run_id}", [])
     real = tuple(sorted((d for d in snapshot.devices if d.kind == "gpu" and d.state != "lost"), key=lambda d: d.index))
     fake = tuple(sorted((d for d in snapshot.devices if d.kind == "virtual"), key=lambda d: d.index))
-    jobs = []
+    groups = []
     for key, processes in listed.items():
         try:
-            job = _job(key, processes, runs.get(key.removeprefix("run:")), snapshot, real, fake)
+            group = _group(key, processes, runs.get(key.removeprefix("run:")), snapshot, real, fake)
             curve = next((shown[process.pid] for process in processes if process.pid in shown), None)
-            jobs.append(replace(job, shown=curve) if curve is not None and job.run is None else job)
-        except Exception as error:  # noqa: BLE001 - one job takes none of the others with it
+            groups.append(replace(group, shown=curve) if curve is not None and group.run is None else group)
+        except Exception as error:  # noqa: BLE001 - one group takes none of the others with it
             lost(error)
-    return tuple(job for job in jobs if job.members)
+    return tuple(group for group in groups if group.members)
 
 
 def _here(rank: Rank, snapshot: Snapshot) -> bool:
     return rank.state in LIVE_STATES and rank.hostname in (None, snapshot.host.hostname)
 
 
-def _job(
+def _group(
     key: str,
     processes: list[Process],
     run: Run | None,
     snapshot: Snapshot,
     real: tuple[Device, ...],
     fake: tuple[Device, ...],
-) -> Job:
+) -> RankGroup:
     virtual = bool(fake) and (not real or _works_on(processes, run, fake))
     pool = fake if virtual else real
     members = _members(processes, run, snapshot, pool, virtual)
@@ -160,7 +160,9 @@ def _job(
     launcher = next((process.launcher for process in processes if process.launcher is not None), None)
     used = {use.device_uuid for process in processes for use in compute_uses(process)}
     used.update(member.main for member in members if member.main is not None)
-    return Job(key, run, members, tuple(processes), launcher, virtual, pool, visible, count, source, masks, frozenset(used))
+    return RankGroup(
+        key, run, members, tuple(processes), launcher, virtual, pool, visible, count, source, masks, frozenset(used)
+    )
 
 
 def _works_on(processes: Iterable[Process], run: Run | None, devices: Sequence[Device]) -> bool:
