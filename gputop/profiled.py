@@ -48,6 +48,15 @@ class Hot:
 
 
 @dataclass(frozen=True, slots=True)
+class ScriptLine:
+    """A line of the script, and in how many of the samples of the recorded steps it ran."""
+
+    line: str
+    """As in ``Hot``."""
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
 class Profile(AnswerLine):
     """The answer to one question. What is not known is None."""
 
@@ -76,6 +85,10 @@ class Profile(AnswerLine):
     """Key of ``SHARES`` -> seconds of ``recorded_s``."""
     operators: tuple[Hot, ...] = ()
     kernels: tuple[Hot, ...] = ()
+    samples: int = 0
+    """How often the training's thread was looked at during the recorded steps."""
+    script_lines: tuple[ScriptLine, ...] = ()
+    """Where it was most often."""
     trace: str | None = None
     """Where the trace for Perfetto is kept."""
 
@@ -128,6 +141,9 @@ def lines(profile: Profile) -> list[str]:
     told += [f"Note: {profile.note}."] if profile.note else []
     told += ["", "IN A STEP"]
     told += [f"  {share:5.0%}  {_time(took):>9}  {words}" for words, took, share in shares_of(profile)]
+    if profile.script_lines and profile.samples:
+        told += ["", f"LINES OF THE SCRIPT, BY {units.count(profile.samples)} SAMPLES"]
+        told += [f"  {found.samples / profile.samples:5.0%}  {found.line}" for found in profile.script_lines]
     for title, found in (("OPERATORS, BY THEIR OWN TIME", profile.operators), ("KERNELS", profile.kernels)):
         told += ["", title, *_table(found)] if found else []
     return [*told, "", f"Trace for ui.perfetto.dev: {profile.trace or 'N/A'}"]

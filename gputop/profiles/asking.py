@@ -116,6 +116,7 @@ def _read(run: Run, rank: int, ring: Ring, request: papers.Request, answer: Mapp
     windows, samples = _spans(answer.get("windows")), _samples(answer.get("samples"))
     events = [event for trace in traces for event in trace.events]
     note = answer.get("note")
+    taken, script_lines = reduced.script_lines(samples, windows)
     return replace(
         known,
         state="done",
@@ -127,6 +128,8 @@ def _read(run: Run, rank: int, ring: Ring, request: papers.Request, answer: Mapp
         shares=reduced.shares(events, windows),
         operators=reduced.operators(events, windows, samples),
         kernels=reduced.kernels(events, windows, samples),
+        samples=taken,
+        script_lines=script_lines,
         trace=str(_keep(traces, _directory(run, ring.path), rank)),
     )
 

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from gputop.profiled import Hot
+from gputop.profiled import Hot, ScriptLine
 from gputop.profiles.trace import Event
 
 TOP = 10
@@ -37,6 +37,12 @@ def shares(events: Sequence[Event], windows: Sequence[Span]) -> dict[str, float]
         left = rest
     found["python"] = _length(left) / 1e9
     return {kind: took for kind, took in found.items() if took > 0}
+
+
+def script_lines(samples: Sequence[Sample], windows: Sequence[Span]) -> tuple[int, tuple[ScriptLine, ...]]:
+    """Return the number of samples within the windows, and the lines of the script that most of them saw."""
+    found = Counter(line for at_ns, line in samples if any(begin <= at_ns < end for begin, end in windows))
+    return found.total(), tuple(ScriptLine(line, count) for line, count in found.most_common(TOP))
 
 
 def operators(events: Sequence[Event], windows: Sequence[Span], samples: Sequence[Sample]) -> tuple[Hot, ...]:

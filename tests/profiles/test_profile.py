@@ -140,6 +140,9 @@ def _records_three_steps(run: Run, home: Home, training: subprocess.Popen[str]) 
     assert found.shares["operators"] > 0
     assert found.shares["data"] > 0
     assert "peers" not in found.shares
+    assert found.samples > 0
+    assert sum(line.samples for line in found.script_lines) <= found.samples
+    assert ".py:" in found.script_lines[0].line, "the line that runs, of a script of any name"
     names = {operator.name for operator in found.operators}
     assert names & {"aten::addmm", "aten::mm"}
     with gzip.open(found.trace, "rb") as file:

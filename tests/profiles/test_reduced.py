@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gputop.profiled import STEPS_MAX, Hot, Profile, ProfileQuestion, cost_text, lines, offer_text, refused
+from gputop.profiled import STEPS_MAX, Hot, Profile, ProfileQuestion, ScriptLine, cost_text, lines, offer_text, refused
 from gputop.profiles import reduced
 from gputop.profiles.trace import joined, parse
 from gputop.questions import answer_in, command_of, is_answer, question_in
@@ -54,6 +54,19 @@ def test_each_moment_counts_once() -> None:
     assert found == {"data": 100, "gpu": 100, "operators": 100 + 50 + 30, "peers": 90, "python": 530}
     assert sum(found.values()) == 1000
     assert reduced.shares([], []) == {}
+
+
+def test_the_lines_that_most_samples_saw_come_first() -> None:
+    late = [(at(1200), "train.py:20 evaluate")] * 3
+    again = (at(600), "train.py:11 <module>")
+    expected = [
+        ScriptLine("train.py:11 <module>", 2),
+        ScriptLine("train.py:3 <module>", 1),
+        ScriptLine("train.py:9 forward", 1),
+    ]
+    assert reduced.script_lines([*SAMPLES, again, *late], WINDOWS) == (4, tuple(expected))
+    assert reduced.script_lines([], WINDOWS) == (0, ())
+    assert reduced.script_lines(SAMPLES, []) == (0, ())
 
 
 def test_an_operator_has_its_own_time_and_the_line_that_ran() -> None:
@@ -122,6 +135,8 @@ def test_the_words() -> None:
         longest_s=0.3,
         recorded_s=0.2,
         shares={"data": 0.05, "python": 0.15},
+        samples=40,
+        script_lines=(ScriptLine("train.py:12 <module>", 30),),
         operators=(Hot("aten::mm", 0.02, 8, "train.py:9 forward"), Hot("aten::t", 0.01, 8)),
     )
     assert cost_text(done) == (
@@ -132,6 +147,9 @@ def test_the_words() -> None:
         "IN A STEP",
         "    75%    75.0 ms  Python",
         "    25%    25.0 ms  data",
+        "",
+        "LINES OF THE SCRIPT, BY 40 SAMPLES",
+        "    75%  train.py:12 <module>",
         "",
         "OPERATORS, BY THEIR OWN TIME",
         "    20.0 ms       8x  aten::mm  train.py:9 forward",

@@ -115,7 +115,7 @@ def duplicate_ranks(group: RankGroup) -> list[Member]:
 
 
 def groups_of(snapshot: Snapshot, lost: Callable[[Exception], None] = reraise) -> tuple[RankGroup, ...]:
-    """Group the snapshot's processes and live runs into rank groups; ``lost`` receives the error for each that cannot be built."""
+    """Group the snapshot's processes and live runs into rank groups; ``lost`` gets the error for each that fails."""
     runs = {run.run_id: run for run in snapshot.runs}
     listed: dict[str, list[Process]] = {}
     for position, key in group_keys(snapshot.processes).items():
