@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from gputop.foreign.kinds import OUTPUT, TERMINAL
+from gputop.foreign.kinds import OUTPUT, SCREEN, TMUX
 from gputop.foreign.outputs import READ_BYTES, TAIL, OutputFile, files_of
 from gputop.foreign.panes import PaneReader, pane_of
 from gputop.foreign.search import Found, search
@@ -32,7 +32,7 @@ TURN_S = 0.5
 BACKLOG_POINTS = 2000
 SOURCES = 16
 PANE_S = 5.0
-"""How often a pane of tmux is read: each time costs a process."""
+"""How often a pane of tmux or screen is read: each time costs a process or two."""
 
 
 class Key(NamedTuple):
@@ -155,7 +155,7 @@ class FollowedRun:
 
     def _has_values(self) -> bool:
         """Return whether there is a curve other than that of a pane."""
-        others = [curve for key, curve in self.curves.items() if key.label != TERMINAL]
+        others = [curve for key, curve in self.curves.items() if key.label not in (TMUX, SCREEN)]
         return any(collected.metrics for curve in others for collected in curve.ranks.values())
 
     def _read_pane(self, run: ProcessRun) -> None:
@@ -165,7 +165,7 @@ class FollowedRun:
         if self._pane is None or self._pane.pane != pane:
             self._pane = PaneReader(pane)
         steps, at = self._pane.read(), time.time()
-        key = Key(TERMINAL, pane.name)
+        key = Key(pane.label, pane.name)
         with self.lock:
             curve = self.curves.setdefault(key, Curve(key, identities=frozenset((pane.identity,))))
             rank = curve.ranks.setdefault(min((rank.rank or 0 for rank in run.ranks), default=0), PrintedRank())
@@ -201,7 +201,7 @@ class FollowedRun:
             source.update(item.paths)
             curve.files[rank] = source.paths
             self._reads[item.kind.label, item.root] = _Read(source, curve, rank)
-        kept = {key: curve for key, curve in self.curves.items() if key.label in (OUTPUT, TERMINAL)}
+        kept = {key: curve for key, curve in self.curves.items() if key.label in (OUTPUT, TMUX, SCREEN)}
         self.curves = curves | kept
 
     def _take_in_output(self, printed: Mapping[int, tuple[OutputFile, ...]]) -> None:

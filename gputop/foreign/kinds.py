@@ -94,9 +94,9 @@ TRAINER_STATE = Kind(
 )
 OUTPUT = "its output"
 """The label of what a run prints into a file; between JSON lines and the Trainer's state, which is late by a checkpoint."""
-TERMINAL = "its output in tmux"
+TMUX, SCREEN = "its output in tmux", "its output in screen"
 KINDS = (TENSORBOARD, WANDB, MLFLOW, TABLE, JSON_LINES, TRAINER_STATE)
-ORDER = (*(kind.label for kind in (TENSORBOARD, WANDB, MLFLOW, TABLE, JSON_LINES)), OUTPUT, TRAINER_STATE.label, TERMINAL)
+ORDER = (*(kind.label for kind in (TENSORBOARD, WANDB, MLFLOW, TABLE, JSON_LINES)), OUTPUT, TRAINER_STATE.label, TMUX, SCREEN)
 """Where a run has several curves, the first of these is its own."""
 
 

@@ -1,4 +1,4 @@
-"""What a run prints in a pane of tmux: a real server on a socket of its own, which is only looked at."""
+"""What a run prints in a pane of tmux or a window of GNU screen: real servers of their own, which are only looked at."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from gputop.foreign import followed, panes
+from gputop.foreign import followed, gnu_screen, panes
+from gputop.foreign import tmux as tmux_servers
 from gputop.foreign.curves import ForeignCurves
+from gputop.foreign.kinds import TMUX
 from gputop.foreign.panes import Pane, PaneReader
 from tests.foreign.test_curves import Trainings, run_of, trainings, write_csv
 from tests.real_processes import eventually
@@ -78,6 +80,45 @@ def test_lines_in_a_pane_become_a_curve_and_the_pane_stays_as_it_is(
     assert tmux("list-clients") == tmux("list-buffers") == ""
 
 
+def test_lines_in_a_window_of_screen_become_a_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if shutil.which("screen") is None:
+        pytest.skip("there is no GNU screen here")
+    monkeypatch.setattr(followed, "PANE_S", 0.0)
+    said, script = tmp_path / "pid", tmp_path / "prints é.py"
+    script.write_text(PRINTS)
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        environment = os.environ | {"SCREENDIR": folder}
+
+        def screen(*words: str) -> str:
+            done = subprocess.run(["screen", *words], env=environment, capture_output=True, text=True, check=False)
+            return done.stdout
+
+        screen("-dmS", "training", "-h", "500", sys.executable, str(script), str(said))
+        try:
+            pid = int(eventually(lambda: said.read_text() if said.exists() else "", bool))
+            reader, steps = ForeignCurves(), list[int]()
+
+            def newest() -> int:
+                found = reader.poll([run_of(pid)])
+                steps.extend(step for points in found.points if points.metric == "loss" for step in points.steps)
+                return steps[-1] if steps else 0
+
+            eventually(newest, lambda step: step > 305)
+            assert set(steps) >= set(range(1, 300)), "the lines that have scrolled away, too"
+            assert steps == sorted(steps)
+            (curve,) = reader.poll([run_of(pid)]).process_runs[0].curves
+            assert (curve.source, curve.files) == ("its output in screen", ())
+            terminal = os.readlink(f"/proc/{pid}/fd/1")
+            named = {"STY": os.path.basename(next(Path(folder).iterdir())), "WINDOW": "0", "SCREENDIR": folder}
+            assert gnu_screen.find(terminal, named) == (f"{folder}/{named['STY']}", "0")
+            assert gnu_screen.find("/dev/pts/99999", named) is None, "a terminal of another program"
+            for wrong in ({"STY": f"{os.getpid()}.training"}, {"STY": "; reboot"}, {"WINDOW": "-X quit"}, {"STY": ""}):
+                assert gnu_screen.find(terminal, named | wrong) is None
+            assert gnu_screen.capture(f"{folder}/1.gone", "0") is None
+        finally:
+            screen("-S", "training", "-X", "quit")
+
+
 def test_a_pane_is_read_only_where_nothing_else_shows_a_curve(trainings: Trainings, tmp_path: Path) -> None:
     run = run_of(trainings.start(tmp_path))
     write_csv(tmp_path)
@@ -95,7 +136,7 @@ def test_a_capture_adds_the_lines_that_the_one_before_did_not_have() -> None:
     def loss(step: int) -> str:
         return f"step {step} loss {step}"
 
-    reader = PaneReader(Pane("", "", (0, 0)))
+    reader = PaneReader(Pane(TMUX, "", "", (0, 0)))
     captures = (
         [loss(step) for step in range(1, 8)],
         [loss(step) for step in range(1, 8)],
@@ -111,5 +152,5 @@ def test_a_capture_adds_the_lines_that_the_one_before_did_not_have() -> None:
 def test_only_a_socket_of_this_user_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     for path in (str(tmp_path / "file"), str(tmp_path / "missing"), "x\0y", ""):
-        assert panes._sockets({"TMUX": f"{path},1,0", "TMUX_TMPDIR": str(tmp_path)}) == []
+        assert tmux_servers.sockets({"TMUX": f"{path},1,0", "TMUX_TMPDIR": str(tmp_path)}) == []
     assert os.geteuid() >= 0

@@ -1,0 +1,65 @@
+"""Panes of the user's own tmux servers: which one a process prints in, and what it holds, by ``capture-pane -p``, which changes
+nothing there. The server is the one that the process's environment names, or the user's default one; never another user's.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+LINES = 2000
+ANSWER_S = 2.0
+"""A server that does not answer in this time is asked again at the next look."""
+
+
+def find(terminal: str, environment: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return the server's socket and the pane's name; None if no server of this user has a pane on that terminal."""
+    for socket in sockets(environment):
+        said = _ask(socket, "list-panes", "-a", "-F", "#{pane_tty} #{pane_id}")
+        panes = dict(line.split(" ", 1) for line in (said or "").splitlines() if " " in line)
+        if terminal in panes:
+            return socket, panes[terminal]
+    return None
+
+
+def capture(socket: str, pane: str) -> str | None:
+    """Return the last lines of a pane; None if the server does not answer."""
+    return _ask(socket, "capture-pane", "-p", "-J", "-t", pane, "-S", str(-LINES))
+
+
+def sockets(environment: Mapping[str, str]) -> list[str]:
+    """Return the sockets of the servers that may have started a process: those that belong to this user."""
+    default = Path(environment.get("TMUX_TMPDIR") or "/tmp") / f"tmux-{os.geteuid()}" / "default"
+    candidates = dict.fromkeys((environment.get("TMUX", "").partition(",")[0], str(default)))
+    return [path for path in candidates if path and _is_own_socket(path)]
+
+
+def _is_own_socket(path: str) -> bool:
+    try:
+        found = os.lstat(path)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISSOCK(found.st_mode) and found.st_uid == os.geteuid()
+
+
+def _ask(socket: str, *words: str) -> str | None:
+    tmux = shutil.which("tmux")
+    if tmux is None:
+        return None
+    try:
+        answer = subprocess.run(
+            [tmux, "-S", socket, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=ANSWER_S,
+            check=False,
+            start_new_session=True,
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.decode("utf-8", "replace") if answer.returncode == 0 else None
