@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from gputop.errors import GputopError, UsageError
+from gputop.foreign.about import About, about
 from gputop.foreign.files.values import Value
 from gputop.foreign.kinds import KINDS, MLFLOW, Kind, kind_of
 from gputop.foreign.search import Found, grouped
@@ -60,7 +61,8 @@ def store(path: Path) -> Iterator[Stored]:
         else:
             places.secure_dir(root)
         for item in found:
-            yield _store(item, _name(item.root, start), root)
+            said = about(item)
+            yield _store(item, said.name or _name(item.root, start), said, root)
     except OSError as error:
         raise GputopError(
             f"{error.filename or root} cannot be written: {error.strerror}.", "Make room, or check who owns it."
@@ -77,31 +79,31 @@ def _sources(start: Path) -> list[Found]:
 
 
 def _name(root: Path, start: Path) -> str:
-    """Return a run's name: its folder below the one that was given, else that one's own name."""
+    """Return the name of a run that nobody gave one: its folder below the one that was given, else that one's own name."""
     folder = root if root.is_dir() else root.parent
     inner = folder.relative_to(start).as_posix() if folder.is_relative_to(start) else "."
     return (folder.name if inner == "." else inner)[-200:] or root.name
 
 
-def _store(item: Found, name: str, root: Path) -> Stored:
+def _store(item: Found, name: str, known: About, root: Path) -> Stored:
     digest = hashlib.sha256(f"{item.kind.label}\0{item.root}".encode("utf-8", "surrogateescape")).hexdigest()[:12]
     run_id = f"import-{digest}"
     stamp = max((path.stat().st_mtime_ns for path in item.paths), default=0)
     kept = root / run_id / f"{form.file_stem(0, 0)}.gpr"
-    known = kept.stat().st_mtime_ns if kept.is_file() else None
-    if known == stamp:
+    before = kept.stat().st_mtime_ns if kept.is_file() else None
+    if before == stamp:
         return Stored(run_id, name, item.kind.label, item.root, "unchanged")
     with tempfile.TemporaryDirectory(prefix="import-", dir=root.parent) as folder:
-        written = _write(item, run_id, name, Path(folder))
+        written = _write(item, run_id, name, known, Path(folder))
         if written is None:
             return Stored(run_id, name, item.kind.label, item.root, "empty")
         os.utime(written, ns=(stamp, stamp))
         make_private_dir(kept.parent)
         os.replace(written, kept)
-    return Stored(run_id, name, item.kind.label, item.root, "imported" if known is None else "updated")
+    return Stored(run_id, name, item.kind.label, item.root, "imported" if before is None else "updated")
 
 
-def _write(item: Found, run_id: str, name: str, folder: Path) -> Path | None:
+def _write(item: Found, run_id: str, name: str, known: About, folder: Path) -> Path | None:
     """Write a journal below ``folder`` and return its path; None if there is no value to write."""
     opened: OpenJournal | None = None
     for values in _read(item.kind, item):
@@ -111,7 +113,8 @@ def _write(item: Found, run_id: str, name: str, folder: Path) -> Path | None:
             opened.journal.state("card", "run", {"name": name})
             opened.journal.state("fact", "source", item.kind.label)
             opened.journal.state("fact", "tags", [TAG])
-            opened.journal.state("config", "imported_from", str(item.root))
+            for key, setting in {**known.config, "imported_from": str(item.root)}.items():
+                opened.journal.state("config", key, setting)
         for (step, at), group in groupby(values, key=lambda value: (value.step, value.time)):
             opened.journal.defer({value.name: value.value for value in group}, step, at_ns=int((at or 0.0) * 1e9))
     if opened is None:

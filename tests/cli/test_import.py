@@ -13,7 +13,7 @@ from gputop.cli.main import main
 from gputop.places import state_dir
 from gputop.snapshot import Run
 from gputop.tracking.reader.runs import RunReader
-from tests.foreign.files.writers import event, event_file, simple
+from tests.foreign.files.writers import WandbFile, event, event_file, simple
 from tests.foreign.test_curves import LOSSES, write_csv, write_lines, write_mlflow, write_state, write_wandb
 from tests.tracking.kit import Home, home
 
@@ -31,6 +31,40 @@ def said(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
 
 def stored(home: Home) -> dict[str, Run]:
     return {run.name: run for run in RunReader(home.runs).poll().runs}
+
+
+def test_a_run_has_the_name_and_the_configuration_that_its_files_give(
+    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = WandbFile()
+    file.run("sweet-\x1b[31mdawn-7", lr=0.1, model={"depth": 12, "name": "vit"}, layers=[1, 2], _wandb={"m": 1})
+    file.configure(lr=0.01, note="x" * 1000)
+    file.history(1, {"loss": 0.5})
+    path = tmp_path / "wandb" / "run-1" / "run-ab12.wandb"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(bytes(file.data))
+    metrics = write_mlflow(tmp_path).parents[2]
+    for folder, said_there in (
+        ("params", {"lr": "0.001", "batch": "64", "mode": "amp", "bad": "nan"}),
+        ("tags", {"mlflow.runName": "base"}),
+    ):
+        (metrics / folder).mkdir()
+        for name, text in said_there.items():
+            (metrics / folder / name).write_text(text)
+    said(capsys, "import", str(tmp_path))
+    runs = stored(home)
+    assert set(runs) == {"sweet-dawn-7", "base"}
+    config = dict(runs["sweet-dawn-7"].config)
+    assert config.pop("note") == "x" * 200 + "…"
+    assert config == {
+        "lr": 0.01,
+        "model.depth": 12,
+        "model.name": "vit",
+        "layers": "[1, 2]",
+        "imported_from": str(path),
+    }
+    expected = {"lr": 0.001, "batch": 64, "mode": "amp", "bad": "nan", "imported_from": str(metrics)}
+    assert dict(runs["base"].config) == expected
 
 
 def test_files_of_ended_trainings_become_runs_and_only_once(

@@ -2,7 +2,8 @@
 
 The file is cut into blocks of 32 KiB. A piece is a checksum (4 bytes), a length (2), a kind (1) and its data; a record is one
 piece, or several over neighboring blocks. Reading goes on at the next block behind damage and in the middle of a file. Values
-are ``HistoryRecord``s: names with a JSON value each.
+are ``HistoryRecord``s: names with a JSON value each. ``RunRecord`` and ``ConfigRecord`` say what the run is called, and how it
+was configured.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ _START = b":W&B\xe1\xbe\x00"
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
 _HISTORY, _ITEM, _STEP, _STEP_NUMBER = 2, 1, 2, 1
 _KEY, _NESTED_KEY, _VALUE_JSON = 1, 2, 16
+_CONFIG, _RUN, _RUN_CONFIG, _RUN_NAME, _UPDATE = 5, 17, 4, 8, 1
+_CONFIG_JSON_BYTES, _CONFIG_KEYS = 10_000, 1000
 _JSON_BYTES = 64
 """The longest number; longer values are texts, tables and images."""
 
@@ -36,6 +39,9 @@ class RunFile:
         self._record: bytearray | None = None
         """The pieces so far of a record of several ones."""
         self.refused = False
+        self.name: str | None = None
+        self.config: dict[str, bytes] = {}
+        """Key -> JSON, of what has been read so far."""
         self._to_drop = 0
         """Bytes up to the next block, where reading goes on."""
 
@@ -44,7 +50,28 @@ class RunFile:
         if self.refused:
             return []
         self._rest += data
-        return [value for record in self._records() for value in _history(record)]
+        return [value for record in self._records() for value in self._values(record)]
+
+    def _values(self, record: bytes) -> list[Value]:
+        for field, content in fields(record):
+            if field == _HISTORY:
+                return _history(record)
+            if field == _RUN and isinstance(content, bytes):
+                for part, inner in fields(content):
+                    if part == _RUN_NAME and isinstance(inner, bytes):
+                        self.name = inner[:1000].decode("utf-8", "replace")
+                    elif part == _RUN_CONFIG and isinstance(inner, bytes):
+                        self._configure(inner)
+            elif field == _CONFIG and isinstance(content, bytes):
+                self._configure(content)
+        return []
+
+    def _configure(self, record: bytes) -> None:
+        for field, content in fields(record):
+            if field == _UPDATE and isinstance(content, bytes):
+                key, text = _item(content, _CONFIG_JSON_BYTES)
+                if text is not None and (key in self.config or len(self.config) < _CONFIG_KEYS):
+                    self.config[key] = text
 
     def skip(self, number: int) -> None:
         """Pass over bytes: reading goes on at the next block."""
@@ -117,7 +144,8 @@ def _history(record: bytes) -> list[Value]:
             if part == _STEP:
                 step = next((step_number(found) for key, found in fields(inner) if key == _STEP_NUMBER), 0)
             elif part == _ITEM:
-                key, value = _item(inner)
+                key, text = _item(inner, _JSON_BYTES)
+                value = _number(text)
                 if key == "_step":
                     step = step_number(value) if step is None else step
                 elif key == "_timestamp":
@@ -127,17 +155,22 @@ def _history(record: bytes) -> list[Value]:
     return [Value(name, step, at, value) for name, value in items] if step is not None else []
 
 
-def _item(data: bytes) -> tuple[str, float | None]:
+def _item(data: bytes, bytes_max: int) -> tuple[str, bytes | None]:
+    """Return the key and the JSON of a history's or configuration's item; None if it is longer than ``bytes_max``."""
     keys: list[bytes] = []
-    value = None
+    text = None
     for field, content in fields(data):
         if not isinstance(content, bytes):
             continue
         if field in (_KEY, _NESTED_KEY):
             keys.append(content[:1000])
-        elif field == _VALUE_JSON and len(content) <= _JSON_BYTES:
-            try:
-                value = number(parse_json(content))
-            except (FormatError, UnicodeDecodeError):
-                value = None
-    return b".".join(keys[:10]).decode("utf-8", "replace"), value
+        elif field == _VALUE_JSON and len(content) <= bytes_max:
+            text = content
+    return b".".join(keys[:10]).decode("utf-8", "replace"), text
+
+
+def _number(text: bytes | None) -> float | None:
+    try:
+        return None if text is None else number(parse_json(text))
+    except (FormatError, UnicodeDecodeError):
+        return None

@@ -105,6 +105,18 @@ class WandbFile:
     def _piece(self, kind: int, data: bytes) -> None:
         self.data += struct.pack("<IHB", zlib.crc32(data, zlib.crc32(bytes([kind]))), len(data), kind) + data
 
+    def run(self, name: str, **config: object) -> None:
+        """Add what ``wandb.init(name=..., config=...)`` writes."""
+        items = b"".join(field(1, field(1, key) + field(16, json.dumps(value))) for key, value in config.items())
+        self.record(field(1, 2) + field(17, field(1, "ab12") + field(4, items) + field(8, name)))
+
+    def configure(self, **config: object) -> None:
+        """Add what ``wandb.config.update`` writes."""
+        self.record(
+            field(1, 3)
+            + field(5, b"".join(field(1, field(1, key) + field(16, json.dumps(value))) for key, value in config.items()))
+        )
+
     def history(self, step: int, items: Mapping[str, object], nested: bool = False) -> None:
         """Add what one call of ``wandb.log`` writes."""
         body = b""
