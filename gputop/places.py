@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 
@@ -16,13 +17,19 @@ def home_dir() -> Path:
         return Path("/")
 
 
-def state_dir() -> Path:
-    """Return where runs and jobs live: ``$GPUTOP_DIR``, else ``$XDG_STATE_HOME/gputop``, else ``~/.local/state/gputop``."""
-    own = os.environ.get("GPUTOP_DIR")
+def state_dir(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return where runs and jobs live: ``$GPUTOP_DIR``, else ``$XDG_STATE_HOME/gputop``, else ``~/.local/state/gputop``.
+
+    ``environment``: that of another process, for where its runs live.
+    """
+    own = environment.get("GPUTOP_DIR")
     if own:
         return _expanded(own)
-    base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else home_dir() / ".local" / "state") / "gputop"
+    base = environment.get("XDG_STATE_HOME")
+    if base:
+        return Path(base) / "gputop"
+    home = environment.get("HOME") if environment is not os.environ else None
+    return (Path(home) if home else home_dir()) / ".local" / "state" / "gputop"
 
 
 def runs_dir() -> Path:

@@ -34,6 +34,10 @@ class LaunchEnvironment:
     torchelastic_run_id: str | None = None
     gputop_run_id: str | None = None
     gputop_job_id: str | None = None
+    gputop_launch_id: str | None = None
+    """Set by ``gputop run``."""
+    gputop_state_dir: str | None = None
+    """Where the runs of a process live that gputop started."""
     virtual_devices: str | None = None
     """GPUTOP_VIRTUAL_DEVICES: the virtual GPUs that this process may use, like CUDA_VISIBLE_DEVICES ("0,1")."""
     master_port: int | None = None
@@ -145,7 +149,9 @@ class ProcessCurve:
 
 @dataclass(frozen=True, slots=True)
 class ProcessRun:
-    """A run that gputop does not track, as its processes on this machine show it: ``gputop/foreign`` finds them.
+    """A run without a journal, as its processes on this machine show it: ``gputop/foreign`` finds them.
+
+    gputop does not track it, or (``starting``) waits for its first training step.
 
     Whether it trains is not known: any program that computes on a GPU is one. ``ranks`` are those seen on this machine; the
     launcher and the workers of a rank are none.
@@ -171,6 +177,8 @@ class ProcessRun:
     """The files from which that curve is read."""
     curves: tuple[ProcessCurve, ...] = ()
     """All its curves, the best first; that of ``run_id`` is one of them."""
+    starting: bool = False
+    """Whether gputop started it, and has seen no training step of it yet."""
 
     @property
     def devices(self) -> tuple[str, ...]:

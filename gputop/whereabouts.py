@@ -25,7 +25,7 @@ _STATES: Mapping[str, str] = {
     "traced": "is held by a debugger or tracer (t)",
     "disk": "waits for a disk (D)",
     "elsewhere": "runs on another machine: ask there",
-    "untracked": "cannot be asked: gputop does not track it",
+    "untracked": "cannot be asked: gputop records no training in it",
 }
 
 

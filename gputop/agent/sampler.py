@@ -24,7 +24,7 @@ from gputop.agent.nccl_turns import NcclTurns, WhenToAsk
 from gputop.errors import PLEASE_REPORT, GputopError, NoGpuError, UsageError, describe_unexpected
 from gputop.facts.table import Facts
 from gputop.foreign.found import process_runs
-from gputop.places import jobs_dir
+from gputop.places import jobs_dir, state_dir
 from gputop.snapshot import (
     LIVE_STATES,
     NOT_READ,
@@ -170,7 +170,8 @@ class Sampler:
         elsewhere = reading.uses.keys() - uses.keys()
         processes = self._read("The processes", lambda: self._host.read_processes(uses, pids, note_failure, elsewhere)) or ()
         foreign = self._read(
-            "The runs that gputop does not track", lambda: process_runs(processes, began_of(update.runs), command_line_of)
+            "The runs without a journal",
+            lambda: process_runs(processes, began_of(update.runs), command_line_of, str(state_dir())),
         )
         curves = self._read("The curves of runs that gputop does not track", lambda: self._curves(foreign or (), pids))
         if curves is not None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gputop.agent.sampler import Sampler
 
 LISTED = 50
-NOT_TRACKED = "not tracked"
+NOT_TRACKED, STARTING = "not tracked", "starting"
 NONE = "-"
 
 
@@ -111,7 +111,8 @@ def list_text(
         run = by_id.get(other.run_id or "")
         if wanted is None or wanted.keeps(run or _as_run(other), now):
             tail = (*_progress(run), _started(other.started_at), NONE)
-            rows.append((_pid_text(other), other.name, NOT_TRACKED, str(len(other.ranks)), *tail))
+            state = STARTING if other.starting else NOT_TRACKED
+            rows.append((_pid_text(other), other.name, state, str(len(other.ranks)), *tail))
     for run in found:
         if wanted is None or wanted.keeps(run, now):
             tail = (*_progress(run), _started(run.created_at), ", ".join(run.tags) or NONE)

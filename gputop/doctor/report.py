@@ -116,16 +116,18 @@ def _looked_at(snapshot: Snapshot | None) -> str:
         f"{processes} process{'' if processes == 1 else 'es'} on {'it' if len(snapshot.devices) == 1 else 'them'}",
         words.count(len({run.run_id for run in snapshot.runs} - snapshot.untracked_ids), "tracked run"),
     ]
-    if snapshot.process_runs:
-        parts.append(f"{words.count(len(snapshot.process_runs), 'run')} not tracked")
+    starting = sum(run.starting for run in snapshot.process_runs)
+    for count, state in ((starting, "starting"), (len(snapshot.process_runs) - starting, "not tracked")):
+        if count:
+            parts.append(f"{words.count(count, 'run')} {state}")
     return ", ".join(parts)
 
 
 def _not_tracked(snapshot: Snapshot | None) -> list[str]:
     """Return a paragraph on the runs without a journal: which they are, and what is not judged of them."""
-    if snapshot is None or not snapshot.process_runs:
+    names = list(dict.fromkeys(run.name for run in snapshot.process_runs if not run.starting)) if snapshot is not None else []
+    if not names:
         return []
-    names = list(dict.fromkeys(run.name for run in snapshot.process_runs))
     named = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
     less = sum(rule.without_tracking == "none" for rule in RULES)
     text = f"Not tracked: {named}. Of them, {less} of {len(RULES)} rules have no evidence and others less of it."

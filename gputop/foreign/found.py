@@ -1,8 +1,8 @@
-"""Finds the runs that gputop does not track among the processes of a machine. Pure: processes in, ``ProcessRun``s out.
+"""Finds the runs without a journal among the processes of a machine. Pure: processes in, ``ProcessRun``s out.
 
 A run is a group of processes (``gputop.groups``) in which a rank computes on a device, has a rank's environment, or looks like
-training on the CPU. What gputop started, or what writes a journal, is none: that is a tracked run, or soon will be. Nobody
-knows whether a program that computes on a GPU trains, so no word here says so.
+training on the CPU. What writes a journal, or has written one, is none: that is a tracked run. Nobody knows whether a program
+that computes on a GPU trains, so no word here says so.
 """
 
 from __future__ import annotations
@@ -32,19 +32,21 @@ def process_runs(
     processes: Sequence[Process],
     written: Mapping[int, float] | None = None,
     command_of: Callable[[int], Sequence[str] | None] = lambda pid: None,
+    state_dir: str | None = None,
 ) -> tuple[ProcessRun, ...]:
-    """Return the runs that gputop does not track: the most devices first, then the most ranks, then the oldest.
+    """Return the runs that have no journal: the most devices first, then the most ranks, then the oldest.
 
     Args:
         processes: the processes of one reading.
         written: PID -> when the newest run began that this process writes or wrote, wall clock in seconds. A process that
             has finished its run and goes on is still gputop's.
+        state_dir: where the runs live that gputop reads here. What it started elsewhere is not tracked here.
         command_of: returns the command line of a process that is not listed (the parent of spawned ranks), if known.
     """
     groups: dict[str, list[Process]] = {}
     for position, key in group_keys(processes).items():
         groups.setdefault(key, []).append(processes[position])
-    found = [_run(key, group, command_of) for key, group in groups.items() if not _is_ours(group, written or {})]
+    found = [_run(key, group, command_of, state_dir) for key, group in groups.items() if not _is_ours(group, written or {})]
     return tuple(sorted((run for run in found if run is not None), key=_largest_first))
 
 
@@ -53,17 +55,18 @@ def _largest_first(run: ProcessRun) -> tuple[int, int, float, str]:
 
 
 def _is_ours(group: Sequence[Process], written: Mapping[int, float]) -> bool:
-    """Return whether gputop tracks one of the processes, or started it: its journal comes as soon as it has loaded torch."""
+    """Return whether one of the processes writes a journal, or has written one."""
     return any(
         process.run_id is not None
-        or (process.environment is not None and process.environment.gputop_job_id is not None)
         # A PID that is used again belongs to a process that started after the run.
         or (process.started_at is not None and process.started_at <= written.get(process.pid, -math.inf))
         for process in group
     )
 
 
-def _run(key: str, group: Sequence[Process], command_of: Callable[[int], Sequence[str] | None]) -> ProcessRun | None:
+def _run(
+    key: str, group: Sequence[Process], command_of: Callable[[int], Sequence[str] | None], state_dir: str | None
+) -> ProcessRun | None:
     alive = [process for process in group if process.state not in DEAD_STATES and process.in_namespace]
     alive = [process for process in alive if process.name not in _NO_RUNS]
     ranks = _ranks(alive)
@@ -94,7 +97,15 @@ def _run(key: str, group: Sequence[Process], command_of: Callable[[int], Sequenc
         user=first.user,
         started_at=min((process.started_at for process in alive if process.started_at is not None), default=None),
         command=script_words(command),
+        starting=any(_is_started_by_gputop(process, state_dir) for process in alive),
     )
+
+
+def _is_started_by_gputop(process: Process, state_dir: str | None) -> bool:
+    environment = process.environment
+    if environment is None or environment.gputop_state_dir != state_dir or dict(environment.settings).get("GPUTOP") == "0":
+        return False
+    return environment.gputop_job_id is not None or environment.gputop_launch_id is not None
 
 
 def _devices(process: Process) -> tuple[str, ...] | None:

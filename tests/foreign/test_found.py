@@ -164,14 +164,13 @@ def test_another_users_process_is_shown_as_far_as_the_tree_and_its_command_line_
     "process",
     [
         python(1, 0, run_id="run-1"),
-        python(1, 0, environment=LaunchEnvironment(gputop_job_id="job-1")),
         python(1, devices=use(0, contexts="G"), name="firefox", torch_mapped=None),
         python(1, devices=use(0, contexts="CG"), name="gnome-shell", torch_mapped=None),
         python(1, 0, name="nvidia-cuda-mps", torch_mapped=None),
         python(1, 0, state="Z"),
         Process(pid=1, devices=use(0), in_namespace=False),
     ],
-    ids=["tracked", "launched", "window", "desktop", "mps", "dead", "elsewhere"],
+    ids=["tracked", "window", "desktop", "mps", "dead", "elsewhere"],
 )
 def test_what_is_no_untracked_run(process: Process) -> None:
     assert process_runs([process]) == ()
@@ -179,6 +178,22 @@ def test_what_is_no_untracked_run(process: Process) -> None:
 
 def test_a_tracked_rank_makes_its_whole_group_tracked() -> None:
     assert process_runs([torchrun(0, 0, run_id="run-1"), torchrun(1, 1)]) == ()
+
+
+def test_what_gputop_started_is_a_run_from_the_beginning() -> None:
+    for environment in (LaunchEnvironment(gputop_job_id="job-1"), LaunchEnvironment(gputop_launch_id="20261123-1")):
+        early = python(7, environment=environment, nvidia_open=False)
+        assert only(early).starting
+        assert process_runs([replace(early, run_id="run-1")]) == ()
+        assert process_runs([early], {7: EPOCH}) == (), "it has finished its run and goes on"
+    assert not only(python(7, 0)).starting
+    elsewhere = LaunchEnvironment(gputop_launch_id="20261123-1", gputop_state_dir="/home/ada/.local/state/gputop")
+    assert not only(python(7, environment=elsewhere), state_dir="/root/.local/state/gputop").starting, (
+        "its journal is not read here"
+    )
+    assert only(python(7, environment=elsewhere), state_dir="/home/ada/.local/state/gputop").starting
+    off = LaunchEnvironment(gputop_launch_id="20261123-1", settings=(("GPUTOP", "0"),))
+    assert not only(python(7, 0, environment=off)).starting
 
 
 def test_a_process_that_has_finished_its_run_stays_gputops() -> None:

@@ -107,7 +107,7 @@ def test_what_is_said_where_nobody_is_behind() -> None:
 
 def test_a_process_that_cannot_be_asked_is_told_by_what_proc_shows() -> None:
     known = RankPlace(0, 4000, state="untracked", process_state="S", kernel_function="futex_do_wait")
-    unasked = "cannot be asked: gputop does not track it"
+    unasked = "cannot be asked: gputop records no training in it"
     assert sentence([known], NOW) == f"{unasked}, it waits in futex_do_wait"
     assert sentence([replace(known, process_state="R")], NOW) == f"{unasked}, it runs"
     assert sentence([replace(known, doing="sleeps")], NOW) == f"{unasked}, sleeps"

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from gputop.places import state_dir
 from gputop.snapshot import LaunchEnvironment
 from gputop.sources.host import procfs
 from gputop.sources.host.procfs import Stat
@@ -178,6 +179,8 @@ def launch_environment(values: dict[str, str]) -> LaunchEnvironment:
         torchelastic_run_id=values.get("TORCHELASTIC_RUN_ID"),
         gputop_run_id=values.get("GPUTOP_RUN_ID"),
         gputop_job_id=values.get("GPUTOP_JOB_ID"),
+        gputop_launch_id=values.get("GPUTOP_LAUNCH_ID"),
+        gputop_state_dir=str(state_dir(values)) if "GPUTOP_LAUNCH_ID" in values or "GPUTOP_JOB_ID" in values else None,
         virtual_devices=values.get("GPUTOP_VIRTUAL_DEVICES"),
         master_port=_number(values.get("MASTER_PORT")),
         settings=settings_of(values),

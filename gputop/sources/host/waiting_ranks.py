@@ -1,8 +1,9 @@
 """Ranks that use neither a GPU nor much of the CPU: they wait in a rendezvous, or are blocked before their first kernel.
 
-Their environment (RANK and WORLD_SIZE), a launcher above them, or a listed sibling from multiprocessing tells them from other
-Python processes with PyTorch. What a rank started itself (DataLoader workers, compilers) is none. What never changes is read
-once per process: about 0.1 ms. Imports only the standard library, gputop's records and its neighbors.
+Their environment (RANK and WORLD_SIZE, or what gputop sets where it starts them), a launcher above them, or a listed sibling
+from multiprocessing tells them from other Python processes with PyTorch. What a rank started itself (DataLoader workers,
+compilers) is none. What never changes is read once per process: about 0.1 ms. Imports only the standard library, gputop's
+records and its neighbors.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ class WaitingRanks:
         if not numbered and parent not in self._below_launcher:
             self._below_launcher[parent] = ancestry(facts.stat.pid, parent)[1] is not None
         # A launcher has such numbers too, in a container that is itself a node of a larger run.
-        return (numbered or self._below_launcher[parent]) and launcher_name(procfs.command_line_of(facts.stat.pid)) is None
+        ours = environment is not None and bool(environment.gputop_launch_id or environment.gputop_job_id)
+        is_launcher = launcher_name(procfs.command_line_of(facts.stat.pid)) is not None
+        return (numbered or ours or self._below_launcher[parent]) and not is_launcher
 
     def _descends_from(self, pid: int, ranks: Collection[int]) -> bool:
         for _ in range(_MAX_ANCESTORS):

@@ -115,19 +115,21 @@ def _healthy(view: View, width: int, height: int) -> list[Line]:
     snapshot = view.snapshot
     untracked = snapshot.untracked_ids
     live = sum(run.state in LIVE_STATES and run.run_id not in untracked for run in snapshot.runs)
-    count = len(snapshot.process_runs)
+    starting = sum(run.starting for run in snapshot.process_runs)
+    count = len(snapshot.process_runs) - starting
     parts = [
         f"{len(snapshot.devices)} GPU{'s' * (len(snapshot.devices) != 1)}",
         f"{len(snapshot.processes)} process{'es' * (len(snapshot.processes) != 1)}",
         f"{live} live run{'s' * (live != 1)}",
+        *([f"{starting} run{'s' * (starting != 1)} starting"] if starting else []),
         *([f"{count} run{'s' * (count != 1)} not tracked"] if count else []),
     ]
     examined = f"Looked at {', '.join(parts[:-1])} and {parts[-1]}."
     lines = [*undecided_lines(view, width)] or [line(("No problem found", "ok"))]
     lines += wrap(examined, width, "dim")
-    if snapshot.process_runs:
+    if count:
         lines.extend(wrap("What needs a run's own records is not judged: gputop run -- … keeps them.", width, "dim"))
-    elif live == 0 and not any(compute_uses(process) or process.torch_mapped for process in snapshot.processes):
+    elif live == starting == 0 and not any(compute_uses(process) or process.torch_mapped for process in snapshot.processes):
         lines.extend(wrap("Start a training run to have it examined: l launches a demo.", width, "dim"))
     for abstained in view.abstained[:MAX_NOT_JUDGED]:
         lines.extend(wrap(f"Not judged ({abstained.rule}): {clean(abstained.why)} {clean(abstained.needs)}", width, "dim"))

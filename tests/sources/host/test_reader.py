@@ -399,8 +399,9 @@ def test_ranks_that_wait_are_listed_and_what_they_start_is_not(processes: Proces
     script = processes.script("mpirun", starts)
     launcher, _ = processes.ready(argv=(script,), **environment)
     reader = watch_training(monkeypatch)
+    started_by_us, _ = processes.ready(IDLE, GPUTOP_LAUNCH_ID="20261123-1")
     below = int(Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()[0])
-    found = eventually(lambda: listed(reader), lambda found: {waiting.pid, below} <= found)
+    found = eventually(lambda: listed(reader), lambda found: {waiting.pid, below, started_by_us.pid} <= found)
     assert not {int(words[0]), without_torch.pid, alone.pid, launcher.pid} & found
     # A rank on a GPU that is not shown does not wait.
     shown = {process.pid for process in reader.read_processes({}, {}, elsewhere={waiting.pid})}

@@ -46,6 +46,18 @@ def test_a_whole_run_is_told_in_a_few_lines() -> None:
     ]
 
 
+def test_a_run_that_gputop_started_waits_for_its_first_step() -> None:
+    starting = replace(RUN, starting=True)
+    assert drawn(starting) == [
+        "Training · 1 run starting",
+        "train.py  torchrun, 4 ranks  up 1d02h  ada",
+        "GPU 0-3  mean 98%",
+        "gputop tracks it and has seen no training step yet. The loss comes with the",
+        "first one.",
+    ]
+    assert drawn(starting, OTHER)[0] == "Training · 1 run starting · 1 run not tracked"
+
+
 def test_what_is_not_there_is_told() -> None:
     waiting = replace(RUN, ranks=(*RUN.ranks[:2], replace(RUN.ranks[3], devices=())), world_size=16, local_world_size=8)
     assert drawn(waiting)[1:6] == [

@@ -12,7 +12,7 @@ from gputop.tui.drawing.loss import LossChart
 from gputop.tui.drawing.training import draw_training
 from gputop.tui.state.view import View
 
-NOT_TRACKED = "not tracked"
+NOT_TRACKED, STARTING = "not tracked", "starting"
 _BY_HAND = ("python", "multiprocessing")
 """Launchers that need no name of their own: the script starts its ranks itself."""
 _GAP = Span("  ")
@@ -55,7 +55,7 @@ def draw_its_curve(view: View, run: ProcessRun, chart: LossChart, width: int, he
     title = [line(("Training: ", "title"), (clean(run.name), "title"))]
     if step is not None:
         title.append(line((f"step {step}", "text")))
-    title.append(line((NOT_TRACKED, "warn"), (f", {_origin(view, run)}", "dim")))
+    title.append(line((STARTING if run.starting else NOT_TRACKED, "warn"), (f", {_origin(view, run)}", "dim")))
     return drawing._replace(
         title=joined(title, Span(" · ", "dim")), lines=(clip(joined(parts, _GAP), width), *drawing.lines)[: max(1, height)]
     )
@@ -87,6 +87,10 @@ def _short(path: str) -> str:
 
 def how_to_track_it(run: ProcessRun, width: int) -> tuple[Line, ...]:
     """Return the words that tell why there is no loss, and the command that would bring one."""
+    if run.starting:
+        return tuple(
+            wrap("gputop tracks it and has seen no training step yet. The loss comes with the first one.", width, "dim")
+        )
     command = tracking_command(run)
     if command is None:
         return tuple(wrap("Not tracked: gputop shows a loss for Python training only.", width, "dim"))
@@ -111,8 +115,12 @@ def tracking_command(run: ProcessRun) -> str | None:
 
 
 def _title(runs: Sequence[ProcessRun]) -> Line:
-    count = f"{len(runs)} runs" if len(runs) > 1 else "1 run"
-    return joined([line(("Training", "title")), line((f"{count} {NOT_TRACKED}", "warn"))], Span(" · ", "dim"))
+    parts = [line(("Training", "title"))]
+    for word, starting in ((STARTING, True), (NOT_TRACKED, False)):
+        count = sum(run.starting is starting for run in runs)
+        if count:
+            parts.append(line((f"{count} run{'s' * (count != 1)} {word}", "warn")))
+    return joined(parts, Span(" · ", "dim"))
 
 
 def _in_full(run: ProcessRun, now: float, devices: Mapping[str, Device]) -> list[Line]:
