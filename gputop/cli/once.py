@@ -94,17 +94,23 @@ def _process_rows(process: Process, snapshot: Snapshot) -> list[tuple[str, ...]]
 
 
 def process_run_lines(snapshot: Snapshot) -> list[str]:
-    """Return the table of runs that gputop does not track."""
+    """Return a table of the runs without a training step yet, and one of those that gputop does not track."""
     index = {device.uuid: device.index for device in snapshot.devices}
-    rows: list[tuple[str, ...]] = []
-    for run in snapshot.process_runs:
-        ranks = str(len(run.ranks)) + (f"/{run.world_size}" if run.world_size is not None else "")
-        gpus = units.ranges({index[uuid] for uuid in run.devices if uuid in index}, compact=True)
-        age = snapshot.time - run.started_at if run.started_at is not None else None
-        launcher = run.launcher.name if run.launcher is not None else "-"
-        unknown = units.UNKNOWN if any(rank.devices is None for rank in run.ranks) else "-"
-        rows.append((run.name, launcher, ranks, gpus or unknown, run.user or "?", units.duration(age)))
-    return table(("NOT TRACKED", "LAUNCHER", "RANKS", "GPU", "USER", "UP"), rows)
+    found: list[str] = []
+    for heading, starting in (("STARTING", True), ("NOT TRACKED", False)):
+        rows: list[tuple[str, ...]] = []
+        for run in snapshot.process_runs:
+            if run.starting is not starting:
+                continue
+            ranks = str(len(run.ranks)) + (f"/{run.world_size}" if run.world_size is not None else "")
+            gpus = units.ranges({index[uuid] for uuid in run.devices if uuid in index}, compact=True)
+            age = snapshot.time - run.started_at if run.started_at is not None else None
+            launcher = run.launcher.name if run.launcher is not None else "-"
+            unknown = units.UNKNOWN if any(rank.devices is None for rank in run.ranks) else "-"
+            rows.append((run.name, launcher, ranks, gpus or unknown, run.user or "?", units.duration(age)))
+        if rows:
+            found += ["", *table((heading, "LAUNCHER", "RANKS", "GPU", "USER", "UP"), rows)]
+    return found[1:]
 
 
 def run_row(run: Run, source: str | None) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from gputop.cli.once import process_run_lines
 from gputop.snapshot import Ancestor, ProcessCurve, ProcessRank, ProcessRun, RunState
 from gputop.tui.drawing.doctor import draw_doctor
 from gputop.tui.drawing.line import plain
@@ -55,6 +56,9 @@ def test_a_run_that_gputop_started_waits_for_its_first_step() -> None:
         "gputop tracks it and has seen no training step yet. The loss comes with the",
         "first one.",
     ]
+    lines = process_run_lines(replace(SNAPSHOT, process_runs=(OTHER, starting)))
+    heads = [row.split("  ")[0] for row in lines]
+    assert heads == ["STARTING", "train.py", "", "NOT TRACKED", "infer.py"]
     assert drawn(starting, OTHER)[0] == "Training · 1 run starting · 1 run not tracked"
 
 
