@@ -50,7 +50,14 @@ def test_no_folder_is_too_large(house: House) -> None:
 
 def test_tests_lie_in_the_folders_of_what_they_test() -> None:
     packages = {path.parent.relative_to(REPOSITORY / "gputop") for path in (REPOSITORY / "gputop").rglob("*.py")}
-    others = {Path("demos"), Path("gpu"), Path("nvml_sim"), Path("doctor/scenes"), Path("tracking/conformance")}
+    others = {
+        Path("demos"),
+        Path("gpu"),
+        Path("nursery"),
+        Path("nvml_sim"),
+        Path("doctor/scenes"),
+        Path("tracking/conformance"),
+    }
     folders = {path.parent.relative_to(REPOSITORY / "tests") for path in (REPOSITORY / "tests").rglob("test_*.py")}
     assert folders <= packages | others, f"no package of these names: {sorted(map(str, folders - packages - others))}"
 

@@ -23,6 +23,7 @@ from gputop.tracking.reader.runs import RunReader
 from gputop.wire import FormatError
 from tests import REPOSITORY
 from tests.facts.checks import assert_facts
+from tests.nursery import Training, fits, is_warm, nursery
 
 DEADLINE_S = 30.0
 ATTEMPTS = 4
@@ -50,23 +51,37 @@ class Home:
     def __init__(self, state: Path) -> None:
         self.state = state
         self.runs = state / "runs"
-        self.started: list[subprocess.Popen[str]] = []
+        self.started: list[subprocess.Popen[str] | Training] = []
         self.any_facts = False
         """Whether scripts write facts of their own, of which the schema knows nothing."""
+        self.warm = False
+        """Whether scripts are forks of a process that has imported torch, where they can be: see ``tests/nursery``."""
 
     def check(self, facts: Mapping[str, Any]) -> None:
         """Assert that facts are those of the schema."""
         if not self.any_facts:
             assert_facts(facts, SCRIPTS_OWN)
 
-    def start(self, script: str, *arguments: str, command: Sequence[str] = (), **environment: str) -> subprocess.Popen[str]:
+    def start(
+        self, script: str, *arguments: str, command: Sequence[str] = (), **environment: str
+    ) -> subprocess.Popen[str] | Training:
         """Start a script; its stdin, stdout and stderr are pipes."""
         path = self.state / f"script{len(self.started)}.py"
         self.state.mkdir(parents=True, exist_ok=True)
         path.write_text(script)
+        return self.open([*(command or (sys.executable,)), str(path), *arguments], Path.cwd(), **environment)
+
+    def open(self, command: Sequence[str], directory: Path, **environment: str) -> subprocess.Popen[str] | Training:
+        """Start a command in a directory; its stdin, stdout and stderr are pipes."""
+        given = clean_environment(self.state, **environment)
+        if self.warm and fits(command, given):
+            training = nursery().start(command, directory, given)
+            self.started.append(training)
+            return training
         process = subprocess.Popen(
-            [*(command or (sys.executable,)), str(path), *arguments],
-            env=clean_environment(self.state, **environment),
+            list(command),
+            env=given,
+            cwd=directory,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -92,15 +107,9 @@ class Home:
         It does so now and then, tracked or not: "terminate called without an active exception".
         """
         for _ in range(ATTEMPTS):
-            done = subprocess.run(
-                list(command),
-                env={**clean_environment(self.state), "OMP_NUM_THREADS": "1", **environment},
-                cwd=directory,
-                capture_output=True,
-                text=True,
-                timeout=4 * DEADLINE_S,
-                check=False,
-            )
+            process = self.open(command, directory, **{"OMP_NUM_THREADS": "1", **environment})
+            out, err = process.communicate(timeout=4 * DEADLINE_S)
+            done = subprocess.CompletedProcess(list(command), process.returncode, out, err)
             if GLOO_ABORTS not in done.stderr:
                 break
             shutil.rmtree(self.runs, ignore_errors=True)
@@ -129,14 +138,15 @@ class Home:
         """End what is still running, and remove what is left on tmpfs."""
         for process in self.started:
             if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # it ended just now
+                    os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
         for directory in places.live_dirs(self.runs):
             shutil.rmtree(directory, ignore_errors=True)
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Home]:
     for name in list(os.environ):
         if name.startswith(_OWN):
             monkeypatch.delenv(name)
@@ -144,6 +154,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
     monkeypatch.setenv("GPUTOP_DIR", str(state))
     monkeypatch.setattr("gputop.tracking.journal.notice._told", set())
     found = Home(state)
+    found.warm = is_warm(request.node)
     yield found
     import gputop
 

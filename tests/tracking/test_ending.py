@@ -105,7 +105,7 @@ ERRORS = {
 }
 
 
-@pytest.mark.parametrize("automatic", [False, True])
+@pytest.mark.parametrize("automatic", [False, pytest.param(True, marks=pytest.mark.warm)])
 @pytest.mark.parametrize("way", ERRORS)
 def test_the_error_is_told_once_whoever_records_the_run(home: Home, way: str, automatic: bool) -> None:
     line, kind = ERRORS[way]

@@ -110,6 +110,7 @@ except TypeError as error:
     assert home.run(script, command=(*RUN, sys.executable), **AUTO) == home.run(script)
 
 
+@pytest.mark.warm
 def test_a_training_of_torch_is_told_by_automatic_tracking(home: Home) -> None:
     pytest.importorskip("torch")
     script = """
@@ -127,6 +128,7 @@ for step in range(30):
     assert "source" not in home.only_run().ranks[0].facts
 
 
+@pytest.mark.warm
 def test_automatic_tracking_takes_the_place_of_printed_lines(home: Home) -> None:
     pytest.importorskip("torch")
     script = (
@@ -160,6 +162,7 @@ for step in range(30):
 """
 
 
+@pytest.mark.warm
 def test_a_training_without_an_optimizer_is_told_by_automatic_tracking(home: Home) -> None:
     pytest.importorskip("torch")
     assert home.run(WITHOUT_OPTIMIZER, command=(*RUN, sys.executable), **AUTO)[0] == 0

@@ -328,6 +328,7 @@ def test_two_ranks_under_torchrun_are_one_run(home: Home) -> None:
     assert not Path(home.archives()[0].parent / "run.json").exists()
 
 
+@pytest.mark.warm
 def test_data_loader_workers_may_inherit_the_run(home: Home) -> None:
     script = """
 import torch, gputop

@@ -18,6 +18,7 @@ from gputop.tracking.reader.runs import RunReader
 from tests.tracking.kit import REPOSITORY, Home, home, read_all, without_checkout
 
 pytest.importorskip("torch")
+pytestmark = pytest.mark.warm
 assert home
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -241,12 +242,14 @@ def test_data_parallel_on_the_cpu(home: Home) -> None:
     assert (model["class"], model["wrapper"]) == ("Sequential", "DataParallel")
 
 
+@pytest.mark.real_start("torch.compile counts what it compiles from the start")
 def test_a_compiled_model_is_compiled_as_ever(home: Home) -> None:
     # The script prints how many graphs, breaks and frames torch.compile counted: both runs print the same.
     assert_tracked(home, both(home, sys.executable, "compiled.py"))
     assert home.only_run().ranks[0].facts["model"]["wrappers"] == ["OptimizedModule"]
 
 
+@pytest.mark.real_start("torch.compile")
 def test_a_compiled_optimizer_step_ends_tracking_with_a_sentence(home: Home) -> None:
     plain = finish(home, (sys.executable, "compiled_step.py"))
     tracked = finish(home, (*RUN, sys.executable, "compiled_step.py"))
@@ -343,6 +346,7 @@ for step in range(4):
 """
 
 
+@pytest.mark.real_start("in which order torch is imported")
 @pytest.mark.parametrize("imports", ["gputop, torch", "torch, gputop"])
 def test_the_import_alone_tracks(home: Home, imports: str) -> None:
     assert home.run(BARE.replace("IMPORTS", imports)) == (0, "", "")
@@ -363,6 +367,7 @@ def test_a_run_of_the_script_s_own_that_never_logs(home: Home) -> None:
     assert list(series(home)["auto/loss"]) == [0, 1, 2, 3]
 
 
+@pytest.mark.real_start("exit codes")
 def test_a_script_that_ends_in_an_error_says_so(home: Home) -> None:
     script = BARE.replace("IMPORTS", "torch") + "import sys\nsys.exit(3)\n"
     assert home.run(script, command=(*RUN, sys.executable)) == (3, "", "")
@@ -469,6 +474,7 @@ for step in range(4):
     assert list(found["phase/optimizer"]) == [0, 1, 2, 3]
 
 
+@pytest.mark.real_start("the command line above a process that is spawned")
 def test_processes_that_torch_spawns_are_ranks_of_one_run_with_the_user_s_command(home: Home) -> None:
     command = (sys.executable, "spawned.py", "--size", "4")
     done = finish(home, (*RUN, *command))

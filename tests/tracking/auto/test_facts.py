@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -31,9 +30,10 @@ from gputop.tracking.reader.runs import RunReader
 from gputop.tui.drawing import run_numbers, training
 from tests import REPOSITORY
 from tests.tracking.auto.test_auto import RUN, SCRIPTS, series
-from tests.tracking.kit import DEADLINE_S, Home, clean_environment, home, read_all, without_checkout
+from tests.tracking.kit import DEADLINE_S, Home, home, read_all, without_checkout
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.warm
 assert home
 
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
@@ -180,17 +180,7 @@ def test_ddp_with_no_sync_inverted_no_set_epoch_and_changed_parameters(home: Hom
 
 def test_a_training_that_stands_still_says_where(home: Home, tmp_path: Path) -> None:
     go = tmp_path / "go"
-    process = subprocess.Popen(
-        [*RUN, sys.executable, "stalls.py", str(go)],
-        cwd=SCRIPTS,
-        env=clean_environment(home.state, GPUTOP_STALL_S="0.4", OMP_NUM_THREADS="1"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    home.started.append(process)
+    process = home.open([*RUN, sys.executable, "stalls.py", str(go)], SCRIPTS, GPUTOP_STALL_S="0.4", OMP_NUM_THREADS="1")
 
     def told(stalled: bool) -> dict[str, Any]:
         end = time.monotonic() + DEADLINE_S
@@ -232,6 +222,7 @@ def test_a_training_that_stands_still_says_where(home: Home, tmp_path: Path) -> 
     assert facts["loader"]["exhausted"] is True
 
 
+@pytest.mark.real_start("the environment that it was started with, from /proc")
 def test_settings_environment_layers_and_garbage(home: Home) -> None:
     done = home.finish(
         (*RUN, sys.executable, "settings.py"), SCRIPTS, CUDA_VISIBLE_DEVICES="3,1", CUDA_DEVICE_ORDER="PCI_BUS_ID"

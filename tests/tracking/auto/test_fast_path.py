@@ -16,6 +16,7 @@ from gputop.tracking.reader.runs import RunReader
 from tests.tracking.kit import Home, home, read_all
 
 pytest.importorskip("torch")
+pytestmark = pytest.mark.warm
 assert home
 
 SCRIPTS = Path(__file__).parent / "scripts"

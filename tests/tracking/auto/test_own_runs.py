@@ -15,6 +15,7 @@ from tests.tracking.auto.test_auto import SCRIPTS
 from tests.tracking.kit import Home, home, read_all
 
 pytest.importorskip("torch")
+pytestmark = pytest.mark.warm
 assert home
 
 RUN = (sys.executable, "-m", "gputop", "run", "--")

@@ -86,9 +86,10 @@ def command(name: str) -> list[str]:
     return [sys.executable, *launcher, *script]
 
 
-def check(name: str, place: Path, together: bool = False) -> Result:
-    """Run a script bare and tracked, both at once if ``together``, and judge what was tracked."""
+def check(name: str, place: Path, together: bool = False, warm: bool = False) -> Result:
+    """Run a script bare and tracked, at once if ``together``, and judge what was tracked. ``warm``: see ``tests/nursery``."""
     home, other = Home(place / "tracked"), Home(place / "bare")
+    home.warm = other.warm = warm
     run = (sys.executable, "-m", "gputop", "run", "--")
     try:
         with ThreadPoolExecutor(2 if together else 1) as pool:

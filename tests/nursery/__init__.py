@@ -1,0 +1,190 @@
+"""Trainings for tests without ``import torch`` for each, which is most of what a short one costs: 2 of 2.5 s of CPU.
+
+One process per test process imports torch, before any thread exists, and forks. A fork is a real process that runs a real
+script, with real journals and real hooks; ``program.py`` says what it does to be as if Python had just started it.
+
+Tests opt in with the marker ``warm``. What must see Python or torch start has a real start: ``gputop run`` itself and its
+sitecustomize, import hooks, torch.compile, torchrun, processes that multiprocessing spawns, and whatever looks in /proc for
+the command line or the first environment of a training. In a module that is ``warm``, such a test says so with
+``real_start("why")``. Commands other than ``python SCRIPT`` and ``gputop run -- python SCRIPT`` are always started.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from gputop.cli.parser import parse_run
+from gputop.recipes import run_command
+
+_RUN = ("-m", "gputop", "run")
+_PROGRAM = """
+import socket, sys
+sys.path[0] = sys.argv[2]
+import program
+del sys.path[0]
+exec(program.serve(socket.socket(fileno=int(sys.argv[1]))))
+"""
+
+
+class Training:
+    """A fork that runs a script: what tests use of ``subprocess.Popen[str]``."""
+
+    def __init__(self, words: Sequence[str], pid: int, status: int, streams: Sequence[IO[str]]) -> None:
+        self.args, self.pid = list(words), pid
+        self.stdin, self.stdout, self.stderr = streams
+        self._status = status
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Return how it ended, None while it runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return how it ended."""
+        if self.returncode is None:
+            if not select.select([self._status], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
+            told = os.read(self._status, 16)
+            os.close(self._status)
+            assert told, "the nursery ended"
+            self.returncode = int(told)
+        return self.returncode
+
+    def communicate(self, input: str | None = None, timeout: float | None = None) -> tuple[str, str]:  # noqa: A002 - as in Popen
+        """Write to it, read until both streams end, and wait for it."""
+        end = None if timeout is None else time.monotonic() + timeout
+        said = ["", ""]
+
+        def read(number: int, stream: IO[str]) -> None:
+            said[number] = stream.read()
+
+        open_streams = [each for each in enumerate((self.stdout, self.stderr)) if not each[1].closed]
+        readers = [threading.Thread(target=read, args=each, daemon=True) for each in open_streams]
+        for reader in readers:
+            reader.start()
+        if not self.stdin.closed:
+            with contextlib.suppress(BrokenPipeError):
+                self.stdin.write(input or "")
+                self.stdin.flush()
+            with contextlib.suppress(BrokenPipeError):
+                self.stdin.close()
+        for reader in readers:
+            reader.join(None if end is None else max(0.0, end - time.monotonic()))
+            if reader.is_alive():
+                raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
+        for _, stream in open_streams:
+            stream.close()
+        self.wait(None if end is None else max(0.0, end - time.monotonic()))
+        return said[0], said[1]
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless it has ended."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+
+class Nursery:
+    """The process that forks."""
+
+    def __init__(self) -> None:
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._lock = threading.Lock()
+        own = ("GPUTOP", "PYTHONPATH", "OMP_NUM_THREADS")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(own)}
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _PROGRAM, str(theirs.fileno()), str(Path(__file__).parent)],
+                stdin=subprocess.DEVNULL,
+                env={**environment, "PYTHONUNBUFFERED": "1"},
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """End it."""
+        self._control.close()
+        self._process.wait(30)
+
+    def start(self, words: Sequence[str], directory: Path, environment: Mapping[str, str]) -> Training:
+        """Start ``python SCRIPT``, or the same under ``gputop run``, as ``fits`` allows; its streams are pipes."""
+        own, arguments = _split(words)
+        given = dict(environment)
+        if own is not None:
+            options, _ = parse_run([*own, "--"])
+            given = {
+                **run_command.environment(given, options.name, options.project),
+                **run_command._end_line(given),
+            }
+        pipes = [os.pipe() for _ in range(4)]
+        (child_in, our_in), (our_out, child_out), (our_err, child_err), (our_status, child_status) = pipes
+        theirs = (child_in, child_out, child_err, child_status)
+        asked = {"arguments": arguments, "directory": str(directory), "environment": given}
+        try:
+            with self._lock:
+                socket.send_fds(self._control, [json.dumps(asked).encode()], theirs)
+                pid = int(self._control.recv(32))
+        finally:
+            for descriptor in theirs:
+                os.close(descriptor)
+        streams = [os.fdopen(number, mode) for number, mode in ((our_in, "w"), (our_out, "r"), (our_err, "r"))]
+        return Training(words, pid, our_status, streams)
+
+
+_nursery: Nursery | None = None
+
+
+def nursery() -> Nursery:
+    """Return the nursery of this test process, which is started at its first use."""
+    global _nursery
+    if _nursery is None:
+        _nursery = Nursery()
+    return _nursery
+
+
+def fits(words: Sequence[str], environment: Mapping[str, str]) -> bool:
+    """Return whether a command is one that a fork can become: nothing in it is read before the script is."""
+    _, arguments = _split(words)
+    flags = {name: value for name, value in environment.items() if name.startswith("PYTHON")}
+    ours = {name: value for name, value in os.environ.items() if name.startswith("PYTHON")}
+    as_ours = all(ours.get(name) == value for name, value in flags.items() if name not in ("PYTHONPATH", "PYTHONUNBUFFERED"))
+    return bool(arguments) and arguments[0].endswith(".py") and as_ours
+
+
+def is_warm(test: pytest.Item) -> bool:
+    """Return whether the scripts of a test may be forks."""
+    return test.get_closest_marker("warm") is not None and test.get_closest_marker("real_start") is None
+
+
+def _split(words: Sequence[str]) -> tuple[list[str] | None, list[str]]:
+    """Return the options of ``gputop run``, None without it; and the script with its arguments, nothing if it is no script."""
+    own, command = None, list(words)
+    if tuple(command[1:4]) == _RUN:
+        own, command = run_command.split(command[4:])
+    return own, command[1:] if command[:1] == [sys.executable] else []

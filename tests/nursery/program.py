@@ -1,0 +1,116 @@
+"""The process that has imported torch: each line of work it is sent becomes a fork of it. ``tests/nursery`` starts it.
+
+A fork is made as Python would have started ``python SCRIPT``: arguments, environment, working directory, standard streams, a
+session of its own, ``sys.path``, and the sitecustomize that PYTHONPATH names. It returns from ``serve``, and the script
+runs as ``__main__`` with no frame of ours below it but the one that calls ``exec``: so the interpreter itself handles what
+ends the script, with its exit code, its exit handlers and its threads.
+
+To the script torch is not imported yet. It imports it as ever, past every import hook, and is given what is here already.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib.util
+import json
+import os
+import select
+import socket
+import sys
+from types import CodeType, ModuleType
+from typing import Any
+
+import numpy.random  # noqa: F401
+import torch
+import torch._dynamo  # the first optimizer loads it
+
+_POLL_S = 0.01
+_REQUEST_BYTES = 1 << 20
+
+
+class Loaded:
+    """Finds and loads torch as if it were new."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module, self._spec = module, module.__spec__
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """Return a spec for torch alone."""
+        if name != self._module.__name__:
+            return None
+        return importlib.util.spec_from_loader(name, self, origin=self._module.__file__, is_package=True)
+
+    def create_module(self, spec: Any) -> ModuleType:
+        """Return what was loaded before the fork."""
+        return self._module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Leave the module as it was loaded."""
+        module.__spec__ = self._spec
+        sys.meta_path.remove(self)
+
+
+def serve(control: socket.socket) -> CodeType:
+    """Fork what is asked for and tell how it ended, until the other end closes; return, in a fork, the script's code."""
+    gc.collect()
+    gc.freeze()  # else each fork copies all of torch when it looks for garbage, and again at its end: 0.8 s of CPU
+    alive: dict[int, int] = {}
+    while True:
+        ready, _, _ = select.select([control], [], [], _POLL_S if alive else None)
+        if ready:
+            message, received, _, _ = socket.recv_fds(control, _REQUEST_BYTES, 4)
+            if not message:
+                os._exit(0)
+            *streams, status = received
+            pid = os.fork()
+            if not pid:
+                control.close()
+                for descriptor in (status, *alive.values()):
+                    os.close(descriptor)
+                return born(json.loads(message), streams)
+            for descriptor in streams:
+                os.close(descriptor)
+            alive[pid] = status
+            control.send(str(pid).encode())
+        for pid in list(alive):
+            ended, code = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                with contextlib.suppress(OSError):  # nobody asks any more
+                    os.write(alive[pid], str(os.waitstatus_to_exitcode(code)).encode())
+                os.close(alive.pop(pid))
+
+
+def born(asked: dict[str, Any], streams: list[int]) -> CodeType:
+    """Become a Python that has just started; return the code of its script."""
+    os.setsid()
+    for number, descriptor in enumerate(streams):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    os.chdir(asked["directory"])
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    if "GPUTOP_END_LINE" in os.environ:
+        os.environ["GPUTOP_END_LINE"] = str(os.getpid())  # `gputop run` becomes its command, so it knows the number
+    if "OMP_NUM_THREADS" in os.environ:  # read when the library is loaded
+        torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    script, *words = asked["arguments"]
+    sys.argv, sys.orig_argv = [script, *words], [sys.executable, script, *words]
+    entries = [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    sys.path[:] = [*entries, *(entry for entry in sys.path if entry not in entries)]  # Python's site adds none twice
+    for name in ("torch", "sitecustomize", __name__):
+        sys.modules.pop(name, None)
+    sys.meta_path.insert(0, Loaded(torch))  # type: ignore[arg-type]
+    try:  # as Python's site does
+        import sitecustomize  # noqa: F401
+    except ImportError as error:
+        if error.name != "sitecustomize":
+            raise
+    path = os.path.abspath(script)
+    sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
+    main = vars(sys.modules["__main__"])
+    for name in [name for name in main if not name.startswith("__")]:
+        del main[name]
+    main["__file__"] = path
+    with open(path, "rb") as file:
+        return compile(file.read(), path, "exec", dont_inherit=True)
