@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 DeviceState = Literal["ok", "lost", "error", "stale"]
 DeviceKind = Literal["gpu", "mig", "virtual"]
-HostSource = Literal["nvml", "virtual", "none"]
+HostSource = Literal["nvml", "virtual", "none", "prometheus"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Problem:
     """Something that could not be read, in words for the user.
 
     ``code`` is one of: no_gpu, no_driver, driver_mismatch, library_not_found, library_unusable, no_permission, gpu_lost,
-    reset_required, hung, unified_memory, mig_only, vgpu, not_read, other.
+    reset_required, hung, unified_memory, mig_only, vgpu, gpus_only, not_read, other.
     """
 
     code: str
@@ -25,7 +25,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The machine. ``source`` is "nvml", "virtual" or "none"; ``simulated`` marks a simulated driver."""
+    """The machine. ``source`` is "nvml", "virtual", "none" or "prometheus"; ``simulated`` marks a simulated driver."""
 
     hostname: str
     boot_id: str | None = None

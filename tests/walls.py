@@ -91,6 +91,7 @@ _TABLE = {
         " tracking/reader where"
     ),
     "hosts": "ground agent",
+    "hosts/prometheus": "ground hosts",
     "joined": "ground",
     "history": "ground",
     # The doctor: pure. Snapshots and logs in, findings out; it imports no source, no job and no screen.
@@ -156,8 +157,8 @@ _TABLE = {
     "cli/live": "ground profiles",
     "cli": (
         "ground agent cli/across cli/launching cli/live doctor doctor/findings doctor/logs doctor/preflight doctor/rules export"
-        " foreign gputop history hosts jobs jobs/output joined recipes selftest sources tracking/gpus tracking/journal"
-        " tracking/reader tui tui/drawing tui/drawing/runs tui/state where"
+        " foreign gputop history hosts hosts/prometheus jobs jobs/output joined recipes selftest sources tracking/gpus"
+        " tracking/journal tracking/reader tui tui/drawing tui/drawing/runs tui/state where"
     ),
     "__main__": "agent cli tui",
 }

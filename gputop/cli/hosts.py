@@ -1,4 +1,4 @@
-"""``-H`` and ``--hosts``: one reading, a stream, a recording or the dashboard of other machines."""
+"""``-H``, ``--hosts`` and ``--prometheus``: one reading, a stream, a recording or the dashboard of other machines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,8 @@ from gputop.terminal_text import printable
 
 if TYPE_CHECKING:
     from gputop.hosts.fleet import Fleet
+    from gputop.hosts.following import Links
+    from gputop.hosts.prometheus.watch import Watch
     from gputop.hosts.state import HostStatus
     from gputop.hosts.stream import Heard
     from gputop.hosts.transport import Transport
@@ -33,6 +35,8 @@ def asked(options: argparse.Namespace) -> bool:
     Raises:
         UsageError: it says how to reach them, and names none; or names them in two ways.
     """
+    if options.prometheus is None and options.prometheus_auth is not None:
+        raise UsageError("--prometheus-auth says how to ask a Prometheus server.", "Name the server with --prometheus URL.")
     named = options.host is not None or options.hosts is not None
     short = [f"--{name}" for name in ("slurm", "pods") if getattr(options, name) is not None]
     if short:
@@ -44,7 +48,17 @@ def asked(options: argparse.Namespace) -> bool:
         return True
     if not named and (options.via is not None or options.remote is not None):
         raise UsageError("--via and --remote say how to reach other machines.", "Name them with -H a,b or --hosts FILE.")
-    return named
+    return named or options.prometheus is not None
+
+
+def named_of(options: argparse.Namespace) -> tuple[str, ...]:
+    """Return the hosts that a command reaches: none where only those of a Prometheus server are asked for.
+
+    Raises:
+        GputopError: a list or the file cannot be read.
+    """
+    named = any(getattr(options, name) is not None for name in ("host", "hosts", "slurm", "pods"))
+    return hosts_of(options) if named else ()
 
 
 def hosts_of(options: argparse.Namespace) -> tuple[str, ...]:
@@ -100,7 +114,17 @@ def once(options: argparse.Namespace, source: Sequence[str]) -> int:
     """Print one reading of each host: tables, then the runs of all; or one JSON object a host."""
     from gputop.hosts.fleet import read_once
 
-    heard = read_once(hosts_of(options), transport_of(options), ["--once", "--json", *source])
+    words = ["--once", "--json", *source]
+    named = named_of(options)
+    heard = read_once(named, transport_of(options), words) if named else ()
+    watch = watch_of(options, 1.0)
+    if watch is not None:
+        uuids = {device.uuid for one in heard if one.snapshot is not None for device in one.snapshot.devices}
+        without = _others_than(one.status.host for one in heard)
+        told = [one for one in watch.once() if not without(one.status.host)]
+        heard += tuple(
+            one for one in told if one.snapshot is None or not uuids & {device.uuid for device in one.snapshot.devices}
+        )
     if options.json:
         for one in heard:
             print(json_line(one))
@@ -115,7 +139,7 @@ def stream(options: argparse.Namespace, interval_s: float, source: Sequence[str]
     """Print a JSON object for each snapshot of each host, and for each change of how it stands with a host."""
     from gputop.agent.sampler import write_line
 
-    following = fleet(options, agent_words(interval_s, source))
+    following = fleet(options, agent_words(interval_s, source), interval_s)
     written = 0
     with contextlib.suppress(KeyboardInterrupt, BrokenPipeError), contextlib.closing(following):
         following.start()
@@ -133,7 +157,7 @@ def record(options: argparse.Namespace, interval_s: float, source: Sequence[str]
     from gputop.sources.recording import Recorder
 
     end = time.monotonic() + for_s if for_s is not None else None
-    following = fleet(options, agent_words(interval_s, source))
+    following = fleet(options, agent_words(interval_s, source), interval_s)
     hosts = [stream.status.host for stream in following.streams]
     paths = {host: _path(options.file, host, len(hosts) > 1) for host in hosts}
     for path in paths.values():
@@ -171,7 +195,7 @@ def json_line(heard: Heard) -> str:
     return f'{status[:-1]}, "snapshot": {snapshot}}}'
 
 
-def fleet(options: argparse.Namespace, arguments: Sequence[str]) -> Fleet:
+def fleet(options: argparse.Namespace, arguments: Sequence[str], interval_s: float = 1.0) -> Fleet:
     """Return the streams of the hosts that are named; ``arguments`` are gputop's there.
 
     Raises:
@@ -179,7 +203,48 @@ def fleet(options: argparse.Namespace, arguments: Sequence[str]) -> Fleet:
     """
     from gputop.hosts.fleet import Fleet
 
-    return Fleet(hosts_of(options), transport_of(options), arguments)
+    return Fleet(links_of(options, named_of(options), arguments, watch_of(options, interval_s)))
+
+
+def watch_of(options: argparse.Namespace, interval_s: float) -> Watch | None:
+    """Return the reader of the Prometheus server that is named, which has been read once; None where none is.
+
+    Raises:
+        GputopError: it cannot be read, or knows no GPU.
+    """
+    if options.prometheus is None:
+        return None
+    from gputop.hosts.prometheus.client import server_of
+    from gputop.hosts.prometheus.watch import Watch
+
+    watch = Watch(server_of(options.prometheus, options.prometheus_auth), interval_s)
+    if watch.left_out:
+        what = f"gputop: Prometheus knows {watch.left_out} more hosts than gputop shows ({len(watch.hosts)})."
+        print(what, file=sys.stderr)
+    return watch
+
+
+def links_of(options: argparse.Namespace, names: Sequence[str], arguments: Sequence[str], watch: Watch | None) -> Links:
+    """Return the streams of the hosts that are named, and of those that a Prometheus server knows besides.
+
+    Raises:
+        UsageError: the hosts cannot be reached so.
+    """
+    from gputop.hosts.following import links_by
+
+    reached = links_by(names, transport_of(options), arguments) if names else {}
+    return {**reached, **(watch.links(_others_than(names)) if watch is not None else {})}
+
+
+def _others_than(names: Iterable[str]) -> Callable[[str], bool]:
+    """Return what tells whether a host is among ``names``: by its name, with or without its domain."""
+    plain = {name.rpartition("@")[2].partition(":")[0] for name in names}
+    short = {name for name in plain if "." not in name} | {name.partition(".")[0] for name in plain}
+
+    def is_among(host: str) -> bool:
+        return host in plain or ("." not in host and host in short) or host.partition(".")[0] in plain
+
+    return is_among
 
 
 def _say(status: HostStatus) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
+from gputop import units
 from gputop.cli.once import RUN_COLUMNS, machine_lines, process_run_lines, run_row
 from gputop.cli.table import table
 from gputop.hosts.stream import Heard
@@ -22,6 +24,8 @@ def hosts_text(heard: Sequence[Heard]) -> str:
             continue
         first, *rest = machine_lines(one.snapshot)
         host, name = one.status.host, one.snapshot.host.hostname
+        if one.snapshot.host.source == "prometheus":
+            first += f"; sampled {units.duration(max(0.0, time.time() - one.snapshot.time))} ago"
         parts += [first if name == host else f"{host} = {first}", *rest]
         if one.snapshot.process_runs:
             parts += ["", *process_run_lines(one.snapshot)]

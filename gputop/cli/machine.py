@@ -159,12 +159,13 @@ def _screen_of_hosts(options: argparse.Namespace, settings: Settings) -> int:
 
     from gputop.hosts.feed import feeds_of
 
-    names = hosts.hosts_of(options)
+    names = hosts.named_of(options)
     if options.interval is None:
         settings = replace(settings, interval_s=hosts.screen_interval_s(settings.interval_s, len(names)))
     # The settings file names GPUs of this machine.
     source = hosts.source_words(options, _gpus(options), ask_nccl=settings.nccl_ras)
-    feeds = feeds_of(names, hosts.transport_of(options), hosts.agent_words(settings.interval_s, source))
+    watch = hosts.watch_of(options, settings.interval_s)
+    feeds = feeds_of(hosts.links_of(options, names, hosts.agent_words(settings.interval_s, source), watch))
     from gputop.tui.start import run_app, run_hosts_app
 
     return run_app(feeds[0], settings) if len(feeds) == 1 else run_hosts_app(feeds, settings)

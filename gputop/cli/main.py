@@ -14,6 +14,8 @@ from gputop.terminal_text import printable
 
 _OVER_HOSTS = (None, "record", "launch", "jobs", "logs", "stop")
 """The commands that read ``-H`` themselves; None is no command."""
+_OF_PROMETHEUS = (None, "record", "doctor")
+"""The commands that can ask a Prometheus server."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -100,6 +102,8 @@ def _dispatch(options: argparse.Namespace) -> int:
     }
     if options.command == "run":
         raise UsageError("gputop run takes no options before the word run.", "Write gputop run [--name N] -- CMD.")
+    if options.command not in _OF_PROMETHEUS and options.prometheus is not None:
+        raise UsageError(f"gputop {options.command} cannot ask Prometheus.", "It tells of GPUs only: name hosts with -H.")
     if options.command == "doctor" and hosts.asked(options):
         return machine.doctor_of_hosts(options)
     if options.command == "where" and hosts.asked(options):

@@ -40,7 +40,8 @@ def machine_lines(snapshot: Snapshot) -> list[str]:
 
 def host_line(host: Host) -> str:
     """Return the machine as one line."""
-    kind = {"virtual": "virtual GPUs (CPU work, measured)", "none": "no GPU"}.get(host.source, "")
+    kinds = {"virtual": "virtual GPUs (CPU work, measured)", "none": "no GPU", "prometheus": "read from Prometheus"}
+    kind = kinds.get(host.source, "")
     if host.source == "nvml":
         kind = f"driver {host.driver_version or units.UNKNOWN}, CUDA {host.cuda_version or units.UNKNOWN}"
     simulated = ", SIMULATED driver" if host.simulated else ""

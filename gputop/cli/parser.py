@@ -33,6 +33,7 @@ def build_parser(only: Literal["", "agent"] | None = None) -> argparse.ArgumentP
             ("gputop -H gpu1", "the dashboard of another machine, over ssh"),
             ("gputop -H 'gpu[1-8]'", "several machines on one screen"),
             ("gputop --once -H 'gpu[1-4],me@lab'", "one reading of each of five machines"),
+            ("gputop --prometheus http://prom:9090", "the GPUs of all machines that Prometheus knows"),
         ),
     )
     parser.add_argument("-V", "--version", action="store_true", help="print the version and exit")
@@ -41,7 +42,7 @@ def build_parser(only: Literal["", "agent"] | None = None) -> argparse.ArgumentP
     parser.add_argument("--stream", action="store_true", help="print a JSON object per interval until interrupted")
     parser.add_argument("-n", "--count", type=int, metavar="N", help="with --stream: stop after N objects")
     _shared(parser, default=True)
-    _hosts(parser, default=True)
+    _hosts(parser, default=True, reads=True)
     look = parser.add_argument_group("look")
     look.add_argument("--theme", choices=THEMES, help="colors (auto follows COLORFGBG and TERM; colorblind: blue and orange)")
     look.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
@@ -111,8 +112,8 @@ def _shared(parser: argparse.ArgumentParser, default: bool = False, *, asks: boo
         )
 
 
-def _hosts(parser: argparse.ArgumentParser, default: bool = False) -> None:
-    """Add how other machines are named and reached."""
+def _hosts(parser: argparse.ArgumentParser, default: bool = False, *, reads: bool = False) -> None:
+    """Add how other machines are named and reached. ``reads``: the command only reads, so that Prometheus may be asked."""
     unset: Any = None if default else argparse.SUPPRESS
     hosts = parser.add_argument_group("other machines")
     hosts.add_argument(
@@ -129,6 +130,16 @@ def _hosts(parser: argparse.ArgumentParser, default: bool = False) -> None:
     hosts.add_argument(
         "--remote", default=unset, metavar="CMD", help="the gputop command on the hosts, if it is not on the path"
     )
+    if reads:
+        hosts.add_argument(
+            "--prometheus",
+            default=unset,
+            metavar="URL",
+            help="the GPUs that this Prometheus server knows, e.g. http://prom:9090",
+        )
+        hosts.add_argument(
+            "--prometheus-auth", type=Path, default=unset, metavar="FILE", help="a file with its user:password, or a token"
+        )
 
 
 def _run(commands: Any) -> None:
@@ -370,7 +381,7 @@ def _recordings(commands: Any) -> None:
     record.add_argument("file", type=Path, help="the recording to write")
     record.add_argument("--for", dest="seconds", metavar="TIME", help="stop after this time (default: at Ctrl-C)")
     _shared(record)
-    _hosts(record)
+    _hosts(record, reads=True)
     replay = add_command(
         commands, "replay", "show a recording", ("gputop replay recording.ndjson --speed 4", "show it four times as fast")
     )
@@ -383,7 +394,7 @@ def _doctor(commands: Any) -> None:
 
     diagnosis = doctor.add_parser(commands)
     _shared(diagnosis, asks=True)
-    _hosts(diagnosis)
+    _hosts(diagnosis, reads=True)
 
 
 def _selftest(commands: Any) -> None:

@@ -6,15 +6,14 @@ a path that a host names.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from gputop.agent.feed import Feed, FeedKind, Inbox
+from gputop.hosts.following import Deliver, Following, Links
 from gputop.hosts.state import SHOWING_STATES, WORDS, HostStatus
-from gputop.hosts.stream import CONNECTING_MOST, Heard, HostStream
-from gputop.hosts.transport import Transport
+from gputop.hosts.stream import Heard
 from gputop.questions import Question, command_of
 from gputop.units import duration
 
@@ -32,14 +31,12 @@ class HostFeed(Inbox):
 
     kind: FeedKind = "live"
 
-    def __init__(
-        self, host: str, transport: Transport, arguments: Sequence[str], turn: threading.Semaphore | None = None
-    ) -> None:
-        """``turn`` is shared by the feeds of several hosts: only so many connect at a time."""
+    def __init__(self, host: str, link: Callable[[Deliver], Following]) -> None:
+        """``link`` makes the stream of the host."""
         super().__init__(PENDING_MAX)
         self.host: str | None = host
         self._notify: Callable[[], object] = lambda: None
-        self._stream = HostStream(host, transport, arguments, self._hear, turn)
+        self._stream = link(self._hear)
         self._stream.start()
 
     def start(self, notify: Callable[[], object]) -> None:
@@ -93,10 +90,9 @@ class HostFeed(Inbox):
         self._stream.close()
 
 
-def feeds_of(hosts: Sequence[str], transport: Transport, arguments: Sequence[str]) -> tuple[HostFeed, ...]:
-    """Return a feed of each host; they take turns to connect."""
-    turn = threading.Semaphore(CONNECTING_MOST)
-    return tuple(HostFeed(host, transport, arguments, turn) for host in hosts)
+def feeds_of(links: Links) -> tuple[HostFeed, ...]:
+    """Return a feed of each host."""
+    return tuple(HostFeed(host, link) for host, link in links.items())
 
 
 def close_all(feeds: Sequence[Feed]) -> None:

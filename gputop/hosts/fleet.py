@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from gputop.hosts.feed import CLOSING_MOST
+from gputop.hosts.following import Following, Links
 from gputop.hosts.state import HostStatus
 from gputop.hosts.stream import CONNECTING_MOST, Heard, HostStream
 from gputop.hosts.transport import Transport
@@ -21,11 +22,10 @@ ONCE_TRIES = 3
 class Fleet:
     """Follows hosts until it is closed."""
 
-    def __init__(self, hosts: Sequence[str], transport: Transport, arguments: Sequence[str]) -> None:
+    def __init__(self, links: Links) -> None:
         self._news: queue.Queue[Heard] = queue.Queue(NEWS_MAX)
         self._closed = False
-        turn = threading.Semaphore(CONNECTING_MOST)
-        self.streams = [HostStream(host, transport, arguments, self._put, turn) for host in hosts]
+        self.streams: list[Following] = [link(self._put) for link in links.values()]
 
     def start(self) -> None:
         """Follow all of them."""
@@ -51,7 +51,7 @@ class Fleet:
         """End all connections."""
         self._closed = True
         with ThreadPoolExecutor(CLOSING_MOST) as pool:
-            list(pool.map(HostStream.close, self.streams))
+            list(pool.map(lambda stream: stream.close(), self.streams))
 
 
 def read_once(hosts: Sequence[str], transport: Transport, arguments: Sequence[str]) -> tuple[Heard, ...]:

@@ -30,12 +30,15 @@ HostState = Literal[
     "unreadable",
     "failed",
     "ended",
+    "target_down",
+    "old_samples",
 ]
 """State of a host.
 
 "slow": its line is late, and the connection stands; "mute": the connection was given up for that; "busy": the connection was
 closed before the login; "unreadable": what came is not a stream of gputop; "failed": gputop or the command ended with an error;
-"ended": the link was lost after readings had come.
+"ended": the link was lost after readings had come. Of a host that a Prometheus server tells of: "target_down": the server
+cannot read the exporter there; "old_samples": what it has read is too old.
 """
 WORDS: Mapping[HostState, str] = {
     "connecting": "connecting",
@@ -56,6 +59,8 @@ WORDS: Mapping[HostState, str] = {
     "unreadable": "unreadable",
     "failed": "failed",
     "ended": "link lost",
+    "target_down": "exporter down",
+    "old_samples": "old samples",
 }
 """A state as a person reads it."""
 SHOWING_STATES: frozenset[HostState] = frozenset({"live", "slow"})

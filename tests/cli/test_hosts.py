@@ -18,6 +18,7 @@ from gputop.sources.recording import read_recording
 from gputop.tracking.journal import identity
 from gputop.tracking.journal.files import OpenJournal
 from tests.hosts.sshd import DEADLINE_S, Lab, gputop_there, lab, needs_sshd
+from tests.hosts.test_prometheus import FakeServer, answer_queries
 from tests.tracking.kit import Home, home
 
 assert home
@@ -83,12 +84,29 @@ def test_a_stream_and_recordings_of_hosts(
     assert "already exists" in capfd.readouterr().err
 
 
+def test_a_host_that_prometheus_tells_of_too_is_read_once_and_by_its_own_gputop(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = FakeServer(answer_queries)
+    url = f"http://127.0.0.1:{server.port}"
+    try:
+        assert main(["--once", "--json", "-H", "me@node1.lab", "--prometheus", url, *reach(HERE, tmp_path / "there")]) == 1
+    finally:
+        server.close()
+    found = {one["host"]: one for one in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert {host: one["state"] for host, one in found.items()} == {"me@node1.lab": "live", "node2": "target_down"}
+    assert found["me@node1.lab"]["snapshot"]["host"]["source"] == "virtual"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--once", "--via", "ssh {host}"], "Name them with -H"),
         (["--once", "--remote", "gputop"], "Name them with -H"),
         (["-H", "a", "runs"], "this machine only"),
+        (["--prometheus", "http://prom:9090", "jobs"], "cannot ask Prometheus"),
+        (["--once", "--prometheus-auth", "x"], "Name the server with --prometheus URL."),
+        (["--once", "--prometheus", "prom:9090"], "is not the URL of a server"),
         (["-H", "a", "demo", "ddp"], "Write gputop launch -H."),
         (["where", "--py-spy", "-H", "a"], "processes of this machine"),
         (["doctor", "--before", "-H", "a"], "reads other machines live"),

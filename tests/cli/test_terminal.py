@@ -86,6 +86,7 @@ def cases(folder: Path) -> dict[str, list[list[str]]]:
             *(["--once"], [EVIL], ["--nonsense" + EVIL], ["-i", EVIL], ["--once", "-g", EVIL], ["--theme", EVIL]),
             *(["--once", "-H", EVIL], ["--once", "--hosts", log], ["--once", "-H", "a", "--via", EVIL]),
             *(["--once", "--slurm", EVIL], ["--once", "--pods", EVIL]),
+            *(["--once", "--prometheus", EVIL], ["--once", "--prometheus", "http://127.0.0.1:1", "--prometheus-auth", EVIL]),
             ["--once", "-H", "a", "--via", complaining],
         ],
         "gputop run": [["run", "--bad" + EVIL, "--", "x"], ["run", "--name", EVIL, "--", "/nonexistent" + EVIL], ["run"]],

@@ -17,8 +17,9 @@ import pytest
 from gputop.agent import lines
 from gputop.errors import UsageError
 from gputop.hosts import stream as stream_module
-from gputop.hosts.feed import HostFeed
+from gputop.hosts.feed import feeds_of
 from gputop.hosts.fleet import read_once
+from gputop.hosts.following import links_by
 from gputop.hosts.stream import Heard, HostStream
 from gputop.hosts.transport import SSH, Transport, transport_of
 from gputop.process import ProcessAnswer, ProcessQuestion
@@ -171,7 +172,7 @@ def test_nothing_stays_behind_on_the_other_side(tmp_path: Path, follow: Callable
 
 @needs_sshd
 def test_a_screen_asks_and_sets_the_interval_there(lab: Lab, tmp_path: Path) -> None:
-    feed = HostFeed("a", transport_of(lab.via, gputop_there(tmp_path)), AGENT)
+    (feed,) = feeds_of(links_by(["a"], transport_of(lab.via, gputop_there(tmp_path)), AGENT))
     seen: list[Snapshot] = []
     answers: list[object] = []
     came = threading.Event()

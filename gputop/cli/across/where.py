@@ -17,7 +17,7 @@ from gputop.whereabouts import Whereabouts, WhereQuestion
 
 if TYPE_CHECKING:
     from gputop.hosts.fleet import Fleet
-    from gputop.hosts.stream import HostStream
+    from gputop.hosts.following import Following
 
 ANSWER_S = 20.0
 """How long an answer is waited for: it takes two seconds there, and longer where /proc hangs."""
@@ -52,7 +52,7 @@ def _first_look(fleet: Fleet) -> list[Seen]:
     return [seen[stream.status.host] for stream in fleet.streams if stream.status.host in seen]
 
 
-def _is_lost(stream: HostStream) -> bool:
+def _is_lost(stream: Following) -> bool:
     return stream.failures >= (_BUSY_TRIES if stream.status.state == "busy" else 1)
 
 

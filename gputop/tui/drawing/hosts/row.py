@@ -108,6 +108,8 @@ def _state(host: HostView, now: float) -> str:
         return f"{words} {units.duration(max(0.0, now - status.last_heard_at))}"
     if view is not None and view.stale_s is not None and status.state in ("live", "slow"):
         return f"stale {units.duration(view.stale_s)}"
+    if view is not None and view.snapshot.host.source == "prometheus" and status.last_heard_at is not None:
+        return f"{units.duration(max(0.0, now - status.last_heard_at))} old"  # a sample is never of now
     return words
 
 

@@ -1,0 +1,47 @@
+"""What follows one host, whatever brings its readings; and the streams of hosts that a command reaches."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeAlias
+
+from gputop.hosts.state import HostStatus
+from gputop.hosts.stream import CONNECTING_MOST, Heard, HostStream
+from gputop.hosts.transport import Transport
+
+Deliver: TypeAlias = Callable[[Heard], object]
+
+
+class Following(Protocol):
+    """One host that is followed. ``failures`` counts the tries that failed one after another."""
+
+    status: HostStatus
+    failures: int
+
+    def start(self) -> None:
+        """Follow the host in a thread; news are delivered in it."""
+
+    def keep_wanting(self, command: Mapping[str, Any]) -> None:
+        """Send a setting, also to a gputop that is started there again."""
+
+    def send(self, command: Mapping[str, Any]) -> None:
+        """Send a command if somebody is there to read it; never wait."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+Links: TypeAlias = Mapping[str, Callable[[Deliver], Following]]
+"""Host -> what makes its stream."""
+
+
+def links_by(hosts: Sequence[str], transport: Transport, arguments: Sequence[str]) -> Links:
+    """Return the streams of hosts that ``transport`` reaches, which take turns to connect. ``arguments`` are gputop's there."""
+    turn = threading.Semaphore(CONNECTING_MOST)
+
+    def link(host: str, deliver: Deliver) -> HostStream:
+        return HostStream(host, transport, arguments, deliver, turn)
+
+    return {host: partial(link, host) for host in hosts}
