@@ -83,14 +83,15 @@ _TABLE = {
     "profiles": "ground tracking/journal tracking/profiling where",
     "foreign/files": "ground tracking",
     "foreign": "ground foreign/files jobs/output sources/host tracking tracking/journal",
+    "programs": "ground",
     "recipes": "ground",
-    "jobs": "ground recipes",
+    "jobs": "ground programs recipes",
     "jobs/output": "ground doctor/findings doctor/logs jobs tracking tracking/journal tracking/reader",
     "agent": (
         "ground foreign jobs/output profiles sources sources/host sources/nccl sources/nvml tracking/gpus tracking/journal"
         " tracking/reader where"
     ),
-    "hosts": "ground agent",
+    "hosts": "ground agent programs",
     "hosts/prometheus": "ground hosts",
     "joined": "ground",
     "history": "ground",

@@ -15,13 +15,13 @@ from typing import Any, NoReturn
 from gputop import units
 from gputop.cli import hosts
 from gputop.cli.help import Parser
-from gputop.cli.launching import here
+from gputop.cli.launching import here, slurm
 from gputop.cli.launching.devices import devices_of
 from gputop.cli.table import table
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, UsageError
 from gputop.jobs import attached
 from gputop.jobs import store as job_store
-from gputop.jobs.output.logs import LogFollower
+from gputop.jobs.output.logs import LogFollower, sources
 from gputop.recipes import catalogue
 from gputop.recipes.nodes import NodeOrder
 from gputop.recipes.recipe import YES
@@ -57,11 +57,9 @@ def launch(options: argparse.Namespace) -> int:
         return here.be_node()
     order = order_of(options)
     if options.sbatch is not None:
-        from gputop.cli.launching.slurm import submit
-
         if hosts.asked(options):
             raise UsageError("--sbatch leaves the choice of the hosts to Slurm.", "Leave out -H, --hosts, --slurm and --pods.")
-        return submit(order, options.sbatch, options.rendezvous)
+        return slurm.submit(order, options.sbatch, options.rendezvous)
     if options.slurm is not None:
         raise UsageError(
             "Slurm ends a job that was started in a step when the step ends.",
@@ -145,6 +143,7 @@ def jobs(options: argparse.Namespace) -> int:
     """List the jobs of this user, newest first; name those that cannot be read on standard error."""
     if hosts.asked(options):
         return _jobs_over(options)
+    slurm.refresh(job_store.list_jobs())
     listing = job_store.read_jobs()
     found = listing.jobs
     for problem in listing.problems:
@@ -156,8 +155,12 @@ def jobs(options: argparse.Namespace) -> int:
         print("No jobs yet. Start one with l in gputop.")
         return EXIT_OK
     if found:
-        print("\n".join(table(("JOB", "STATE", "RECIPE", "GPUS", "TIME", "EXIT"), [_job_row(job) for job in found])))
+        head, rows = ("JOB", "STATE", "RECIPE", "GPUS", "TIME", "EXIT", "SLURM"), [_job_row(job) for job in found]
+        columns = len(head) if any(job.slurm for job in found) else len(head) - 1
+        print("\n".join(table(head[:columns], [row[:columns] for row in rows])))
     for job in found:
+        if job.slurm is not None and job.problem:
+            print(f"Job {job.id} is {job.state}: {job.problem}.")
         if job.left:
             print(f"Job {job.id} is lost: {job.problem}. gputop stop {job.id} ends them.")
     return EXIT_OK
@@ -174,7 +177,8 @@ def _job_row(job: job_store.Job) -> tuple[str, ...]:
     end = job.ended_at or (time.time() if job.active else None)
     took = end - job.started_at if end is not None and job.started_at is not None else None
     code = job.signal or ("" if job.exit_code is None else str(job.exit_code))
-    return (job.id, job.state, job.recipe_id or job.name, str(len(job.device_uuids)), units.duration(took), code)
+    gpus, there = (str(len(job.device_uuids)), "") if job.slurm is None else ("", job.slurm.sentence)
+    return (job.id, job.state, job.recipe_id or job.name, gpus, units.duration(took), code, there)
 
 
 def _jobs_over(options: argparse.Namespace) -> int:
@@ -196,8 +200,16 @@ def logs(options: argparse.Namespace) -> int:
         from gputop.cli.across.jobs import logs_over
 
         return logs_over(hosts.hosts_of(options), hosts.transport_of(options), options.job, follow=options.follow)
-    followers = [LogFollower(job.id) for job in job_store.launched(options.job)]
+    found = job_store.launched(options.job)
+    slurm.refresh(found)
+    followers = [LogFollower(job.id) for job in found]
+    if not any(sources(job.id) for job in found):
+        print(f"Slurm does not say where job {options.job} prints.", file=sys.stderr)
+    refreshed_at = time.monotonic()
     while True:
+        if time.monotonic() - refreshed_at > slurm.AGAIN_S:
+            slurm.refresh(job_store.find(follower.job_id) for follower in followers)
+            refreshed_at = time.monotonic()
         ended = not any(job_store.find(follower.job_id).active for follower in followers)
         for follower in followers:
             for line in follower.poll():
@@ -252,6 +264,8 @@ def stop(options: argparse.Namespace) -> int:
 def _stop(job: job_store.Job) -> int:
     if job.left:
         print(f"Job {job.id} is lost, but {_processes(job.left)}. They are stopped now.", flush=True)
+    slurm.refresh([job])
+    job = job_store.find(job.id)
     job = job_store.stop(job.id)
     print(f"{job.id}: {job.state}")
     return EXIT_OK if not job.survivors else EXIT_PROBLEM

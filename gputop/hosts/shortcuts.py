@@ -7,16 +7,15 @@ made of them.
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-from collections.abc import Sequence
 
 from gputop.errors import GputopError, UsageError
 from gputop.hosts.names import parse_hosts
-from gputop.terminal_text import printable, strip_controls
+from gputop.programs.asked import printed
+from gputop.terminal_text import printable
 
 ANSWER_S = 30.0
 """How long the commands may take: a controller that is down is waited for about 10 s."""
+SLURM = "Slurm's commands"
 PODS_VIA = "kubectl exec -i {host} --"
 _JOB = re.compile(r"\d{1,12}([_+]\d{1,9})?")
 
@@ -41,7 +40,7 @@ def slurm_hosts(job: str) -> tuple[str, ...]:
     """
     slurm_via(job)
     states, nodes = [], []
-    for line in _printed(["squeue", "--noheader", "--jobs", job, "--format", "%T|%N"], "Slurm's commands"):
+    for line in printed(["squeue", "--noheader", "--jobs", job, "--format", "%T|%N"], SLURM, ANSWER_S):
         state, _, listed = line.partition("|")
         states.append(state.strip())
         if listed.strip() and state.strip() not in ("PENDING", "COMPLETING"):
@@ -49,7 +48,7 @@ def slurm_hosts(job: str) -> tuple[str, ...]:
     if not nodes:
         known = f"is {states[0]}: it has no nodes" if states else "has ended, or there is none"
         raise GputopError(f"Slurm job {job} {known}.", "squeue --me lists your jobs.")
-    expanded = (name for part in nodes for name in _printed(["scontrol", "show", "hostnames", part], "Slurm's commands"))
+    expanded = (name for part in nodes for name in printed(["scontrol", "show", "hostnames", part], SLURM, ANSWER_S))
     return parse_hosts(",".join(expanded))
 
 
@@ -61,24 +60,7 @@ def pods_hosts(selector: str) -> tuple[str, ...]:
         GputopError: kubectl fails, or no pod fits.
     """
     words = ["kubectl", "get", "pods", f"--selector={selector}", "--field-selector=status.phase=Running", "--output=name"]
-    names = [line.strip().removeprefix("pod/") for line in _printed(words, "kubectl")]
+    names = [line.strip().removeprefix("pod/") for line in printed(words, "kubectl", ANSWER_S)]
     if not names:
         raise GputopError(f"No running pod fits {selector!r}.", "kubectl get pods --show-labels lists them.")
     return parse_hosts(",".join(names))
-
-
-def _printed(words: Sequence[str], what: str) -> list[str]:
-    """Return the lines that a command prints."""
-    if shutil.which(words[0]) is None:
-        raise UsageError(f"There is no command {words[0]!r} here.", f"Run gputop where {what} can be used.")
-    try:
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=ANSWER_S, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise GputopError(f"{words[0]} does not answer.", "Try it by itself.") from error
-    except OSError as error:
-        raise GputopError(f"{words[0]} cannot be started: {error.strerror}.", "Check the command.") from error
-    if done.returncode != 0:
-        said = strip_controls(done.stderr.decode(errors="replace")).strip().splitlines()
-        why = said[-1].rstrip(".?!") if said else f"exit code {done.returncode}"
-        raise GputopError(f"{words[0]} failed: {why}.", f"Try it by itself: {' '.join(words)}")
-    return [line for line in done.stdout.decode(errors="replace").splitlines() if line.strip()]

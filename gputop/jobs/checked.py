@@ -80,6 +80,7 @@ _SPEC: Mapping[str, _Kind] = {
     "hostname": _TEXT,
     "launch_id": _TEXT,
     "created_at": _TIME,
+    "slurm": _VALUES,
 }
 _SPEC_REQUIRED = ("id", "name", "argv")
 _STATUS: Mapping[str, _Kind] = {
@@ -94,7 +95,9 @@ _STATUS: Mapping[str, _Kind] = {
     "swept": _WHOLES,
     "survivors": _WHOLES,
     "problem": _TEXT,
+    "slurm": _VALUES,
 }
+_ENDED: Mapping[str, _Kind] = {"exit_code": _WHOLE, "ended_at": _TIME}
 
 
 def read_spec(directory: Path) -> dict[str, Any]:
@@ -117,6 +120,18 @@ def read_status(directory: Path) -> dict[str, Any]:
     """
     try:
         return _read(directory, record.STATUS, _STATUS)
+    except FileNotFoundError:
+        return {}
+
+
+def read_ended(directory: Path) -> dict[str, Any]:
+    """Return the end that the script of a Slurm job has written; {} while there is none.
+
+    Raises:
+        UnreadableJobError: the file is damaged.
+    """
+    try:
+        return _read(directory, record.ENDED, _ENDED)
     except FileNotFoundError:
         return {}
 

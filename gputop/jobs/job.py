@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from gputop.jobs import checked, identity
+from gputop.jobs import checked, identity, slurm_state
+from gputop.jobs.slurm_state import SlurmJob
 from gputop.snapshot import JobState
 
 ACTIVE: frozenset[JobState] = frozenset({"waiting", "starting", "running"})
@@ -51,6 +52,8 @@ class Job:
     hostname: str | None = None
     launch_id: str | None = None
     problem: str | None = None
+    slurm: SlurmJob | None = None
+    """The job as Slurm knows it, if Slurm supervises it; ``state`` is as of its last answer."""
 
     @property
     def run_id(self) -> str:
@@ -65,6 +68,9 @@ class Job:
 
 def from_records(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any]) -> Job:
     """Return the job that checked records describe, with the state that its processes are in now."""
+    slurm = slurm_state.job_of(spec, status)
+    if slurm is not None:
+        return _slurm_job(directory, spec, status, slurm)
     supervisor = checked.read_supervisor(directory, status) or {}
     return Job(
         id=spec["id"],
@@ -87,6 +93,26 @@ def from_records(directory: Path, spec: Mapping[str, Any], status: Mapping[str, 
         hostname=spec.get("hostname"),
         launch_id=spec.get("launch_id"),
         problem=status.get("problem"),
+    )
+
+
+def _slurm_job(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any], slurm: SlurmJob) -> Job:
+    ended = checked.read_ended(directory)
+    state, problem = slurm_state.state_of(status.get("slurm", {}), bool(status.get("asked")), ended)
+    return Job(
+        id=spec["id"],
+        name=spec["name"].encode("utf-8", "replace").decode(),
+        state=state,
+        argv=tuple(spec["argv"]),
+        directory=directory,
+        values=spec.get("values", {}),
+        started_at=status.get("began_at") or spec.get("created_at"),
+        ended_at=ended.get("ended_at", status.get("ended_at")) if state not in ACTIVE else None,
+        exit_code=ended.get("exit_code") if state not in ACTIVE else None,
+        stop_asked=bool(status.get("asked")),
+        hostname=spec.get("hostname"),
+        problem=problem,
+        slurm=slurm,
     )
 
 

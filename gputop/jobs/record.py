@@ -9,6 +9,12 @@
 * ``out.log``: the launcher's output; ``reserve``: room for the end of it, see ``keeper``.
 * ``ranks/``: torchrun's files for each rank.
 
+A job that Slurm supervises has no supervisor of ours, but:
+
+* ``batch.sh``: the script that Slurm took.
+* ``ended.json``: the script's exit code and end, written by the script itself.
+* ``nodes/<node>/``: torchrun's files for each rank on a node.
+
 Imports no third-party package: the supervisor stays small.
 """
 
@@ -33,6 +39,9 @@ OUT_LOG = "out.log"
 RESERVE = "reserve"
 SUPERVISOR_LOG = "supervisor.log"
 RANKS = "ranks"
+BATCH = "batch.sh"
+ENDED = "ended.json"
+NODES = "nodes"
 
 PADDED_BYTES = 4096
 """Files are padded with spaces to one block, so that they can be overwritten in place on a full disk."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gputop.errors import GputopError, UsageError
-from gputop.jobs import checked, identity, kin, record
+from gputop.jobs import checked, identity, kin, record, slurm
 from gputop.jobs.job import ACTIVE, Job, from_records
 from gputop.jobs.supervisor import DEFAULT_GRACE_S, KILL_PATIENCE_S, TERM_PATIENCE_S, sweep
 from gputop.places import jobs_dir, make_private_dir
@@ -130,7 +130,7 @@ def find(job_id: str) -> Job:
 
 
 def launched(job_id: str) -> list[Job]:
-    """Return the job with this id; or the jobs on this machine of the launch over several hosts that has this id.
+    """Return the job with this id, or Slurm's number for it; or the jobs on this machine of the launch that has this id.
 
     Raises:
         UsageError: there is none.
@@ -142,7 +142,10 @@ def launched(job_id: str) -> list[Job]:
         raise
     except UsageError:
         here = socket.gethostname()
-        parts = [job for job in list_jobs() if job.launch_id == job_id and job.hostname == here]
+        jobs = list_jobs()
+        parts = [job for job in jobs if job.launch_id == job_id and job.hostname == here]
+        # Slurm's numbers begin again one day: the newest is meant.
+        parts = parts or [job for job in jobs if job.slurm is not None and job.slurm.id == job_id][:1]
         if not parts:
             raise
         return parts
@@ -170,14 +173,22 @@ def _find(job_id: str) -> Job:
 def request_stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> None:
     """Request a stop and return immediately. The supervisor sends TERM, waits ``grace_s``, kills, and sweeps.
 
+    Slurm does the same in its own time; it answers within ``slurm.ANSWER_S``.
+
     Raises:
         UsageError: there is no such job, or it has ended.
+        GputopError: Slurm does not take the request.
     """
     job = find(job_id)
+    if job.slurm is not None:
+        if not job.active and job.state != "lost":
+            raise _has_ended(job)
+        slurm.request_end(job)
+        return
     if job.active and job.hostname != socket.gethostname():
         raise UsageError(f"Job {job_id} runs on {job.hostname}.", "Stop it there.")
     if not job.active and not processes(job_id):
-        raise UsageError(f"Job {job_id} has ended: {job.state}.", "There is nothing to stop.")
+        raise _has_ended(job)
     supervisor = checked.read_supervisor(job.directory, checked.read_status(job.directory))
     if not job.active or not supervisor or not identity.is_alive(supervisor):
         _spawn(job.directory, "--sweep")
@@ -197,6 +208,10 @@ def stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> Job:
         GputopError: some processes cannot be killed.
     """
     request_stop(job_id, grace_s)
+    job = find(job_id)
+    if job.slurm is not None:
+        slurm.wait_for_end(job)
+        return find(job_id)
     asked_at = time.monotonic()
     sweep_s = TERM_PATIENCE_S + KILL_PATIENCE_S
     deadline = asked_at + grace_s + 2 * sweep_s + 5.0
@@ -230,6 +245,10 @@ def stop_processes(job_id: str) -> list[int]:
     if survivors:
         raise _survived(job_id, survivors)
     return swept
+
+
+def _has_ended(job: Job) -> UsageError:
+    return UsageError(f"Job {job.id} has ended: {job.state}.", "There is nothing to stop.")
 
 
 def _survived(job_id: str, pids: Sequence[int]) -> GputopError:
@@ -270,7 +289,11 @@ def _reap() -> None:
 def _with_left(jobs: list[Job]) -> list[Job]:
     """Add the processes that lost jobs left behind. They may hold GPUs, and nobody supervises them."""
     here = socket.gethostname()
-    lost = [job.id for job in jobs if job.state == "lost" and job.hostname == here and job.directory not in _deserted]
+    lost = [
+        job.id
+        for job in jobs
+        if job.state == "lost" and job.slurm is None and job.hostname == here and job.directory not in _deserted
+    ]
     found = {job_id: members for job_id, members in kin.of_jobs(lost).items() if members} if lost else {}
     _deserted.update(job.directory for job in jobs if job.id in lost and job.id not in found)
     return [_left(job, tuple(member.pid for member in found[job.id])) if job.id in found else job for job in jobs]

@@ -103,7 +103,7 @@ def prepare(own: OwnCommand, devices: Sequence[Device]) -> Launch:
         argv=(program, *words[1:]),
         env={**chosen, **changed, **{name: chosen[name] for name in chosen if name.endswith("_DEVICES")}},
         cwd=str(cwd),
-        name=own.name or Path(_script(words) or words[0]).stem,
+        name=own.name or named_after(words),
         device_uuids=tuple(device.uuid for device in devices),
         values={"command": own.command, "gpus": str(len(devices))},
     )
@@ -131,6 +131,11 @@ def split(command: str) -> tuple[dict[str, str], list[str]]:
     if words[0].endswith(".py"):
         words = [sys.executable, "-u", *words]
     return variables, words
+
+
+def named_after(words: Sequence[str]) -> str:
+    """Return a name for an unnamed command: that of its script, else its first word."""
+    return Path(_script(words) or words[0]).stem
 
 
 def variables_of(text: str) -> dict[str, str]:

@@ -1,7 +1,9 @@
 """The batch script of a training over the nodes of a Slurm job: one tracked command a node. Pure text.
 
 Slurm itself supervises the job: it keeps the output, and ends all processes. The script tells torchrun how many nodes there are
-and where they meet, by its PET_ variables, unless the command says so itself.
+and where they meet, by its PET_ variables, unless the command says so itself. Where the nodes see gputop's own directory of the
+job, each rank prints to a file of its own there, and the script writes its exit code there: many a Slurm forgets a job that has
+ended. Where they do not, everything is in the output that Slurm keeps.
 """
 
 from __future__ import annotations
@@ -15,20 +17,51 @@ _FIRST_NODE = '$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)'
 _PORT = "$((20000 + SLURM_JOB_ID % 10000))"
 """Jobs that share a node need ports of their own."""
 _STEP = (
-    'exec srun --nodes="$SLURM_NNODES" --ntasks="$SLURM_NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1'
+    'srun --nodes="$SLURM_NNODES" --ntasks="$SLURM_NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1'
     " ${SLURM_CPUS_PER_TASK:+--cpus-per-task=$SLURM_CPUS_PER_TASK}"
 )
 """A step does not take --cpus-per-task from its job (since Slurm 22.05)."""
+_LOGS = (
+    'if test -d "$GPUTOP_SLURM_DIR/nodes"; then '
+    'PET_LOG_DIR="$GPUTOP_SLURM_DIR/nodes/$SLURMD_NODENAME"; PET_REDIRECTS=3; mkdir -p "$PET_LOG_DIR" && '
+    "export PET_LOG_DIR PET_REDIRECTS; fi"
+)
+"""As a job of gputop's own does: torchrun's --tee, or one output for all ranks, breaks progress bars."""
+_BEGIN = 'test -n "$SLURM_ARRAY_TASK_ID" || rm -f "$GPUTOP_SLURM_DIR/ended.json"'
+"""Slurm may start a job again, after a node failed."""
+_WAIT = """\
+step=$!
+for name in TERM USR1 USR2; do trap "kill -$name $step" "$name"; done
+while :; do
+  wait "$step"
+  code=$?
+  kill -0 "$step" 2>/dev/null || break
+done
+if test -z "$SLURM_ARRAY_TASK_ID" && test -d "$GPUTOP_SLURM_DIR"; then
+  printf '{"exit_code": %d, "ended_at": %d}\\n' "$code" "$(date +%s)" >"$GPUTOP_SLURM_DIR/.ended" &&
+    mv "$GPUTOP_SLURM_DIR/.ended" "$GPUTOP_SLURM_DIR/ended.json"
+fi
+exit "$code"
+"""
+"""Signals for the script, which --signal=B:USR1 asks for, go on to the step, as if the script had become it."""
 
 
-def batch_script(tracked: Sequence[str], rendezvous: str | None) -> str:
+def batch_script(tracked: Sequence[str], rendezvous: str | None, run_id: str, directory: str) -> str:
     """Return the script that runs ``tracked``, the whole command of one node, on each node of its job.
+
+    ``directory`` is where gputop keeps the job, if the nodes see it.
 
     Raises:
         UsageError: ``rendezvous`` is no address.
     """
-    lines = ["#!/bin/sh", "# Written by gputop launch --sbatch."]
-    words = shlex.join(tracked)
+    lines = [
+        "#!/bin/sh",
+        "# Written by gputop launch --sbatch.",
+        f'export GPUTOP_RUN_ID="{run_id}${{SLURM_ARRAY_TASK_ID:+-$SLURM_ARRAY_TASK_ID}}"',
+        f"export GPUTOP_SLURM_DIR={shlex.quote(directory)}",
+        _BEGIN,
+    ]
+    on_node = _LOGS
     if not has_own_rendezvous(tracked):
         host, port = parse_endpoint(rendezvous) if rendezvous is not None else (_FIRST_NODE, None)
         lines += [
@@ -37,5 +70,7 @@ def batch_script(tracked: Sequence[str], rendezvous: str | None) -> str:
             "export PET_RDZV_ENDPOINT",
         ]
         conf = f'PET_RDZV_CONF="is_host=$((SLURM_NODEID == 0)),read_timeout={READ_TIMEOUT_S}"'
-        words = f"sh -c '{conf}; export PET_RDZV_CONF; exec \"$@\"' sh {words}"
-    return "\n".join([*lines, f"{_STEP} {words}", ""])
+        on_node += f"; {conf}; export PET_RDZV_CONF"
+    on_node += '; exec "$@"'
+    step = f"{_STEP} sh -c {shlex.quote(on_node)} sh {shlex.join(tracked)} &"
+    return "\n".join([*lines, step, _WAIT])

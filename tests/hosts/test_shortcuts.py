@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,23 +15,6 @@ from gputop.hosts.shortcuts import pods_hosts, slurm_hosts
 from tests import REPOSITORY
 from tests.hosts.slurm import cluster
 from tests.hosts.sshd import DEADLINE_S, gputop_there
-from tests.tracking.kit import eventually
-
-TRAIN = """
-import os, sys, time
-names = ("PET_NNODES", "PET_RDZV_BACKEND", "PET_RDZV_ENDPOINT", "PET_RDZV_ID", "PET_RDZV_CONF", "GPUTOP_NAME")
-print(*(os.environ.get(name) for name in names), *sys.argv[1:], flush=True)
-time.sleep(600)
-"""
-
-
-def command_lines() -> list[bytes]:
-    """Those of all processes."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):
-            found.append(path.read_bytes())
-    return found
 
 
 def stand_in(folder: Path, **programs: str) -> None:
@@ -80,28 +61,6 @@ def test_the_nodes_of_a_real_slurm_job(
             slurm_hosts(waiting)
         slurm.run("scancel", job, waiting)
 
-        # A launch: one tracked command on each node, which knows of the others.
-        train = folder / "train.py"
-        train.write_text(TRAIN)
-        (folder / "train.out").touch()
-        capsys.readouterr()
-        options = f"-N2 -o {shlex.quote(str(folder / 'train.out'))}"
-        meet = ["--rendezvous", "127.0.0.1:29400"]  # the names of these nodes have no address
-        command = [sys.executable, str(train), "a b"]
-        assert main(["launch", "--sbatch", options, "--name", "mine", *meet, "--cwd", str(folder), "--", *command]) == 0
-        said = capsys.readouterr().out
-        job = said.split()[2].rstrip(":")
-        assert f"  scancel {job}\n" in said
-        common = f"2 c10d 127.0.0.1:29400 {job}"
-        wanted = {f"{common} is_host={host},read_timeout=300 mine a b" for host in (0, 1)}
-        eventually(lambda: set((folder / "train.out").read_text().splitlines()) >= wanted, "both nodes run", 60.0)
-        slurm.run("scancel", job)
-        eventually(lambda: not slurm.run("squeue", "-h", "-j", job), "it ended", 60.0)
-        assert not any(str(train).encode() in line for line in command_lines())
-        assert main(["launch", "--sbatch=--nonsense", "--", "true"]) == 1
-        assert "sbatch failed: Try" in capsys.readouterr().err
-        for words in (["--sbatch=-N2", "ddp"], ["--slurm", job, "--", "true"], ["--sbatch=-N2", "-H", "a", "--", "true"]):
-            assert main(["launch", *words]) == 2
         with pytest.raises(GputopError):
             slurm_hosts("999999")
 

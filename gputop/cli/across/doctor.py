@@ -104,7 +104,10 @@ def diagnose(options: argparse.Namespace, fleet: Fleet) -> int:
         statuses = [stream.status for stream in fleet.streams]
     _print(options, watched, [(status.host, status.sentence) for status in statuses])
     outcomes = [*watched.outcomes.values(), *([watched.over_outcome] if watched.over_outcome is not None else [])]
-    wrong = any(outcome.undecided or any(item.severity != "info" for item in outcome.findings) for outcome in outcomes)
+    missing = any(run.missing for run in watched.runs)
+    wrong = missing or any(
+        outcome.undecided or any(item.severity != "info" for item in outcome.findings) for outcome in outcomes
+    )
     return EXIT_PROBLEM if wrong or len(watched.outcomes) < len(statuses) else EXIT_OK
 
 
@@ -133,19 +136,22 @@ def _print(options: argparse.Namespace, watched: _Watched, hosts: Sequence[tuple
         report = text_report(outcome.findings, abstained, outcome.snapshot, outcome.suppressed, outcome.undecided)
         blocks.append(f"{host}:\n\n{report}")
     for run in watched.runs:
-        blocks.append(_over(run, over))
+        blocks.append(_over(run, over, list(watched.seen)))
     print("\n\n".join("\n".join(map(printable, block.split("\n"))) for block in blocks))
 
 
-def _over(run: JoinedRun, outcome: Outcome | None) -> str:
-    """Return what a run comes to over its hosts, and what is wrong among them."""
+def _over(run: JoinedRun, outcome: Outcome | None, read: Sequence[str]) -> str:
+    """Return what a run comes to over its hosts, and what is wrong among them; ``read`` are all hosts that were read."""
     from gputop import units
     from gputop.doctor.report import finding_text
 
     places = ", ".join(f"{part.host} ranks {units.ranges(part.ranks)}" for part in run.parts)
-    blocks = [f"Run {run.run.name} over {len(run.parts)} hosts: {places}."]
+    hosts = "1 host" if len(run.parts) == 1 else f"{len(run.parts)} hosts"
+    blocks = [f"Run {run.run.name} over {hosts}: {places}."]
     if run.missing:
-        blocks.append(f"Ranks {units.ranges(run.missing)} of {run.run.world_size} have not been heard of.")
+        without = [host for host in read if host not in {part.host for part in run.parts}]
+        which = f" {', '.join(without)} list{'s' if len(without) == 1 else ''} no rank of it." if without else ""
+        blocks.append(f"Ranks {units.ranges(run.missing)} of {run.run.world_size} have not been heard of.{which}")
     found = [item for item in outcome.findings if item.run == run.run.run_id] if outcome is not None else []
     blocks += [finding_text(item, number, len(found)) for number, item in enumerate(found, 1)]
     return "\n\n".join(blocks if found or run.missing else [*blocks, "Nothing is wrong among its hosts."])

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from gputop.jobs import record
 from gputop.jobs.output.follower import DISPLAY, Backlog, FileFollower
 from gputop.terminal_text import strip_controls
 
+LAUNCHER = "launcher"
+SLURM = "slurm"
 LINE_CHARS = 4_000
 """Longer lines are cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file of a job's output. ``rank`` is None for the launcher's own."""
+    """One file of a job's output. ``rank`` is None for the launcher's own, and where only the local rank is known."""
 
     label: str
     path: Path
@@ -42,15 +45,32 @@ def sources(job_id: str) -> tuple[Source, ...]:
         UsageError: there is no such job.
     """
     directory = record.job_dir(job_id)
+    if (directory / record.NODES).is_dir():
+        return _slurm_sources(directory, (record.read_json(directory / record.SPEC) or {}).get("slurm"))
+    ranks = [Source(f"rank {rank}", path, rank) for rank, path in _rank_files(directory / record.RANKS)]
+    return (Source(LAUNCHER, directory / record.OUT_LOG), *ranks)
+
+
+def _slurm_sources(directory: Path, slurm: Any) -> tuple[Source, ...]:
+    """Return the file that Slurm writes, if it is known, and those of each node's ranks, where the nodes see ours."""
+    output = slurm.get("output") if isinstance(slurm, dict) else None
+    found = [Source(SLURM, Path(output))] if isinstance(output, str) else []
+    for node in sorted(directory.glob(f"{record.NODES}/*")):
+        found += [Source(f"{node.name} local rank {rank}", path) for rank, path in _rank_files(node)]
+    return tuple(found)
+
+
+def _rank_files(folder: Path) -> list[tuple[int, Path]]:
+    """Return the local rank and the path of each file of the newest attempt in torchrun's log directory."""
     found: dict[tuple[int, str], tuple[int, Path]] = {}
     # torchrun's layout: <rendezvous id>_<random>/attempt_<k>/<local rank>/stdout.log
-    for path in directory.glob(f"{record.RANKS}/*/attempt_*/*/std*.log"):
+    for path in folder.glob("*/attempt_*/*/std*.log"):
         attempt, rank = path.parts[-3].removeprefix("attempt_"), path.parts[-2]
         if attempt.isdigit() and rank.isdigit():
             key = (int(rank), path.stem)
             found[key] = max(found.get(key, (-1, path)), (int(attempt), path))
-    ranks = [Source(f"rank {rank}", path, rank) for (rank, _), (_, path) in sorted(found.items(), reverse=True)]
-    return (Source("launcher", directory / record.OUT_LOG), *sorted(ranks, key=lambda source: source.rank or 0))
+    files = [(rank, path) for (rank, _), (_, path) in sorted(found.items(), reverse=True)]
+    return sorted(files, key=lambda file: file[0])
 
 
 def tail(job_id: str, max_bytes: int = DISPLAY.tail_bytes, rank: int | None = None) -> LogTail:
@@ -63,7 +83,7 @@ def tail(job_id: str, max_bytes: int = DISPLAY.tail_bytes, rank: int | None = No
         UsageError: there is no such job.
     """
     files = _chosen(sources(job_id), rank)
-    files = (*files[1:], files[0]) if rank is None and len(files) > 1 else files
+    files = (*files[1:], files[0]) if rank is None and len(files) > 1 and files[0].label in (LAUNCHER, SLURM) else files
     lines: list[str] = []
     size = skipped = 0
     for source in files:

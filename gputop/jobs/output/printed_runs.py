@@ -63,7 +63,8 @@ class PrintedRuns:
         runs: list[Run] = []
         points: list[Points] = []
         for place, job in enumerate(store.list_jobs()):
-            if job.run_id in known or not (job.active or place < RECENT_JOBS or job.id in self._followed):
+            # A job that Slurm supervises runs elsewhere, and is no run of this machine.
+            if job.slurm or job.run_id in known or not (job.active or place < RECENT_JOBS or job.id in self._followed):
                 self._followed.pop(job.id, None)
                 continue
             if time.time() - (job.started_at or 0.0) < self._patience_s or _has_journal(job.run_id):

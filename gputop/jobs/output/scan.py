@@ -60,7 +60,7 @@ class ScannedLog:
     """One file of a job's output, scanned as it grows."""
 
     def __init__(self, source: logs.Source) -> None:
-        self._name = source.path.name if source.rank is None else f"rank {source.rank}/{source.path.name}"
+        self._name = source.path.name if source.label in (logs.LAUNCHER, logs.SLURM) else f"{source.label}/{source.path.name}"
         self._rank = source.rank
         self._file = FileFollower(source.path, ERRORS)
         self.scan = LogScan(self._name, self._rank)

@@ -174,7 +174,7 @@ class OwnEntry:
 
     def _written(self, devices: Sequence[Device], values: Mapping[str, str]) -> OwnCommand:
         command = values.get("command", "").strip()
-        name = values.get("name", "").strip() or _name_of(command)
+        name = values.get("name", "").strip() or own_commands.named_after(own_commands.split(command)[1])
         environment = own_commands.variables_of(values.get("environment", ""))
         return OwnCommand(name, command, values.get("cwd", "").strip() or os.getcwd(), environment, max(1, len(devices)))
 
@@ -220,13 +220,6 @@ def _check_command(text: str) -> None:
     if not text.strip():
         raise UsageError("empty.", "Write the command.")
     own_commands.split(text)
-
-
-def _name_of(command: str) -> str:
-    """Return a name for an unnamed command: that of its script, else its first word."""
-    _, words = own_commands.split(command)
-    script = next((word for word in words if word.endswith(".py")), words[0])
-    return os.path.basename(script).removesuffix(".py")
 
 
 def _quoted(value: str) -> str:

@@ -1,0 +1,107 @@
+"""What the records of a job of Slurm's say: Slurm's last answer, and the end that its script wrote. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gputop.snapshot import JobState
+
+_STATES: Mapping[str, JobState] = {
+    **dict.fromkeys(("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"), "waiting"),
+    **dict.fromkeys(("CONFIGURING", "POWER_UP_NODE"), "starting"),
+    **dict.fromkeys(("RUNNING", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED", "SUSPENDED"), "running"),
+    **dict.fromkeys(("FAILED", "BOOT_FAIL", "LAUNCH_FAILED", "OUT_OF_MEMORY", "RECONFIG_FAIL"), "failed"),
+    **dict.fromkeys(("DEADLINE", "NODE_FAIL", "PREEMPTED", "TIMEOUT"), "killed"),
+    **dict.fromkeys(("CANCELLED", "REVOKED"), "stopped"),
+    "COMPLETED": "finished",
+}
+"""Slurm's states (squeue(1), JOB STATE CODES) as those of a job."""
+_ID = re.compile(r"\d{1,12}")
+_CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmJob:
+    """A job as Slurm knows it."""
+
+    id: str
+    cluster: str | None = None
+    """Where it is not the one that Slurm's commands ask by themselves."""
+    output: str | None = None
+    """The file that Slurm writes its output to, as the nodes name it."""
+    word: str | None = None
+    """Slurm's own word for its state when it last answered, such as PENDING."""
+    reason: str | None = None
+    """Why it waits, in Slurm's words."""
+    nodes: str | None = None
+    """As Slurm writes them: "n[1-2]"."""
+    forgotten_at: float | None = None
+    """Since when Slurm has not listed it any more, seconds since the epoch."""
+
+    @property
+    def sentence(self) -> str:
+        """How it stands with it, in a few words: "42 on n[1-2]"."""
+        if self.nodes:
+            return f"{self.id} on {self.nodes}"
+        waits = self.word is None or state_of_word(self.word, None) == "waiting"
+        return f"{self.id} waits: {self.reason}" if waits and self.reason else self.id
+
+
+def job_of(spec: Mapping[str, Any], status: Mapping[str, Any]) -> SlurmJob | None:
+    """Return what checked records say of a job as one of Slurm's; None if it is none."""
+    kept, said = spec.get("slurm"), status.get("slurm") or {}
+    if not kept or not is_id(str(kept.get("id"))):
+        return None
+    cluster = str(kept.get("cluster") or "")
+    return SlurmJob(
+        id=str(kept["id"]),
+        cluster=cluster if is_cluster(cluster) else None,
+        output=_text(kept.get("output")),
+        word=_text(said.get("word")),
+        reason=_text(said.get("reason")),
+        nodes=_text(said.get("nodes")),
+        forgotten_at=_time(said.get("forgotten_at")),
+    )
+
+
+def is_id(text: str) -> bool:
+    """Return whether this is the number of a Slurm job: it becomes a word of a command."""
+    return _ID.fullmatch(text) is not None
+
+
+def is_cluster(text: str) -> bool:
+    """Return whether this may be the name of a cluster."""
+    return _CLUSTER.fullmatch(text) is not None
+
+
+def state_of_word(word: str | None, nodes: str | None) -> JobState:
+    """Return Slurm's state as that of a job; a word of a later Slurm is judged by whether the job has nodes."""
+    return _STATES.get(word or "", "running" if nodes else "waiting")
+
+
+def state_of(slurm: Mapping[str, Any], asked: bool, ended: Mapping[str, Any]) -> tuple[JobState, str | None]:
+    """Return a job's state, and why, by Slurm's last answer and by what the script wrote when it ended."""
+    word = _text(slurm.get("word"))
+    state = state_of_word(word, _text(slurm.get("nodes")))
+    if state in ("failed", "killed"):
+        return state, f"Slurm ended it: {word}" if word != "FAILED" else None
+    if state in ("stopped", "finished"):
+        return state, None
+    if ended:
+        if asked:
+            return "stopped", None
+        return ("finished" if ended.get("exit_code") == 0 else "failed"), None
+    if _time(slurm.get("forgotten_at")) is not None:
+        return ("stopped", None) if asked else ("lost", "Slurm no longer lists it here, and it has written no exit code")
+    return state, None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _time(value: object) -> float | None:
+    return value if isinstance(value, float) else None

@@ -1,0 +1,96 @@
+"""Hands a tracked command to Slurm, and keeps the job that it makes of it among the jobs."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from gputop.errors import GputopError, UsageError
+from gputop.jobs import record, slurm_state, store
+from gputop.jobs.job import Job
+from gputop.jobs.slurm import ANSWER_S, COMMANDS
+from gputop.places import jobs_dir, make_private_dir
+from gputop.programs.asked import NoAnswerError, printed
+from gputop.recipes.nodes import NodeOrder
+from gputop.recipes.own_commands import named_after
+from gputop.recipes.slurm_script import batch_script
+
+SBATCH_S = 60.0
+"""Sites check jobs as they come in, which takes time."""
+
+
+def submit(order: NodeOrder, sbatch: str, rendezvous: str | None = None) -> Job:
+    """Submit the command of ``order`` with these options of sbatch; Slurm runs it on each node of the job.
+
+    Raises:
+        UsageError: there is no command or no Slurm, or an option cannot be read.
+        GputopError: Slurm does not take it, or the job cannot be kept.
+    """
+    if not order.command or order.devices is not None:
+        raise UsageError("--sbatch takes a command, and Slurm chooses its GPUs.", "Write --sbatch=-N2 -- torchrun … train.py.")
+    try:
+        options = shlex.split(sbatch)
+    except ValueError as error:
+        raise UsageError(f"--sbatch cannot be read: {str(error).lower()}.", "Close every quote.") from error
+    name = order.name or named_after(order.command)
+    named = [word for key, value in (("--name", order.name), ("--project", order.project)) if value for word in (key, value)]
+    tracked = [sys.executable, "-m", "gputop", "run", *named, "--", *order.command]
+    directory = jobs_dir() / order.id
+    script = batch_script(tracked, rendezvous, order.id, str(directory))
+    words = ["sbatch", "--parsable", f"--chdir={order.cwd}", f"--job-name={name}", *options]
+    try:
+        make_private_dir(jobs_dir())
+        make_private_dir(directory / record.NODES)
+        (directory / record.BATCH).write_text(script, "utf-8")
+    except OSError as error:
+        raise GputopError(f"The job cannot be kept: {error}.", f"gputop keeps jobs in {jobs_dir()}.") from error
+    try:
+        job, cluster = _submitted(words, script)
+    except NoAnswerError as error:
+        raise GputopError(error.message, "Look with squeue whether it took the job.") from error
+    except GputopError:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    spec = {
+        "id": order.id,
+        "name": name,
+        "argv": list(order.command),
+        "cwd": order.cwd,
+        "values": {"command": shlex.join(order.command), "sbatch": sbatch},
+        "hostname": socket.gethostname(),
+        "created_at": time.time(),
+        "slurm": {"id": job, "cluster": cluster, "output": _output_of(job, cluster)},
+    }
+    try:
+        record.write_json(directory / record.SPEC, spec)
+    except OSError as error:
+        raise GputopError(
+            f"Slurm took job {job}, but it cannot be kept: {error}.", f"squeue -j {job}; scancel {job}"
+        ) from error
+    return store.find(order.id)
+
+
+def _submitted(words: Sequence[str], script: str) -> tuple[str, str | None]:
+    """Return the number that Slurm gives the job, and its cluster where that is not the usual one."""
+    said = printed(words, COMMANDS, SBATCH_S, sent=script.encode())
+    job, _, cluster = (said[-1] if said else "").strip().partition(";")
+    if not slurm_state.is_id(job):
+        raise GputopError("sbatch names no job.", "Look with squeue whether it took the job.")
+    return job, cluster if slurm_state.is_cluster(cluster) else None
+
+
+def _output_of(job: str, cluster: str | None) -> str | None:
+    """Return the file that the job prints to; None if Slurm does not tell."""
+    with contextlib.suppress(GputopError):
+        words = ["scontrol", *([f"--clusters={cluster}"] if cluster else []), "show", "job", job]
+        for line in printed(words, COMMANDS, ANSWER_S):
+            key, _, value = line.strip().partition("=")
+            if key == "StdOut" and Path(value).is_absolute():
+                return value
+    return None
