@@ -18,7 +18,7 @@ from gputop.agent import lines
 from gputop.errors import UsageError
 from gputop.hosts import stream as stream_module
 from gputop.hosts.feed import feeds_of
-from gputop.hosts.fleet import read_once
+from gputop.hosts.fleet import Fleet, read_once
 from gputop.hosts.following import links_by
 from gputop.hosts.stream import Heard, HostStream
 from gputop.hosts.transport import SSH, Transport, transport_of
@@ -158,6 +158,38 @@ def test_a_lost_connection_comes_back(lab: Lab, tmp_path: Path, follow: Callable
     followed.until(lambda: followed.sequences.count(0) == 2)
     assert followed.states == ["connecting", "live", "ended", "live"]
     assert followed.stream.status.message is None
+
+
+@needs_sshd
+def test_a_pulled_connection_leaves_the_others_current_and_comes_back(lab: Lab, tmp_path: Path) -> None:
+    fleet = Fleet(links_by(("a", "b"), transport_of(lab.via, gputop_there(tmp_path)), AGENT))
+    fleet.start()
+    heard: list[tuple[str, str, int]] = []
+
+    def until(happened: Callable[[], object]) -> None:
+        deadline = time.monotonic() + DEADLINE_S
+        while not happened():
+            assert time.monotonic() < deadline, heard
+            one = fleet.take(0.1)
+            if one is not None and one.snapshot is not None:
+                heard.append((one.status.host, one.status.state, one.snapshot.sequence))
+
+    try:
+        until(lambda: {host for host, _, _ in heard} == {"a", "b"})
+        before = len(heard)
+        server = lab.servers[0].pid
+        sessions = [int(pid) for pid in Path(f"/proc/{server}/task/{server}/children").read_text().split()]
+        assert sessions
+        for pid in sessions:
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: ("a", "live", 0) in heard[before:])  # a stream of its own, from the beginning
+        until(lambda: heard[-1][0] == "b")
+        assert [state for host, state, _ in heard if host == "b"] == ["live"] * len([1 for host, _, _ in heard if host == "b"])
+        numbers = [number for host, _, number in heard if host == "b"]
+        assert numbers == list(range(len(numbers))), "a reading of b is missing"
+        assert len(numbers) > 1
+    finally:
+        fleet.close()
 
 
 def test_nothing_stays_behind_on_the_other_side(tmp_path: Path, follow: Callable[..., Followed]) -> None:
