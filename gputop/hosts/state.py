@@ -5,6 +5,7 @@ What ssh writes is taken for ssh's only until the other side has said hello: fro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -25,6 +26,7 @@ HostState = Literal[
     "timed_out",
     "busy",
     "no_gputop",
+    "no_python",
     "older_gputop",
     "newer_gputop",
     "unreadable",
@@ -54,6 +56,7 @@ WORDS: Mapping[HostState, str] = {
     "timed_out": "timed out",
     "busy": "connection closed",
     "no_gputop": "no gputop",
+    "no_python": "no python for gputop",
     "older_gputop": "older gputop",
     "newer_gputop": "newer gputop",
     "unreadable": "unreadable",
@@ -66,7 +69,7 @@ WORDS: Mapping[HostState, str] = {
 SHOWING_STATES: frozenset[HostState] = frozenset({"live", "slow"})
 """The connection stands, and readings come."""
 PERSON_STATES: frozenset[HostState] = frozenset(
-    {"unknown_host_key", "changed_host_key", "permission_denied", "no_gputop", "older_gputop", "newer_gputop"}
+    {"unknown_host_key", "changed_host_key", "permission_denied", "no_gputop", "no_python", "older_gputop", "newer_gputop"}
 )
 """Only a person can change these: it is tried again seldom."""
 WORDS_MAX = 200
@@ -155,8 +158,16 @@ def failure_of_login(code: int | None, words: Sequence[str], login: str) -> Fail
     return Failure("failed", f"The connection ended{_ending(code, words)}.", f"Try it: {login}")
 
 
+_PYTHON_THERE = re.compile(r"gputop: not found; Python (none|\d{1,2}\.\d{1,3})[\d.a-z+]* is there")
+
+
 def failure_of_gputop(code: int | None, words: Sequence[str], login: str) -> Failure:
     """Return why gputop ended there before its first reading."""
+    python = _PYTHON_THERE.search("\n".join(words))
+    if code == 127 and python is not None:
+        found = "there is no python3" if python[1] == "none" else f"Python {python[1]} is there"
+        what = f"There is no gputop there, and for one that travels, {found}, 3.10 or newer is needed."
+        return Failure("no_python", what, "Install gputop or python3.10 there, or name its command: --remote /path/to/gputop")
     if code in (126, 127):
         return Failure(
             "no_gputop", "There is no gputop there.", "Install it there, or name its command: --remote /path/to/gputop"

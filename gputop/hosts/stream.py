@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import random
+import select
 import subprocess
 import threading
 import time
@@ -20,7 +21,7 @@ from typing import Any
 
 from gputop.agent.lines import ChildLines, end_group, ended
 from gputop.errors import PLEASE_REPORT, describe_unexpected
-from gputop.hosts import checked
+from gputop.hosts import checked, traveling
 from gputop.hosts.state import (
     PERSON_STATES,
     SHOWING_STATES,
@@ -41,6 +42,9 @@ CONNECT_S = 30.0
 """How long a command may take to reach a shell there; ssh itself gives up after 10 s."""
 START_S = 120.0
 """How long gputop may take there for its first line: a driver without persistence mode starts every GPU first."""
+TRAVEL_S = 120.0
+"""How long gputop itself, 0.7 MiB, may take to be sent to a host without one."""
+_PIECE_BYTES = 1 << 16
 LATE_S, MUTE_S = 1.0, 15.0
 LATE_INTERVALS = 3.0
 """A line is late after this many intervals and ``LATE_S``, and is waited for no longer after them and ``MUTE_S``."""
@@ -171,12 +175,16 @@ class HostStream:
         # The screen's thread writes here too and must not wait for a host that does not read.
         os.set_blocking(process.stdin.fileno(), False)
         with contextlib.suppress(OSError):
-            os.write(process.stdin.fileno(), self._transport.line(self._arguments))
+            os.write(process.stdin.fileno(), self._transport.line(self._arguments, travels=True))
         lines = _HostLines(process, lambda: self._say("slow", "Its readings are late.", ""))
-        bad, came = 0, False
+        bad, came, traveled = 0, False, False
         for line in lines.lines():
             if not self._said_hello:
-                if line.strip() == HELLO:
+                if line.strip() == traveling.WANTED and not traveled:
+                    traveled = True
+                    self._send_whole(process.stdin.fileno(), traveling.message())
+                    lines.expect(CONNECT_S)
+                elif line.strip() == HELLO:
                     self._said_hello = True
                     lines.expect(START_S)
                     connected()
@@ -208,6 +216,17 @@ class HostStream:
         if not self._said_hello:
             return failure_of_login(process.returncode, lines.last_words, login)
         return failure_of_gputop(process.returncode, lines.last_words, login)
+
+    def _send_whole(self, pipe: int, data: bytes) -> None:
+        """Send what a pipe does not take at once. Where it cannot be sent, reading tells how the connection ended."""
+        left, until = memoryview(data), time.monotonic() + TRAVEL_S
+        poll = select.poll()
+        poll.register(pipe, select.POLLOUT)
+        with contextlib.suppress(OSError):
+            while left and not self._closed.is_set() and time.monotonic() < until:
+                if poll.poll(500):
+                    with contextlib.suppress(BlockingIOError):
+                        left = left[os.write(pipe, left[:_PIECE_BYTES]) :]
 
     def _take(self, line: bytes) -> float | None:
         """Pass on what a line holds; return the interval in seconds if it is a snapshot.

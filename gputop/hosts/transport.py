@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gputop.errors import UsageError
+from gputop.hosts import traveling
 
 SSH = "ssh -T -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=3 -o LogLevel=ERROR {host}"
 """The default. BatchMode asks nothing; the others end a connection that nobody answers any more."""
@@ -26,14 +27,21 @@ _PORT = re.compile(r"([^:]+):(\d{1,5})")
 _EXAMPLE = "Write it like --via 'kubectl exec -i {host} --'."
 _FIND = (
     'PATH="$PATH:$HOME/.local/bin"; export PATH; '
-    "if command -v gputop >/dev/null 2>&1; then exec gputop {words}; fi; "
+    "if command -v gputop >/dev/null 2>&1; then echo {hello}; exec gputop {words}; fi; "
     "if python3 -c 'import importlib.util as u, sys; sys.path[:] = filter(None, sys.path); "
     'sys.exit(u.find_spec("gputop") is None)\' </dev/null >/dev/null 2>&1; '
-    "then exec python3 -m gputop {words}; fi; "
-    "echo 'gputop: not found' >&2; exit 127"
+    "then echo {hello}; exec python3 -m gputop {words}; fi; "
 )
 """Looks for gputop where a login without a terminal does not: such a shell reads no profile. As a module, it does not count
 in the folder of the login: a clone in somebody's home has its name."""
+_TRAVEL = (
+    "for python in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do "
+    "if $python -c 'import sys; sys.exit(sys.version_info < {least})' </dev/null >/dev/null 2>&1; "
+    "then echo {wanted}; exec $python -c {loader} {words}; fi; done; "
+    "there=$(python3 -c 'import platform; print(platform.python_version())' </dev/null 2>/dev/null); there=${{there:-none}}; "
+)
+"""Takes the gputop of this machine where there is none: any Python that can run it will do."""
+_NOT_FOUND = 'echo {hello}; echo "gputop: not found${{there:+; Python $there is there}}" >&2; exit 127'
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +73,17 @@ class Transport:
             words = ["ssh", *(words[-3:] if words[-3:-2] == ["-p"] else words[-1:])]
         return shlex.join(words)
 
-    def line(self, arguments: Sequence[str]) -> bytes:
-        """Return the line for the shell there: it says ``HELLO`` and becomes gputop with these arguments."""
-        words = shlex.join(arguments)
-        run = f"exec {self.remote} {words}" if self.remote else _FIND.format(words=words)
-        return f"echo {HELLO.decode()}; {run}\n".encode()
+    def line(self, arguments: Sequence[str], *, travels: bool = False) -> bytes:
+        """Return the line for the shell there: it says ``HELLO`` and becomes gputop with these arguments.
+
+        ``travels``: where there is no gputop, it says ``traveling.WANTED`` first, and waits for ``traveling.message``.
+        """
+        words, hello = shlex.join(arguments), HELLO.decode()
+        if self.remote:
+            return f"echo {hello}; exec {self.remote} {words}\n".encode()
+        find = _FIND + (_TRAVEL if travels else "there=; ") + _NOT_FOUND
+        loader, wanted = shlex.quote(traveling.LOADER), traveling.WANTED.decode()
+        return f"{find.format(words=words, hello=hello, least=traveling.LEAST_PYTHON, loader=loader, wanted=wanted)}\n".encode()
 
     def open(self, host: str) -> subprocess.Popen[bytes]:
         """Start the command, in a session of its own: it can ask nothing on the terminal, and Ctrl-C does not reach it.

@@ -2,7 +2,7 @@
 
 Owns only the formats of /proc: no caching, no policy. Readers return ``None`` if a process is gone and let
 ``PermissionError`` through, because the screens distinguish "gone" from "hidden". Imports only the standard library.
-Replaces psutil, whose import takes 20 to 30 ms: a third of the time allowed for the first screen.
+Not psutil, whose import takes 20 to 30 ms: a third of the time allowed for the first screen.
 """
 
 from __future__ import annotations

@@ -1,0 +1,73 @@
+"""The gputop that travels to a host without one: an archive that the Python there reads over standard input.
+
+Nothing is written there: the modules are imported from memory, and the process ends with its connection. What it needs is
+Python 3.10 or newer and, for GPUs, the driver. It reads and tells; it starts and stops nothing there.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import zipfile
+from functools import cache
+from pathlib import Path
+
+WANTED = b"gputop-wanted"
+"""What the other side says where it has a Python and no gputop: it waits for ``message`` now."""
+NOT_NEEDED = (
+    *("_demos", "adapters", "cli/across", "cli/launching", "cli/live", "doctor/preflight", "doctor/rules", "export", "hosts"),
+    *("joined", "selftest", "tracking/auto", "tui/drawing", "tui/screens", "tui/terminal", "tui/widgets"),
+)
+"""Packages that neither ``gputop agent`` nor ``gputop --once --json`` loads."""
+SIZE_DIGITS = 10
+LEAST_PYTHON = (3, 10)
+LOADER = """\
+import importlib.util, io, os, sys, zipfile
+def take(count):
+    data = b""
+    while len(data) < count:
+        piece = os.read(0, min(1 << 16, count - len(data)))
+        if not piece: sys.exit(1)
+        data += piece
+    return data
+class Archive:
+    def __init__(self, data):
+        self.archive = zipfile.ZipFile(io.BytesIO(data))
+        self.names = set(self.archive.namelist())
+    def find_spec(self, name, path=None, target=None):
+        for end in ("/__init__.py", ".py"):
+            file = name.replace(".", "/") + end
+            if file in self.names:
+                found = importlib.util.spec_from_loader(name, self, origin="/over-stdin/" + file, is_package=end[0] == "/")
+                found.has_location = True
+                return found
+    def create_module(self, spec): return None
+    def exec_module(self, module):
+        exec(compile(self.get_source(module.__name__), module.__file__, "exec", dont_inherit=True), module.__dict__)
+    def get_source(self, name):
+        return self.archive.read(self.find_spec(name).origin[12:]).decode()
+sys.path[:] = filter(None, sys.path)
+sys.meta_path.insert(0, Archive(take(int(take(10)))))
+sys.argv[0] = "gputop"
+os.write(1, b"gputop-connected\\n")
+from gputop.__main__ import main
+sys.exit(main())
+"""
+"""What the Python there runs. It reads no byte beyond the archive: commands follow."""
+
+
+@cache
+def message() -> bytes:
+    """Return the archive behind its size: this gputop, and pynvml where it is installed here (one module, pure Python)."""
+    package = Path(__file__).resolve().parents[1]
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(package.rglob("*.py")):
+            place = path.relative_to(package).as_posix()
+            if not place.startswith(tuple(f"{name}/" for name in NOT_NEEDED)):
+                archive.write(path, f"{package.name}/{place}")
+        nvml = importlib.util.find_spec("pynvml")
+        if nvml is not None and nvml.origin is not None and nvml.origin.endswith(".py"):
+            archive.write(nvml.origin, "pynvml.py")
+    data = target.getvalue()
+    return f"{len(data):0{SIZE_DIGITS}d}".encode() + data
