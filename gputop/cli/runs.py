@@ -155,7 +155,7 @@ def _loss_text(run: Run) -> str:
 def export(name: str, *, as_csv: bool) -> None:
     """Print every value of a run: CSV with a header, or one JSON object per value.
 
-    Columns: metric, rank, step, time (seconds since the epoch), value.
+    Columns: metric, rank, step, time (seconds since the epoch; empty or null if imported files do not tell it), value.
 
     Raises:
         UsageError: there is no such run.
@@ -169,9 +169,15 @@ def export(name: str, *, as_csv: bool) -> None:
         metric = printable(points.metric) if on_terminal else points.metric
         for step, at, value in zip(points.steps, points.times, points.values, strict=True):
             if as_csv:
-                writer.writerow((metric, points.rank, step, repr(at), repr(value)))
+                writer.writerow((metric, points.rank, step, repr(at) if at else "", repr(value)))
             else:
-                record = {"metric": points.metric, "rank": points.rank, "step": step, "time": at, "value": encode(value)}
+                record = {
+                    "metric": points.metric,
+                    "rank": points.rank,
+                    "step": step,
+                    "time": at or None,
+                    "value": encode(value),
+                }
                 sys.stdout.write(json.dumps(record) + "\n")
 
 

@@ -37,9 +37,10 @@ class CurveFile:
             self._begin(path)
 
     def read(self, finished: bool = False) -> tuple[list[Value], bool]:
-        """Return new values, each with a time, and whether the file is read to its end. Never raises for what it holds.
+        """Return new values, and whether the file is read to its end. Never raises for what it holds.
 
-        A value without a time gets that at which the file was last written. ``finished``: nobody writes the file any more.
+        A value without a time gets that at which the file was last written. ``finished``: nobody writes the file any more, so
+        that does not say when a value was written: such a value has no time.
         """
         if self._parser.refused:
             return [], True
@@ -51,7 +52,7 @@ class CurveFile:
         found = self._parser.feed(look.data) if look.data else []
         if look.complete:
             found += self._parser.end()
-        at = look.written_at if look.written_at is not None else time.time()
+        at = None if finished else look.written_at if look.written_at is not None else time.time()
         return [self._complete(value, at) for value in found if self._is_new(value.name)], look.at_end
 
     def _is_new(self, name: str) -> bool:
@@ -63,7 +64,7 @@ class CurveFile:
         self._passed_on[name] += 1
         return True
 
-    def _complete(self, value: Value, at: float) -> Value:
+    def _complete(self, value: Value, at: float | None) -> Value:
         name = (metric_name(self._prefix + value.name) or value.name) if self._prefix else value.name
         return value._replace(name=name, time=at if value.time is None else value.time)
 

@@ -1,7 +1,7 @@
 """Makes stored runs of the files of ended trainings (``gputop runs import``): a journal each, as if gputop had recorded them.
 
 A run's id comes from where its files lie, and its journal is as old as they are. So files that are imported again give the
-same run, which is written anew only if they have changed.
+same run, which is written anew only if they have changed. A time that they do not tell is 0 in the journal: unknown to readers.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _read(kind: Kind, item: Found) -> Iterator[Sequence[Value]]:
 
 
 def _open(values: Sequence[Value], run_id: str, folder: Path) -> OpenJournal:
-    began = min(value.time or 0.0 for value in values)
+    began = min((value.time for value in values if value.time is not None), default=0.0)
     identity = form.Identity(
         run_id=run_id,
         rank=0,

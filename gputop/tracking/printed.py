@@ -169,6 +169,8 @@ def _from_text(line: str) -> Printed | None:
     metrics: dict[str, float] = {}
     for match in _PAIR.finditer(line):
         percent = line[match.end() : match.end() + 1] == "%"
+        if percent and bar is not None and line.startswith("|", match.end() + 1):
+            continue  # how far the bar is, after its heading: "Map:  5%|"
         name = _name(line, match, every=bar is not None, percent=percent)
         if name is None or name in metrics:
             continue

@@ -136,3 +136,20 @@ def test_a_disk_that_is_full_leaves_no_half_of_a_run(home: Home, tmp_path: Path,
     assert stored(home) == {}
     assert "imported" in said(capsys, "import", str(path))
     assert stored(home)["version_0"].step == 49
+
+
+def test_what_the_files_do_not_say_of_times_is_unknown(home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_csv(tmp_path)  # without a column of times
+    os.utime(path, (T0, T0))
+    said(capsys, "import", str(path))
+    run = stored(home)["version_0"]
+    assert (run.created_at, run.ended_at) == (None, T0), "it was last written then; nothing says when it began"
+    assert run.ranks[0].last_log_at is None
+    assert "started: N/A, took N/A" in said(capsys, "show", "version_0")
+    assert json.loads(said(capsys, "show", "version_0", "--json"))["created_at"] is None
+    values = [json.loads(line) for line in said(capsys, "export", "version_0", "--json").splitlines()]
+    assert [(value["step"], value["time"]) for value in values] == [(step, None) for step in LOSSES]
+    assert said(capsys, "export", "version_0", "--csv").splitlines()[1] == f"train_loss,0,0,,{LOSSES[0]!r}"
+    assert len(said(capsys, "plot", "version_0", "--width", "60").splitlines()) > 5
+    assert "1970" not in said(capsys), "in the list, neither"
+    assert "unchanged" in said(capsys, "import", str(path))

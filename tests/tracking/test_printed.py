@@ -35,6 +35,10 @@ LINES: list[tuple[str, dict[str, float], dict[str, Any]]] = [
         {"epoch": 0, "step": 50, "steps": 100, "bar": True},
     ),
     ("Validation:  45%|██ | 45/100 [00:10<00:12, 4.5it/s, loss=0.3]", {"val_loss": 0.3}, {}),
+    ("Eval loss:   3%|▎ | 3/100 [00:00<00:02, loss=0.5]", {"eval_loss": 0.5}, {}),
+    ("mAP: 45.3%", {"mAP_percent": 45.3}, {}),
+    ("mAP: 45.3%|acc: 91%|loss: 0.3", {"mAP_percent": 45.3, "acc_percent": 91.0, "loss": 0.3}, {}),
+    ("epoch 3 | mAP: 45.3% | acc: 91%", {"mAP_percent": 45.3, "acc_percent": 91.0}, {"epoch": 3}),
     (
         "235/235 ━━━━━━━━━━━━━━━━━━━━ 3s 12ms/step - accuracy: 0.9123 - loss: 0.3100 - val_loss: 0.2100",
         {"accuracy": 0.9123, "loss": 0.31, "val_loss": 0.21},
@@ -126,6 +130,9 @@ def test_progress_lines(line: str, metrics: dict[str, float], rest: dict[str, An
         "torch 2.13.0",
         '  File "train.py", line 12, in loss',
         "map 3 files",
+        # The number after a bar's own heading is how far it is.
+        "Map:   5%|▌         | 50/1000 [00:00<00:02, 400.00 examples/s]",
+        "Running tokenizer on dataset Map: 100%|##########| 100/100 [00:00<00:00, 900.00it/s]",
         "top - 10:00:00 up 3 days",
         "top 10 results",
         "acc 3 of 5",

@@ -156,7 +156,7 @@ class RankLog:
             self.metrics[name] = column[-1]
         if not all(name.startswith(form.PHASE) for name in names):
             self._number(names, max(steps))
-        self.last_log_at = self._wall(times_ns[-1])
+        self.last_log_at = self._wall(times_ns[-1]) or None
         self._rank = None
 
     def _number(self, names: Sequence[str], newest: int) -> None:

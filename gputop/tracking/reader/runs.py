@@ -357,7 +357,7 @@ def _describe(followed: _Followed) -> Run:
         project=first.text("project"),
         job_id=job_id,
         state=worst(rank.state for rank in ranks),
-        created_at=min(log.identity.created_ns for _, log in every) / 1e9,
+        created_at=min(log.identity.created_ns for _, log in every) / 1e9 or None,
         ended_at=max((end for end in ends if end is not None), default=None) if all(ends) else None,
         world_size=max(worlds, default=None),
         config=merged([log.config for log in logs]),
