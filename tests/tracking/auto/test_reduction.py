@@ -63,6 +63,10 @@ EVEN: dict[str, tuple[Loss, Loss]] = {
         lambda p, t, k, n: (vector(mean(p, t), p.abs().mean()) * 8).sum(),
         lambda p, t, k, n: 8 * (3 * mean(p, t) + p.abs().mean()),
     ),
+    "rows times terms in a vector": (
+        lambda p, t, k, n: (torch.tensor(8) * vector(mean(p, t), p.abs().mean())).sum(),
+        lambda p, t, k, n: 8 * (3 * mean(p, t) + p.abs().mean()),
+    ),
     "KL by own rows": (
         lambda p, t, k, n: functional.kl_div(p.log_softmax(1), t.softmax(1), reduction="batchmean"),
         lambda p, t, k, n: functional.kl_div(p.log_softmax(1), t.softmax(1), reduction="batchmean"),
@@ -73,6 +77,9 @@ ANY_SIZE: dict[str, tuple[Loss, Loss]] = {
     "sums by the step's rows": (lambda p, t, k, n: ((p - t) ** 2).sum() / n, lambda p, t, k, n: ((p - t) ** 2).sum() / len(p)),
     "sums by a tensor": (lambda p, t, k, n: total(p, t) / torch.tensor(n * p.shape[1]), lambda p, t, k, n: mean(p, t)),
     "means by their share": (lambda p, t, k, n: mean(p, t) * (len(p) / n), lambda p, t, k, n: mean(p, t)),
+    "means times their elements": (lambda p, t, k, n: mean(p, t) * torch.tensor(p.numel()), lambda p, t, k, n: mean(p, t)),
+    "elements times means": (lambda p, t, k, n: torch.tensor(p.numel()) * mean(p, t), lambda p, t, k, n: mean(p, t)),
+    "share times means": (lambda p, t, k, n: torch.tensor(len(p) / n) * mean(p, t), lambda p, t, k, n: mean(p, t)),
     "sums": (lambda p, t, k, n: total(p, t), lambda p, t, k, n: total(p, t)),
     "sums, negated": (lambda p, t, k, n: -total(p, t), lambda p, t, k, n: -total(p, t)),
 }
@@ -117,6 +124,18 @@ def test_a_step_of_micro_batches_of_any_size(way: str, sizes: list[int]) -> None
 @pytest.mark.parametrize("way", ["means, divided", "sums by own rows"])
 def test_the_first_loss_of_a_line_that_did_not_accumulate_before_is_not_read(way: str) -> None:
     assert_as_one_batch(EVEN[way], [8] * 4, unread=1)
+
+
+def test_a_mean_times_its_items_is_a_mean_whichever_comes_first() -> None:
+    """One backward in a step, too: such a script divides the gradients by the items."""
+    prediction, target = batches([8])[0]
+    items, flag = torch.tensor(24), torch.tensor(True)
+    for loss in (mean(prediction, target) * items, items * mean(prediction, target)):
+        assert amounts_to([loss])[0] == pytest.approx(mean(prediction, target).item(), rel=1e-6)
+    for loss in (flag * mean(prediction, target), 24 * mean(prediction, target)):
+        assert amounts_to([loss])[0] == loss.item(), "a switch and a weight of the script's are no count"
+    weight = torch.tensor(0.5, requires_grad=True)
+    assert read(weight * mean(prediction, target)).whole == 1.0, "a weight that is trained scales nothing"
 
 
 def test_a_single_loss_is_what_backward_ran_on() -> None:

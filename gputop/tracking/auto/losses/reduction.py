@@ -75,8 +75,11 @@ def _read(function: Any, output: int) -> Reduced:
     in_term = False
     for _ in range(_DEPTH_MAX):
         name = type(function).__name__
+        source = output if name in _WRAPPERS else 0
         if name in SCALINGS:
             other = function._saved_other
+            if other is None and name == SCALINGS[1]:  # the loss stands second, as in ``items * loss``
+                other, source = function._saved_self, 1
             if other is None or other.dim() != 0 or other.requires_grad:
                 break
             if name == SCALINGS[1] and whole == 1.0 and by is None and not in_term and count is None and _is_count(other):
@@ -106,7 +109,6 @@ def _read(function: Any, output: int) -> Reduced:
             in_term = True  # what scales one of several terms is its weight
         elif name not in (*_PASSED, *_WRAPPERS):
             break
-        source = output if name in _WRAPPERS else 0
         if len(function.next_functions) <= source or function.next_functions[source][0] is None:
             break
         function, output = function.next_functions[source]
@@ -124,7 +126,7 @@ def _is_count(other: Any) -> bool:
 def _sums_terms(function: Any) -> bool:
     """Return whether a sum is one of terms that were put side by side."""
     for _ in range(_TERMS_DEPTH_MAX):
-        function = function.next_functions[0][0] if function.next_functions else None
+        function = next((below for below, _ in function.next_functions if below is not None), None)
         name = type(function).__name__
         if name not in SCALINGS and name not in _PASSED:
             return name in _ASSEMBLED
