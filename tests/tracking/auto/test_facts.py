@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -481,16 +482,19 @@ def mesh_of(at: tuple[int, ...], **sizes: int) -> Any:
     )
 
 
-def group_of(*meshes: Any) -> tuple[int | None, int | None]:
+ALL = {rank: rank for rank in range(8)}
+
+
+def group_of(*meshes: Any, model: Any = None, groups: Mapping[Any, Any] | None = None) -> tuple[int | None, int | None]:
     """Return (data_rank, data_ranks) of rank 5 of 8 with these meshes, as it is told without starting eight processes."""
     distributed = SimpleNamespace(
         is_available=lambda: True,
         is_initialized=lambda: True,
         get_world_size=lambda: 8,
         get_rank=lambda: 5,
-        distributed_c10d=SimpleNamespace(_world=SimpleNamespace(pg_group_ranks={None: {rank: rank for rank in range(8)}})),
+        distributed_c10d=SimpleNamespace(_world=SimpleNamespace(pg_group_ranks={None: ALL} if groups is None else groups)),
     )
-    place = place_of(SimpleNamespace(distributed=distributed), meshes, None)
+    place = place_of(SimpleNamespace(distributed=distributed), meshes, model)
     return place.data_rank, place.data_ranks
 
 
@@ -504,6 +508,31 @@ def test_of_several_meshes_the_one_with_the_fewest_groups_of_samples_tells() -> 
     other = mesh_of((1, 1), cp=2, dp=4)
     assert group_of(loading, other) == group_of(other, loading) == (None, None), "one of the two numbers is wrong"
     assert group_of(loading, mesh_of((1, 1), odd=2, dp=4), mesh_of((1,), dp=2)) == (2, 4)
+
+
+def test_a_mesh_whose_groups_were_destroyed_tells_nothing() -> None:
+    """torch keeps meshes, and gives the groups of a later training the same names."""
+    before, now = object(), object()
+    groups = {now: ALL}
+    gone = SimpleNamespace(**vars(mesh_of((1, 2), pp=2, dp=4)), _pg_registry={"1": before}, _root_mesh=None)
+    part_of_it = SimpleNamespace(**vars(mesh_of((2,), dp=4)), _pg_registry={}, _root_mesh=gone)
+    stays = SimpleNamespace(**vars(mesh_of((5,), dp=8)), _pg_registry={"1": now}, _root_mesh=None)
+    assert group_of(gone, part_of_it, groups=groups) == (5, 8)
+    assert group_of(gone, stays, groups=groups) == (5, 8)
+    assert group_of(gone, groups={before: ALL}) == (2, 4)
+
+
+def test_a_pipeline_of_deepspeed_over_all_ranks_is_given_one_set_of_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "torch.distributed.pipelining", raising=False)
+    torch = pytest.importorskip("torch")
+    engine, pipeline = torch.nn.Module(), type("PipelineModule", (torch.nn.Module,), {})()
+    engine.module = pipeline
+    assert group_of(model=engine) == (None, None), "a version that does not say"
+    for rank, ranks in ((0, 1), (1, 2)):
+        pipeline._grid = SimpleNamespace(
+            get_data_parallel_rank=lambda rank=rank: rank, get_data_parallel_world_size=lambda ranks=ranks: ranks
+        )
+        assert group_of(model=engine) == (rank, ranks)
 
 
 def test_a_pipeline_over_all_ranks_is_not_taken_for_data_parallelism(monkeypatch: pytest.MonkeyPatch) -> None:

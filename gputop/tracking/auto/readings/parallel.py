@@ -1,7 +1,8 @@
 """Which ranks are given the same samples: those of one tensor-, pipeline- or context-parallel group.
 
 Told by a DeviceMesh over all ranks whose dimensions have known names, by the process group over which the model's wrapper
-averages gradients, by Megatron, or by there being no further process groups. Read once, when an optimizer takes its first step.
+averages gradients, by Megatron, by DeepSpeed's pipelines, or by there being no further process groups. Read once, when an
+optimizer takes its first step.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,10 +36,12 @@ class Place:
 
 def place_of(torch: Any, meshes: Sequence[Any], model: Any) -> Place:
     """Return this rank's place, given the live meshes and the outermost module with the most parameters (or None)."""
+    distributed = getattr(torch, "distributed", None)
+    known = getattr(getattr(getattr(distributed, "distributed_c10d", None), "_world", None), "pg_group_ranks", None)
+    meshes = [mesh for mesh in meshes if known is None or _is_alive(mesh, known)]
     shown = max(meshes, key=lambda mesh: len(mesh_names(mesh)), default=None)
     names = () if shown is None else tuple(mesh_names(shown))
     sizes = () if shown is None or not names else tuple(int(size) for size in shown.shape)
-    distributed = getattr(torch, "distributed", None)
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return Place(names, sizes)
     world = int(distributed.get_world_size())
@@ -50,6 +53,15 @@ def place_of(torch: Any, meshes: Sequence[Any], model: Any) -> Place:
     else:
         found = _by_megatron() or _by_wrapper(distributed, model, world)
     return Place(names, sizes) if found is None else Place(names, sizes, data_ranks=found[1], data_rank=found[0])
+
+
+def _is_alive(mesh: Any, groups: Container[Any]) -> bool:
+    """Return whether the process groups of a mesh are among those that there are; those of an earlier training are not.
+
+    A mesh of an older torch, which does not keep its groups, counts as alive.
+    """
+    root = getattr(mesh, "_root_mesh", None) or mesh
+    return all(group in groups for group in (getattr(root, "_pg_registry", None) or {}).values())
 
 
 def _by_meshes(meshes: Sequence[Any], world: int) -> set[tuple[int, int]]:
@@ -102,6 +114,9 @@ def _by_wrapper(distributed: Any, model: Any, world: int) -> tuple[int, int] | N
             if mesh is None or int(mesh.ndim) != 1:
                 return None
             return int(mesh.get_local_rank()), int(mesh.size())
+        if "PipelineModule" in bases:  # DeepSpeed's, which may divide a model among all ranks without any further group
+            grid = getattr(module, "_grid", None)
+            return None if grid is None else (int(grid.get_data_parallel_rank()), int(grid.get_data_parallel_world_size()))
         divided = divided or any(hasattr(item, "device_mesh") for item in module.__dict__["_parameters"].values())
     if divided:
         mesh = next(item.device_mesh for item in model.parameters() if hasattr(item, "device_mesh"))

@@ -52,8 +52,8 @@ def odd_names(net, rank):
 def train(rank):
     os.environ.update(RANK=str(rank), WORLD_SIZE="4", LOCAL_RANK=str(rank))
     torch.set_num_threads(1)
-    # torch keeps meshes alive, so that the one with known names comes last.
-    for kind in (ddp, ddp_of_columns, groups_alone, unnamed_tp, unnamed_fsdp, odd_names, fsdp_and_tp):
+    # torch keeps meshes: those with known names come first, and must tell nothing of the others.
+    for kind in (fsdp_and_tp, odd_names, ddp, ddp_of_columns, groups_alone, unnamed_tp, unnamed_fsdp):
         dist.init_process_group("gloo", init_method=f"file://{sys.argv[1]}/{kind.__name__}", rank=rank, world_size=4)
         os.environ["GPUTOP_RUN_ID"] = kind.__name__
         gputop.init(name=kind.__name__)
