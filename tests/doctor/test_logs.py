@@ -18,6 +18,7 @@ from gputop.doctor.logs.refuted import REFUTED_BY
 from gputop.doctor.logs.scan import KEPT_FIRST, KEPT_LAST, LogScan
 from gputop.doctor.rules.texts.known import JUDGED_ELSEWHERE
 from tests.doctor.log_samples import MATCHING, NOT_MATCHING
+from tests.doctor.log_samples_sources import SOURCES
 from tests.fuzzing import examples
 
 CATALOGUE = [
@@ -174,6 +175,13 @@ def test_a_line_is_known_with_its_values(name: str, line: str, values: dict[str,
             assert f"{{{key}}}" not in template or value in text
 
 
+@pytest.mark.parametrize(("name", "line", "values"), MATCHING, ids=[f"{n}-{i}" for i, (n, _, _) in enumerate(MATCHING)])
+def test_a_scan_stops_at_each_known_line(name: str, line: str, values: dict[str, str]) -> None:
+    assert name in {seen.pattern.id for seen in scan(f"{line}\n").observations if seen.pattern is not None} | {
+        "state_dict_names"
+    }
+
+
 @pytest.mark.parametrize("line", NOT_MATCHING)
 def test_a_line_that_says_nothing(line: str) -> None:
     assert [pattern.id for pattern, _ in matches(line)] == []
@@ -311,6 +319,56 @@ def test_an_exception_that_progress_follows_is_not_certain(log: str, severity: s
     assert finding.title.startswith(title)
     # A job that is known to have failed did so of it.
     assert explain([scan(log)], failed=True).findings[0].confidence == "certain"
+
+
+RAISED = [(name, line) for name, line, _ in SOURCES if re.match(r"[\w.]+(?:Error|Exception)\b", line)]
+
+
+@pytest.mark.parametrize(("name", "line"), RAISED, ids=[f"{name}-{index}" for index, (name, _) in enumerate(RAISED)])
+def test_an_exception_of_a_known_text_is_named_with_its_rank_and_line(name: str, line: str) -> None:
+    pattern, _ = pattern_of(name, line) or (None, None)
+    assert pattern is not None
+    finding = told(PROGRESS + traceback(line, "[rank3]: ")).findings[0]
+    assert finding.id == (pattern.cause or pattern.id)
+    assert finding.evidence[0].text.startswith("rank 3 said: ")
+    assert finding.evidence[0].source == f"train.log:{PROGRESS.count(chr(10)) + 7}"
+
+
+def test_what_a_batch_system_says_after_an_exception_is_no_part_of_it() -> None:
+    missing = traceback("ModuleNotFoundError: No module named 'apex'")
+    for end in ("srun: error: node-12: task 0: Exited with exit code 1", "make: *** [Makefile:3: train] Error 1"):
+        finding = told(f"{missing}{end}\n").findings[0]
+        assert finding.id == "module_missing"
+        assert "github.com/NVIDIA/apex" in finding.fix
+    assert [finding.id for finding in told(FLAKY + "srun: error: n1: task 0: Exited with exit code 1\n").findings] == [
+        "exception"
+    ]
+
+
+def test_an_exception_comes_before_the_kill_that_follows_it_unless_the_script_went_on() -> None:
+    for end in ("Killed\n", "Segmentation fault (core dumped)\n"):
+        assert told(FLAKY + end).findings[0].id == "exception"
+        assert explain([scan(FLAKY + end)], failed=True).findings[0].id == "exception"
+    assert told(FLAKY + PROGRESS + "Killed\n").findings[0].id == "H05"
+    assert explain([scan(FLAKY + PROGRESS + "Killed\n")], failed=True).findings[0].id == "H05"
+
+
+def test_the_line_that_says_which_system_call_failed_says_more_than_the_one_before_it() -> None:
+    vague = (
+        "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.hpp:317, unhandled system error\nncclSystemError: System"
+    )
+    (alone,) = told(traceback(f"{vague} call failed.")).findings
+    assert alone.id == "G05"
+    last = f"{vague} call failed.\nLast error:\nsocketStartConnect: Connect to 10.0.0.9<4123> failed : No route to host"
+    (finding,) = told(traceback(last, "[rank8]: ")).findings
+    assert (finding.id, finding.title) == ("nccl_connect", "NCCL cannot reach 10.0.0.9<4123>: No route to host")
+
+
+def test_ranks_that_lost_the_store_are_no_cause_though_they_say_so_first() -> None:
+    lost = traceback("torch.distributed.DistNetworkError: failed to recv, got 0 bytes", "[rank1]: ")
+    finding = told(lost + traceback("KeyError: 'labels'", "[rank0]: ", line=88)).findings[0]
+    assert (finding.id, finding.title) == ("exception", "Rank 0 failed with KeyError at train.py:88 (main)")
+    assert told(lost).findings[0].confidence == "possible"
 
 
 def test_slurm_s_memory_limit_is_the_root_of_what_the_other_ranks_say() -> None:

@@ -27,6 +27,8 @@ _FOLLOWED = "lines of progress follow it: the script caught it and went on, or h
 _STUCK = ("nccl_watchdog", "nccl_heartbeat", "gloo_timeout")
 _ABORTS = ("cpp_terminate",)
 """How a process ends whose watchdog gave up."""
+_ENDS = frozenset({"cpp_terminate", "killed", "sigkill", "signal_crash", "slurm_cancelled", "python_fatal"})
+"""How a process ended, seen by others: an exception before it, after which nothing went on, comes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +50,11 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
     if (failed or launcher is not None) and not any(item.failure for item in seen):
         # A script that catches its error, reports it and then ends did not really go on.
         seen = [replace(item, went_on=False) for item in seen]
+    passed = frozenset((item.file, item.line_number) for item in seen if item.followed)
     if failed or launcher is not None:
         seen = [replace(item, followed=False) for item in seen]
     consequences = tuple(item for item in seen if item.pattern is not None and item.pattern.cascade)
-    failures = _fatal([item for item in seen if item.failure])
+    failures = _fatal([item for item in seen if item.failure], passed)
     if any(item.pattern is not None and item.pattern.id in _STUCK for item in consequences):
         failures = [item for item in failures if item.pattern is None or item.pattern.id not in _ABORTS]
     root = _first(failures, launcher, scans)
@@ -123,9 +126,17 @@ def place(seen: Observation) -> str:
     return f"{seen.file}:{seen.line_number}" if seen.line_number else seen.file
 
 
-def _fatal(failures: list[Observation]) -> list[Observation]:
-    """Leave out unknown exceptions if their rank failed again later: the rank had gone on."""
-    last = {(item.file, item.rank): item for item in failures}
+def _fatal(failures: list[Observation], passed: frozenset[tuple[str, int]]) -> list[Observation]:
+    """Leave out unknown exceptions if their rank failed again later: the rank had gone on.
+
+    How a process ended is no second failure, unless progress followed the exception (``passed``: file and line).
+    """
+    last: dict[tuple[str, int | None], Observation] = {}
+    for item in failures:
+        before = last.get((item.file, item.rank))
+        is_end = item.pattern is not None and item.pattern.id in _ENDS and not item.block
+        if before is None or not is_end or (before.file, before.line_number) in passed:
+            last[(item.file, item.rank)] = item
     return [item for item in failures if item.pattern is not None or last[(item.file, item.rank)] is item]
 
 

@@ -82,6 +82,14 @@ def _fraction(digits: str | None) -> float:
     return float(f"0.{digits}") if digits else 0.0
 
 
+_ANEW = re.compile(
+    r"\[|[IWEF]\d{4} |=====|-----|\*\*\*\*\*|\d{4}-\d\d-\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b|\{"
+    # Whoever started the process, on its end: a shell, a batch system, make, a tracker.
+    r"|srun: |slurmstepd: |make(?:\[\d+\])?: |wandb: |(?:Killed|Aborted|Terminated|Segmentation fault|Bus error)(?:\s*\(|\s*$)"
+    r"|(?:\S*/)?\S+(?:\.sh)?: line \d+: "
+)
+
+
 def starts_anew(text: str) -> bool:
-    """Return whether a line does not belong to an exception's message: a log line, a banner, a command's output."""
-    return bool(re.match(r"\[|[IWEF]\d{4} |=====|-----|\*\*\*\*\*|\d{4}-\d\d-\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b|\{", text))
+    """Return whether a line does not belong to an exception's message: a log line, a banner, the end that others report."""
+    return _ANEW.match(text) is not None

@@ -1,7 +1,9 @@
-"""Tell whether a checkpoint's names differ from the model's only by the prefix "module.". Pure.
+"""Which texts of one exception to drop because another one of it says more. Pure.
 
-load_state_dict prints two lists of names, one line each. If a wrapper makes the difference, one list has the prefix and the
-other does not. If both have it, or there is only one list, a layer was renamed or is new.
+Some texts are vague (``Pattern.vague``): NCCL's "unhandled system error", of which the next line says which one.
+
+And load_state_dict prints two lists of names, one line each. If a wrapper makes the difference, one list has the prefix
+"module." and the other does not. If both have it, or there is only one list, a layer was renamed or is new.
 """
 
 from __future__ import annotations
@@ -26,10 +28,13 @@ def less_specific(said: Iterable[tuple[str, str]]) -> str | None:
 
 
 def settle(observations: Sequence[Observation]) -> list[Observation]:
-    """Return the observations of one log without the name mismatches that their traceback refutes.
+    """Return the observations of one log without those of which their traceback says more, or refutes them.
 
     Outside a traceback only the prefix is evidence: the lines next to it are unknown.
     """
+    telling = {item.block for item in observations if item.block and item.pattern is not None and not item.pattern.vague}
+    if telling:
+        observations = [item for item in observations if not (item.block in telling and item.pattern and item.pattern.vague)]
     blocks: dict[int, list[tuple[str, str]]] = {}
     for item in observations:
         if item.pattern is not None and item.pattern.id in (PREFIX, OTHER):

@@ -16,7 +16,7 @@ from gputop.doctor.logs.leads import Leads
 from gputop.doctor.logs.lines import clean, rank_and_text, starts_anew, time_of, unboxed, unfolded
 from gputop.doctor.logs.names import settle
 from gputop.doctor.logs.observation import Observation
-from gputop.doctor.logs.patterns.table import PATTERNS, matches
+from gputop.doctor.logs.patterns.table import TRIGGERS, matches
 
 KEPT_FIRST = 300
 KEPT_LAST = 300
@@ -33,9 +33,7 @@ _TRACEBACK = "Traceback (most recent call last):"
 _ROOT = "Root Cause (first observed failure)"
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 _WEAK = ("Exception ignored in", "--- Logging error ---")
-_TRIGGERS = tuple(
-    {pattern.key.encode(): None for pattern in PATTERNS} | dict.fromkeys((_TRACEBACK[:21].encode(), _ROOT.encode()))
-)
+_TRIGGERS = tuple(trigger.encode() for trigger in (*TRIGGERS, _TRACEBACK[:21], _ROOT))
 _TRIGGER = re.compile(b"|".join(re.escape(trigger) for trigger in _TRIGGERS))
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
 _EXCEPTION = re.compile(r"^\s{0,2}(?P<type>[A-Za-z_][\w.]*)(?::\s?(?P<message>.*))?$")
@@ -45,9 +43,8 @@ _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen|<strin
 _STOPPED = ("KeyboardInterrupt", "SignalException", "SystemExit", "GeneratorExit", "BdbQuit")
 _WARNING = re.compile(r"^\[?[WI]\d{4} |Warning: |\bWARNING?\b(?! Err)")
 _NCCL_WARN = "NCCL WARN"
-_ABORT = re.compile(
-    r"core dumped|^(?:Aborted|Killed|Segmentation fault|Fatal Python error)|^srun: error: |Exited with exit code"
-)
+_ABORT = re.compile(r"core dumped|^(?:Aborted|Segmentation fault|Fatal Python error)|^srun: error: |Exited with exit code")
+"""Not "Killed": a process that is killed had not ended of an exception before, and writes no buffered output afterwards."""
 _BREAKS = re.compile(rb"[\r\n]")
 Key = int | str | None
 """Whose traceback it is: a rank's, or that of whoever begins each line with certain words (``leads``)."""

@@ -1,4 +1,8 @@
-"""Error texts of DataLoader workers, machine limits and forked processes. Pure."""
+"""Error texts of DataLoader workers, machine limits and forked processes. Pure.
+
+Sources: torch 1.8 to 2.13, torch/utils/data/dataloader.py (_try_get_data, _get_data), torch/utils/data/_utils/worker.py;
+Lib/multiprocessing (spawn.py, reduction.py) of Python 3.6 to 3.13.
+"""
 
 from __future__ import annotations
 
@@ -63,6 +67,56 @@ PATTERNS: tuple[Pattern, ...] = (
         "DataLoader(..., num_workers=0)  # shows the error itself where it is not memory",
         confidence="likely",
         refuted_by="dmesg and the cgroup know of no kill for memory at that time.",
+    ),
+    failure(
+        "worker_timeout",
+        None,
+        "DataLoader timed out after",
+        r"DataLoader timed out after (?P<seconds>[\d.]+) seconds",
+        "No batch came within {seconds} s: the DataLoader's workers are slow, or stuck",
+        "Nothing was ready in the time that the script allows (timeout=): a file system that does not answer, a decoder "
+        "or a lock that was copied by the fork while it was held, or __getitem__ in a loop without end.",
+        "py-spy dump --pid PID  # of a worker, while it waits: where it stands\n"
+        "DataLoader(..., num_workers=0)  # the stack of the main process then shows what is slow\n"
+        'DataLoader(..., multiprocessing_context="spawn")  # where a library does not bear a fork (OpenCV: '
+        "cv2.setNumThreads(0))",
+        confidence="likely",
+        refuted_by="Each sample alone, for i in range(len(dataset)): dataset[i], takes less than the timeout.",
+    ),
+    failure(
+        "pin_thread",
+        None,
+        "Pin memory thread",
+        r"Pin memory thread exited unexpectedly",
+        "The thread that pins batches ended",
+        "An error in it (memory, CUDA) ended the thread before this line.",
+        "DataLoader(..., pin_memory=False)  # shows whether the batches themselves are sound",
+        confidence="likely",
+        refuted_by="With pin_memory=False the same error comes.",
+        vague=True,
+    ),
+    failure(
+        "spawn_main_guard",
+        None,
+        "finished its bootstrapping phase",
+        r"current process has finished its bootstrapping phase",
+        "Processes are started at the top of the script, outside of if __name__ == '__main__'",
+        "With spawn each new process imports the script, and would start processes in its turn.",
+        "if __name__ == '__main__':\n    main()  # and in main() what starts: DataLoader loops, mp.spawn, vLLM",
+        refuted_by="All that starts processes stands below if __name__ == '__main__'.",
+    ),
+    failure(
+        "worker_pickle",
+        None,
+        "pickle",
+        r"(?:Can't pickle (?:local object |<function |<class )|cannot pickle ')(?P<what>[^'\n]*)",
+        "Something that is handed to another process, or saved, cannot be pickled",
+        "With spawn (and forkserver, Python's own choice from 3.14 on) dataset, collate_fn and arguments are pickled, as by "
+        "torch.save and deepcopy: lambdas, functions inside of functions, open files and locks are not.",
+        "# define functions at the top of a module; open files in worker_init_fn or at the first __getitem__\n"
+        'DataLoader(..., multiprocessing_context="fork")  # where it is safe',
+        confidence="likely",
+        refuted_by="pickle.dumps(dataset) works, and so does pickle.dumps of collate_fn.",
     ),
     failure(
         "fd_limit",

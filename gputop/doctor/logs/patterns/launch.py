@@ -272,8 +272,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "H01",
         "are currently unknown",
         r"using GPU (?P<device>\d+) (?:as device used by this process|to perform barrier as devices used by "
-        r"this process) (?:is|are) "
-        r"currently unknown",
+        r"this process) (?:is|are) currently unknown",
         "NCCL guesses that a rank uses GPU {device}",
         "Without set_device or device_id the guess may be wrong: an extra context, or a hang.",
         'torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))\n'
@@ -352,5 +351,6 @@ PATTERNS: tuple[Pattern, ...] = (
         "Shared memory, locked memory, sockets or the network interface; the line after it says which.",
         "NCCL_DEBUG=WARN torchrun ...  # prints the call that fails\ndocker run --shm-size=8g --ulimit memlock=-1 ...",
         confidence="likely",
+        vague=True,
     ),
 )

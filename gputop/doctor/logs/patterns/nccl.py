@@ -1,8 +1,9 @@
 """What NCCL itself prints as "NCCL WARN": sockets, InfiniBand, CUDA. Pure.
 
-Sources: NCCL 2.14 to 2.28, src/misc/socket.cc (socketProgressOpt, socketConnectCheck; "Net : Connect to" and "Net : Call to
-recv from" until 2.18), src/bootstrap.cc, src/misc/ibvwrap.cc, src/transport/net_ib.cc ("with error" until 2.17, "with
-status=" since), src/include/checks.h (CUDACHECK; with the number since 2.22).
+Sources: NCCL 2.14 to 2.29, src/misc/socket.cc (socketProgressOpt; "Net : Connect to" and "Net : Call to recv from" until 2.14,
+"socketStartConnect: Connect to" and "exceeded retries" until 2.26, socketConnectCheck since) and src/os/linux.cc since 2.29,
+src/bootstrap.cc, src/transport/net_socket.cc ("no interface found"), src/misc/ibvwrap.cc, src/transport/net_ib.cc ("with
+error" until 2.17, "with status=" since), src/include/checks.h (CUDACHECK; with the number since 2.22).
 """
 
 from __future__ import annotations
@@ -15,24 +16,61 @@ _INTERFACE = (
 )
 
 PATTERNS: tuple[Pattern, ...] = (
-    failure(
-        "nccl_no_interface",
-        None,
-        "no socket interface found",
-        r"no socket interface found",
-        "NCCL finds no network interface",
-        "NCCL_SOCKET_IFNAME names an interface that this host does not have, or only excluded ones are left.",
-        _INTERFACE,
+    *(
+        failure(
+            "nccl_no_interface",
+            None,
+            key,
+            expression,
+            "NCCL finds no network interface",
+            "NCCL_SOCKET_IFNAME names an interface that this host does not have, or only excluded ones are left.",
+            _INTERFACE,
+        )
+        for key, expression in (
+            (
+                " interface found",
+                r"no socket interface found|NET/Socket : (?:no|No usable listening) interface found|NET/IB : No IP "
+                r"interface found",
+            ),
+            # Since 2.24 NCCL goes on with the address that it did not fill in.
+            ("ncclSocketInit: connecting to address", r"connecting to address\s+with family \d+ is neither AF_INET"),
+        )
+    ),
+    *(
+        failure(
+            "nccl_connect",
+            None,
+            key,
+            expression,
+            "NCCL cannot reach {peer}: {why}",
+            "The ranks found each other, and NCCL's own connections between the hosts fail: the wrong interface (172.17.0.1 is "
+            "Docker's own, the same on every host), or a firewall.",
+            f"{_INTERFACE}\n# NCCL uses any free port: the firewall between the hosts must let them all through",
+            groups={"peer": "another rank"},
+        )
+        for key, expression in (
+            (
+                "onnect to ",
+                # Behind NCCL WARN, or as the "Last error" that torch repeats.
+                r"^(?!.*NCCL INFO).*?(?:NCCL WARN .*?|\w*[sS]ocket\w*: |Net : )[Cc]onnect to (?P<peer>\S+<\d+>) "
+                r"(?:returned|failed :|failed with error)(?: -?\d+\()? ?(?P<why>No route to host|Connection refused|Connection "
+                r"timed out|Network is unreachable|Software caused connection abort|Operation not permitted)",
+            ),
+            ("PollConnect to ", r"PollConnect to (?P<peer>\S+) failed with error (?P<why>.+)"),
+            ("Connect: exceeded ", r"socket(?:Start|Poll)Connect: (?P<why>exceeded (?:retries|timeouts) \(\d+\))"),
+        )
     ),
     failure(
-        "nccl_connect",
-        None,
-        "onnect to ",
-        r"NCCL WARN .*?[Cc]onnect to (?P<peer>\S+) (?:returned|failed :|failed with error) "
-        r"(?P<why>No route to host|Connection refused|Connection timed out|Network is unreachable)",
-        "NCCL cannot reach {peer}: {why}",
-        "The ranks found each other, and NCCL's own connections between the hosts fail: the wrong interface, or a firewall.",
-        f"{_INTERFACE}\n# NCCL uses any free port: the firewall between the hosts must let them all through",
+        "nccl_rank_twice",
+        "G03",
+        "has already checked in",
+        r"Bootstrap Root : rank (?P<rank>\d+) of (?P<world>\d+) ranks has already checked in",
+        "Two processes call themselves rank {rank} of {world}",
+        "RANK is the same in both: the start of one host was repeated on another (--node-rank), or a process of an "
+        "earlier start still runs.",
+        "torchrun --nnodes=2 --node-rank=0 ...  # 0 on the first host, 1 on the second; or --rdzv-backend=c10d without a rank\n"
+        "ps aux | grep train.py  # nothing is left of an earlier start, on any host",
+        refuted_by="Every process prints another RANK.",
     ),
     cascade(
         "nccl_peer_closed",

@@ -204,8 +204,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "C08",
         "appears not to match sizes of the same param",
         r"\[(?P<rank>\d+)\]: params\[(?P<index>\d+)\] in this process with (?:sizes )?\[(?P<sizes>[^\]]*)\] "
-        r"appears not to match "
-        r"sizes of the same param in process (?P<other>\d+)",
+        r"appears not to match sizes of the same param in process (?P<other>\d+)",
         "Parameter {index} has the shape [{sizes}] on rank {rank} and another on rank {other}",
         "The ranks built different models: sizes that depend on the rank, on its data, or on its arguments.",
         "# build the model from the same configuration on every rank; compare: print(rank, [p.shape for p in "

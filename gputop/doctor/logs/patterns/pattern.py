@@ -41,6 +41,8 @@ class Pattern:
     confidence: Confidence = "certain"
     cascade: bool = False
     """Such a text follows from a failure elsewhere and is never the root."""
+    vague: bool = False
+    """It says less than any other text of the same exception."""
     refuted_by: str = ""
     groups: Mapping[str, str] = field(default_factory=dict)
     """Values of groups that some forms of the text leave out."""
@@ -72,10 +74,21 @@ def failure(
     confidence: Confidence = "certain",
     refuted_by: str = "",
     groups: Mapping[str, str] | None = None,
+    vague: bool = False,
 ) -> Pattern:
     """Return the row of a text that a run fails with."""
     return Pattern(
-        name, cause, key, expression, title, means, fix, confidence=confidence, refuted_by=refuted_by, groups=groups or {}
+        name,
+        cause,
+        key,
+        expression,
+        title,
+        means,
+        fix,
+        confidence=confidence,
+        refuted_by=refuted_by,
+        groups=groups or {},
+        vague=vague,
     )
 
 

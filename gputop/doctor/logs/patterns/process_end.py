@@ -185,8 +185,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"(?P<why>Segmentation fault|Bus error|Illegal instruction|Floating point exception)\s*\(core dumped\)",
         "A process crashed in native code: {why}",
         "A C or CUDA extension crashed. A bus error can also be a /dev/shm that is full; an illegal instruction a "
-        "program built "
-        "for another processor.",
+        "program built for another processor.",
         _NATIVE,
         confidence="likely",
     ),

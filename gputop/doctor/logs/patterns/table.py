@@ -5,20 +5,48 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from gputop.doctor.logs.patterns import cuda, data, files, launch, nccl, parallel, process_end, refused, usage
+from gputop.doctor.logs.patterns import (
+    autograd,
+    checkpoints,
+    cuda,
+    cudnn,
+    data,
+    deepspeed,
+    files,
+    hugging_face,
+    launch,
+    nccl,
+    packages,
+    parallel,
+    process_end,
+    refused,
+    store,
+    usage,
+    vllm,
+)
 from gputop.doctor.logs.patterns.pattern import Pattern
 
+_RAISED = (*autograd.PATTERNS, *deepspeed.PATTERNS, *hugging_face.PATTERNS, *vllm.PATTERNS)
+"""Texts that are always an exception's: a scan that stops at exceptions needs no key of theirs."""
 PATTERNS: tuple[Pattern, ...] = (
     *cuda.PATTERNS,
     *data.PATTERNS,
     *parallel.PATTERNS,
     *nccl.PATTERNS,
     *launch.PATTERNS,
+    *store.PATTERNS,
+    *checkpoints.PATTERNS,
     *files.PATTERNS,
+    *cudnn.PATTERNS,
+    *packages.PATTERNS,
+    *_RAISED,
     *refused.PATTERNS,
     *process_end.PATTERNS,
     *usage.PATTERNS,
 )
+_KEYS = dict.fromkeys(("Error: ", "Exception: ", *(pattern.key for pattern in PATTERNS if pattern not in _RAISED)))
+TRIGGERS = tuple(key for key in _KEYS if not any(other in key for other in _KEYS if other != key))
+"""Literals of which a line with a known text holds one, but for the lines of a traceback after its first."""
 IDS: tuple[str, ...] = tuple(dict.fromkeys(pattern.id for pattern in PATTERNS))
 
 _ADVICE = re.compile(

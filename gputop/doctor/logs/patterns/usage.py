@@ -27,8 +27,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"(?P<program>\S+): error: unrecognized arguments: (?P<arguments>.+)",
         "{program} does not know {arguments}",
         "The script's command line holds arguments that it does not know: a typing error, or an option of another "
-        "version or of "
-        "the launcher, which has to stand before the script.",
+        "version or of the launcher, which has to stand before the script.",
         _HELP,
     ),
     failure(

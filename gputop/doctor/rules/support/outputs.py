@@ -203,13 +203,16 @@ def _patterns(text: str) -> tuple[tuple[str, str | None, bool], ...]:
     """Return (name, cause, cascade) of the known failures in an exception. Cached: the same one arrives every second."""
     found: dict[str, tuple[str, str | None, bool]] = {}
     found_in = []
+    vague = set()
     for line in text.splitlines()[:_LINES_MAX]:
         for pattern, _ in patterns.matches(line):
             if pattern.kind != HINT:
                 found.setdefault(pattern.id, (pattern.id, pattern.cause, pattern.cascade))
                 found_in.append((pattern.id, line))
+                vague |= {pattern.id} if pattern.vague else set()
     found.pop(less_specific(found_in) or "", None)
-    return tuple(found.values())
+    telling = [known for name, known in found.items() if name not in vague]
+    return tuple(telling or found.values())
 
 
 def foreign_memory(output: Output) -> LogMatch | None:

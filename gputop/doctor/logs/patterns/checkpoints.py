@@ -1,0 +1,120 @@
+"""Texts about checkpoints that cannot be loaded, or not be written. Pure.
+
+Sources: torch/nn/modules/module.py (load_state_dict), torch/optim/optimizer.py (load_state_dict), torch/serialization.py and
+torch/_weights_only_unpickler.py (2.0 to 2.13), caffe2/serialize/inline_container.cc, torch/distributed/checkpoint/
+default_planner.py; Modules/_pickle.c of Python; safetensors/src/tensor.rs (0.3 to 0.7).
+"""
+
+from __future__ import annotations
+
+from gputop.doctor.logs.patterns.pattern import Pattern, failure
+
+_WHOLE = "torch.load of the same file works in a fresh Python."
+_CUT = (
+    "The file was cut short: the run that wrote it ended in between, the disk was full, or it is still being written or copied."
+)
+_SAVE = (
+    "ls -l PATH; df -h PATH  # go on from the checkpoint before it\n"
+    "torch.save(state, path + '.tmp'); os.replace(path + '.tmp', path)  # a save that cannot be cut short"
+)
+_DAMAGED = (
+    ("PytorchStreamReader failed", r"PytorchStreamReader failed (?P<why>[^:\n]+)(?:: (?P<more>.+))?"),
+    ("pickle data was truncated", r"UnpicklingError: (?P<why>pickle data was truncated)"),
+    ("unexpected EOF, expected", r"(?P<why>unexpected EOF), expected (?P<more>\d+) more bytes\. The file might be corrupted"),
+    ("Invalid magic number", r"(?P<why>Invalid magic number); corrupt file\?"),
+    ("while deserializing header", r"Error while deserializing header: (?P<why>\w+)"),
+)
+
+PATTERNS: tuple[Pattern, ...] = (
+    failure(
+        "shape_differs",
+        None,
+        "size mismatch for",
+        r"size mismatch for (?P<name>\S+): copying a param with shape torch\.Size\((?P<saved>[^)]*)\) from checkpoint, "
+        r"the shape in current model is torch\.Size\((?P<own>[^)]*)\)",
+        "The checkpoint does not fit the model: {name} is {saved} there and {own} here",
+        "The model was built with other sizes than the one that was saved: number of classes, width, vocabulary.",
+        "# build the model with the checkpoint's configuration, or leave {name} out:\n"
+        "state = torch.load(path); state.pop('{name}'); model.load_state_dict(state, strict=False)",
+    ),
+    failure(
+        "weights_only",
+        None,
+        "Weights only load failed",
+        r"Weights only load failed",
+        "The checkpoint holds more than weights, and torch.load takes weights only",
+        "torch.load has weights_only=True by default since torch 2.6: classes beside tensors are refused.",
+        "torch.load(path, weights_only=False)  # only for a file that you trust; or "
+        "torch.serialization.add_safe_globals([Class])",
+    ),
+    failure(
+        "weights_only",
+        None,
+        "Unsupported ",
+        r"Unsupported (?:global: GLOBAL|class|operand) (?P<name>\S+?)(?: was not an allowed global by default|$)",
+        "The checkpoint holds {name}, and torch.load takes weights only",
+        "torch.load has weights_only=True by default since torch 2.6: classes beside tensors are refused.",
+        "torch.load(path, weights_only=False)  # only for a file that you trust; or "
+        "torch.serialization.add_safe_globals([{name}])",
+    ),
+    *(
+        failure("checkpoint_damaged", None, key, expression, "A checkpoint is damaged or incomplete: {why}", _CUT, _SAVE)
+        for key, expression in _DAMAGED
+    ),
+    failure(
+        "checkpoint_not_one",
+        None,
+        "invalid load key",
+        r"invalid load key, '(?P<byte>[^']*)'",
+        "The file is no checkpoint: it begins with '{byte}'",
+        "'<' begins an HTML page that was downloaded instead; 'v' the pointer that Git leaves where Git LFS is not installed; "
+        "'{{' or '#' a text file.",
+        "head -c 200 PATH; ls -l PATH  # then download it again; in a repository: git lfs install && git lfs pull",
+        refuted_by=_WHOLE,
+    ),
+    failure(
+        "checkpoint_empty",
+        None,
+        "EOFError: Ran out of input",
+        r"EOFError: Ran out of input",
+        "A pickled file is empty",
+        "A checkpoint or cache of 0 bytes: the process that wrote it ended before, or several ranks read and write it at once.",
+        f"ls -l PATH  # 0 bytes: remove it\n{_SAVE.splitlines()[1]}",
+        confidence="likely",
+        refuted_by="The file that the traceback reads is not empty.",
+    ),
+    failure(
+        "checkpoint_write",
+        None,
+        "PytorchStreamWriter failed",
+        r"PytorchStreamWriter failed (?P<why>[^:\n]+)",
+        "A checkpoint could not be written: {why}",
+        "The disk or the quota is full, or the file system went away while it was written. What is there is not whole.",
+        "df -h PATH; quota -s\n# remove the unfinished file, and go on from the checkpoint before it",
+        confidence="likely",
+        refuted_by="df and quota show room on the file system that is written to.",
+    ),
+    failure(
+        "optimizer_groups",
+        None,
+        "oaded state dict ",
+        r"loaded state dict (?P<why>contains a parameter group that doesn't match the size of optimizer's group|has a "
+        r"different number of parameter groups)",
+        "The optimizer's checkpoint does not fit its parameters: it {why}",
+        "The optimizer was made over other parameters than the one that was saved: layers added, frozen or unfrozen since, or "
+        "another split into groups (weight decay).",
+        "# make the same groups in the same order before loading; where the model changed on purpose, load the model alone:\n"
+        "model.load_state_dict(state['model'])",
+        refuted_by="Model, frozen layers and parameter groups are those of the run that saved it.",
+    ),
+    failure(
+        "state_dict_names",
+        None,
+        "in checkpoint state_dict",
+        r"Missing key in checkpoint state_dict: (?P<name>\S+?)\.?$",
+        "The distributed checkpoint lacks {name}",
+        "It was saved from another model, without the optimizer, or from one in a wrapper.",
+        "# what it holds: torch.distributed.checkpoint.FileSystemReader(path).read_metadata().state_dict_metadata.keys()",
+        groups={"which": "Missing"},
+    ),
+)

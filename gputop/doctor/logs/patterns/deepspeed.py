@@ -1,0 +1,78 @@
+"""Texts of DeepSpeed about its arguments, its configuration and its hosts. Pure.
+
+Sources: DeepSpeed 0.3 to 0.18, deepspeed/runtime/config.py (_batch_assertion, _do_error_check), deepspeed/__init__.py,
+deepspeed/launcher/runner.py, deepspeed/runtime/engine.py; transformers/integrations/deepspeed.py (4.x and 5.x).
+"""
+
+from __future__ import annotations
+
+from gputop.doctor.logs.patterns.pattern import Pattern, failure
+
+_CONFIG = "DeepSpeed's configuration does not fit itself or the arguments of the script, which ended before it began."
+_HOSTS = (
+    ("not found in hostfile", r"(?P<why>Hostname '?[^'\s]+'? not found in hostfile)"),
+    ("specified on host", r"(?P<why>No slot '?\d+'? specified on host '?[^'\s]+'?)"),
+    ("Hostfile ", r"ValueError: (?P<why>Hostfile (?:contains [^,]+|is empty or not formatted correctly))"),
+    ("include/exclude", r"(?P<why>Cannot specify num_nodes/gpus with include/exclude)"),
+    ("mutually exclusive", r"(?P<why>include_str and exclude_str are mutually exclusive)"),
+    ("no extra nodes available", r"(?P<why>Num nodes is >1 but no extra nodes available via hostfile)"),
+    ("no GPU resources available", r"(?P<why>Unable to proceed, no GPU resources available)"),
+)
+_REFUSED = (
+    ("requires --deepspeed_config", r"(?P<why>DeepSpeed requires --deepspeed_config to specify configuration file)"),
+    ("existing deepspeed config", r"(?P<why>Expected a string path to an existing deepspeed config[^\n]*)"),
+    ("needs to be provided", r"(?P<why>Either train_batch_size or train_micro_batch_size_per_gpu needs to be provided)"),
+    ("simultaneously enabled", r"(?P<why>bfloat16 and fp16 modes cannot be simultaneously enabled)"),
+    ("untested ZeRO", r"(?P<why>You are using an untested ZeRO Optimizer[^\n]*)"),
+    ("requires an optimizer", r"(?P<why>zero stage \S+ requires an optimizer)"),
+    (
+        "deepspeed configs in the deepspeed arguments",
+        r"(?P<why>we were given deepspeed configs in the deepspeed arguments and)",
+    ),
+    ("not a supported DeepSpeed Optimizer", r"(?P<why>\S+ is not a supported DeepSpeed Optimizer)"),
+    ("DeepSpeed config values that mismatch", r"(?P<why>DeepSpeed config values that mismatch \w+ +values)"),
+)
+
+PATTERNS: tuple[Pattern, ...] = (
+    failure(
+        "ds_batch_sizes",
+        None,
+        "train_batch_size is not equal to",
+        r"train_batch_size is not equal to micro_batch_per_gpu \* gradient_acc_step \* world_size ?"
+        r"(?P<batch>\d+) != (?P<micro>\d+) \* (?P<steps>\d+) \* (?P<world>\d+)",
+        "DeepSpeed's batch sizes do not multiply: train_batch_size {batch} is not {micro} × {steps} × {world} ranks",
+        "train_batch_size is that of all ranks and accumulation steps together. One of the three was changed, or the number of "
+        "ranks was.",
+        '# in the configuration: leave one of the three out, or set it to "auto" with Transformers\n'
+        '"train_micro_batch_size_per_gpu": {micro}, "gradient_accumulation_steps": {steps}',
+        refuted_by="The configuration that DeepSpeed read is another file than the one that was changed.",
+    ),
+    *(
+        failure(
+            "ds_hosts",
+            None,
+            key,
+            expression,
+            "DeepSpeed's launcher refuses the hosts or GPUs: {why}",
+            "The hostfile and --include, --exclude, --num_nodes or --num_gpus do not go together: nothing was started.",
+            "cat /job/hostfile  # or the file of --hostfile: one line for each host, 'worker-1 slots=8'\n"
+            "deepspeed --include localhost:0,1 train.py --deepspeed_config ds_config.json",
+            refuted_by="The same command starts with the same hostfile.",
+        )
+        for key, expression in _HOSTS
+    ),
+    *(
+        failure(
+            "ds_config",
+            None,
+            key,
+            expression,
+            "DeepSpeed refuses its configuration: {why}",
+            _CONFIG,
+            "python -m json.tool ds_config.json  # the file that --deepspeed_config (or --deepspeed) names\n"
+            '# with Transformers: set values that the arguments give as well to "auto"',
+            refuted_by="The script goes on after it.",
+        )
+        for key, expression in _REFUSED
+    ),
+)

@@ -1,0 +1,124 @@
+"""Texts of Accelerate, Transformers and Lightning about their arguments and configurations. Pure.
+
+Sources: accelerate 0.20 to 1.15 (commands/launch.py, commands/config/config_args.py, accelerator.py, state.py), transformers
+4.10 to 5.x (training_args.py, trainer.py), lightning 1.5 to 2.6 (fabric/utilities/device_parser.py, pytorch/trainer/
+connectors/accelerator_connector.py).
+"""
+
+from __future__ import annotations
+
+from gputop.doctor.logs.patterns.pattern import Pattern, failure
+
+_BEGAN = "The script goes on after it."
+_ACCELERATE = (
+    ("had unknown keys", r"The config file at (?P<file>\S+) had (?P<why>unknown keys \([^)]*\))"),
+    ("passed configuration file", r"The passed configuration file `?(?P<file>[^`\s]+)`? (?P<why>does not exist)"),
+    ("`distributed_type` must be", r"(?P<why>A `distributed_type` must be specified in the config file)"),
+    ("to use `--multi_gpu`", r"(?P<why>You need to use at least 2 processes to use `--multi_gpu`)"),
+    ("You can only use one of", r"(?P<why>You can only use one of `--cpu`, `--multi_gpu`[^\n]*)"),
+    ("Less than two GPU ids", r"(?P<why>Less than two GPU ids were configured and tried to run on multiple GPUs)"),
+    ("using this config yaml", r"(?P<why>You need to manually pass in `--num_processes` using this config yaml)"),
+)
+_NO_GPU = (
+    (
+        "Mixed precision training with AMP",
+        r"(?:FP16 )?Mixed precision training with AMP or APEX \((?P<flag>`--\w+`).*?can only be used on",
+    ),
+    (
+        "mixed precision requires a",
+        r"(?P<flag>fp16|bf16) mixed precision requires (?:a GPU|a device in|PyTorch >= 1\.10 and a)",
+    ),
+    ("Your setup doesn't support bf16", r"Your setup doesn't support (?P<flag>bf16)"),
+    ("--tf32 requires Ampere", r"(?P<flag>--tf32) requires Ampere or a newer GPU"),
+)
+_LIGHTNING = (
+    ("You requested gpu", r"You requested gpu: (?P<asked>.+)"),
+    ("GPUs requested but none", r"(?P<asked>GPUs) requested but none are available"),
+    ("No supported gpu backend", r"No supported (?P<asked>gpu) backend found"),
+    ("can not run on your system", r"`?(?P<asked>\w+Accelerator)`? can not run on your system since the accelerator is not"),
+)
+
+PATTERNS: tuple[Pattern, ...] = (
+    *(
+        failure(
+            "accelerate_config",
+            None,
+            key,
+            expression,
+            "accelerate launch refuses its configuration: {why}",
+            "The file of `accelerate config` (~/.cache/huggingface/accelerate/default_config.yaml, or --config_file) is "
+            "of another version of Accelerate, is missing, or does not fit the options: nothing was started.",
+            "accelerate env  # the version, and the configuration that is used\n"
+            "accelerate config  # write it anew; or do without: accelerate launch --num_processes 2 --mixed_precision "
+            "bf16 train.py",
+            refuted_by=_BEGAN,
+        )
+        for key, expression in _ACCELERATE
+    ),
+    failure(
+        "accelerate_state",
+        None,
+        "has already been initialized",
+        r"(?P<name>AcceleratorState|PartialState) has already been initialized and cannot be changed.*?pass `(?P<flag>[^`]+)`",
+        "A second Accelerator was made with other settings ({flag})",
+        "The state is one for each process: a notebook cell that ran again, a library that made one before, or Trainer and "
+        "script both.",
+        "accelerator = Accelerator({flag})  # one, first of all, handed on; in a notebook: restart the kernel",
+        refuted_by="One Accelerator is made in this process.",
+    ),
+    *(
+        failure(
+            "precision_unsupported",
+            "A12",
+            key,
+            expression,
+            "{flag} was asked for, and torch sees no GPU that can do it",
+            "The process sees no GPU (a build of torch for the CPU, an empty CUDA_VISIBLE_DEVICES, a container without "
+            "GPUs), or one that is too old for the type.",
+            'python -c "import torch; print(torch.__version__, torch.cuda.is_available(), torch.cuda.is_bf16_supported())"\n'
+            "gputop doctor --before  # says why torch sees no GPU",
+            confidence="likely",
+            refuted_by="torch.cuda.is_available() is True in the process, and its GPU supports the type.",
+        )
+        for key, expression in _NO_GPU
+    ),
+    *(
+        failure(
+            "lightning_devices",
+            "A12",
+            key,
+            expression,
+            "Lightning was asked for GPUs that it does not find: {asked}",
+            "devices names more GPUs, or other ones, than this process sees; under CUDA_VISIBLE_DEVICES they are "
+            "counted from 0.",
+            'python -c "import torch; print(torch.cuda.device_count())"; echo $CUDA_VISIBLE_DEVICES\n'
+            'Trainer(accelerator="gpu", devices="auto")',
+            confidence="likely",
+            refuted_by="torch.cuda.device_count() in the process is as high as what devices asks for.",
+        )
+        for key, expression in _LIGHTNING
+    ),
+    failure(
+        "argument_unknown",
+        None,
+        "got an unexpected keyword argument",
+        r"TypeError: (?P<function>[\w.<>]+)\(\) got an unexpected keyword argument '(?P<name>\w+)'",
+        "{function} does not take the argument {name}",
+        "A typing error, or another version of the library than the code was written for: options are renamed and removed "
+        "(TrainingArguments' evaluation_strategy became eval_strategy in transformers 4.46).",
+        "python -m pip list | grep -i -E 'torch|transformers|accelerate|trl|peft|lightning'  # and the code's requirements\n"
+        "# correct the argument {name}, or install the version that has it",
+        confidence="likely",
+        refuted_by="help({function}) lists the argument.",
+    ),
+    failure(
+        "optimizer_before_device",
+        None,
+        "model and the optimizer parameters are not on the same device",
+        r"The model and the optimizer parameters are not on the same device",
+        "The optimizer holds parameters that the model no longer has",
+        "It was made before the model was moved to its device, and steps on the parameters of the CPU.",
+        "model.to(device)  # first\noptimizer = torch.optim.AdamW(model.parameters())  # then",
+        refuted_by="The optimizer is made after model.to(device).",
+    ),
+)

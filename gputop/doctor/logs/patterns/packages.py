@@ -1,0 +1,145 @@
+"""Texts of packages that are missing, of another version, or built for another torch; and of compilers. Pure.
+
+Sources: Lib/importlib/_bootstrap.py and Python/ceval.c of Python 3.6 to 3.13; elf/dl-lookup.c of glibc; transformers/utils/
+versions.py (4.0 to 5.x); torch/_inductor/cpp_builder.py and exc.py (2.0 to 2.13), torch/utils/cpp_extension.py; triton/
+runtime/build.py (2.0 to 3.x); op_builder/builder.py of DeepSpeed (0.3 to 0.18).
+"""
+
+from __future__ import annotations
+
+from gputop.doctor.logs.patterns.pattern import Pattern, failure
+
+_INSTALLED = "python -c 'import {name}' works in the environment that runs the script."
+_NAMES = (
+    # Packages whose import has another name than what pip installs, or that pip's package of that name is not.
+    (
+        "apex",
+        "pip install -v --no-build-isolation git+https://github.com/NVIDIA/apex  # pip's own 'apex' is another package\n"
+        "torch.amp.autocast, torch.nn.parallel.DistributedDataParallel  # do in torch itself what apex.amp and "
+        "apex.parallel did",
+    ),
+    ("cv2", "pip install opencv-python-headless"),
+    ("sklearn", "pip install scikit-learn"),
+    ("skimage", "pip install scikit-image"),
+    ("yaml", "pip install pyyaml"),
+    ("PIL", "pip install pillow"),
+    ("bs4", "pip install beautifulsoup4"),
+    ("dateutil", "pip install python-dateutil"),
+    ("pycocotools", "pip install pycocotools"),
+    ("flash_attn", "pip install flash-attn --no-build-isolation  # needs nvcc of the CUDA that torch was built with"),
+    ("mmcv", "pip install openmim && mim install mmcv"),
+    ("detectron2", "pip install --no-build-isolation git+https://github.com/facebookresearch/detectron2"),
+)
+_MEANS = (
+    "The environment that runs the script lacks the package, or it is another one than the package was installed in; a module "
+    "of your own is found from the directory of the script, or by PYTHONPATH."
+)
+_WHICH = "which python torchrun; python -m pip show {name}  # the environment that runs the script\n"
+
+PATTERNS: tuple[Pattern, ...] = (
+    *(
+        failure(
+            "module_missing",
+            None,
+            "No module named",
+            rf"(?:ModuleNotFoundError|ImportError): No module named '?(?P<name>{name})(?:\.[\w.]*)?'?",
+            "The package {name} is not installed here",
+            _MEANS,
+            f"{_WHICH}{fix}",
+            refuted_by=_INSTALLED,
+        )
+        for name, fix in (*((name, fix) for name, fix in _NAMES), (r"\w+", "python -m pip install {name}"))
+    ),
+    failure(
+        "module_missing",
+        None,
+        "No module named",
+        r"^\S*python[\d.]*: No module named (?P<name>[\w.]+)",
+        "Python finds no module {name} to run",
+        _MEANS,
+        f"{_WHICH}python -m pip install {{name}}",
+        refuted_by=_INSTALLED,
+    ),
+    failure(
+        "import_name",
+        None,
+        "cannot import name",
+        r"ImportError: cannot import name '?(?P<what>\w+)'? from (?P<partly>partially initialized module "
+        r")?'?(?P<name>[\w.]+)'?",
+        "{name} has no {what} to import",
+        "The installed version of the package is another one than the code was written for, or a file of your own has the "
+        "package's name and comes first (then the text names its path, and a circular import).",
+        "python -c 'import {name}; print({name}.__file__, getattr({name}, \"__version__\", None))'\n"
+        "# install the version that the code names in its requirements; rename a file of your own of that name",
+        confidence="likely",
+        refuted_by="python -c 'from {name} import {what}' works in the same environment.",
+    ),
+    failure(
+        "version_required",
+        None,
+        " is required for a normal functioning of this module",
+        r"(?P<wanted>[\w.\[\]-]+(?:[<>=!~]=?[\w.,<>=!]+)?) is required for a normal functioning of this module, "
+        r"but found (?P<found>[\w.=-]+)",
+        "{wanted} is required, and {found} is installed",
+        "Two packages of the environment do not go together: one was installed or upgraded without the other.",
+        "python -m pip install '{wanted}'; python -m pip check",
+        refuted_by="python -m pip check finds nothing in the environment that runs the script.",
+    ),
+    failure(
+        "undefined_symbol",
+        None,
+        "undefined symbol",
+        r"(?P<file>[^\s:]+\.so[\w.]*): undefined symbol: (?P<symbol>\w+)",
+        "{file} was built for another version of torch or CUDA (undefined symbol)",
+        "A compiled extension looks for a function that the installed library does not have: torch was upgraded or downgraded "
+        "after it was built.",
+        'python -c "import torch; print(torch.__version__, torch.version.cuda, torch.compiled_with_cxx11_abi())"\n'
+        "# build the extension again: python -m pip install --force-reinstall --no-cache-dir --no-build-isolation PACKAGE",
+        refuted_by="The import works in a fresh Python of the same environment, without LD_LIBRARY_PATH.",
+    ),
+    failure(
+        "no_compiler",
+        None,
+        "compiler",
+        r"(?P<why>Failed to find C compiler|No working C\+\+ compiler found|InvalidCxxCompiler|"
+        r"[Ff]ailed to find (?:a )?C(?:\+\+)? compiler)",
+        "There is no C compiler, which torch.compile and Triton need",
+        "Triton and torch.compile build small programs at run time; slim images have no compiler.",
+        "apt-get install -y build-essential python3-dev  # in the image; or point to one: CC=gcc CXX=g++\n"
+        "TORCHDYNAMO_DISABLE=1 python train.py  # without torch.compile",
+        refuted_by="gcc --version works in the same shell or container, and CC names no other program.",
+    ),
+    failure(
+        "cuda_mismatch",
+        None,
+        "does not match the version torch was compiled with",
+        r"Installed CUDA version (?P<found>[\d.]+) does not match the version torch was compiled with (?P<built>[\d.]+)",
+        "nvcc is of CUDA {found}, and torch was built with {built}",
+        "A CUDA extension cannot be compiled with another version of CUDA than torch has.",
+        "ls -d /usr/local/cuda-*; CUDA_HOME=/usr/local/cuda-{built} python train.py  # a toolkit of that version\n"
+        "# or a build of torch for CUDA {found}: pytorch.org's selector",
+        refuted_by="nvcc --version of $CUDA_HOME names the version of torch.version.cuda.",
+    ),
+    failure(
+        "cuda_mismatch",
+        None,
+        "mismatches the version that was used to compile",
+        r"detected CUDA version \((?P<found>[\d.]+)\) mismatches the version that was used to compile\s*PyTorch "
+        r"\((?P<built>[\d.]+)\)",
+        "nvcc is of CUDA {found}, and torch was built with {built}",
+        "A CUDA extension cannot be compiled with another version of CUDA than torch has.",
+        "ls -d /usr/local/cuda-*; CUDA_HOME=/usr/local/cuda-{built} python -m pip install --no-build-isolation PACKAGE",
+        refuted_by="nvcc --version of $CUDA_HOME names the version of torch.version.cuda.",
+    ),
+    failure(
+        "cuda_home",
+        None,
+        "CUDA_HOME",
+        r"(?P<why>CUDA_HOME does not exist, unable to compile|CUDA_HOME environment variable is not set\. Please set it)",
+        "An extension has to be compiled, and there is no CUDA toolkit",
+        "torch brings the libraries of CUDA along, but not nvcc, which building an extension needs.",
+        "which nvcc; ls -d /usr/local/cuda*  # then: export CUDA_HOME=/usr/local/cuda\n"
+        'python -c "import torch; print(torch.version.cuda)"  # the version of the toolkit to install',
+        refuted_by="$CUDA_HOME/bin/nvcc --version works in the same shell.",
+    ),
+)

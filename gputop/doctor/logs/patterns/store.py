@@ -1,0 +1,182 @@
+"""Texts of the store and the rendezvous by which ranks find each other before any collective operation. Pure.
+
+Sources: torch 1.8 to 2.13, torch/csrc/distributed/c10d/TCPStore.cpp ("wait timeout after", with the keys since 2.4; "Socket
+Timeout" until 2.3; "Ping failed" since 2.3), Utils.hpp ("failed to recv, got 0 bytes" since 2.5; "Connection reset by peer"
+before), socket.cpp (gai errors), ProcessGroupNCCL.cpp ("is setting up NCCL communicator"); torch/distributed/
+distributed_c10d.py (_store_based_barrier: worker_count until 2.1, num_workers_joined since); torch/distributed/elastic/
+rendezvous (dynamic_rendezvous.py, c10d_rendezvous_backend.py).
+"""
+
+from __future__ import annotations
+
+from gputop.doctor.logs.patterns.pattern import Pattern, cascade, failure
+
+_WAITED = "# read the log of rank {other} first: it ended before, or does something that takes longer than the others wait\n"
+_LONGER = "dist.init_process_group(..., timeout=timedelta(minutes=30))  # where only rank 0 downloads or tokenizes, and rightly"
+_READ_FIRST = "# read the log of the rank that failed first"
+_ALL_CAME = "All ranks were started, and each reached that call within the time."
+
+PATTERNS: tuple[Pattern, ...] = (
+    failure(
+        "store_timeout",
+        "G03",
+        "ncclUniqueId from [",
+        r"\[(?P<rank>\d+)\] is setting up NCCL communicator and retrieving ncclUniqueId from \[(?P<other>\d+)\].*?got error: "
+        r"(?P<why>(?:[Ww]ait timeout|[Ss]ocket [Tt]imeout|.*?timed? ?out)[^\n]*)",
+        "Rank {other} did not come to the first collective operation that rank {rank} entered",
+        "NCCL is set up at the first collective of a group: rank {rank} waited for rank {other}, which was still elsewhere "
+        "(loading, downloading, tokenizing), or had ended.",
+        f"{_WAITED}{_LONGER}",
+        confidence="likely",
+        refuted_by="Rank {other} had entered a collective of the same group by then.",
+    ),
+    cascade(
+        "store_lost",
+        "G04",
+        "ncclUniqueId from [",
+        r"\[(?P<rank>\d+)\] is setting up NCCL communicator and retrieving ncclUniqueId from \[(?P<other>\d+)\].*?got error: "
+        r"(?P<why>(?![^\n]*(?:[Tt]imeout|[Tt]imed? ?out))[^\n]+)",
+        "Rank {other} was gone when rank {rank} wanted to set up NCCL",
+        "The store of rank {other} does not answer any more: its process ended.",
+        "# read the log of rank {other}",
+    ),
+    failure(
+        "rdzv_timeout",
+        "G03",
+        "in store based",
+        r"Timed out initializing process group in store based ?barrier on rank:? (?P<rank>\d+),.*?\(world_size=(?P<world>\d+), "
+        r"(?:worker_count|num_workers_joined)=(?P<joined>\d+)",
+        "{joined} of {world} ranks came to init_process_group or new_group in time",
+        "Fewer than the world size: the others were not started, ended, or take another path. More: ranks of an earlier start "
+        "are still counted in the store.",
+        "# every rank has to make every group: dist.new_group(ranks) stands outside of any `if rank in ranks`\n"
+        "torchrun --standalone --nproc-per-node=gpu train.py",
+        refuted_by=_ALL_CAME,
+    ),
+    *(
+        failure(
+            "store_timeout",
+            "G03",
+            key,
+            expression,
+            title,
+            "The ranks agree through the store of rank 0 before any collective. One of them was not started, ended, or is "
+            "slower than the time limit.",
+            "# read the logs of the other ranks; start as many as the world size says: torchrun --nnodes, --nproc-per-node\n"
+            f"{_LONGER}",
+            confidence="likely",
+            refuted_by=_ALL_CAME,
+        )
+        for key, expression, title in (
+            (
+                "ait timeout after",
+                r"(?:Error|Exception)\b.*?wait timeout after (?P<ms>\d+)ms, keys: (?P<keys>[^\n]+)",
+                "A rank waited {ms} ms for what another rank has to write: {keys}",
+            ),
+            (
+                "ocket Timeout",
+                r"(?:RuntimeError|DistStoreError|DistNetworkError|TimeoutError): (?:Socket Timeout|socketTimeout)\b",
+                "A rank waited for another one at the store until the time limit",
+            ),
+        )
+    ),
+    failure(
+        "store_other_program",
+        "G03",
+        "Ping failed, invalid value returned",
+        r"(?:host (?P<host>\S+?):(?P<port>\d+).*?)?Ping failed, invalid value returned from server",
+        "Something that is no store of torch answers at MASTER_ADDR and port {port}",
+        "Another program listens on the port that the ranks were given: a web server, another launcher, another "
+        "library's store.",
+        "ss -ltnp  # on the first host: who listens on that port\n"
+        "torchrun --nnodes=2 --node-rank=0 --master-addr=HOST --master-port=29511 train.py  # another port, the same on all",
+        confidence="likely",
+        refuted_by="ss -ltnp shows rank 0 of this run as the listener.",
+    ),
+    failure(
+        "rdzv_address",
+        "G03",
+        "(gai error",
+        r"(?:Error|Exception)\b.*network addresses of \((?P<host>[^,]*), ?(?P<port>\d+)\) cannot be retrieved "
+        r"\(gai error: (?P<code>-?\d+)(?: - (?P<why>[^)]+))?",
+        "The name {host} has no address: {why}",
+        "MASTER_ADDR or --rdzv-endpoint names a host that this one cannot resolve; with --standalone it is the host's "
+        "own name, which is missing in /etc/hosts.",
+        "getent hosts {host}  # nothing: add it to /etc/hosts, or pass an address\n"
+        "torchrun --master-addr=127.0.0.1 --nproc-per-node=gpu train.py  # on one host",
+        refuted_by="getent hosts {host} prints an address on the same host and in the same container.",
+    ),
+    failure(
+        "rdzv_address",
+        "G03",
+        "Name or service not known",
+        r"(?:socket\.gaierror|getaddrinfo).*?(?P<why>Name or service not known)",
+        "The name of the first host has no address",
+        "MASTER_ADDR or --rdzv-endpoint names a host that this one cannot resolve.",
+        "getent hosts $MASTER_ADDR  # nothing: add it to /etc/hosts, or pass an address",
+        confidence="likely",
+        refuted_by="getent hosts prints an address for it on the same host and in the same container.",
+    ),
+    failure(
+        "rdzv_closed",
+        "G03",
+        "RendezvousClosedError",
+        r"\bRendezvousClosedError\b",
+        "The rendezvous is closed: this node came when the job had ended for the others",
+        "Another node of the same --rdzv-id has finished or failed for good, or an id of an earlier job was used again.",
+        "# read the log of the node that ended first\n"
+        "torchrun --nnodes=2 --nproc-per-node=gpu --rdzv-id=$RANDOM --rdzv-backend=c10d --rdzv-endpoint=HOST:29500 train.py\n"
+        "# one new id for each start, the same on all nodes",
+        confidence="likely",
+        refuted_by="No node of this rendezvous id had ended before, in this job or an earlier one.",
+    ),
+    failure(
+        "rdzv_connection",
+        "G03",
+        "RendezvousConnectionError",
+        r"\bRendezvousConnectionError\b",
+        "This node cannot reach the rendezvous, or lost it",
+        "At the start: nobody listens at --rdzv-endpoint, or a firewall is between. Later: the node that held the store has "
+        "ended, and its log has the cause.",
+        "nc -zv HOST 29500  # HOST and port of --rdzv-endpoint, from this node\n"
+        "# the node with the endpoint starts as well, and keeps running until the others have ended",
+        confidence="likely",
+        refuted_by="The node of the endpoint ran, and nc -zv reached it at that time.",
+        vague=True,
+    ),
+    cascade(
+        "store_lost",
+        "G04",
+        "ailed to recv, got 0 bytes",
+        r"[Ff]ailed to recv, got 0 bytes",
+        "The store of rank 0 closed its connection",
+        "The process that held the store ended; what ended it is the cause.",
+        _READ_FIRST,
+    ),
+    cascade(
+        "store_lost",
+        "G04",
+        '"should dump" flag',
+        r'Failed to check the "should dump" flag on TCPStore',
+        "The store of rank 0 is gone",
+        "The process that held the store ended while this rank's watchdog asked it; what ended it is the cause.",
+        _READ_FIRST,
+    ),
+    *(
+        cascade(
+            "store_lost",
+            "G04",
+            key,
+            expression,
+            "The store of rank 0 closed its connection",
+            "The process that held the store ended; what ended it is the cause.",
+            _READ_FIRST,
+        )
+        for key, expression in (
+            (" failed on SocketImpl(", r"(?:sendBytes|recvValue\w*|recvVector) failed on SocketImpl\("),
+            # The whole message of an exception, as c10d raises it.
+            ("Broken pipe", r"(?:RuntimeError|Dist\w+Error): Broken pipe\s*$"),
+            ("Connection reset by peer", r"(?:RuntimeError|Dist\w+Error): Connection reset by peer\s*$"),
+        )
+    ),
+)
