@@ -588,7 +588,7 @@ ret nvmlEventSetWait_v2(struct event_set *set, struct event *out, u32 timeout_ms
         }
         if (wall_clock() >= until)
             return TIMED_OUT;
-        sleep_us(50000); /* seldom: what the simulation costs must not count as what watching costs */
+        sleep_us(250000); /* seldom: what the simulation costs must not count as what watching costs */
     }
 }
 

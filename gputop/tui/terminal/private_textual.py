@@ -178,6 +178,16 @@ def restart(driver: Any) -> None:
     driver.resume_application_mode()
 
 
+def parser_of_keys() -> Any:
+    """Return a new parser of what a terminal sends, with ``feed`` and ``tick``; None if this Textual has none as expected."""
+    try:
+        parser = import_module("textual._xterm_parser").XTermParser()
+        events = [event.key for event in parser.feed("a")]
+    except (ImportError, AttributeError, TypeError):
+        return None
+    return parser if events == ["a"] and not list(parser.tick()) else None
+
+
 def forget_removed_widgets() -> None:
     """Free the rendered lines of removed widgets, which Textual 8 keeps for ever.
 

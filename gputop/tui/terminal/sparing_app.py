@@ -7,6 +7,7 @@ from typing import Any
 from textual.app import App
 from textual.screen import Screen
 
+from gputop.tui.terminal.patient_input import patient
 from gputop.tui.terminal.private_textual import shown_cells
 
 
@@ -15,6 +16,7 @@ class SparingApp(App[None]):
 
     def __init__(self) -> None:
         super().__init__()
+        self.driver_class = patient(self.driver_class)
         self._shown = shown_cells()
         self._held = False
 

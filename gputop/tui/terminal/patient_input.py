@@ -1,0 +1,69 @@
+"""The keys of a terminal, waited for without a clock.
+
+Textual looks for keys ten times a second, and when it closes waits for up to two of these looks. Here the thread sleeps until a
+key comes, and ends when it is told.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import select
+from typing import Any
+
+from textual import constants
+from textual.drivers.linux_driver import LinuxDriver
+
+from gputop.tui.terminal.private_textual import parser_of_keys
+
+READ_BYTES = 4096
+LOOKS = 2
+"""How often to look, after a key, whether it was complete."""
+_ENDS_WITHIN_S = 1.0
+"""The mark that ends the thread is set right after it is woken for it."""
+
+
+def patient(driver: type[Any]) -> type[Any]:
+    """Return a driver that waits for keys in this way; the driver itself where Textual does not read keys as expected."""
+    if not issubclass(driver, LinuxDriver) or parser_of_keys() is None:
+        return driver
+
+    class Patient(driver):  # type: ignore[misc]
+        """Sleeps until a key comes."""
+
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self._woken, self._wake = os.pipe()
+
+        def disable_input(self) -> None:
+            thread = self._key_thread
+            if thread is not None and thread.is_alive() and not self.exit_event.is_set():
+                os.write(self._wake, b".")
+            super().disable_input()
+
+        def run_input_thread(self) -> None:
+            parser, decode = parser_of_keys(), codecs.getincrementaldecoder("utf-8")().decode
+            if parser is None:
+                super().run_input_thread()
+                return
+            poller = select.poll()
+            for descriptor in (self.fileno, self._woken):
+                poller.register(descriptor, select.POLLIN)
+            looks = 0
+            while not self.exit_event.is_set():
+                ready = dict(poller.poll(1000 * constants.ESCAPE_DELAY if looks else None))
+                # An Escape may begin a sequence until nothing has followed for a while.
+                looks = LOOKS if self.fileno in ready else max(0, looks - 1)
+                if self._woken in ready:
+                    os.read(self._woken, 1)
+                    self.exit_event.wait(_ENDS_WITHIN_S)
+                elif self.fileno in ready:
+                    data = os.read(self.fileno, READ_BYTES)
+                    if not data:
+                        return  # the terminal is gone, which another thread notices
+                    for event in parser.feed(text) if (text := decode(data)) else ():
+                        self.process_message(event)
+                for event in parser.tick():
+                    self.process_message(event)
+
+    return Patient
