@@ -96,13 +96,20 @@ class FollowedRun:
         return self._ended and self._thread is not None and self._thread.is_alive()
 
     def ask(self, run: ProcessRun, tracked: Collection[int]) -> None:
-        """Ask for a turn and return at once."""
+        """Ask for a turn and return at once. There is none while no file is known and it is not yet time to look for one."""
+        if self._thread is not None and not self._has_work():
+            return
         with self._turn:
             self._asked = run, tracked
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="curves", daemon=True)
                 self._thread.start()
             self._turn.notify_all()
+
+    def _has_work(self) -> bool:
+        """Return whether there is a file to read, or one to look for. It takes no lock: at worst, a turn is late."""
+        now = time.monotonic()
+        return bool(self._reads or self._printed) or now >= self._due_s or now >= self._pane_due_s
 
     def wait(self, seconds: float) -> None:
         """Wait until the first turn is done, but not longer than ``seconds``."""

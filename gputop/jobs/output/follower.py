@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +45,8 @@ ERRORS = Backlog(1 << 20, 8 << 20)
 what every rank says of it. A scan takes 10 to 50 ms a MiB, and a screen waits for it."""
 METRICS = Backlog(0, 16 << 20)
 """For a loss curve: as much of the past as is read within 16 looks, some 100,000 lines of progress."""
+SETTLED_S = 1.0
+"""A file that was not written for so long may be told from its later self by its size and time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,8 @@ class FileFollower:
         self._backlog = backlog
         self._file: tuple[int, int] | None = None
         self._mark = b""
+        self._ended_as: tuple[int, int, int, int] | None = None
+        """What the file was when it had been read to its end."""
 
     def look(self, max_bytes: int, finished: bool = False) -> Look:
         """Return at most ``max_bytes`` new bytes. Never raises.
@@ -80,6 +85,9 @@ class FileFollower:
             max_bytes: the size of one read, at least 1.
             finished: whether the writers have ended, so that nothing will be appended.
         """
+        written_at = self._unchanged_since()
+        if written_at is not None:
+            return Look(complete=finished, written_at=written_at)
         handle = open_log(self.path)
         if handle is None:
             return Look(complete=finished)
@@ -89,6 +97,18 @@ class FileFollower:
             return Look(complete=finished)
         finally:
             os.close(handle)
+
+    def _unchanged_since(self) -> float | None:
+        """Return when the file was last written if it is what it was at its end; None where it must be opened to know."""
+        if self._ended_as is None:
+            return None
+        try:
+            found = os.lstat(self.path)
+        except OSError:
+            return None
+        # A kernel's clock for files ticks every few ms: of a file that was just written, the time says too little.
+        settled = found.st_mtime < time.time() - SETTLED_S
+        return found.st_mtime if settled and _state_of(found) == self._ended_as else None
 
     def _look(self, handle: int, max_bytes: int, finished: bool) -> Look:
         found = os.fstat(handle)
@@ -118,7 +138,12 @@ class FileFollower:
             start = first_whole_line(data)
             data, skipped = data[start:], skipped + start
         at_end = self.offset >= found.st_size
+        self._ended_as = _state_of(found) if at_end else None
         return Look(data, restarted, skipped, at_end, at_end and finished, found.st_mtime)
+
+
+def _state_of(found: os.stat_result) -> tuple[int, int, int, int]:
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def open_log(path: Path) -> int | None:

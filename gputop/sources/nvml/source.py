@@ -20,6 +20,7 @@ from gputop.sources.nvml.calls import SUCCESS, Calls, initialize
 from gputop.sources.nvml.device import placeholder_uuid
 from gputop.sources.nvml.events import XidWatch
 from gputop.sources.nvml.first_look import is_simulated
+from gputop.sources.nvml.rounds import Rounds
 from gputop.sources.nvml.worker import Worker
 
 INIT_DEADLINE_S = 5.0
@@ -49,6 +50,7 @@ class NvmlSource:
     def __init__(self) -> None:
         self._machine = _Machine()
         self._workers: list[Worker] = []
+        self._rounds = Rounds(1.0)
         self._xids = XidWatch(0)
         self._interval_s = 1.0
         self._has_read = False
@@ -64,10 +66,12 @@ class NvmlSource:
         if self._workers:
             for worker in self._workers:
                 worker.set_interval(interval_s)
+            self._rounds.set_interval(interval_s)
             return
         self._machine = _start_driver()
         machine = self._machine
-        self._workers = [Worker(index, interval_s, machine.driver_version) for index in range(machine.gpu_count)]
+        self._rounds = Rounds(interval_s)
+        self._workers = [Worker(index, interval_s, machine.driver_version, self._rounds) for index in range(machine.gpu_count)]
         for worker in self._workers:
             worker.start()
         self._xids = XidWatch(self._machine.gpu_count)
@@ -80,6 +84,7 @@ class NvmlSource:
             deadline = time.monotonic() + FIRST_READING_S
             for worker in self._workers:
                 worker.first.wait(max(0.0, deadline - time.monotonic()))
+        self._rounds.look()
         now = time.monotonic()
         devices: list[Device] = []
         uses: dict[int, tuple[DeviceUse, ...]] = {}
@@ -131,6 +136,7 @@ class NvmlSource:
         system releases everything when the process ends.
         """
         self._xids.stop()
+        self._rounds.stop()
         for worker in self._workers:
             worker.stop()
         self._workers = []

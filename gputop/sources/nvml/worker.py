@@ -1,4 +1,8 @@
-"""The thread that reads one GPU, so that a hanging driver call affects no other GPU."""
+"""Reads one GPU, and publishes what it reads.
+
+A GPU is read by a thread of its own while it is new or slow, and by the one thread of ``rounds`` while it answers quickly. A
+hanging driver call affects no other GPU in either case.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from gputop.snapshot import Device, DeviceUse
 from gputop.sources.nvml import problems
 from gputop.sources.nvml.calls import GPU_IS_LOST, RESET_REQUIRED, SUCCESS, Asker, Calls, DeviceGoneError
 from gputop.sources.nvml.device import PCIE_THROUGHPUT, DeviceReader, open_device, placeholder_uuid, read_pcie_blocking
+from gputop.sources.nvml.rounds import QUICK_S, Rounds, sleep_until
 
 EVERY_S = {"processes": 2.0, "state": 3.0, "slow": 10.0, "rare": 60.0}
 """How often to read what is not read every interval. "state": temperature, SM clock and throttle reasons."""
@@ -17,6 +22,8 @@ RETRY_GONE_S = 5.0
 """How often to retry a lost GPU: it returns after a reset."""
 SECOND_TICK_AFTER_S = 0.2
 """GPM and counters need two readings, so the second follows soon after the first."""
+ALONE_TICKS = 3
+"""So many readings a GPU is read by a thread of its own, at least: the first ones ask for everything."""
 
 PCIE_KEPT_INTERVALS = 3
 """A blocking PCIe reading expires after this many intervals (plus a second): its call may hang."""
@@ -35,9 +42,12 @@ class Published:
 
 
 class Worker:
-    """Reads the GPU at ``index`` every interval and publishes; ``published`` is None until the first reading."""
+    """Reads the GPU at ``index`` every interval and publishes; ``published`` is None until the first reading.
 
-    def __init__(self, index: int, interval_s: float, driver_version: str | None = None) -> None:
+    With ``rounds``, it joins them where the GPU answers quickly.
+    """
+
+    def __init__(self, index: int, interval_s: float, driver_version: str | None = None, rounds: Rounds | None = None) -> None:
         self.index = index
         self.interval_s = interval_s
         self._driver_version = driver_version
@@ -60,16 +70,20 @@ class Worker:
         self._pcie: dict[str, float | None] = {}
         self._pcie_at = 0.0
         self._pcie_thread: threading.Thread | None = None
-        self._thread = threading.Thread(target=self._run, name=f"nvml-{index}", daemon=True)
+        self._rounds = rounds
+        self.thread = threading.Thread(target=self.run, name=f"nvml-{index}", daemon=True)
+        """The thread that reads this GPU now, or did last."""
 
     def start(self) -> None:
-        """Start reading."""
-        self._thread.start()
+        """Start reading in a thread of its own; also again, for a GPU that has left the rounds."""
+        if self.thread.ident is not None:
+            self.thread = threading.Thread(target=self.run, name=f"nvml-{self.index}", daemon=True)
+        self.thread.start()
 
     @property
     def alive(self) -> bool:
         """False once the thread has ended."""
-        return self._thread.is_alive()
+        return self.thread.is_alive()
 
     @property
     def calls(self) -> int:
@@ -97,24 +111,27 @@ class Worker:
 
     # -- the thread ------------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Read every interval in this thread, until the GPU joins the rounds or reading ends."""
         due = time.monotonic()
         ticks = 0
         while not self._stopped.is_set():
-            self.tick(time.monotonic())
+            began = time.monotonic()
+            self.tick(began)
             ticks += 1
+            if self._rounds is not None and ticks >= ALONE_TICKS and time.monotonic() - began <= QUICK_S:
+                self._rounds.join(self)
+                return
             after_s = min(self.interval_s, SECOND_TICK_AFTER_S) if ticks == 1 else self.interval_s
             # Missed ticks are not caught up.
-            due = max(due + after_s, time.monotonic())
-            self._sleep_until(due)
+            at = sleep_until(max(due + after_s, time.monotonic()), self._wake, self._stopped.is_set, lambda: self.interval_s)
+            due = time.monotonic() if at is None else at
+        self.finish()
+
+    def finish(self) -> None:
+        """Free what the reading holds; the thread that reads calls this last."""
         if self._reader is not None:
             self._reader.close()
-
-    def _sleep_until(self, due: float) -> None:
-        while not self._stopped.is_set() and (left := due - time.monotonic()) > 0:
-            if self._wake.wait(left):
-                self._wake.clear()
-                due = min(due, time.monotonic() + self.interval_s)
 
     def tick(self, now: float) -> None:
         """Read what is due at ``now`` (monotonic seconds) and publish it; the thread calls this every interval."""

@@ -1,0 +1,139 @@
+"""One thread that reads all GPUs that answer at once, in turn: a thread of its own costs a GPU five times what its reading does.
+
+A GPU that takes long is read by a thread of its own. Where a call hangs, that GPU keeps the thread, and the others get a new
+one: ``look``, which the source calls with each reading, notices it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gputop.sources.nvml.worker import Worker
+
+QUICK_S = 0.02
+"""A GPU whose reading took no longer is read in turn: an H100's takes 2 ms, and 8 ms every ten seconds."""
+SLOW_S = 0.1
+"""A GPU whose reading took longer is read alone."""
+SHARE = 0.5
+"""Of the interval: if a round takes longer, the GPU that took longest is read alone."""
+HANGS_S = 0.25
+"""After this long, the others wait no more."""
+
+
+class Rounds:
+    """Reads its members every interval, one after another."""
+
+    def __init__(self, interval_s: float) -> None:
+        self._interval_s = interval_s
+        self._lock = threading.Lock()
+        self._members: dict[int, Worker] = {}
+        self._thread: threading.Thread | None = None
+        self._reading: tuple[Worker, float] | None = None
+        """What the thread reads, and since when."""
+        self._wake = threading.Event()
+        self._stopped = False
+
+    def join(self, worker: Worker) -> None:
+        """Read this GPU from the next round on, instead of a thread of its own."""
+        with self._lock:
+            self._members[worker.index] = worker
+            if self._thread is None:
+                self._begin(time.monotonic() + self._interval_s)
+            assert self._thread is not None
+            worker.thread = self._thread
+
+    def look(self) -> None:
+        """Leave a call that hangs to the thread it is in, and read the others in a new one."""
+        with self._lock:
+            if self._reading is None or time.monotonic() - self._reading[1] < HANGS_S:
+                return
+            self._part(self._reading[0])
+
+    def set_interval(self, interval_s: float) -> None:
+        """Read every ``interval_s`` from now on."""
+        self._interval_s = interval_s
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Ask the thread to end, without waiting."""
+        self._stopped = True
+        self._wake.set()
+
+    def _begin(self, due: float) -> None:
+        """Start a thread for the members; under the lock."""
+        self._thread = threading.Thread(target=self._run, args=(due,), name="nvml", daemon=True)
+        for worker in self._members.values():
+            worker.thread = self._thread
+        self._thread.start()
+
+    def _part(self, worker: Worker) -> None:
+        """Leave this thread to one member, and begin another for the rest; under the lock."""
+        self._reading = self._thread = None
+        del self._members[worker.index]
+        if self._members:
+            self._begin(time.monotonic())
+
+    def _run(self, begin: float) -> None:
+        me = threading.current_thread()
+        due = begin
+        while (at := self._sleep_until(due)) is not None:
+            began = time.monotonic()
+            slowest, longest_s = None, 0.0
+            with self._lock:
+                members = [*self._members.values()]
+            for worker in members:
+                took_s = self._read(worker, me)
+                if took_s is None:
+                    worker.run()  # it has this thread for itself now
+                    return
+                if took_s > longest_s:
+                    slowest, longest_s = worker, took_s
+            ended = time.monotonic()
+            due = max(at + self._interval_s, ended)
+            if slowest is not None and (longest_s > SLOW_S or ended - began > SHARE * self._interval_s):
+                with self._lock:
+                    del self._members[slowest.index]
+                    if not self._members:
+                        self._thread = None
+                    is_over = self._thread is not me
+                slowest.start()
+                if is_over:
+                    return
+        for worker in [*self._members.values()]:
+            worker.finish()
+
+    def _sleep_until(self, due: float) -> float | None:
+        return sleep_until(due, self._wake, lambda: self._stopped, lambda: self._interval_s)
+
+    def _read(self, worker: Worker, me: threading.Thread) -> float | None:
+        """Read one member and return how long it took, in seconds; None if it has taken the thread with it."""
+        began = time.monotonic()
+        with self._lock:
+            self._reading = worker, began
+        try:
+            worker.tick(began)
+        except BaseException:  # the thread ends, as that of one GPU would, and takes no other with it
+            with self._lock:
+                if self._thread is me:
+                    self._part(worker)
+            raise
+        with self._lock:
+            if self._thread is not me:
+                return None
+            self._reading = None
+        return time.monotonic() - began
+
+
+def sleep_until(
+    due: float, wake: threading.Event, is_stopped: Callable[[], bool], interval_s: Callable[[], float]
+) -> float | None:
+    """Sleep until ``due``, or sooner where ``wake`` is set for a shorter interval; return when that was due, None once stopped."""
+    while not is_stopped() and (left := due - time.monotonic()) > 0:
+        if wake.wait(left):
+            wake.clear()
+            due = min(due, time.monotonic() + interval_s())
+    return None if is_stopped() else due
