@@ -1,24 +1,22 @@
-"""What the ranks of a run read and write: the same batches (C05), the same order in each epoch (C06), unequal numbers of
-batches (C07), the same file (C14)."""
+"""How the ranks divide the data: the same batches on all ranks (C05), the same order in each epoch (C06)."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.calls import wrapped_by
-from gputop.doctor.facts.ddp import divides_models, stall
+from gputop.doctor.facts.ddp import divides_models
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.ddp.by_hand import divides_by_hand, equal_losses, may_divide
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, SELDOM_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.facts.table import Loader, Sampler
 from gputop.frameworks import FRAMEWORKS
-from gputop.snapshot import Rank, Run
+from gputop.snapshot import Rank
 
 EQUAL_STEPS_MIN = 5
 """Steps in a row with equal batches on all ranks (docs/rules.md#c05)."""
@@ -28,14 +26,6 @@ UNDIVIDED = ("RandomSampler", "SequentialSampler", "WeightedRandomSampler", "Sub
 PLAIN_LOADERS = ("DataLoader",)
 """Accelerate, Lightning and others provide their own loader types, or insert a sampler that divides the data."""
 _OWN_PART = ("subset", "shard", "split", "part", "local", "rank", "worker", "iterable", "mapped")
-_DATA_ENDINGS = (
-    ".arrow", ".bin", ".ckpt", ".csv", ".db", ".download", ".gz", ".h5", ".hdf5", ".incomplete", ".json", ".jsonl", ".npy",
-    ".npz", ".parquet", ".part", ".pickle", ".pkl", ".pt", ".pth", ".safetensors", ".tar", ".tgz", ".tmp", ".tsv", ".ubyte",
-    ".zip",
-)  # fmt: skip
-"""Data files and checkpoints: logs shared by all ranks are common and harmless."""
-C14_HOLD_S = 3.0
-
 _SAMPLER = """\
 sampler = DistributedSampler(dataset, shuffle=True)
 loader = DataLoader(dataset, batch_size={size}, sampler=sampler, shuffle=False)
@@ -246,181 +236,3 @@ C06 = Rule(
     fix="Call sampler.set_epoch(epoch) before each epoch.",
     judge=same_order,
 )
-
-
-def uneven_inputs(evidence: Evidence, group: RankGroup) -> Judgement:
-    """C07: the ranks have unequal numbers of batches: those with more wait forever at the end of the epoch."""
-    run = group.run
-    if run is None or tracked.world(group) < 2:
-        return None
-    found = _uneven(group, run)
-    return None if found is None or divides_models(run.ranks) else found
-
-
-C07 = Rule(
-    id="C07",
-    order=1302,
-    family="ddp",
-    title="Ranks have unequal numbers of batches",
-    severities=("error",),
-    confidences=("certain", "likely"),
-    needs=("journal: loader, stalled",),
-    window_s=3.0,
-    every_s=EVERY_SNAPSHOT,
-    threshold=("the loaders' lengths differ in the first epoch (likely), or ranks wait while another's data has ended"),
-    hides=("G01", "G03", "G04", "C08", "F01", "F03"),
-    mechanism=(
-        "Each step averages gradients over all ranks. A rank that has batches left waits forever for ranks that have none."
-    ),
-    signature=("The lengths of the loaders differ; later, ranks stand in backward while another has run out of data."),
-    look_alike="Loops with a fixed number of steps, or inside Join; a rank that left because of an error (G04).",
-    fix="Use drop_last=True or a sampler that pads, agree on the smallest number of steps, or use Join.",
-    judge=uneven_inputs,
-)
-
-
-def _uneven(group: RankGroup, run: Run) -> Suspicion | None:
-    waiting = [rank for rank in tracked.ranks_of(group) if stall(rank) is not None]
-    done = [
-        rank
-        for rank in run.ranks
-        if waiting and (feed := facts_of(rank).loader) is not None and feed.exhausted and rank not in waiting
-    ]
-    done = [rank for rank in done if all((rank.steps_taken or 0) < (other.steps_taken or 0) + 2 for other in waiting)]
-    if waiting and done and all(not (f.exhausted if (f := facts_of(rank).loader) is not None else True) for rank in waiting):
-        return Suspicion(_hangs(group, waiting, done))
-    ranks = tracked.ranks_of(group)
-    if not tracked.all_speak(group) or any(wrapped_by(rank) is None for rank in ranks):
-        return None
-    feeds = [facts_of(rank).loader for rank in ranks]
-    known = [feed.length for feed in feeds if feed is not None and feed.length is not None]
-    if len(known) < len(ranks) or min(known) == max(known):
-        return None
-    if any(feed is not None and (feed.iterations or 0) > 1 for feed in feeds):
-        # An epoch has ended without a hang: Join, or a fixed number of steps.
-        return None
-    return Suspicion(_will_hang(group, ranks, known), 3.0)
-
-
-_EVEN = """\
-DistributedSampler(dataset, drop_last=True)  # the same number of batches on each rank
-# where the data decides (packing, filters, iterable data sets), stop together:
-steps = torch.tensor(len(loader), device=device); dist.all_reduce(steps, dist.ReduceOp.MIN)
-# or, for DDP alone:
-with Join([model]): ...  # from torch.distributed.algorithms.join"""
-
-
-def _hangs(group: RankGroup, waiting: Sequence[Rank], done: Sequence[Rank]) -> Finding:
-    out = tracked.who([rank.rank for rank in done], tracked.world(group))
-    facts = [Fact(f"{out} came to the end of the data", [rank.rank for rank in done], "journal: loader")]
-    for rank in waiting[:3]:
-        where = stall(rank)
-        if where is not None:
-            frame = f" in {where.stack[0]}" if where.stack else ""
-            facts.append(Fact(f"rank {rank.rank} waits since step {where.step}{frame}", where.step, "journal: stalled"))
-    feeds = {rank.rank: facts_of(rank).loader for rank in (*done, *waiting)}
-    lengths = {rank: feed.length for rank, feed in feeds.items() if feed is not None and feed.length}
-    if len(set(lengths.values())) > 1:
-        facts.append(Fact(f"batches per epoch by rank: {lengths}", lengths, "journal: loader"))
-    return tracked.about(
-        group,
-        "C07",
-        "error",
-        "certain",
-        f"{tracked.capital(out)} ran out of data; the others wait for {'it' if len(done) == 1 else 'them'} for ever",
-        facts,
-        "The ranks have unequal numbers of batches. A rank that has one more waits in its next averaging of gradients for "
-        "ranks that have left the loop.",
-        _EVEN,
-        "A rank left its loop because of an error or a break, and not because its data ended.",
-        pids=[rank.pid for rank in (*done, *waiting) if rank.pid is not None],
-    )
-
-
-def _will_hang(group: RankGroup, ranks: Sequence[Rank], lengths: Sequence[int]) -> Finding:
-    least, most = min(lengths), max(lengths)
-    short = [rank.rank for rank, length in zip(ranks, lengths, strict=True) if length == least]
-    shown = " / ".join(str(length) for length in lengths[:16])
-    return tracked.about(
-        group,
-        "C07",
-        "error",
-        "likely",
-        f"Unequal numbers of batches, {least} to {most}: the run will hang at the end of the epoch",
-        [
-            Fact(f"batches in an epoch, rank by rank: {shown}", list(lengths), "journal: loader"),
-            Fact(f"{tracked.who(short, tracked.world(group))} will end first", short, "journal: loader"),
-        ],
-        "Each step averages gradients over all ranks. Ranks that still have batches when another one has none wait for ever.",
-        _EVEN,
-        "The loop ends after a fixed number of steps, or runs within Join.",
-    )
-
-
-def same_file(evidence: Evidence, group: RankGroup) -> Judgement:
-    """C14: several ranks write the same file at once: a checkpoint, or a data set that each of them downloads."""
-    open_by: dict[str, set[int]] = {}
-    for member in group.members:
-        for path in member.process.files_written if member.process is not None else ():
-            if member.rank is not None and path.lower().endswith(_DATA_ENDINGS):
-                open_by.setdefault(path, set()).add(member.rank)
-    shared = {path: ranks for path, ranks in open_by.items() if len(ranks) > 1}
-    source = "/proc/<pid>/fd"
-    saved = _saved_by_several(group) if not shared else None
-    if saved is not None:
-        shared, source = {saved[0]: saved[1]}, "journal: checkpoint"
-    if not shared:
-        return None
-    path, numbers = max(shared.items(), key=lambda item: (len(item[1]), item[0]))
-    name = path.rpartition("/")[2]
-    who = tracked.who(sorted(numbers), tracked.world(group))
-    finding = tracked.about(
-        group,
-        "C14",
-        "warning",
-        "likely",
-        f"{tracked.capital(who)} write {name} at the same time",
-        [Fact(f"{who} {'have it open for writing' if source[0] == '/' else 'saved it'}: {path}", sorted(numbers), source)],
-        "Every rank runs the same script. Without a condition each of them saves the checkpoint, or downloads and unpacks the "
-        "data, and they overwrite each other.",
-        'if dist.get_rank() == 0:\n    torch.save(model.module.state_dict(), "checkpoint.pt")\ndist.barrier()\n'
-        "# downloads: rank 0 first, then the barrier, then the others with download=False",
-        "The ranks write different parts of the file on purpose.",
-    )
-    return Suspicion(finding, C14_HOLD_S if source[0] == "/" else 0.0)
-
-
-C14 = Rule(
-    id="C14",
-    order=1303,
-    family="ddp",
-    title="Several ranks write the same file",
-    severities=("warning",),
-    confidences=("likely",),
-    needs=("/proc/<pid>/fd", "journal: checkpoint"),
-    window_s=C14_HOLD_S,
-    threshold="a data or checkpoint file is open for writing in two ranks, or saved by two ranks at the same step",
-    mechanism=(
-        "Every rank runs the same script. Without a condition each of them saves the checkpoint or downloads the "
-        "data, and they overwrite each other."
-    ),
-    signature=("Two or more ranks have the same data or checkpoint file open for writing, or save it at the same step."),
-    look_alike="Log files that all ranks share; ranks that write different parts of a file.",
-    fix="Save and download on rank 0 only, followed by dist.barrier().",
-    judge=same_file,
-)
-
-
-def _saved_by_several(group: RankGroup) -> tuple[str, set[int]] | None:
-    """Return a path to which several ranks of one machine saved at the same step."""
-    counted: Counter[tuple[str, int, str | None]] = Counter()
-    ranks: dict[tuple[str, int, str | None], set[int]] = {}
-    for rank in tracked.ranks_of(group):
-        fact = facts_of(rank).checkpoint
-        if fact is None or fact.path is None or fact.step is None:
-            continue
-        key = (fact.path, fact.step, rank.hostname)
-        counted[key] += 1
-        ranks.setdefault(key, set()).add(rank.rank)
-    most = counted.most_common(1)
-    return (most[0][0][0], ranks[most[0][0]]) if most and most[0][1] > 1 else None

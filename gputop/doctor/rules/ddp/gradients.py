@@ -1,31 +1,25 @@
-"""DistributedDataParallel without gradient averaging: calls bypass the wrapper (C01), the model was changed after wrapping
-(C02), there is no wrapper (C03), no_sync is at the wrong backward (C04)."""
+"""Gradients that are not averaged: DDP is bypassed (C01), the model changed after wrapping (C02), or is not wrapped (C03)."""
 
 from __future__ import annotations
 
-from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts import stated
 from gputop.doctor.facts.calls import model_class, parameter_dtypes, wrapped_by
-from gputop.doctor.facts.ddp import divides_models, exchanges, has_engine, waiting_s, weights_differ, weights_met
+from gputop.doctor.facts.ddp import divides_models, exchanges, has_engine, weights_differ, weights_met
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.ddp.by_hand import divides_by_hand
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, SELDOM_S, Judgement, Rule, Suspicion
-from gputop.facts.table import Ddp, Gradients
+from gputop.facts.table import Ddp
 from gputop.snapshot import Rank
 
 BYPASSED_STEPS_MIN = 5
 """Optimizer steps in a row without a call of the wrapper (docs/rules.md#c01)."""
 STEPS_MIN = 20
 """Steps without a collective before a missing wrapper is a fault (docs/rules.md#c03)."""
-UNSYNCED_SHARE_MIN = 0.5
-"""The last, shorter accumulation of an epoch may end unsynchronized."""
-COMMUNICATION_SHARE_MIN = 0.1
-"""Reducing every micro-batch is reported if it costs this share of a step (docs/rules.md#c04)."""
 _RIGHT_ORDER = """\
 model = Net().to(device)  # 1 move, convert the dtype, load weights, replace layers
 model = DDP(model, device_ids=[local_rank])  # 2 wrap
@@ -38,16 +32,9 @@ model = DDP(model.to(local_rank), device_ids=[local_rank])  # and call model(x),
 _WRAP_CPU = """\
 dist.init_process_group("gloo")
 model = DDP(model)  # and call model(x), not model.module(x)"""
-_NO_SYNC = """\
-last = (i + 1) % {steps} == 0
-with nullcontext() if last else model.no_sync():  # forward and backward, both inside
-    loss = model(x) / {steps}
-    loss.backward()
-if last:
-    optimizer.step(); optimizer.zero_grad()"""
 
 
-def _differ(ranks: tuple[Rank, ...], from_step: int = 0) -> tuple[bool | None, list[Fact]]:
+def differing_weights(ranks: tuple[Rank, ...], from_step: int = 0) -> tuple[bool | None, list[Fact]]:
     """Return whether the ranks' weights differ (None: unknown), with the evidence."""
     found = weights_differ(ranks, from_step)
     if found is None:
@@ -71,7 +58,7 @@ def goes_around(evidence: Evidence, group: RankGroup) -> Judgement:
     ]
     if not around:
         return None
-    differ, weights = _differ(ranks)
+    differ, weights = differing_weights(ranks)
     if differ is False:
         return None
     synced = [fact.synced_backwards for rank, _ in around if (fact := facts_of(rank).gradients) is not None]
@@ -145,7 +132,7 @@ def changed_after_wrapping(evidence: Evidence, group: RankGroup) -> Judgement:
         changes = _changes(rank, fact)
         if not changes:
             continue
-        differ, weights = _differ(ranks)
+        differ, weights = differing_weights(ranks)
         finding = tracked.about(
             group,
             "C02",
@@ -222,7 +209,7 @@ def not_wrapped(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     if min((rank.steps_taken or 0) for rank in ranks) < STEPS_MIN or _nccl_counts(evidence, group):
         return None
-    differ, weights = _differ(ranks, STEPS_MIN)
+    differ, weights = differing_weights(ranks, STEPS_MIN)
     process_groups = [facts_of(rank).process_group for rank in ranks]
     most = max((exchanges(fact) for fact in process_groups if fact is not None), default=0)
     silent = most == 0 and (differ is True or all(fact is not None for fact in process_groups))
@@ -302,127 +289,13 @@ def _nccl_counts(evidence: Evidence, group: RankGroup) -> bool:
     )
 
 
-def no_sync_misused(evidence: Evidence, group: RankGroup) -> Judgement:
-    """C04: with gradient accumulation, DDP averages at the wrong backward, or at every one."""
-    ranks = tracked.ranks_of(group)
-    if tracked.world(group) < 2:
-        return None
-    reports = [(rank, fact) for rank in ranks if wrapped_by(rank) == "ddp" and (fact := facts_of(rank).gradients) is not None]
-    if not reports or any(_bypassed(rank) or _replaced(rank) for rank, _ in reports):
-        return None
-    wrong = [
-        (rank, fact)
-        for rank, fact in reports
-        if fact.steps >= STEPS_MIN and fact.unsynced_steps >= UNSYNCED_SHARE_MIN * fact.steps
-    ]
-    if wrong:
-        return _wrong_backward(group, ranks, *wrong[0])
-    return _every_backward(evidence, group, reports)
-
-
-C04 = Rule(
-    id="C04",
-    order=1203,
-    family="ddp",
-    title="no_sync is misused",
-    severities=("error", "warning"),
-    confidences=("certain", "likely"),
-    needs=("journal: gradients, parameters, ddp",),
-    window_s=5.0,
-    every_s=SELDOM_S,
-    threshold=(
-        f"{UNSYNCED_SHARE_MIN:.0%} of {STEPS_MIN} steps follow a backward that was not reduced (certain where the "
-        f"weights differ); or every micro-batch is reduced, at {COMMUNICATION_SHARE_MIN:.0%} of the step on all "
-        "ranks"
-    ),
-    hides=("E06",),
-    mechanism=(
-        "Under no_sync DDP leaves gradients as they are, and it decides in forward. An inverted condition "
-        "averages the wrong backward; no_sync around the backward only changes nothing."
-    ),
-    signature=("Optimizer steps follow a backward that was not averaged, or every micro-batch of an accumulation is averaged."),
-    look_alike="Weights that are averaged by hand now and then (local SGD).",
-    fix="Put forward and backward of all micro-batches but the last inside model.no_sync().",
-    judge=no_sync_misused,
-)
-
-
-def _bypassed(rank: Rank) -> bool:
+def is_bypassed(rank: Rank) -> bool:
+    """Return whether the newest steps called only the module inside DDP (C01)."""
     calls = facts_of(rank).wrapper_calls
     return calls is not None and (calls.bypassed_steps or 0) >= BYPASSED_STEPS_MIN
 
 
-def _replaced(rank: Rank) -> bool:
+def is_changed(rank: Rank) -> bool:
+    """Return whether parameters are no longer what DDP wrapped (C02)."""
     fact = facts_of(rank).ddp
     return fact is not None and bool(_changes(rank, fact))
-
-
-def _wrong_backward(group: RankGroup, ranks: tuple[Rank, ...], rank: Rank, fact: Gradients) -> Judgement:
-    differ, weights = _differ(ranks)
-    by_hand = facts_of(rank).process_group
-    if differ is False or (differ is None and by_hand is not None and exchanges(by_hand) > 0):
-        return None
-    steps = max(2, round(fact.accumulation)) if fact.accumulation else 2
-    facts = [
-        Fact(
-            f"{fact.unsynced_steps} of {fact.steps} optimizer steps came after a backward that DDP did not reduce",
-            fact.unsynced_steps,
-            "journal: gradients",
-        ),
-        Fact(
-            f"{fact.synced_backwards} of {fact.backwards} backwards were reduced", fact.synced_backwards, "journal: gradients"
-        ),
-        *weights,
-    ]
-    finding = tracked.about(
-        group,
-        "C04",
-        "error",
-        "certain" if differ else "likely",
-        "no_sync is on at the wrong backward: the ranks train apart",
-        facts,
-        "Under no_sync DDP leaves gradients as they are. The backward before optimizer.step() has to be outside of it; here "
-        "the condition is inverted, or no_sync is never left.",
-        _NO_SYNC.format(steps=steps),
-        "The weights are averaged by hand now and then (local SGD).",
-    )
-    return Suspicion(finding)
-
-
-def _every_backward(evidence: Evidence, group: RankGroup, reports: list[tuple[Rank, Gradients]]) -> Judgement:
-    rank, fact = reports[0]
-    accumulation = fact.accumulation or 0.0
-    if accumulation < 2 or fact.steps < STEPS_MIN or fact.synced_backwards < 0.95 * fact.backwards:
-        return None
-    shares = []
-    for rank, _ in reports:
-        told_of, step = facts_of(rank).ddp, windows.step_s(evidence, group, rank.rank)
-        waiting = waiting_s(told_of) if told_of is not None else None
-        if waiting is None or not step:
-            return None
-        shares.append(waiting * accumulation / step)
-    share = min(shares)
-    if share < COMMUNICATION_SHARE_MIN:
-        return None
-    steps = max(2, round(accumulation))
-    facts = [
-        Fact(
-            f"{accumulation:.0f} backwards for each step, and DDP reduced {fact.synced_backwards} of {fact.backwards}",
-            fact.synced_backwards,
-            "journal: gradients",
-        ),
-        Fact(f"communication that nothing hides takes {share:.0%} of a step on every rank", share, "DDP's counters (journal)"),
-    ]
-    finding = tracked.about(
-        group,
-        "C04",
-        "warning",
-        "likely",
-        f"Gradients are averaged {steps} times for each step: once is enough",
-        facts,
-        "Without no_sync around forward and backward, DDP averages the gradients of every micro-batch. no_sync around the "
-        "backward alone changes nothing, because DDP decides in forward.",
-        _NO_SYNC.format(steps=steps),
-        "The model is so large that gradients are sharded while they accumulate.",
-    )
-    return Suspicion(finding, 5.0)

@@ -1,34 +1,27 @@
-"""Ranks and tensors in the wrong place: the global rank as a device (A08), a model or batch that was not moved (A13), an
-argument --local-rank that the script rejects (A17), ranks that do not know each other (A18), DataParallel in DDP (A19)."""
+"""Ranks and tensors on the wrong device: RANK used as a device (A08), a model or batch that was not moved (A13), DataParallel
+in DDP (A19)."""
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
 from collections.abc import Sequence
 
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.rank_groups import Member, RankGroup, duplicate_ranks
-from gputop.doctor.evidence.visible import mask_of
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Confidence, Fact, Finding
-from gputop.doctor.logs.refuted import REFUTED_BY
 from gputop.doctor.rules.machine.memory import GHOST_BYTES_MAX
-from gputop.doctor.rules.support.outputs import Output, command_of, outputs_of, quoted
+from gputop.doctor.rules.support.outputs import Output, outputs_of, quoted
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
-from gputop.snapshot import LogMatch, Process
+from gputop.snapshot import LogMatch
 from gputop.units import bytes_text
 
-A18_START_S = 10.0
-A18_HOLD_S = 10.0
 A19_HOLD_S = 20.0
-"""docs/rules.md#a18, docs/rules.md#a19."""
-_GROUP_THREADS = ("pt_nccl_watchdg", "pt_gloo_runloop", "NCCL Service", "NCCL Progress", "NCCL RAS")
-"""Threads of a process that has joined a process group."""
+"""docs/rules.md#a19."""
 _TENSOR_DEVICES = re.compile(r"\b(cuda:\d+|cpu)\b")
 
 _LOCAL_RANK = """\
@@ -40,11 +33,6 @@ model.to(device)                          # in place: a module keeps its paramet
 x = x.to(device, non_blocking=True)       # not in place: assign the result
 y = y.to(device, non_blocking=True)
 # tensors that belong to the model: self.register_buffer("name", tensor) moves with it"""
-_ARGUMENT = """\
-{command}
-
-# and in the script, instead of the argument:
-local_rank = int(os.environ["LOCAL_RANK"])"""
 _ONE_WRAPPER = """\
 local_rank = int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(local_rank)
@@ -224,180 +212,6 @@ def _model_on_cpu(group: RankGroup, member: Member) -> Finding:
         pids=(member.pid,) if member.pid is not None else (),
         run=group.run_id,
     )
-
-
-def local_rank_refused(evidence: Evidence) -> dict[str, Judgement]:
-    """A17: the script does not know the argument --local-rank that the launcher passes."""
-    judged: dict[str, Judgement] = {}
-    for output in outputs_of(evidence):
-        if (match := output.first("local_rank_dash")) is None or output.survived:
-            continue
-        finding = Finding(
-            id="A17",
-            severity="error",
-            confidence="certain",
-            title="The script refuses --local-rank, which the launcher passes",
-            evidence=(quoted(match),),
-            cause="torch.distributed.launch passes --local-rank to each rank, with a dash since torch 2.0; a parser that "
-            "knows only --local_rank, or neither, ends every rank with exit code 2.",
-            fix=_ARGUMENT.format(command=_torchrun(command_of(output))),
-            refuted_by=REFUTED_BY["local_rank_dash"],
-            devices=output.devices,
-            pids=output.pids,
-            run=output.run_id,
-        )
-        judged[output.subject] = Suspicion(finding)
-    return judged
-
-
-A17 = Rule(
-    id="A17",
-    order=603,
-    family="launching",
-    title="The script refuses --local-rank",
-    severities=("error",),
-    confidences=("certain",),
-    needs=("the run's output or exception",),
-    every_s=EVERY_SNAPSHOT,
-    threshold="the text local_rank_dash in the run's output",
-    hides=("G03", "G04"),
-    mechanism=(
-        "torch.distributed.launch passes --local-rank to each rank, with a dash since torch 2.0. A parser that "
-        "does not know it ends every rank with exit code 2."
-    ),
-    signature='"unrecognized arguments: --local-rank=0" on every rank.',
-    look_alike="An error text that only quotes the usage line.",
-    fix='Start with torchrun and read os.environ["LOCAL_RANK"].',
-    judge_machine=local_rank_refused,
-)
-
-
-def _torchrun(command: str) -> str:
-    """Return the command with torchrun instead of torch.distributed.launch; torchrun passes no argument."""
-    items = shlex.split(command)
-    if "torch.distributed.launch" in items:
-        rest = [item for item in items[items.index("torch.distributed.launch") + 1 :] if item not in ("--use_env", "--use-env")]
-        return fixes.shell_join(["torchrun", *rest])
-    return command
-
-
-def independent_worlds(evidence: Evidence) -> dict[str, Judgement]:
-    """A18: processes of one command, started together, each of which takes itself for the only one."""
-    packs: dict[tuple[object, ...], list[tuple[RankGroup, Member, Process]]] = {}
-    for group in evidence.groups:
-        for member in (*group.members, *duplicate_ranks(group)):
-            process = member.process
-            if process is None or process.environment is None or not process.command:
-                continue
-            if process.started_at is None or (process.environment.world_size or 1) > 1 or _is_titled(process):
-                continue
-            launcher = process.launcher.pid if process.launcher is not None else process.ppid
-            key = (process.uid, process.command, launcher, mask_of(process, group.virtual))
-            packs.setdefault(key, []).append((group, member, process))
-    judged: dict[str, Judgement] = {}
-    packed = Counter(kind[:-1] for kind in packs)
-    for kind, found in packs.items():
-        starts = [process.started_at for _, _, process in found if process.started_at is not None]
-        if len(found) > 1 and max(starts) - min(starts) <= A18_START_S:
-            judged[f"pid:{min(process.pid for _, _, process in found)}"] = _worlds(evidence, found, packed[kind[:-1]] > 1)
-    return judged
-
-
-def _is_titled(process: Process) -> bool:
-    """Return whether the command is a title that Ray gave the process, which hides its arguments."""
-    return process.command is not None and process.command[0].startswith("ray::")
-
-
-A18 = Rule(
-    id="A18",
-    order=604,
-    family="launching",
-    title="Processes that do not know of each other",
-    severities=("warning",),
-    confidences=("likely", "possible"),
-    needs=("/proc/<pid>/cmdline", "WORLD_SIZE at launch", "thread names", "NVML"),
-    window_s=A18_HOLD_S,
-    every_s=EVERY_SNAPSHOT,
-    threshold=(
-        f"processes with the same command and parent that start within {A18_START_S:.0f} s, world size 1 and no "
-        "collective threads: likely on one GPU or with equal configurations, otherwise possible"
-    ),
-    hides=("A01", "A02", "A07", "A16", "C03", "G03", "H03"),
-    mechanism=(
-        "Nothing told the processes their RANK and WORLD_SIZE, so each one trains a model of its own: the same "
-        "training several times over."
-    ),
-    signature=(
-        "Several processes have the same command and parent, start together, and have world size 1 and no collective threads."
-    ),
-    look_alike="A sweep that reads its settings elsewhere; several workers on each GPU by masks; Ray's actors.",
-    fix="Start all ranks with one launcher: torchrun, or srun with MASTER_ADDR, RANK and WORLD_SIZE.",
-    judge_machine=independent_worlds,
-)
-
-
-def _worlds(evidence: Evidence, found: Sequence[tuple[RankGroup, Member, Process]], packed: bool) -> Judgement:
-    """Judge the processes of one command and one mask. ``packed``: there are more of them under other masks, on purpose."""
-    if not all(evidence.trains(group) for group, _, _ in found) or any(
-        _joined(evidence, group, member, process) for group, member, process in found
-    ):
-        return None
-    crowds = Counter(member.main for _, member, _ in found if member.main is not None)
-    group, _, process = found[0]
-    number, crowd = len(found), max(crowds.values(), default=0)
-    launcher = process.launcher.name if process.launcher is not None else None
-    together = crowd == number and len(group.pool) > 1
-    configs = [item.run.config if item.run is not None else None for item, _, _ in found]
-    alike = configs[0] is not None and configs[0] and all(config == configs[0] for config in configs)
-    # Without a launcher, processes on one GPU each are a sweep, in which every run has its share on purpose.
-    if not together and launcher is None:
-        return None
-    devices = [device for device in group.pool if device.uuid in crowds]
-    script = fixes.script_of(process.command)[0]
-    facts = [
-        Fact(f"{number} processes run {script} with the same arguments, started together", number, "/proc/<pid>/cmdline"),
-        Fact("WORLD_SIZE is 1 or not set in each of them", 1, "/proc/<pid>/environ"),
-        _alone(found),
-        *([Fact(f"{launcher} started them", launcher, "parent processes")] if launcher is not None else []),
-        *([Fact(f"they compute on {words.gpus(devices)}", [device.index for device in devices], "NVML")] if devices else []),
-    ]
-    finding = Finding(
-        id="A18",
-        severity="warning",
-        confidence="likely" if (together and not packed) or alike else "possible",
-        title=f"{number} processes of one script train {number} models: none knows of the others",
-        evidence=tuple(facts),
-        cause="Nothing told these processes their RANK and WORLD_SIZE, so that each is a world of its own: the same training "
-        "several times over, and without a LOCAL_RANK all on the first GPU.",
-        fix=_one_world(group, process, number),
-        refuted_by="They are independent runs on purpose (a sweep that reads its settings elsewhere).",
-        devices=tuple(device.uuid for device in devices),
-        pids=tuple(process.pid for _, _, process in found),
-    )
-    return Suspicion(finding, A18_HOLD_S)
-
-
-def _joined(evidence: Evidence, group: RankGroup, member: Member, process: Process) -> bool:
-    """Return whether the process has joined others, or may have: even a group of one starts the threads of a group."""
-    sizes = [item.size for item in evidence.communicators(group) if any(rank.pid == process.pid for rank in item.ranks)]
-    size = model_facts.group_size(member.journal)
-    if sizes or size is not None:
-        return max([*sizes, size or 1]) > 1
-    return "threads" in process.hidden or any(name.startswith(_GROUP_THREADS) for name, _ in process.threads)
-
-
-def _alone(found: Sequence[tuple[RankGroup, Member, Process]]) -> Fact:
-    if all(model_facts.group_size(member.journal) == 1 for _, member, _ in found):
-        return Fact("each is a process group of its own: world size 1", 1, "torch.distributed (journal)")
-    return Fact("none has met another by NCCL or gloo", None, "threads (/proc/<pid>/task), NCCL")
-
-
-def _one_world(group: RankGroup, process: Process, number: int) -> str:
-    script = fixes.shell_join(fixes.script_of(process.command))
-    torchrun = f"torchrun --standalone --nproc-per-node={number} {script}"
-    if process.launcher is not None and process.launcher.name == "srun":
-        return f"srun --ntasks-per-node=1 torchrun --nproc-per-node={number} {script}\n# on one machine:\n{torchrun}"
-    return torchrun
 
 
 def data_parallel_in_ddp(evidence: Evidence, group: RankGroup) -> Judgement:

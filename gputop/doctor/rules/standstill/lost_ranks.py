@@ -1,4 +1,4 @@
-"""Missing ranks: some never started (G03), died while others wait (G04), or have no shared memory (G05)."""
+"""A rank that died or left, while the others wait for it (G04)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,8 @@ from gputop.doctor.rules.standstill.left_early import LATE_S, STILL_S
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.outputs import Output, command_of, is_consequence, outputs_of, quoted
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
-from gputop.snapshot import FAILED_STATES, LIVE_STATES, Process, Rank, Run
+from gputop.snapshot import FAILED_STATES, LIVE_STATES, Rank, Run
 
-G03_HOLD_S = 20.0
-G03_CPU_PERCENT = 10.0
-"""A rank that waits for the others uses less of a core; one that reads a data set uses more (our choice)."""
-G03_AGE_S = 20.0
-G03_EARLY_S, G03_EARLY_HOLD_S = 8.0, 3.0
-"""From here on it is "possible": programs import torch for a few seconds and use little CPU while they read (our choice)."""
-G03_AGE_MAX_S = 2400.0
-"""torch gives up after 10 minutes with NCCL and 30 with gloo: ranks that idle for longer are servers (our choice)."""
-G03_MEMORY_BYTES = 2 * 2**30
-"""A context takes half a GiB: above this the model is loaded, so the process group exists (our choice)."""
 G04_COUNTS_S = 10.0
 """A job that ends normally loses its ranks one by one, but faster than this."""
 STILL_STEPS = 3.0
@@ -33,99 +23,6 @@ REPORTED_S = 600.0
 """A run that ended longer ago is no longer reported."""
 _DEATH_ONLY = ("sigkill",)
 """Texts that only report a rank's death, not its cause: torchrun's exit code -9."""
-SHM_NCCL_BYTES = 256 * 2**20
-_TOGETHER = ("rdzv_timeout", "addr_in_use")
-
-
-def never_complete(evidence: Evidence, group: RankGroup) -> Judgement:
-    """G03: ranks wait for a process group that is not complete."""
-    ranks = [member for member in group.members if member.rank is not None and member.process is not None]
-    if not ranks or (group.run is not None and any(rank.step is not None for rank in group.run.ranks)):
-        return None
-    processes = [member.process for member in ranks if member.process is not None]
-    if not all(_waits(evidence, process, G03_EARLY_S) for process in processes) or _has_group(evidence, group):
-        return None
-    early = not all(_waits(evidence, process, G03_AGE_S) for process in processes)
-    started = group.local_world_size
-    expected = max((p.environment.world_size or 0 for p in processes if p.environment is not None), default=0)
-    here = started is not None and expected == started
-    missing = started is not None and len(ranks) < started
-    facts = [
-        Fact(
-            f"{words.count(len(ranks), 'rank')} of this machine {'runs' if len(ranks) == 1 else 'run'}, without work for a "
-            "processor or a disk",
-            len(ranks),
-            "/proc/<pid>/stat, io",
-        ),
-        Fact(f"WORLD_SIZE={expected} at launch, {started} of them started here", expected, "/proc/<pid>/environ"),
-        Fact("no rank has made a step or reported a process group", 0, "journal"),
-    ]
-    port = next((p.environment.master_port for p in processes if p.environment is not None and p.environment.master_port), None)
-    if port is not None:
-        facts.append(Fact(f"MASTER_PORT={port}", port, "/proc/<pid>/environ"))
-    pid = processes[0].pid
-    seen = all(process.read_bytes is not None for process in processes)
-    finding = tracked.about(
-        group,
-        "G03",
-        "warning" if early else "error",
-        "certain" if missing and not early else "likely" if seen and not early else "possible",
-        f"Only {len(ranks)} of {started} ranks run, and they wait for the others"
-        if missing
-        else "The ranks wait for each other: none begins",
-        facts,
-        "init_process_group waits until WORLD_SIZE ranks have come: one was not started or died at once, another WORLD_SIZE in "
-        "the script, a port that somebody else has, or a firewall.",
-        f"py-spy dump --pid {pid}  # init_process_group, or what else?\n{fixes.launch_line(group, started or len(ranks))}\n"
-        "# rank and world size come from the environment"
-        if here or missing
-        else f"# start the ranks of the other machines, with the same --rdzv-endpoint\nss -tnp | grep {port or 29500}",
-        "A rank makes a step, or is busy reading data.",
-    )
-    return Suspicion(finding, G03_EARLY_HOLD_S if early else G03_HOLD_S)
-
-
-G03 = Rule(
-    id="G03",
-    order=1000,
-    family="lost ranks",
-    title="Ranks wait for a group that is not complete",
-    severities=("error", "warning"),
-    confidences=("certain", "likely", "possible"),
-    needs=("/proc", "RANK, WORLD_SIZE"),
-    window_s=G03_HOLD_S,
-    every_s=EVERY_SNAPSHOT,
-    threshold=(
-        f"ranks that are {G03_AGE_S:.0f} s old and use less than {G03_CPU_PERCENT:.0f}% of a core for "
-        f"{G03_HOLD_S:.0f} s, without a step; certain where fewer run than were started; possible from an age of "
-        f"{G03_EARLY_S:.0f} s"
-    ),
-    hides=("A02", "G01"),
-    mechanism=(
-        "init_process_group waits until WORLD_SIZE ranks have come. One was not started or died, WORLD_SIZE is "
-        "wrong, the port is taken, or a firewall is in the way."
-    ),
-    signature="Young ranks idle without a step; certain where fewer run than were started.",
-    look_alike="Ranks that read their data set, or that serve and wait for requests.",
-    fix="Start all ranks with one launcher, check WORLD_SIZE and the port, and look at the stack with py-spy.",
-    judge=never_complete,
-)
-
-
-def _waits(evidence: Evidence, process: Process, least_s: float) -> bool:
-    """Return whether a young process has been idle for ``least_s``: no CPU, no disk, little memory on a GPU."""
-    if process.cpu_percent is None or process.cpu_percent >= G03_CPU_PERCENT or process.state != "S":
-        return False
-    if not least_s <= evidence.age_s(process) <= G03_AGE_MAX_S or evidence.still.disks_s(process) < least_s:
-        return False
-    return all((use.memory_used_bytes or 0) < G03_MEMORY_BYTES for use in process.devices)
-
-
-def _has_group(evidence: Evidence, group: RankGroup) -> bool:
-    """Return whether the ranks have found each other: one reports its group, or NCCL knows them all."""
-    if any(model_facts.group_size(rank) is not None for rank in tracked.ranks_of(group)):
-        return True
-    return any(len(item.ranks) > 1 for item in evidence.communicators(group))
 
 
 def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
@@ -378,46 +275,3 @@ def _how(rank: Rank) -> str:
     if rank.state == "killed":
         return "was killed"
     return f"failed (exit code {code})" if code is not None else "failed"
-
-
-def small_shared_memory(evidence: Evidence, group: RankGroup) -> Judgement:
-    """G05: NCCL's ranks share less than 256 MB of /dev/shm."""
-    host = evidence.snapshot.host if evidence.snapshot is not None else None
-    nccl = [p for p in group.processes if any(name.startswith("pt_nccl") for name, _ in p.threads)]
-    if host is None or not host.shm_total_bytes or host.shm_total_bytes >= SHM_NCCL_BYTES or len(nccl) < 2:
-        return None
-    runs = evidence.progressing(group)  # NCCL allocates what it needs at the start: here that was enough
-    finding = tracked.about(
-        group,
-        "G05",
-        "info" if runs else "warning",
-        "possible" if runs else "likely",
-        "/dev/shm is too small for NCCL",
-        [
-            Fact(f"/dev/shm has {host.shm_total_bytes / 2**20:.0f} MiB", host.shm_total_bytes, "statvfs"),
-            Fact(f"{len(nccl)} processes use NCCL", len(nccl), "/proc/<pid>/task"),
-        ],
-        "NCCL keeps the buffers between the ranks of a machine there; Docker gives 64 MB.",
-        "docker run --shm-size=1g --ulimit memlock=-1 ...",
-        "The GPUs reach each other by NVLink, or NCCL_SHM_DISABLE=1 is set on purpose.",
-    )
-    return Suspicion(finding, 5.0)
-
-
-G05 = Rule(
-    id="G05",
-    order=1001,
-    family="lost ranks",
-    title="/dev/shm is too small for NCCL",
-    severities=("warning", "info"),
-    confidences=("likely", "possible"),
-    needs=("statvfs", "/proc"),
-    window_s=5.0,
-    every_s=EVERY_SNAPSHOT,
-    threshold="/dev/shm below 256 MB and two processes that use NCCL",
-    mechanism="NCCL keeps the buffers between the ranks of one machine in /dev/shm. Docker gives it 64 MB.",
-    signature="Two or more processes use NCCL, and /dev/shm has less than 256 MB.",
-    look_alike="GPUs that reach each other by NVLink; NCCL_SHM_DISABLE=1 that is set on purpose.",
-    fix="Start the container with --shm-size=1g --ulimit memlock=-1.",
-    judge=small_shared_memory,
-)

@@ -17,8 +17,8 @@ from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.patterns.pattern import FAILURE
 from gputop.doctor.logs.patterns.table import pattern_of
 from gputop.doctor.logs.scan import is_warning
+from gputop.doctor.rules.launching.exclusive import exclusive_mode
 from gputop.doctor.rules.launching.misplaced import global_rank_as_device
-from gputop.doctor.rules.launching.visibility import exclusive_mode
 from gputop.doctor.rules.machine.memory import host_memory
 from gputop.doctor.rules.support.outputs import Output, command_of, foreign_memory, outputs_of
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion

@@ -1,0 +1,144 @@
+"""Gradient accumulation under DDP: gradients are averaged at the wrong backward, or at every one (C04)."""
+
+from __future__ import annotations
+
+from gputop.doctor.evidence import windows
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.facts.calls import wrapped_by
+from gputop.doctor.facts.ddp import exchanges, waiting_s
+from gputop.doctor.facts.stated import facts_of
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.ddp.gradients import STEPS_MIN, differing_weights, is_bypassed, is_changed
+from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
+from gputop.facts.table import Gradients
+from gputop.snapshot import Rank
+
+UNSYNCED_SHARE_MIN = 0.5
+"""The last, shorter accumulation of an epoch may end unsynchronized."""
+COMMUNICATION_SHARE_MIN = 0.1
+"""Reducing every micro-batch is reported if it costs this share of a step (docs/rules.md#c04)."""
+_NO_SYNC = """\
+last = (i + 1) % {steps} == 0
+with nullcontext() if last else model.no_sync():  # forward and backward, both inside
+    loss = model(x) / {steps}
+    loss.backward()
+if last:
+    optimizer.step(); optimizer.zero_grad()"""
+
+
+def no_sync_misused(evidence: Evidence, group: RankGroup) -> Judgement:
+    """C04: with gradient accumulation, DDP averages at the wrong backward, or at every one."""
+    ranks = tracked.ranks_of(group)
+    if tracked.world(group) < 2:
+        return None
+    reports = [(rank, fact) for rank in ranks if wrapped_by(rank) == "ddp" and (fact := facts_of(rank).gradients) is not None]
+    if not reports or any(is_bypassed(rank) or is_changed(rank) for rank, _ in reports):
+        return None
+    wrong = [
+        (rank, fact)
+        for rank, fact in reports
+        if fact.steps >= STEPS_MIN and fact.unsynced_steps >= UNSYNCED_SHARE_MIN * fact.steps
+    ]
+    if wrong:
+        return _wrong_backward(group, ranks, *wrong[0])
+    return _every_backward(evidence, group, reports)
+
+
+C04 = Rule(
+    id="C04",
+    order=1203,
+    family="ddp",
+    title="no_sync is misused",
+    severities=("error", "warning"),
+    confidences=("certain", "likely"),
+    needs=("journal: gradients, parameters, ddp",),
+    window_s=5.0,
+    every_s=SELDOM_S,
+    threshold=(
+        f"{UNSYNCED_SHARE_MIN:.0%} of {STEPS_MIN} steps follow a backward that was not reduced (certain where the "
+        f"weights differ); or every micro-batch is reduced, at {COMMUNICATION_SHARE_MIN:.0%} of the step on all "
+        "ranks"
+    ),
+    hides=("E06",),
+    mechanism=(
+        "Under no_sync DDP leaves gradients as they are, and it decides in forward. An inverted condition "
+        "averages the wrong backward; no_sync around the backward only changes nothing."
+    ),
+    signature=("Optimizer steps follow a backward that was not averaged, or every micro-batch of an accumulation is averaged."),
+    look_alike="Weights that are averaged by hand now and then (local SGD).",
+    fix="Put forward and backward of all micro-batches but the last inside model.no_sync().",
+    judge=no_sync_misused,
+)
+
+
+def _wrong_backward(group: RankGroup, ranks: tuple[Rank, ...], rank: Rank, fact: Gradients) -> Judgement:
+    differ, weights = differing_weights(ranks)
+    by_hand = facts_of(rank).process_group
+    if differ is False or (differ is None and by_hand is not None and exchanges(by_hand) > 0):
+        return None
+    steps = max(2, round(fact.accumulation)) if fact.accumulation else 2
+    facts = [
+        Fact(
+            f"{fact.unsynced_steps} of {fact.steps} optimizer steps came after a backward that DDP did not reduce",
+            fact.unsynced_steps,
+            "journal: gradients",
+        ),
+        Fact(
+            f"{fact.synced_backwards} of {fact.backwards} backwards were reduced", fact.synced_backwards, "journal: gradients"
+        ),
+        *weights,
+    ]
+    finding = tracked.about(
+        group,
+        "C04",
+        "error",
+        "certain" if differ else "likely",
+        "no_sync is on at the wrong backward: the ranks train apart",
+        facts,
+        "Under no_sync DDP leaves gradients as they are. The backward before optimizer.step() has to be outside of it; here "
+        "the condition is inverted, or no_sync is never left.",
+        _NO_SYNC.format(steps=steps),
+        "The weights are averaged by hand now and then (local SGD).",
+    )
+    return Suspicion(finding)
+
+
+def _every_backward(evidence: Evidence, group: RankGroup, reports: list[tuple[Rank, Gradients]]) -> Judgement:
+    rank, fact = reports[0]
+    accumulation = fact.accumulation or 0.0
+    if accumulation < 2 or fact.steps < STEPS_MIN or fact.synced_backwards < 0.95 * fact.backwards:
+        return None
+    shares = []
+    for rank, _ in reports:
+        told_of, step = facts_of(rank).ddp, windows.step_s(evidence, group, rank.rank)
+        waiting = waiting_s(told_of) if told_of is not None else None
+        if waiting is None or not step:
+            return None
+        shares.append(waiting * accumulation / step)
+    share = min(shares)
+    if share < COMMUNICATION_SHARE_MIN:
+        return None
+    steps = max(2, round(accumulation))
+    facts = [
+        Fact(
+            f"{accumulation:.0f} backwards for each step, and DDP reduced {fact.synced_backwards} of {fact.backwards}",
+            fact.synced_backwards,
+            "journal: gradients",
+        ),
+        Fact(f"communication that nothing hides takes {share:.0%} of a step on every rank", share, "DDP's counters (journal)"),
+    ]
+    finding = tracked.about(
+        group,
+        "C04",
+        "warning",
+        "likely",
+        f"Gradients are averaged {steps} times for each step: once is enough",
+        facts,
+        "Without no_sync around forward and backward, DDP averages the gradients of every micro-batch. no_sync around the "
+        "backward alone changes nothing, because DDP decides in forward.",
+        _NO_SYNC.format(steps=steps),
+        "The model is so large that gradients are sharded while they accumulate.",
+    )
+    return Suspicion(finding, 5.0)

@@ -1,0 +1,114 @@
+"""Ranks that wait for others that never arrive (G03)."""
+
+from __future__ import annotations
+
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.facts import model as model_facts
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
+from gputop.snapshot import Process
+
+G03_HOLD_S = 20.0
+G03_CPU_PERCENT = 10.0
+"""A rank that waits for the others uses less of a core; one that reads a data set uses more (our choice)."""
+G03_AGE_S = 20.0
+G03_EARLY_S, G03_EARLY_HOLD_S = 8.0, 3.0
+"""From here on it is "possible": programs import torch for a few seconds and use little CPU while they read (our choice)."""
+G03_AGE_MAX_S = 2400.0
+"""torch gives up after 10 minutes with NCCL and 30 with gloo: ranks that idle for longer are servers (our choice)."""
+G03_MEMORY_BYTES = 2 * 2**30
+"""A context takes half a GiB: above this the model is loaded, so the process group exists (our choice)."""
+
+
+def never_complete(evidence: Evidence, group: RankGroup) -> Judgement:
+    """G03: ranks wait for a process group that is not complete."""
+    ranks = [member for member in group.members if member.rank is not None and member.process is not None]
+    if not ranks or (group.run is not None and any(rank.step is not None for rank in group.run.ranks)):
+        return None
+    processes = [member.process for member in ranks if member.process is not None]
+    if not all(_waits(evidence, process, G03_EARLY_S) for process in processes) or _has_group(evidence, group):
+        return None
+    early = not all(_waits(evidence, process, G03_AGE_S) for process in processes)
+    started = group.local_world_size
+    expected = max((p.environment.world_size or 0 for p in processes if p.environment is not None), default=0)
+    here = started is not None and expected == started
+    missing = started is not None and len(ranks) < started
+    facts = [
+        Fact(
+            f"{words.count(len(ranks), 'rank')} of this machine {'runs' if len(ranks) == 1 else 'run'}, without work for a "
+            "processor or a disk",
+            len(ranks),
+            "/proc/<pid>/stat, io",
+        ),
+        Fact(f"WORLD_SIZE={expected} at launch, {started} of them started here", expected, "/proc/<pid>/environ"),
+        Fact("no rank has made a step or reported a process group", 0, "journal"),
+    ]
+    port = next((p.environment.master_port for p in processes if p.environment is not None and p.environment.master_port), None)
+    if port is not None:
+        facts.append(Fact(f"MASTER_PORT={port}", port, "/proc/<pid>/environ"))
+    pid = processes[0].pid
+    seen = all(process.read_bytes is not None for process in processes)
+    finding = tracked.about(
+        group,
+        "G03",
+        "warning" if early else "error",
+        "certain" if missing and not early else "likely" if seen and not early else "possible",
+        f"Only {len(ranks)} of {started} ranks run, and they wait for the others"
+        if missing
+        else "The ranks wait for each other: none begins",
+        facts,
+        "init_process_group waits until WORLD_SIZE ranks have come: one was not started or died at once, another WORLD_SIZE in "
+        "the script, a port that somebody else has, or a firewall.",
+        f"py-spy dump --pid {pid}  # init_process_group, or what else?\n{fixes.launch_line(group, started or len(ranks))}\n"
+        "# rank and world size come from the environment"
+        if here or missing
+        else f"# start the ranks of the other machines, with the same --rdzv-endpoint\nss -tnp | grep {port or 29500}",
+        "A rank makes a step, or is busy reading data.",
+    )
+    return Suspicion(finding, G03_EARLY_HOLD_S if early else G03_HOLD_S)
+
+
+G03 = Rule(
+    id="G03",
+    order=1000,
+    family="lost ranks",
+    title="Ranks wait for a group that is not complete",
+    severities=("error", "warning"),
+    confidences=("certain", "likely", "possible"),
+    needs=("/proc", "RANK, WORLD_SIZE"),
+    window_s=G03_HOLD_S,
+    every_s=EVERY_SNAPSHOT,
+    threshold=(
+        f"ranks that are {G03_AGE_S:.0f} s old and use less than {G03_CPU_PERCENT:.0f}% of a core for "
+        f"{G03_HOLD_S:.0f} s, without a step; certain where fewer run than were started; possible from an age of "
+        f"{G03_EARLY_S:.0f} s"
+    ),
+    hides=("A02", "G01"),
+    mechanism=(
+        "init_process_group waits until WORLD_SIZE ranks have come. One was not started or died, WORLD_SIZE is "
+        "wrong, the port is taken, or a firewall is in the way."
+    ),
+    signature="Young ranks idle without a step; certain where fewer run than were started.",
+    look_alike="Ranks that read their data set, or that serve and wait for requests.",
+    fix="Start all ranks with one launcher, check WORLD_SIZE and the port, and look at the stack with py-spy.",
+    judge=never_complete,
+)
+
+
+def _waits(evidence: Evidence, process: Process, least_s: float) -> bool:
+    """Return whether a young process has been idle for ``least_s``: no CPU, no disk, little memory on a GPU."""
+    if process.cpu_percent is None or process.cpu_percent >= G03_CPU_PERCENT or process.state != "S":
+        return False
+    if not least_s <= evidence.age_s(process) <= G03_AGE_MAX_S or evidence.still.disks_s(process) < least_s:
+        return False
+    return all((use.memory_used_bytes or 0) < G03_MEMORY_BYTES for use in process.devices)
+
+
+def _has_group(evidence: Evidence, group: RankGroup) -> bool:
+    """Return whether the ranks have found each other: one reports its group, or NCCL knows them all."""
+    if any(model_facts.group_size(rank) is not None for rank in tracked.ranks_of(group)):
+        return True
+    return any(len(item.ranks) > 1 for item in evidence.communicators(group))

@@ -1,0 +1,242 @@
+"""G01 by what the ranks report: each says since when it makes no step, and where it is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from gputop.doctor.evidence import stacks
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
+from gputop.doctor.facts import ddp as ddp_facts
+from gputop.doctor.facts.stated import facts_of
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.finding import Confidence, Fact, Severity
+from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.rule import Judgement, Suspicion
+from gputop.doctor.rules.support.shared import utilization
+from gputop.facts.table import Stalled
+
+STALL_HOLD_S = 3.0
+EARLY_STILL_S = 5.0
+PAUSE_HOLD_S = 30.0
+"""A rank that evaluates enters a collective now and then; the journal reports its place again every 10 s."""
+SILENT_S = 60.0
+"""A rank silent for this long while all others wait is the culprit."""
+BUSY_PERCENT = 80.0
+WORKERS_BUSY_PERCENT = 50.0
+IDLE_CPU_PERCENT = 10.0
+STACK_SHOWN = 2
+Stalls = Mapping[int, tuple[Member, Stalled]]
+"""Rank -> its process and its report."""
+
+
+def standstills(group: RankGroup) -> Stalls:
+    """Return rank -> what the ranks of a group that make no step report, early reports included."""
+    found = {}
+    for member in group.members:
+        stall = ddp_facts.standstill(member.journal)
+        if member.journal is not None and stall is not None:
+            found[member.journal.rank] = (member, stall)
+    return found
+
+
+def judge_early(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge early reports: all ranks wait for one that rests. A rank that evaluates, writes or compiles does not rest."""
+    stalls = standstills(group)
+    places = [stall for _, stall in stalls.values()]
+    if not any(stall.early for stall in places) or len(stalls) < max(2, len(tracked.ranks_of(group))):
+        return None
+    odd = _odd_one_out(stalls)
+    if odd is None or odd.journal is None or not _is_idle(evidence, odd):
+        return None
+    if any(is_paused(stall) or stacks.compiles(stall) for stall in places):
+        return None
+    rank, stall = odd.journal.rank, stalls[odd.journal.rank][1]
+    if stacks.pauses(stall) or stall.phase == "data":
+        return None
+    finding = tracked.about(
+        group,
+        "G01",
+        "warning",
+        "possible",
+        f"All ranks wait for rank {rank}, which does nothing",
+        _stall_facts(stalls),
+        "No step has come for longer than steps and pauses took in this run before. The others are in a collective operation "
+        "that this rank has not entered.",
+        f"py-spy dump --pid {odd.pid if odd.pid is not None else 'PID'} --native  # where it is now",
+        "A step comes; or it is evaluating, writing or downloading.",
+        pids=[odd.pid] if odd.pid is not None else None,
+    )
+    return Suspicion(finding)
+
+
+def _is_idle(evidence: Evidence, member: Member) -> bool:
+    """Return whether a rank uses no CPU, GPU or disk, as far as that is known."""
+    process = member.process
+    if process is None or process.cpu_percent is None or process.cpu_percent >= IDLE_CPU_PERCENT:
+        return False
+    load = evidence.load(member.main) if member.main is not None else None
+    workers = process.workers.cpu_percent if process.workers is not None else None
+    if (workers or 0.0) >= IDLE_CPU_PERCENT or evidence.still.disks_s(process) < EARLY_STILL_S:
+        return False
+    return load is None or not load.busy
+
+
+def is_paused(stall: Stalled) -> bool:
+    """Return whether a rank evaluates or writes, and does not wait for others."""
+    return stacks.pauses(stall) and not stacks.communicates(stall)
+
+
+def judge_several(evidence: Evidence, group: RankGroup, stalls: Stalls) -> Judgement:
+    """Judge several ranks: find the one that the others wait for."""
+    ranks = tracked.ranks_of(group)
+    places = [stall for _, stall in stalls.values()]
+    if any(is_paused(stall) or stacks.compiles(stall) for stall in places) or all(
+        stacks.rests(member.journal, stall) for member, stall in stalls.values()
+    ):
+        return None
+    silent = [rank.rank for rank in ranks if rank.rank not in stalls]
+    if silent:
+        waiting = all(stacks.communicates(stall) for stall in places)
+        if not waiting or len(silent) > 1 or _stalled_s(evidence, stalls) < SILENT_S:
+            return None
+        odd = next((member for member in group.members if member.rank == silent[0]), None)
+        if odd is None:
+            return None
+    else:
+        odd = _odd_one_out(stalls)
+    facts = _stall_facts(stalls)
+    if silent:
+        text = f"rank {silent[0]} says nothing: its Python does not run"
+        facts.append(Fact(text, silent[0], "journal: stalled"))
+    facts += utilization(evidence, tracked.used_devices(group))
+    hold_s = PAUSE_HOLD_S if any(stacks.pauses(stall) for stall in places) else STALL_HOLD_S
+    pid = odd.pid if odd is not None and odd.pid is not None else (group.pids[0] if group.pids else "PID")
+    said = stalls.get(odd.journal.rank) if odd is not None and odd.journal is not None else None
+    if odd is not None and said is not None and stacks.in_debugger(said[1]):
+        title = f"The training waits for rank {odd.rank}, which stands in a debugger"
+        cause = "A breakpoint() or a debugger's prompt waits for somebody to type; all other ranks wait for this one."
+        fix = f"PYTHONBREAKPOINT=0 {fixes.own_command(group)}  # or take the breakpoint() out"
+    elif odd is not None:
+        title = f"The training hangs: all ranks wait for rank {odd.rank}"
+        cause = (
+            "The others are in a collective operation (backward, all_reduce, barrier) that this rank has not entered: it waits "
+            "for something else, or takes another way through the code."
+        )
+        if silent:
+            cause += " It is in C code that keeps Python's lock, or in a driver call that does not return."
+        fix = f"py-spy dump --pid {pid} --native  # where it is now\n# every rank has to come to the same collective operations"
+    else:
+        title = "The training hangs: no rank makes a step"
+        cause = "All ranks stand at the same place: a collective operation that never completes, a lock, or missing input."
+        fix = f"py-spy dump --pid {pid}\n{recorder_command(group)}"
+    finding = tracked.about(
+        group,
+        "G01",
+        "error",
+        "likely",
+        title,
+        facts,
+        cause,
+        fix,
+        "A step comes; or it is compiling, evaluating or writing a checkpoint.",
+        pids=[pid] if isinstance(pid, int) and odd is not None else None,
+    )
+    return Suspicion(finding, hold_s)
+
+
+def recorder_command(group: RankGroup) -> str:
+    """Return a command for the next run that makes torch record which rank is missing from which operation."""
+    return f"TORCH_FR_BUFFER_SIZE=2000 TORCH_DISTRIBUTED_DEBUG=DETAIL {fixes.own_command(group)}  # next time: who misses where"
+
+
+def _stalled_s(evidence: Evidence, stalls: Stalls) -> float:
+    """Return how many seconds ago the last rank stopped making steps."""
+    known = [stall.since for _, stall in stalls.values() if stall.since is not None]
+    return evidence.snapshot.time - max(known) if evidence.snapshot is not None and len(known) == len(stalls) else 0.0
+
+
+def _stall_facts(stalls: Stalls) -> list[Fact]:
+    step = min((stall.step for _, stall in stalls.values() if stall.step is not None), default=None)
+    said = Fact(f"no step since step {step}" if step is not None else "no step comes", step, "journal: stalled")
+    return [said, *(stall_fact(rank, stall) for rank, (_, stall) in stalls.items())]
+
+
+def stall_fact(rank: int, stall: Stalled) -> Fact:
+    """Return in which phase and at which lines a rank waits."""
+    frames = " < ".join(stall.stack[:STACK_SHOWN])
+    phase = stall.phase or "an unknown phase"
+    return Fact(f"rank {rank} stands in {phase}" + (f", at {frames}" if frames else ""), list(stall.stack), "journal: stalled")
+
+
+def _odd_one_out(stalls: Stalls) -> Member | None:
+    """Return the one rank whose phase or place differs from that of all others."""
+    waiting = {rank for rank, (_, stall) in stalls.items() if stacks.communicates(stall)}
+    if len(waiting) == len(stalls) - 1:
+        return next(member for rank, (member, _) in stalls.items() if rank not in waiting)
+    if len(stalls) < 3:
+        return None
+    phases: dict[int, object] = {rank: stall.phase for rank, (_, stall) in stalls.items()}
+    tops: dict[int, object] = {rank: stall.stack[:1] for rank, (_, stall) in stalls.items()}
+    for places in (phases, tops):
+        counted = Counter(places.values())
+        if len(counted) == 2:
+            (_, most), (rare, few) = counted.most_common(2)
+            if few == 1 and most > 1:
+                return next(stalls[rank][0] for rank, place in places.items() if place == rare)
+    return None
+
+
+def judge_single(evidence: Evidence, group: RankGroup, member: Member, stall: Stalled) -> Judgement:
+    """Judge a single process, which no other rank can hold up."""
+    if stacks.pauses(stall) or stacks.compiles(stall) or stacks.rests(member.journal, stall):
+        return None
+    process, pid = member.process, member.pid if member.pid is not None else "PID"
+    main = process.main_thread_cpu_percent if process is not None else None
+    workers = process.workers if process is not None else None
+    busy = group.virtual and main is not None and main >= BUSY_PERCENT and stall.phase in ("forward", "backward", "optimizer")
+    fed = (
+        stall.phase == "data"
+        and workers is not None
+        and ((workers.cpu_percent or 0.0) >= WORKERS_BUSY_PERCENT or workers.blocked > 0)
+    )
+    facts = _stall_facts({0: (member, stall)})
+    if workers is not None and workers.cpu_percent is not None:
+        text = f"its {words.count(workers.count, 'loader worker')} use {workers.cpu_percent:.0f} % of a core"
+        facts.append(Fact(text, workers.cpu_percent, "/proc"))
+    facts += utilization(evidence, tracked.used_devices(group))
+    title, cause = "The training stands still", "Its process lives and makes no step; the stack says where it waits."
+    severity: Severity = "error"
+    confidence: Confidence = "likely"
+    fix = f"py-spy dump --pid {pid}"
+    if stacks.in_debugger(stall):
+        title, cause = "The training stands in a debugger", "A breakpoint() or a debugger's prompt waits for somebody to type."
+        severity, confidence, fix = "info", "certain", f"PYTHONBREAKPOINT=0 {fixes.own_command(group)}"
+    elif stall.phase == "data":
+        title = "The training waits for a batch that does not come"
+        cause = (
+            "A loader worker hangs (a lock that was held when it was forked, a file system that does not answer), "
+            "or waits for one that died."
+        )
+        loader = facts_of(member.journal).loader
+        least = "DataLoader(..., timeout=60)  # then it says so" if loader is None or loader.num_workers else ""
+        pids = (pid, *(workers.pids[:1] if workers is not None else ()))
+        fix = "\n".join([*(f"py-spy dump --pid {item}" for item in pids), least]).rstrip()
+    elif stall.phase in (None, "other"):
+        # After its last step a script plots, uploads or waits for input: nothing says that more steps follow.
+        confidence = "possible"
+    if (fed or busy) and confidence == "likely":
+        severity, confidence = "warning", "possible"
+    finding = tracked.about(
+        group,
+        "G01",
+        severity,
+        confidence,
+        title,
+        facts,
+        cause,
+        fix,
+        "A step comes; or it is compiling, evaluating, writing a checkpoint, or done with its training.",
+    )
+    return Suspicion(finding, STALL_HOLD_S)
