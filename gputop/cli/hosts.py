@@ -137,7 +137,7 @@ def once(options: argparse.Namespace, source: Sequence[str]) -> int:
 
 def stream(options: argparse.Namespace, interval_s: float, source: Sequence[str]) -> int:
     """Print a JSON object for each snapshot of each host, and for each change of how it stands with a host."""
-    from gputop.agent.sampler import write_line
+    from gputop.agent.serving import write_line
 
     following = fleet(options, agent_words(interval_s, source), interval_s)
     written = 0

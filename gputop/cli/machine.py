@@ -40,7 +40,8 @@ def _gpus(options: argparse.Namespace) -> tuple[str, ...]:
 
 def sampler_of(options: argparse.Namespace) -> Sampler:
     """Return a sampler of what the options name: the driver, virtual GPUs if asked for, or nothing and why."""
-    from gputop.agent.sampler import Sampler, choose_source
+    from gputop.agent.sampler import Sampler
+    from gputop.agent.source import choose_source
 
     interval = interval_of(options)
     source, problem = choose_source(interval, options.virtual, fall_back=False)
@@ -90,7 +91,7 @@ def stream(options: argparse.Namespace) -> int:
     """Print a JSON object per interval."""
     if hosts.asked(options):
         return hosts.stream(options, interval_of(options), _source_words(options))
-    from gputop.agent.sampler import serve, write_line
+    from gputop.agent.serving import serve, write_line
 
     sampler = sampler_of(options)
     written = 0
@@ -190,7 +191,7 @@ def replay(options: argparse.Namespace) -> int:
 
 def agent(options: argparse.Namespace) -> int:
     """Write the stream for a screen, until it ends."""
-    from gputop.agent.sampler import main as agent_main
+    from gputop.agent.serving import main as agent_main
     from gputop.tui.state.settings_file import load_settings
 
     interval_s, gpus = interval_of(options), _gpus(options)
@@ -205,7 +206,7 @@ def record(options: argparse.Namespace) -> int:
     """Write the stream to a file."""
     import time
 
-    from gputop.agent.sampler import serve
+    from gputop.agent.serving import serve
     from gputop.sources.recording import Recorder
     from gputop.units import parse_duration
 

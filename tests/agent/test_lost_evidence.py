@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import gputop
-from gputop.agent.sampler import NoSource, Sampler
+from gputop.agent.sampler import Sampler
+from gputop.agent.source import NoSource
 from gputop.cli import main as program
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence import evidence as evidence_room

@@ -15,7 +15,9 @@ import pytest
 
 from gputop.agent import process_reader
 from gputop.agent.process_reader import ENVIRONMENT_MAX_CHARACTERS, READERS_MAX, VALUE_MAX_CHARACTERS, ProcessReader
-from gputop.agent.sampler import NoSource, Sampler, serve
+from gputop.agent.sampler import Sampler
+from gputop.agent.serving import serve
+from gputop.agent.source import NoSource
 from gputop.process import ProcessAnswer, ProcessDetails, ProcessQuestion
 from gputop.snapshot import FormatError, Problem, Snapshot
 from gputop.whereabouts import Whereabouts

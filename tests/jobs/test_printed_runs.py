@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from gputop.agent.sampler import NoSource, Sampler
+from gputop.agent.sampler import Sampler
+from gputop.agent.source import NoSource
 from gputop.jobs import identity, record, store
 from gputop.jobs.output import logs, printed_runs
 from gputop.jobs.output.printed_runs import PrintedRuns

@@ -14,7 +14,7 @@ def devices_of(wanted: str | None, virtual: int | None, recipe: Recipe | None = 
     Raises:
         UsageError: a name matches no device.
     """
-    from gputop.agent.sampler import choose_source, select_devices
+    from gputop.agent.source import choose_source, select_devices
 
     source, problem = choose_source(1.0, virtual)
     found = source.read().devices

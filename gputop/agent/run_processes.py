@@ -1,0 +1,46 @@
+"""What the runs' records say about processes: which are ranks, when their runs began, which virtual GPUs they work as."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from gputop.facts.table import Facts
+from gputop.snapshot import LIVE_STATES, Run
+from gputop.sources.base import Claim
+
+
+def pids_of(runs: Iterable[Run]) -> dict[int, tuple[str, int]]:
+    """Return PID -> (run id, rank) for every live rank."""
+    return {
+        rank.pid: (run.run_id, rank.rank)
+        for run in runs
+        for rank in run.ranks
+        if rank.pid is not None and rank.state in LIVE_STATES
+    }
+
+
+def began_of(runs: Iterable[Run]) -> dict[int, float]:
+    """Return PID -> when the newest run began that it wrote on this machine, ended or not: wall clock in seconds."""
+    hostname = os.uname().nodename
+    found: dict[int, float] = {}
+    for run in runs:
+        for rank in run.ranks if run.created_at is not None else ():
+            if rank.pid is not None and rank.hostname in (None, hostname):
+                found[rank.pid] = max(found.get(rank.pid, 0.0), run.created_at or 0.0)
+    return found
+
+
+def claims_of(runs: Iterable[Run]) -> tuple[Claim, ...]:
+    """Return which process or thread reports that it works as which virtual GPU (the journal's fact ``devices``)."""
+    claims: list[Claim] = []
+    for run in runs:
+        for rank in run.ranks:
+            if rank.pid is None or rank.state not in LIVE_STATES:
+                continue
+            claims += [
+                Claim(rank.pid, device.virtual_index, device.thread_id, device.memory_bytes)
+                for device in Facts(rank.facts).devices
+                if device.virtual_index is not None
+            ]
+    return tuple(claims)

@@ -1,0 +1,131 @@
+"""The stream: one line of JSON per interval, and the answers to a screen's questions between them.
+
+``gputop agent`` runs ``main`` in a process of its own, which reads commands from standard input, so that a hanging driver call
+never freezes a screen. ``--stream`` and ``record`` write the same lines and ask nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import select
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+
+from gputop.agent.nccl_turns import WhenToAsk
+from gputop.agent.sampler import Sampler
+from gputop.agent.source import choose_source
+from gputop.wire import FormatError, parse_json
+
+if TYPE_CHECKING:
+    from gputop.agent.answering import Answering
+    from gputop.questions import Answer
+
+Inbox: TypeAlias = "queue.Queue[dict[str, Any] | Answer | None]"
+"""The queue that ``serve`` waits on: commands, answers to write, and None after the last command."""
+
+
+def serve(
+    sampler: Sampler,
+    write: Callable[[str], None],
+    inbox: Inbox | None = None,
+    *,
+    compact: bool = False,
+) -> None:
+    """Write a snapshot per interval until ``write`` fails or the commands end (a ``None`` in ``inbox``).
+
+    Commands are objects: ``{"interval_s": 2.0}``, ``{"pcie": true}`` (measure its throughput also where that costs something),
+    and the questions of ``gputop/questions.py``, such as ``{"process": {"pid": 4242}}``. Answers are written as soon as they
+    arrive. A late tick is skipped, never caught up.
+    """
+    answering: Answering | None = None
+    due = time.monotonic()
+    while True:
+        snapshot = sampler.take()
+        write(snapshot.to_json(compact))
+        sampler.keep_gpus(snapshot)
+        if inbox is not None and answering is None:  # the first snapshot does not wait for it
+            from gputop.agent.answering import Answering
+
+            answering = Answering(inbox.put)
+        due = max(due + sampler.interval_s, time.monotonic())
+        while (wait := due - time.monotonic()) > 0:
+            if inbox is None or answering is None:
+                time.sleep(wait)
+                continue
+            try:
+                item = inbox.get(timeout=wait)
+            except queue.Empty:
+                continue
+            if item is None:
+                return
+            if not isinstance(item, dict):
+                write(item.to_json())
+            elif apply(sampler, answering, item):
+                due = time.monotonic()
+
+
+def apply(sampler: Sampler, answering: Answering, command: Mapping[str, Any]) -> bool:
+    """Execute one command; return True if a snapshot should follow at once. Ignore anything that is not a command."""
+    from gputop.questions import question_in
+
+    try:
+        question = question_in(command)
+    except FormatError:
+        return False
+    if question is not None:
+        answering.ask(question, sampler.listed_runs)
+        return False
+    if isinstance(command.get("pcie"), bool):
+        sampler.source.want_pcie(command["pcie"])
+        return False
+    if isinstance(command.get("interval_s"), int | float):
+        sampler.set_interval(float(command["interval_s"]))
+        return True
+    return False
+
+
+def read_commands(stream: BinaryIO, inbox: Inbox) -> None:
+    """Put each line of ``stream`` into ``inbox``, then ``None``: the end of the stream means that the parent is gone."""
+    for line in stream:
+        try:
+            command = parse_json(line)
+        except FormatError:
+            continue
+        if isinstance(command, dict):
+            inbox.put(command)
+    inbox.put(None)
+
+
+def main(interval_s: float, virtual: int | None, gpus: Sequence[str], ask_nccl: WhenToAsk, *, fall_back: bool = True) -> int:
+    """Run the agent on standard input and output until either closes; never wait for a driver call.
+
+    ``fall_back`` is that of ``choose_source``.
+    """
+    inbox: Inbox = queue.Queue()
+    commands = open(0, "rb", closefd=False)  # noqa: SIM115 - read as long as this process lives; sys.stdin may be None
+    threading.Thread(target=read_commands, args=(commands, inbox), daemon=True, name="commands").start()
+    source, problem = choose_source(interval_s, virtual, fall_back=fall_back)
+    sampler = Sampler(source, interval_s, problem=problem, gpus=gpus, ask_nccl=ask_nccl)
+    with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
+        serve(sampler, write_line, inbox, compact=True)
+    source.close()
+    # A thread stuck in the driver would keep the interpreter from exiting, so exit without it.
+    os._exit(0)
+
+
+def write_line(line: str) -> None:
+    """Write one line to standard output at once.
+
+    Raises:
+        BrokenPipeError: nobody reads any more.
+    """
+    data = line.encode() + b"\n"
+    descriptor = sys.stdout.fileno()
+    while data:
+        select.select((), (descriptor,), ())
+        data = data[os.write(descriptor, data) :]
