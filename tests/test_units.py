@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import ast
 import math
+import re
 import signal
 
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from gputop import units
 from gputop.errors import UsageError
 from gputop.sources.nvml import problems
+from tests import REPOSITORY
 
 
 @pytest.mark.parametrize(
@@ -88,3 +91,14 @@ def test_signals_have_linux_names() -> None:
     known = {number: number.name for number in signal.Signals if number < signal.SIGRTMIN}
     assert {number: units.signal_name(number) for number in known} == known
     assert [units.signal_name(number) for number in (0, 32, 40)] == ["signal 0", "signal 32", "signal 40"]
+
+
+def test_texts_write_percent_without_a_space() -> None:
+    """As ``units.percent`` does: one form on screens, in findings and in documents."""
+    pages = [REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md")]
+    wrong = [str(page) for page in pages if re.search(r"\d %(?!\w)", page.read_text())]
+    for module in (REPOSITORY / "gputop").rglob("*.py"):
+        for node in ast.walk(ast.parse(module.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.search(r"(^|\d) %(?!\w)", node.value):
+                wrong.append(f"{module}:{node.lineno}")
+    assert not wrong

@@ -3,7 +3,7 @@
 torchrun --nproc-per-node=2 demos/faults/one_rank_waits.py
 
 Rank 1 stops after 200 steps, here for input that nobody types. The others wait in backward() for its gradients: no error, no
-progress, and on a real GPU 100 % utilization at low power.
+progress, and on a real GPU 100% utilization at low power.
 
 The fix: see where each rank hangs (py-spy dump --pid PID), and set a shorter timeout in init_process_group.
 """

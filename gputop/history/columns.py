@@ -12,7 +12,7 @@ from gputop.history.buckets import Bucket
 from gputop.history.series import Series
 
 GROWTH = 2 ** (1 / 4)
-"""The end of an axis moves by this factor: in between, no column moves, and at most 16 % of the chart stays empty."""
+"""The end of an axis moves by this factor: in between, no column moves, and at most 16% of the chart stays empty."""
 
 
 @dataclasses.dataclass(slots=True)

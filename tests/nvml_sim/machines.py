@@ -301,7 +301,7 @@ MACHINES = {
             power_limit=300,
             power_default_limit=300,
             fan=0,
-            persistence=0,  # it has no fan, and says 0 %
+            persistence=0,  # it has no fan, and says 0%
             temperature=17,
             temperature_shutdown=98,
             temperature_slowdown=95,
@@ -668,7 +668,7 @@ MACHINES = {
             _ADA,
             _ECC,
             _REMAPPER,
-            # 100 % busy, and no process: with persistence mode off, the GPU has only just been woken to answer.
+            # 100% busy, and no process: with persistence mode off, the GPU has only just been woken to answer.
             utilization=100,
             memory_utilization=9,
             power=144.97,

@@ -263,11 +263,11 @@ async def test_keys_change_how_things_are_drawn() -> None:
     app = DashboardApp(dashboards.healthy())
     async with app.run_test(size=(160, 50)) as pilot:
         await pilot.pause()
-        assert not any("tensor 41 %" in row for row in app.text())
+        assert not any("tensor 41%" in row for row in app.text())
         await pilot.press("c")
         await pilot.pause()
         assert app.view.settings.density == "full"
-        assert row_with(app, "tensor 41 %")
+        assert row_with(app, "tensor 41%")
         await pilot.press("c")
         await pilot.press("Y", "r", "right_square_bracket", "right_square_bracket", "left_square_bracket")
         await pilot.pause()

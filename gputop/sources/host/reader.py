@@ -156,7 +156,7 @@ class HostReader:
             elsewhere: PIDs that use only devices that are not shown: they do not train on the CPU, and do not wait.
 
         Returns:
-            The processes by PID. CPU shares cover the time since the previous call (100 % is one core); ``None`` at first.
+            The processes by PID. CPU shares cover the time since the previous call (100% is one core); ``None`` at first.
         """
         now_s = time.monotonic()
         wanted = uses.keys() | run_pids.keys()

@@ -86,7 +86,7 @@ def _model(device: Device) -> str:
 
 def _load(view: View) -> list[Line]:
     host = view.snapshot.host
-    cpu = "N/A" if host.cpu_percent is None else f"{host.cpu_percent:>2.0f} %"
+    cpu = "N/A" if host.cpu_percent is None else f"{host.cpu_percent:>2.0f}%"
     full = host.memory_used_bytes is not None and bool(host.memory_total_bytes)
     share = (host.memory_used_bytes or 0) / (host.memory_total_bytes or 1) if full else 0.0
     memory = f"{units.gib(host.memory_used_bytes, 0)}/{units.gib(host.memory_total_bytes, 0)} GiB" if full else "N/A"

@@ -92,6 +92,6 @@ def _cells(rank: Rank, metric: str, devices: str) -> dict[str, Span]:
         "value": Span(units.metric(value), "value" if value is not None else "dim"),
         "speed": Span(units.count(rank.metrics.get("samples_per_s"))),
         "took": Span(units.UNKNOWN, "dim") if took is None else Span(f"{took * 1e3:.1f} ms"),
-        **{name: Span(f"{shares[name] * 100:.0f} %") if name in shares else Span(units.UNKNOWN, "dim") for name, _ in PHASES},
+        **{name: Span(f"{shares[name] * 100:.0f}%") if name in shares else Span(units.UNKNOWN, "dim") for name, _ in PHASES},
         "state": Span(state, STATE_STYLES.get(rank.state, "text")),
     }

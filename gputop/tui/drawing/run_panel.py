@@ -40,7 +40,7 @@ def _progress(run: Run, ascii_only: bool) -> list[Line]:
     if step is None or not total:
         return []
     share = min(1.0, step / total)
-    words = line(("step ", "dim"), (units.count(step), "value"), (f" of {units.count(total)}", "dim"), f"  {share * 100:.0f} %")
+    words = line(("step ", "dim"), (units.count(step), "value"), (f" of {units.count(total)}", "dim"), f"  {share * 100:.0f}%")
     return [words, segments([(share, "accent")], PANEL_CELLS, ascii_only)]
 
 
@@ -70,8 +70,8 @@ def _split(run: Run, ascii_only: bool) -> list[Line]:
         return []
     styles = {word: style for word, _, style in PARTS}
     bar = segments([(share, styles[word]) for word, share in shares.items()], PANEL_CELLS, ascii_only)
-    named = joined((line((f"{word} {share * 100:.0f}", styles[word])) for word, share in shares.items()), Span("  "))
-    return [line(("one step ", "dim"), (f"{took * 1e3:.0f} ms", "value")), bar, (*named, Span(" %", "dim"))]
+    named = joined((line((f"{word} {share * 100:.0f}%", styles[word])) for word, share in shares.items()), Span("  "))
+    return [line(("one step ", "dim"), (f"{took * 1e3:.0f} ms", "value")), bar, named]
 
 
 def _ranks(run: Run, ascii_only: bool) -> list[Line]:
@@ -89,7 +89,7 @@ def _ranks(run: Run, ascii_only: bool) -> list[Line]:
             line(
                 (f"{rank.rank:>4}", "owner"),
                 (f"  {units.number(None if took is None else took * 1e3):>8}", "warn" if late else "text"),
-                (f"  {units.number(None if waits is None else waits * 100, ' %'):>5}", "warn" if late else "text"),
+                (f"  {units.number(None if waits is None else waits * 100, '%'):>5}", "warn" if late else "text"),
                 (f"  {units.count(behind):>6}", "warn" if behind else "dim"),
                 (mark, "warn"),
             )

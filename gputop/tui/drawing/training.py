@@ -161,9 +161,9 @@ def _numbers(view: View, run: Run) -> Line:
     parts.extend(_throughput(view, run))
     data, communication = _share(run, _DATA_WAIT), _share(run, _COMMUNICATION)
     if data is not None:
-        parts.append(line(("data ", "dim"), (f"{data * 100:.0f} %", "warn" if data > 0.2 else "text")))
+        parts.append(line(("data ", "dim"), (f"{data * 100:.0f}%", "warn" if data > 0.2 else "text")))
     if communication is not None:
-        parts.append(line(("comm ", "dim"), (f"{communication * 100:.0f} %", "text")))
+        parts.append(line(("comm ", "dim"), (f"{communication * 100:.0f}%", "text")))
     known = {name for rank in run.ranks for name in rank.metrics}
     for name in ("training", "accuracy", "epoch", "lr"):
         found = mean_and_spread(values_of(run, own_or_automatic(name, known)))

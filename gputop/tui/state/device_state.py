@@ -61,7 +61,7 @@ def slowness(device: Device) -> str | None:
     if found is not None and found[2] != "dim":
         return found[1]
     share = clock_share(device)
-    return f"at {share * 100:.0f} % of its clock" if share is not None and share < LOW_CLOCK_SHARE else None
+    return f"at {share * 100:.0f}% of its clock" if share is not None and share < LOW_CLOCK_SHARE else None
 
 
 def short_name(device: Device) -> str:

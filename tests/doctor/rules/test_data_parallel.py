@@ -13,7 +13,7 @@ TOLD = {
     "time first": ("error", "likely", "batch size is 128", "nn.DataParallel(net, dim=1)"),
     "a list of images": ("error", "likely", "8 tensors of 3", "one process for each GPU"),
     "memory and work on GPU 0": ("warning", "likely", "GPU 0 holds 29.0 GiB", "loss.unsqueeze(0)"),
-    "GPUs that wait for one process": ("warning", "likely", "over the last minute: 41 %", "device_ids=[local_rank]"),
+    "GPUs that wait for one process": ("warning", "likely", "over the last minute: 41%", "device_ids=[local_rank]"),
     "the model is not on GPU 0": ("error", "certain", "found one of them on device: cpu", 'net.to("cuda:0")'),
     "a tensor that replicas do not share": ("error", "certain", "in replica 1", "register_buffer"),
     "a smaller card among them": ("warning", "certain", "GPU 3: NVIDIA A10, 24.0 GiB", "CUDA_VISIBLE_DEVICES="),

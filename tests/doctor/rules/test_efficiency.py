@@ -11,12 +11,12 @@ from tests.doctor.scenes.base import ids, play
 from tests.doctor.scenes.efficiency import FAULTS, HEALTHY, LOOK_ALIKES, POSSIBLE, item_in_each_step
 
 TOLD = {
-    "item() in each step": ("warning", "likely", "GPU 0 idles 30 % of the time", "total += loss.detach()  # train.py:64"),
+    "item() in each step": ("warning", "likely", "GPU 0 idles 30% of the time", "total += loss.detach()  # train.py:64"),
     "steps of 12 ms": ("warning", "likely", "a step takes 12.0 ms", "batch_size=256"),
     "float32 without tensor cores": (
         "info",
         "likely",
-        "its tensor cores 0 % of the time",
+        "its tensor cores 0% of the time",
         'set_float32_matmul_precision("high")',
     ),
     "allocations that are tried again": ("warning", "certain", "allocations failed at first", "expandable_segments:True"),

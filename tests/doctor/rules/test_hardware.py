@@ -110,7 +110,7 @@ def test_h03_names_the_owner_and_free_gpus():
     finding = last_verdict(beside_free)
     assert (finding.id, finding.severity) == ("H03", "warning")
     assert finding.title == "GPU 1 is shared with a job of bob"
-    assert "process 7000 of bob (python): 20.0 GiB, 45 % of the SMs" in texts(finding)
+    assert "process 7000 of bob (python): 20.0 GiB, 45% of the SMs" in texts(finding)
     assert finding.fix.startswith("CUDA_VISIBLE_DEVICES=0,2,3,4 torchrun --nproc-per-node=4 train.py")
     assert "ps -o pid,user,etime,args -p 7000" in finding.fix
 
@@ -226,8 +226,8 @@ def test_h05_is_nobodys_matter_on_an_idle_machine():
 
 def test_i01_tells_the_share_the_temperature_and_the_clocks_lost():
     finding = last_verdict(hardware.hot, 25)
-    assert finding.title == "GPU 2 is throttled by heat: clocks 24 % lower"
-    assert "heat held the clocks down for 35 % of the last minute, by the driver's counter" in texts(finding)
+    assert finding.title == "GPU 2 is throttled by heat: clocks 24% lower"
+    assert "heat held the clocks down for 35% of the last minute, by the driver's counter" in texts(finding)
     assert "88 °C, slows down at 87 °C" in texts(finding)
     assert finding.pids == (4002,)
     assert "sudo nvidia-smi -i 2 -pl 595" in finding.fix
@@ -267,7 +267,7 @@ def test_i07_speaks_of_all_gpus_at_once():
         return replace(shot, devices=tuple(replace(shot.devices[0], index=d.index, uuid=d.uuid) for d in shot.devices))
 
     said = play(all_locked, 25)[-1]
-    assert [item.title for item in said] == ["Clocks of GPUs 0-3 are held 39 % below the maximum"]
+    assert [item.title for item in said] == ["Clocks of GPUs 0-3 are held 39% below the maximum"]
     assert said[0].fix.splitlines()[0] == "sudo nvidia-smi -i 0,1,2,3 -rgc"
 
 

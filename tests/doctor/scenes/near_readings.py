@@ -61,7 +61,7 @@ def fills_the_page_cache(second: int) -> Snapshot:
 
 
 def just_enough_memory(second: int) -> Snapshot:
-    """6 % are left."""
+    """6% are left."""
     return host(hardware.hardly_any_memory(second), memory_available_bytes=60 * GIB)
 
 
@@ -76,7 +76,7 @@ def worker_that_crashed(second: int) -> Snapshot:
 
 
 def hot_now_and_then(second: int) -> Snapshot:
-    """4 % of the time, the driver holds the clocks down."""
+    """4% of the time, the driver holds the clocks down."""
     return changed(hardware.hot, 2, throttle_thermal_sw_ns=int(second * 0.04e9))(second)
 
 
@@ -204,7 +204,7 @@ def unequal_and_even(second: int) -> Snapshot:
 
 
 def a_little_below(second: int) -> Snapshot:
-    """Set to 88 % of the highest clock."""
+    """Set to 88% of the highest clock."""
     return changed(hardware.locked, 0, sm_clock_mhz=1750.0)(second)
 
 
@@ -292,7 +292,7 @@ PAIRS: tuple[Pair, ...] = (
     Pair("H05", "a full page cache", fills_the_page_cache, hardware.hardly_any_memory, 30),
     Pair("H05", "just enough", just_enough_memory, hardware.hardly_any_memory, 30),
     Pair("H05", "a worker that crashed", worker_that_crashed, hardware.killed_for_memory, 20, verdict="worker_crashed"),
-    Pair("I01", "4 % of the time", hot_now_and_then, hardware.hot, 40),
+    Pair("I01", "4% of the time", hot_now_and_then, hardware.hot, 40),
     Pair("I01", "a count from before", was_hot, hardware.hot, 40),
     Pair("I01", "one short throttle", hardware.warm, hardware.hot, 90),
     Pair("I01", "a fifth of the time, and no clock is lost", hot_at_full_clock, hardware.hot, 40, at_most="info"),
@@ -303,7 +303,7 @@ PAIRS: tuple[Pair, ...] = (
         hardware.hot_without_counters,
         40,
     ),
-    Pair("I02", "91 % of the peers", lowered_a_little, hardware.limited, 30),
+    Pair("I02", "91% of the peers", lowered_a_little, hardware.limited, 30),
     Pair("I02", "a card of another model", another_model, hardware.limited, 30),
     Pair("I02", "all lowered on purpose", hardware.limited_on_purpose, hardware.limited, 30, at_most="info"),
     Pair("I02", "nobody computes there", at_rest(hardware.limited), hardware.limited, 30),
@@ -325,7 +325,7 @@ PAIRS: tuple[Pair, ...] = (
     Pair("I06", "a little less memory", a_little_less_memory, hardware.mixed, 40),
     Pair("I06", "unequal, and nobody waits", unequal_and_even, hardware.mixed, 40, at_most="info"),
     Pair("I06", "not the run's", unequal_and_not_used, hardware.mixed, 40),
-    Pair("I07", "88 % of the maximum", a_little_below, hardware.locked, 40),
+    Pair("I07", "88% of the maximum", a_little_below, hardware.locked, 40),
     Pair("I07", "held by power", held_by_power, hardware.locked, 40),
     Pair("I07", "held by heat", held_by_heat, hardware.locked, 40, verdict="I01"),
     Pair("I07", "at rest", at_rest(hardware.locked), hardware.locked, 40),

@@ -120,7 +120,7 @@ def spiky_loader(second):
 
 
 def small_wait(second):
-    """A share of 20 %, of steps of 2 ms: nobody waits for 0.4 ms."""
+    """A share of 20%, of steps of 2 ms: nobody waits for 0.4 ms."""
     tiny = timed(lambda r, s: 0.4 * MS, lambda r, s: 0.5 * MS, lambda r, s: 1 * MS, whole=lambda r, s: 2 * MS)
     return ddp(second, metrics=tiny)
 

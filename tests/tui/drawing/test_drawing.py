@@ -412,7 +412,7 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_header_of_the_wide_screen(utc: None) -> None:
     shown = plain(header_line(dashboards.healthy(), 130))
     assert shown.startswith(" gputop  node7 · 8 × H100 80GB · driver 580.95 · CUDA 13.0  ")
-    assert shown.endswith("CPU 34 %   RAM 210/1007 GiB   14:14:19   1.0 s ")
+    assert shown.endswith("CPU 34%   RAM 210/1007 GiB   14:14:19   1.0 s ")
 
 
 def test_header_keeps_badges_and_clock_when_narrow(utc: None) -> None:

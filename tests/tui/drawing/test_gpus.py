@@ -112,7 +112,7 @@ def test_an_area_never_fills_its_top_row() -> None:
 def test_a_second_line_tells_who_uses_a_gpu() -> None:
     lines = draw_gpus(dashboards.healthy(density="full"), 76, 22).lines
     assert len(lines) == 16
-    assert "resnet18-ddp rank 0 · SM 88 % · tensor 41 %" in "\n".join(texts(lines))
+    assert "resnet18-ddp rank 0 · SM 88% · tensor 41%" in "\n".join(texts(lines))
 
 
 def test_trouble_is_told_in_words() -> None:

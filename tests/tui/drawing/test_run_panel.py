@@ -49,14 +49,14 @@ def test_the_rank_that_waits_for_nobody_is_the_slowest() -> None:
     assert slowest_rank(split_run(0.06, 0.05, 0.06)) is None
     assert slowest_rank(split_run(0.001, 0.0)) is None, "nobody waits"
     rows = [plain(row) for row in panel_lines(view_of(run), run, 20)]
-    assert [row for row in rows if "slowest" in row] == ["   2       300    0 %       0  ◂ slowest"]
+    assert [row for row in rows if "slowest" in row] == ["   2       300     0%       0  ◂ slowest"]
 
 
 def test_the_panel_stands_beside_the_chart_of_a_wide_pane_only() -> None:
     view = view_of(split_run(0.06, 0.0, 0.06, 0.06))
     wide = draw_training(view, LossChart(), 158, 20).lines
     shown = "\n".join(map(plain, wide))
-    for part in ("step 1 240 of 5 000  25 %", "one step 300 ms", "data 5  fwd 20  bwd 52  wait 15  opt 3 %", "◂ slowest"):
+    for part in ("step 1 240 of 5 000  25%", "one step 300 ms", "data 5%  fwd 20%  bwd 52%  wait 15%  opt 3%", "◂ slowest"):
         assert part in shown, part
     assert all(width(row) <= 158 for row in wide)
     assert len(wide) == 20

@@ -35,13 +35,13 @@ def test_balance_counts_devices_that_the_run_could_use() -> None:
     assert (found.working, len(found.devices)) == (1, 8)
     assert found.evenness == pytest.approx(1 / 8)
     assert "1 of 8 GPUs work" in plain(verdict_line(dashboards.one_gpu(), 80))
-    assert "load balance 13 %" in plain(verdict_line(dashboards.one_gpu(), 160))
+    assert "load balance 13%" in plain(verdict_line(dashboards.one_gpu(), 160))
 
 
 def test_balance_of_a_run_on_half_of_the_machine_is_full() -> None:
     shown = plain(verdict_line(dashboards.healthy(), 120))
     assert shown.startswith(" 4 of 4 GPUs work well ")
-    assert "load balance 100 %" in shown
+    assert "load balance 100%" in shown
 
 
 def test_balance_keeps_to_the_devices_that_the_launch_named() -> None:
@@ -53,7 +53,7 @@ def test_balance_keeps_to_the_devices_that_the_launch_named() -> None:
         snapshots.append(replace(snapshot, processes=processes))
     shown = plain(verdict_line(dashboards.view_of(snapshots), 120))
     assert "1 of 2 GPUs work" in shown
-    assert "load balance 50 %" in shown
+    assert "load balance 50%" in shown
 
 
 def test_balance_is_unknown_where_nothing_can_be_read() -> None:
@@ -80,7 +80,7 @@ def test_only_a_machine_without_any_trouble_is_green() -> None:
 
     slow = samples.device(3, sm_clock_mhz=870.0)
     view = busy_box(slow)
-    assert plain(verdict_line(view, 120)).startswith(" 7 of 8 GPUs work well  GPU 3 is at 44 % of its clock · ")
+    assert plain(verdict_line(view, 120)).startswith(" 7 of 8 GPUs work well  GPU 3 is at 44% of its clock · ")
     assert chip(view) == "chip warn"
 
     hot = samples.device(3, throttle_reasons=("hw_thermal_slowdown",))

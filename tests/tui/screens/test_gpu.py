@@ -70,7 +70,7 @@ async def test_enter_opens_the_chosen_gpu_and_escape_goes_back(size: tuple[int, 
         await pilot.pause()
         await pilot.press("1", "down", "down", "enter")
         text = await until_gpu(pilot, 2)
-        assert "20 %" in text
+        assert "20%" in text
         assert EIGHT[2].uuid in text or size == (80, 24)
         await pilot.press("right_square_bracket")
         await until_gpu(pilot, 3)

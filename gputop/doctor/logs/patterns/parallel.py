@@ -71,7 +71,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "B11",
         "imbalance between your GPUs",
         r"There is an imbalance between your GPUs\. You may want to exclude GPU (?P<gpu>\d+)",
-        "GPU {gpu} has less than 75 % of the memory or cores of the others",
+        "GPU {gpu} has less than 75% of the memory or cores of the others",
         "DataParallel gives every GPU the same share, so that the smallest card sets the pace and the limit of the batch.",
         "nn.DataParallel(model, device_ids=[...])  # without {gpu}; or leave it out of CUDA_VISIBLE_DEVICES",
     ),

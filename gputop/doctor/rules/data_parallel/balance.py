@@ -88,7 +88,7 @@ def first_is_full(evidence: Evidence, group: RankGroup) -> Judgement:
     name = words.gpu(devices[first])
     facts = [
         Fact(f"{name} holds {bytes_text(known[first])}, the others {bytes_text(int(usual))} (median)", known, "NVML"),
-        Fact(f"{name} works {known_loads[first]:.0f} % of the time, the others {usual_load:.0f} %", known_loads, "NVML"),
+        Fact(f"{name} works {known_loads[first]:.0f}% of the time, the others {usual_load:.0f}%", known_loads, "NVML"),
         _driven(member, devices, reported),
     ]
     finding = tracked.about(
@@ -162,24 +162,24 @@ def overhead(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     data = windows.data_share(evidence, group)
     if data is None:
-        why = f"nn.DataParallel keeps its GPUs at {mean:.0f} %, and whether it waits for data is not known."
+        why = f"nn.DataParallel keeps its GPUs at {mean:.0f}%, and whether it waits for data is not known."
         return tracked.untracked("B08", group, why)
     if data >= OVERHEAD_DATA_SHARE_MAX or windows.pause_share(evidence, group) >= PAUSE_SHARE_MAX:
         return None
     facts = [
-        Fact(f"mean utilization of {words.gpus(devices)} over the last minute: {mean:.0f} %", known, "NVML"),
+        Fact(f"mean utilization of {words.gpus(devices)} over the last minute: {mean:.0f}%", known, "NVML"),
         Fact(f"the loop waits for data {data:.0%} of the time", data, "journal"),
         _driven(member, devices, reported),
     ]
     if member.process is not None and member.process.cpu_percent is not None:
-        text = f"the process uses {member.process.cpu_percent:.0f} % of a core"
+        text = f"the process uses {member.process.cpu_percent:.0f}% of a core"
         facts.append(Fact(text, member.process.cpu_percent, f"/proc/{member.pid}/stat"))
     finding = tracked.about(
         group,
         "B08",
         "warning",
         "likely",
-        f"DataParallel keeps {len(devices)} GPUs at {mean:.0f} %: one process is the bottleneck",
+        f"DataParallel keeps {len(devices)} GPUs at {mean:.0f}%: one process is the bottleneck",
         facts,
         "In every step nn.DataParallel copies all weights from the first GPU to the others, runs one Python thread for each "
         "GPU under the same interpreter lock, and sums the gradients on the first GPU.",

@@ -197,7 +197,7 @@ def _told(evidence: Evidence, group: RankGroup, split: _Split) -> Suspicion:
         evidence=tuple(facts),
         cause=_cause(split),
         fix=_fix(group, split),
-        refuted_by=f"{(1 - SHARE_MIN) * 100:.0f} % or more of the calls give every device an equal share.",
+        refuted_by=f"{(1 - SHARE_MIN) * 100:.0f}% or more of the calls give every device an equal share.",
         devices=tuple(device.uuid for device in devices),
         pids=(split.member.pid,) if split.member.pid is not None else (),
         run=group.run_id,

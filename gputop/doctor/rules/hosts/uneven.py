@@ -39,7 +39,7 @@ def _judged(evidence: Evidence, run: Run, hosts: Mapping[str, Sequence[Rank]]) -
         return None
     host, share = seen[0].host, units.mean([one.share for one in seen])
     ranks = words.ranks([rank.rank for rank in hosts[host]])
-    percent = f"{share * 100:.0f} %"
+    percent = f"{share * 100:.0f}%"
     if seen[0].waited_for:
         title = f"Uneven hosts: the others wait {percent} of each step for {host}"
         text = f"backward is shortest on {host} ({ranks}), where nobody is waited for: by {percent} of a step"

@@ -119,7 +119,7 @@ def _evidence(evidence: Evidence, group: RankGroup, member: Member, deliberate: 
     process = member.process
     if process is not None and process.cpu_percent is not None:
         busy_s = evidence.cpu_busy_s(process)
-        text = f"process {process.pid} uses {process.cpu_percent:.0f} % of a core"
+        text = f"process {process.pid} uses {process.cpu_percent:.0f}% of a core"
         facts.append(
             Fact(text + (f", for {busy_s:.0f} s now" if busy_s else ""), process.cpu_percent, f"/proc/{process.pid}/stat")
         )

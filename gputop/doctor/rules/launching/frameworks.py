@@ -191,7 +191,7 @@ def _seen_turns(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     facts = [
         Fact(f"their utilization alternates: correlation {worst:.2f} or less over {len(rows)} readings", worst, "NVML"),
-        Fact(f"together they are as busy as one GPU: {total:.0f} %", total, "NVML"),
+        Fact(f"together they are as busy as one GPU: {total:.0f}%", total, "NVML"),
     ]
     return Suspicion(_turns(group, len(heavy), facts, "likely"), 3.0)
 

@@ -56,7 +56,7 @@ def _clock(evidence: Evidence, device: Device) -> tuple[float | None, list[Fact]
     if mean is None or not most or not most > 0:
         return None, []
     loss = max(0.0, 1 - mean / most)
-    text = f"SM clock at work: {mean:.0f} of {most:.0f} MHz, {loss * 100:.0f} % less"
+    text = f"SM clock at work: {mean:.0f} of {most:.0f} MHz, {loss * 100:.0f}% less"
     return loss, [Fact(text, round(mean), "NVML")]
 
 
@@ -111,7 +111,7 @@ def _thermal(evidence: Evidence, device: Device) -> Judgement:
         return None
     held = share if counted and share is not None else reasons
     how = "of the last minute, by the driver's counter" if counted else "of the readings at work"
-    facts = [Fact(f"heat held the clocks down for {held * 100:.0f} % {how}", round(held, 3), "NVML")]
+    facts = [Fact(f"heat held the clocks down for {held * 100:.0f}% {how}", round(held, 3), "NVML")]
     if device.temperature_c is not None:
         limit = f", slows down at {device.temperature_slowdown_c:.0f} °C" if device.temperature_slowdown_c is not None else ""
         facts.append(Fact(f"{device.temperature_c:.0f} °C{limit}", device.temperature_c, "NVML"))
@@ -129,12 +129,12 @@ def _thermal(evidence: Evidence, device: Device) -> Judgement:
                 *([lower] if limit_w else []),
             ]
         ),
-        "The share falls below 5 % of a minute once the fans have caught up.",
+        "The share falls below 5% of a minute once the fans have caught up.",
     )
     severity: Severity = "warning" if loss is None or loss >= CLOCK_LOSS_SHARE else "info"
     title = f"{words.gpu(device)} is throttled by heat"
     if loss is not None and loss >= CLOCK_LOSS_SHARE:
-        title += f": clocks {loss * 100:.0f} % lower"
+        title += f": clocks {loss * 100:.0f}% lower"
     return Suspicion(_finding(evidence, device, "I01", severity, title, [*facts, *clock], texts), HOLD_S)
 
 
@@ -217,7 +217,7 @@ def _limited(
 
 
 def _brake(evidence: Evidence, device: Device, share: float | None) -> Finding:
-    text = "the hardware's power brake is on" + (f" for {share * 100:.0f} % of the last minute" if share is not None else "")
+    text = "the hardware's power brake is on" + (f" for {share * 100:.0f}% of the last minute" if share is not None else "")
     texts = (
         "The supply or the board signals that it cannot deliver (hw_power_brake_slowdown): the GPU halves its clocks at once.",
         f"nvidia-smi -q -d POWER,PERFORMANCE -i {device.index}\n# check power cables, redundant supplies, the BMC's power cap",
@@ -239,7 +239,7 @@ def _capped(evidence: Evidence, device: Device) -> Judgement:
     if loss is None or loss < CLOCK_LOSS_SHARE:
         return None
     facts = [
-        Fact(f"sw_power_cap in {share * 100:.0f} % of the readings at work", round(share, 3), "NVML"),
+        Fact(f"sw_power_cap in {share * 100:.0f}% of the readings at work", round(share, 3), "NVML"),
         Fact(f"it draws {mean:.0f} of {limit:.0f} W", round(mean), "NVML"),
         *clock,
     ]
@@ -297,7 +297,7 @@ def _narrow_link(evidence: Evidence, device: Device) -> Judgement:
     facts = [
         Fact(f"PCIe link at work: generation {generation or 'N/A'}, x{width or 'N/A'}", [generation, width], "NVML"),
         Fact(f"possible: generation {newest or 'N/A'}, x{widest}", [newest, widest], "NVML"),
-        Fact(f"mean utilization over {load.span_s:.0f} s: {load.mean_percent:.0f} %", round(load.mean_percent), "NVML"),
+        Fact(f"mean utilization over {load.span_s:.0f} s: {load.mean_percent:.0f}%", round(load.mean_percent), "NVML"),
     ]
     if narrow and peers and not usual:
         facts.append(Fact(f"its peers: x{max(peer.pcie_width or 0 for peer in peers)}", len(peers), "NVML"))
@@ -335,13 +335,13 @@ def locked_clocks(evidence: Evidence) -> dict[str, Judgement]:
     device, share, loss, clock = max(held, key=lambda item: item[2])
     devices = [item[0] for item in held]
     listed = ",".join(str(item.index) for item in devices)
-    text = f"applications_clocks_setting in {share * 100:.0f} % of the readings at work"
+    text = f"applications_clocks_setting in {share * 100:.0f}% of the readings at work"
     texts = (
         "Clocks were set by hand (nvidia-smi -lgc, -ac) or are the board's default for applications, and hold the GPU low.",
         f"sudo nvidia-smi -i {listed} -rgc\nsudo nvidia-smi -i {listed} -rac",
         "The clocks were set on purpose (measurements that must repeat).",
     )
-    title = f"Clocks of {words.gpus(devices)} are held {loss * 100:.0f} % below the maximum"
+    title = f"Clocks of {words.gpus(devices)} are held {loss * 100:.0f}% below the maximum"
     finding = _finding(evidence, device, "I07", "warning", title, [*clock, Fact(text, round(share, 3), "NVML")], texts)
     return {"machine": Suspicion(replace(finding, devices=tuple(item.uuid for item in devices)), HOLD_S)}
 

@@ -193,7 +193,7 @@ def _out_of_memory(evidence: Evidence, output: Output, match: LogMatch) -> Findi
     held = held_lines(failed.facts, HELD_LINES) if failed is not None else []
     facts += [Fact(text, text, "torch's allocator") for text in held]
     if only:
-        text = f"{words.gpus(roomy)} kept over {ROOM_SHARE_MIN * 100:.0f} % free"
+        text = f"{words.gpus(roomy)} kept over {ROOM_SHARE_MIN * 100:.0f}% free"
         facts.append(Fact(text, [item.index for item in roomy], "NVML"))
     name = words.gpu(device) if device is not None else "A GPU"
     asked = _ASKED.search(match.line)

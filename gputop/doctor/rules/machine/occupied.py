@@ -138,7 +138,7 @@ def _script(group: RankGroup) -> str:
 
 def _neighbor(process: Process, use: DeviceUse) -> Fact:
     owner = process.user or (f"uid {process.uid}" if process.uid is not None else "an unknown user")
-    share = "N/A" if use.sm_utilization_percent is None else f"{use.sm_utilization_percent:.0f} %"
+    share = "N/A" if use.sm_utilization_percent is None else f"{use.sm_utilization_percent:.0f}%"
     text = (
         f"process {process.pid} of {owner} ({process.name or 'N/A'}): {bytes_text(use.memory_used_bytes)}, {share} of the SMs"
     )

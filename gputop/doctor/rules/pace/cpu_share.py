@@ -78,7 +78,7 @@ def oversubscribed(evidence: Evidence, group: RankGroup) -> Judgement:
     if too_many:
         facts.append(Fact(f"{workers} loader workers for {cores:g} cores", workers, "/proc"))
     if pressed:
-        text = f"in {host.cpu_pressure_percent:.0f} % of the last 10 s something waited for a core"
+        text = f"in {host.cpu_pressure_percent:.0f}% of the last 10 s something waited for a core"
         facts.append(Fact(text, host.cpu_pressure_percent, "/proc/pressure/cpu"))
     if share is not None:
         facts.append(Fact(f"{share:.0%} of the time goes to waiting for data", round(share, 3), "journal: phase/data"))
@@ -166,7 +166,7 @@ def pinned(evidence: Evidence, group: RankGroup) -> Judgement:
             continue
         facts = [
             Fact(f"they may run on {words.count(allowed, 'core')} of {host.cpu_count}", allowed, "/proc/<pid>/status"),
-            Fact(f"together they use {used:.0f} % of a core: no more is to be had there", used, "/proc/<pid>/stat"),
+            Fact(f"together they use {used:.0f}% of a core: no more is to be had there", used, "/proc/<pid>/stat"),
         ]
         if share is not None:
             facts.append(Fact(f"{share:.0%} of the time goes to waiting for data", round(share, 3), "journal: phase/data"))
@@ -229,7 +229,7 @@ def one_thread(evidence: Evidence, group: RankGroup) -> Judgement:
         Fact(f"{share:.0%} of the time goes to waiting for data, with num_workers=0", round(share, 3), "journal"),
     ]
     if main is not None:
-        facts.append(Fact(f"the main thread uses {main:.0f} % of a core", main, "/proc/<pid>/task"))
+        facts.append(Fact(f"the main thread uses {main:.0f}% of a core", main, "/proc/<pid>/task"))
     finding = tracked.about(
         group,
         "D04",

@@ -75,7 +75,7 @@ def waits_in_each_step(evidence: Evidence, group: RankGroup) -> Judgement:
                     fact.per_step,
                     "journal: synchronizations",
                 ),
-                Fact(f"{words.gpu(device)} idles {100 - load:.0f} % of the time", 100 - load, "NVML"),
+                Fact(f"{words.gpu(device)} idles {100 - load:.0f}% of the time", 100 - load, "NVML"),
                 *([Fact(f"the loop waits for data {data:.0%} of the time", data, "journal")] if data is not None else []),
             ],
             "item(), cpu(), tolist(), print(tensor) and `if tensor:` wait until the GPU has finished everything so far. "
@@ -158,7 +158,7 @@ def too_little_work(evidence: Evidence, group: RankGroup) -> Judgement:
     facts = [
         Fact(f"a step takes {step * 1000:.1f} ms", step, "journal: step_s"),
         Fact(
-            f"{words.gpu(first)} runs kernels {load or 0:.0f} % of the time at {power or 0:.0%} of its power limit",
+            f"{words.gpu(first)} runs kernels {load or 0:.0f}% of the time at {power or 0:.0%} of its power limit",
             power,
             "NVML",
         ),
@@ -175,7 +175,7 @@ def too_little_work(evidence: Evidence, group: RankGroup) -> Judgement:
         facts,
         "Each kernel is so short that Python cannot start the next one in time. A larger batch, or fewer and longer kernels, "
         "cost hardly more time.",
-        f"loader = DataLoader(dataset, {grown}, ...)  # until memory is 80 to 90 % full\n"
+        f"loader = DataLoader(dataset, {grown}, ...)  # until memory is 80 to 90% full\n"
         'model = torch.compile(model, mode="reduce-overhead")  # CUDA graphs: one launch for many kernels',
         "A larger batch makes the step longer in proportion.",
     )
@@ -237,10 +237,10 @@ def no_tensor_cores(evidence: Evidence, group: RankGroup) -> Judgement:
         facts = [
             Fact("parameters are float32, no autocast was on in a forward", "float32", "journal: model, settings"),
             Fact('float32_matmul_precision is "highest", TF32 is off', "highest", "journal: settings"),
-            Fact(f"{words.gpu(device)} works {load:.0f} % of the time", load, "NVML"),
+            Fact(f"{words.gpu(device)} works {load:.0f}% of the time", load, "NVML"),
         ]
         if tensor is not None:
-            facts.append(Fact(f"its tensor cores {tensor:.0f} % of the time", tensor, "GPM (NVML)"))
+            facts.append(Fact(f"its tensor cores {tensor:.0f}% of the time", tensor, "GPM (NVML)"))
         tf32 = not _NO_TF32.search(device.name or "")
         finding = tracked.about(
             group,

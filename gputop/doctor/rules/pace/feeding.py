@@ -88,7 +88,7 @@ def loader_bound(evidence: Evidence, group: RankGroup) -> Judgement:
     for item in busy[:1]:
         if item.cpu_percent is None:
             continue
-        text = f"its {words.count(item.count, 'worker')} use {item.cpu_percent:.0f} % of a core"
+        text = f"its {words.count(item.count, 'worker')} use {item.cpu_percent:.0f}% of a core"
         facts.append(Fact(text, item.cpu_percent, "/proc"))
         if item.cpu_percent < SLEEPING_PERCENT * item.count:
             why = "The workers mostly wait themselves: for a network, a file system or a lock. More of them wait side by side."
@@ -111,7 +111,7 @@ def loader_bound(evidence: Evidence, group: RankGroup) -> Judgement:
         facts,
         why,
         fix,
-        "The share of phase/data in step_s is below 15 % over the newest steps.",
+        "The share of phase/data in step_s is below 15% over the newest steps.",
     )
     return Suspicion(finding, 3.0)
 
@@ -239,7 +239,7 @@ def slow_disk(evidence: Evidence, group: RankGroup) -> Judgement:
         Fact(f"{share:.0%} of the time goes to waiting for data", round(share, 3), "journal: phase/data"),
         Fact(f"its loader waited for a disk in {waits:.0%} of the last minute (state D)", round(waits, 3), "/proc/<pid>/stat"),
         Fact(
-            f"in {host.io_pressure_percent:.0f} % of the last 10 s something waited for a disk",
+            f"in {host.io_pressure_percent:.0f}% of the last 10 s something waited for a disk",
             host.io_pressure_percent,
             "/proc/pressure/io",
         ),
@@ -307,15 +307,13 @@ def from_outside(evidence: Evidence, group: RankGroup) -> Judgement:
     facts = utilization(evidence, devices)
     if tired:
         item = tired[0]
-        facts.append(Fact(f"{item.count} loader workers use {item.cpu_percent:.0f} % of a core", item.cpu_percent, "/proc"))
+        facts.append(Fact(f"{item.count} loader workers use {item.cpu_percent:.0f}% of a core", item.cpu_percent, "/proc"))
         cause = "The workers do not prepare batches as fast as the GPU takes them."
     elif disk is not None and disk >= DISK_SHARE:
         facts.append(Fact(f"its loader waited for a disk in {disk:.0%} of the last minute", round(disk, 3), "/proc/<pid>/stat"))
         cause = "What reads the data waits for a disk, and the GPU for the data."
     elif main and not workers and all(value is not None and value >= MAIN_BUSY_PERCENT for value in main):
-        facts.append(
-            Fact(f"no loader workers, and the main thread uses {main[0]:.0f} % of a core", main[0], "/proc/<pid>/task")
-        )
+        facts.append(Fact(f"no loader workers, and the main thread uses {main[0]:.0f}% of a core", main[0], "/proc/<pid>/task"))
         cause = "The training process prepares each batch itself, while the GPU waits."
     else:
         return tracked.untracked(
@@ -332,7 +330,7 @@ def from_outside(evidence: Evidence, group: RankGroup) -> Judgement:
         cause,
         f"DataLoader(..., num_workers={min(8, cores)}, pin_memory=True, persistent_workers=True, prefetch_factor=4)"
         f"  # {cores} cores for each rank\ngputop run -- {fixes.own_command(group)}  # to know how long they wait",
-        "Under gputop run the share of phase/data in step_s is below 15 %.",
+        "Under gputop run the share of phase/data in step_s is below 15%.",
     )
     return Suspicion(finding, SAW_HOLD_S)
 

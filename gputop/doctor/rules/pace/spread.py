@@ -170,7 +170,7 @@ def layers_take_turns(evidence: Evidence, group: RankGroup) -> Judgement:
     ]
     if loads:
         each = " / ".join(f"{load:.0f}" for load in loads)
-        facts.append(Fact(f"utilization of {words.gpus(devices)}: {each} %, together {total:.0f} %", loads, "NVML"))
+        facts.append(Fact(f"utilization of {words.gpus(devices)}: {each}%, together {total:.0f}%", loads, "NVML"))
     busy = [load for load in loads if load > 0]
     if len(busy) > 1 and max(busy) > UNBALANCED_RATIO * min(busy):
         facts.append(
@@ -237,7 +237,7 @@ def averaged_by_hand(evidence: Evidence, group: RankGroup) -> Judgement:
     ]
     if loads:
         shown = " / ".join(f"{load:.0f}" for load in loads)
-        facts.append(Fact(f"utilization of {words.gpus(devices)}: {shown} %", loads, "NVML"))
+        facts.append(Fact(f"utilization of {words.gpus(devices)}: {shown}%", loads, "NVML"))
     finding = tracked.about(
         group,
         "E09",

@@ -121,7 +121,7 @@ def _some_wait(evidence: Evidence, group: RankGroup, idle: Sequence[Device], fac
     early = words.ranks([number for number in others if number is not None]) if None not in others else "ranks"
     for process in processes:
         share = process.cpu_percent
-        text = f"process {process.pid} uses {'an unknown share' if share is None else f'{share:.0f} %'} of a core"
+        text = f"process {process.pid} uses {'an unknown share' if share is None else f'{share:.0f}%'} of a core"
         facts = [*facts, Fact(text, share, f"/proc/{process.pid}/stat")]
     seems = "seems to hang" if rests else "may hang"
     finding = tracked.about(

@@ -203,7 +203,7 @@ def judge_single(evidence: Evidence, group: RankGroup, member: Member, stall: St
     )
     facts = _stall_facts({0: (member, stall)})
     if workers is not None and workers.cpu_percent is not None:
-        text = f"its {words.count(workers.count, 'loader worker')} use {workers.cpu_percent:.0f} % of a core"
+        text = f"its {words.count(workers.count, 'loader worker')} use {workers.cpu_percent:.0f}% of a core"
         facts.append(Fact(text, workers.cpu_percent, "/proc"))
     facts += utilization(evidence, tracked.used_devices(group))
     title, cause = "The training stands still", "Its process lives and makes no step; the stack says where it waits."

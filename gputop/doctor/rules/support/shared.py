@@ -40,4 +40,4 @@ def utilization(evidence: Evidence, devices: Sequence[Device]) -> list[Fact]:
     text = " / ".join(f"{value:.0f}" for value in values)
     names = words.gpus([device for device, _ in known])
     source = "virtual GPU readings" if known[0][0].kind == "virtual" else "NVML"
-    return [Fact(f"mean utilization of {names} over {span:.0f} s: {text} %", values, source)]
+    return [Fact(f"mean utilization of {names} over {span:.0f} s: {text}%", values, source)]

@@ -148,18 +148,18 @@ def reading_items(device: Device, drawn: Collection[str]) -> list[Item]:
     if device.memory_clock_max_mhz is not None:
         clock += f" / {device.memory_clock_max_mhz:.0f}"
     graphs = {
-        "utilization_percent": ("utilization", _number(device.utilization_percent, " %")),
+        "utilization_percent": ("utilization", _number(device.utilization_percent, "%")),
         "power_w": ("power", _number(device.power_w, " W")),
         "temperature_c": ("temperature", _number(device.temperature_c, " °C")),
         "sm_clock_mhz": ("SM clock", _number(device.sm_clock_mhz, " MHz")),
-        "sm_activity_percent": ("SM activity", _number(device.sm_activity_percent, " %")),
-        "tensor_activity_percent": ("tensor activity", _number(device.tensor_activity_percent, " %")),
-        "dram_activity_percent": ("DRAM activity", _number(device.dram_activity_percent, " %")),
+        "sm_activity_percent": ("SM activity", _number(device.sm_activity_percent, "%")),
+        "tensor_activity_percent": ("tensor activity", _number(device.tensor_activity_percent, "%")),
+        "dram_activity_percent": ("DRAM activity", _number(device.dram_activity_percent, "%")),
     }
     return [
         *(item for reading, item in graphs.items() if reading not in drawn),
-        ("occupancy", _number(device.sm_occupancy_percent, " %")),
-        ("memory busy", _number(device.memory_activity_percent, " %")),
+        ("occupancy", _number(device.sm_occupancy_percent, "%")),
+        ("memory busy", _number(device.memory_activity_percent, "%")),
         ("slows at", _number(device.temperature_slowdown_c, " °C")),
         ("stops at", _number(device.temperature_shutdown_c, " °C")),
         ("memory temperature", _number(device.memory_temperature_c, " °C")),
@@ -167,7 +167,7 @@ def reading_items(device: Device, drawn: Collection[str]) -> list[Item]:
         ("power limit", _number(device.power_limit_w, " W")),
         ("default power limit", _number(device.power_default_limit_w, " W")),
         ("energy since the driver started", None if device.energy_j is None else f"{device.energy_j / 3.6e6:.2f} kWh"),
-        ("fan", _number(device.fan_percent, " %")),
+        ("fan", _number(device.fan_percent, "%")),
         ("performance state", None if device.performance_state is None else f"P{device.performance_state}"),
     ]
 

@@ -130,5 +130,5 @@ def _mean_since(series: Series | None, start: float) -> float | None:
 
 
 def evenness_words(evenness: float) -> str:
-    """Return the load balance, the mean use as a share of the busiest GPU's, in words: "load balance 97 %"."""
-    return f"load balance {int(evenness * 100 + 0.5)} %"
+    """Return the load balance, the mean use as a share of the busiest GPU's, in words: "load balance 97%"."""
+    return f"load balance {int(evenness * 100 + 0.5)}%"

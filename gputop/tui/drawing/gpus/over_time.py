@@ -202,7 +202,7 @@ def _now(device: Device, reading: str) -> str:
     if reading == "memory_used_bytes":
         return memory_text(device, 12)
     if reading.endswith("_percent"):
-        return units.number(value, " %")
+        return units.number(value, "%")
     if reading == "temperature_c":
         return units.number(value, " °C")
     limit, unit = (device.power_limit_w, "W") if reading == "power_w" else (device.sm_clock_max_mhz, "MHz")

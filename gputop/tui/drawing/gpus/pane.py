@@ -162,8 +162,8 @@ def _detail(device: Device, who: str, several_models: bool, indent: int, width: 
     if device.state != "ok":
         return clip((Span(" " * (indent + 2)), *joined(parts, Span(" · ", "dim"))), width)
     for value, text in (
-        (device.sm_activity_percent, f"SM {units.number(device.sm_activity_percent)} %"),
-        (device.tensor_activity_percent, f"tensor {units.number(device.tensor_activity_percent)} %"),
+        (device.sm_activity_percent, f"SM {units.number(device.sm_activity_percent)}%"),
+        (device.tensor_activity_percent, f"tensor {units.number(device.tensor_activity_percent)}%"),
         (device.power_limit_w, f"limit {units.number(device.power_limit_w, ' W')}"),
         (device.sm_clock_mhz, units.number(device.sm_clock_mhz, " MHz")),
     ):

@@ -20,7 +20,7 @@ _CLAUSE_END = re.compile(r"[:;] ")
 
 
 def verdict_line(view: View | None, cells: int) -> Line:
-    """Return "7 of 8 GPUs work well  GPU 6 is slowed by heat · load balance 97 % · 853 samples/s · loss 2.13 ↓ · 1h52m left".
+    """Return "7 of 8 GPUs work well  GPU 6 is slowed by heat · load balance 97% · 853 samples/s · loss 2.13 ↓ · 1h52m left".
 
     Exactly ``cells`` cells. What does not fit is left out, the least important first: the balance, the loss, the throughput,
     the time left; then the reason is cut.

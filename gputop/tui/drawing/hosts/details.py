@@ -56,7 +56,7 @@ def _machine(host: HostView) -> Line:
     if found.hostname != host.status.host:
         parts.append(line((clean(found.hostname), "dim")))
     if found.cpu_percent is not None:
-        parts.append(line((f"CPU {found.cpu_percent:.0f} %", "dim")))
+        parts.append(line((f"CPU {found.cpu_percent:.0f}%", "dim")))
     if offset is not None and abs(offset) >= CLOCK_OFF_S:
         where = "ahead of" if offset > 0 else "behind"
         parts.append(line((f"its clock is {units.duration(abs(offset))} {where} ours", "warn")))

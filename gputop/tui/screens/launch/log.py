@@ -356,7 +356,7 @@ class JobLog(LogView):
         if self._place is not None:
             source, _, page = self._place
             share = 100 * page.start // page.size if page.size else 0
-            spans += [Span(f"  {source.label} at {share} %", "accent")]
+            spans += [Span(f"  {source.label} at {share}%", "accent")]
         if self._note:
             spans += [Span(f"  {clean(self._note)}", "warn")]
         if not self.at_end or self._place is not None:

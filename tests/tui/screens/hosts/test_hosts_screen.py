@@ -228,5 +228,5 @@ async def test_a_run_over_hosts_is_one_run_with_what_is_missing_of_it() -> None:
         said = "ranks 8-11 of 12 have not been heard of; no reading of n3"
         assert f"run llama: {said}" in text.splitlines()[1]
         assert f"! {said}" in text
-        assert "slowest n2 by 20 %" in text
+        assert "slowest n2 by 20%" in text
         assert "4 of 12" in next(line for line in text.splitlines() if line.startswith(" n1 "))
