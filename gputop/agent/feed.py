@@ -34,7 +34,7 @@ class Feed(Protocol):
 
     kind: FeedKind
     host: str | None
-    """The other machine that it comes from, as the user named it; None: this one, or a recording."""
+    """The machine that the stream comes from, as the user named it; None for this one and for a recording."""
 
     def start(self, notify: Callable[[], object]) -> None:
         """Start delivering; ``notify`` is called from another thread whenever something arrives or changes."""
@@ -52,13 +52,13 @@ class Feed(Protocol):
         """Return why no snapshots come, or None. Before the first snapshot: why none will come."""
 
     def status(self) -> str | None:
-        """Return the position and speed of a replay, or None for a live stream."""
+        """Return the position and speed of a replay; None for a live stream."""
 
     def set_interval(self, interval_s: float) -> None:
         """Request another interval; a replay ignores it."""
 
     def want_pcie(self, wanted: bool) -> None:
-        """Request PCIe throughput also where measuring it costs something, or no longer; a replay ignores it."""
+        """Request PCIe throughput even where measuring it is expensive, or stop that; a replay ignores it."""
 
     def close(self) -> None:
         """Stop at once, without waiting for a driver."""

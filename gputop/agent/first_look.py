@@ -1,8 +1,7 @@
 """The sampler's first line for a screen that starts: the GPUs as a few driver calls show them, before the first snapshot.
 
-Making a snapshot imports all that can be read; this line waits for none of it. It is written only on request
-(``gputop agent --first-look``), it is no snapshot, and nothing but a first picture is made of it. Imports nothing at the top:
-the sampler writes before its own imports.
+Making a snapshot imports all that can be read; this line waits for none of it. It is written only on request (``gputop agent
+--first-look``) and serves only the first picture. Imports nothing at the top: the sampler writes before its own imports.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 OPTION = "--first-look"
 _BEGINNING = b'{"first_look":'
 _PATIENCE_S = 0.25
-"""A driver that takes longer holds up nothing: the sampler goes on without a first look."""
+"""If the driver takes longer, the sampler continues without a first look."""
 
 
 def write_first_look() -> None:
@@ -37,7 +36,7 @@ def write_first_look() -> None:
                 if found is not None and not late:
                     os.write(1, _BEGINNING + _json(found).encode() + b"}\n")
         except OSError:
-            pass  # nobody reads: the sampler finds out, too
+            pass  # nobody reads: the sampler will notice too
         finally:
             done.set()
 

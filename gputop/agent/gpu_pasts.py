@@ -43,7 +43,7 @@ def _pasts(run_id: str) -> Iterable[GpuPast]:
 
 
 def record_gpus(snapshot: Snapshot, directory_of: Callable[[str], Path | None]) -> None:
-    """Keep what the GPUs of live runs do, where a line is due. ``directory_of`` returns where a run's journals are kept."""
+    """Record what the GPUs of live runs do, where a line is due. ``directory_of`` returns where a run's journals are kept."""
     for run in snapshot.runs:
         directory = directory_of(run.run_id) if run.state in LIVE_STATES else None
         if directory is None or run.created_at is None or not places.is_ours(directory):
@@ -54,7 +54,7 @@ def record_gpus(snapshot: Snapshot, directory_of: Callable[[str], Path | None]) 
 
 
 def _devices_of(run: Run, snapshot: Snapshot) -> Iterable[Device]:
-    """Return the devices that the run's processes use, or state."""
+    """Return the devices that the run's processes use, or say that they use."""
     known = {use.device_uuid for process in snapshot.processes if process.run_id == run.run_id for use in process.devices}
     known |= {device.uuid for rank in run.ranks for device in Facts(rank.facts).devices if device.uuid is not None}
     return (device for device in snapshot.devices if device.uuid in known)

@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from gputop.wire import LINE_MAX_BYTES
 
 LOOK_S = 1.0
-"""How often a child that says nothing is looked at."""
+"""How often to check a silent child."""
 FLOOD_LINES = 300
 FLOOD_S = 5.0
-"""More lines than this in this time are a flood: the shortest interval makes a sixth of them."""
+"""More lines than this in this time are a flood: six times what the shortest interval makes."""
 STDERR_KEPT_BYTES = 4000
 KILL_PATIENCE_S = 2.0
 
@@ -39,9 +39,9 @@ class ChildLines:
         assert process.stderr is not None
         self.process = process
         self.heard_at = time.monotonic()
-        """When anything came last, complete line or not."""
+        """When the last bytes arrived, complete line or not."""
         self.failure = ""
-        """What happened, in one sentence, once ``lines`` has ended. ``look`` sets it to end ``lines``."""
+        """Why ``lines`` ended, in one sentence. ``look`` sets it to end ``lines``."""
         self.at_end = False
         """Whether ``lines`` ended because nothing more can come."""
         self._what = what
@@ -53,14 +53,14 @@ class ChildLines:
 
     @property
     def last_words(self) -> list[str]:
-        """The end of what it wrote to standard error, in lines."""
+        """The last lines that it wrote to standard error."""
         return self._words.decode(errors="replace").strip().splitlines()
 
     def look(self) -> None:
         """Judge a child that has written no complete line for a while."""
 
     def lines(self) -> Iterator[bytes]:
-        """Yield complete lines until the child ends or has to be given up."""
+        """Yield complete lines until the child ends, or is judged unusable."""
         part = bytearray()
         times: deque[float] = deque(maxlen=FLOOD_LINES)
         while self._out in self._open and not self.failure:
@@ -91,7 +91,7 @@ class ChildLines:
         self.failure = self.failure or self._how_it_ended()
 
     def has_something_to_read(self) -> bool:
-        """Return whether something waits: this process itself may have been stopped for a while."""
+        """Return whether input is waiting: this process itself may have been stopped for a while."""
         return bool(select.select((self._out,), (), (), 0)[0])
 
     def _drain_errors(self) -> None:

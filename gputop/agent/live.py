@@ -1,4 +1,4 @@
-"""The live feed: the sampler as a child process, followed, and replaced where it ends, stops, says nothing or floods.
+"""The live feed: the sampler as a child process, followed, and replaced if it ends, stops, falls silent or floods.
 
 One thread reads what the sampler writes, its errors too, so that neither pipe fills. A sampler that fails before its first
 snapshot is not started again: what is wrong then (a GPU that does not exist) would be wrong again. Imports neither textual
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 PENDING_MAX = 3600
 MUTE_S = 15.0
 MUTE_INTERVALS = 5.0
-"""A sampler that has said nothing for this long, the longer of the two, is replaced: it reads for milliseconds."""
+"""A sampler that is silent for the longer of these two is replaced: a reading takes milliseconds."""
 START_S = 120.0
 """How long a sampler may take for its first line: a driver without persistence mode starts every GPU first."""
 STOPPED_S = 3.0
 """How long a sampler may stay stopped by a signal before it is replaced."""
 BACKOFF_S = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 60.0)
 HEALTHY_S = 60.0
-"""After this long, a sampler counts as good, and the next failure as the first."""
+"""After this long, the next failure counts as the first."""
 _STOPPED_STATES = ("T", "t")
 """How a line with ``Whereabouts`` begins; that module is imported with the first one."""
 
@@ -46,7 +46,7 @@ _STOPPED_STATES = ("T", "t")
 class LiveFeed(Inbox):
     """The sampler as a child process. Construct it early: the driver then initializes while the screen is still importing.
 
-    With ``first_look``, the sampler first says what can be read at once, for ``newest``. ``process`` is the sampler if it
+    With ``first_look``, the sampler first reports what can be read at once, for ``newest``. ``process`` is the sampler if it
     has been started with these arguments already.
 
     Raises:
@@ -77,7 +77,7 @@ class LiveFeed(Inbox):
             raise GputopError(f"The sampler cannot be started: {error.strerror}.", "Try gputop --once.") from error
 
     def start(self, notify: Callable[[], object]) -> None:
-        """Read the agent's lines in a daemon thread. If that runs already, only ``notify`` is another one, and is called."""
+        """Read the agent's lines in a daemon thread. If it runs already, replace only ``notify``, and call it."""
         self._notify = notify
         if self._thread is not None:
             notify()
@@ -197,7 +197,7 @@ class LiveFeed(Inbox):
         self._send({"interval_s": interval_s})
 
     def want_pcie(self, wanted: bool) -> None:
-        """Tell the agent, also one that is started again."""
+        """Send it to the agent, and again to one that replaces it."""
         self._pcie_wanted = wanted
         self._send({"pcie": wanted})
 

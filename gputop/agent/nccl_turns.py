@@ -5,7 +5,7 @@ longest recent step. About processes without a journal it asks only on request. 
 the start or end of a rank or of a communicator. Several jobs share one port, and the kernel picks which process answers, so
 one process that must be left alone protects all at its address.
 
-Decides from records alone: no I/O and no clock.
+Decides from records only: no I/O and no clock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gputop.sources.nccl.ras import Address, nccl_threads, ras_address
 
 WhenToAsk: TypeAlias = Literal["stood still", "requested", "never"]
 QUIET_S = 60.0
-"""How long ranks and communicators must have been the same (our choice; NCCL builds its rings within seconds)."""
+"""How long ranks and communicators must have stayed the same (our choice; NCCL builds its rings within seconds)."""
 STILL_MIN_S = 30.0
 """A run with quick steps may pause this long, for instance for a checkpoint (our choice)."""
 STILL_STEPS = 20.0
@@ -39,7 +39,7 @@ class _Pace:
     steps_s: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT_STEPS))
 
     def add(self, points: Points) -> None:
-        """Take in the seconds per step between neighboring points."""
+        """Process the seconds per step between neighboring points."""
         before = self.last.get((points.rank, points.metric))
         for now in zip(points.steps, points.times, strict=True):
             if before is not None and now[0] > before[0]:
@@ -61,7 +61,7 @@ class NcclTurns:
         self._ended_at: dict[Address, float] = {}
 
     def observe_runs(self, runs: Iterable[Run], points: Iterable[Points], now: float) -> None:
-        """Take in the runs that keep journals, and their points since the last call."""
+        """Process the runs that keep journals, and their points since the last call."""
         known, self._paces = self._paces, {}
         for run in runs:
             self._paces[run.run_id] = known.get(run.run_id) or _Pace()

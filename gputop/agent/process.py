@@ -42,7 +42,7 @@ def start_sampler(arguments: Iterable[str]) -> subprocess.Popen[bytes]:
 
 
 def start_early(words: Sequence[str]) -> None:
-    """Start the sampler of a command line that plainly asks for the dashboard of this machine."""
+    """Start the sampler if the command line clearly asks for the dashboard of this machine."""
     global _waiting
     arguments = _of_the_dashboard(words)
     if arguments is None or not all(map(os.isatty, range(3))):
@@ -54,7 +54,7 @@ def start_early(words: Sequence[str]) -> None:
 
 
 def _of_the_dashboard(words: Sequence[str]) -> list[str] | None:
-    """Return what the sampler takes of a command line; None if it may ask for anything else than all GPUs on a screen."""
+    """Return the sampler's arguments for a command line; None if it may ask for more than the dashboard."""
     kept: list[str] = []
     left = iter(words)
     for word in left:
@@ -70,7 +70,7 @@ def _of_the_dashboard(words: Sequence[str]) -> list[str] | None:
 
 
 def take_early() -> subprocess.Popen[bytes] | None:
-    """Return the sampler that ``start_early`` has started, for one taker; None if there is none."""
+    """Return the sampler that ``start_early`` has started; None if there is none, or somebody has it already."""
     global _waiting
     taken, _waiting = _waiting, None
     return taken

@@ -21,7 +21,7 @@ def pids_of(runs: Iterable[Run]) -> dict[int, tuple[str, int]]:
 
 
 def began_of(runs: Iterable[Run]) -> dict[int, float]:
-    """Return PID -> when the newest run began that it wrote on this machine, ended or not: wall clock in seconds."""
+    """Return PID -> start of the newest run that it wrote on this machine, ended or not: wall clock in seconds."""
     hostname = os.uname().nodename
     found: dict[int, float] = {}
     for run in runs:

@@ -136,7 +136,7 @@ class Sampler:
         return snapshot
 
     def keep_gpus(self, snapshot: Snapshot) -> None:
-        """Keep what the GPUs of live runs do, so that ended runs show it, too; the first snapshot does not wait for it."""
+        """Record what the GPUs of live runs do, so that ended runs can show it; the first snapshot does not wait for it."""
         if snapshot.sequence and any(run.state in LIVE_STATES for run in snapshot.runs):
             from gputop.agent.gpu_pasts import record_gpus
 
@@ -240,7 +240,7 @@ def _notes(reading: Reading, processes: tuple[Process, ...]) -> tuple[Problem, .
 def take_once(sampler: Sampler, *, rates: bool = True) -> Snapshot:
     """Return one snapshot that holds all that can be read. Virtual GPUs need a second one, a moment later, for utilization.
 
-    Without ``rates``, the driver may not yet have told what takes two readings, such as the traffic of the links.
+    Without ``rates``, values that take two readings, such as link traffic, may be missing.
     """
     sampler.source.wait_until_whole(WHOLE_S, rates)
     first = sampler.take()

@@ -1,6 +1,6 @@
 """Answers a screen's question where the ranks of a run are, in a thread of its own: it takes two seconds, and /proc can hang.
 
-One question at a time: another one that comes meanwhile is dropped, and the screen asks again. The code that asks ranks is
+One question at a time: one that arrives meanwhile is dropped, and the screen asks again. The code that asks ranks is
 imported with the first question.
 """
 
@@ -23,7 +23,7 @@ class WhereReader:
         self._busy = threading.Lock()
 
     def ask(self, run_id: object, runs: Sequence[Run]) -> None:
-        """Ask the ranks of a run and return at once; ignore what is no run's id, and a question while another is open."""
+        """Ask the ranks of a run and return at once; ignore what is not a run's id, and a question while another is open."""
         if not isinstance(run_id, str) or not self._busy.acquire(blocking=False):
             return
         run = next((run for run in runs if run.run_id == run_id), None)

@@ -1,6 +1,6 @@
 """``gputop completion``: a script that lets a shell complete gputop's commands, options, recipes, runs and jobs.
 
-The script is made from the parser of the command line, so that it cannot lack a command. What changes while a machine is used,
+The script is made from the parser of the command line, so it lacks no command. What changes while a machine is used,
 the names of runs and the ids of jobs, the shell asks of ``gputop completion --names``.
 """
 
@@ -21,7 +21,7 @@ KINDS = ("runs", "jobs", "recipes")
 _NAMED = {"run": "runs", "runs": "runs", "job": "jobs", "name": "recipes"}
 """An argument's name in the parser -> the kind of its values."""
 NAMES_MAX = 200
-"""The newest runs: a shell that lists a thousand helps nobody."""
+"""Only the newest runs: a list of a thousand helps nobody."""
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from gputop.errors import UsageError
 
 COLUMNS_MOST = 80
-"""A line that the terminal breaks a second time is hard to read."""
+"""Text wrapped twice, here and by the terminal, is hard to read."""
 
 
 class Parser(argparse.ArgumentParser):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gputop.sources.recording import Recorder
 
 HOSTS_PER_S = 32
-"""How many hosts a screen takes in a second, unless the user wants another interval (benchmarks/hosts.py)."""
+"""How many hosts a screen can process in a second, unless the user sets an interval (benchmarks/hosts.py)."""
 
 
 def asked(options: argparse.Namespace) -> bool:
@@ -99,14 +99,14 @@ def transport_of(options: argparse.Namespace) -> Transport:
 
 
 def source_words(options: argparse.Namespace, gpus: Sequence[str], *, ask_nccl: bool) -> list[str]:
-    """Return the options that say what to read there."""
+    """Return the options that say what to read on the hosts."""
     words = ["--virtual", str(options.virtual)] if options.virtual is not None else []
     words += ["-g", ",".join(gpus)] if gpus else []
     return words if ask_nccl else [*words, "--no-nccl-ras"]
 
 
 def agent_words(interval_s: float, source: Sequence[str]) -> list[str]:
-    """Return what gputop is asked for there: a stream, until its input closes."""
+    """Return gputop's arguments on the host: write a stream until the input closes."""
     return ["agent", "--no-stand-in", "-i", f"{interval_s}s", *source]
 
 
@@ -136,7 +136,7 @@ def once(options: argparse.Namespace, source: Sequence[str]) -> int:
 
 
 def stream(options: argparse.Namespace, interval_s: float, source: Sequence[str]) -> int:
-    """Print a JSON object for each snapshot of each host, and for each change of how it stands with a host."""
+    """Print a JSON object for each snapshot of each host, and for each change of a host's state."""
     from gputop.agent.serving import write_line
 
     following = fleet(options, agent_words(interval_s, source), interval_s)
@@ -187,7 +187,7 @@ def screen_interval_s(chosen_s: float, hosts: int) -> float:
 
 
 def json_line(heard: Heard) -> str:
-    """Return news of a host as one JSON object: how it stands with it, and its snapshot or null."""
+    """Return news of a host as one JSON object: its state, and its snapshot or null."""
     from gputop.wire import encode
 
     status = json.dumps(encode(heard.status))

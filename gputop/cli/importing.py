@@ -11,7 +11,7 @@ from gputop.terminal_text import printable
 
 
 def import_runs(paths: Sequence[str]) -> None:
-    """Import what lies at the paths, and print each run as it is there.
+    """Import the files at the paths, and print each run once it is imported.
 
     Raises:
         UsageError: a path does not exist or holds no curve.

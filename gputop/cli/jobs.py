@@ -37,7 +37,7 @@ class _RecipeParser(Parser):
 
 
 def demo(options: argparse.Namespace) -> int:
-    """Run a recipe in this terminal; however it ends, leave none of its processes behind."""
+    """Run a recipe in this terminal. However it ends, none of its processes stay."""
     if options.list_recipes or not options.name:
         print(recipe_list())
         return EXIT_OK
@@ -52,7 +52,7 @@ def demo(options: argparse.Namespace) -> int:
 
 
 def launch(options: argparse.Namespace) -> int:
-    """Start a recipe or a command as a job, on this machine or on several hosts, and say how to go on."""
+    """Start a recipe or a command as a job, on this machine or on several hosts, and print the commands that follow it up."""
     if options.as_node:
         return here.be_node()
     order = order_of(options)
@@ -227,7 +227,7 @@ def logs(options: argparse.Namespace) -> int:
 
 
 def _input_closed(within_s: float) -> bool:
-    """Return whether standard input ends within so many seconds: whoever reads over a connection has gone then."""
+    """Return whether standard input ends within that many seconds: then the reader at the other end has gone."""
     return bool(select.select([0], [], [], within_s)[0]) and not os.read(0, 4096)
 
 
@@ -250,7 +250,7 @@ def stop(options: argparse.Namespace) -> int:
     try:
         found = job_store.launched(options.job)
     except UsageError:
-        # Its directory was deleted or damaged, but its processes can be found all the same.
+        # Its directory was deleted or damaged, but its processes can still be found.
         left = job_store.processes(options.job)
         if not left:
             raise

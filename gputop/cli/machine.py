@@ -22,7 +22,7 @@ def interval_of(options: argparse.Namespace, fallback: float = 1.0) -> float:
     """Return ``--interval`` in seconds.
 
     Raises:
-        UsageError: no length of time, or outside 0.1 s to one hour.
+        UsageError: not a length of time, or not between 0.1 s and one hour.
     """
     from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S, parse_duration
 

@@ -53,13 +53,13 @@ def _main(words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader of a pipe left (gputop --stream | head): nothing is wrong, and nothing more can be said.
+        # The reader of a pipe left (gputop --stream | head): this is no error, and nothing more can be printed.
         discard_output()
         return EXIT_OK
 
 
 def _parsed(words: Sequence[str]) -> argparse.Namespace:
-    """Return the command line; what stands behind the first "--" of ``gputop launch`` is the user's command."""
+    """Return the command line; the words after the first "--" of ``gputop launch`` are the user's command."""
     place = words.index("--") if "--" in words else len(words)
     if "launch" not in words[:place]:
         return parse(words)

@@ -115,7 +115,7 @@ def process_run_lines(snapshot: Snapshot) -> list[str]:
 
 
 def run_row(run: Run, source: str | None) -> tuple[str, ...]:
-    """Return the cells of a run; ``source`` says where its curve is read from, if gputop does not track it."""
+    """Return the cells of a run; ``source`` names the file of its curve, if gputop does not track it."""
     name = loss_metric(name for rank in run.ranks for name in rank.metrics)
     losses = [rank.metrics[name] for rank in run.ranks if name in rank.metrics] if name is not None else []
     loss = units.metric(units.mean(losses)) if losses else units.UNKNOWN

@@ -14,9 +14,9 @@ from gputop.errors import UsageError
 from gputop.tui.state.settings import THEMES
 
 _JOB = "20261122-141300-3f2a"
-"""Stands for a job's id in examples."""
+"""A job's id in examples."""
 EXPORT_PORT = 9879
-"""One that no exporter of GPUs has: DCGM's is 9400, nvidia_gpu_exporter's 9835, all-smi's 9090, nvitop's 8000."""
+"""No other GPU exporter uses this port: DCGM's is 9400, nvidia_gpu_exporter's 9835, all-smi's 9090, nvitop's 8000."""
 
 
 def build_parser(only: Literal["", "agent"] | None = None) -> argparse.ArgumentParser:
@@ -177,7 +177,7 @@ def _launch(commands: Any) -> None:
     launch = add_command(
         commands,
         "launch",
-        "start a recipe or a command as a job, that outlives this terminal",
+        "start a recipe or a command as a job that outlives this terminal",
         ("gputop launch ddp --devices 0,1", "a recipe on this machine"),
         ("gputop launch -H gpu1,gpu2 ddp --epochs 3", "on two hosts, as one run"),
         ("gputop launch -H gpu1,gpu2 -- torchrun --nproc-per-node=8 train.py", "a command of your own"),
@@ -417,7 +417,7 @@ def _agent(commands: Any) -> None:
         ("gputop agent -i 1s", "one JSON object per second, until Ctrl-C"),
     )
     agent.add_argument(
-        FIRST_LOOK, action="store_true", help="internal: begin with a first look at the GPUs, a line of another form"
+        FIRST_LOOK, action="store_true", help="internal: write a first look at the GPUs, in its own form, before the stream"
     )
     agent.add_argument("--no-stand-in", action="store_true", help="do not show virtual GPUs where there is no GPU")
     _shared(agent)

@@ -40,7 +40,7 @@ def plot(
 ) -> str:
     """Return the plots of a run's metrics, one below the other; without metrics, plot the loss.
 
-    A run alone is drawn as the mean over its ranks with their range; with others, each run is one curve.
+    A single run is drawn as the mean over its ranks with their range; of several, each is one curve.
 
     Args:
         run: The run.

@@ -1,4 +1,4 @@
-"""``gputop runs rename`` and ``gputop runs tag``: say something of a run from outside, also while it trains."""
+"""``gputop runs rename`` and ``gputop runs tag``: label a run from outside, also while it trains."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rename(name: str, new_name: str) -> str:
 
 
 def tag(name: str, tags: Sequence[str], *, remove: bool) -> str:
-    """Add tags to a run, or remove them; return the line with all that it has now.
+    """Add tags to a run, or remove them; return a line with all its tags.
 
     Raises:
         UsageError: there is no such run, it is not kept on disk, or a tag is empty or too long, or there are too many.

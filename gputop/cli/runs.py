@@ -123,7 +123,7 @@ def list_text(
 
 
 def _as_run(other: ProcessRun) -> Run:
-    """Return what a filter can look at of a run that gputop does not track."""
+    """Return what a filter sees of a run that gputop does not track."""
     ranks = tuple(Rank(rank.rank or 0, pid=rank.pid, state="running") for rank in other.ranks)
     return Run(other.run_id or _pid_text(other), other.name, state="running", created_at=other.started_at, ranks=ranks)
 

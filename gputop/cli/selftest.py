@@ -1,4 +1,4 @@
-"""``gputop selftest``: checks gputop itself on this machine, and leaves a file that names nothing of it."""
+"""``gputop selftest``: checks gputop itself on this machine, and writes a report without names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SECONDS = "10s"
 SLOW_MS = 20.0
-"""A reading of an interval that takes longer than this is worth telling: it is a fiftieth of the usual interval."""
+"""Readings that take longer are reported: this is a fiftieth of the usual interval."""
 _NAME_WIDTH = 12
 
 

@@ -1,4 +1,4 @@
-"""The runs of this user as the commands read them: all at once. A run that cannot be read hides no other."""
+"""The runs of this user, read all at once for a command. A run that cannot be read hides no other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gputop.terminal_text import printable
 from gputop.tracking.reader.runs import RunReader, RunUpdate
 
 EVERYTHING = 1 << 62
-"""As a number of points or runs: no decimation, no limit."""
+"""A number of points or runs that means no decimation and no limit."""
 _SILENCE = "Move that file away to silence this message."
 
 

@@ -26,7 +26,7 @@ READ_POINTS = 2000
 """Points to read of each metric and rank; the smallest and largest are among them."""
 CURVE_COLUMNS = 24
 CONFIG_LINES = 15
-"""Entries of the configuration that a terminal gets, unless all are asked for."""
+"""Entries of the configuration that are shown on a terminal without ``--all``."""
 NONE = "-"
 _T = TypeVar("_T")
 _SMALL_IS_BEST = re.compile(r"loss|error|err\b|ppl|perplexity|nll|mse|mae|rmse|wer|cer|fid|bpb|bpc", re.IGNORECASE)
@@ -38,7 +38,8 @@ _NO_AIM = re.compile(r"scale|weight|time|_s$|^phase/", re.IGNORECASE)
 
 @dataclass(slots=True)
 class Metric:
-    """One metric of a run. ``last`` is the mean over the ranks; ``best`` and ``best_step`` are None where nothing is an aim."""
+    """One metric of a run. ``last`` is the mean over the ranks; ``best`` and ``best_step`` are None where no direction is known
+    to be better."""
 
     goal: str | None = None
     """"min" or "max": as the script defined it, else by the name; None if neither says."""
@@ -53,7 +54,7 @@ class Metric:
 def show(shelf: Shelf, run: Run, found: Iterable[Points], *, as_json: bool, everything: bool) -> str:
     """Return one run: what it is, its metrics, what it said, its ranks, and its configuration.
 
-    On a terminal the configuration is cut, unless ``everything``.
+    On a terminal the configuration is shortened, unless ``everything``.
     """
     metrics = _metrics(run, found)
     tags, texts = list(run.tags), shelf.reader.texts(run.run_id)
@@ -156,7 +157,7 @@ def _metric_table(metrics: Mapping[str, Metric]) -> list[str]:
 
 
 def _curve(series: Sequence[tuple[int, float]]) -> str:
-    """Return the values as one line of marks; each stands for the mean of its part of the series."""
+    """Return the values as one line of marks; each shows the mean of its part of the series."""
     values = [value for _, value in series if abs(value) < float("inf")]
     columns = min(CURVE_COLUMNS, len(values))
     parts = [values[len(values) * n // columns : len(values) * (n + 1) // columns] for n in range(columns)]
@@ -212,7 +213,7 @@ def _json_of(fact: Record | None) -> dict[str, Any] | None:
 
 
 def own_tags(run: Run) -> list[str]:
-    """Return the tags that the script gave a run."""
+    """Return the tags that the script gave the run."""
     return list(_fact(run, lambda facts: facts.tags) or ())
 
 

@@ -1,4 +1,4 @@
-"""Where text leaves: every command prints through here, so that nothing it prints can steer a terminal or end in a traceback.
+"""The output of every command: nothing that it prints can control a terminal or end in a traceback.
 
 Names, commands, logs, files and arguments come from anywhere, and on a shared machine from other users. A file or a pipe gets
 the text as it is; ``gputop.terminal_text`` says what is removed on a terminal. Output that is closed, or a full disk, is an
@@ -24,7 +24,7 @@ class OutputError(GputopError):
 
 
 class Output(io.TextIOBase):
-    """Standard output: clean on a terminal, and an ``OutputError`` where it cannot be written."""
+    """Standard output without control characters on a terminal; raises ``OutputError`` where it cannot be written."""
 
     def __init__(self, stream: TextIO | None) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class Output(io.TextIOBase):
         self._on_terminal = stream is not None and stream.isatty()
 
     def write(self, text: str) -> int:
-        """Write ``text``, on a terminal without what it would obey; return its length.
+        """Write ``text``, on a terminal without control characters; return its length.
 
         Raises:
             OutputError: standard output is closed or full.
@@ -87,7 +87,7 @@ class Output(io.TextIOBase):
 
 
 class ErrorOutput(Output):
-    """Standard error: what cannot be written there cannot be told anywhere."""
+    """Standard error. Failures to write are ignored: there is nowhere left to report them."""
 
     def _write(self, text: str) -> None:
         with contextlib.suppress(GputopError, OSError):
@@ -101,7 +101,7 @@ class ErrorOutput(Output):
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Raise what goes wrong in writing as an ``OutputError``; that the reader of a pipe has left is not wrong."""
+    """Turn an error in writing into an ``OutputError``, but for BrokenPipeError: a reader that leaves is no error."""
     try:
         yield
     except BrokenPipeError:
@@ -126,7 +126,7 @@ def safe_output() -> Iterator[None]:
 
 
 def discard_output() -> None:
-    """Send what is still buffered for standard output nowhere: Python would fail to write it at its end."""
+    """Discard what is still buffered for standard output: Python would fail to write it at exit."""
     with contextlib.suppress(OSError, AttributeError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.__stdout__.fileno())  # type: ignore[union-attr]

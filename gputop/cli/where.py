@@ -32,7 +32,7 @@ def where(
 ) -> int:
     """Print where every rank is; return 1 if ranks wait for another one.
 
-    ``make_sampler`` is asked for the runs that gputop does not track, where no tracked run is alive. ``exit_with`` ends the
+    ``make_sampler`` finds runs that gputop does not track; it is called only if no tracked run is alive. ``exit_with`` ends the
     process without waiting for a thread that hangs in the driver.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Min/max buckets of consecutive values, kept in columns of numbers: a third of what as many objects take."""
+"""Min/max buckets of consecutive values, kept in columns of numbers, which take a third of the memory of objects."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def _no_columns() -> _Columns:
 class Buckets(Sequence[Bucket]):
     """A growing row of buckets. Each ``Bucket`` that it returns is a copy.
 
-    Two rows may share their values: the same buckets along two axes. Whatever grows the first row is then done to the second
-    one, right after.
+    Two rows may share their values: the same buckets along two axes. Each change to the first row must then be repeated on the
+    second.
     """
 
     __slots__ = ("_columns", "_owns_values", "x_first", "x_last")

@@ -33,17 +33,17 @@ DETAIL_READINGS = (
     "temperature_c",
     "sm_clock_mhz",
 )
-"""The readings that are drawn of one GPU at a time."""
+"""The readings that are drawn for one GPU at a time."""
 DETAIL_BUCKETS = 512
 """Buckets of each of these: at 1 Hz, 8 minutes at full resolution. Of 64 GPUs, each takes under 2 MiB."""
 PROCESS_READINGS = ("memory_used_bytes", "sm_utilization_percent")
-"""The readings of a process on a device (fields of ``DeviceUse``) that are drawn of one process at a time."""
+"""The readings of a process on a device (fields of ``DeviceUse``) that are drawn for one process at a time."""
 PROCESS_BUCKETS, PROCESSES_KEPT = 256, 256
 """Buckets of each of these, and how many processes keep them: together at most some 8 MiB for each device of a process."""
 REASONS_KEPT = 512
 """Changes of a GPU's throttle reasons that are kept."""
 SHARED_DEVICE_BUCKETS, SHARED_METRIC_BUCKETS = 512, 64
-"""Least buckets of each series where many machines are watched at once: 128 with 8 GPUs each have to fit into 300 MiB."""
+"""Fewest buckets of each series where many machines are watched: 128 machines with 8 GPUs each must fit into 300 MiB."""
 PAST_BUCKETS = 1024
 """Buckets of each reading of a run's GPU as it was recorded."""
 RECORDED_READINGS = ("utilization_percent", "memory_used_bytes", "power_w")
@@ -133,7 +133,7 @@ ProcessKey: TypeAlias = "tuple[int, float | None]"
 
 
 def process_key(process: Process) -> ProcessKey:
-    """Return what tells a process from a later one with its PID."""
+    """Return a key that distinguishes a process from a later one with its PID."""
     return process.pid, process.started_at
 
 
@@ -151,7 +151,7 @@ class MetricSeries:
     def extend(self, steps: Sequence[int], times: Sequence[float], values: Sequence[float]) -> None:
         """Add values in order of arrival; columns of unequal length are cut to the shortest.
 
-        A value whose step or time is on no axis is none of the past.
+        A value whose step or time fits no axis is not added to the past.
         """
         self.newest.extend(steps, times, values)
         if not self.by_step.limit:
@@ -181,7 +181,7 @@ def is_interrupted(last: Snapshot | None, snapshot: Snapshot) -> bool:
 
 
 class MetricMemory:
-    """The metrics of the runs of one stream: the only memory of them, for its screens and for its doctor."""
+    """The metrics of the runs of one stream: the only copy, shared by its screens and its doctor."""
 
     def __init__(self, buckets: int = BUCKETS, ended_runs: int = ENDED_RUNS_KEPT) -> None:
         """Args:
@@ -200,7 +200,7 @@ class MetricMemory:
             self.add(points)
 
     def begin(self, snapshot: Snapshot) -> None:
-        """Forget what the next snapshot ends: runs that it no longer lists, and what was before an interruption."""
+        """Forget what the next snapshot no longer covers: runs that it does not list, and the time before an interruption."""
         last, self._last = self._last, snapshot
         if last is not None and snapshot.sequence < last.sequence:
             self._runs.clear()  # a sampler that was started again sends the past of every run once more
@@ -287,7 +287,7 @@ class History:
         for process in snapshot.processes:
             if not process.devices:
                 continue
-            # The newest stand last, so that those that ended longest ago are forgotten first.
+            # The newest come last, so that those that ended longest ago are forgotten first.
             held = self._processes[process_key(process)] = self._processes.pop(process_key(process), {})
             for use in process.devices:
                 for reading in PROCESS_READINGS:
@@ -309,7 +309,7 @@ class History:
         self.memory.recall(points)
 
     def recall_gpus(self, run_id: str, pasts: Iterable[GpuPast]) -> None:
-        """Take in what a run's GPUs did, as it was recorded; what is known of it already is replaced."""
+        """Load what a run's GPUs did, as recorded; it replaces what is already known of it."""
         self._gpus.pop(run_id, None)
         self._gpus[run_id] = {}
         for past in pasts:

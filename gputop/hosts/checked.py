@@ -38,7 +38,7 @@ class NewerStreamError(FormatError):
 
 
 def snapshot_in(line: bytes) -> Snapshot:
-    """Return the snapshot that a line holds; what was left out of it is said in its notes.
+    """Return the snapshot that a line holds; its notes say what was left out.
 
     Raises:
         NewerStreamError: it is of a newer version.
@@ -96,7 +96,7 @@ def _without_controls(value: Any) -> Any:
 
 
 def _bounded(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with at most as many records as a screen can show, and numbers that can be reckoned with.
+    """Return the snapshot with at most as many records as a screen can show, and without numbers too large to calculate with.
 
     Raises:
         FormatError: its times are no times.

@@ -1,6 +1,6 @@
 """One command of gputop on several hosts: what each prints, line by line, and how it ends there.
 
-A host is reached as for a stream, and what it sends is trusted as little: lines are passed on as bytes, for ``checked`` or with
+A host is reached as for a stream, and what it sends is not trusted: lines are passed on as bytes, for ``checked`` or with
 control characters removed, and none of them makes this machine run anything.
 """
 
@@ -25,7 +25,7 @@ from gputop.terminal_text import strip_controls
 
 LINE_MAX_BYTES = 16 << 20
 SAID_MAX = 4096
-"""Lines that wait to be taken: where nobody takes them, hosts wait in their turn."""
+"""Lines that wait to be taken: when these are full, hosts wait too."""
 BUSY_TRIES = 3
 BUSY_WAIT_S = 1.0
 _GPUTOP_CODES = (0, 1, 2, 3, 130)
@@ -206,7 +206,7 @@ class _Errand:
 
 
 class _Lines(ChildLines):
-    """The lines of one connection. Once it stands, it may be silent: ssh itself notices a link that is gone."""
+    """The lines of one connection. Once it is up, it may be silent: ssh itself notices a link that is gone."""
 
     def __init__(self, process: Popen[bytes]) -> None:
         super().__init__(process, "It", LINE_MAX_BYTES, may_flood=True)

@@ -20,11 +20,11 @@ from gputop.units import duration
 PENDING_MAX = 3600
 CLOSING_MOST = 32
 BUSY_TRIES = 4
-"""So often a host may turn the first connection away before the screen gives up."""
+"""How often a host may refuse the first connection before the screen gives up."""
 
 
 class HostFeed(Inbox):
-    """The stream of ``host``; it comes back by itself after a link that was lost.
+    """The stream of ``host``; it reconnects by itself after a lost link.
 
     Construct it early: it then connects while the screen is still importing.
     """
@@ -40,7 +40,7 @@ class HostFeed(Inbox):
         self._stream.start()
 
     def start(self, notify: Callable[[], object]) -> None:
-        """Tell of what comes, and of what has come already."""
+        """Call ``notify`` for what arrives, and for what has arrived already."""
         self._notify = notify
         notify()
 
@@ -53,7 +53,7 @@ class HostFeed(Inbox):
 
     @property
     def link(self) -> HostStatus:
-        """How it stands with the host."""
+        """The state of the host."""
         return self._stream.status
 
     def ask(self, question: Question) -> None:
@@ -61,7 +61,7 @@ class HostFeed(Inbox):
         self._stream.send(command_of(question))
 
     def problem(self) -> str | None:
-        """Return why no snapshots come, and that it is tried again; None while all is well, or the first try still runs."""
+        """Return why no snapshots arrive, and that gputop tries again; None while all is well, or during the first try."""
         status = self._stream.status
         if status.state in SHOWING_STATES or status.state == "connecting":
             return None
@@ -78,11 +78,11 @@ class HostFeed(Inbox):
         return None
 
     def set_interval(self, interval_s: float) -> None:
-        """Ask the gputop there for another interval, also after a link that was lost."""
+        """Ask the gputop there for another interval, and again after a lost link."""
         self._stream.keep_wanting({"interval_s": interval_s})
 
     def want_pcie(self, wanted: bool) -> None:
-        """Tell the gputop there, also after a link that was lost."""
+        """Send it to the gputop there, and again after a lost link."""
         self._stream.keep_wanting({"pcie": wanted})
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from gputop.hosts.stream import CONNECTING_MOST, Heard, HostStream
 from gputop.hosts.transport import Transport
 
 NEWS_MAX = 512
-"""News that wait to be taken: where nobody takes them, hosts wait in their turn."""
+"""News that wait to be taken: when these are full, hosts wait too."""
 ONCE_TRIES = 3
 """How often one reading connects to a host whose sshd turns it away."""
 
@@ -55,7 +55,7 @@ class Fleet:
 
 
 def read_once(hosts: Sequence[str], transport: Transport, arguments: Sequence[str]) -> tuple[Heard, ...]:
-    """Return one reading of each host, in their order, or how it stands with it.
+    """Return one reading of each host, in their order, or its state.
 
     ``arguments`` make gputop print one snapshot.
     """

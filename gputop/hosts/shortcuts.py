@@ -1,7 +1,6 @@
 """``--slurm`` and ``--pods``: the hosts of a Slurm job and the pods of a label, and the command that reaches them.
 
-Slurm and Kubernetes are asked by their own commands, as the user set them up. What they print are names, and nothing else is
-made of them.
+Slurm and Kubernetes are asked by their own commands, as the user set them up. Their output is used only as names.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from gputop.programs.asked import printed
 from gputop.terminal_text import printable
 
 ANSWER_S = 30.0
-"""How long the commands may take: a controller that is down is waited for about 10 s."""
+"""How long the commands may take: they wait about 10 s for a controller that is down."""
 SLURM = "Slurm's commands"
 PODS_VIA = "kubectl exec -i {host} --"
 _JOB = re.compile(r"\d{1,12}([_+]\d{1,9})?")

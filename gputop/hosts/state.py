@@ -1,4 +1,4 @@
-"""How it stands with a host, and what the end of a connection says about it. Pure.
+"""The state of a host, and what the end of a connection says about it. Pure.
 
 What ssh writes is taken for ssh's only until the other side has said hello: from then on, it is the other side's words.
 """
@@ -37,7 +37,7 @@ HostState = Literal[
 ]
 """State of a host.
 
-"slow": its line is late, and the connection stands; "mute": the connection was given up for that; "busy": the connection was
+"slow": its line is late, but the connection is up; "mute": the connection was given up for that; "busy": the connection was
 closed before the login; "unreadable": what came is not a stream of gputop; "failed": gputop or the command ended with an error;
 "ended": the link was lost after readings had come. Of a host that a Prometheus server tells of: "target_down": the server
 cannot read the exporter there; "old_samples": what it has read is too old.
@@ -65,13 +65,13 @@ WORDS: Mapping[HostState, str] = {
     "target_down": "exporter down",
     "old_samples": "old samples",
 }
-"""A state as a person reads it."""
+"""A state in words."""
 SHOWING_STATES: frozenset[HostState] = frozenset({"live", "slow"})
-"""The connection stands, and readings come."""
+"""The connection is up, and readings arrive."""
 PERSON_STATES: frozenset[HostState] = frozenset(
     {"unknown_host_key", "changed_host_key", "permission_denied", "no_gputop", "no_python", "older_gputop", "newer_gputop"}
 )
-"""Only a person can change these: it is tried again seldom."""
+"""Only the user can change these, so gputop retries seldom."""
 WORDS_MAX = 200
 """Characters of another program's words in a sentence of ours."""
 
@@ -86,7 +86,7 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HostStatus:
-    """How it stands with one host. ``host`` is the name that it was asked for by; times are wall clock, in seconds."""
+    """The state of one host. ``host`` is the name that the user gave; times are wall clock, in seconds."""
 
     host: str
     state: HostState = "connecting"
@@ -101,7 +101,7 @@ class HostStatus:
 
     @property
     def sentence(self) -> str:
-        """The host, its state, and what is wrong, as a person reads it."""
+        """The host, its state, and what is wrong, in words."""
         return f"{self.host}: {WORDS[self.state]}. {self.message or ''} {self.hint or ''}".strip()
 
 
@@ -149,7 +149,8 @@ _SSH_WORDS: Sequence[tuple[str, HostState, str, str]] = (
 def failure_of_login(code: int | None, words: Sequence[str], login: str) -> Failure:
     """Return why a command ended that never reached a shell there.
 
-    ``code`` is its exit code, None if it still runs, ``words`` what it wrote last, and ``login`` what a person types.
+    ``code`` is its exit code, None if it still runs, ``words`` what it wrote last, and ``login`` the command that the user
+    types.
     """
     text = "\n".join(words)
     for known, state, message, hint in _SSH_WORDS:

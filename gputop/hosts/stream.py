@@ -1,7 +1,7 @@
 """The stream of one host: connected, read, and connected again where it breaks. One thread a host.
 
-No host waits for another one, but for its turn to connect: many that stand behind one jump host would be turned away by its
-sshd (MaxStartups). What a host sends goes through ``checked``; what became of the connection, through ``state``.
+No host waits for another one, but for its turn to connect: the sshd of a jump host would refuse many at a time (MaxStartups).
+What a host sends goes through ``checked``; what became of the connection, through ``state``.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ TRAVEL_S = 120.0
 _PIECE_BYTES = 1 << 16
 LATE_S, MUTE_S = 1.0, 15.0
 LATE_INTERVALS = 3.0
-"""A line is late after this many intervals and ``LATE_S``, and is waited for no longer after them and ``MUTE_S``."""
+"""A line is late after this many intervals and ``LATE_S``, and given up after them and ``MUTE_S``."""
 BACKOFF_S = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 60.0)
 JITTER = 0.25
 """Share of a wait by which it varies, so that hosts that were lost together do not come back together."""
 HEALTHY_S = 60.0
-"""After this long, a connection counts as good, and the next failure as the first."""
+"""After this long, the next failure counts as the first."""
 BAD_LINES_MAX = 20
-"""After so many lines that cannot be read, with none that can between them, nothing more is expected."""
+"""After this many unreadable lines in a row, the connection is given up."""
 CLOCK_READINGS = 60
-"""The clocks are compared over so many snapshots: the quickest one tells best."""
+"""The clocks are compared over this many snapshots: the quickest one is the most exact."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """News of a host: how it stands with it, and what it sent, if that is the news."""
+    """News of a host: its state, and what it sent, if that is the news."""
 
     status: HostStatus
     snapshot: Snapshot | None = None
@@ -81,7 +81,7 @@ class HostStream:
         *,
         tries: int | None = None,
     ) -> None:
-        """``arguments`` are gputop's there. ``turn`` is shared by all that connect; after ``tries``, it is left at that."""
+        """``arguments`` are gputop's there. ``turn`` is shared by all that connect; it gives up after ``tries``."""
         self.status = HostStatus(host)
         self.failures = 0
         """Connections that ended one after another."""

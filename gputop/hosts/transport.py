@@ -18,7 +18,7 @@ from gputop.errors import UsageError
 from gputop.hosts import traveling
 
 SSH = "ssh -T -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=3 -o LogLevel=ERROR {host}"
-"""The default. BatchMode asks nothing; the others end a connection that nobody answers any more."""
+"""The default. BatchMode asks nothing; the others end a connection that no longer answers."""
 HELLO = b"gputop-connected"
 """What the other side says first: all before it is noise of its login, and a host is connected from here on."""
 
@@ -67,7 +67,7 @@ class Transport:
         return " ".join(self.template) == SSH
 
     def shown_login(self, host: str) -> str:
-        """Return what a person types to get there: "ssh node1"."""
+        """Return the command that the user types to log in there: "ssh node1"."""
         words = self.login(host)
         if self.is_default:
             words = ["ssh", *(words[-3:] if words[-3:-2] == ["-p"] else words[-1:])]

@@ -20,7 +20,7 @@ from gputop.jobs import log_file, record
 
 AHEAD_BYTES = 128 << 10
 _LEAST_BYTES = 32 << 10
-"""A file that owns less gives nothing back."""
+"""A file that owns less is left as it is."""
 _KEEP_SIZE = 1
 _PUNCH_HOLE = 2
 
@@ -72,7 +72,7 @@ class RoomAhead:
 
 
 def _give_back(handle: int, size: int) -> bool:
-    """Free the older half of what a file owns; return whether that was something."""
+    """Free the older half of what a file owns; return whether there was any."""
     owned = min(size, os.fstat(handle).st_blocks * 512)
     if owned < _LEAST_BYTES:
         return False

@@ -27,7 +27,7 @@ def boot_id() -> str | None:
 
 
 class Stat(NamedTuple):
-    """What /proc tells of a process that is no zombie."""
+    """What /proc says about a process that is not a zombie."""
 
     parent: int
     session: int

@@ -1,4 +1,4 @@
-"""One launched job: what its records and its processes say of it."""
+"""One launched job: what its records and its processes say about it."""
 
 from __future__ import annotations
 

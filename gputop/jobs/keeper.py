@@ -45,7 +45,7 @@ _RANKS_S = 0.25
 _FREE_BYTES = 256 << 10
 """Memory is freed in portions of at least this size."""
 _MATCH_BYTES = 512
-"""The end of the log, by which the place to go on at is found in memory."""
+"""The end of the log, by which the place to continue is found in memory."""
 _MFD_NOEXEC_SEAL = 8
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -231,7 +231,7 @@ class Keeper:
 
 
 def rescue(directory: Path, job_id: str, members: Collection[int]) -> None:
-    """Append to the log what the processes of a job, ``members``, have in memory, unless somebody keeps it.
+    """Append to the log what the processes of a job, ``members``, have in memory, unless a keeper does.
 
     Raises:
         OSError: the memory cannot be read, or the log cannot be written.

@@ -213,7 +213,7 @@ def sweep(job_id: str, session: int | None = None, known: Collection[Member] = (
     """End every process of a job: TERM, then KILL. Return the PIDs of those that were found, and of those that survive.
 
     ``session`` is the PID of the job's command, unless that may belong to another process now. ``known`` are processes found
-    earlier: once their parents have ended, those that cleared their environment can no longer be told.
+    earlier: once their parents have ended, those that cleared their environment can no longer be recognized.
     """
     swept = set(kin.alive(known))
     for number, patience_s in ((signal.SIGTERM, TERM_PATIENCE_S), (signal.SIGKILL, KILL_PATIENCE_S)):

@@ -1,8 +1,8 @@
 """Joins the runs of several machines' snapshots. Pure: snapshots in, runs out.
 
 Runs with one id are one run, unless their world sizes differ, or two processes on different machines are the same rank: then
-somebody gave one id to several trainings. A name joins nothing. Machines with a common file system list each other's ranks; of
-a rank that several list, the machine on which it runs knows best.
+one id was given to several trainings. Names are not compared. Machines with a common file system list each other's ranks; of a
+rank that several list, the machine on which it runs knows best.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Seen:
     clock_offset_s: float = 0.0
     """Its clock minus ours."""
     current: bool = True
-    """Whether the link stands; the snapshot is the last one otherwise."""
+    """Whether the link is up; otherwise, the snapshot is the last one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long a step takes on a host, in seconds: means over its ranks. ``backward_s`` is None where no rank tells it."""
+    """How long a step takes on a host, in seconds: means over its ranks. ``backward_s`` is None where no rank reports it."""
 
     step_s: float
     backward_s: float | None = None
@@ -42,7 +42,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Slowest:
-    """The host that holds a run up, by which share of a step. ``waited_for``: the others wait for it in each step."""
+    """The host that holds a run up, and by which share of a step. ``waited_for``: the others wait for it in each step."""
 
     host: str
     share: float
@@ -58,7 +58,7 @@ class Part:
     devices: Mapping[int, tuple[int, ...]]
     """Rank -> the indices of the devices that it computes on, where the driver says so."""
     pace: Pace | None = None
-    """None where its ranks do not tell."""
+    """None where its ranks do not say."""
     current: bool = True
 
 
@@ -104,7 +104,7 @@ def slowest(paces: Mapping[str, Pace]) -> Slowest | None:
     """Return the host that holds the others up; None where they are even, or fewer than two are known.
 
     Where ranks wait for one another, every step takes equally long, and who is waited for has the shortest backward: the
-    others' waiting is part of theirs. Elsewhere, the longest step tells.
+    others' waiting is part of theirs. Otherwise, the longest step decides.
     """
     if len(paces) < 2:
         return None

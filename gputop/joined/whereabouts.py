@@ -27,7 +27,7 @@ class Told:
 def over_hosts(run: JoinedRun, told: Sequence[Told], taken_at: float) -> Whereabouts:
     """Return where the ranks of ``run`` are, by all answers; ``hostname`` of a rank is the name that the user gave its host.
 
-    Ranks that no answer tells of are left out, and named in the verdict or the problem.
+    Ranks that are in no answer are left out, and named in the verdict or the problem.
     """
     homes = {rank: part.host for part in run.parts for rank in part.ranks}
     places: dict[int, RankPlace] = {}
@@ -60,7 +60,7 @@ def _by_our_clock(place: RankPlace, one: Told) -> RankPlace:
 
 
 def _whole(answer: Whereabouts, unheard: Sequence[int]) -> Whereabouts:
-    """Return the answer with where those are that are behind, and which ranks are not known of."""
+    """Return the answer with the places of the ranks that are behind, and the ranks that are in no answer."""
     nothing = f"nothing is heard of rank{'s' if len(unheard) > 1 else ''} {units.ranges(unheard)}" if unheard else None
     if answer.verdict is not None:
         late: dict[str, list[int]] = {}

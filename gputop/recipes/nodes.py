@@ -1,8 +1,7 @@
-"""One command on several hosts: what is agreed on between them, and how torchrun learns of it. Pure but for ``own_address``.
+"""One command on several hosts: what they agree on, and how torchrun learns it. Pure but for ``own_address``.
 
-torchrun reads its options from PET_ variables too, so the command stays as it was written. The first host keeps the rendezvous
-(c10d), as it is told to: torchrun otherwise guesses that by the machine's name. A command that says where its nodes meet is
-left to itself.
+torchrun reads its options from PET_ variables too, so the command stays as it was written. The first host is set to keep the
+rendezvous (c10d): torchrun otherwise guesses by the machine's name. A command that says where its nodes meet is left to itself.
 """
 
 from __future__ import annotations
@@ -106,7 +105,7 @@ def parse_endpoint(text: str) -> tuple[str, int | None]:
 
 
 def endpoint_of(first: NodeReady, wanted: str | None) -> str:
-    """Return where the nodes meet: as the user says, else at the first one's own address, which is taken for nothing else.
+    """Return where the nodes meet: as the user says, else at the first one's own address, which is used only for that.
 
     Raises:
         UsageError: what the user says, or what the first host says, is no address.
@@ -118,7 +117,7 @@ def endpoint_of(first: NodeReady, wanted: str | None) -> str:
                 raise ValueError
             found = ipaddress.ip_address(first.address)
         except ValueError:
-            raise UsageError("The first host does not tell its address.", "Add --rendezvous HOST:PORT.") from None
+            raise UsageError("The first host does not know its address.", "Add --rendezvous HOST:PORT.") from None
         host = f"[{found}]" if found.version == 6 else str(found)
     port = port or first.port
     if not 0 < port < 1 << 16:

@@ -68,13 +68,13 @@ def environment(base: Mapping[str, str], name: str | None, project: str | None) 
     found["GPUTOP_LAUNCH_ID"] = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
     for variable, value in (("GPUTOP_NAME", name), ("GPUTOP_PROJECT", project)):
         if value:
-            # The command line wins over what a script passes to init; a variable alone is a default.
+            # The command line wins over what a script passes to init; a variable without it is a default.
             found |= {variable: value, f"{variable}_WINS": "1"}
     return found
 
 
 def _end_line(base: Mapping[str, str]) -> dict[str, str]:
-    """Return what makes the command say at its end what was recorded, unless nothing is, or in a job."""
+    """Return what makes the command report at its end what was recorded, unless nothing was, or in a job."""
     off = base.get("GPUTOP") == "0" or base.get("GPUTOP_MODE") == "disabled" or base.get("GPUTOP_JOB_ID")
     if off or base.get("GPUTOP_SILENT", "0") not in ("", "0"):
         return {}

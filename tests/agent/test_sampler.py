@@ -246,9 +246,9 @@ time.sleep(600)
 
 
 ASKING_AGENT = """
-from gputop.agent import nccl_turns, sampler
+from gputop.agent import nccl_turns, serving
 nccl_turns.QUIET_S = 0.0
-sampler.main(0.1, None, (), "requested")
+serving.main(0.1, None, (), "requested")
 """
 
 

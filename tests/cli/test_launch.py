@@ -122,7 +122,7 @@ def test_a_launch_that_is_interrupted_leaves_nothing_running(home: Home, script:
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (['{"ready": {"address": "$(touch x)", "port": 1}}'], "does not tell its address"),
+        (['{"ready": {"address": "$(touch x)", "port": 1}}'], "does not know its address"),
         (['{"ready": {"address": "10.0.0.1", "port": 99999}}'], "has no free port"),
         (["nonsense", '{"ready": 7}', "[]"], "Nothing was started."),
     ],

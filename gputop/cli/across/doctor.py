@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Watched:
-    """What the doctor knows of one host, and of the runs over all of them."""
+    """What the doctor knows about one host, and about the runs over all of them."""
 
     def __init__(self, hosts: Sequence[str]) -> None:
         from gputop.doctor.diagnosis import Doctor
@@ -35,7 +35,7 @@ class _Watched:
         self._stream = JoinedStream()
 
     def take(self, heard: Heard, run: str | None) -> None:
-        """Take news of a host."""
+        """Process news from a host."""
         from gputop.doctor.watch import standing
         from gputop.joined.runs import Seen
 
@@ -48,7 +48,7 @@ class _Watched:
         self._stream.take(host, [snapshot], offset_s)
 
     def join(self, run: str | None) -> None:
-        """Judge the runs over hosts by what came."""
+        """Judge the runs over hosts by what has arrived."""
         from gputop.doctor.watch import standing
         from gputop.joined.runs import shared_runs
 
@@ -69,10 +69,10 @@ class _Watched:
 
 
 OVER_S = 100.0
-"""How long runs over hosts are watched: the steps of one may have to stand still for a minute, and be seen to for a while."""
+"""How long runs over hosts are watched: a hang shows only after a minute without a step."""
 JOINED_EVERY_S = 1.0
 LOST_AFTER_S = 5.0
-"""A host that cannot be reached is waited for this long: its first failure may be one of its sshd's moods."""
+"""How long to wait for a host that cannot be reached: its sshd may refuse only the first connection."""
 
 
 def diagnose(options: argparse.Namespace, fleet: Fleet) -> int:

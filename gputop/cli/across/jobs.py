@@ -1,4 +1,4 @@
-"""``gputop jobs``, ``logs`` and ``stop`` with ``-H``: the jobs of several hosts. Those of one launch are one row, by its id."""
+"""``gputop jobs``, ``logs`` and ``stop`` with ``-H``: the jobs of several hosts. Those of one launch share a row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEAD = ("JOB", "STATE", "RECIPE", "GPUS", "TIME", "EXIT", "HOST")
 
 @dataclass(frozen=True, slots=True)
 class JobThere:
-    """A job as a host tells of it. Times are the host's clock."""
+    """A job as a host reports it. Times are by the host's clock."""
 
     id: str
     name: str

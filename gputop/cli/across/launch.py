@@ -21,13 +21,14 @@ from gputop.terminal_text import printable
 from gputop.wire import FormatError, decode, encode
 
 READY_S = 180.0
-"""How long a host may take until it could start: a driver without persistence mode starts every GPU first."""
+"""How long a host may take to get ready: a driver without persistence mode starts every GPU first."""
 STARTED_S = 60.0
 T = TypeVar("T")
 
 
 def launch_over(hosts: Sequence[str], transport: Transport, order: NodeOrder, rendezvous: str | None, reach: str) -> int:
-    """Start ``order`` on each host, and say how to go on. ``reach`` is how the command line names and reaches the hosts.
+    """Start ``order`` on each host, and print the commands that follow it up. ``reach`` is how the command line names and
+    reaches the hosts.
 
     Whatever ends this before all hosts have started it stops it on all of them.
 
@@ -64,7 +65,7 @@ def launch_over(hosts: Sequence[str], transport: Transport, order: NodeOrder, re
 
 
 def _answers(errands: Errands, hosts: Sequence[str], key: str, kind: type[T], within_s: float) -> dict[str, T]:
-    """Return what each host says under ``key``; those that end, or say it too late, are left out."""
+    """Return what each host answers under ``key``, without hosts that end or answer too late."""
     found: dict[str, T] = {}
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline and any(host not in found and host not in errands.ends for host in hosts):

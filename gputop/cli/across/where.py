@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from gputop.hosts.following import Following
 
 ANSWER_S = 20.0
-"""How long an answer is waited for: it takes two seconds there, and longer where /proc hangs."""
+"""How long to wait for an answer: it takes two seconds, and longer where /proc hangs."""
 _BUSY_TRIES = 3
-"""So often a host whose sshd turns connections away is waited for."""
+"""How often to retry a host whose sshd refuses connections."""
 
 
 def ask_hosts(fleet: Fleet, name: str | None) -> tuple[Whereabouts, list[HostStatus]]:
-    """Return where the ranks of a run are, and how it stands with each host. ``name`` is a run's id or name; None: the newest.
+    """Return where the ranks of a run are, and the state of each host. ``name`` is a run's id or name; None: the newest.
 
     Raises:
         UsageError: the hosts that can be read have no such run.

@@ -1,6 +1,6 @@
 """``gputop launch`` on this machine: as a job of its own, or as one node of a launch over several hosts.
 
-A node is asked for over standard input, in lines of JSON: the order comes in, ``ready`` goes out, and only a second line,
+A node takes its orders from standard input, as lines of JSON: the order comes in, ``ready`` goes out, and only a second line,
 ``go``, starts the job. Where one of the hosts cannot start, or the link breaks before, nothing starts on any of them. A third
 line, ``keep``, says that all have started: then the job lives on without the link. Where it does not come, the job is stopped.
 """
@@ -57,7 +57,7 @@ def _with(found: Launch, environment: Mapping[str, str]) -> Launch:
 
 
 def be_node() -> int:
-    """Be one node: read the order, say that it could start, start it when all others could, too, and keep it when all have.
+    """Act as one node: read the order, report ready, start when all are ready, and keep the job once all have started.
 
     Raises:
         GputopError: it cannot start here.

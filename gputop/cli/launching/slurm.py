@@ -17,7 +17,7 @@ AGAIN_S = 10.0
 
 
 def submit(order: NodeOrder, sbatch: str, rendezvous: str | None) -> int:
-    """Submit the command of ``order`` with these options of sbatch, and say how to go on.
+    """Submit the command of ``order`` with these options of sbatch, and print the commands that follow it up.
 
     Raises:
         UsageError: there is no command or no Slurm, or an option cannot be read.

@@ -1,1 +1,1 @@
-"""Commands that ask a live run something that costs it time."""
+"""Commands whose answer costs a live run some time."""

@@ -15,7 +15,7 @@ METRICS_MAX = 1000
 
 @dataclass(slots=True)
 class Collected:
-    """What is known of one rank's metrics. Times are wall clock, in seconds since the epoch."""
+    """The metrics of one rank. Times are wall clock, in seconds since the epoch."""
 
     metrics: dict[str, float] = field(default_factory=dict)
     fresh: dict[str, Decimator] = field(default_factory=dict)
@@ -23,7 +23,7 @@ class Collected:
     last_log_at: float | None = None
 
     def add(self, step: int, metrics: Mapping[str, float], at: float, points_max: int = POLL_POINTS) -> None:
-        """Take in the values of one step; ``points_max``: how many points of a metric are kept until they are taken."""
+        """Add the values of one step; ``points_max``: how many points of a metric are kept until they are taken."""
         self.step, self.last_log_at = max(step, self.step or 0), max(at, self.last_log_at or at)
         for name, value in metrics.items():
             if name not in self.metrics and len(self.metrics) >= METRICS_MAX:

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MARK_BYTES = 512
-"""Kept of what was read last, and compared at the next look. Some lines: two outputs agree in them only by having the same
-beginning, or by repeating themselves."""
+"""Kept of what was read last, and compared at the next look. Some lines: two outputs share them only if they begin alike or
+repeat themselves."""
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _LINE_END = re.compile(rb"\r\n|\r|\n")
@@ -115,7 +115,7 @@ class FileFollower:
         offset, mark = self.offset, self._mark
         # The mark and what follows it in one read, so that a truncation between two reads cannot go unnoticed.
         window = os.pread(handle, len(mark) + max_bytes, offset - len(mark))
-        # The inode alone is not enough: it stays when a file is truncated, and is used again after a deletion. Neither is the
+        # The inode is not enough: it stays when a file is truncated, and is used again after a deletion. Neither is the
         # size: the new content may have outgrown the old offset.
         same_file = self._file in (None, (found.st_dev, found.st_ino))
         restarted = not same_file or found.st_size < offset or not window.startswith(mark)

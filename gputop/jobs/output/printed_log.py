@@ -1,7 +1,6 @@
-"""What a log prints of a run's metrics, as a run with points: for rules that judge them without a job.
-
-The lines are those that ``gputop.tracking.printed`` knows, and those that tell of a pace (``gputop.tracking.printed_rates``).
-Printed lines carry no time: their points carry the time at which the file was last written.
+"""A run's metrics as a log prints them, as a run with points: for rules that judge them without a job. The lines are those that
+``gputop.tracking.printed`` knows, and those that print a pace (``gputop.tracking.printed_rates``). Printed lines carry no time:
+their points carry the time at which the file was last written.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _BAR = re.compile(r"^(?P<name>[^|]*?)\d{1,3}%\|.*?(?P<done>\d+)/(?P<total>\d+) \
 
 
 def printed_run(path: Path) -> tuple[Run, tuple[Points, ...]] | None:
-    """Return what a log prints of a run, by the file's name; None if it prints no metric or cannot be read."""
+    """Return the run that a log prints, named after the file; None if it prints no metric or cannot be read."""
     transcript = Transcript()
     columns: dict[str, tuple[list[int], list[float]]] = {}
     paces = _Paces()
@@ -64,7 +63,7 @@ class _Paces:
         self._bars: dict[tuple[str, str], list[float]] = {}
 
     def feed(self, data: bytes) -> None:
-        """Take in the complete lines."""
+        """Process the complete lines."""
         *lines, self._rest = re.split(r"[\r\n]+", self._rest + data.decode("utf-8", "replace"))
         self._rest = self._rest[-LINE_CHARACTERS:]
         for line in lines:

@@ -58,7 +58,7 @@ class PrintedRank(Collected):
         return all(file.at_end for file in self.files.values())
 
     def take_in(self, file: PrintedFile, steps: Sequence[tuple[int, Mapping[str, float]]], at: float) -> None:
-        """Take in what was read of one of the files."""
+        """Process what was read from one of the files."""
         for step, metrics in steps:
             self.add(step, metrics, at)
         self.total_steps = file.transcript.total_steps or self.total_steps

@@ -20,7 +20,7 @@ MAX_FILES = 16
 
 
 class Evidence:
-    """Readings of one process, kept as long as it runs one program."""
+    """Readings of one process, kept for as long as it runs the same program."""
 
     def __init__(self) -> None:
         self.read_bytes: int | None = None

@@ -20,14 +20,14 @@ _MAX_ANCESTORS = 64
 
 
 class WaitingRanks:
-    """Knows of each Python process whether it is started as a rank."""
+    """Knows which Python processes were started as ranks."""
 
     def __init__(self, book: ProcessBook) -> None:
         self._book = book
         self._started_as_rank: dict[tuple[int, int, int], bool] = {}
         self._spawned: dict[tuple[int, int, int], bool] = {}
         self._below_launcher: dict[int, bool] = {}
-        """By parent, for one look: the ranks of a launcher share theirs, and so do most other processes."""
+        """By parent, during one search: the ranks of a launcher share theirs, and so do most other processes."""
 
     def find(self, pythons: Iterable[Facts], listed: Collection[int], now_s: float) -> set[int]:
         """Return the PIDs of the ranks among this user's Python processes that are not listed for another reason."""

@@ -104,7 +104,7 @@ def initialize() -> int:
         NoGpuError: there is no library, or it cannot be loaded.
     """
     if pynvml.nvmlLib is None:
-        pynvml.nvmlLib = open_library()  # pynvml says the same of a library that is missing and of one that is broken
+        pynvml.nvmlLib = open_library()  # pynvml raises the same for a missing library and for a broken one
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:

@@ -248,7 +248,7 @@ class DeviceReader:
         return merged
 
     def notes(self) -> tuple[str, ...]:
-        """Return what a user has to know about this GPU's readings, as keys of ``problems.NOTES``."""
+        """Return what users must know about this GPU's readings, as keys of ``problems.NOTES``."""
         split = bool(self.values.get("mig_enabled"))
         readers = [mig.processes for mig in self.migs] if split else [self.processes]
         found = []

@@ -1,7 +1,7 @@
 """A first look at the GPUs for a screen that starts: what a row shows, read by a few calls before anything else is imported.
 
-Imports only ctypes: ``typing`` and ``json`` take longer than the reading. ``device.py`` reads the same, and much more; whatever
-is unusual is left to it.
+Imports only ctypes: ``typing`` and ``json`` take longer than the reading. ``device.py`` reads the same, and much more; anything
+unusual is left to it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Memory(ctypes.Structure):
 
 
 def is_simulated(driver_version: str | None) -> bool:
-    """Return whether this is the simulated driver of gputop's tests, which the screen must say."""
+    """Return whether this is the simulated driver of gputop's tests: the screen must say so."""
     return (driver_version or "").endswith("-sim")
 
 

@@ -9,7 +9,7 @@ from gputop.errors import NoGpuError
 
 NAME = "libnvidia-ml.so.1"
 ELSEWHERE = ("usr/lib/wsl/lib", "run/opengl-driver/lib", "usr/local/nvidia/lib64", "usr/local/nvidia/lib")
-"""Where the library is, and the loader often does not look: WSL 2, NixOS, and containers of Kubernetes."""
+"""Where the library may be although the loader does not look there: WSL 2, NixOS, and Kubernetes containers."""
 _ROOT = Path("/")
 
 
@@ -51,7 +51,7 @@ def missing(root: Path = _ROOT) -> NoGpuError:
     if (root / "etc/nv_tegra_release").exists():
         return NoGpuError(
             f"This is a Jetson, and {NAME} is missing.",
-            "JetPack 6 brings it, with few readings; jtop and tegrastats read what it does not tell.",
+            "JetPack 6 includes it, with few readings; jtop and tegrastats read the rest.",
             "library_not_found",
         )
     if (root / "proc/driver/nvidia/version").exists():
@@ -77,5 +77,5 @@ def unusable(reason: str) -> NoGpuError:
     elif "Permission denied" in why:
         hint = "This user may not read it: check its permissions and those of its directory."
     else:
-        hint = "It does not fit this system: reinstall the driver; in a container, use an image with a newer system."
+        hint = "It does not fit this system: reinstall the driver; in a container, use an image of a newer system."
     return NoGpuError(f"{path} cannot be loaded: {why or 'no reason given'}.", hint, "library_unusable")

@@ -171,4 +171,4 @@ NOTES: dict[str, Callable[[Sequence[int]], Problem]] = {
     "only instances": only_instances,
     "virtual": virtual,
 }
-"""What a reader can say of a GPU as a whole, and the note on all GPUs of which that holds."""
+"""What a reader can say about a whole GPU, and the note on all GPUs for which it holds."""

@@ -21,7 +21,7 @@ _FIRST_ID: tuple[tuple[tuple[int, int], int | None], ...] = (
 
 
 def slowdown_fields(driver_version: str | None) -> tuple[Field, ...]:
-    """Return the fields that this driver has for certain; a driver that tells no version counts as a new one."""
+    """Return the fields that this driver certainly has; a driver without a known version counts as a new one."""
     numbers = [int(number) for number in re.findall(r"\d+", driver_version or "")]
     version = (numbers[0], numbers[1]) if len(numbers) > 1 else _FIRST_ID[0][0]
     first = next(first for since, first in _FIRST_ID if version >= since)

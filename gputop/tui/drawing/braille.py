@@ -27,7 +27,7 @@ BAND = "░"
 FREE = (" ", BAND)
 """Cells without a curve or a note."""
 NOTE_ROWS = 2
-"""Notes stand in the top row, or below it where that is taken."""
+"""Notes go into the top row, or below it where that is taken."""
 _BAND_DOTS = 4
 """A cell belongs to the band from this many of its eight dots on: edges of whole cells are calmer than torn ones."""
 ASCII_MARKS = "*+ox#@%&"

@@ -11,7 +11,7 @@ from gputop.tui.drawing.line import Drawing, Line, clean, clip, line, plain, spr
 from gputop.tui.state.view import View
 
 MIN_LINES, SHARE_MOST = 3, 0.16
-"""Lines that a first finding needs, and the share of the screen that findings are worth there."""
+"""Lines that a first finding needs, and the share of the screen that findings may take."""
 MAX_EVIDENCE = 3
 MAX_FIX_LINES = 8
 MIN_LINES_FOR_LONG_TITLE = 6
@@ -128,18 +128,20 @@ def _healthy(view: View, width: int, height: int) -> list[Line]:
     lines = [*undecided_lines(view, width)] or [line(("No problem found", "ok"))]
     lines += wrap(examined, width, "dim")
     if count:
-        lines.extend(wrap("What needs a run's own records is not judged: gputop run -- … keeps them.", width, "dim"))
+        lines.extend(wrap("Rules that need a run's own records are not judged: gputop run -- … keeps them.", width, "dim"))
     elif live == starting == 0 and not any(compute_uses(process) or process.torch_mapped for process in snapshot.processes):
         lines.extend(wrap("Start a training run to have it examined: l launches a demo.", width, "dim"))
     for abstained in view.abstained[:MAX_NOT_JUDGED]:
         lines.extend(wrap(f"Not judged ({abstained.rule}): {clean(abstained.why)} {clean(abstained.needs)}", width, "dim"))
     if len(view.abstained) > MAX_NOT_JUDGED:
-        lines.extend(wrap(f"{len(view.abstained) - MAX_NOT_JUDGED} more could not be judged: d says why.", width, "dim"))
+        lines.extend(
+            wrap(f"{len(view.abstained) - MAX_NOT_JUDGED} more could not be judged: press d for the reasons.", width, "dim")
+        )
     return lines[: max(1, height)]
 
 
 def undecided_lines(view: View, width: int) -> list[Line]:
-    """Return what is suspected and cannot be told yet; nothing if all is decided.
+    """Return what is suspected but not yet decided; nothing if all is decided.
 
     Seconds are left out: they would change the screen every second.
     """

@@ -23,7 +23,7 @@ def why_not_lines(verdicts: Sequence[Verdict], abstained: Sequence[Abstained], w
     needs = {item.rule: item for item in abstained}
     groups = {state: [item for item in verdicts if item.state == state] for state in _STATES}
     lines: list[Line] = list(
-        wrapped("Each cause that the doctor knows, and why it is or is not the verdict. It holds when:", width)
+        wrapped("Each cause that the doctor knows, why it is or is not the verdict, and when it holds:", width)
     )
     for state, (words, style) in _STATES.items():
         if not groups[state]:

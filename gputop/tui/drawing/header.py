@@ -21,7 +21,7 @@ _DOT = Span(" · ", "dim")
 def header_line(view: View | None, cells: int, remote: str | None = None) -> Line:
     """Return the header in exactly ``cells`` cells; on a narrow screen only the badges and the clock remain.
 
-    ``remote`` is the other machine that a first view is waited for from, if it is one.
+    ``remote`` is the other machine whose first snapshot is awaited, if it is one.
     """
     name = line(" ", ("gputop", "title"))
     if view is None:

@@ -39,7 +39,7 @@ def process_lines(process: Process, snapshot: Snapshot, width: int, details: Pro
         lines += wrapped(text, width, "warn")
     if not process.in_namespace:
         lines += wrapped(
-            "The driver reports this PID, and this PID namespace does not have it: the process runs in another container.",
+            "The driver reports this PID, but this PID namespace does not have it: the process runs in another container.",
             width,
             "warn",
         )

@@ -14,12 +14,12 @@ from gputop.losses import are_automatic
 from gputop.snapshot import LIVE_STATES, LOSS_METRICS, Run, Snapshot, loss_metric, own_or_automatic
 
 SPEED_METRICS = ("samples_per_s", "tokens_per_s", "images_per_s", "items_per_s")
-"""Throughput of one rank; the run's is the sum over its ranks, of which those that are given the same samples count once."""
+"""Throughput of one rank; the run's is the sum over its ranks, counting ranks that get the same samples once."""
 ACCURACY_METRICS = ("accuracy", "val_accuracy", "test_accuracy", "eval/accuracy", "acc")
 RATE_WINDOW_S = 60.0
 """Steps per second are measured over the last minute, so that an evaluation does not make the time left jump."""
 TREND_SHARE, TREND_LEAST, TREND_MOST = 0.1, 5, 200
-"""A trend compares this share of a metric's past, in values, with as many before."""
+"""A trend compares this share of a metric's values, the newest, with as many before them."""
 TREND_CHANGE = 0.005
 """Means that differ by less than this share are equal."""
 _WARM_UP_SHARE = 0.25
@@ -37,7 +37,7 @@ def total_steps(run: Run) -> int | None:
 
 
 def seconds_left(run: Run, history: History) -> float | None:
-    """Return the time to the last step at the pace of the newest steps; None if unknown, or if the loss is no number any more.
+    """Return the time to the last step at the pace of the newest steps; None if unknown, or if the loss is NaN or infinite.
 
     Such a run has nothing left to wait for.
     """

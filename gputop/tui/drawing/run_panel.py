@@ -1,4 +1,4 @@
-"""What stands beside the loss on a wide screen: progress, how one step divides, and which rank the others wait for. Pure."""
+"""The panel beside the loss on a wide screen: progress, how one step divides, and which rank the others wait for. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PARTS = (
 
 
 def panel_lines(view: View, run: Run, height: int) -> tuple[Line, ...]:
-    """Return at most ``height`` lines of at most ``PANEL_CELLS`` cells; empty if the run tells nothing for them."""
+    """Return at most ``height`` lines of at most ``PANEL_CELLS`` cells; empty if the run reports nothing for them."""
     ascii_only = view.settings.ascii
     blocks = [_progress(run, ascii_only), _split(run, ascii_only), _ranks(run, ascii_only)]
     lines: list[Line] = []

@@ -53,7 +53,7 @@ def with_workers(second: int) -> Snapshot:
 
 
 def counted_from_1(second: int) -> Snapshot:
-    """A barrier on rank 0 alone; the script numbers its steps from 1, and the tracking counted from 0."""
+    """A barrier on rank 0 only; the script numbers its steps from 1, and the tracking counted from 0."""
     stacks = {
         0: (
             "other",

@@ -70,7 +70,7 @@ def replica_state(evidence: Evidence) -> dict[str, Judgement]:
             match,
             "B10",
             "DataParallel: a replica uses a tensor of another GPU" if inner is not None else "DataParallel: a replica failed",
-            "Replicas get copies of parameters and buffers alone: tensors kept in lists or plain attributes, bound methods "
+            "Replicas get copies of parameters and buffers only: tensors kept in lists or plain attributes, bound methods "
             "stored in __init__, and devices taken from the first parameter stay those of the original on GPU 0."
             if inner is not None
             else "The module failed inside a copy of it; the message below the line says why. Replicas have no parameters of "

@@ -11,7 +11,7 @@ FLAT_SHARE = 1e-5
 Y_MAX, SPAN_MIN = 1e300, 1e-290
 """Largest magnitude and smallest span of an axis: beyond them, floating point can represent neither ticks nor distances."""
 EVEN_MIN_ROWS = 7
-"""From this many rows on, ticks stand at even distances of whole rows; below, only the ends have one."""
+"""From this many rows on, ticks are a whole number of rows apart; below, only the ends have one."""
 LABEL_CELLS_MAX = 7
 """The longest label of a y axis."""
 
@@ -169,7 +169,7 @@ def _digits(numbers: Sequence[float], step: float) -> int:
 
 
 def first_step(first: float, last: float) -> float:
-    """Return where an axis of steps begins: at 0, unless a run went on from a checkpoint far from it."""
+    """Return where an axis of steps begins: at 0, unless a run resumed from a checkpoint far from it."""
     return 0.0 if 0 <= first <= 0.1 * (last - first) + 1 else first
 
 

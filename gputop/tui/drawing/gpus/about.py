@@ -1,6 +1,6 @@
-"""One GPU in words: why it is slow, whose its memory is, its links, its limits, its health, and what it is called. Pure.
+"""One GPU in words: why it is slow, who uses its memory, its links, limits, health and names. Pure.
 
-Each block is a label and items; what is unknown stands at the end of its block, as N/A.
+Each block is a label and items; unknown items come at the end of their block, as N/A.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Item = tuple[str, str | None] | tuple[str, str | None, str]
 
 
 def block(label: str, items: Iterable[Item], cells: int) -> list[Line]:
-    """Return a label and the items beside it, on as many lines as they take; no item is cut that fits into a line."""
+    """Return a label and the items beside it, on as many lines as they take; items that fit into a line are never cut."""
     known: list[Line] = []
     unknown: list[str] = []
     for name, value, *style in items:
@@ -55,7 +55,7 @@ def block(label: str, items: Iterable[Item], cells: int) -> list[Line]:
 
 
 def slow_items(view: View, device: Device) -> list[Item]:
-    """Return what throttles the clocks and since when, and for how long in all since the driver counts."""
+    """Return what throttles the clocks, since when, and for how long in all since the driver started to count."""
     found: list[Item] = []
     for words, style in _reasons(device.throttle_reasons):
         since, from_start = _since(view, device, words)
@@ -99,7 +99,7 @@ def _since(view: View, device: Device, words: str) -> tuple[float | None, bool]:
 
 
 def memory_items(device: Device, split: MemorySplit | None) -> list[Item]:
-    """Return whose memory is in use, in GiB, and what is free."""
+    """Return who uses how much memory, in GiB, and how much is free."""
     used, total = device.memory_used_bytes, device.memory_total_bytes
     free = None if used is None or total is None else max(0, total - used)
     parts: tuple[tuple[str, int | None, str], ...] = (
@@ -117,7 +117,7 @@ _SOURCES = {"gpm": "measured by the GPU", "counters": "from counters", "blocking
 
 
 def link_items(device: Device) -> list[Item]:
-    """Return the PCIe link and the NVLinks: how fast they are, and what goes over them."""
+    """Return the PCIe link and the NVLinks: their speed and their traffic."""
     source = device.pcie_throughput_source
     items: list[Item] = [
         ("PCIe", _link(device)),
@@ -143,7 +143,7 @@ def _link(device: Device) -> str | None:
 
 
 def reading_items(device: Device, drawn: Collection[str]) -> list[Item]:
-    """Return the readings and limits; those in ``drawn`` (fields of ``Device``) stand above a graph already."""
+    """Return the readings and limits; those in ``drawn`` (fields of ``Device``) already have a graph."""
     clock = units.number(device.memory_clock_mhz)
     if device.memory_clock_max_mhz is not None:
         clock += f" / {device.memory_clock_max_mhz:.0f}"

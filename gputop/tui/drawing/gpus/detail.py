@@ -1,4 +1,4 @@
-"""All that is known of one GPU: its readings over time, then its memory, links, health, processes and findings. Pure."""
+"""Everything known about one GPU: its readings over time, then its memory, links, health, processes and findings. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gputop.tui.state.memory_split import memory_splits
 from gputop.tui.state.view import View
 
 GRAPHS_SHARE_LEAST = 0.45
-"""Share of the lines that the graphs keep, however much there is to say: the rest scrolls."""
+"""Share of the lines that the graphs keep, however long the text is: the rest scrolls."""
 FINDING_LINES = 6
 GONE = "This GPU is no longer listed: it has fallen off the bus, or it is hidden now. These are its last readings."
 

@@ -17,9 +17,9 @@ from gputop.tui.state.view import View
 SPANS: tuple[tuple[str, float | None], ...] = (("1 min", 60.0), ("5 min", 300.0), ("30 min", 1800.0), ("whole run", None))
 """The stretches of time that a user can choose, in seconds; None: as long as the run, as far as it was watched or recorded."""
 RECORDED_HOLD_S, RECORDED_HOLD_SHARE = 15.0, 1 / 200
-"""A recorded reading stands for three of the recorder's intervals, which grow with the run: 5 s, and a 700th of its age."""
+"""A recorded reading holds for three of the recorder's intervals, which grow with the run: 5 s, and a 700th of its age."""
 HOLD_INTERVALS = 3
-"""A reading stands for this long; then a device counts as stale."""
+"""A reading holds for this long; then a device counts as stale."""
 GRAPH_LINES_MIN, GRAPH_LINES_MAX = 3, 18
 TWO_COLUMNS_CELLS = 70
 GAP = 2
@@ -43,7 +43,7 @@ GRAPHS = (
     Graph("tensor activity", "tensor_activity_percent"),
     Graph("DRAM activity", "dram_activity_percent"),
 )
-"""The most important first: what has no room is left out, and its number stands in the text."""
+"""The most important first: what has no room is left out, and its number appears in the text."""
 
 
 class Stretch(NamedTuple):
@@ -56,7 +56,7 @@ class Stretch(NamedTuple):
 def stretch_of(view: View, span_s: float | None, columns: int) -> Stretch:
     """Return the stretch of ``span_s`` seconds up to now; None: since the chosen run began, or since it is known.
 
-    What was recorded with the run counts; without it, what this screen saw.
+    Uses what was recorded with the run, else what this screen saw.
     """
     now = view.snapshot.time
     if span_s is None:
@@ -129,7 +129,7 @@ def draw_graph(view: View, device: Device, graph: Graph, stretch: Stretch, cells
 
 
 def heading(name: str, numbers: Line, told: str, cells: int, ascii_only: bool) -> Line:
-    """Return the line above a graph: its name, a rule, what holds now, and, where there is room, what was."""
+    """Return the line above a graph: its name, a rule, the current value, and, where there is room, those of the past."""
     if told and len(name) + width(numbers) + len(told) + 6 <= cells:
         numbers = (*numbers, Span(f"  {told}", "dim"))
     fill = max(1, cells - len(name) - width(numbers) - 2)

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from gputop.snapshot import Device, Process
 
 GRAPHS_MOST = 2
-"""As many devices have graphs; more have a row each."""
+"""Up to this many devices have graphs; more have a row each."""
 GRAPH_LINES = (16, 8)
-"""Lines that the graphs of one and of two devices are worth."""
+"""Lines for the graphs of one and of two devices."""
 _COLUMNS = ((8, 1), (16, 2), (24, 3))
 """(devices, columns of rows) up to which they are drawn; beyond, there are four."""
 COLUMN_CELLS_MIN = 19
@@ -98,7 +98,7 @@ def places(view: View, width: int, height: int) -> tuple[Place, ...]:
 
 
 def lines_wanted(view: View, width: int, room: int) -> int:
-    """Return how many of ``room`` lines the devices and the hint fill well."""
+    """Return how many of ``room`` lines the devices and the hint can use."""
     devices = view.snapshot.devices
     if not devices:
         return len(_no_devices(view, width))
@@ -208,7 +208,7 @@ _NO_GPU_CODES = ("library_not_found", "no_gpu")
 def _hint(view: View, width: int) -> tuple[Line, ...]:
     """Return the first steps for a machine without a GPU: shown with virtual GPUs, until a run is live.
 
-    The header says for as long as they are there that the GPUs are virtual.
+    The header keeps saying that the GPUs are virtual.
     """
     host = view.snapshot.host
     if host.source != "virtual":

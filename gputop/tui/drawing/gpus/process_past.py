@@ -1,4 +1,4 @@
-"""What one process did on its GPUs over time: memory and SM utilization, as area graphs. Pure."""
+"""One process's use of its GPUs over time: memory and SM utilization, as area graphs. Pure."""
 
 from __future__ import annotations
 

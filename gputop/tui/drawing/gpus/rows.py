@@ -1,4 +1,4 @@
-"""One row per device: how busy it is and has been, its memory, power, heat and clock, in the room that there is. Pure."""
+"""One row per device: how busy it is and has been, its memory, power, heat and clock, in the room available. Pure."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def row_layout(width: int, label: int, without: Collection[str] = ()) -> Layout:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What the rows of a view's devices depend on, found once for all of them."""
+    """What the rows of a view's devices need, computed once for all of them."""
 
     view: View
     users: Mapping[str, Span]

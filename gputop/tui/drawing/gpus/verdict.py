@@ -92,7 +92,7 @@ def _why(view: View, found: Balance) -> Line:
 
 
 def _numbers(view: View, found: Balance) -> dict[str, Line]:
-    """Return the numbers by name, in the order in which they stand in the line."""
+    """Return the numbers by name, in their order in the line."""
     parts: dict[str, Line] = {}
     if found.evenness is not None:
         parts["balance"] = line((evenness_words(found.evenness), "warn" if found.uneven else "text"))

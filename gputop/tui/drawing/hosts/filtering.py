@@ -51,7 +51,7 @@ def _condition(term: Term) -> HostFilter:
     if term.name:
         field = FIELDS.get(term.name)
         if field is None:
-            raise term.wrong(f"names no field of a host; there are {', '.join(FIELDS)}")
+            raise term.wrong(f"is not a field of a host; there are {', '.join(FIELDS)}")
         return lambda row: term.value.casefold() in field(row).casefold()
     return lambda row: any(term.value.casefold() in field(row).casefold() for field in FIELDS.values())
 
@@ -59,7 +59,7 @@ def _condition(term: Term) -> HostFilter:
 def _comparison(term: Term) -> HostFilter:
     number = _NUMBERS.get(term.name)
     if number is None:
-        raise term.wrong(f"names no number of a host; there are {', '.join(_NUMBERS)}")
+        raise term.wrong(f"is not a number of a host; there are {', '.join(_NUMBERS)}")
     if not (term.value.isascii() and term.value.isdigit() and len(term.value) < 10):
         raise term.wrong(f"needs a number, such as {term.name}{term.sign}0")
     wanted = int(term.value)

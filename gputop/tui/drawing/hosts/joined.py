@@ -37,12 +37,12 @@ def found_in(fleet: FleetView, run: JoinedRun) -> tuple[Finding, ...]:
 
 
 def silent_hosts(fleet: FleetView) -> tuple[str, ...]:
-    """Return the hosts of which nothing was read yet."""
+    """Return the hosts without a reading so far."""
     return tuple(host.status.host for host in fleet.hosts if host.view is None)
 
 
 def run_lines(run: JoinedRun, silent: Sequence[str], width: int) -> tuple[Line, ...]:
-    """Return what a run comes to over its hosts: ranks, step and loss; where its ranks are; what is wrong."""
+    """Return the summary of a run over its hosts: ranks, step and loss; where its ranks are; what is wrong."""
     name = run_numbers.loss_name(run.run)
     loss = run_numbers.latest(run.run, name) if name is not None else None
     hosts, slow = len(run.parts), run.slowest

@@ -1,4 +1,4 @@
-"""The list of hosts: a heading, and a row for each host, two or three beside one another where there are many. Pure."""
+"""The list of hosts: a heading, and a row for each host, in two or three columns where there are many. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOST_CELLS_MIN, HOST_CELLS_MAX = 8, 24
 STRIP_CELLS_MAX = 32
 """More GPUs than this share cells of the strip."""
 BESIDE_CELLS_MIN = 64
-"""Hosts stand beside one another only where each has this much."""
+"""Hosts share a line only if each has this many cells."""
 GAP = "  "
 STATE_STYLES: dict[Level, str] = {
     "lost": "bad",
@@ -31,7 +31,8 @@ _WIDE_FROM = 150
 
 
 class Grid(NamedTuple):
-    """How the hosts stand: ``beside`` in each line, each ``cells`` wide in these columns, with ``strip`` cells for the GPUs."""
+    """The layout of the list: ``beside`` hosts in each line, each ``cells`` wide in these columns, with ``strip`` cells for the
+    GPUs."""
 
     beside: int
     cells: int
@@ -39,7 +40,7 @@ class Grid(NamedTuple):
 
 
 def grid_of(rows: Sequence[HostRow], width: int, lines: int) -> Grid:
-    """Return how the hosts stand in ``width`` cells, so that they fit into ``lines`` if that can be."""
+    """Return a layout for ``width`` cells that fits the hosts into ``lines``, if one does."""
     beside = 1
     while beside * lines < len(rows) and (width + len(GAP)) // (beside + 1) - len(GAP) >= BESIDE_CELLS_MIN:
         beside += 1
@@ -68,7 +69,7 @@ def heading(grid: Grid, width: int, ascii_only: bool) -> Line:
 
 
 class DrawnRows:
-    """Draws rows, each anew only when it is another one: a key that moves the cursor must not wait for a hundred hosts."""
+    """Draws rows, each again only when it has changed: a key that moves the cursor must not wait for a hundred hosts."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, bool], tuple[HostRow, Grid, bool, Line]] = {}
@@ -110,7 +111,7 @@ def _cell(group: Sequence[GpuUse], wide: int, ascii_only: bool) -> Span:
     known = [gpu.percent for gpu in group if gpu.percent is not None]
     if not known:
         return Span("?" * wide, "dim")
-    least = min(known)  # of those in one cell, the one that does least is what somebody looks for
+    least = min(known)  # of those in one cell, the idlest is the one to notice
     style = "dim" if all(gpu.idles for gpu in group) else f"work{min(3, int(max(0.0, least) / 25))}"
     return Span(sparkline([least], ascii_only=ascii_only) * wide, style)
 

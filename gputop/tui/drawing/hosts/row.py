@@ -1,4 +1,4 @@
-"""What one host comes to: how bad it is, its GPUs, its run and its first finding. Pure."""
+"""One host in short: how bad it is, its GPUs, its run and its first finding. Pure."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ class HostRow:
     ranks: str = ""
     loss: str = ""
     loss_lost: bool = False
-    """The loss is no number any more."""
+    """The loss is NaN or infinite."""
     finding: Finding | None = None
     more: int = 0
     """Further findings that are a problem."""
 
     @property
     def is_current(self) -> bool:
-        """Whether the readings are those of now: those of a lost host are the last ones."""
+        """Whether the readings are current: those of a lost host are its last ones."""
         return self.level != "lost"
 
     @property
@@ -96,7 +96,7 @@ def host_row(host: HostView, now: float) -> HostRow:
 
 
 def by_need(rows: list[HostRow]) -> list[HostRow]:
-    """Return the rows, what needs a person first; equal ones stay in their order."""
+    """Return the rows, those that need attention first; equal ones keep their order."""
     return sorted(rows, key=lambda row: LEVELS.index(row.level))
 
 
@@ -147,7 +147,7 @@ def _run(view: View) -> tuple[str, str]:
 
 
 def _loss(view: View) -> tuple[str, bool]:
-    """Return the loss with its direction, and whether it is no number any more."""
+    """Return the loss with its direction, and whether it is NaN or infinite."""
     run = view.run
     name = run_numbers.loss_name(run) if run is not None and run.state in LIVE_STATES else None
     value = run_numbers.latest(run, name) if run is not None and name is not None else None

@@ -76,7 +76,7 @@ def _parts(fleet: FleetView, rows: Sequence[HostRow], levels: Counter[Level]) ->
 
 
 def _gpus(fleet: FleetView, rows: Sequence[HostRow]) -> Line:
-    """Return how many GPUs there are; nothing before any host has told its own."""
+    """Return how many GPUs there are; nothing before the first host has reported."""
     if all(host.view is None for host in fleet.hosts):
         return ()
     so_far = " so far" if any(row.level == "connecting" for row in rows) else ""

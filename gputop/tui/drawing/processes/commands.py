@@ -1,4 +1,4 @@
-"""The text in the last column of the process table: a command, in short or whole and scrolled, or what a row is. Pure."""
+"""The text in the last column of the process table: a command, shortened, or in full and scrolled, or what a row is. Pure."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def scrolled_text(row: Row, scrolled: int, ascii_only: bool) -> str:
 
 
 def indent(row: Row) -> str:
-    """Return what stands before a row's text in the tree."""
+    """Return the branches before a row's text in the tree."""
     return "  " * (row.depth - 1) + "└ " if row.depth else ""
 
 

@@ -27,7 +27,7 @@ COLUMNS = (
     Column("command", "COMMAND", 20, "<", 0, grows=True),
 )
 COMMAND_CELLS_GOOD = 40
-"""What a command keeps before the names of runs get more than their column's width."""
+"""Cells that a command keeps before the names of runs get more than their column's width."""
 
 
 def scrolls_most(rows: Sequence[Row], width: int) -> int:
@@ -130,7 +130,7 @@ def columns_for(rows: Sequence[Row], width: int) -> tuple[tuple[Column, int], ..
 
 
 def _with_longer_runs(columns: tuple[tuple[Column, int], ...], rows: Sequence[Row]) -> tuple[tuple[Column, int], ...]:
-    """Give the names of runs the cells that they need, as far as commands keep enough of theirs."""
+    """Widen the column of run names as needed, while commands keep enough cells."""
     wanted = max((text_width(clean(row.run.name)) for row in rows if row.run is not None), default=0)
     cells = {column.key: size for column, size in columns}
     more = max(0, min(wanted - cells.get("run", wanted), cells["command"] - COMMAND_CELLS_GOOD))

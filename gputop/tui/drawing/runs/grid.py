@@ -17,7 +17,7 @@ GAP_CELLS = 2
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How many cells stand side by side and below one another, and the size of each."""
+    """The columns and rows of a page, and the size of each cell."""
 
     across: int
     down: int

@@ -19,14 +19,14 @@ CHECKPOINT_METRIC = "checkpoint_s"
 CELLS_PER_NOTE = 14
 """Notes of one kind that happen more often are thinned out."""
 AFTER_S = 600.0
-"""What happens up to this long after the last value, such as a stall, stands at the last step."""
+"""What happens up to this long after the last value, such as a stall, is shown at the last step."""
 _STYLES = {"error": "bad", "warning": "warn"}
 
 
 def notes_of(layers: Sequence[Layer], view: View, start: float, end: float, columns: int) -> tuple[Note, ...]:
     """Return what to write above the curves between two x, the most important first.
 
-    Of several runs, only where each one's values stop being numbers: the rest would be a crowd.
+    Of several runs, only where each one's values stop being numbers: more would be crowded.
     """
     alone = len(layers) == 1
     notes: list[Note] = []

@@ -1,4 +1,4 @@
-"""Where a run's values stand along the x axis: steps, time since its start, epochs, or the time of day. Pure."""
+"""Where a run's values lie along the x axis: steps, time since its start, epochs, or the time of day. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Positions:
 
 
 def positions(kind: str, run: Run, history: History) -> Positions | None:
-    """Return a run's positions on an axis of this kind; None if the run tells nothing for it."""
+    """Return a run's positions on an axis of this kind; None if the run reports nothing for it."""
     if kind in ("step", "clock"):
         return Positions("step" if kind == "step" else "time", _same, _same)
     if kind == "time":

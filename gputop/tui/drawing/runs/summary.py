@@ -1,4 +1,4 @@
-"""The numbers of one run in two lines, and what its screen says while there is nothing to draw. Pure."""
+"""The numbers of one run in two lines, and a note for a screen without anything to draw. Pure."""
 
 from __future__ import annotations
 

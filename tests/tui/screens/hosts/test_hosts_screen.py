@@ -120,7 +120,7 @@ async def test_a_filter_keeps_some_hosts_and_says_what_is_wrong_with_it() -> Non
         assert [word for word in ("fine ", "idle ", "wrong ") if f"\n {word}" in text] == ["idle ", "wrong "]
         assert chosen(app) in ("idle", "wrong")
         await pilot.press("slash", *" nope:1")
-        await until(pilot, app, "names no field of a host")
+        await until(pilot, app, "is not a field of a host")
         await pilot.press("escape")
         await until(pilot, app, "fine ")
         await pilot.press("slash", *"nobody", "enter")
