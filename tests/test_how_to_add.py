@@ -167,9 +167,9 @@ def test_the_doctor_is_measured_on_each_healthy_demo() -> None:
     none_of({recipe.id for recipe in RECIPES if not recipe.fault} - truth, "A demo", "Truth")
 
 
-def test_the_readme_lists_each_healthy_demo() -> None:
-    table = text(REPOSITORY / "README.md").partition("## Launch and compare")[2].partition("\n## ")[0]
-    none_of({recipe.id for recipe in RECIPES if not recipe.fault and f"`{recipe.id}`" not in table}, "A demo", "README")
+def test_a_page_lists_each_healthy_demo() -> None:
+    table = text(REPOSITORY / "docs" / "launching.md").partition("## Demos")[2].partition("\n## ")[0]
+    none_of({recipe.id for recipe in RECIPES if not recipe.fault and f"`{recipe.id}`" not in table}, "A demo", "Page")
 
 
 # ---- a screen

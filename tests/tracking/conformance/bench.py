@@ -224,7 +224,7 @@ def page(results: Sequence[Result]) -> str:
         "tracking a script must print the same, train the same weights to the last bit, and end with the same exit code;",
         "`end` says whether its run is listed as it ended. A dash stands for a number that the script does not have.",
         "The seconds are those of whole processes, torch's start included, and of one run each: what tracking adds to a step",
-        "is in the README.",
+        "is in [costs.md](costs.md).",
         "",
         "Written by `make conformance` (`tests/tracking/conformance`): "
         f"gputop {gputop.__version__}, Python {platform.python_version()}, torch {version('torch')}.",
