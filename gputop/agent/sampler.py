@@ -32,8 +32,9 @@ from gputop.snapshot import (
     Snapshot,
 )
 from gputop.sources.base import Reading, Source
+from gputop.sources.host.pid_namespace import namespace_note
 from gputop.sources.host.procfs import command_line_of, read_boot_id
-from gputop.sources.host.reader import HostReader, namespace_note
+from gputop.sources.host.reader import HostReader
 from gputop.sources.nccl.ras import RasWatch
 from gputop.tracking.reader import leftovers
 from gputop.tracking.reader.runs import RunReader, RunUpdate

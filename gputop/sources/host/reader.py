@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import pwd
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
 from gputop.errors import reraise
 from gputop.groups import WORKER_NAME
-from gputop.snapshot import Ancestor, DeviceUse, Host, HostSource, Problem, Process
+from gputop.snapshot import Ancestor, DeviceUse, Host, HostSource, Process
 from gputop.sources.host import procfs
 from gputop.sources.host.book import Facts, ProcessBook, reread_after_s
 from gputop.sources.host.evidence import Evidence
@@ -36,9 +36,6 @@ TRAINING_LINGER_S = 30.0
 """How long such a process stays listed after it was last that busy: an evaluation or a checkpoint is not the end."""
 MIN_PERIOD_S = 0.1
 """CPU times count in 10 ms: below this, no share is computed and the previous one stays valid."""
-_INITIAL_PID_NAMESPACE = "pid:[4026531836]"
-"""The kernel's PROC_PID_INIT_INO: the machine's own namespace, in which the driver's PIDs are valid."""
-
 HIDDEN_BY_HIDEPID = (
     *("command", "container", "cores_allowed", "cores_used", "cpu_percent", "environment", "files_written"),
     *("involuntary_switches", "main_thread_cpu_percent", "memory_rss_bytes", "name", "nvidia_open", "ppid", "read_bytes"),
@@ -373,31 +370,3 @@ def is_mps_server(process: Process) -> bool:
     """
     name = (process.name or "").startswith("nvidia-cuda-mps")  # the kernel keeps 15 characters, the same for both
     return name and process.command is not None and process.command[0].endswith("nvidia-cuda-mps-server")
-
-
-def pid_namespace_is_initial() -> bool:
-    """Return whether this process sees the machine's own PIDs, as the driver does."""
-    try:
-        return os.readlink("/proc/self/ns/pid") == _INITIAL_PID_NAMESPACE
-    except OSError:
-        return True
-
-
-def namespace_note(processes: Iterable[Process]) -> Problem | None:
-    """Explain why processes that the driver lists are not found here; ``None`` if all are found."""
-    missing = [process.pid for process in processes if not process.in_namespace]
-    if not missing:
-        return None
-    pids = ", ".join(str(pid) for pid in missing[:4]) + (" …" if len(missing) > 4 else "")
-    many = f"{len(missing)} processes (PIDs {pids})" if len(missing) > 1 else f"a process (PID {pids})"
-    if pid_namespace_is_initial():
-        return Problem(
-            "other",
-            f"The driver lists {many} that this machine no longer has.",
-            "If their GPU memory stays in use, look for what is left of them with: fuser -v /dev/nvidia*",
-        )
-    return Problem(
-        "no_permission",
-        f"The driver lists {many} outside this container; they cannot be identified from inside.",
-        "Start the container with --pid=host, or run gputop on the host.",
-    )

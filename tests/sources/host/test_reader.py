@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from gputop.snapshot import Ancestor, DeviceUse, Process
-from gputop.sources.host import book, procfs, procfs_activity
+from gputop.sources.host import book, pid_namespace, procfs, procfs_activity
 from gputop.sources.host import reader as host_reader
 from gputop.sources.host import threads as host_threads
 from gputop.sources.host.details import details_of
 from gputop.sources.host.environ import MASK, environment_of, mask_secret
 from gputop.sources.host.launchers import launcher_name
-from gputop.sources.host.reader import HostReader, namespace_note
+from gputop.sources.host.pid_namespace import namespace_note
+from gputop.sources.host.reader import HostReader
 from tests.real_processes import BUSY, IDLE, PRELUDE, Processes, as_nobody, descendants, eventually
 
 USE = (DeviceUse("GPU-1", 2**30, 50.0, "C"),)
@@ -220,13 +221,13 @@ def test_the_namespace_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     inside = Process(pid=1)
     outside = [Process(pid=pid, in_namespace=False) for pid in range(100, 106)]
     assert namespace_note([inside]) is None
-    monkeypatch.setattr(host_reader, "pid_namespace_is_initial", lambda: False)
+    monkeypatch.setattr(pid_namespace, "pid_namespace_is_initial", lambda: False)
     note = namespace_note([inside, *outside])
     assert note is not None
     assert note.code == "no_permission"
     assert "6 processes (PIDs 100, 101, 102, 103 …)" in note.message
     assert "--pid=host" in note.hint
-    monkeypatch.setattr(host_reader, "pid_namespace_is_initial", lambda: True)
+    monkeypatch.setattr(pid_namespace, "pid_namespace_is_initial", lambda: True)
     note = namespace_note(outside[:1])
     assert note is not None
     assert note.code == "other"
