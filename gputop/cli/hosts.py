@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gputop.cli.terminal import told
+from gputop.cli.terminal import output_errors
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, GputopError, UsageError
 from gputop.terminal_text import printable
 
@@ -146,7 +146,7 @@ def stream(options: argparse.Namespace, interval_s: float, source: Sequence[str]
         while options.count is None or written < options.count:
             heard = following.take(1.0)
             if heard is not None and (heard.snapshot is not None or heard.status.message is not None):
-                with told():
+                with output_errors():
                     write_line(json_line(heard))
                 written += 1
     return _code(following)

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from gputop.cli import hosts
-from gputop.cli.terminal import told
+from gputop.cli.terminal import output_errors
 from gputop.errors import EXIT_NO_GPU, EXIT_OK, NoGpuError, UsageError
 from gputop.terminal_text import printable
 
@@ -98,7 +98,7 @@ def stream(options: argparse.Namespace) -> int:
 
     def write(line: str) -> None:
         nonlocal written
-        with told():
+        with output_errors():
             write_line(line)
         written += 1
         if options.count is not None and written >= options.count:
@@ -198,7 +198,7 @@ def agent(options: argparse.Namespace) -> int:
     if options.first_look:  # started by the dashboard before it has read the settings
         saved = load_settings()
         interval_s, gpus = interval_of(options, saved.interval_s), gpus or saved.gpus
-    with told():
+    with output_errors():
         return agent_main(interval_s, options.virtual, gpus, _ask_nccl(options), fall_back=not options.no_stand_in)
 
 

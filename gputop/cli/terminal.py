@@ -50,7 +50,7 @@ class Output(io.TextIOBase):
         self._write(keep_colors(text) if self._on_terminal else text)
 
     def _write(self, text: str) -> None:
-        with told():
+        with output_errors():
             self._open().write(text)
 
     def flush(self) -> None:
@@ -60,7 +60,7 @@ class Output(io.TextIOBase):
             OutputError, BrokenPipeError: as for ``write``.
         """
         if self._stream is not None:
-            with told():
+            with output_errors():
                 self._stream.flush()
 
     def isatty(self) -> bool:
@@ -100,7 +100,7 @@ class ErrorOutput(Output):
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def output_errors() -> Iterator[None]:
     """Turn an error in writing into an ``OutputError``, but for BrokenPipeError: a reader that leaves is no error."""
     try:
         yield

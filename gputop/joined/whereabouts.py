@@ -16,7 +16,7 @@ from gputop.whereabouts import RankPlace, Whereabouts, judged
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class HostAnswer:
     """What the machine that the user calls ``host`` answered. ``clock_offset_s``: its clock minus ours."""
 
     host: str
@@ -24,14 +24,14 @@ class Told:
     clock_offset_s: float = 0.0
 
 
-def over_hosts(run: JoinedRun, told: Sequence[Told], taken_at: float) -> Whereabouts:
+def over_hosts(run: JoinedRun, answers: Sequence[HostAnswer], taken_at: float) -> Whereabouts:
     """Return where the ranks of ``run`` are, by all answers; ``hostname`` of a rank is the name that the user gave its host.
 
     Ranks that are in no answer are left out, and named in the verdict or the problem.
     """
     homes = {rank: part.host for part in run.parts for rank in part.ranks}
     places: dict[int, RankPlace] = {}
-    for one in told:
+    for one in answers:
         for place in one.answer.ranks:
             if place.rank is None or homes.get(place.rank, one.host) != one.host:
                 continue
@@ -43,7 +43,7 @@ def over_hosts(run: JoinedRun, told: Sequence[Told], taken_at: float) -> Whereab
     return _whole(answer, sorted({*run.missing, *live} - places.keys()))
 
 
-def lasting(first: Whereabouts, second: Whereabouts) -> Whereabouts:
+def confirmed(first: Whereabouts, second: Whereabouts) -> Whereabouts:
     """Return the second of two answers; who is behind counts only if both say so.
 
     Machines are asked at times that differ by the way to them: a step may begin between two of them.
@@ -53,7 +53,7 @@ def lasting(first: Whereabouts, second: Whereabouts) -> Whereabouts:
     return replace(second, behind=(), verdict=None, problem="the ranks go on: another one was behind a moment later")
 
 
-def _by_our_clock(place: RankPlace, one: Told) -> RankPlace:
+def _by_our_clock(place: RankPlace, one: HostAnswer) -> RankPlace:
     hostname = place.hostname if place.state == "elsewhere" else one.host
     offset_s = one.clock_offset_s
     return replace(place, hostname=hostname, since=shifted(place.since, offset_s), at=shifted(place.at, offset_s))

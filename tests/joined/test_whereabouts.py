@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gputop.joined.runs import JoinedRun, Part, Seen, join
-from gputop.joined.whereabouts import Told, lasting, over_hosts
+from gputop.joined.whereabouts import HostAnswer, confirmed, over_hosts
 from gputop.snapshot import Host, Rank, Run, Snapshot
 from gputop.whereabouts import RankPlace, Whereabouts, judged, summary
 from tests.samples import EPOCH as NOW
@@ -37,8 +37,8 @@ def place(number: int, host: str, begun: int, clock_s: float = 0.0, **changes: o
     return replace(base, begun=begun, completed=10, **{**waits, **changes})  # type: ignore[arg-type]
 
 
-def told(host: str, *places: RankPlace, clock_s: float = 0.0) -> Told:
-    return Told(host, judged("r1", "llama", NOW + clock_s, places), clock_s)
+def told(host: str, *places: RankPlace, clock_s: float = 0.0) -> HostAnswer:
+    return HostAnswer(host, judged("r1", "llama", NOW + clock_s, places), clock_s)
 
 
 A = told("a", place(0, "a", 11), place(1, "a", 11))
@@ -87,8 +87,8 @@ def test_who_is_behind_has_to_be_so_twice() -> None:
     def answer(*behind: int) -> Whereabouts:
         return Whereabouts("r1", "llama", NOW, behind=behind, verdict="words" if behind else None)
 
-    assert lasting(answer(1), answer(1)) == answer(1)
-    assert lasting(answer(1), answer()) == answer()
-    found = lasting(answer(1), answer(0))
+    assert confirmed(answer(1), answer(1)) == answer(1)
+    assert confirmed(answer(1), answer()) == answer()
+    found = confirmed(answer(1), answer(0))
     assert (found.behind, found.verdict) == ((), None)
     assert summary(found) == "the ranks go on: another one was behind a moment later"

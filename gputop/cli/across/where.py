@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gputop.errors import UsageError
 from gputop.hosts.state import SHOWING_STATES, HostStatus
 from gputop.joined.runs import JoinedRun, Seen, join
-from gputop.joined.whereabouts import Told, lasting, over_hosts
+from gputop.joined.whereabouts import HostAnswer, confirmed, over_hosts
 from gputop.questions import command_of
 from gputop.snapshot import LIVE_STATES
 from gputop.whereabouts import Whereabouts, WhereQuestion
@@ -37,7 +37,7 @@ def ask_hosts(fleet: Fleet, name: str | None) -> tuple[Whereabouts, list[HostSta
         run = _chosen(join(seen), name, [stream.status for stream in fleet.streams])
         answer = _ask(fleet, run)
         if answer.behind:
-            answer = lasting(answer, _ask(fleet, run))
+            answer = confirmed(answer, _ask(fleet, run))
         return answer, [stream.status for stream in fleet.streams]
 
 
@@ -75,12 +75,12 @@ def _ask(fleet: Fleet, run: JoinedRun) -> Whereabouts:
     asked = [stream for stream in fleet.streams if stream.status.host in run.known_by]
     for stream in asked:
         stream.send(command_of(WhereQuestion(run.run.run_id)))
-    told: dict[str, Told] = {}
+    answers: dict[str, HostAnswer] = {}
     deadline = time.monotonic() + ANSWER_S
     while time.monotonic() < deadline:
-        if all(stream.status.host in told or stream.status.state not in SHOWING_STATES for stream in asked):
+        if all(stream.status.host in answers or stream.status.state not in SHOWING_STATES for stream in asked):
             break
         heard = fleet.take(0.2)
         if heard is not None and isinstance(heard.answer, Whereabouts) and heard.answer.run_id == run.run.run_id:
-            told[heard.status.host] = Told(heard.status.host, heard.answer, heard.status.clock_offset_s or 0.0)
-    return over_hosts(run, list(told.values()), time.time())
+            answers[heard.status.host] = HostAnswer(heard.status.host, heard.answer, heard.status.clock_offset_s or 0.0)
+    return over_hosts(run, list(answers.values()), time.time())

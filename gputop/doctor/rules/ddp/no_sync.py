@@ -112,8 +112,8 @@ def _every_backward(evidence: Evidence, group: RankGroup, reports: list[tuple[Ra
         return None
     shares = []
     for rank, _ in reports:
-        told_of, step = facts_of(rank).ddp, windows.step_s(evidence, group, rank.rank)
-        waiting = waiting_s(told_of) if told_of is not None else None
+        wrapper, step = facts_of(rank).ddp, windows.step_s(evidence, group, rank.rank)
+        waiting = waiting_s(wrapper) if wrapper is not None else None
         if waiting is None or not step:
             return None
         shares.append(waiting * accumulation / step)

@@ -39,7 +39,7 @@ C07 = Rule(
     mechanism=(
         "Each step averages gradients over all ranks. A rank that has batches left waits forever for ranks that have none."
     ),
-    signature=("The lengths of the loaders differ; later, ranks stand in backward while another has run out of data."),
+    signature=("The lengths of the loaders differ; later, ranks wait in backward while another has run out of data."),
     look_alike="Loops with a fixed number of steps, or inside Join; a rank that left because of an error (G04).",
     fix="Use drop_last=True or a sampler that pads, agree on the smallest number of steps, or use Join.",
     judge=uneven_inputs,

@@ -51,8 +51,8 @@ G01 = Rule(
     threshold=(
         "a rank reports no step for 30 s or ten usual steps, outside evaluation, checkpoints and compilation "
         "(possible after a third of that, where one rank idles and all others wait for it); certain where NCCL's or "
-        f"torch's counts differ and stand for {collective_counts.STILL_S:.0f} s, or a process is stopped; from outside: "
-        f"{SPIN_PERCENT:.0f}% utilization at {SPIN_POWER_SHARE:.0%} of the power for {SPIN_HOLD_S:.0f} s "
+        f"torch's counts differ and have not moved for {collective_counts.STILL_S:.0f} s, or a process is stopped; from "
+        f"outside: {SPIN_PERCENT:.0f}% utilization at {SPIN_POWER_SHARE:.0%} of the power for {SPIN_HOLD_S:.0f} s "
         "(possible), while the GPUs and processes of other ranks idle, or no backward thread runs (likely)"
     ),
     hides=HANG_SYMPTOMS,

@@ -60,8 +60,8 @@ def never_complete(evidence: Evidence, group: RankGroup) -> Judgement:
         if missing
         else "The ranks wait for each other: none begins",
         facts,
-        "init_process_group waits until WORLD_SIZE ranks have come: one was not started or died at once, another WORLD_SIZE in "
-        "the script, a port that somebody else has, or a firewall.",
+        "init_process_group waits until WORLD_SIZE ranks have joined: one was not started or died at once, another WORLD_SIZE "
+        "in the script, a port that somebody else has, or a firewall.",
         f"py-spy dump --pid {pid}  # init_process_group, or what else?\n{fixes.launch_line(group, started or len(ranks))}\n"
         "# rank and world size come from the environment"
         if here or missing
@@ -88,7 +88,7 @@ G03 = Rule(
     ),
     hides=("A02", "G01"),
     mechanism=(
-        "init_process_group waits until WORLD_SIZE ranks have come. One was not started or died, WORLD_SIZE is "
+        "init_process_group waits until WORLD_SIZE ranks have joined. One was not started or died, WORLD_SIZE is "
         "wrong, the port is taken, or a firewall is in the way."
     ),
     signature="Young ranks idle without a step; certain where fewer run than were started.",

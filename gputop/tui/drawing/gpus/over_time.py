@@ -122,16 +122,16 @@ def draw_graph(view: View, device: Device, graph: Graph, stretch: Stretch, cells
         past = held_means(recorded, stretch.start, stretch.end, cells, hold_s)
         means = [before if seen is None else seen for seen, before in zip(means, past, strict=True)]
     shares = [None if mean is None or top is None else mean / top for mean in means]
-    told = told_of(graph.reading, [found for found in (series, recorded) if found is not None], stretch)
+    extremes = min_mean_max(graph.reading, [found for found in (series, recorded) if found is not None], stretch)
     numbers = line((_now(device, graph.reading), _style(device, graph.reading)))
-    head = heading(graph.name, numbers, told, cells, view.settings.ascii)
+    head = heading(graph.name, numbers, extremes, cells, view.settings.ascii)
     return [head, *area(shares, height - 1, view.settings.ascii, graph.style)]
 
 
-def heading(name: str, numbers: Line, told: str, cells: int, ascii_only: bool) -> Line:
+def heading(name: str, numbers: Line, past: str, cells: int, ascii_only: bool) -> Line:
     """Return the line above a graph: its name, a rule, the current value, and, where there is room, those of the past."""
-    if told and len(name) + width(numbers) + len(told) + 6 <= cells:
-        numbers = (*numbers, Span(f"  {told}", "dim"))
+    if past and len(name) + width(numbers) + len(past) + 6 <= cells:
+        numbers = (*numbers, Span(f"  {past}", "dim"))
     fill = max(1, cells - len(name) - width(numbers) - 2)
     return fit((Span(name, "title"), Span(f" {('-' if ascii_only else '─') * fill} ", "track"), *numbers), cells)
 
@@ -161,7 +161,7 @@ def held_means(series: Series | None, start: float, end: float, count: int, hold
     return [total / number if number else None for total, number in zip(totals, counts, strict=True)]
 
 
-def told_of(reading: str, sources: Sequence[Series], stretch: Stretch) -> str:
+def min_mean_max(reading: str, sources: Sequence[Series], stretch: Stretch) -> str:
     """Return "min 48 mean 77 max 98" of the stretch; nothing where no value is known.
 
     What this screen saw comes first among ``sources``: of the others, what was before it counts.

@@ -13,8 +13,8 @@ from gputop.tui.drawing.gpus.over_time import (
     beside,
     heading,
     held_means,
+    min_mean_max,
     time_axis,
-    told_of,
 )
 from gputop.tui.drawing.gpus.past import area, column_end
 from gputop.tui.drawing.line import Line, line
@@ -70,7 +70,7 @@ def _graph(
     value = getattr(use, reading)
     text = units.bytes_text(value) if is_memory else units.percent(value)
     gpu = f"GPU {device.index}" if device is not None else "GPU"
-    told = told_of(reading, [series] if series is not None else [], stretch)
+    extremes = min_mean_max(reading, [series] if series is not None else [], stretch)
     numbers = line((text, "dim" if value is None else "value"))
-    head = heading(f"{gpu} {'memory' if is_memory else 'SM'}", numbers, told, cells, view.settings.ascii)
+    head = heading(f"{gpu} {'memory' if is_memory else 'SM'}", numbers, extremes, cells, view.settings.ascii)
     return [head, *area(shares, GRAPH_LINES - 1, view.settings.ascii, "memory" if is_memory else "")]

@@ -55,13 +55,13 @@ def _parts(fleet: FleetView, rows: Sequence[HostRow], levels: Counter[Level]) ->
     if levels["connecting"]:
         parts.append(line((f"{_number(levels['connecting'], 'host')} connecting", "dim")))
     silent = silent_hosts(fleet)
-    told = [
+    problems = [
         f"run {clean(run.run.name)}: {text}"
         for run in fleet.runs
         for text in (*(clean(finding.title) for finding in found_in(fleet, run)), *troubles(run, silent))
     ]
-    if told:
-        parts.append(line((told[0], "warn"), (f" (+{len(told) - 1})" if len(told) > 1 else "", "dim")))
+    if problems:
+        parts.append(line((problems[0], "warn"), (f" (+{len(problems) - 1})" if len(problems) > 1 else "", "dim")))
     current = [row for row in rows if row.is_current]
     found = [row for row in by_need(current) if row.finding is not None]
     if found and found[0].finding is not None:
