@@ -174,7 +174,7 @@ A package that stands directly below ``gputop`` as a module (``errors``) is on t
 
 MAY_IMPORT_LIBRARY: Mapping[str, tuple[str, ...]] = {
     "pynvml": ("sources/nvml/",),
-    "psutil": (),
+    "psutil": ("sources/host/",),
     "prometheus_client": ("export/server.py",),
     "textual": ("tui/",),
     "rich": ("tui/",),

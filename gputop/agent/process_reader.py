@@ -1,7 +1,7 @@
 """Answers a screen's questions about one process, in separate threads: a read of /proc can hang with the process.
 
 The newest question wins: it replaces one that is still waiting. A hanging read cannot be cancelled, so other threads continue
-in parallel, up to ``READERS_MAX``.
+in parallel, up to ``READERS_MAX``. Imports psutil only for the first question about details.
 """
 
 from __future__ import annotations

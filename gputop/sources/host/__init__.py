@@ -1,1 +1,1 @@
-"""The machine and its processes, read from the operating system."""
+"""The machine and its processes, read from the operating system. The only package that imports psutil."""
