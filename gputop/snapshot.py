@@ -72,19 +72,20 @@ __all__ = [
 
 SCHEMA_VERSION = 1
 
-RunState = Literal["starting", "running", "stalled", "finished", "failed", "killed", "stopped"]
+RunState = Literal["starting", "running", "stalled", "unheard", "finished", "failed", "killed", "stopped"]
 """State of a run and of each of its ranks.
 
-"starting": nothing logged yet; "stalled": a signal has stopped the process; "finished": ended with exit code 0;
+"starting": nothing logged yet; "stalled": a signal has stopped the process; "unheard": it runs on another machine that shares
+the directory, and nothing has come for long: whether it still runs cannot be told here; "finished": ended with exit code 0;
 "failed": ended with another exit code; "killed": ended by a signal or without notice; "stopped": ended on request or by Ctrl-C.
 """
-LIVE_STATES: frozenset[RunState] = frozenset({"starting", "running", "stalled"})
+LIVE_STATES: frozenset[RunState] = frozenset({"starting", "running", "stalled", "unheard"})
 """The process exists, or may exist."""
 FAILED_STATES: frozenset[RunState] = frozenset({"failed", "killed"})
 """The run or rank ended, and nobody asked for that."""
 ENDED_STATES: frozenset[RunState] = FAILED_STATES | {"finished", "stopped"}
 
-WORST_FIRST: tuple[RunState, ...] = ("failed", "killed", "stalled", "running", "starting", "stopped", "finished")
+WORST_FIRST: tuple[RunState, ...] = ("failed", "killed", "stalled", "running", "starting", "unheard", "stopped", "finished")
 """A run has the first of these states that one of its ranks has."""
 
 JobState = Literal["waiting", "starting", "running", "finished", "failed", "stopped", "killed", "lost"]
@@ -128,6 +129,13 @@ class Rank:
     """The latest value of each metric."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What the rank reported about itself: ``devices``, ``data_parallel``, ``progress`` … (listed in tracking/run.py)."""
+    elsewhere: bool = False
+    """Whether its process is one of another machine, or of another PID namespace, than who lists the rank here."""
+
+    @property
+    def local_pid(self) -> int | None:
+        """The PID, where it means a process of the machine that lists the rank."""
+        return None if self.elsewhere else self.pid
 
     @property
     def steps_taken(self) -> int | None:

@@ -40,7 +40,9 @@ def test_no_other_module_spells_out_a_set_of_states() -> None:
     assert found == {("snapshot.py", "LIVE_STATES"), ("snapshot.py", "FAILED_STATES"), ("jobs/job.py", "ACTIVE")}
 
 
-@pytest.mark.parametrize("text", ['("running", "starting", "stalled")', '{"stalled", "starting", "running"}'])
+@pytest.mark.parametrize(
+    "text", ['("running", "starting", "stalled", "unheard")', '{"stalled", "unheard", "starting", "running"}']
+)
 def test_a_set_that_is_spelled_out_is_found(text: str) -> None:
     assert list(spelled_out(f"x = state in {text}"))
 

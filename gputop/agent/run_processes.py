@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 
 from gputop.facts.table import Facts
@@ -13,21 +12,20 @@ from gputop.sources.base import Claim
 def pids_of(runs: Iterable[Run]) -> dict[int, tuple[str, int]]:
     """Return PID -> (run id, rank) for every live rank."""
     return {
-        rank.pid: (run.run_id, rank.rank)
+        rank.local_pid: (run.run_id, rank.rank)
         for run in runs
         for rank in run.ranks
-        if rank.pid is not None and rank.state in LIVE_STATES
+        if rank.local_pid is not None and rank.state in LIVE_STATES
     }
 
 
 def began_of(runs: Iterable[Run]) -> dict[int, float]:
     """Return PID -> start of the newest run that it wrote on this machine, ended or not: wall clock in seconds."""
-    hostname = os.uname().nodename
     found: dict[int, float] = {}
     for run in runs:
         for rank in run.ranks if run.created_at is not None else ():
-            if rank.pid is not None and rank.hostname in (None, hostname):
-                found[rank.pid] = max(found.get(rank.pid, 0.0), run.created_at or 0.0)
+            if rank.local_pid is not None:
+                found[rank.local_pid] = max(found.get(rank.local_pid, 0.0), run.created_at or 0.0)
     return found
 
 
@@ -36,10 +34,10 @@ def claims_of(runs: Iterable[Run]) -> tuple[Claim, ...]:
     claims: list[Claim] = []
     for run in runs:
         for rank in run.ranks:
-            if rank.pid is None or rank.state not in LIVE_STATES:
+            if rank.local_pid is None or rank.state not in LIVE_STATES:
                 continue
             claims += [
-                Claim(rank.pid, device.virtual_index, device.thread_id, device.memory_bytes)
+                Claim(rank.local_pid, device.virtual_index, device.thread_id, device.memory_bytes)
                 for device in Facts(rank.facts).devices
                 if device.virtual_index is not None
             ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -16,7 +17,7 @@ from gputop.cli.table import table
 from gputop.facts.held import held_lines
 from gputop.facts.record import Record
 from gputop.facts.table import Error, Facts
-from gputop.snapshot import Points, Run, encode, loss_metric
+from gputop.snapshot import Points, Rank, Run, encode, loss_metric
 from gputop.terminal_text import printable
 from gputop.tracking.journal.format import PHASE
 from gputop.tracking.reader.rank_log import Text
@@ -92,13 +93,20 @@ def show_lines(
         values = "  ".join(f"{name} {units.metric(value)}" for name, value in rank.metrics.items())
         code = f", exit code {rank.exit_code}" if rank.exit_code else ""
         pid = units.UNKNOWN if rank.pid is None else rank.pid
-        where = f"pid {pid}, {rank.state}{code}, step {units.count(rank.step)}"
+        place = f" on {rank.hostname}" if rank.elsewhere and rank.hostname is not None else ""
+        where = f"pid {pid}{place}, {_state(rank)}{code}, step {units.count(rank.step)}"
         # One rank's values are those of the table.
         lines.append(f"rank {rank.rank} ({where})" + (f": {values or 'nothing logged'}" if len(run.ranks) > 1 else ""))
         lines += _error_line(Facts(rank.facts).error)
         lines += [f"  {text}" for text in held_lines(rank.facts)]
         lines += [f"  could not be collected: {what}" for what in Facts(rank.facts).uncollected or ()]
     return lines + _config_lines(run, config_lines)
+
+
+def _state(rank: Rank) -> str:
+    if rank.state != "unheard" or rank.last_log_at is None:
+        return rank.state
+    return f"unheard for {units.duration(max(0.0, time.time() - rank.last_log_at))}"
 
 
 def _error_line(error: Error | None) -> list[str]:

@@ -98,7 +98,7 @@ def _answer(name: str) -> Whereabouts:
 
 
 def _run_of(pid: int, runs: tuple[Run, ...]) -> Run | None:
-    return next((run for run in runs for rank in run.ranks if rank.pid == pid and rank.state in LIVE_STATES), None)
+    return next((run for run in runs for rank in run.ranks if rank.local_pid == pid and rank.state in LIVE_STATES), None)
 
 
 def lines(answer: Whereabouts, *, by_host: bool = False) -> list[str]:

@@ -77,7 +77,7 @@ def _without_ring(rank: Rank) -> RankPlace:
     known = RankPlace(rank.rank, rank.pid, rank.hostname)
     if rank.state not in LIVE_STATES:
         return replace(known, state="ended", exit_code=rank.exit_code)
-    if rank.hostname not in (None, identity.hostname()) or rank.pid is None:
+    if rank.elsewhere or rank.hostname not in (None, identity.hostname()) or rank.pid is None:
         return replace(known, state="elsewhere")
     now = outside.look(rank.pid)
     if now is None:

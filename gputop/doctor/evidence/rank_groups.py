@@ -35,7 +35,7 @@ class Member:
         """The PID of the rank, from its process, else from its journal."""
         if self.process is not None:
             return self.process.pid
-        return self.journal.pid if self.journal is not None else None
+        return self.journal.local_pid if self.journal is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def _chief(processes: Sequence[Process], journal: Rank | None, pids: set[int]) -
     """Return the rank itself among the processes that carry its environment: DataLoader workers inherit RANK."""
     if journal is not None:
         for process in processes:
-            if process.pid == journal.pid:
+            if process.pid == journal.local_pid:
                 return process
     roots = [process for process in processes if process.ppid not in pids]
     return next(iter(roots or processes), None)

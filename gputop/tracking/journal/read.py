@@ -57,6 +57,7 @@ class JournalReader:
             FormatError: it is no journal, or one of a newer version.
         """
         self._archive = self._ring = -1
+        self._path = archive
         self._names: dict[int, tuple[str, ...]] = {}
         self.position = 0
         self.damaged = 0
@@ -89,6 +90,25 @@ class JournalReader:
         self._ring_header = header
         if only_ring:
             self.header = header
+
+    def reopen(self) -> None:
+        """Open the archive again, where its file server has forgotten the descriptor.
+
+        Raises:
+            OSError: it cannot be opened.
+            FormatError: it is another journal now.
+        """
+        if self._path is None:
+            return
+        fd = open_checked(self._path)
+        try:
+            if form.unpack_header(os.pread(fd, form.HEADER_BYTES, 0)).identity != self.header.identity:
+                raise FormatError("another journal")
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(self._archive)
+        self._archive = fd
 
     @property
     def has_ring(self) -> bool:

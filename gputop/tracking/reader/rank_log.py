@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,11 @@ from gputop.tracking.reader.decimate import Decimator
 from gputop.tracking.standing import page
 
 STATEMENTS_MAX = 10_000
+UNHEARD_S = 300.0
+"""A journal of another machine that nothing was added to for this long is unheard. Automatic tracking writes with every step;
+an evaluation, or a file server's caches, may take minutes."""
+LEFT_S = 86400.0
+"""After this long, it is no longer followed."""
 STANDING = "standing"
 """The fact that is read from the ring's page."""
 TEXTS, TEXT_CHARACTERS = 20, 500
@@ -35,10 +41,14 @@ class Text:
 
 
 class RankLog:
-    """Follows one rank's journal (one attempt) until its process has ended and the journal is read to its end."""
+    """Follows one rank's journal (one attempt) until its process has ended and the journal is read to its end.
 
-    def __init__(self, archive: Path | None, ring: Path | None = None) -> None:
-        """Open the journal.
+    Of a process of another machine, nothing is looked up here: its journal tells that it ended, or is heard from, or not.
+    Such a journal is only read.
+    """
+
+    def __init__(self, archive: Path | None, ring: Path | None = None, *, shared: bool = False) -> None:
+        """Open the journal. ``shared``: it lies where other machines may write, so that equal names of hosts mean nothing.
 
         Raises:
             OSError, FormatError: the journal cannot be read.
@@ -64,6 +74,9 @@ class RankLog:
         self.exit_code: int | None = None
         self.done = False
         self._caught_up = False
+        self.elsewhere = is_elsewhere(self.identity, shared=shared)
+        self._stamp: tuple[int, int] | None = None
+        self._heard_at = time.monotonic() - self._first_age_s()
         self._shift = _clock_shift(self.identity)
         self._fresh: dict[str, Decimator] = {}
         self._limit = 0
@@ -91,17 +104,50 @@ class RankLog:
             ended, before_poll = not self.alive, self._reported()
             read = self.reader.poll(self, budget)
         except (OSError, FormatError):
-            self.settle()
-            return 0
+            if not self.elsewhere:
+                self.settle()
+                return 0
+            # A file server that restarts, or a page that is only half there: it is there again, or unheard.
+            self._reopen()
+            read, ended = 0, False
+        if self.elsewhere:
+            self._listen(read)
         if self._reported() != before_poll or self.state == "starting":
             # The process was checked a moment ago, so only a newer entry of the journal can change the state.
             self.judge()
         self._keep_standing(None if ended else page.parse(self.reader.first_page(form.STANDING_OFFSET, form.STANDING_BYTES)))
         at_end = read < budget
         self._caught_up = self._caught_up or at_end
-        if at_end and ended:
+        if at_end and (ended or self._silent_s() > LEFT_S):
             self.settle()
         return read
+
+    def _first_age_s(self) -> float:
+        """Return how long before now the journal was last written, as its file says."""
+        self._stamp = self._stamped()
+        return 0.0 if self._stamp is None else max(0.0, time.time() - self._stamp[0] / 1e9)
+
+    def _stamped(self) -> tuple[int, int] | None:
+        try:
+            found = self.archive.stat() if self.archive is not None else None
+        except OSError:
+            return self._stamp
+        return (found.st_mtime_ns, found.st_size) if found is not None else None
+
+    def _silent_s(self) -> float:
+        """Return for how long nothing has come of a journal of another machine; 0 for one of this machine."""
+        return time.monotonic() - self._heard_at if self.elsewhere else 0.0
+
+    def _listen(self, read: int) -> None:
+        """Notice that the journal was written: by a change of its file, whatever the other machine's clock says."""
+        stamp = self._stamped()
+        if stamp != self._stamp or (stamp is None and read):
+            self._heard_at, self._stamp = time.monotonic(), stamp
+        self.judge()
+
+    def _reopen(self) -> None:
+        with suppress(OSError, FormatError):
+            self.reader.reopen()
 
     def _keep_standing(self, found: page.Page | None) -> None:
         """Keep where the rank is as a fact while it stands still; whoever needs it at other times asks."""
@@ -120,7 +166,7 @@ class RankLog:
         """Stop following; copy what a dead process left in its ring to its archive, and free the ring's memory."""
         self.done = True
         self.judge()
-        if not self.alive and self.archive and self.ring and self.reader.has_ring:
+        if not self.alive and not self.elsewhere and self.archive and self.ring and self.reader.has_ring:
             salvage(self.reader, self.archive, self.ring)
         self.reader.close()
 
@@ -130,7 +176,7 @@ class RankLog:
         self.reader.close()
 
     def judge(self) -> None:
-        """Determine the state: from the journal, else from whether its process is alive. Never from age."""
+        """Determine the state: from the journal, else from whether its process is alive. Age tells only what is not known."""
         live = self.reader.live
         state: RunState
         if live.state == form.FINISHED:
@@ -138,9 +184,11 @@ class RankLog:
         elif live.state == form.FAILED:
             state = "stopped" if live.exit_code == form.SIGINT_EXIT_CODE else "failed"
         else:
-            state = _process_state(self.identity) or "running"
+            state = "running" if self.elsewhere else _process_state(self.identity) or "running"
             if state == "running" and live.state == form.STARTING and not self.metrics:
                 state = "starting"
+            if self._silent_s() > UNHEARD_S:
+                state = "unheard"
         if (state, live.exit_code) != (self.state, self.exit_code):
             self.state, self.exit_code, self._rank = state, live.exit_code, None
 
@@ -224,6 +272,7 @@ class RankLog:
                 last_log_at=self.last_log_at,
                 metrics=dict(self.metrics),
                 facts=dict(self.facts),
+                elsewhere=self.elsewhere,
             )
         return self._rank
 
@@ -255,16 +304,27 @@ def _clock_shift(who: form.Identity) -> int:
     return who.created_ns
 
 
+def is_elsewhere(who: form.Identity, *, shared: bool = False) -> bool:
+    """Return whether a journal's process cannot be looked up here: it is another machine's, or of another PID namespace.
+
+    ``shared``: the journal lies on a file system that other machines share. There, another boot under this machine's name may
+    be another machine of that name, and not this one before it was restarted.
+    """
+    boot = identity.boot_id()
+    if not boot or not who.boot_id:
+        return who.hostname != identity.hostname()
+    if who.boot_id != boot:
+        return shared or who.hostname != identity.hostname()
+    return who.pid_namespace != identity.pid_namespace()
+
+
 def _process_state(who: form.Identity) -> RunState | None:
-    """Return "running", "stalled" (stopped by a signal) or "killed"; None if this process cannot tell."""
+    """Return "running", "stalled" (stopped by a signal) or "killed" for a process of this machine; None if nothing tells."""
     boot = identity.boot_id()
     if not boot or not who.boot_id:
         return None
     if who.boot_id != boot:
-        # If this machine rebooted, the process is gone; on another machine that shares the directory it may still run.
-        return "killed" if who.hostname == identity.hostname() else None
-    if who.pid_namespace != identity.pid_namespace():
-        return None
+        return "killed"  # this machine was restarted since
     found = identity.process_state(who.pid)
     if found is None or found[0] != who.start_ticks or found[1] in "ZX":
         return "killed"

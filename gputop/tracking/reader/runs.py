@@ -96,6 +96,8 @@ class RunReader:
         self._mtimes: dict[Path, int] = {}
         self._rings: dict[Path, tuple[int, int]] = {}
         self._live_dirs = places.live_dirs(self._runs_dir)
+        self._is_shared = places.is_network(places.file_system(self._runs_dir))
+        """Whether other machines may write there: then nothing but their own journals tells of their processes."""
         self._first = True
         self.problems: dict[Path, str] = {}
         """Files that are not journals, and why."""
@@ -250,11 +252,13 @@ class RunReader:
 
     def _opened(self, archive: Path | None, ring: Path | None) -> RankLog | KeptLog:
         """Return the journal, or what is kept of it."""
-        found = kept.load(archive, self._backlog_points) if archive is not None and ring is None else None
+        shared = self._is_shared and archive is not None and archive.is_relative_to(self._runs_dir)
+        found = kept.load(archive, self._backlog_points) if archive is not None and ring is None and not shared else None
         if found is not None:
             return found
-        log = RankLog(archive, ring)
-        self._keeper.began(log)
+        log = RankLog(archive, ring, shared=shared)
+        if not shared:  # nothing is written where others write
+            self._keeper.began(log)
         return log
 
     def _find_rings(self) -> None:

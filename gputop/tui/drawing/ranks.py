@@ -15,6 +15,7 @@ STATE_STYLES: Mapping[RunState, str] = {
     "finished": "ok",
     "starting": "dim",
     "stalled": "warn",
+    "unheard": "warn",
     "stopped": "dim",
     "failed": "bad",
     "killed": "bad",
@@ -55,8 +56,8 @@ def draw_ranks(
     }
     lines = [heading_line(columns, width, ascii_only)]
     for rank in run.ranks:
-        cells = _cells(rank, metric, on.get(rank.pid or -1, ""))
-        if rank.pid in marked:
+        cells = _cells(rank, metric, on.get(rank.local_pid or -1, ""))
+        if rank.local_pid in marked:
             cells["rank"] = Span(f"{'>' if ascii_only else '▸'}{rank.rank:>4}", "accent")
         lines.append(row_line(columns, cells, width, ascii_only))
     return tuple(lines)

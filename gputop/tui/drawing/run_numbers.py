@@ -203,7 +203,7 @@ def accuracy(run: Run) -> float | None:
 
 def device_uuids(run: Run, snapshot: Snapshot) -> tuple[str, ...]:
     """Return the devices that the run's processes use now, in device order."""
-    pids = {rank.pid for rank in run.ranks if rank.pid is not None}
+    pids = {rank.local_pid for rank in run.ranks if rank.local_pid is not None}
     used = {
         use.device_uuid
         for process in snapshot.processes

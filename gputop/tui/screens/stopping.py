@@ -55,7 +55,7 @@ def target_of_run(run: Run, view: View) -> StopTarget:
     """Return the target for this run."""
     if run.job_id is not None and not _refusal_of_view(view):
         return target_of_job(run.job_id, run.name, view)
-    pids = {rank.pid for rank in run.ranks}
+    pids = {rank.local_pid for rank in run.ranks}
     found = next((process for process in view.snapshot.processes if process.run_id == run.run_id or process.pid in pids), None)
     if found is None:
         return StopTarget(

@@ -86,7 +86,7 @@ class View:
     def involved_ranks(self) -> frozenset[int]:
         """Ranks of the chosen run that the first finding is about; empty if it singles out none of them."""
         run, pids = self.run, self.involved_pids
-        return frozenset(rank.rank for rank in run.ranks if rank.pid in pids) if run is not None else frozenset()
+        return frozenset(rank.rank for rank in run.ranks if rank.local_pid in pids) if run is not None else frozenset()
 
 
 def newest_run(runs: Sequence[Run]) -> Run | None:

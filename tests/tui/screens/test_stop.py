@@ -10,7 +10,7 @@ import pytest
 
 from gputop.errors import GputopError
 from gputop.jobs import identity
-from gputop.snapshot import Ancestor, Process
+from gputop.snapshot import Ancestor, Process, Rank
 from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.stop import StopScreen, open_stop
 from gputop.tui.screens.stopping import StopTarget, stop, target_of_process, target_of_run
@@ -60,6 +60,15 @@ def test_a_run_is_stopped_through_one_of_its_processes(child: subprocess.Popen[b
     assert target_of_run(view.snapshot.runs[0], view).pid == child.pid
     gone = replace(view, snapshot=replace(view.snapshot, processes=()))
     assert "alive on this machine" in target_of_run(view.snapshot.runs[0], gone).refusal
+
+
+def test_no_process_here_is_stopped_for_a_rank_of_another_machine(child: subprocess.Popen[bytes]) -> None:
+    view = here()
+    stranger = process_of(child.pid)  # has nothing to do with the run but its number
+    view = replace(view, snapshot=replace(view.snapshot, processes=(stranger,)))
+    run = replace(view.snapshot.runs[0], job_id=None, ranks=(Rank(0, pid=child.pid, hostname="node2", elsewhere=True),))
+    target = target_of_run(run, view)
+    assert (target.pid, "alive on this machine" in target.refusal) == (None, True)
 
 
 def test_a_job_is_stopped_through_its_record() -> None:

@@ -98,7 +98,7 @@ def run_devices(view: View) -> tuple[Device, ...]:
     for rank in view.run.ranks:
         spans = data_parallel(rank)
         if spans is not None:
-            visible = devices_behind(_mask_of_pid(processes, rank.pid, virtual), pool)
+            visible = devices_behind(_mask_of_pid(processes, rank.local_pid, virtual), pool)
             chosen.update(visible[index].uuid for index in spans.device_ids if index < len(visible))
     return tuple(device for device in pool if device.uuid in chosen)
 

@@ -69,7 +69,7 @@ def _findings(layer: Layer, view: View) -> Iterator[Note]:
 
 def _found_in(run: Run, view: View) -> Iterator[tuple[Finding, float]]:
     """Yield what the doctor found in a run while gputop watched, and since when."""
-    pids = {rank.pid for rank in run.ranks if rank.pid is not None}
+    pids = {rank.local_pid for rank in run.ranks if rank.local_pid is not None}
     past = [(episode.finding, episode.began_at) for episode in view.diagnosis.episodes] if view.diagnosis is not None else []
     now = [(finding, finding.began_at) for finding in view.findings]
     for finding, began_at in (*past, *now):
