@@ -12,7 +12,7 @@ from gputop.cli.terminal import OutputError, discard_output, reserve_descriptors
 from gputop.errors import EXIT_OK, GputopError, UsageError
 from gputop.terminal_text import printable
 
-_OVER_HOSTS = (None, "record", "launch", "jobs", "logs", "stop")
+_OVER_HOSTS = (None, "record", "launch", "jobs", "logs", "stop", "runs")
 """The commands that read ``-H`` themselves; None is no command."""
 _OF_PROMETHEUS = (None, "record", "doctor")
 """The commands that can ask a Prometheus server."""

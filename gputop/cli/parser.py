@@ -243,7 +243,10 @@ def _runs(commands: Any) -> None:
         ("gputop runs", "list runs, newest first"),
         ("gputop runs --filter 'tag:ablation lr>1e-3 loss<0.5'", "runs that match every term"),
         ("gputop runs --filter 'state:failed duration>2h'", "failed runs that took longer than two hours"),
+        ("gputop runs -H gpu1,gpu2", "the runs of two hosts; one over both is one"),
     )
+    own.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
+    _hosts(own)
     own.add_argument(
         "--filter",
         metavar="TEXT",
@@ -257,7 +260,9 @@ def _runs(commands: Any) -> None:
         "print everything about one run: metrics, tags, text, ranks, configuration",
         ("gputop runs show resnet18", "the newest run of this name"),
         ("gputop runs show resnet18 --json", "one JSON object"),
+        ("gputop runs show resnet18 -H gpu1,gpu2", "what each of two hosts knows of it"),
     )
+    _hosts(show)
     rename = add_command(
         runs, "rename", "give a run another name", ("gputop runs rename resnet18 baseline", "call the newest resnet18 baseline")
     )

@@ -10,22 +10,26 @@ import csv
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gputop import run_filter, units
+from gputop.cli import hosts
 from gputop.cli.shelf import EVERYTHING, Shelf, points_of
 from gputop.cli.table import table
 from gputop.cli.terminal import print_colored
-from gputop.errors import EXIT_OK
+from gputop.errors import EXIT_OK, UsageError
 from gputop.run_filter import RunFilter
-from gputop.snapshot import LOSS_METRICS, Points, ProcessRun, Rank, Run, encode, loss_metric
+from gputop.snapshot import LOSS_METRICS, Points, ProcessRun, Rank, Run, Snapshot, encode, loss_metric
 from gputop.terminal_text import printable
 
 if TYPE_CHECKING:
     from gputop.agent.sampler import Sampler
+    from gputop.cli.across.runs import RunsThere
 
 LISTED = 50
+COLUMNS = ("RUN", "NAME", "STATE", "RANKS", "STEP", "LOSS", "STARTED", "TAGS")
 NOT_TRACKED, STARTING = "not tracked", "starting"
 NONE = "-"
 
@@ -39,6 +43,8 @@ def runs(
 
     ``exit_with`` ends the process without waiting for a thread that hangs in the driver.
     """
+    if hosts.asked(options):
+        return _over(options)
     if options.runs_command == "show":
         from gputop.cli.show import show_run
 
@@ -84,11 +90,78 @@ def runs(
         found = shelf.read_all()
         sampler = make_sampler(options)
         snapshot = sampler.take()
-        print(list_text(found, snapshot.process_runs, snapshot.runs, wanted))
+        if options.as_json:
+            print(json.dumps(encode(_there(found, snapshot, wanted))))
+        else:
+            print(list_text(found, snapshot.process_runs, snapshot.runs, wanted))
         shelf.tell_unreadable()
         if sampler.source.name == "nvml":  # only a driver's threads can hang
             return exit_with(sampler, EXIT_OK)
     return EXIT_OK
+
+
+def _there(found: Sequence[Run], snapshot: Snapshot, wanted: RunFilter | None) -> RunsThere:
+    """Return the runs of this machine as a record; the facts of ranks are left out, which ``runs show`` has."""
+    from gputop.cli.across.runs import RunsThere
+
+    now = time.time()
+    by_id = {run.run_id: run for run in snapshot.runs}
+    kept = [run for run in found if wanted is None or wanted.keeps(run, now)]
+    others = [
+        other
+        for other in snapshot.process_runs
+        if wanted is None or wanted.keeps(by_id.get(other.run_id or "") or _as_run(other), now)
+    ]
+    curves = [by_id[other.run_id] for other in others if other.run_id in by_id]
+    return RunsThere(
+        snapshot.host.hostname, now, tuple(map(_without_facts, kept)), tuple(others), tuple(map(_without_facts, curves))
+    )
+
+
+def _without_facts(run: Run) -> Run:
+    return replace(run, ranks=tuple(replace(rank, facts={}) for rank in run.ranks))
+
+
+def _over(options: argparse.Namespace) -> int:
+    """List the runs of other machines, or show one of them."""
+    from gputop.cli.across.jobs import tell
+    from gputop.cli.across.runs import runs_of, show_over
+
+    names, transport = hosts.hosts_of(options), hosts.transport_of(options)
+    if options.runs_command == "show":
+        return show_over(names, transport, options.run, as_json=options.as_json, everything=options.all)
+    if options.runs_command is not None:
+        raise UsageError(f"gputop runs {options.runs_command} looks at this machine only.", "Leave out -H, or run it there.")
+    if options.filter:
+        run_filter.parse(options.filter)
+    found, ends = runs_of(names, transport, options.filter)
+    if options.as_json:
+        print(json.dumps({host: encode(found[host]) if host in found else None for host in names}))
+    else:
+        print(printable_lines(rows_over(found)))
+    return tell({host: end for host, end in ends.items() if host not in found})
+
+
+def rows_over(found: Mapping[str, RunsThere]) -> list[tuple[str, ...]]:
+    """Return a row for each run of several machines: those that are not tracked first, then the others, newest first."""
+    from gputop.cli.across.runs import joined_runs
+
+    rows: list[tuple[str, ...]] = []
+    for host, there in found.items():
+        by_id = {run.run_id: run for run in there.curves}
+        for other in there.not_tracked:
+            tail = (*_progress(by_id.get(other.run_id or "")), _started(other.started_at), NONE, host)
+            rows.append((_pid_text(other), other.name, NOT_TRACKED, str(len(other.ranks)), *tail))
+    for joined in joined_runs(found):
+        run = joined.run
+        tail = (*_progress(run), _started(run.created_at), ", ".join(run.tags) or NONE, ", ".join(joined.known_by))
+        rows.append((run.run_id, run.name, run.state, str(len(run.ranks)), *tail))
+    return rows
+
+
+def printable_lines(rows: Sequence[tuple[str, ...]]) -> str:
+    """Return the rows of several machines as a table."""
+    return "\n".join(map(printable, table((*COLUMNS, "HOST"), rows))) if rows else "No runs on these hosts."
 
 
 def list_text(
@@ -119,7 +192,7 @@ def list_text(
             rows.append((run.run_id, run.name, run.state, str(len(run.ranks)), *tail))
     if not rows:
         return f"None of {len(found) + len(untracked)} runs matches this filter."
-    return "\n".join(table(("RUN", "NAME", "STATE", "RANKS", "STEP", "LOSS", "STARTED", "TAGS"), rows))
+    return "\n".join(table(COLUMNS, rows))
 
 
 def _as_run(other: ProcessRun) -> Run:

@@ -15,9 +15,10 @@ import pytest
 
 from gputop.cli.main import main
 from gputop.sources.recording import read_recording
+from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
 from gputop.tracking.journal.files import OpenJournal
-from tests.hosts.sshd import DEADLINE_S, Lab, gputop_there, lab, needs_sshd
+from tests.hosts.sshd import DEADLINE_S, Lab, gputop_at_home, gputop_there, lab, needs_sshd
 from tests.hosts.test_prometheus import FakeServer, answer_queries
 from tests.tracking.kit import Home, home
 
@@ -44,7 +45,7 @@ def test_once_prints_each_host_then_the_runs(lab: Lab, home: Home, capsys: pytes
     assert runs[0].split() == ["RUN", "STATE", "RANKS", "STEP", "LOSS", "HOST"]
     assert runs[1].split()[0] == "resnet18"
     assert runs[1].split()[2:] == ["1", "7", "0.5", "a,", "b"]
-    assert len(runs) == 2
+    assert sum(line.startswith("resnet18 ") for line in runs) == 1  # others may train on this machine
 
     assert main(["--once", "--json", "-H", "a,refusing", *there]) == 1
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
@@ -84,6 +85,34 @@ def test_a_stream_and_recordings_of_hosts(
     assert "already exists" in capfd.readouterr().err
 
 
+def test_the_runs_of_several_hosts_are_listed_and_shown_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for host, rank, run_id in (("a", 0, "over"), ("b", 1, "over"), ("b", 0, "solo")):
+        world = 2 if run_id == "over" else 1
+        opened = OpenJournal(identity.identify(identity.Place(rank, rank, world, 0), run_id), tmp_path / host / "runs")
+        opened.journal.log(step=5 + rank, loss=1.0 + rank)
+        opened.journal.state("fact", "notes", "kept")
+        opened.finish(form.FINISHED, None)
+    there = ["--via", f"env GPUTOP_DIR={shlex.quote(str(tmp_path))}/{{host}}", "--remote", gputop_at_home()]
+    assert main(["runs", "-H", "a,b", *there]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert rows[0] == ["RUN", "NAME", "STATE", "RANKS", "STEP", "LOSS", "STARTED", "TAGS", "HOST"]
+    listed = {row[0]: (row[2:6], row[9:]) for row in rows if row[0] in ("over", "solo")}
+    assert listed == {"over": (["finished", "2", "5", "1.5"], ["a,", "b"]), "solo": (["finished", "1", "5", "1"], ["b"])}
+
+    assert main(["runs", "--filter", "solo", "--json", "-H", "a,b", *there]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {host: [run["run_id"] for run in of["runs"]] for host, of in found.items()} == {"a": [], "b": ["solo"]}
+
+    assert main(["runs", "show", "over", "-H", "a,b", *there]) == 0
+    said = capsys.readouterr().out
+    assert said.index("a:\n\n") < said.index("loss") < said.index("b:\n\n")
+    assert main(["runs", "show", "solo", "--json", "-H", "a,b", *there]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["a"], shown["b"]["run_id"], shown["b"]["notes"]) == (None, "solo", "kept")
+    assert main(["runs", "show", "none", "-H", "a,b", *there]) == 2
+    assert "gputop runs -H lists them." in capsys.readouterr().err
+
+
 def test_a_host_that_prometheus_tells_of_too_is_read_once_and_by_its_own_gputop(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -103,7 +132,9 @@ def test_a_host_that_prometheus_tells_of_too_is_read_once_and_by_its_own_gputop(
     [
         (["--once", "--via", "ssh {host}"], "Name them with -H"),
         (["--once", "--remote", "gputop"], "Name them with -H"),
-        (["-H", "a", "runs"], "this machine only"),
+        (["-H", "a", "profile"], "this machine only"),
+        (["-H", "a", "runs", "rename", "x", "y"], "this machine only"),
+        (["runs", "-H", "a", "--filter", "/[/"], "regular expression"),
         (["--prometheus", "http://prom:9090", "jobs"], "cannot ask Prometheus"),
         (["--once", "--prometheus-auth", "x"], "Name the server with --prometheus URL."),
         (["--once", "--prometheus", "prom:9090"], "is not the URL of a server"),

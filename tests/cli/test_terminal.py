@@ -98,8 +98,11 @@ def cases(folder: Path) -> dict[str, list[list[str]]]:
         "gputop jobs": [["jobs"], ["jobs", "--json"], ["jobs", EVIL], ["jobs", "-H", "a", "--via", complaining]],
         "gputop logs": [["logs", JOB], ["logs", NO_JOB], ["logs", JOB, "-H", "a", "--via", complaining]],
         "gputop stop": [["stop", JOB], ["stop", NO_JOB], ["stop", JOB, "-H", "a", "--via", complaining]],
-        "gputop runs": [["runs"], ["runs", EVIL]],
-        "gputop runs show": [["runs", "show", "evil"], ["runs", "show", EVIL], ["runs", "show", f"{EVIL}!"]],
+        "gputop runs": [["runs"], ["runs", "--json"], ["runs", EVIL], ["runs", "-H", "a", "--via", complaining]],
+        "gputop runs show": [
+            *(["runs", "show", "evil"], ["runs", "show", EVIL], ["runs", "show", f"{EVIL}!"]),
+            ["runs", "show", "evil", "-H", "a", "--via", complaining],
+        ],
         "gputop runs rename": [["runs", "rename", EVIL, "x"], ["runs", "rename", "evil", "x" * 999]],
         "gputop runs tag": [["runs", "tag", "evil", "tag"], ["runs", "tag", EVIL, EVIL], ["runs", "tag", "evil", EVIL]],
         "gputop runs plot": [

@@ -19,6 +19,7 @@ from gputop.wire import FormatError, decode
 JOBS_MOST = 10_000
 """Jobs of one host that are listed."""
 TAKE_S = 0.2
+LISTED_BY = "gputop jobs -H lists them."
 HEAD = ("JOB", "STATE", "RECIPE", "GPUS", "TIME", "EXIT", "HOST")
 
 
@@ -43,7 +44,7 @@ class JobThere:
 def jobs_of(hosts: Sequence[str], transport: Transport) -> tuple[dict[str, list[JobThere]], dict[str, End]]:
     """Return the jobs of each host that could be read, and how reading ended on each."""
     found: dict[str, list[JobThere]] = {}
-    ends = _run(hosts, transport, ["jobs", "--json"], lambda host, line: found.setdefault(host, _jobs_in(line)))
+    ends = run_there(hosts, transport, ["jobs", "--json"], lambda host, line: found.setdefault(host, _jobs_in(line)))
     return {host: found[host] for host in hosts if host in found}, ends
 
 
@@ -53,8 +54,8 @@ def stop_over(hosts: Sequence[str], transport: Transport, job_id: str, say: Call
     Raises:
         UsageError: no host has such a job.
     """
-    ends = _run(hosts, transport, ["stop", job_id], lambda host, line: say(f"{host}: {_text(line)}"))
-    return tell(_failed(ends))
+    ends = run_there(hosts, transport, ["stop", job_id], lambda host, line: say(f"{host}: {shown_line(line)}"))
+    return tell(failed(ends, LISTED_BY))
 
 
 def logs_over(hosts: Sequence[str], transport: Transport, job_id: str, *, follow: bool) -> int:
@@ -64,15 +65,15 @@ def logs_over(hosts: Sequence[str], transport: Transport, job_id: str, *, follow
         UsageError: no host has such a job.
     """
     words = ["logs", job_id, *(["--follow", "--until-closed"] if follow else [])]
-    ends = _run(hosts, transport, words, lambda host, line: print(f"{host} | {_text(line)}", flush=True))
-    wrong = _failed(ends)
+    ends = run_there(hosts, transport, words, lambda host, line: print(f"{host} | {shown_line(line)}", flush=True))
+    wrong = failed(ends, LISTED_BY)
     for host, end in ends.items():
         if host not in wrong and end.words:  # why it failed, as gputop there explains it
             print(f"\n{host}:", *map(printable, end.words), sep="\n", file=sys.stderr)
     return tell(wrong)
 
 
-def _run(
+def run_there(
     hosts: Sequence[str], transport: Transport, words: Sequence[str], take: Callable[[str, bytes], object]
 ) -> dict[str, End]:
     """Run a command of gputop on each host; return how it ended there, in the order of the hosts."""
@@ -94,9 +95,14 @@ def tell(wrong: Mapping[str, End]) -> int:
     return EXIT_PROBLEM if wrong else EXIT_OK
 
 
-def _failed(ends: Mapping[str, End]) -> dict[str, End]:
+def failed(ends: Mapping[str, End], hint: str) -> dict[str, End]:
+    """Return how a command ended on the hosts where it failed.
+
+    Raises:
+        UsageError: no host has what was named; ``hint`` says what lists them.
+    """
     if all(end.failure is None and end.code == EXIT_USAGE for end in ends.values()):
-        raise UsageError(" ".join(end.sentence(host) for host, end in ends.items()), "gputop jobs -H lists them.")
+        raise UsageError(" ".join(end.sentence(host) for host, end in ends.items()), hint)
     return {host: end for host, end in ends.items() if end.failure is not None or end.code != EXIT_OK}
 
 
@@ -144,5 +150,6 @@ def _one(values: Sequence[str]) -> str:
     return ", ".join(dict.fromkeys(value for value in values if value))
 
 
-def _text(line: bytes) -> str:
+def shown_line(line: bytes) -> str:
+    """Return a line that a host printed, as it can be printed here."""
     return printable(strip_controls(line.decode(errors="replace")))

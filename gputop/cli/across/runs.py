@@ -1,0 +1,99 @@
+"""``gputop runs`` and ``gputop runs show`` with ``-H``: the runs of several hosts. A run over several of them is one run."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from gputop.cli.across.jobs import failed, run_there, shown_line, tell
+from gputop.errors import UsageError
+from gputop.hosts import checked
+from gputop.hosts.errand import End
+from gputop.hosts.transport import Transport
+from gputop.joined.runs import JoinedRun, Seen, join
+from gputop.snapshot import Host, ProcessRun, Run, Snapshot
+from gputop.wire import FormatError, decode
+
+
+@dataclass(frozen=True, slots=True)
+class RunsThere:
+    """The runs of one machine, as ``gputop runs --json`` prints them. ``time`` is its clock."""
+
+    hostname: str
+    time: float
+    runs: tuple[Run, ...] = ()
+    """Tracked runs, newest first; of their ranks, no facts."""
+    not_tracked: tuple[ProcessRun, ...] = ()
+    curves: tuple[Run, ...] = field(default=())
+    """What is known of the metrics of those that are not tracked, by ``ProcessRun.run_id``."""
+
+
+def runs_of(
+    hosts: Sequence[str], transport: Transport, wanted: str | None = None
+) -> tuple[dict[str, RunsThere], dict[str, End]]:
+    """Return the runs of each host that could be read, and how reading ended on each. ``wanted`` is a filter."""
+    found: dict[str, RunsThere] = {}
+
+    def take(host: str, line: bytes) -> None:
+        there = _runs_in(line)
+        if there is not None:
+            found[host] = there
+
+    ends = run_there(hosts, transport, ["runs", "--json", *(["--filter", wanted] if wanted else [])], take)
+    return {host: found[host] for host in hosts if host in found}, ends
+
+
+def _runs_in(line: bytes) -> RunsThere | None:
+    try:
+        there = decode(RunsThere, checked.data_in(line))
+    except FormatError:
+        return None
+    most = checked.MOST["runs"]
+    runs = tuple(replace(run, ranks=run.ranks[: checked.RANKS_MOST]) for run in there.runs[:most])
+    return replace(there, runs=runs, not_tracked=there.not_tracked[:most], curves=there.curves[:most])
+
+
+def joined_runs(found: Mapping[str, RunsThere]) -> list[JoinedRun]:
+    """Return the tracked runs of all hosts, newest first, each once, with times by this machine's clock."""
+    now = time.time()
+    seen = [
+        Seen(host, Snapshot(0, there.time, 0.0, 1.0, Host(there.hostname), runs=there.runs), there.time - now)
+        for host, there in found.items()
+    ]
+    return sorted(join(seen), key=lambda joined: joined.run.created_at or 0.0, reverse=True)
+
+
+def show_over(
+    hosts: Sequence[str],
+    transport: Transport,
+    name: str,
+    *,
+    as_json: bool,
+    everything: bool,
+    say: Callable[[str], object] = print,
+) -> int:
+    """Print all that each host knows of a run; return 1 if one of them could not be read.
+
+    Raises:
+        UsageError: no host has such a run.
+    """
+    lines: dict[str, list[bytes]] = {}
+    words = ["runs", "show", name, *(["--json"] if as_json else []), *(["--all"] if everything else [])]
+    ends = run_there(hosts, transport, words, lambda host, line: lines.setdefault(host, []).append(line))
+    wrong = failed(ends, "gputop runs -H lists them.")
+    known = {host: lines.get(host, []) for host in hosts if host not in wrong}
+    if as_json:
+        say(json.dumps({host: _record(known.get(host, [])) for host in hosts}))
+    else:
+        say("\n\n".join("\n".join([f"{host}:", "", *map(shown_line, held)]) for host, held in known.items()))
+    # A host without the run is none that could not be read.
+    return tell({host: end for host, end in wrong.items() if end.failure is not None or end.code != UsageError.exit_code})
+
+
+def _record(lines: Sequence[bytes]) -> object:
+    try:
+        return checked.data_in(lines[0]) if lines else None
+    except FormatError:
+        return None
