@@ -61,6 +61,11 @@ class Job:
         return self.launch_id or self.id
 
     @property
+    def elsewhere(self) -> str:
+        """Where it runs under Slurm, or why it waits: "Slurm job 42 on n[1-2]"; "" for a job of this machine."""
+        return f"Slurm job {self.slurm.sentence}" if self.slurm is not None else ""
+
+    @property
     def active(self) -> bool:
         """Whether the job has not ended."""
         return self.state in ACTIVE

@@ -65,7 +65,8 @@ def printed(
         raise GputopError(f"{name} prints more than {PRINTED_MOST_BYTES >> 20} MiB.", "Try it by itself.")
     if process.returncode != 0:
         said = [line for line in _lines(err) if line.strip()]
-        why = said[-1].strip().rstrip(".?!") if said else f"exit code {process.returncode}"
+        last = said[-1].strip().removeprefix(f"{name}: ").removeprefix("error: ") if said else ""
+        why = last.rstrip(".?!") or f"exit code {process.returncode}"
         raise GputopError(f"{name} failed: {why}.", f"Try it by itself: {' '.join(words)}")
     return [line for line in _lines(out) if line.strip()]
 

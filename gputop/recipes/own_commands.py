@@ -41,6 +41,8 @@ class OwnCommand:
     environment: Mapping[str, str] = field(default_factory=dict)
     gpus: int = 1
     """How many GPUs were chosen last time."""
+    sbatch: str = ""
+    """sbatch's options, for a job of Slurm; empty: it runs on this machine."""
 
 
 def file() -> Path:
@@ -107,6 +109,19 @@ def prepare(own: OwnCommand, devices: Sequence[Device]) -> Launch:
         device_uuids=tuple(device.uuid for device in devices),
         values={"command": own.command, "gpus": str(len(devices))},
     )
+
+
+def words_for_elsewhere(own: OwnCommand) -> tuple[str, ...]:
+    """Return the words of a command that runs on other machines, with its variables; nothing here is checked.
+
+    Raises:
+        UsageError: the line is not a command, or it depends on the GPUs chosen here.
+    """
+    variables, words = split(own.command)
+    if any(GPUS in word for word in words):
+        raise UsageError(f"{GPUS} counts GPUs of this machine.", "Write torchrun --nproc-per-node=gpu: all that a node gets.")
+    added = [f"{name}={value}" for name, value in {**own.environment, **variables}.items()]
+    return (*(["env", *added] if added else []), *words)
 
 
 def split(command: str) -> tuple[dict[str, str], list[str]]:
@@ -181,13 +196,14 @@ def _check_script(words: Sequence[str], cwd: Path) -> None:
 def _read(item: Any) -> OwnCommand | None:
     if not isinstance(item, dict):
         return None
-    name, command, cwd = item.get("name"), item.get("command"), item.get("cwd")
+    name, command, cwd, sbatch = item.get("name"), item.get("command"), item.get("cwd"), item.get("sbatch", "")
     environment, gpus = item.get("environment", {}), item.get("gpus", 1)
     if not (isinstance(name, str) and isinstance(command, str) and isinstance(cwd, str) and isinstance(environment, dict)):
         return None
     if not all(isinstance(value, str) for value in environment.values()):
         return None
-    return OwnCommand(name, command, cwd, environment, gpus if isinstance(gpus, int) and gpus > 0 else 1)
+    sbatch = sbatch if isinstance(sbatch, str) else ""
+    return OwnCommand(name, command, cwd, environment, gpus if isinstance(gpus, int) and gpus > 0 else 1, sbatch)
 
 
 def _known() -> tuple[OwnCommand, ...]:

@@ -48,6 +48,8 @@ class Job(Protocol):
     def active(self) -> bool: ...  # noqa: D102
     @property
     def problem(self) -> str | None: ...  # noqa: D102
+    @property
+    def elsewhere(self) -> str: ...  # noqa: D102
 
 
 STATE_STYLES: Mapping[JobState, str] = {
@@ -155,7 +157,8 @@ def log_subtitle(job: Job) -> Line:
     if job.problem:
         return (Span(clean(f"{state}: {job.problem}"), "bad"),)
     if job.active:
-        return (Span(state, style),)
+        where = f": {clean(job.elsewhere)}" if job.elsewhere else ""
+        return (Span(f"{state}{where}", style),)
     how = "stopped on request" if job.state == "stopped" else state  # torchrun reports it with a traceback and exit code 1
     return (Span(f"{how}, exit {exit_text(job)}", style),)
 

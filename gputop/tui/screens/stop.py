@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from textual import work
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.message import Message
 
 from gputop.errors import GputopError
 from gputop.snapshot import Process
@@ -24,6 +26,13 @@ __all__ = ["StopScreen", "open_stop", "stop_question", "target_of_job", "target_
 class StopScreen(Question):
     """Asks whether to stop ``target``; dismisses with True if the user confirmed and the stop was requested."""
 
+    class Answered(Message):
+        """A slow request was taken, or ``error`` says why not."""
+
+        def __init__(self, error: GputopError | None = None) -> None:
+            super().__init__()
+            self.error = error
+
     ABOUT = "Stop?"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("y", "yes", "yes, stop it", show=False)]
 
@@ -31,6 +40,7 @@ class StopScreen(Question):
         super().__init__(ascii_only)
         self.target = target
         self.failed = False
+        self._asking = False
 
     def ask(self) -> None:
         """Ask, or explain why the target cannot be stopped."""
@@ -61,7 +71,13 @@ class StopScreen(Question):
 
     def action_yes(self) -> None:
         """Stop it and report success; on failure, show the reason and stay open."""
-        if self.failed:
+        if self.failed or self._asking:
+            return
+        if self.target.slow:
+            self._asking = True
+            closing = Field("no", "Close", "button", detail=(Span("Esc", "dim"),), help="the answer is shown all the same")
+            self.put(wrapped("Asking for its end ...", self.columns()), [closing])
+            self._stop_slowly()
             return
         try:
             done = stop(self.target)
@@ -70,6 +86,24 @@ class StopScreen(Question):
             return
         self.app.notify(done, timeout=5)
         self.dismiss(True)
+
+    @work(thread=True)
+    def _stop_slowly(self) -> None:
+        app = self.app
+        try:
+            app.notify(stop(self.target), timeout=5)
+        except GputopError as error:
+            if not self.post_message(self.Answered(error)):
+                app.notify(str(error), severity="warning", timeout=10)
+        else:
+            self.post_message(self.Answered())
+
+    def on_stop_screen_answered(self, event: Answered) -> None:
+        """Close, or show what was refused."""
+        if event.error is None:
+            self.dismiss(True)
+        else:
+            self._explain(event.error.message, event.error.hint)
 
 
 def stop_question(processes: Sequence[Process], view: View) -> Question:

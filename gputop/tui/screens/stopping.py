@@ -30,6 +30,8 @@ class StopTarget:
     start_ticks: int | None = None
     job_id: str | None = None
     refusal: str = ""
+    slow: bool = False
+    """Whether the request may take seconds to be answered: somebody else is asked."""
 
 
 def target_of_process(process: Process, view: View) -> StopTarget:
@@ -64,15 +66,19 @@ def target_of_run(run: Run, view: View) -> StopTarget:
     return target_of_process(found, view)
 
 
-def target_of_job(job_id: str, name: str, view: View, left: Sequence[int] = ()) -> StopTarget:
-    """Return the target for a gputop job. ``left``: its processes, if supervisor and launcher are gone."""
+def target_of_job(job_id: str, name: str, view: View, left: Sequence[int] = (), elsewhere: str = "") -> StopTarget:
+    """Return the target for a gputop job.
+
+    ``left``: its processes, if supervisor and launcher are gone. ``elsewhere``: where it runs under Slurm, in words.
+    """
     text = "It is asked to end (SIGTERM to its launcher); if it does not, its supervisor kills it."
     if left:
         pids = ", ".join(map(str, left))
         text = f"Its launcher is gone. SIGTERM goes to what it left behind, then SIGKILL: processes {pids}."
-    return StopTarget(
-        f"job {job_id} ({name})" if name != job_id else f"job {job_id}", text, job_id=job_id, refusal=_refusal_of_view(view)
-    )
+    if elsewhere:
+        text = f"Slurm is asked to cancel it (scancel), and ends all its processes: {elsewhere}."
+    title = f"job {job_id} ({name})" if name != job_id else f"job {job_id}"
+    return StopTarget(title, text, job_id=job_id, refusal=_refusal_of_view(view), slow=bool(elsewhere))
 
 
 def stop(target: StopTarget) -> str:

@@ -41,6 +41,7 @@ class AJob:
     stop_asked: bool = False
     active: bool = False
     problem: str | None = None
+    elsewhere: str = ""
 
 
 SPEEDS = {1: 1000.0, 2: 1800.0, 4: 2400.0}

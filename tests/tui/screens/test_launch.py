@@ -18,7 +18,9 @@ from gputop.places import jobs_dir, make_private_dir
 from gputop.recipes import catalogue, own_commands
 from gputop.recipes.catalogue import Option, Recipe
 from gputop.snapshot import Device, DeviceUse
+from gputop.tui.screens.launch import entries
 from gputop.tui.screens.launch import form as launch_form
+from gputop.tui.screens.launch import screen as launch_screen
 from gputop.tui.screens.launch.screen import LaunchScreen
 from gputop.tui.screens.stop import StopScreen
 from gputop.tui.state.view import Settings
@@ -406,3 +408,61 @@ async def test_another_form_opens_on_its_first_field(tiny: None) -> None:
         app.screen.query_one("#recipes", ChoiceList).choose("own ")
         await pilot.pause()
         assert form.chosen == "command"
+
+
+SLURM = {
+    "sbatch": """printf '%s\\n' "$@" > {kept}/asked; cat > {kept}/script; printf 'step 1\\n' > {kept}/out; echo 42""",
+    "scontrol": "printf 'JobId=42\\n   StdOut={kept}/out\\n'",
+    "squeue": """test -e {kept}/gone || echo "42|$(cat {kept}/word)|Priority|n[1-2]|N/A|N/A|N/A"
+        test ! -e {kept}/gone || echo "42|CANCELLED|None||N/A|N/A|N/A" """,
+    "scancel": """test "$1" = 42 && touch {kept}/gone""",
+}
+
+
+async def test_a_command_becomes_a_job_of_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (tmp_path / "word").write_text("PENDING")
+    for name, script in SLURM.items():
+        (programs / name).write_text(f"#!/bin/sh\n{script.replace('{kept}', chr(39) + str(tmp_path) + chr(39))}\n")
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setattr(launch_screen, "SLURM_POLL_S", 0.2)
+    app = ScreenApp(LaunchScreen(recipe=entries.OWN), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        form = app.screen.query_one(Form)
+        form.field("command").value = "python train.py --lr {gpus}"
+        form.field("cwd").value = str(tmp_path)
+        form.field(entries.SBATCH).value = "-N2 -p gpu"
+        await pilot.press("f5")
+        await until(pilot, lambda: "counts GPUs of this machine" in text_of(app))
+        form.field("command").value = "LR=0.1 python train.py"
+        await pilot.press("f5")
+        await until(pilot, lambda: "Slurm job 42" in text_of(app))
+        asked = (tmp_path / "asked").read_text().splitlines()
+        assert asked[-3:] == ["-N2", "-p", "gpu"]
+        assert f"--chdir={tmp_path}" in asked
+        assert "env LR=0.1 python train.py" in (tmp_path / "script").read_text()
+        await until(pilot, lambda: "waiting: Slurm job 42" in text_of(app))
+        await until(pilot, lambda: "step 1" in text_of(app))
+        (tmp_path / "word").write_text("RUNNING")
+        await until(pilot, lambda: "running: Slurm job 42 on n[1-2]" in text_of(app))
+        await pilot.press("x")
+        await until(pilot, lambda: "scancel" in text_of(app))
+        await pilot.press("y")
+        await until(pilot, lambda: "stopped on request" in text_of(app))
+    assert own_commands.load()[0].sbatch == "-N2 -p gpu"
+
+
+async def test_a_job_that_slurm_does_not_take_is_said_in_the_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sbatch").write_text("#!/bin/sh\necho 'sbatch: error: invalid partition specified: gpu' >&2; exit 1\n")
+    (tmp_path / "sbatch").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    own_commands.remember(own_commands.OwnCommand("mine", "python train.py", str(tmp_path), sbatch="-p gpu"))
+    app = ScreenApp(LaunchScreen(recipe=f"{entries.OWN}mine"), virtual_view())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        await pilot.press("f5")
+        await until(pilot, lambda: "sbatch failed: invalid partition specified" in text_of(app))
+    assert store.list_jobs() == []

@@ -15,12 +15,16 @@ from textual.screen import Screen
 from gputop.history.series import History
 from gputop.jobs import store
 from gputop.jobs.output import logs
+from gputop.jobs.slurm_state import SlurmJob
 from gputop.jobs.store import Job
+from gputop.recipes import own_commands
+from gputop.recipes.own_commands import OwnCommand
 from gputop.snapshot import Device
 from gputop.tui.screens.details import ProcessScreen
 from gputop.tui.screens.doctor import DoctorScreen
 from gputop.tui.screens.gpu import GpuScreen
 from gputop.tui.screens.help import HelpScreen
+from gputop.tui.screens.launch import entries
 from gputop.tui.screens.launch.screen import LaunchScreen
 from gputop.tui.screens.run import RunScreen
 from gputop.tui.screens.settings import SettingsScreen
@@ -128,6 +132,25 @@ def jobs_view() -> View:
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_launch(snap_compare: Look, three_jobs: None, size: tuple[int, int]) -> None:
     compare(snap_compare, LaunchScreen(), size, jobs_view(), ("enter", "down"))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_launch_over_slurm(
+    snap_compare: Look, three_jobs: None, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = OwnCommand("mine", "torchrun --nproc-per-node=gpu train.py", "/data/work", {}, 1, "-N2 -p gpu")
+    monkeypatch.setattr(own_commands, "load", lambda: (own,))
+    monkeypatch.setattr(entries, "has_slurm", lambda: True)
+    running = SlurmJob("4242", word="RUNNING", nodes="gpu[07-08]")
+    waiting = SlurmJob("4250", word="PENDING", reason="Resources")
+    here = [
+        Job("20260921-141301-dddd", "resnet50", "running", (), Path(), started_at=samples.EPOCH - 60, slurm=running),
+        Job("20260921-141302-eeee", "mine", "waiting", (), Path(), started_at=samples.EPOCH - 9, slurm=waiting),
+    ]
+    listed = store.read_jobs()
+    monkeypatch.setattr(store, "read_jobs", lambda: replace(listed, jobs=(*reversed(here), *listed.jobs)))
+    monkeypatch.setattr(store, "list_jobs", list)
+    compare(snap_compare, LaunchScreen(recipe="own mine"), size, jobs_view(), ("3", "down"))
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)

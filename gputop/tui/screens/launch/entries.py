@@ -6,12 +6,15 @@ The rules for what may be started live in ``recipes/``; a launchable turns them 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from gputop.errors import GputopError, UsageError
+from gputop.jobs import store
 from gputop.recipes import catalogue, own_commands
 from gputop.recipes.catalogue import Launch, Recipe
+from gputop.recipes.nodes import NodeOrder
 from gputop.recipes.own_commands import OwnCommand
 from gputop.recipes.pick import ranked
 from gputop.snapshot import Device, Snapshot
@@ -23,6 +26,13 @@ from gputop.tui.widgets.form import Field
 OWN = "own "
 """Key prefix of the user's own commands; with nothing after it, a new command."""
 MAX_SERIES_GPUS = 16
+SBATCH = "sbatch"
+"""The field for sbatch's options."""
+
+
+def has_slurm() -> bool:
+    """Return whether jobs can be submitted to Slurm from here."""
+    return shutil.which("sbatch") is not None
 
 
 class Launchable(Protocol):
@@ -58,6 +68,13 @@ class Launchable(Protocol):
 
         Raises:
             UsageError: the devices and values do not fit together.
+        """
+
+    def order(self, values: Mapping[str, str]) -> tuple[NodeOrder, str] | None:
+        """Return what Slurm is to run, and with which of sbatch's options; None: it is started on this machine.
+
+        Raises:
+            UsageError: it cannot run elsewhere.
         """
 
     def started(self, devices: Sequence[Device], values: Mapping[str, str]) -> str | None:
@@ -97,6 +114,10 @@ class RecipeEntry:
         """Return the recipe's command."""
         return catalogue.prepare(self.recipe, devices, values)
 
+    def order(self, values: Mapping[str, str]) -> tuple[NodeOrder, str] | None:
+        """Return None: recipes choose GPUs, which they know of this machine only."""
+        return None
+
     def started(self, devices: Sequence[Device], values: Mapping[str, str]) -> str | None:
         """Return None: recipes are bundled, so there is nothing to remember."""
         return None
@@ -131,14 +152,17 @@ class OwnEntry:
         """Return the command's own fields, Start, and the GPUs."""
         own = self.own or OwnCommand("", "", os.getcwd())
         written = " ".join(f"{name}={_quoted(value)}" for name, value in own.environment.items())
-        known = {"command": own.command, "cwd": own.cwd, "name": own.name, "environment": written, **values}
+        known = {"command": own.command, "cwd": own.cwd, "name": own.name, "environment": written, SBATCH: own.sbatch, **values}
         helps = {
             "command": "as in a terminal; {gpus} is the number of chosen GPUs: torchrun --nproc-per-node={gpus} train.py",
             "cwd": "the folder that the command runs in",
             "name": "of the run, and in this list; the same name replaces the command",
             "environment": "variables to add to yours: OMP_NUM_THREADS=4 DATA='/my data'",
+            SBATCH: "sbatch's options, such as -N2 --gpus-per-node=8: a job over nodes of Slurm; empty: on this machine",
         }
         labels = {"command": "Command", "cwd": "Folder", "name": "Name", "environment": "Variables"}
+        if has_slurm():
+            labels[SBATCH] = "Slurm"
         typed = [Field(name, labels[name], "text", known[name], help=helps[name]) for name in labels]
         typed[0].check = _check_command
         typed[3].check = own_commands.variables_of
@@ -151,14 +175,26 @@ class OwnEntry:
         """Update the free memory and the number of GPUs."""
         form.update_devices(fields, view)
         count = len(form.chosen_uuids(fields))
+        sbatch = next((str(field.value).strip() for field in fields if field.name == SBATCH), "")
         for field in fields:
-            if field.name == form.START:
+            if field.name == form.START and sbatch:
+                field.detail = (Span(clean(f"F5  a Slurm job: sbatch {sbatch}"), "dim"),)
+            elif field.name == form.START:
                 text = f"F5  {count} GPU{'s' if count != 1 else ''} visible" if count else "F5  every GPU stays visible"
                 field.detail = (Span(text, "dim"),)
 
     def prepare(self, devices: Sequence[Device], values: Mapping[str, str]) -> Launch:
         """Return the command, checked and tracked."""
         return own_commands.prepare(self._written(devices, values), devices)
+
+    def order(self, values: Mapping[str, str]) -> tuple[NodeOrder, str] | None:
+        """Return what Slurm is to run, if the form asks for that."""
+        own = self._written((), values)
+        if not own.sbatch:
+            return None
+        words = own_commands.words_for_elsewhere(own)
+        folder = os.path.abspath(os.path.expanduser(own.cwd))
+        return NodeOrder(store.new_id(), 0, 1, command=words, cwd=folder, name=own.name), own.sbatch
 
     def started(self, devices: Sequence[Device], values: Mapping[str, str]) -> str | None:
         """Save the command among the user's own."""
@@ -176,7 +212,8 @@ class OwnEntry:
         command = values.get("command", "").strip()
         name = values.get("name", "").strip() or own_commands.named_after(own_commands.split(command)[1])
         environment = own_commands.variables_of(values.get("environment", ""))
-        return OwnCommand(name, command, values.get("cwd", "").strip() or os.getcwd(), environment, max(1, len(devices)))
+        cwd, sbatch = values.get("cwd", "").strip() or os.getcwd(), values.get(SBATCH, "").strip()
+        return OwnCommand(name, command, cwd, environment, max(1, len(devices)), sbatch)
 
 
 def entries() -> list[Launchable]:

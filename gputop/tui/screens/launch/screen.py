@@ -11,9 +11,10 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 
 from gputop.errors import GputopError
-from gputop.jobs import series, store
+from gputop.jobs import series, slurm, slurm_submit, store
 from gputop.jobs.output import logs
 from gputop.jobs.store import Job
+from gputop.recipes.nodes import NodeOrder
 from gputop.snapshot import Device
 from gputop.tui.drawing import jobs as drawn_jobs
 from gputop.tui.drawing.line import Span, clean
@@ -26,6 +27,7 @@ from gputop.tui.screens.launch.entries import Launchable
 from gputop.tui.screens.launch.listing import list_items
 from gputop.tui.screens.launch.log import JobLog, JobsPolled
 from gputop.tui.screens.launch.recipe_list import RecipeList
+from gputop.tui.screens.launch.submitting import SlurmSaid, Submitted
 from gputop.tui.state.view import View
 from gputop.tui.widgets.choice_list import ChoiceList, Item
 from gputop.tui.widgets.form import Field, Form
@@ -33,6 +35,10 @@ from gputop.tui.widgets.requests import LayoutChanged
 
 POLL_S = 0.5
 """How often the jobs and the log are polled while the screen is open."""
+SLURM_POLL_S = 10.0
+"""How often Slurm is asked: it serves a whole cluster."""
+SOON_S = 1.5
+"""How long after its submission Slurm is asked about a job: where there is room, it starts within a second."""
 _FIRST = "ddp"
 """The recipe chosen initially: gputop is about training on several GPUs."""
 
@@ -96,6 +102,9 @@ class LaunchScreen(SubScreen):
         self._filled = False
         self._form_columns = 0
         self._polling = False
+        self._asking_slurm = False
+        self._slurm_problem: str | None = None
+        """What kept Slurm from answering last: it is said once."""
         self._begun: dict[str, _Form] = {}
         """How the form was filled in when each job was started here."""
         self._asked: _Form | None = None
@@ -114,7 +123,9 @@ class LaunchScreen(SubScreen):
         self._fill_recipes()
         self.query_one("#recipes").focus()
         self.set_interval(POLL_S, self.poll)
+        self.set_interval(SLURM_POLL_S, self.ask_slurm)
         self.poll()
+        self.ask_slurm()
 
     # Drawing
 
@@ -210,6 +221,24 @@ class LaunchScreen(SubScreen):
         if not self._polling:
             self._polling = True
             self._poll(self._follower)
+
+    def ask_slurm(self) -> None:
+        """Ask Slurm about its jobs, unless it has not answered yet."""
+        if not self._asking_slurm:
+            self._asking_slurm = True
+            self._ask_slurm()
+
+    @work(thread=True)
+    def _ask_slurm(self) -> None:
+        self.post_message(SlurmSaid([str(problem) for problem in slurm.refresh(store.list_jobs())]))
+
+    def on_slurm_said(self, event: SlurmSaid) -> None:
+        """Say once what keeps Slurm from answering."""
+        self._asking_slurm = False
+        for problem in event.problems:
+            if problem != self._slurm_problem:
+                self.notify(problem, severity="warning", timeout=6)
+        self._slurm_problem = event.problems[-1] if event.problems else None
 
     @work(thread=True)
     def _poll(self, follower: logs.LogFollower | None) -> None:
@@ -343,6 +372,11 @@ class LaunchScreen(SubScreen):
             self._show_message(form, "warn", f"{twin.name} already runs like this.", "F5 once more starts another one.")
             return
         try:
+            ordered = self.entry.order(values)
+            if ordered is not None:
+                self._show_message(form, "warn", "Slurm is asked to take it ...", "")
+                self._submit(self.entry, ordered, values)
+                return
             job = store.start(self.entry.prepare(devices, values))
         except GputopError as error:
             self._show_message(form, "bad", error.message, error.hint)
@@ -350,6 +384,24 @@ class LaunchScreen(SubScreen):
         hint = " ".join(filter(None, (others, self.entry.started(devices, values), "Its log is below.")))
         self._begun[job.id] = self._filled_in(devices, values)
         self._started([job], f"Started {job.name}.", f"{hint} Esc: watch it on the dashboard.", warn=bool(others))
+
+    @work(thread=True, exclusive=True, group="submit")
+    def _submit(self, entry: Launchable, ordered: tuple[NodeOrder, str], values: dict[str, str]) -> None:
+        """Hand it to Slurm, which may take its time."""
+        try:
+            job = slurm_submit.submit(*ordered)
+            self.post_message(Submitted(job, entry.started((), values)))
+        except GputopError as error:
+            self.post_message(Submitted(None, None, error))
+
+    def on_submitted(self, event: Submitted) -> None:
+        """Show the job, or why Slurm does not take it."""
+        if event.job is not None:
+            hint = " ".join(filter(None, (event.problem, "Its output comes below.")))
+            self._started([event.job], f"{event.job.elsewhere}: {event.job.name}.", hint)
+            self.set_timer(SOON_S, self.ask_slurm)
+        elif event.error is not None:
+            self._show_message(self.query_one("#form", Form), "bad", event.error.message, event.error.hint)
 
     def _filled_in(self, devices: Sequence[Device], values: dict[str, str]) -> _Form:
         return self.entry.key, tuple(device.uuid for device in devices), tuple(sorted(values.items()))
@@ -432,4 +484,4 @@ class LaunchScreen(SubScreen):
         if job is None or not (job.active or job.left):
             self.notify("No running job is chosen: choose one in the jobs (3).", timeout=4)
             return
-        open_stop(self.app, target_of_job(job.id, job.name, self.view, job.left), self.view)
+        open_stop(self.app, target_of_job(job.id, job.name, self.view, job.left, job.elsewhere), self.view)
