@@ -15,7 +15,7 @@ class Problem:
     """Something that could not be read, in words for the user.
 
     ``code`` is one of: no_gpu, no_driver, driver_mismatch, library_not_found, library_unusable, no_permission, gpu_lost,
-    reset_required, hung, unified_memory, mig_only, vgpu, gpus_only, not_read, other.
+    reset_required, hung, unified_memory, mig_only, vgpu, unlicensed, gpus_only, not_read, other.
     """
 
     code: str

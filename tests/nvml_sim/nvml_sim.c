@@ -807,6 +807,33 @@ ret nvmlDeviceGetProcessUtilization(device handle, struct sample *out, u32 *coun
     return !out || *count > room ? INSUFFICIENT_SIZE : OK;
 }
 
+/* -- Licenses of virtual GPUs --------------------------------------------------------------------------------- */
+
+struct license {
+    u32 code, state;
+    char info[128], product[128];
+    u32 enabled, year;
+    unsigned short month, day, hour, minute, second;
+    unsigned char expiry;
+};
+struct licenses {
+    int supported;
+    u32 count;
+    struct license features[3];
+};
+
+ret nvmlDeviceGetGridLicensableFeatures_v4(device handle, struct licenses *out) {
+    ENTER_WHOLE(handle);
+    if (!has(handle->gpu, R_license))
+        return NOT_SUPPORTED;
+    memset(out, 0, sizeof *out);
+    out->supported = 1, out->count = 1;
+    out->features[0].state = (u32)value(handle->gpu, R_license);
+    out->features[0].enabled = 1;
+    strcpy(out->features[0].product, "NVIDIA RTX Virtual Workstation");
+    return OK;
+}
+
 /* -- MIG ------------------------------------------------------------------------------------------------------ */
 
 ret nvmlDeviceGetMigMode(device handle, u32 *now, u32 *pending) {

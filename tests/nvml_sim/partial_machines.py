@@ -16,8 +16,11 @@ def mig_only_container() -> Scenario:
     return scenario
 
 
-def vgpu_guest() -> Scenario:
-    """A virtual GPU in a guest, by NVIDIA's vGPU guide: power, heat and PCIe stay with the host; processes are not listed."""
+def vgpu_guest(licensed: int | None = None) -> Scenario:
+    """A virtual GPU in a guest, by NVIDIA's vGPU guide: power, heat and PCIe stay with the host; processes are not listed.
+
+    ``licensed``: 1 for one that it has, 0 for one that is missing or has expired; None if the driver does not say.
+    """
     refused = (
         "power",
         "power_instant",
@@ -28,6 +31,7 @@ def vgpu_guest() -> Scenario:
         "memory_temperature",
     )
     scenario = Scenario().gpu(0, "GRID T4-16Q").set(0, memory_total=16 * GIB, memory_used=GIB, gpm=0, utilization=7)
+    scenario.set(0, license=licensed)
     scenario.set(0, **dict.fromkeys((*refused, *NO_THRESHOLDS, *NO_LINKS, *NO_REMAPPER, "mig_mode", "events")))
     scenario.set(
         0, **dict.fromkeys(("pcie_generation", "pcie_generation_max", "pcie_width", "pcie_width_max", "pcie_counter_bits"))

@@ -30,7 +30,7 @@
     X(remapped_failed) X(compute_mode) X(mig_mode) X(persistence) X(compute_capability)                                \
     X(gpm) X(sm_activity) X(sm_occupancy) X(tensor_activity) X(dram_activity) X(graphics_activity)                     \
     X(process_utilization) X(process_memory) X(lost) X(reset_required)                                                  \
-    X(numa_node) X(nvlinks_active) X(events)
+    X(numa_node) X(nvlinks_active) X(events) X(license)
 
 enum reading {
 #define AS_ENUM(name) R_##name,

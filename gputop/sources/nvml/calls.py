@@ -55,6 +55,7 @@ MigAttributes = _plain(pynvml.c_nvmlDeviceAttributes)
 GpmSupport = _plain(pynvml.c_nvmlGpmSupport_t)
 GpmSample = pynvml.c_nvmlGpmSample_t
 GpmMetric = _plain(pynvml.c_nvmlGpmMetric_t)
+Licenses = _plain(pynvml.c_nvmlGridLicensableFeatures_v4_t)
 EventData = _plain(pynvml.c_nvmlEventData_t)
 XID_CRITICAL_ERROR = 8
 """The event type."""

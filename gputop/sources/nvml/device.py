@@ -18,6 +18,7 @@ from gputop.sources.nvml.calls import (
     Calls,
     GpmSupport,
     Handle,
+    Licenses,
     PciInfo,
     Temperature,
     UtilizationRates,
@@ -99,6 +100,8 @@ class DeviceReader:
         self._number = ctypes.c_uint()
         self._wide_number = ctypes.c_ulonglong()
         self._fast_reads = 0
+        self._licensed: bool | None = None
+        """Of a virtual GPU: whether it has a license; None if the driver does not say."""
         self._rates = {"nvlink_tx_bytes_per_s": Rate(), "nvlink_rx_bytes_per_s": Rate()}
         self._pcie = {"pcie_tx_bytes_per_s": PcieCounter(), "pcie_rx_bytes_per_s": PcieCounter()}
         self._identify()
@@ -200,11 +203,13 @@ class DeviceReader:
         self.migs = migs
 
     def read_rare(self) -> None:
-        """Read what only an administrator changes: compute mode and persistence."""
+        """Read what only an administrator changes: compute mode and persistence, and the license of a virtual GPU."""
         mode = self._number_of("compute_mode", "nvmlDeviceGetComputeMode")
         self.values["compute_mode"] = None if mode is None else _COMPUTE_MODES.get(mode, str(mode))
         persistence = self._number_of("persistence_enabled", "nvmlDeviceGetPersistenceMode")
         self.values["persistence_enabled"] = None if persistence is None else persistence == 1
+        if self._is_virtual:
+            self._licensed = self._read_license()
 
     def read_once(self) -> None:
         """Read what never changes: thresholds, maxima, and the GPU's location."""
@@ -258,8 +263,8 @@ class DeviceReader:
             found.append("processes unsupported")
         if split and "memory_used_bytes" in self.asker.denied:
             found.append("only instances")
-        if _VIRTUAL_NAME.search(self.values.get("name") or ""):
-            found.append("virtual")
+        if self._is_virtual:
+            found.append("virtual unlicensed" if self._licensed is False else "virtual")
         return tuple(found)
 
     def close(self) -> None:
@@ -270,6 +275,18 @@ class DeviceReader:
             mig.close()
 
     # -- helpers ---------------------------------------------------------------------------------------------
+
+    @property
+    def _is_virtual(self) -> bool:
+        return _VIRTUAL_NAME.search(self.values.get("name") or "") is not None
+
+    def _read_license(self) -> bool | None:
+        found = Licenses()
+        asked = self.asker.ask("license", "nvmlDeviceGetGridLicensableFeatures_v4", ctypes.byref(found))
+        if not asked or not found.isGridLicenseSupported or not found.licensableFeaturesCount:
+            return None
+        features = found.gridLicensableFeatures[: found.licensableFeaturesCount]
+        return any(feature.featureState for feature in features)
 
     def _identify(self) -> None:
         code, uuid = self._calls.text("nvmlDeviceGetUUID", self.handle)

@@ -143,6 +143,22 @@ def virtual(indices: Sequence[int]) -> Problem:
     )
 
 
+def unlicensed(indices: Sequence[int]) -> Problem:
+    """Return the note on virtual GPUs whose license is missing or has expired.
+
+    From NVIDIA's vGPU licensing guide: after a period of grace, 20 minutes from a start without one, such a GPU computes at the
+    pace of an idle one until it gets a license.
+    """
+    alone = len(indices) == 1
+    has, a, it = ("has", "a virtual GPU", "it") if alone else ("have", "virtual GPUs", "them")
+    return Problem(
+        "unlicensed",
+        f"{_gpus(indices)} {has} no license ({a}, NVIDIA vGPU): the driver slows work on {it} down to an idle pace, 20 minutes"
+        " after the start or when a license expires.",
+        "Look with nvidia-smi -q | grep License and journalctl -u nvidia-gridd; the host's administrator grants licenses.",
+    )
+
+
 def _gpus(indices: Sequence[int]) -> str:
     return f"GPU{'s' if len(indices) > 1 else ''} {units.ranges(indices)}"
 
@@ -170,5 +186,6 @@ NOTES: dict[str, Callable[[Sequence[int]], Problem]] = {
     "processes unsupported": processes_unsupported,
     "only instances": only_instances,
     "virtual": virtual,
+    "virtual unlicensed": unlicensed,
 }
 """What a reader can say about a whole GPU, and the note on all GPUs for which it holds."""

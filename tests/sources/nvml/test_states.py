@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -41,6 +42,15 @@ def test_a_virtual_gpu_says_what_its_host_keeps(tmp_path: Path) -> None:
     text = once_text(snapshot)
     assert "GPU 0 is a virtual GPU (NVIDIA vGPU)" in text
     assert "no process list for GPU 0" in text
+
+
+def test_a_virtual_gpu_without_a_license_is_told_before_it_is_slow(tmp_path: Path) -> None:
+    snapshot = snapshot_of(vgpu_guest(licensed=0), tmp_path)
+    (note,) = (note for note in snapshot.notes if note.code in ("vgpu", "unlicensed"))
+    assert (note.code, "GPU 0 has no license" in note.message) == ("unlicensed", True)
+    assert "GPU 0 has no license" in once_text(snapshot)
+    assert [item["code"] for item in json.loads(snapshot.to_json())["notes"]].count("unlicensed") == 1
+    assert "vgpu" in {note.code for note in snapshot_of(vgpu_guest(licensed=1), tmp_path).notes}
 
 
 def test_under_wsl_processes_have_no_memory_and_the_gpu_no_utilization(tmp_path: Path) -> None:
