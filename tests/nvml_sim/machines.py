@@ -3,7 +3,8 @@
 Data, and one function that makes a scenario of it. The facts come from public captures of ``nvidia-smi -q`` (``origin`` names
 project and file). Memory is in MiB, without that of captured processes; everything else is as in ``scenario.py``. ``None`` is
 what the driver refuses. What a capture does not tell is as on an H100, unless NVIDIA's documentation rules it out for the
-architecture: no energy counter before Volta, no averaged power before Ampere, no GPM before Hopper.
+architecture: no energy counter before Volta, no averaged power before Ampere, no GPM before Hopper; of Kepler neither PCIe
+throughput nor a process's utilization.
 """
 
 from __future__ import annotations
@@ -31,6 +32,12 @@ NO_UTILIZATION = dict.fromkeys(("utilization", "memory_utilization"))
 
 # Per architecture. Boards with HBM override what they have more.
 _PLAIN: Readings = {"gpm": 0, "mig_mode": None, "memory_temperature": None, **_NO_ECC, **NO_REMAPPER, **NO_LINKS}
+_KEPLER: Readings = {
+    **_PLAIN,
+    **dict.fromkeys(
+        ("power_fields", "power_instant", "energy_base", "pcie_counter_bits", "pcie_blocking", "process_utilization")
+    ),
+}
 _PASCAL: Readings = {**_PLAIN, "power_fields": None, "power_instant": None, "energy_base": None, "pcie_counter_bits": None}
 _VOLTA: Readings = {**_PLAIN, "power_fields": None, "power_instant": None, "pcie_counter_bits": None}
 AMPERE: Readings = dict(_PLAIN)
@@ -144,6 +151,59 @@ MACHINES = {
             sm_clock=139,
             sm_clock_max=1252,
             memory_clock_max=2005,
+            pcie_generation_max=3,
+        ),
+    ),
+    "k80": Machine(
+        "Tesla K80",
+        "470.256.02",  # the captures are older; this is the last driver for it
+        11040,
+        "Sheffield HPC's pull request 1030; application clocks as NVIDIA's board specification has them, GPU Boost off",
+        3.7,
+        (11441, 0, 0),
+        _readings(
+            _KEPLER,
+            _ECC,
+            power=62,
+            power_limit=149,
+            power_default_limit=149,
+            persistence=0,
+            temperature=38,
+            temperature_shutdown=93,
+            temperature_slowdown=88,
+            sm_clock=562,
+            sm_clock_max=875,
+            throttle_reasons=2,
+            memory_clock=2505,
+            memory_clock_max=2505,
+            pcie_generation=3,
+            pcie_generation_max=3,
+        ),
+    ),
+    "k80-in-a-vm": Machine(
+        "Tesla K80",
+        "470.256.02",
+        11040,
+        "OpenMM's issue 2386: a cloud's, just woken; without power, which no capture shows, for boards that tell it of one GPU",
+        3.7,
+        (11441, 0, 0),
+        _readings(
+            _KEPLER,
+            _ECC,
+            utilization=100,
+            power=None,
+            power_limit=None,
+            power_default_limit=None,
+            persistence=0,
+            temperature=62,
+            temperature_shutdown=93,
+            temperature_slowdown=88,
+            sm_clock=562,
+            sm_clock_max=875,
+            throttle_reasons=0,
+            memory_clock=2505,
+            memory_clock_max=2505,
+            pcie_generation=3,
             pcie_generation_max=3,
         ),
     ),
@@ -310,6 +370,31 @@ MACHINES = {
             memory_clock_max=6251,
             pcie_generation_max=4,
             pcie_width=8,
+        ),
+    ),
+    "a10": Machine(
+        "NVIDIA A10",
+        "535.54.03",
+        12020,
+        "nvidia_gpu_exporter's issue 115 and published nvidia-smi tables; thresholds and clocks as of the A10G",
+        8.6,
+        (23028, 435, 7),
+        _readings(
+            AMPERE,
+            _ECC,
+            _REMAPPER,
+            _ASLEEP,
+            power=15,
+            power_limit=150,
+            power_default_limit=150,
+            fan=0,  # it has no fan, and says 0 %, too
+            temperature=33,
+            temperature_shutdown=98,
+            temperature_slowdown=95,
+            sm_clock=210,
+            sm_clock_max=1695,
+            memory_clock_max=6251,
+            pcie_generation_max=4,
         ),
     ),
     "rtx-3060-laptop": Machine(
@@ -480,6 +565,22 @@ MACHINES = {
             pcie_generation_max=1,
             pcie_width=1,
             pcie_width_max=1,
+        ),
+    ),
+    "gb200": Machine(
+        "NVIDIA GB200",
+        "570.172.08",
+        12080,
+        "an issue of vLLM's on GB200 NVL72, and NVIDIA's guides for the tray: 18 links, cores 0-71, GPU memory as node 4",
+        10.0,
+        (189471, 0, 0),
+        _readings(
+            NO_THRESHOLDS,
+            power=174,
+            power_instant=174,
+            power_limit=1200,
+            power_default_limit=1200,
+            temperature=27,
         ),
     ),
     "h100": Machine(

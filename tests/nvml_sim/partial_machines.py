@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
+from tests.nvml_sim.drivers import FIELDS_SINCE
 from tests.nvml_sim.machines import AMPERE, MACHINES, NO_LINKS, NO_REMAPPER, NO_THRESHOLDS, NO_UTILIZATION, scenario_of
-from tests.nvml_sim.scenario import GIB, NOT_SUPPORTED, PROCESS_CALLS, Scenario, all_na
+from tests.nvml_sim.scenario import GIB, NO_PERMISSION, NOT_SUPPORTED, PROCESS_CALLS, Scenario, all_na
+
+OF_THE_WHOLE = (
+    "nvmlDeviceGetPowerUsage",
+    "nvmlDeviceGetEnforcedPowerLimit",
+    "nvmlDeviceGetPowerManagementDefaultLimit",
+    "nvmlDeviceGetTotalEnergyConsumption",
+    "nvmlDeviceGetTemperature",
+    "nvmlDeviceGetTemperatureV",
+    "nvmlDeviceGetTemperatureThreshold",
+    "nvmlDeviceGetClockInfo",
+    "nvmlDeviceGetMaxClockInfo",
+    "nvmlDeviceGetCurrentClocksThrottleReasons",
+    "nvmlDeviceGetCurrentClocksEventReasons",
+    "nvmlDeviceGetTotalEccErrors",
+    "nvmlDeviceGetFanSpeed",
+    "nvmlDeviceGetPerformanceState",
+)
+"""Functions of a whole GPU that are never asked of an instance."""
 
 
 def mig_only_container() -> Scenario:
@@ -13,6 +32,29 @@ def mig_only_container() -> Scenario:
     """
     scenario = scenario_of(MACHINES["a100-80gb-mig"]).set(0, memory_denied=1)
     scenario.migs = scenario.migs[:1]
+    return scenario
+
+
+def mig_uuid_container() -> Scenario:
+    """One instance, named by its UUID to a container (NVIDIA_VISIBLE_DEVICES=MIG-…), and all that is its GPU's refused."""
+    scenario = mig_only_container()
+    scenario.migs = scenario.migs[:1]
+    for function in OF_THE_WHOLE:
+        scenario.error(0, function, NO_PERMISSION)
+    for number in FIELDS_SINCE:
+        scenario.field_error(0, number, NO_PERMISSION)
+    for number in (3, 4, 74, 76, 82, 83):
+        scenario.field_error(0, number, NO_PERMISSION)
+    return scenario
+
+
+def gb200_tray() -> Scenario:
+    """Four GB200 GPUs and two Grace CPUs. The memory of a GPU is a NUMA node of the machine's, and its own all the same."""
+    scenario = scenario_of(MACHINES["gb200"])
+    for index in range(1, 4):
+        scenario.gpu(index, MACHINES["gb200"].name).set(index, **MACHINES["gb200"].values)
+    for index in range(4):
+        scenario.near(index, "0-71" if index < 2 else "72-143", index // 2).set(index, memory_used=(index + 1) * 10 * GIB)
     return scenario
 
 

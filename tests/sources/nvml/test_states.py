@@ -12,7 +12,7 @@ from gputop.cli.once import once_text
 from gputop.snapshot import DeviceUse, Snapshot
 from gputop.sources.nvml import library
 from tests.nvml_sim import GIB, Scenario, environment, h100_box
-from tests.nvml_sim.partial_machines import jetson, mig_only_container, vgpu_guest, wsl
+from tests.nvml_sim.partial_machines import gb200_tray, jetson, mig_only_container, mig_uuid_container, vgpu_guest, wsl
 from tests.nvml_sim.watch import Watch
 
 
@@ -31,6 +31,35 @@ def test_a_container_with_one_mig_instance_shows_it_whole_and_says_what_is_close
     assert (instance.memory_total_bytes, instance.mig_label) == (19968 * 2**20, "0:0 2g.20gb")
     assert [note.code for note in snapshot.notes if "GPU 0" in note.message] == ["mig_only"]
     assert "Only MIG instances of GPU 0" in once_text(snapshot)
+
+
+def test_a_container_with_the_uuid_of_an_instance_shows_that_alone(tmp_path: Path) -> None:
+    snapshot = snapshot_of(mig_uuid_container(), tmp_path)
+    whole, instance = snapshot.devices
+    assert whole.state == "ok"
+    assert (whole.power_w, whole.temperature_c, whole.sm_clock_mhz, whole.utilization_percent) == (None,) * 4
+    assert set(whole.denied) >= {"memory_used_bytes", "power_w", "temperature_c", "sm_clock_mhz"}
+    assert (instance.memory_total_bytes, instance.memory_used_bytes) == (19968 * 2**20, 12 * 2**20)
+    text = once_text(snapshot)
+    assert "Only MIG instances of GPU 0" in text
+    line = next(line for line in text.splitlines() if line.endswith("NVIDIA A100-SXM4-80GB"))
+    assert "N/A" in line
+    said = json.loads(snapshot.to_json())["devices"]
+    assert [device["power_w"] for device in said] == [None, None], "an instance has no power of its own"
+
+
+def test_a_gpu_whose_memory_is_a_node_of_the_machine_has_it_alone(tmp_path: Path) -> None:
+    snapshot = snapshot_of(gb200_tray(), tmp_path)
+    assert [gpu.unified_memory for gpu in snapshot.devices] == [False] * 4
+    assert [gpu.memory_used_bytes for gpu in snapshot.devices] == [number * 10 * GIB for number in (1, 2, 3, 4)]
+    assert {gpu.memory_total_bytes for gpu in snapshot.devices} == {189471 * 2**20}
+    assert [gpu.numa_node for gpu in snapshot.devices] == [0, 0, 1, 1], (
+        "the node of the near cores, not that of the GPU's memory"
+    )
+    assert [(gpu.cpu_affinity[0], gpu.cpu_affinity[-1]) for gpu in snapshot.devices] == [(0, 71)] * 2 + [(72, 143)] * 2
+    assert [gpu.nvlinks_active for gpu in snapshot.devices] == [18] * 4
+    assert not [note for note in snapshot.notes if note.code == "unified_memory"]
+    assert len([line for line in once_text(snapshot).splitlines() if line.endswith("NVIDIA GB200")]) == 4
 
 
 def test_a_virtual_gpu_says_what_its_host_keeps(tmp_path: Path) -> None:
