@@ -42,6 +42,7 @@ class ForeignCurves:
         """Nothing is read before ``poll``."""
         self._followed: dict[str, FollowedRun] = {}
         self._stuck: list[FollowedRun] = []
+        self._ids: dict[tuple[str, int, float | None], str | None] = {}
 
     def poll(
         self, found: Sequence[ProcessRun], tracked: Collection[int] = (), lost: Callable[[Exception], object] | None = None
@@ -71,7 +72,10 @@ class ForeignCurves:
         points: list[Points] = []
         for run in found:
             followed_run = known.get(run.key)
-            curves = _curves_of(followed_run, run, claims, owned, runs, points) if followed_run is not None else []
+            if followed_run is None:
+                process_runs.append(run)
+                continue
+            curves = _curves_of(followed_run, run, claims, owned, runs, points)
             own = next((curve for curve in curves if not curve.shared), None)
             process_runs.append(
                 replace(
@@ -88,8 +92,11 @@ class ForeignCurves:
         before, self._followed = self._followed, {}
         self._stuck = [followed for followed in self._stuck if followed.is_stuck]
         known: dict[str, FollowedRun] = {}
+        ids, self._ids = self._ids, {}
         for run in found:
-            run_id = _id_of(run)
+            pid = run.launcher.pid if run.launcher is not None else run.ranks[0].pid
+            key = run.key, pid, run.started_at
+            run_id = self._ids[key] = ids.get(key) or _id_of(pid)
             if run_id is None or run_id in self._followed:
                 continue
             if run_id not in before and len(self._followed) + len(self._stuck) >= RUNS_MAX:
@@ -162,9 +169,8 @@ def _curve_id(run_id: str, curve: Curve, shared: bool) -> str:
     return f"file-{mark}" if shared else f"{run_id}-{mark}"
 
 
-def _id_of(run: ProcessRun) -> str | None:
-    """Return an id that no other run has until the next boot; None if the run is gone."""
-    pid = run.launcher.pid if run.launcher is not None else run.ranks[0].pid
+def _id_of(pid: int) -> str | None:
+    """Return an id that no other run has until the next boot; None if the process, which stands for the run, is gone."""
     try:
         started = procfs.read_stat(pid)
     except OSError:

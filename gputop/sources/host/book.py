@@ -41,6 +41,8 @@ class Facts:
     torch_mapped: bool | None = None
     torch_cuda_mapped: bool | None = None
     maps_due_s: float = 0.0
+    read_s: float | None = None
+    """The time that was given with the newest stat line."""
 
     @property
     def key(self) -> tuple[int, int]:
@@ -75,23 +77,28 @@ class ProcessBook:
         self._foreign: dict[int, float] = {}
         self._listed_s = -FOREIGN_S
 
-    def look_up(self, pid: int) -> Facts | None:
+    def look_up(self, pid: int, now_s: float | None = None) -> Facts | None:
         """Return what is known about a PID, with a fresh stat line; ``None`` if the process is gone.
+
+        Within one reading, which gives the same ``now_s`` with each call, the line is read once.
 
         Raises:
             PermissionError: the process exists, but even its stat line is hidden from us (hidepid=1).
         """
+        facts = self._facts.get(pid)
+        if facts is not None and now_s is not None and facts.read_s == now_s:
+            return facts
         stat = procfs.read_stat(pid)
         if stat is None:
             self._facts.pop(pid, None)
             return None
-        facts = self._facts.get(pid)
         if facts is None or facts.stat.start_ticks != stat.start_ticks or 0 != stat.image != facts.stat.image:
             facts = self._facts[pid] = Facts(stat)  # an exec, too, changes the environment, the maps and the name
         elif stat.image or not facts.stat.image:
             facts.stat = stat
         else:
             facts.stat = stat._replace(image=facts.stat.image)  # a zombie: keep what is known from its lifetime
+        facts.read_s = now_s
         return facts
 
     def environment(self, facts: Facts) -> LaunchEnvironment | None:
@@ -124,15 +131,15 @@ class ProcessBook:
             self._list(now_s)
         found = []
         for pid in self._pythons:
-            facts = self.look_up_if_readable(pid)
+            facts = self.look_up_if_readable(pid, now_s)
             if facts is not None and facts.stat.state not in procfs.DEAD_STATES:
                 found.append(facts)
         return found
 
-    def look_up_if_readable(self, pid: int) -> Facts | None:
+    def look_up_if_readable(self, pid: int, now_s: float | None = None) -> Facts | None:
         """Look up a PID; treat a hidden process as gone."""
         try:
-            return self.look_up(pid)
+            return self.look_up(pid, now_s)
         except PermissionError:
             return None
 

@@ -34,16 +34,16 @@ class Evidence:
         self._slow_due_s = 0.0
         self._wrote_bytes: int | None = None
 
-    def read(self, facts: Facts, now_s: float) -> None:
-        """Read what is due."""
+    def read(self, facts: Facts, now_s: float, spread: float = 1.0) -> None:
+        """Read what is due; with a ``spread``, so many times as rarely."""
         if now_s < self._due_s or facts.stat.state in procfs.DEAD_STATES:
             return
-        self._due_s = now_s + READ_S
+        self._due_s = now_s + spread * READ_S
         wrote = self._read_transfers(facts)
         self.waits_in = procfs_activity.read_waits_in(facts.stat.pid) if facts.stat.state in "SD" else None
         slow = now_s >= self._slow_due_s
         if slow:
-            self._slow_due_s = now_s + reread_after_s(facts.age_s)
+            self._slow_due_s = now_s + spread * reread_after_s(facts.age_s)
             self._read_scheduling(facts)
         if slow or wrote >= WRITES_BYTES or self.files_written:
             self._read_files(facts)

@@ -34,6 +34,11 @@ TRAINING_AGE_S = 5.0
 """A younger process is still importing, which also keeps it busy."""
 TRAINING_LINGER_S = 30.0
 """How long such a process stays listed after it was last that busy: an evaluation or a checkpoint is not the end."""
+CROWD = 64
+"""Of more processes than this, what takes long (disks, files, threads, details) is read in turns: twice as many, half as often.
+State, CPU and memory of each stay those of the newest reading, and so does all of a tracked run's."""
+SPREAD_MAX = 8.0
+"""No reading waits longer than so many of its periods."""
 MIN_PERIOD_S = 0.1
 """CPU times count in 10 ms: below this, no share is computed and the previous one stays valid."""
 HIDDEN_BY_HIDEPID = (
@@ -87,6 +92,7 @@ class HostReader:
         self._machine = MachineReader()
         self._workers = WorkerBook()
         self._mps_server_pid: int | None = None
+        self._spread = 1.0
 
     def read_host(self, source: HostSource) -> Host:
         """Read the machine.
@@ -158,6 +164,7 @@ class HostReader:
         now_s = time.monotonic()
         wanted = uses.keys() | run_pids.keys()
         wanted |= self._training_pids(now_s, wanted) - set(elsewhere)
+        self._spread = min(SPREAD_MAX, max(1.0, len(wanted) / CROWD))
         found = []
         for pid in sorted(wanted):
             try:
@@ -174,7 +181,7 @@ class HostReader:
     def _read(self, pid: int, devices: tuple[DeviceUse, ...], of_run: tuple[str, int] | None, now_s: float) -> Process | None:
         run_id, rank = of_run or (None, None)
         try:
-            facts = self._book.look_up(pid)
+            facts = self._book.look_up(pid, now_s)
         except PermissionError:
             return _hidden_process(pid, devices, run_id, rank)
         if facts is None:
@@ -184,11 +191,12 @@ class HostReader:
         if environment is not None:
             run_id = run_id or environment.gputop_run_id
             rank = environment.rank if rank is None else rank
-        self._refresh_details(life, now_s)
+        spread = 1.0 if of_run is not None else self._spread
+        self._refresh_details(life, now_s, spread)
         self._book.torch_mapped(facts, now_s)
         evidence, stat = life.evidence, facts.stat
-        evidence.read(facts, now_s)
-        threads = self._threads(life, bool(devices), now_s)
+        evidence.read(facts, now_s, spread)
+        threads = self._threads(life, bool(devices), now_s, spread)
         return Process(
             pid=pid,
             devices=devices,
@@ -256,12 +264,12 @@ class HostReader:
             rank=rank,
         )
 
-    def _refresh_details(self, life: _Life, now_s: float) -> None:
+    def _refresh_details(self, life: _Life, now_s: float, spread: float) -> None:
         facts = life.facts
         dead = facts.stat.state in procfs.DEAD_STATES
         if now_s < life.details_due_s and life.ppid == facts.stat.ppid:
             return
-        life.details_due_s = now_s + reread_after_s(facts.age_s)
+        life.details_due_s = now_s + spread * reread_after_s(facts.age_s)
         life.ppid = facts.stat.ppid
         life.ancestors, life.launcher = self._ancestry(life, now_s)
         if life.uid is None or not dead:
@@ -290,12 +298,12 @@ class HostReader:
             self._users[uid] = name
         return name
 
-    def _threads(self, life: _Life, uses_device: bool, now_s: float) -> Threads | None:
+    def _threads(self, life: _Life, uses_device: bool, now_s: float, spread: float) -> Threads | None:
         if not (life.facts.torch_mapped or uses_device):
             return None
         if life.threads is None:
             life.threads = Threads(life.facts.stat.pid)
-        life.threads.read(now_s)
+        life.threads.read(now_s, spread)
         return life.threads
 
     def _training_pids(self, now_s: float, listed: set[int]) -> set[int]:

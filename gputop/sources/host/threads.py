@@ -51,16 +51,16 @@ class Threads:
         self._idle: set[int] = set()
         self._core_reads = 0
 
-    def read(self, now_s: float) -> None:
-        """Read what is due."""
+    def read(self, now_s: float, spread: float = 1.0) -> None:
+        """Read what is due; with a ``spread``, so many times as rarely."""
         if now_s >= self._scan_due_s:
-            self._scan_due_s = now_s + SCAN_S
+            self._scan_due_s = now_s + spread * SCAN_S
             self._scan()
             self._read_main(now_s)
         if not self._cores_due_s:  # not at first sight, when everything else is also read for the first time
-            self._cores_due_s = now_s + SCAN_S
+            self._cores_due_s = now_s + spread * SCAN_S
         elif now_s >= self._cores_due_s:
-            self._cores_due_s = now_s + CORES_S
+            self._cores_due_s = now_s + spread * CORES_S
             self._read_cores(now_s)
         self._read_autograd()
 

@@ -1,4 +1,4 @@
-"""One thread that reads all GPUs that answer at once, in turn: a thread of its own costs a GPU five times what its reading does.
+"""One thread that reads all GPUs that answer at once, in turn: a thread of its own costs a GPU five times what reading it does.
 
 A GPU that takes long is read by a thread of its own. Where a call hangs, that GPU keeps the thread, and the others get a new
 one: ``look``, which the source calls with each reading, notices it.
@@ -131,7 +131,7 @@ class Rounds:
 def sleep_until(
     due: float, wake: threading.Event, is_stopped: Callable[[], bool], interval_s: Callable[[], float]
 ) -> float | None:
-    """Sleep until ``due``, or sooner where ``wake`` is set for a shorter interval; return when that was due, None once stopped."""
+    """Sleep until ``due``, or sooner where ``wake`` is set for a shorter interval; return what was due, None once stopped."""
     while not is_stopped() and (left := due - time.monotonic()) > 0:
         if wake.wait(left):
             wake.clear()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -503,3 +506,25 @@ def test_details_are_read_on_demand() -> None:
         process.wait()
         process.stdout.close()
     assert details_of(process.pid) is None
+
+
+def test_of_very_many_processes_what_takes_long_is_read_in_turns(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tracked run's ranks keep their pace."""
+    monkeypatch.setattr(host_reader, "CROWD", 1)
+    pids = [processes.ready(IDLE)[0].pid for _ in range(3)]
+    reads: list[tuple[str, int]] = []
+
+    def counted(what: str, read: Callable[[int], Any]) -> Callable[[int], Any]:
+        return lambda pid: (reads.append((what, pid)), read(pid))[1]
+
+    monkeypatch.setattr(procfs_activity, "read_io", counted("io", procfs_activity.read_io))
+    monkeypatch.setattr(procfs, "list_threads", counted("threads", procfs.list_threads))
+    clock = itertools.count(1000.0)
+    monkeypatch.setattr(host_reader.time, "monotonic", lambda: next(clock))
+    reader = HostReader()
+    for _ in range(12):
+        found = reader.read_processes(dict.fromkeys(pids, USE), {pids[0]: ("run", 0)})
+    monkeypatch.undo()
+    assert [process.state for process in found] == ["S"] * 3
+    assert [Counter(reads)["io", pid] for pid in pids] == [6, 2, 2], "every 2 s, and every 6 s"
+    assert [Counter(reads)["threads", pid] for pid in pids] == [6, 2, 2]
