@@ -26,7 +26,7 @@ from gputop.errors import GputopError
 if TYPE_CHECKING:
     from gputop.device import FirstLook
     from gputop.questions import Question
-    from gputop.snapshot import Snapshot
+    from gputop.snapshot import Snapshot, SnapshotReader
 
 PENDING_MAX = 3600
 MUTE_S = 15.0
@@ -62,6 +62,7 @@ class LiveFeed(Inbox):
         super().__init__(PENDING_MAX)
         self.looks_first = first_look
         self._first_look: FirstLook | None = None
+        self._reader: SnapshotReader | None = None
         self._notify: Callable[[], object] = lambda: None
         self._thread: threading.Thread | None = None
         self._problem: str | None = None
@@ -157,7 +158,7 @@ class LiveFeed(Inbox):
                 self._first_look = look if self.looks_first else None
                 return False
             from gputop.questions import answer_in
-            from gputop.snapshot import Snapshot
+            from gputop.snapshot import SnapshotReader
 
             answer = answer_in(line)
         except FormatError:
@@ -166,7 +167,8 @@ class LiveFeed(Inbox):
             self._answers.append(answer)
             return False
         try:
-            snapshot = Snapshot.from_json(line)
+            self._reader = self._reader or SnapshotReader()
+            snapshot = self._reader.read(line)
         except FormatError as error:
             self._problem = f"The sampler sent a line that cannot be read: {error}."
             return False

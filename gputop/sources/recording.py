@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 
 from gputop.errors import GputopError
-from gputop.snapshot import SCHEMA_VERSION, FormatError, Snapshot
+from gputop.snapshot import SCHEMA_VERSION, FormatError, Snapshot, SnapshotReader
 from gputop.wire import LEVELS_MAX, LINE_MAX_BYTES, parse_json
 
 RECORDING_VERSION = 1
@@ -76,6 +76,7 @@ def read_recording(path: Path) -> Iterator[Snapshot]:
         file = path.open("rb")
     except OSError as error:
         raise GputopError(f"{path} cannot be read: {error.strerror}.", "Give the file that gputop record wrote.") from error
+    reader = SnapshotReader()
     with file:
         for number, line in enumerate(iter(lambda: file.readline(LINE_MAX_BYTES), b""), 1):
             if len(line) == LINE_MAX_BYTES:
@@ -87,7 +88,7 @@ def read_recording(path: Path) -> Iterator[Snapshot]:
             if number == 1 and is_header(line, path):
                 continue
             try:
-                yield Snapshot.from_json(line, LEVELS_MAX)
+                yield reader.read(line, LEVELS_MAX)
             except FormatError as error:
                 raise GputopError(f"{path}, line {number}: {error}.", "Only files of gputop record can be replayed.") from error
 
