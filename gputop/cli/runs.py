@@ -151,7 +151,7 @@ def rows_over(found: Mapping[str, RunsThere]) -> list[tuple[str, ...]]:
         by_id = {run.run_id: run for run in there.curves}
         for other in there.not_tracked:
             tail = (*_progress(by_id.get(other.run_id or "")), _started(other.started_at), NONE, host)
-            rows.append((_pid_text(other), other.name, NOT_TRACKED, str(len(other.ranks)), *tail))
+            rows.append((_pid_text(other), other.name, _state(other), str(len(other.ranks)), *tail))
     for joined in joined_runs(found):
         run = joined.run
         tail = (*_progress(run), _started(run.created_at), ", ".join(run.tags) or NONE, ", ".join(joined.known_by))
@@ -162,6 +162,10 @@ def rows_over(found: Mapping[str, RunsThere]) -> list[tuple[str, ...]]:
 def printable_lines(rows: Sequence[tuple[str, ...]]) -> str:
     """Return the rows of several machines as a table."""
     return "\n".join(map(printable, table((*COLUMNS, "HOST"), rows))) if rows else "No runs on these hosts."
+
+
+def _state(other: ProcessRun) -> str:
+    return STARTING if other.starting else NOT_TRACKED
 
 
 def list_text(
@@ -184,8 +188,7 @@ def list_text(
         run = by_id.get(other.run_id or "")
         if wanted is None or wanted.keeps(run or _as_run(other), now):
             tail = (*_progress(run), _started(other.started_at), NONE)
-            state = STARTING if other.starting else NOT_TRACKED
-            rows.append((_pid_text(other), other.name, state, str(len(other.ranks)), *tail))
+            rows.append((_pid_text(other), other.name, _state(other), str(len(other.ranks)), *tail))
     for run in found:
         if wanted is None or wanted.keeps(run, now):
             tail = (*_progress(run), _started(run.created_at), ", ".join(run.tags) or NONE)
