@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
+import os
 import re
+import signal
 import socket
-import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,11 @@ from gputop.snapshot import Points, Run
 from gputop.tracking.reader.runs import RunReader
 from tests import REPOSITORY
 from tests.facts.checks import assert_facts
+from tests.nursery import Training, nursery
 
 DEMOS = REPOSITORY / "demos"
+RANK = Path(__file__).with_name("rank.py")
+GRACE_S = 2.0
 
 
 @dataclass
@@ -59,61 +64,61 @@ class Ran:
         assert sum(loss[-10:]) / 10 < factor * sum(loss[:5]) / 5, self.text
 
 
-class Nursery:
-    """The program that forks ranks."""
+def run_demo(
+    script: str,
+    *argv: object,
+    ranks: int = 2,
+    seconds: float = 60,
+    env: Mapping[str, str] | None = None,
+    **options: object,
+) -> Ran:
+    """Run ``demos/<script>.py`` to its end; ``ranks`` 0: without a launcher. ``options`` become --options."""
+    words = [str(word) for word in argv]
+    for name, value in options.items():
+        words += ["--" + name.replace("_", "-"), str(value)]
+    with tempfile.TemporaryDirectory() as out:
+        home = {"HOME": out, "GPUTOP_DIR": f"{out}/gputop", "GPUTOP_AUTO": "1", "GPUTOP_RUN_ID": "demo"}
+        virtual = {"CUDA_VISIBLE_DEVICES": "", "GPUTOP_VIRTUAL_DEVICES": "0,1", "OMP_NUM_THREADS": "1"}
+        given = {**os.environ, "PYTHONPATH": str(REPOSITORY), **home, **virtual}
+        if ranks:
+            size = {"WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks)}
+            given |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), **size}
+        given |= env or {}
+        command = [sys.executable, str(RANK), str(DEMOS / f"{script}.py"), *words]
+        started = []
+        for rank in range(ranks or 1):
+            number = {"RANK": str(rank), "LOCAL_RANK": str(rank)} if ranks else {}
+            with Path(out, f"{rank}.txt").open("wb") as file:
+                started.append(nursery().start(command, REPOSITORY, {**given, **number}, output=file))
+        _wait(started, seconds)
+        texts = [Path(out, f"{rank}.txt").read_text(errors="replace") for rank in range(max(1, ranks))]
+        update = RunReader(Path(out, "gputop", "runs")).poll()
+        for run in update.runs:
+            for rank in run.ranks:
+                assert_facts(rank.facts)
+        codes = [each.wait() for each in started]
+        return Ran(codes, texts, update.runs[0] if update.runs else None, list(update.points))
 
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, str(REPOSITORY / "tests" / "demos" / "nursery.py")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=REPOSITORY,
-        )
 
-    def close(self) -> None:
-        """End it."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(30)
+def _wait(started: Sequence[Training], seconds: float) -> None:
+    """Wait for all ranks as torchrun does: where one fails, the others end a moment later and can say what they see."""
+    deadline, graced = time.monotonic() + seconds, False
+    while any(each.poll() is None for each in started):
+        if not graced and any(each.returncode for each in started):
+            deadline, graced = min(deadline, time.monotonic() + GRACE_S), True
+        if time.monotonic() > deadline:
+            for each in started:
+                each.send_signal(signal.SIGUSR1)  # it writes down where it stands
+            time.sleep(0.5)
+            _kill(started)
+        time.sleep(0.01)
+    _kill(started)  # what a rank left behind: loader processes
 
-    def run(
-        self,
-        script: str,
-        *argv: object,
-        ranks: int = 2,
-        seconds: float = 60,
-        env: Mapping[str, str] | None = None,
-        **options: object,
-    ) -> Ran:
-        """Run ``demos/<script>.py`` to its end; ``ranks`` 0: without a launcher. ``options`` become --options."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        words = [str(word) for word in argv]
-        for name, value in options.items():
-            words += ["--" + name.replace("_", "-"), str(value)]
-        with tempfile.TemporaryDirectory() as out:
-            home = {"HOME": out, "GPUTOP_DIR": f"{out}/gputop", "GPUTOP_AUTO": "1", "GPUTOP_RUN_ID": "demo"}
-            virtual = {"CUDA_VISIBLE_DEVICES": "", "GPUTOP_VIRTUAL_DEVICES": "0,1", "OMP_NUM_THREADS": "1"}
-            master = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())} if ranks else {}
-            asked = {
-                "script": str(DEMOS / f"{script}.py"),
-                "argv": words,
-                "ranks": ranks,
-                "seconds": seconds,
-                "grace": 2.0,
-                "env": {**home, **virtual, **master, **(env or {})},
-                "out": out,
-            }
-            self._process.stdin.write(json.dumps(asked) + "\n")
-            self._process.stdin.flush()
-            codes = json.loads(self._process.stdout.readline())
-            texts = [Path(out, f"{rank}.txt").read_text(errors="replace") for rank in range(max(1, ranks))]
-            update = RunReader(Path(out, "gputop", "runs")).poll()
-            for run in update.runs:
-                for rank in run.ranks:
-                    assert_facts(rank.facts)
-            return Ran(codes, texts, update.runs[0] if update.runs else None, list(update.points))
+
+def _kill(started: Sequence[Training]) -> None:
+    for each in started:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(each.pid, signal.SIGKILL)
 
 
 def free_port() -> int:

@@ -6,37 +6,29 @@ import re
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch")
 
-from tests.demos.runs import DEMOS, Nursery, Ran
+from tests.demos.runs import DEMOS, Ran, run_demo
 
 FEW = {"digits": "easy", "train_samples": 480, "batch_size": 16, "steps": 18}
 """15 steps an epoch on two ranks: so one whole epoch, and a part of the next."""
 
 
 @pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    found = Nursery()
-    yield found
-    found.close()
-
-
-@pytest.fixture(scope="module")
-def healthy(nursery: Nursery) -> Ran:
+def healthy() -> Ran:
     """The DDP recipe that the faults differ from."""
-    ran = nursery.run("ddp", **FEW)
+    ran = run_demo("ddp", **FEW)
     assert ran.codes == [0, 0], ran.text
     return ran
 
 
-def ended_well(nursery: Nursery, fault: str, ranks: int = 2, **changes: object) -> Ran:
+def ended_well(fault: str, ranks: int = 2, **changes: object) -> Ran:
     """Run a fault that nothing complains about."""
-    ran = nursery.run(f"faults/{fault}", ranks=ranks, **{**FEW, **changes})
+    ran = run_demo(f"faults/{fault}", ranks=ranks, **{**FEW, **changes})
     assert ran.codes == [0] * max(1, ranks), ran.text
     return ran
 
@@ -56,40 +48,40 @@ def test_the_healthy_run_shows_none_of_it(healthy: Ran) -> None:
 # ---- launching and visibility
 
 
-def test_plain_python_trains_alone(nursery: Nursery) -> None:
-    ran = ended_well(nursery, "plain_python", ranks=0)
+def test_plain_python_trains_alone() -> None:
+    ran = ended_well("plain_python", ranks=0)
     assert "rank 0 of 1" in ran.text
     assert ran.run is not None
     assert ran.run.world_size == 1
     assert ran.fact("model")["wrapper"] is None
 
 
-def test_fewer_ranks_leave_a_gpu_idle(nursery: Nursery) -> None:
-    ran = ended_well(nursery, "fewer_ranks", ranks=1)
+def test_fewer_ranks_leave_a_gpu_idle() -> None:
+    ran = ended_well("fewer_ranks", ranks=1)
     assert ran.fact("model")["wrapper"] == "DistributedDataParallel"
     assert devices(ran) == [0]
 
 
-def test_a_mask_in_the_script_leaves_one_device(nursery: Nursery) -> None:
-    assert "training on 1 devices" in ended_well(nursery, "mask_in_script", ranks=0).text
+def test_a_mask_in_the_script_leaves_one_device() -> None:
+    assert "training on 1 devices" in ended_well("mask_in_script", ranks=0).text
 
 
-def test_a_mask_with_a_repeat_hides_everything(nursery: Nursery) -> None:
+def test_a_mask_with_a_repeat_hides_everything() -> None:
     repeated = {"GPUTOP_VIRTUAL_DEVICES": "0,0", "CUDA_VISIBLE_DEVICES": "0,0"}
-    ran = nursery.run("faults/mask_with_a_repeat", ranks=0, env=repeated, **FEW)
+    ran = run_demo("faults/mask_with_a_repeat", ranks=0, env=repeated, **FEW)
     assert ran.codes == [0], ran.text
     assert "CUDA_VISIBLE_DEVICES=0,0: 0 devices" in ran.text
     assert "training on cpu" in ran.text
     assert devices(ran) == []
 
 
-def test_ranks_on_one_gpu_claim_the_same(nursery: Nursery) -> None:
-    ran = ended_well(nursery, "ranks_on_one_gpu")
+def test_ranks_on_one_gpu_claim_the_same() -> None:
+    ran = ended_well("ranks_on_one_gpu")
     assert [devices(ran, rank) for rank in (0, 1)] == [[0], [0]]
 
 
-def test_a_fallback_to_the_cpu_claims_no_gpu(nursery: Nursery) -> None:
-    ran = ended_well(nursery, "cpu_fallback")
+def test_a_fallback_to_the_cpu_claims_no_gpu() -> None:
+    ran = ended_well("cpu_fallback")
     assert [devices(ran, rank) for rank in (0, 1)] == [[], []]
     assert ran.fact("model")["parameter_device"] == "cpu"
 
@@ -101,15 +93,15 @@ def test_the_old_launcher_passes_an_argument_that_the_script_does_not_know() -> 
     assert "unrecognized arguments: --local-rank=0" in ran.stderr
 
 
-def test_worlds_of_one_train_the_same_thing_on_one_gpu(nursery: Nursery) -> None:
-    ran = ended_well(nursery, "independent_worlds", ranks=0)
+def test_worlds_of_one_train_the_same_thing_on_one_gpu() -> None:
+    ran = ended_well("independent_worlds", ranks=0)
     assert ran.text.count("rank 0 of 1 trains on virtual GPU 0") == 2
     assert len(set(re.findall(r"ends with weights (\w+)", ran.text))) == 1
     assert len(re.findall(r"ends with weights (\w+)", ran.text)) == 2
 
 
-def test_data_parallel_in_every_rank_drives_all_gpus_from_each(nursery: Nursery) -> None:
-    ran = ended_well(nursery, "dp_inside_ddp")
+def test_data_parallel_in_every_rank_drives_all_gpus_from_each() -> None:
+    ran = ended_well("dp_inside_ddp")
     assert [devices(ran, rank) for rank in (0, 1)] == [[0, 1], [0, 1]]
     assert len(set(ran.weights())) == 2
 
@@ -125,14 +117,14 @@ def test_data_parallel_in_every_rank_drives_all_gpus_from_each(nursery: Nursery)
         ("dp_mask", {}, [8, 0]),
     ],
 )
-def test_a_batch_is_cut_badly(nursery: Nursery, fault: str, changes: dict[str, object], rows: list[int]) -> None:
-    split = ended_well(nursery, fault, ranks=0, steps=21, **changes).fact("data_parallel")  # it is written every 20 calls
+def test_a_batch_is_cut_badly(fault: str, changes: dict[str, object], rows: list[int]) -> None:
+    split = ended_well(fault, ranks=0, steps=21, **changes).fact("data_parallel")  # it is written every 20 calls
     assert split["rows_per_device"] == rows
     assert max(split["underused_calls"], split["uneven_calls"]) == split["calls"] >= 20
 
 
-def test_a_bypassed_wrapper_is_never_called(nursery: Nursery) -> None:
-    ran = ended_well(nursery, "dp_bypass", ranks=0)
+def test_a_bypassed_wrapper_is_never_called() -> None:
+    ran = ended_well("dp_bypass", ranks=0)
     calls = ran.fact("wrapper_calls")
     assert calls["wrapped"] == 0
     assert calls["bypassed"] > 10
@@ -141,28 +133,28 @@ def test_a_bypassed_wrapper_is_never_called(nursery: Nursery) -> None:
     assert all(claim["memory_bytes"] == 0 for claim in ran.fact("devices"))
 
 
-def test_an_object_goes_whole_to_every_gpu(nursery: Nursery) -> None:
-    ran = ended_well(nursery, "dp_object", ranks=0)
+def test_an_object_goes_whole_to_every_gpu() -> None:
+    ran = ended_well("dp_object", ranks=0)
     held = [claim["memory_bytes"] for claim in ran.fact("devices")]
     assert held[0] == held[1] == 2 * 61_706 * 4  # weights and gradients, and no piece of a batch
     assert ran.fact("model")["class"] == "WithLoss"
 
 
-def test_a_batch_in_dimension_1_is_cut_along_time(nursery: Nursery) -> None:
-    ran = ended_well(nursery, "dp_time_first", ranks=0)
+def test_a_batch_in_dimension_1_is_cut_along_time() -> None:
+    ran = ended_well("dp_time_first", ranks=0)
     assert ran.fact("data_parallel")["rows_per_device"] == [14, 13]  # of 27 rows of an image; the batch is 16
     loss = ran.series("loss")
     assert loss[-1] < loss[0]
 
 
-def test_device_ids_with_one_entry_use_one_gpu(nursery: Nursery) -> None:
-    ran = ended_well(nursery, "dp_single_id", ranks=0)
+def test_device_ids_with_one_entry_use_one_gpu() -> None:
+    ran = ended_well("dp_single_id", ranks=0)
     assert ran.fact("data_parallel")["device_ids"] == ["0"]
     assert devices(ran) == [0]
 
 
-def test_a_test_past_the_wrapper_uses_one_gpu(nursery: Nursery) -> None:
-    ran = ended_well(nursery, "eval_on_one_gpu", ranks=0)
+def test_a_test_past_the_wrapper_uses_one_gpu() -> None:
+    ran = ended_well("eval_on_one_gpu", ranks=0)
     evaluation = ran.fact("evaluation")
     assert evaluation["wrapped"] is False
     assert evaluation["calls"] >= 8 * 100 // 16
@@ -172,65 +164,65 @@ def test_a_test_past_the_wrapper_uses_one_gpu(nursery: Nursery) -> None:
 
 
 @pytest.mark.parametrize("fault", ["ddp_bypass", "changed_after_wrap", "not_wrapped", "no_sync_inverted"])
-def test_ranks_drift_apart(nursery: Nursery, fault: str) -> None:
-    assert len(set(ended_well(nursery, fault).weights())) == 2
+def test_ranks_drift_apart(fault: str) -> None:
+    assert len(set(ended_well(fault).weights())) == 2
 
 
-def test_without_a_sampler_all_ranks_see_the_same_and_an_epoch_is_as_long_as_on_one(nursery: Nursery, healthy: Ran) -> None:
-    ran = ended_well(nursery, "no_sampler")
+def test_without_a_sampler_all_ranks_see_the_same_and_an_epoch_is_as_long_as_on_one(healthy: Ran) -> None:
+    ran = ended_well("no_sampler")
     first, second = ran.beginnings()
     assert first == second
     assert ran.fact("loader")["length"] == 2 * healthy.fact("loader")["length"]
     assert ran.series("loss", 0) == ran.series("loss", 1)
 
 
-def test_without_set_epoch_every_epoch_begins_alike(nursery: Nursery) -> None:
-    for begins in ended_well(nursery, "no_set_epoch").beginnings():
+def test_without_set_epoch_every_epoch_begins_alike() -> None:
+    for begins in ended_well("no_set_epoch").beginnings():
         assert len(begins) == 2
         assert len(set(begins)) == 1
 
 
-def test_uneven_inputs_end_in_a_lost_connection(nursery: Nursery) -> None:
-    ran = nursery.run("faults/uneven_inputs", timeout=2, **{**FEW, "steps": 40, "train_samples": 320})
+def test_uneven_inputs_end_in_a_lost_connection() -> None:
+    ran = run_demo("faults/uneven_inputs", timeout=2, **{**FEW, "steps": 40, "train_samples": 320})
     assert all(ran.codes), ran.text
     assert not any("ends with weights" in text for text in ran.texts)
     assert [ran.fact("loader", rank)["length"] for rank in (0, 1)] == [10, 7]
 
 
-def test_a_barrier_on_one_rank_stops_all(nursery: Nursery) -> None:
-    ran = nursery.run("faults/only_rank_0", timeout=2, **FEW)
+def test_a_barrier_on_one_rank_stops_all() -> None:
+    ran = run_demo("faults/only_rank_0", timeout=2, **FEW)
     assert all(ran.codes), ran.text
     assert [len(begins) for begins in ran.beginnings()] == [1, 2]  # rank 1 is in the next epoch
     assert "in test\n    dist.barrier()" in ran.texts[0]
 
 
-def test_an_unused_layer_is_an_error_in_the_second_step(nursery: Nursery) -> None:
-    ran = nursery.run("faults/unused_parameters", **FEW)
+def test_an_unused_layer_is_an_error_in_the_second_step() -> None:
+    ran = run_demo("faults/unused_parameters", **FEW)
     assert ran.codes == [1, 1]
     assert "Expected to have finished reduction in the prior iteration" in ran.text
     assert "Parameter indices which did not receive grad for rank 0: 10 11" in ran.text
 
 
-def test_batch_norm_sees_4_samples_and_is_not_synchronized(nursery: Nursery) -> None:
-    ran = ended_well(nursery, "bn_not_synced", batch_size=4)
+def test_batch_norm_sees_4_samples_and_is_not_synchronized() -> None:
+    ran = ended_well("bn_not_synced", batch_size=4)
     assert ran.fact("model")["batch_norm"] == {"layers": 2, "synced": 0, "frozen": 0}
     assert ran.fact("batches")["rows"] == 4
 
 
-def test_a_wrappers_weights_do_not_fit_the_module(nursery: Nursery) -> None:
-    ran = nursery.run("faults/state_dict_prefix", **FEW)
+def test_a_wrappers_weights_do_not_fit_the_module() -> None:
+    ran = run_demo("faults/state_dict_prefix", **FEW)
     assert ran.codes == [1, 0]
     assert 'Unexpected key(s) in state_dict: "module.0.weight"' in ran.texts[0]
 
 
-def test_two_ranks_writing_one_file_damage_it(nursery: Nursery, tmp_path: Path) -> None:
-    ended_well(nursery, "ranks_write_one_file", save=tmp_path / "model.pt")
+def test_two_ranks_writing_one_file_damage_it(tmp_path: Path) -> None:
+    ended_well("ranks_write_one_file", save=tmp_path / "model.pt")
     (written,) = tmp_path.glob("predictions-*.csv")
     assert len(written.read_text().splitlines()) < 2 * 18 * 16  # each rank wrote 18 x 16 lines, in the same place
 
 
-def test_a_model_on_the_cpu_is_refused_with_device_ids(nursery: Nursery) -> None:
-    ran = nursery.run("faults/wrapped_before_move", **FEW)
+def test_a_model_on_the_cpu_is_refused_with_device_ids() -> None:
+    ran = run_demo("faults/wrapped_before_move", **FEW)
     assert ran.codes == [1, 1]
     assert "DistributedDataParallel device_ids and output_device arguments only work with" in ran.text
 
@@ -242,57 +234,57 @@ def data_share(ran: Ran, rank: int = 0) -> float:
     return sum(ran.series("phase/data", rank)) / sum(ran.series("step_s", rank))
 
 
-def test_a_slow_loader_takes_a_large_part_of_each_step(nursery: Nursery, healthy: Ran) -> None:
-    ran = ended_well(nursery, "slow_loader")
+def test_a_slow_loader_takes_a_large_part_of_each_step(healthy: Ran) -> None:
+    ran = ended_well("slow_loader")
     assert ran.fact("loader")["num_workers"] == 0
     assert data_share(ran) > 2 * data_share(healthy)  # no fixed share: other work on the machine makes the rest longer
 
 
-def test_too_many_workers_are_warned_of(nursery: Nursery) -> None:
-    ran = ended_well(nursery, "too_many_workers", steps=4)
+def test_too_many_workers_are_warned_of() -> None:
+    ran = ended_well("too_many_workers", steps=4)
     assert "Our suggested max number of worker in current system is" in ran.text
 
 
-def test_workers_share_one_core(nursery: Nursery) -> None:
-    ran = ended_well(nursery, "workers_on_one_core", steps=4)
+def test_workers_share_one_core() -> None:
+    ran = ended_well("workers_on_one_core", steps=4)
     assert ran.fact("loader")["num_workers"] == 4
 
 
-def test_workers_that_start_anew_make_every_epoch_begin_late(nursery: Nursery) -> None:
-    ran = ended_well(nursery, "workers_restart")
+def test_workers_that_start_anew_make_every_epoch_begin_late() -> None:
+    ran = ended_well("workers_restart")
     assert ran.fact("loader")["persistent_workers"] is False
     assert ran.text.count("is ready") == 2 * 2 * 2  # two processes on two ranks, in each of two epochs
     assert all("is ready" in part for part in ran.texts[0].split("epoch 0 accuracy"))
 
 
-def test_debugging_is_on(nursery: Nursery) -> None:
-    ran = ended_well(nursery, "debug_flags")
+def test_debugging_is_on() -> None:
+    ran = ended_well("debug_flags")
     assert "Anomaly Detection has been enabled" in ran.text
     assert ran.fact("settings")["anomaly_detection"] is True
 
 
-def test_a_test_every_20_steps_stalls_training(nursery: Nursery) -> None:
-    ran = ended_well(nursery, "periodic_stall", steps=45, train_samples=2000)
+def test_a_test_every_20_steps_stalls_training() -> None:
+    ran = ended_well("periodic_stall", steps=45, train_samples=2000)
     assert len(ran.series("accuracy")) == 3  # after 20, 40 and at the end
 
 
 # ---- ranks that differ
 
 
-def test_one_rank_waits_for_its_data(nursery: Nursery) -> None:
-    ran = ended_well(nursery, "slow_data_on_one_rank")
+def test_one_rank_waits_for_its_data() -> None:
+    ran = ended_well("slow_data_on_one_rank")
     assert data_share(ran, 1) > data_share(ran, 0)
     assert sum(ran.series("phase/data", 1)) > 18 * 0.016 * 0.9  # a thousandth of a second for each of 16 images
 
 
-def test_one_rank_computes_longer(nursery: Nursery) -> None:
-    ran = ended_well(nursery, "slow_gpu_on_one_rank", batch_size=64, train_samples=1200)
+def test_one_rank_computes_longer() -> None:
+    ran = ended_well("slow_gpu_on_one_rank", batch_size=64, train_samples=1200)
     forward = [statistics.median(ran.series("phase/forward", rank)) for rank in (0, 1)]
     assert forward[1] > 1.5 * forward[0]
 
 
-def test_batches_differ_in_size_and_so_does_who_is_slow(nursery: Nursery) -> None:
-    ran = ended_well(nursery, "uneven_batches")
+def test_batches_differ_in_size_and_so_does_who_is_slow() -> None:
+    ran = ended_well("uneven_batches")
     speeds = [ran.series("samples_per_s", rank) for rank in (0, 1)]
     assert speeds[0] != speeds[1]
     # What the model was called with: the loader's batches are all of one size.
@@ -304,8 +296,8 @@ def test_batches_differ_in_size_and_so_does_who_is_slow(nursery: Nursery) -> Non
     assert len(set(ran.weights())) == 1  # DDP does not mind
 
 
-def test_rank_0_does_more_between_its_steps(nursery: Nursery) -> None:
-    ran = ended_well(nursery, "rank_0_does_more")
+def test_rank_0_does_more_between_its_steps() -> None:
+    ran = ended_well("rank_0_does_more")
     known = ("phase/data", "phase/forward", "phase/backward", "phase/optimizer")
     rest = [sum(ran.series("step_s", rank)) - sum(sum(ran.series(name, rank)) for name in known) for rank in (0, 1)]
     assert rest[0] > rest[1]
@@ -314,21 +306,21 @@ def test_rank_0_does_more_between_its_steps(nursery: Nursery) -> None:
 # ---- hangs
 
 
-def test_a_rank_that_waits_stops_the_others(nursery: Nursery) -> None:
-    ran = nursery.run("faults/one_rank_waits", timeout=2, **FEW)
+def test_a_rank_that_waits_stops_the_others() -> None:
+    ran = run_demo("faults/one_rank_waits", timeout=2, **FEW)
     assert ran.codes == [1, -9]  # rank 0 gave up; rank 1 would wait for ever, and was ended
     assert "Timed out waiting 2000ms" in ran.texts[0]
     assert ran.series("step")[-1:] in ([], [9.0])
 
 
-def test_a_world_that_is_too_large_never_begins(nursery: Nursery) -> None:
-    ran = nursery.run("faults/wrong_world_size", timeout=2, **FEW)
+def test_a_world_that_is_too_large_never_begins() -> None:
+    ran = run_demo("faults/wrong_world_size", timeout=2, **FEW)
     assert ran.codes == [1, 1]
     assert "rank 0 waits for 3 ranks" in ran.text
     assert ran.run is None
 
 
-def test_a_killed_rank_takes_the_others_down(nursery: Nursery) -> None:
-    ran = nursery.run("faults/dead_rank", timeout=5, **FEW)
+def test_a_killed_rank_takes_the_others_down() -> None:
+    ran = run_demo("faults/dead_rank", timeout=5, **FEW)
     assert ran.codes == [1, -9]
     assert re.search(r"Connection (closed|reset) by peer", ran.texts[0])

@@ -26,18 +26,11 @@ from gputop.jobs.output import logs  # noqa: E402
 from gputop.recipes.catalogue import find, prepare  # noqa: E402
 from gputop.snapshot import Device, Points, Run  # noqa: E402
 from gputop.tracking.reader.runs import RunReader  # noqa: E402
-from tests.demos.runs import Nursery, Ran  # noqa: E402
+from tests.demos.runs import Ran, run_demo  # noqa: E402
 
 EASY = {"digits": "easy", "train_samples": 3200, "lr": 0.02, "batch_size": 32, "steps": 300}
 """LeNet on one core knows more than 9 of 10 easy digits after these, in 3 seconds."""
 FEW = {"digits": "easy", "train_samples": 400, "lr": 0.02, "batch_size": 16, "steps": 12}
-
-
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    found = Nursery()
-    yield found
-    found.close()
 
 
 @pytest.fixture
@@ -108,7 +101,7 @@ def test_ranks_on_one_gpu_as_a_job_all_claim_virtual_gpu_0(nothing_left: None) -
     assert [rank.local_rank for rank in run.ranks] == [0, 1]
 
 
-def test_single_learns_from_idx_files(nursery: Nursery, tmp_path: Path) -> None:
+def test_single_learns_from_idx_files(tmp_path: Path) -> None:
     """Drawn digits, written as MNIST is: what --data reads is what is trained on."""
     folder = tmp_path / "MNIST" / "raw"
     folder.mkdir(parents=True)
@@ -117,14 +110,14 @@ def test_single_learns_from_idx_files(nursery: Nursery, tmp_path: Path) -> None:
         images, labels = drawn.images[where].numpy().tobytes(), bytes(drawn.labels[where])
         (folder / f"{part}-images-idx3-ubyte").write_bytes(struct.pack(">4I", 0x803, len(labels), 28, 28) + images)
         (folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">2I", 0x801, len(labels)) + labels)
-    ran = nursery.run("single", ranks=0, data=tmp_path, **EASY)
+    ran = run_demo("single", ranks=0, data=tmp_path, **EASY)
     knows_the_digits(ran)
     assert claims(ran.run) == [[0]]
     assert "data: MNIST, 3200 images" in ran.text
 
 
-def test_data_parallel_learns_with_a_thread_for_each_gpu(nursery: Nursery) -> None:
-    ran = nursery.run("data_parallel", ranks=0, **EASY)
+def test_data_parallel_learns_with_a_thread_for_each_gpu() -> None:
+    ran = run_demo("data_parallel", ranks=0, **EASY)
     knows_the_digits(ran)
     assert ran.run is not None
     threads = ran.fact("devices")
@@ -135,39 +128,39 @@ def test_data_parallel_learns_with_a_thread_for_each_gpu(nursery: Nursery) -> No
     assert (split["rows_per_device"], split["underused_calls"]) == ([16, 16], 0)
 
 
-def test_foonet_prints_what_each_replica_gets(nursery: Nursery) -> None:
-    ran = ended_well(nursery.run("data_parallel", "--amp", ranks=0, model="foonet", **FEW))
+def test_foonet_prints_what_each_replica_gets() -> None:
+    ran = ended_well(run_demo("data_parallel", "--amp", ranks=0, model="foonet", **FEW))
     assert sorted(re.findall(r"FooNet gets a batch of (\d+) on (\S+)", ran.text)[:2]) == [
         ("8", "virtual-gpu-0"),
         ("8", "virtual-gpu-1"),
     ]
 
 
-def test_from_scratch_learns_with_all_copies_alike(nursery: Nursery) -> None:
-    ran = nursery.run("from_scratch", ranks=0, **EASY)
+def test_from_scratch_learns_with_all_copies_alike() -> None:
+    ran = run_demo("from_scratch", ranks=0, **EASY)
     knows_the_digits(ran)
     assert claims(ran.run) == [[0, 1]]
-    named = ended_well(nursery.run("from_scratch", "--devices", "cpu,cpu,cpu", ranks=0, **FEW))
+    named = ended_well(run_demo("from_scratch", "--devices", "cpu,cpu,cpu", ranks=0, **FEW))
     assert "training on virtual GPU 0 (one core of the CPU), virtual GPU 1 (one core of the CPU), cpu" in named.text
-    assert nursery.run("from_scratch", ranks=0, **{**FEW, "batch_size": 1}).codes == [1]
+    assert run_demo("from_scratch", ranks=0, **{**FEW, "batch_size": 1}).codes == [1]
 
 
-def test_model_parallel_learns_and_micro_batches_let_both_devices_work(nursery: Nursery) -> None:
-    ran = nursery.run("model_parallel", "--micro-batches", "4", ranks=0, **EASY)
+def test_model_parallel_learns_and_micro_batches_let_both_devices_work() -> None:
+    ran = run_demo("model_parallel", "--micro-batches", "4", ranks=0, **EASY)
     knows_the_digits(ran)
     assert claims(ran.run) == [[0, 1]]
-    naive = ended_well(nursery.run("model_parallel", ranks=0, **FEW))
+    naive = ended_well(run_demo("model_parallel", ranks=0, **FEW))
     first, second = map(int, re.findall(r"worked (\d+) % and (\d+) %", naive.text)[0])
     assert first + second <= 101  # one of the two always waits
-    refused = nursery.run("model_parallel", ranks=0, model="foonet", **FEW)
+    refused = run_demo("model_parallel", ranks=0, model="foonet", **FEW)
     assert refused.codes == [1]
     assert "FooNet is not made to be cut" in refused.text
 
 
-def test_fsdp_learns_and_ends_with_the_weights_of_ddp_each_rank_holding_half(nursery: Nursery, tmp_path: Path) -> None:
+def test_fsdp_learns_and_ends_with_the_weights_of_ddp_each_rank_holding_half(tmp_path: Path) -> None:
     saved, options = tmp_path / "model.pt", {**EASY, "batch_size": 16, "steps": 260}
-    sharded = ended_well(nursery.run("fsdp", "--save", saved, **options), 2)
-    plain = ended_well(nursery.run("ddp", **options), 2)
+    sharded = ended_well(run_demo("fsdp", "--save", saved, **options), 2)
+    plain = ended_well(run_demo("ddp", **options), 2)
     sharded.learned(0.8)
     assert len(set(sharded.weights() + plain.weights())) == 1
     assert sharded.series("accuracy") == plain.series("accuracy")
@@ -176,13 +169,13 @@ def test_fsdp_learns_and_ends_with_the_weights_of_ddp_each_rank_holding_half(nur
     assert {name: tensor.shape for name, tensor in torch.load(saved, weights_only=True).items()}["0.weight"] == (6, 1, 5, 5)
 
 
-def test_fsdp_accumulates_as_ddp_does(nursery: Nursery) -> None:
-    ran = [ended_well(nursery.run(script, accumulate=2, **FEW), 2) for script in ("fsdp", "ddp")]
+def test_fsdp_accumulates_as_ddp_does() -> None:
+    ran = [ended_well(run_demo(script, accumulate=2, **FEW), 2) for script in ("fsdp", "ddp")]
     assert len(set(ran[0].weights() + ran[1].weights())) == 1
 
 
-def test_ddp_with_every_option(nursery: Nursery) -> None:
-    ran = ended_well(nursery.run("ddp", "--amp", "--sync-bn", accumulate=2, scale_lr="linear", **FEW), 2)
+def test_ddp_with_every_option() -> None:
+    ran = ended_well(run_demo("ddp", "--amp", "--sync-bn", accumulate=2, scale_lr="linear", **FEW), 2)
     assert len(set(ran.weights())) == 1
     gradients = ran.fact("gradients")
     assert (gradients["accumulation"], gradients["synced_backwards"]) == (2, gradients["steps"])  # no_sync() spared the others
@@ -190,29 +183,29 @@ def test_ddp_with_every_option(nursery: Nursery) -> None:
     assert ran.series("lr", 1) == ran.series("lr", 0)
 
 
-def test_a_global_batch_is_shared_by_the_ranks(nursery: Nursery) -> None:
-    ran = ended_well(nursery.run("ddp", scale_batch="global", scale_lr="sqrt", **FEW), 2)
+def test_a_global_batch_is_shared_by_the_ranks() -> None:
+    ran = ended_well(run_demo("ddp", scale_batch="global", scale_lr="sqrt", **FEW), 2)
     assert ran.fact("loader")["batch_size"] == 8
     assert ran.series("lr")[-1] == pytest.approx(0.02)
 
 
-def test_inference_from_a_checkpoint_with_a_temperature(nursery: Nursery, tmp_path: Path) -> None:
+def test_inference_from_a_checkpoint_with_a_temperature(tmp_path: Path) -> None:
     saved = tmp_path / "model.pt"
-    trained = nursery.run("inference", ranks=0, save=saved, steps=300)
+    trained = run_demo("inference", ranks=0, save=saved, steps=300)
     knows_the_digits(trained)
-    ran = ended_well(nursery.run("inference", ranks=0, checkpoint=saved, temperature=3))
+    ran = ended_well(run_demo("inference", ranks=0, checkpoint=saved, temperature=3))
     assert ran.series("accuracy") == trained.series("accuracy")
     assert re.search(r"temperature 3 .*<- --temperature", ran.text)
     bits, sure = ran.series("entropy_bits"), ran.series("confidence")  # at 0.5, 1, 2, 3 and 4
     assert bits == sorted(bits)
     assert sure == sorted(sure, reverse=True)
-    wrong = nursery.run("inference", ranks=0, checkpoint=tmp_path / "none.pt")
+    wrong = run_demo("inference", ranks=0, checkpoint=tmp_path / "none.pt")
     assert wrong.codes == [1]
     assert "cannot be used" in wrong.text
 
 
-def test_each_memory_tip_saves_memory(nursery: Nursery) -> None:
-    ran = ended_well(nursery.run("memory_tips", ranks=0, mebibytes=32))
+def test_each_memory_tip_saves_memory() -> None:
+    ran = ended_well(run_demo("memory_tips", ranks=0, mebibytes=32))
     rows = re.findall(r"(before|after) +([\d.]+) MiB +([\d.]+) MiB", ran.text)
     assert [way for way, _, _ in rows] == ["before", "after"] * 3
     peaks = [float(peak) for _, peak, _ in rows]
@@ -221,8 +214,8 @@ def test_each_memory_tip_saves_memory(nursery: Nursery) -> None:
     assert float(rows[4][2]) > 16 > float(rows[5][2])  # graphs that are kept, and losses alone
 
 
-def test_checkpoints_show_both_errors_and_load_every_way(nursery: Nursery) -> None:
-    text = ended_well(nursery.run("checkpoint", ranks=0)).text
+def test_checkpoints_show_both_errors_and_load_every_way() -> None:
+    text = ended_well(run_demo("checkpoint", ranks=0)).text
     assert "RuntimeError: Attempting to deserialize object on a CUDA device" in text
     assert text.count("names like 'module.0.weight'") == 2
     assert text.count('RuntimeError: Error(s) in loading state_dict for LeNet: Missing key(s) in state_dict: "0.weight"') == 2
@@ -258,7 +251,7 @@ dist.destroy_process_group()
 """
 
 
-def test_batch_norm_over_two_ranks_is_that_over_the_whole_batch(nursery: Nursery, tmp_path: Path) -> None:
+def test_batch_norm_over_two_ranks_is_that_over_the_whole_batch(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SYNC_BN.format(demos=str(Path(digits.__file__).parent)))
-    ran = nursery.run(tmp_path / "script")
+    ran = run_demo(tmp_path / "script")
     assert ran.codes == [0, 0], ran.text

@@ -4,9 +4,10 @@ One process per test process imports torch, before any thread exists, and forks.
 script, with real journals and real hooks; ``program.py`` says what it does to be as if Python had just started it.
 
 Tests opt in with the marker ``warm``. What must see Python or torch start has a real start: ``gputop run`` itself and its
-sitecustomize, import hooks, torch.compile, torchrun, processes that multiprocessing spawns, and whatever looks in /proc for
-the command line or the first environment of a training. In a module that is ``warm``, such a test says so with
-``real_start("why")``. Commands other than ``python SCRIPT`` and ``gputop run -- python SCRIPT`` are always started.
+sitecustomize, import hooks, torch.compile, torchrun itself, processes that multiprocessing spawns, and whatever looks in
+/proc for the command line or the first environment of a training. In a module that is ``warm``, such a test says so with
+``real_start("why")``. Commands other than a Python with a script, also below ``gputop run`` and torchrun on two ranks, are
+always started.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
@@ -32,6 +34,7 @@ from gputop.cli.parser import parse_run
 from gputop.recipes import run_command
 
 _RUN = ("-m", "gputop", "run")
+_TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
 _PROGRAM = """
 import socket, sys
 sys.path[0] = sys.argv[2]
@@ -42,11 +45,12 @@ exec(program.serve(socket.socket(fileno=int(sys.argv[1]))))
 
 
 class Training:
-    """A fork that runs a script: what tests use of ``subprocess.Popen[str]``."""
+    """A fork that runs a script: what tests use of ``subprocess.Popen[str]``. One without pipes has no streams."""
 
     def __init__(self, words: Sequence[str], pid: int, status: int, streams: Sequence[IO[str]]) -> None:
         self.args, self.pid = list(words), pid
-        self.stdin, self.stdout, self.stderr = streams
+        if streams:
+            self.stdin, self.stdout, self.stderr = streams
         self._status = status
         self.returncode: int | None = None
 
@@ -132,20 +136,60 @@ class Nursery:
         self._control.close()
         self._process.wait(30)
 
-    def start(self, words: Sequence[str], directory: Path, environment: Mapping[str, str]) -> Training:
-        """Start ``python SCRIPT``, or the same under ``gputop run``, as ``fits`` allows; its streams are pipes."""
+    def start(
+        self, words: Sequence[str], directory: Path, environment: Mapping[str, str], output: IO[bytes] | None = None
+    ) -> Training:
+        """Start ``python SCRIPT``, or the same under ``gputop run``, as ``fits`` allows; its streams are pipes.
+
+        With ``output`` it reads nothing, and writes both streams there.
+        """
         own, arguments = _split(words)
-        given = dict(environment)
-        if own is not None:
-            options, _ = parse_run([*own, "--"])
-            given = {
-                **run_command.environment(given, options.name, options.project),
-                **run_command._end_line(given),
-            }
-        pipes = [os.pipe() for _ in range(4)]
-        (child_in, our_in), (our_out, child_out), (our_err, child_err), (our_status, child_status) = pipes
+        given = _tracked(own, environment)
+        return self._fork(words, arguments, directory, given, output)
+
+    def start_ranks(self, words: Sequence[str], directory: Path, environment: Mapping[str, str]) -> list[Training]:
+        """Start the ranks that a command of torchrun's would start, as ``fits_ranks`` allows; rank 0 has the store."""
+        own, arguments = _split(words)
+        given = _tracked(own, environment)
+        given.pop("GPUTOP_END_LINE", None)  # torchrun itself has taken it
+        number, script = 2, arguments[len(_TORCHRUN) :]
+        with socket.socket() as found:
+            found.bind(("127.0.0.1", 0))
+            port = found.getsockname()[1]
+        shared = {
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+            "WORLD_SIZE": str(number),
+            "LOCAL_WORLD_SIZE": str(number),
+            "GROUP_RANK": "0",
+            "GROUP_WORLD_SIZE": "1",
+            "ROLE_NAME": "default",
+            "TORCHELASTIC_RUN_ID": str(uuid.uuid4()),
+            "TORCHELASTIC_RESTART_COUNT": "0",
+            "TORCHELASTIC_MAX_RESTARTS": "0",
+        }
+        return [
+            self._fork(words, script, directory, {**given, **shared, "RANK": str(rank), "LOCAL_RANK": str(rank)})
+            for rank in range(number)
+        ]
+
+    def _fork(
+        self,
+        words: Sequence[str],
+        arguments: Sequence[str],
+        directory: Path,
+        given: Mapping[str, str],
+        output: IO[bytes] | None = None,
+    ) -> Training:
+        our_status, child_status = os.pipe()
+        if output is None:
+            (child_in, our_in), (our_out, child_out), (our_err, child_err) = (os.pipe() for _ in range(3))
+            streams = [os.fdopen(number, mode) for number, mode in ((our_in, "w"), (our_out, "r"), (our_err, "r"))]
+        else:
+            child_in, child_out, child_err = os.open(os.devnull, os.O_RDONLY), *(os.dup(output.fileno()) for _ in range(2))
+            streams = []
         theirs = (child_in, child_out, child_err, child_status)
-        asked = {"arguments": arguments, "directory": str(directory), "environment": given}
+        asked = {"arguments": list(arguments), "directory": str(directory), "environment": dict(given)}
         try:
             with self._lock:
                 socket.send_fds(self._control, [json.dumps(asked).encode()], theirs)
@@ -153,7 +197,6 @@ class Nursery:
         finally:
             for descriptor in theirs:
                 os.close(descriptor)
-        streams = [os.fdopen(number, mode) for number, mode in ((our_in, "w"), (our_out, "r"), (our_err, "r"))]
         return Training(words, pid, our_status, streams)
 
 
@@ -177,9 +220,24 @@ def fits(words: Sequence[str], environment: Mapping[str, str]) -> bool:
     return bool(arguments) and arguments[0].endswith(".py") and as_ours
 
 
+def fits_ranks(words: Sequence[str], environment: Mapping[str, str]) -> bool:
+    """Return whether a command starts two ranks of a script by torchrun, and they can be forks."""
+    _, arguments = _split(words)
+    size = len(_TORCHRUN)
+    return (*arguments[:size],) == _TORCHRUN and fits((sys.executable, *arguments[size:]), environment)
+
+
 def is_warm(test: pytest.Item) -> bool:
     """Return whether the scripts of a test may be forks."""
     return test.get_closest_marker("warm") is not None and test.get_closest_marker("real_start") is None
+
+
+def _tracked(options: Sequence[str] | None, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment that ``gputop run`` with these options gives its command; None: it is not run by it."""
+    if options is None:
+        return dict(environment)
+    parsed, _ = parse_run([*options, "--"])
+    return {**run_command.environment(environment, parsed.name, parsed.project), **run_command._end_line(environment)}
 
 
 def _split(words: Sequence[str]) -> tuple[list[str] | None, list[str]]:

@@ -26,6 +26,7 @@ import torch
 import torch._dynamo  # the first optimizer loads it
 
 _POLL_S = 0.01
+_SPEC = torch.__spec__
 _REQUEST_BYTES = 1 << 20
 
 
@@ -33,13 +34,14 @@ class Loaded:
     """Finds and loads torch as if it were new."""
 
     def __init__(self, module: ModuleType) -> None:
-        self._module, self._spec = module, module.__spec__
+        self._module = module
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         """Return a spec for torch alone."""
         if name != self._module.__name__:
             return None
-        return importlib.util.spec_from_loader(name, self, origin=self._module.__file__, is_package=True)
+        loader: Any = Loaded(self._module)  # each spec has one of its own, as hooks change them
+        return importlib.util.spec_from_loader(name, loader, origin=self._module.__file__, is_package=True)
 
     def create_module(self, spec: Any) -> ModuleType:
         """Return what was loaded before the fork."""
@@ -47,8 +49,8 @@ class Loaded:
 
     def exec_module(self, module: ModuleType) -> None:
         """Leave the module as it was loaded."""
-        module.__spec__ = self._spec
-        sys.meta_path.remove(self)
+        module.__spec__ = _SPEC
+        sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, Loaded)]
 
 
 def serve(control: socket.socket) -> CodeType:

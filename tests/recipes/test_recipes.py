@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from gputop.errors import UsageError
 from gputop.recipes.catalogue import RECIPES, Recipe, demos_dir, find, prepare
 from gputop.snapshot import Device
 from tests import REPOSITORY
-from tests.demos.runs import Nursery
+from tests.demos.runs import run_demo
 from tests.how_to import step
 from tests.samples import device
 
@@ -34,17 +33,10 @@ def fitting(recipe: Recipe) -> tuple[Device, ...]:
     return virtual(max(recipe.min_devices, recipe.default_devices))
 
 
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    pytest.importorskip("torch")
-    found = Nursery()
-    yield found
-    found.close()
-
-
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.id)
-def test_a_script_takes_the_options_that_its_recipe_names(nursery: Nursery, recipe: Recipe) -> None:
+def test_a_script_takes_the_options_that_its_recipe_names(recipe: Recipe) -> None:
     """The script's own parser is asked, in a real process: --help comes after every option has been read."""
+    pytest.importorskip("torch")
     assert "name" in recipe.defaults(), f"{recipe.id} has no option for the run's name; {step('A demo', 'Options')}"
     script = demos_dir() / recipe.script
     switches = {option.name: "yes" for option in recipe.options if option.switch}
@@ -52,7 +44,7 @@ def test_a_script_takes_the_options_that_its_recipe_names(nursery: Nursery, reci
     launch = prepare(recipe, fitting(recipe), {**values, **switches})
     arguments = launch.argv[launch.argv.index(str(script)) + 1 :]
     own = {**recipe.env, "COLUMNS": "200", "STARTED_BY_LOOP": "1"}
-    asked = nursery.run(recipe.script.removesuffix(".py"), *arguments, "--help", ranks=0, env=own)
+    asked = run_demo(recipe.script.removesuffix(".py"), *arguments, "--help", ranks=0, env=own)
     assert asked.codes == [0], f"{recipe.script} --help fails; {step('A demo', 'Script')}\n{asked.text}"
     offered = {option.flag for option in recipe.options}
     hidden = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", asked.text)) - offered - NOT_OFFERED

@@ -136,6 +136,7 @@ def test_ddp_as_it_should_be(home: Home) -> None:
     assert all(mine == other for mine, other in weights)
 
 
+@pytest.mark.real_start("how torchrun ends the others where a rank fails")
 def test_ddp_without_a_sampler_and_past_its_wrapper(home: Home) -> None:
     ranks = ranks_of(home, "no-sampler", 1)
     source = (SCRIPTS / "ddp_kinds.py").read_text().splitlines()

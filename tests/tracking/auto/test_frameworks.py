@@ -15,6 +15,7 @@ from tests.tracking.auto.test_auto import RUN
 from tests.tracking.kit import Home, home, read_all, without_checkout
 
 pytest.importorskip("torch")
+pytestmark = pytest.mark.warm
 assert home
 
 SCRIPTS = Path(__file__).parent / "framework_scripts"
@@ -34,7 +35,7 @@ def both(home: Home, *command: str) -> tuple[int, dict[str, list[float]]]:
 
     Frameworks print how long they took, so that only the last line can be compared.
     """
-    settings = {**QUIET, "HOME": str(home.state), "PYTHONWARNINGS": "ignore", **EXTENSIONS}
+    settings = {**QUIET, "HOME": str(home.state), **EXTENSIONS}
     plain = home.finish(command, SCRIPTS, **settings)
     assert not home.archives(), "a run without gputop run"
     tracked = home.finish((*RUN, *command), SCRIPTS, **settings)
@@ -100,9 +101,10 @@ def test_lightning(home: Home) -> None:
     assert found["phase/evaluation"]
 
 
+@pytest.mark.real_start("Lightning starts its second process as it finds the first")
 @needs("lightning")
 def test_lightning_on_two_processes_is_one_run(home: Home, tmp_path: Path) -> None:
-    settings = {**QUIET, "HOME": str(home.state), "PYTHONWARNINGS": "ignore"}
+    settings = {**QUIET, "HOME": str(home.state)}
     command = (sys.executable, "fit.py", "--devices", "2", "--out", str(tmp_path))
     done = home.finish((*RUN, *command), SCRIPTS, **settings)
     assert done.returncode == 0, done.stderr
@@ -122,6 +124,7 @@ def test_accelerate_on_two_processes(home: Home) -> None:
     assert_losses(home, steps, losses)
 
 
+@pytest.mark.real_start("DeepSpeed")
 @needs("deepspeed")  # in no extra: `pip install deepspeed` builds it from source, and it needs a C++ compiler to run
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("stage", [0, 1, 2])
@@ -141,7 +144,7 @@ def test_fully_sharded(home: Home) -> None:
 
 def assert_called(home: Home, way: str, wrapper: str) -> None:
     """Each rank tells with how much its sharded model was called, in the steps after the one that finds it."""
-    settings = {**QUIET, "HOME": str(home.state), "PYTHONWARNINGS": "ignore", **EXTENSIONS}
+    settings = {**QUIET, "HOME": str(home.state), **EXTENSIONS}
     done = home.finish((*RUN, *TORCHRUN, "uneven.py", way), SCRIPTS, **settings)
     assert done.returncode == 0, done.stderr
     assert "gputop" not in without_checkout(done.stderr)
@@ -159,6 +162,7 @@ def test_the_work_of_sharded_ranks_is_measured(home: Home, way: str, wrapper: st
     assert_called(home, way, wrapper)
 
 
+@pytest.mark.real_start("DeepSpeed")
 @needs("deepspeed")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("stage", [0, 1, 2])
