@@ -12,6 +12,7 @@ from gputop.snapshot import Run
 from tests import REPOSITORY
 from tests.tracking.kit import Everything, Home, home, read_all
 
+pytestmark = pytest.mark.warm
 assert home
 
 ADAPTERS = REPOSITORY / "gputop" / "adapters"
@@ -161,6 +162,7 @@ def test_the_other_lightning_package(home: Home, tmp_path: Path) -> None:
     assert run.state == "finished"
 
 
+@pytest.mark.real_start("Lightning starts its second process as it finds the first")
 @needs("torch", "lightning")
 def test_lightning_ranks_are_one_run(home: Home, tmp_path: Path) -> None:
     ran(home, LIGHTNING, "lightning.pytorch", str(tmp_path), "2", "1")
@@ -290,6 +292,7 @@ print("went on")
     assert err.count("hook failed, the training goes on (AttributeError") == 1
 
 
+@pytest.mark.real_start("what a start loads")
 def test_gputop_alone_loads_no_adapter(home: Home) -> None:
     script = """
 import sys, gputop

@@ -9,6 +9,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from gputop.profiled import Profile
 from gputop.profiles.asking import ask
 from gputop.snapshot import Run
@@ -54,6 +56,7 @@ print(step, zlib.crc32(b"".join(p.detach().numpy().tobytes() for p in net.parame
 """
 
 
+@pytest.mark.warm
 def test_a_training_is_profiled_and_stays_what_it_is(home: Home, tmp_path: Path) -> None:
     mode = tmp_path / "mode"
     mode.write_text("train")
