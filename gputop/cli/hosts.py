@@ -132,7 +132,8 @@ def once(options: argparse.Namespace, source: Sequence[str]) -> int:
         from gputop.cli.hosts_text import hosts_text
 
         print(hosts_text(heard))
-    return EXIT_OK if all(one.snapshot is not None for one in heard) else EXIT_PROBLEM
+    is_whole = options.prometheus is None or watch is not None
+    return EXIT_OK if is_whole and all(one.snapshot is not None for one in heard) else EXIT_PROBLEM
 
 
 def stream(options: argparse.Namespace, interval_s: float, source: Sequence[str]) -> int:
@@ -209,15 +210,27 @@ def fleet(options: argparse.Namespace, arguments: Sequence[str], interval_s: flo
 def watch_of(options: argparse.Namespace, interval_s: float) -> Watch | None:
     """Return the reader of the Prometheus server that is named, which has been read once; None where none is.
 
+    A server that cannot be read takes nothing from hosts that are named besides: then this is said, and it is None too.
+
     Raises:
-        GputopError: it cannot be read, or knows no GPU.
+        UsageError: GPUs are chosen, or the URL is none.
+        GputopError: it cannot be read, or knows no GPU, and no other host is named.
     """
     if options.prometheus is None:
         return None
+    if options.gpus:
+        raise UsageError("--prometheus shows all GPUs of a host.", "Leave out -g.")
     from gputop.hosts.prometheus.client import server_of
     from gputop.hosts.prometheus.watch import Watch
 
-    watch = Watch(server_of(options.prometheus, options.prometheus_auth), interval_s)
+    server = server_of(options.prometheus, options.prometheus_auth)
+    try:
+        watch = Watch(server, interval_s)
+    except GputopError as error:
+        if not named_of(options):
+            raise
+        print(printable(f"gputop: {error}"), file=sys.stderr)
+        return None
     if watch.left_out:
         what = f"gputop: Prometheus knows {watch.left_out} more hosts than gputop shows ({len(watch.hosts)})."
         print(what, file=sys.stderr)

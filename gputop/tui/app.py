@@ -43,6 +43,8 @@ from gputop.tui.widgets.requests import (
     SettingsChanged,
 )
 
+_OF_RUNS = ("run", "where", "profile")
+"""The screens that ask about runs."""
 INTERVALS_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 FIRST_PICTURE_S = 1.0
 """How long the first picture may stay on the screen while no snapshot comes: it does not say that it ages."""
@@ -215,6 +217,9 @@ class GputopApp(SparingApp):
 
     async def _open(self, name: str) -> None:
         if getattr(self.screen, "NAME", None) == name:
+            return
+        if name in _OF_RUNS and self.view is not None and self.view.without_runs is not None:
+            self.notify(self.view.without_runs)
             return
         await self._show(OPENERS[name](self, self.view))
 

@@ -126,6 +126,11 @@ def test_a_host_that_prometheus_tells_of_too_is_read_once_and_by_its_own_gputop(
     assert {host: one["state"] for host, one in found.items()} == {"me@node1.lab": "live", "node2": "target_down"}
     assert found["me@node1.lab"]["snapshot"]["host"]["source"] == "virtual"
 
+    assert main(["--once", "--json", "-H", "a", "--prometheus", "http://127.0.0.1:1", *reach(HERE, tmp_path / "there")]) == 1
+    said = capsys.readouterr()
+    assert json.loads(said.out)["state"] == "live", "a server that does not answer takes nothing from the others"
+    assert "Prometheus at http://127.0.0.1:1 refuses the connection." in said.err
+
 
 @pytest.mark.parametrize(
     ("words", "said"),
@@ -137,6 +142,7 @@ def test_a_host_that_prometheus_tells_of_too_is_read_once_and_by_its_own_gputop(
         (["runs", "-H", "a", "--filter", "/[/"], "regular expression"),
         (["--prometheus", "http://prom:9090", "jobs"], "cannot ask Prometheus"),
         (["--once", "--prometheus-auth", "x"], "Name the server with --prometheus URL."),
+        (["--once", "-g", "0", "--prometheus", "http://prom:9090"], "Leave out -g."),
         (["--once", "--prometheus", "prom:9090"], "is not the URL of a server"),
         (["-H", "a", "demo", "ddp"], "Write gputop launch -H."),
         (["where", "--py-spy", "-H", "a"], "processes of this machine"),

@@ -371,6 +371,10 @@ def test_the_screen_shows_hosts_of_prometheus_with_the_age_of_their_samples(
         shown = terminal.wait_for("ON node1")
         assert "Prometheus tells of GPUs, not of processes and runs." in terminal.wait_for("Prometheus tells")
         assert "secret" not in shown
+        assert "No run yet" not in shown, "that is not known"
+        assert shown.count("Prometheus tells of GPUs") == 3, "processes, and training"
+        terminal.press("o")
+        terminal.wait_for(lambda text: text.count("Prometheus tells of GPUs") == 4)
         terminal.press("q")
         assert terminal.wait_exit() == 0
 

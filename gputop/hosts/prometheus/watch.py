@@ -28,6 +28,8 @@ from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
 KNOWN_EVERY_S = 60.0
 """Which targets tell of GPUs is asked more rarely: the server looks through an hour for it."""
 ASKED_MOST_S = 15.0
+RESTS = 3.0
+"""At least so many times as long as a reading took, nothing is asked: a slow server is spared, and so are we."""
 JOBS_MOST = 64
 NOTE = Problem("gpus_only", "Prometheus tells of GPUs, not of processes and runs.", "Watch this host with -H to see them.")
 
@@ -134,13 +136,15 @@ class Watch:
             if time.monotonic() < due:
                 self._tell(new)
                 continue
+            began = time.monotonic()
             try:
                 self._readings, self._failure = self._reader.read(), None
             except QueryError as error:
                 self._failure = error.failure
             self._tell(followed)
+            took_s = time.monotonic() - began
             failures = failures + 1 if self._failure is not None else 0
-            wait_s = BACKOFF_S[min(failures, len(BACKOFF_S)) - 1] if failures else self._wait_s()
+            wait_s = BACKOFF_S[min(failures, len(BACKOFF_S)) - 1] if failures else max(self._wait_s(), RESTS * took_s)
             due = time.monotonic() + (wait_s * random.uniform(1 - JITTER, 1 + JITTER) if failures else wait_s)
 
     def _tell(self, hosts: Sequence[PrometheusHost]) -> None:

@@ -30,7 +30,7 @@ def draw_training(view: View, chart: LossChart, width: int, height: int) -> Draw
     """Return the training pane for ``width`` cells and ``height`` lines."""
     run = view.run
     if run is None:
-        return Drawing(line(("Training", "title")), how_to_track(width, view.remote))
+        return Drawing(line(("Training", "title")), how_to_track(view, width))
     lines: list[Line] = [clip(_numbers(view, run), width)]
     trouble = _trouble(view, run)
     if trouble:
@@ -57,8 +57,10 @@ def _chart_and_panel(view: View, run: Run, chart: LossChart, metric: str, width:
     return [(*part, Span("  "), *more) if more else part for part, more in zip(left, beside, strict=True)]
 
 
-def how_to_track(width: int, remote: str | None = None) -> tuple[Line, ...]:
-    """Return what to show while there is no run: how to start tracking one, here or on the machine ``remote``."""
+def how_to_track(view: View, width: int) -> tuple[Line, ...]:
+    """Return what to show while there is no run: how to start tracking one, or why none can be known."""
+    if view.without_runs is not None:
+        return tuple(wrap(clean(view.without_runs), width, "dim"))
     lines: tuple[Line, ...] = (
         *wrap("No run yet. Track a training script of yours with three lines:", width, "text"),
         (),
@@ -67,7 +69,7 @@ def how_to_track(width: int, remote: str | None = None) -> tuple[Line, ...]:
         line(("  run.log(loss=loss)", "key"), ("   in every step", "dim")),
         (),
         *wrap("Or without changing it: gputop run -- python train.py", width, "text"),
-        *(() if remote is not None else wrap("Or press l to launch a demo.", width, "text")),
+        *(() if view.remote is not None else wrap("Or press l to launch a demo.", width, "text")),
     )
     return tuple(clip(part, width) for part in lines)
 

@@ -208,7 +208,7 @@ class DashboardScreen(Screen[None]):
         view, width = self.view, columns - 2
         gpus = RULE_LINES + lines_wanted(view, width, room)
         doctor = RULE_LINES + doctor_lines_wanted(view, width, room)
-        training = RULE_LINES + (0 if view.run else len(how_to_track(width, view.remote)))
+        training = RULE_LINES + (0 if view.run else len(how_to_track(view, width)))
         processes = RULE_LINES + self.processes.lines_wanted(view, width)
         if view.run:
             processes = min(processes, max(PROCESS_LINES_MIN, room // 4))

@@ -83,6 +83,11 @@ class View:
         return self.findings[0].run == run.run_id or bool(self.involved_ranks)
 
     @property
+    def without_runs(self) -> str | None:
+        """Why processes and runs of this machine are not known at all; None where they are."""
+        return next((note.message for note in self.snapshot.notes if note.code == "gpus_only"), None)
+
+    @property
     def involved_ranks(self) -> frozenset[int]:
         """Ranks of the chosen run that the first finding is about; empty if it singles out none of them."""
         run, pids = self.run, self.involved_pids
