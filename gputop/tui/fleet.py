@@ -85,12 +85,30 @@ class Fleet:
 
     def view(self, settings: Settings, *, paused: bool = False) -> FleetView:
         """Return what the hosts screen shows now."""
+        twice = self._read_twice()
         hosts = tuple(
             HostView(feed.link, machine.view(settings, paused=paused))
             for feed, machine in zip(self.feeds, self.machines, strict=True)
+            if feed.host not in twice
         )
         self._join()
         return FleetView(time.time(), hosts, settings, paused, self.runs, self.doctor.findings)
+
+    def _read_twice(self) -> set[str | None]:
+        """Return the hosts of Prometheus that a gputop there tells of too, whatever they call it."""
+        told = [machine for machine in self.machines if _is_of_prometheus(machine)]
+        if not told:
+            return set()
+        own = frozenset[str]().union(*(_gpus(machine) for machine in self.machines if not _is_of_prometheus(machine)))
+        return {machine.feed.host for machine in told if (found := _gpus(machine)) and found <= own}
+
+
+def _is_of_prometheus(machine: Machine) -> bool:
+    return machine.latest is not None and machine.latest.host.source == "prometheus"
+
+
+def _gpus(machine: Machine) -> frozenset[str]:
+    return frozenset(device.uuid for device in machine.latest.devices) if machine.latest is not None else frozenset()
 
 
 def _offset_s(feed: HostFeed) -> float:

@@ -11,7 +11,7 @@ from textual import _time
 from textual.pilot import Pilot
 
 from gputop.hosts.state import HostStatus
-from gputop.snapshot import Snapshot
+from gputop.snapshot import Device, Host, Snapshot
 from gputop.tui.hosts_app import HostsApp
 from gputop.tui.screens.hosts.screen import HostsScreen
 from tests import samples
@@ -66,6 +66,21 @@ async def test_what_is_wrong_comes_first_and_is_told_above() -> None:
         coming = next(row for row in rows if row.startswith(" coming "))
         assert "connecting" in coming
         assert coming.count("N/A") == 2
+
+
+async def test_a_machine_that_prometheus_tells_of_too_is_one_row() -> None:
+    def told(host: str, *devices: Device) -> HostStill:
+        base = samples.snapshot()
+        of = replace(base, host=Host(host, source="prometheus"), devices=devices, processes=(), runs=(), points=())
+        return HostStill(live(host), replace(of, interval_s=3600.0))
+
+    own = HostStill(live("gpu1"), *working("gpu1", devices=2))
+    same, other = told("10.0.0.1", samples.device(0), samples.device(1)), told("gpu2", samples.device(7))
+    app = hosts_app(own, same, other, interval_s=60.0)
+    async with app.run_test(size=(120, 30)) as pilot:
+        text = await until(pilot, app, "2 hosts · 3 GPUs")
+        assert sorted(listed(app)) == ["gpu1", "gpu2"]
+        assert " old" in text, "what Prometheus tells has its age beside it"
 
 
 async def test_a_host_is_opened_and_left_again() -> None:
