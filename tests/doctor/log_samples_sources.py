@@ -56,6 +56,18 @@ SOURCES: tuple[tuple[str, str, dict[str, str]], ...] = (
         "-2 - Name or service not known).",
         {"host": "gpu-node-1", "why": "Name or service not known"},
     ),
+    (
+        "rdzv_address",
+        "[E socket.cpp:860] [c10d] The IPv4 network addresses of (gpu-node-1, 29500) cannot be retrieved (gai error: -3 - "
+        "Temporary failure in name resolution).",
+        {"host": "gpu-node-1", "why": "Temporary failure in name resolution"},
+    ),
+    (
+        "rdzv_address",
+        "[W socket.cpp:601] [c10d] The IPv6 network addresses of (node7, 29500) cannot be retrieved (gai error: -2 - Name or "
+        "service not known).",
+        {"host": "node7"},
+    ),
     ("rdzv_address", "socket.gaierror: [Errno -2] Name or service not known", {}),
     ("rdzv_closed", "torch.distributed.elastic.rendezvous.api.RendezvousClosedError", {}),
     (
@@ -409,8 +421,6 @@ SOURCES: tuple[tuple[str, str, dict[str, str]], ...] = (
 )
 NO_SOURCES: tuple[str, ...] = (
     "waiting for the store of artifacts, timeout after 60 s",
-    "[W socket.cpp:601] [c10d] The IPv6 network addresses of (node7, 29500) cannot be retrieved (gai error: -2 - Name or "
-    "service not known).",
     "n1:9:9 [0] NCCL INFO socketPollConnect: connect to 10.1.0.2<45763> returned Connection refused, retrying (1/34) "
     "after sleep",
     "n1:9:9 [0] NCCL INFO NET/Socket : Using [0]eth0:10.1.0.2<0>",

@@ -78,6 +78,7 @@ REFUTED_BY = {
     "rnn_flat": "The weights are flattened once (flatten_parameters) and the step is as fast as before.",
     "sampler_excl": "The DataLoader is called with shuffle=False, or without a sampler.",
     "slurm_refused": "The same command is accepted later: the partition or its limits had changed.",
+    "rdzv_address": "getent hosts prints an address of that host, on this one and in the same container.",
     "store_lost": "All ranks live: the connection was cut by the network.",
     "vllm_engine": "The server answers requests.",
     "state_dict_names": "The checkpoint loads into the model that saved it, built by the same code and arguments.",

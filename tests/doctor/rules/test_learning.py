@@ -27,6 +27,14 @@ def test_a_nan_names_its_step_the_rate_and_the_gradient_before_it() -> None:
     assert "lr was 0.5 at step 160" in told
 
 
+def test_zeros_in_place_of_a_nan_loss_are_told_by_the_gradients() -> None:
+    finding = check_first_verdict("J01", scenes.zeros_hide_nan, 40)
+    assert (finding.title, finding.confidence) == (
+        "The gradients are NaN, and the loss is shown as 0, since step 160",
+        "likely",
+    )
+
+
 def test_a_nan_of_several_ranks_names_the_first() -> None:
     finding = verdict(scenes.all_ranks_nan, 40)
     assert (finding.id, finding.title) == ("J01", "The loss is NaN or infinite since step 160")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from gputop.doctor.evidence.levels import Stretch
+from gputop.doctor.printed import judge
 from gputop.doctor.rules.pace import slowing
+from gputop.jobs.output.printed_log import printed_run
 from tests.doctor.scenes import near_slowing as scenes
 from tests.doctor.scenes.base import ids, only_shown, play
 
@@ -25,6 +29,26 @@ def test_the_throughput_that_an_untracked_run_prints_tells_it_too() -> None:
     assert finding.evidence[0].source == "its output: throughput"
     assert finding.evidence[0].text.startswith("throughput 2")
     assert "E10" not in ids(play(only_shown(scenes.rate_stays, {"source": "log"}), scenes.SECONDS)[-1])
+
+
+def printed(tmp_path: Path, rates: list[float]) -> list[str]:
+    """What is said of a log that prints a throughput now and then."""
+    log = tmp_path / "train.log"
+    lines = (f"step {200 * n:6} | loss {3 - 0.02 * n:.3f} | {rate:.0f} tok/s\n" for n, rate in enumerate(rates, 1))
+    log.write_text("".join(lines))
+    found = printed_run(log)
+    assert found is not None
+    return ids(judge(*found))
+
+
+def test_few_printed_values_tell_it_where_every_part_is_slower(tmp_path: Path) -> None:
+    falls = [40e3 / (1 + n / 30) for n in range(60)]
+    assert printed(tmp_path, falls) == ["E10"]
+    assert printed(tmp_path, falls[:30]) == [], "too few"
+    assert printed(tmp_path, [40e3 / (1 + n / 200) for n in range(60)]) == [], "too little"
+    assert printed(tmp_path, [*falls[:30], *falls[:30]]) == [], "not to the end"
+    assert printed(tmp_path, [5e3, 2e4, *[4e4 + 500 * (n % 3) for n in range(58)]]) == [], "a warm-up"
+    assert printed(tmp_path, [40e3 - 25e3 * (n >= 30) + 50 * (n % 7) for n in range(60)]) == [], "one change of level"
 
 
 def test_a_minute_is_needed() -> None:

@@ -232,6 +232,40 @@ waits_for_one_of_two = polls((1,), world=2)
 waits_for_a_save = polls((0,), written_bytes=lambda second: second * 40_000_000)
 waits_for_the_cpu = polls((0,), cpu_percent=99.0, state="R")
 
+by_its_cores = {"memory_activity_percent": 40.0, "sm_activity_percent": 3.0}
+"""What a polling kernel is seen by where the driver tells how many of the SMs are at work."""
+
+
+def with_devices(base: Scene, **changes: Any) -> Scene:
+    """The same; the GPUs at full utilization have these readings."""
+
+    def scene(second: int) -> Snapshot:
+        shot = base(second)
+        return replace(
+            shot, devices=tuple(replace(d, **changes) if d.utilization_percent == 100.0 else d for d in shot.devices)
+        )
+
+    return scene
+
+
+waits_for_an_idle_rank_by_cores = with_devices(waits_for_an_idle_rank, **by_its_cores)
+tiny_kernels = with_devices(all_poll, **by_its_cores)
+
+
+def with_a_journal(base: Scene, moves: bool = False) -> Scene:
+    """The same under ``gputop run``; the steps stand, or move."""
+
+    def scene(second: int) -> Snapshot:
+        shot, runs = base(second), ddp(second, 4, frozen=not moves).runs
+        return replace(shot, runs=runs, processes=tuple(replace(p, run_id=runs[0].run_id) for p in shot.processes))
+
+    return scene
+
+
+tracked_waits_for_an_idle_rank = with_a_journal(waits_for_an_idle_rank_by_cores)
+tracked_and_steps_come = with_a_journal(waits_for_an_idle_rank_by_cores, moves=True)
+tracked_waits_for_the_cpu = with_a_journal(waits_for_the_cpu)
+
 # ---- before the first step
 
 
@@ -308,6 +342,8 @@ FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
     ("G01", "one rank behind that is mute, by torch's counts", mute_by_torch, 40),
     ("G01", "others poll for a rank whose GPU idles, from outside", waits_for_an_idle_rank, 110),
     ("G01", "one of two polls for the other, from outside", waits_for_one_of_two, 110),
+    ("G01", "others keep a few SMs for a rank whose GPU idles", waits_for_an_idle_rank_by_cores, 110),
+    ("G01", "no step comes, and others poll for a rank whose GPU idles", tracked_waits_for_an_idle_rank, 80),
     ("G04", "a rank that NCCL calls dead", one_dead_by_nccl, 30),
     ("G03", "none begins", none_begins, 60),
 )
@@ -327,6 +363,9 @@ HEALTHY: tuple[tuple[str, Scene, int], ...] = (
     ("counts that differ and move", counts_move, 60),
     ("rank 0 downloads the data", rank_0_downloads, 60),
     ("the others poll while rank 0 saves", waits_for_a_save, 110),
+    ("tiny kernels on all GPUs", tiny_kernels, 110),
+    ("one GPU idles, and steps come", tracked_and_steps_come, 110),
+    ("no step comes while rank 0 works on the CPU", tracked_waits_for_the_cpu, 110),
     ("the others poll while rank 0 works on the CPU", waits_for_the_cpu, 110),
     ("an inference server of four ranks", idle_server, 60),
     ("a server since yesterday", old_server, 60),

@@ -62,6 +62,16 @@ skipped_by_a_scaler = run_with(lambda rank, step: math.inf if step % 40 < 2 else
 undefined_metric = run_with(falls, val__loss=lambda rank, step: math.nan, auc=lambda rank, step: math.nan)
 passing_nan = run_with(lambda rank, step: math.nan if FROM <= step < FROM + 2 else falls(rank, step))
 
+zeros_hide_nan = run_with(
+    lambda rank, step: 0.0 if step >= FROM else falls(rank, step),
+    grad_norm=lambda rank, step: math.nan if step >= FROM else 2.0 + noise(rank, step),
+)
+learned_by_heart = run_with(
+    lambda rank, step: 0.0 if step >= FROM else falls(rank, step),
+    grad_norm=lambda rank, step: 0.0 if step >= FROM else 2.0 + noise(rank, step),
+)
+undefined_norm = run_with(falls, grad_norm=lambda rank, step: math.nan)
+
 # ---- J02
 
 learned_then_lost = run_with(lambda rank, step: falls(rank, step) if step < 220 else 0.4 * 1.06 ** min(step - 220, 60))
@@ -88,6 +98,8 @@ PAIRS = (
     Pair("J01", "two steps that a scaler skips", skipped_by_a_scaler, becomes_infinite, 40),
     Pair("J01", "an undefined metric beside a finite loss", undefined_metric, becomes_nan, 40),
     Pair("J01", "NaN that passes", passing_nan, never_finite, 40),
+    Pair("J01", "a loss of 0 and gradients of 0", learned_by_heart, zeros_hide_nan, 40),
+    Pair("J01", "a norm that is undefined beside a loss that falls", undefined_norm, zeros_hide_nan, 40),
     Pair("J02", "a spike", spike, learned_then_lost, 70),
     Pair("J02", "a little more than at best", grows_a_little, explodes, 70),
     Pair("J02", "a loss below zero", below_zero, learned_then_lost, 70),

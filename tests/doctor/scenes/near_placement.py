@@ -230,6 +230,15 @@ def computes_on_the_cpu(second: int) -> Snapshot:
     return placement.on_cpu(second)
 
 
+def computes_on_many_cores(second: int) -> Snapshot:
+    return placement.on_cpu(second, cpu_percent=1540.0)
+
+
+def prepares_on_one_core(second: int) -> Snapshot:
+    """The same build of torch, and one core, as when data are prepared: that is watched for longer."""
+    return placement.on_cpu(second, cpu_percent=99.0)
+
+
 def no_torch(second: int) -> Snapshot:
     """scikit-learn."""
     return placement.on_cpu(second, torch_mapped=False)
@@ -328,6 +337,12 @@ def drivers_reserve(second: int) -> Snapshot:
     return scene(second, (samples.idle_device(0, memory_used_bytes=int(0.9 * GIB)), samples.idle_device(1)))
 
 
+def drivers_share(second: int) -> Snapshot:
+    """An idle server's GPU: the driver needs page tables, and rounds, in proportion to what the server holds."""
+    devices = (samples.idle_device(0, memory_used_bytes=int(61.4 * GIB)), samples.idle_device(1))
+    return scene(second, devices, (single(4000, use(0, 60.0, 0.0), visible=1, cpu_percent=1.0, state="S"),))
+
+
 def of_mps(second: int) -> Snapshot:
     """With MPS the clients' memory is that of its server, which is not listed here."""
     return hardware.host(hardware.unexplained(second), mps_server_pid=812)
@@ -375,6 +390,7 @@ PAIRS: tuple[Pair, ...] = (
     Pair("A11", "a script", placement.plain, placement.notebook, 40, verdict="A01"),
     Pair("A11", "its ranks are started", with_its_ranks, placement.notebook, 40),
     Pair("A12", "preparing the data", on_the_gpu_soon, computes_on_the_cpu, 130),
+    Pair("A12", "a build for the CPU, on one core", prepares_on_one_core, computes_on_many_cores, 80),
     Pair("A12", "no torch", no_torch, computes_on_the_cpu, 130),
     Pair("A12", "no GPU in the machine", on_a_machine_without, placement.tracked_on_cpu, 30),
     Pair(
@@ -416,6 +432,7 @@ PAIRS: tuple[Pair, ...] = (
     Pair("H04", "its launcher lives", its_launcher_lives, hardware.orphan, 20),
     Pair("H04", "started by hand, the shell is gone", started_by_hand, hardware.orphan, 20),
     Pair("H04", "the driver's own", drivers_reserve, hardware.unexplained, 30),
+    Pair("H04", "the driver's own, in proportion", drivers_share, hardware.unexplained, 30),
     Pair("H04", "of MPS", of_mps, hardware.unexplained, 30),
     Pair("H04", "of a container", of_a_virtual_machine, hardware.unexplained, 30),
 )

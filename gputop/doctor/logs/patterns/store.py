@@ -9,7 +9,7 @@ rendezvous (dynamic_rendezvous.py, c10d_rendezvous_backend.py).
 
 from __future__ import annotations
 
-from gputop.doctor.logs.patterns.pattern import Pattern, cascade, failure
+from gputop.doctor.logs.patterns.pattern import Pattern, cascade, failure, hint
 
 _WAITED = "# read the log of rank {other} first: it ended before, or does something that takes longer than the others wait\n"
 _LONGER = "dist.init_process_group(..., timeout=timedelta(minutes=30))  # where only rank 0 downloads or tokenizes, and rightly"
@@ -97,7 +97,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "rdzv_address",
         "G03",
         "(gai error",
-        r"(?:Error|Exception)\b.*network addresses of \((?P<host>[^,]*), ?(?P<port>\d+)\) cannot be retrieved "
+        r"^(?!.*\[W).*network addresses of \((?P<host>[^,]*), ?(?P<port>\d+)\) cannot be retrieved "
         r"\(gai error: (?P<code>-?\d+)(?: - (?P<why>[^)]+))?",
         "The name {host} has no address: {why}",
         "MASTER_ADDR or --rdzv-endpoint names a host that this one cannot resolve; with --standalone it is the host's "
@@ -106,11 +106,25 @@ PATTERNS: tuple[Pattern, ...] = (
         "torchrun --master-addr=127.0.0.1 --nproc-per-node=gpu train.py  # on one host",
         refuted_by="getent hosts {host} prints an address on the same host and in the same container.",
     ),
+    hint(
+        "rdzv_address",
+        "G03",
+        "(gai error",
+        # torch tries IPv6 first, and warns of it on machines that have none: alone it means nothing.
+        r"\[W.*network addresses of \((?P<host>[^,]*), ?(?P<port>\d+)\) cannot be retrieved \(gai error: (?P<code>-?\d+)"
+        r"(?: - (?P<why>[^)]+))?",
+        "The name {host} has no address of one kind: {why}",
+        "Harmless where ranks then meet over IPv4. Where they do not, MASTER_ADDR or --rdzv-endpoint names a host that this "
+        "one cannot resolve.",
+        "getent hosts {host}  # nothing: add it to /etc/hosts, or pass an address",
+        severity="info",
+        confidence="possible",
+    ),
     failure(
         "rdzv_address",
         "G03",
         "Name or service not known",
-        r"(?:socket\.gaierror|getaddrinfo).*?(?P<why>Name or service not known)",
+        r"(?:socket\.gaierror|getaddrinfo|(?:Error|Exception)\b.*gai error).*?(?P<why>Name or service not known)",
         "The name of the first host has no address",
         "MASTER_ADDR or --rdzv-endpoint names a host that this one cannot resolve.",
         "getent hosts $MASTER_ADDR  # nothing: add it to /etc/hosts, or pass an address",

@@ -13,6 +13,9 @@ from gputop.snapshot import Process
 
 CPU_LOAD_S = 120.0
 """A script may prepare its data for this long before it uses CUDA (docs/rules.md#a12)."""
+CPU_BUILD_S = 60.0
+CPU_BUILD_PERCENT = 400.0
+"""A torch without CUDA never will, and one process on several cores computes: preparing data takes one core a process."""
 _HIDES_ALL = ("", "-1")
 """The two usual ways to hide the GPUs on purpose."""
 _CPU_WORDS = ("--cpu", "--no-cuda", "--no_cuda", "--use_cpu", "--use-cpu")
@@ -33,10 +36,12 @@ def cpu_only(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     busy_s = evidence.cpu_busy_s(process)
     free = any(evidence.is_free(device) for device in group.pool)
-    if busy_s >= CPU_LOAD_S and free:
+    computes = process.torch_cuda_mapped is False and (process.cpu_percent or 0.0) >= CPU_BUILD_PERCENT
+    least_s = CPU_BUILD_S if computes else CPU_LOAD_S
+    if busy_s >= least_s and free:
         return Suspicion(_finding(evidence, group, group.members[0], certain=False))
     if busy_s > 0:
-        why = f"Process {process.pid} computes with torch on the CPU; watched for {busy_s:.0f} of {CPU_LOAD_S:.0f} s."
+        why = f"Process {process.pid} computes with torch on the CPU; watched for {busy_s:.0f} of {least_s:.0f} s."
         return Abstained("A12", why, "more time, or import gputop in the script", group.run_id)
     return None
 
@@ -53,7 +58,8 @@ A12 = Rule(
     every_s=EVERY_SNAPSHOT,
     threshold=(
         "steps advance on CPU parameters (certain); or torch is loaded, no /dev/nvidia* is open and the process "
-        f"uses over {CPU_BUSY_PERCENT:.0f}% of a core for {CPU_LOAD_S:.0f} s beside a free GPU (likely)"
+        f"uses over {CPU_BUSY_PERCENT:.0f}% of a core for {CPU_LOAD_S:.0f} s beside a free GPU (likely; {CPU_BUILD_S:.0f} s "
+        f"where torch has no CUDA in it and computes on {CPU_BUILD_PERCENT / 100:.0f} cores or more)"
     ),
     hides=EVERYTHING,
     mechanism=(

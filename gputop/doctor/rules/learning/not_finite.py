@@ -22,12 +22,16 @@ _USUAL_OF = 50
 
 
 class _Lost(NamedTuple):
-    """A rank whose newest losses are not finite: since when, and its last finite one (step, value), if that is known."""
+    """A rank whose newest losses are not finite: since when, and its last finite one (step, value), if that is known.
+
+    ``replaced``: the losses themselves are printed as 0, and the metric is the norm of the gradients.
+    """
 
     rank: Rank
     metric: str
     since: int
     before: tuple[int, float] | None
+    replaced: bool = False
 
 
 def loss_not_finite(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -40,12 +44,17 @@ def loss_not_finite(evidence: Evidence, group: RankGroup) -> Judgement:
     numbers = [item.rank.rank for item in lost]
     whose = "" if len(lost) == len(ranks) else f" of {tracked.who(numbers, tracked.world(group))}"
     since = f"since step {first.since}" if first.before is not None else f"since step {first.since} or earlier"
+    what = (
+        f"The gradients{whose} are NaN, and the loss is shown as 0,"
+        if first.replaced
+        else f"The loss{whose} is NaN or infinite"
+    )
     finding = tracked.about(
         group,
         "J01",
         "error",
-        "certain",
-        f"The loss{whose} is NaN or infinite {since}",
+        "likely" if first.replaced else "certain",
+        f"{what} {since}",
         _facts(evidence, group, first, len(ranks) > 1),
         "A step with a NaN or infinite gradient spoils the weights, and every later loss with them. The run learns nothing any "
         "more. Usual origins: a learning rate that is too high, float16 without a gradient scaler, log or division of 0, a "
@@ -66,10 +75,13 @@ J01 = Rule(
     family="learning",
     title="The loss is NaN or infinite",
     severities=("error",),
-    confidences=("certain",),
+    confidences=("certain", "likely"),
     needs=("journal: loss of each rank, else its files or output",),
     every_s=SELDOM_S,
-    threshold=f"the newest {VALUES_MIN} training losses of a rank are NaN or infinite",
+    threshold=(
+        f"the newest {VALUES_MIN} training losses of a rank are NaN or infinite; or they are 0, those before were not, and the "
+        "norm of the gradients is NaN (likely)"
+    ),
     hides=("J02", "J03"),
     mechanism=(
         "A NaN or infinite gradient turns the weights into NaN in one step; every later loss is NaN, and the GPUs go on "
@@ -88,9 +100,24 @@ def _lost(evidence: Evidence, group: RankGroup, rank: Rank) -> _Lost | None:
         return None
     series = evidence.series(logged.run_id(group), rank.rank, name)
     since, before = _since(series)
-    if since is None or any(map(math.isfinite, series.values[-VALUES_MIN:])):
+    if since is not None and not any(map(math.isfinite, series.values[-VALUES_MIN:])):
+        return _Lost(rank, name, since, before)
+    if len(series) < VALUES_MIN or any(series.values[-VALUES_MIN:]) or not any(series.values):
         return None
-    return _Lost(rank, name, since, before)
+    return _lost_behind_zeros(evidence, group, rank)
+
+
+def _lost_behind_zeros(evidence: Evidence, group: RankGroup, rank: Rank) -> _Lost | None:
+    """Return where the gradients were lost, of a rank whose losses are 0.
+
+    Transformers' Trainer leaves NaN out of the mean of losses that it logs (logging_nan_inf_filter): only zeros are left.
+    """
+    for metric in filter(_is_gradient_norm, sorted(rank.metrics)):
+        series = evidence.series(logged.run_id(group), rank.rank, metric)
+        since, before = _since(series)
+        if since is not None and all(map(math.isnan, series.values[-VALUES_MIN:])):
+            return _Lost(rank, metric, since, before, replaced=True)
+    return None
 
 
 def _since(series: PointSeries) -> tuple[int | None, tuple[int, float] | None]:

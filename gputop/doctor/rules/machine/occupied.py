@@ -21,6 +21,8 @@ H03_BYTES = 1e9
 H03_WARNING_PERCENT = 20.0
 """Above this SM share a neighbor slows the job noticeably: a warning. The number is an estimate."""
 H04_HOLD_S = 10.0
+H04_SHARE = 0.05
+"""Of what the listed processes hold, so much more may be the driver's: page tables, a reserve, rounding (an estimate)."""
 _INIT = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit")
 _HIDING_NOTES = ("no_permission", "other")
 """Codes of notes that report an unavailable process list."""
@@ -186,8 +188,8 @@ H04 = Rule(
     needs=("/proc: parent, environment at launch", "NVML memory and processes"),
     window_s=H04_HOLD_S,
     threshold=(
-        "a rank of torchrun or a worker under init with the GPU open (certain), or 1 GiB on an idle GPU beyond "
-        f"what the listed processes hold (likely), for {H04_HOLD_S:.0f} s"
+        "a rank of torchrun or a worker under init with the GPU open (certain), or on an idle GPU 1 GiB, and "
+        f"{H04_SHARE:.0%}, beyond what the listed processes hold (likely), for {H04_HOLD_S:.0f} s"
     ),
     hides=("A07", "G01", "G04", "H01", "H03"),
     mechanism=(
@@ -277,8 +279,9 @@ def _unaccounted(evidence: Evidence, device: Device) -> int | None:
     sizes = list(_sizes(evidence, device.uuid))
     if None in sizes:
         return None
-    left = used - sum(size for size in sizes if size is not None)
-    return left if left >= FREE_MEMORY_BYTES else None
+    listed = sum(size for size in sizes if size is not None)
+    left = used - listed
+    return left if left >= max(FREE_MEMORY_BYTES, H04_SHARE * listed) else None
 
 
 def _sizes(evidence: Evidence, uuid: str) -> Iterable[int | None]:

@@ -23,6 +23,9 @@ SURE_SHARE = 0.9
 SPAN_MIN_S = 60.0
 VALUES_MIN = 100
 """Of a rate: what is printed may carry no time of its own."""
+VALUES_FEW = 40
+SLOWER_OF_FEW = 1.5
+"""Fewer values, each often the mean of many steps, tell it where every part is slower than the one before, and by this much."""
 ROWS_SAME = 1.15
 """Rows in a second that fall less than this much: the steps are longer because there is more in them."""
 
@@ -36,6 +39,7 @@ class _Course(NamedTuple):
     metric: str
     seconds: tuple[float, ...]
     steps: tuple[int, ...]
+    few: bool = False
 
     @property
     def growth(self) -> float:
@@ -50,6 +54,8 @@ def slows_down(evidence: Evidence, group: RankGroup) -> Judgement:
     rank = min(ranks, key=lambda item: item.rank)
     course = _course(evidence, group, rank)
     if course is None or course.growth < SLOWER or _rising(course.seconds) < SURE_SHARE:
+        return None
+    if course.few and (course.growth < SLOWER_OF_FEW or _rising(course.seconds) < 1.0):
         return None
     episodes = any(_EPISODE.search(name) for name in rank.metrics)
     where = f"{logged.source(group)}: {course.metric}"
@@ -87,7 +93,8 @@ E10 = Rule(
     every_s=RARELY_S,
     threshold=(
         f"over {SPAN_MIN_S:.0f} s or more ({VALUES_MIN} values of a throughput), a step takes {SLOWER:g} times as long in the "
-        f"last eighth of the run as in the first, and {SURE_SHARE:.0%} of all pairs of eighths rise; not where as many samples "
+        f"last eighth of the run as in the first, and {SURE_SHARE:.0%} of all pairs of eighths rise (from {VALUES_FEW} values: "
+        f"{SLOWER_OF_FEW:g} times, and all pairs); not where as many samples "
         "a second are trained; possible where the run logs rewards"
     ),
     estimated=True,
@@ -115,7 +122,10 @@ def _course(evidence: Evidence, group: RankGroup, rank: Rank) -> _Course | None:
 
 def _parts(metric: str, stretches: list[Stretch]) -> _Course | None:
     """Return the mean pace in each of eight parts with equally many steps; None if the course is too short."""
-    kept = [item for item in stretches if item.step >= stretches[0].step + WARM_UP_STEPS and item.mean > 0]
+    # A rate that is printed comes once for many steps: its warm-up is an eighth of the course at most.
+    course = stretches[-1].step - stretches[0].step if stretches else 0
+    warm_up = WARM_UP_STEPS if metric == "step_s" else min(WARM_UP_STEPS, course // PARTS)
+    kept = [item for item in stretches if item.step >= stretches[0].step + warm_up and item.mean > 0]
     if len(kept) < 2 * PARTS:
         return None
     begin, end = kept[0].step, kept[-1].step
@@ -129,13 +139,14 @@ def _parts(metric: str, stretches: list[Stretch]) -> _Course | None:
         seconds = tuple(means)
         if sum(seconds) * (end - begin) / PARTS < SPAN_MIN_S:
             return None
-    elif sum(item.count for item in kept) < VALUES_MIN:
+    elif sum(item.count for item in kept) < VALUES_FEW:
         return None
     else:
         seconds = tuple(1.0 / mean for mean in means)
     if not all(0.0 < value < math.inf for value in seconds):
         return None
-    return _Course(metric, seconds, tuple(part[0].step for part in parts))
+    few = metric != "step_s" and sum(item.count for item in kept) < VALUES_MIN
+    return _Course(metric, seconds, tuple(part[0].step for part in parts), few)
 
 
 def _rising(seconds: tuple[float, ...]) -> float:

@@ -17,7 +17,10 @@ from gputop.snapshot import Device, Process
 SPIN_PERCENT = 95.0
 SPIN_POWER_SHARE = 0.35
 SPIN_MEMORY_PERCENT = 3.0
+SPIN_SM_PERCENT = 10.0
+"""A polling kernel keeps a few of the SMs. Tiny kernels of a training do, too: it counts only beside a rank that rests."""
 SPIN_HOLD_S = 60.0
+STOOD_HOLD_S = 5.0
 RESTS_CPU_PERCENT = 10.0
 """Below this share of a core, a rank computes nothing."""
 FIRST_CALLS = 5
@@ -45,28 +48,34 @@ HANG_SYMPTOMS = (
 
 
 def spins(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge G01 from outside: GPUs of the job at 100% with little power for a minute, the others idle, and no step known."""
+    """Judge G01 from outside: GPUs of the job at 100% with little power for a minute, the others idle, and no step comes."""
     devices = tracked.used_devices(group)
-    if group.virtual or len(group.members) < 2 or len(devices) < 2 or group.run is not None:
+    if group.virtual or len(group.members) < 2 or len(devices) < 2:
         return None
-    polling = [device for device in devices if _polls(evidence, device)]
-    idle = [device for device in devices if device not in polling and _idles(evidence, device)]
-    if not polling or len(polling) + len(idle) < len(devices) or len(idle) > len(polling):
+    stood = [evidence.stood_s(group.run.run_id, rank.rank) for rank in group.run.ranks] if group.run is not None else []
+    if stood and min(stood) < SPIN_HOLD_S:
+        return None
+    idle = [device for device in devices if _idles(evidence, device)]
+    polling = [device for device in devices if device not in idle and _polls(evidence, device, beside_idle=bool(idle))]
+    if not polling or len(polling) + len(idle) < len(devices) or len(idle) > len(polling) or (stood and not idle):
         return None
     facts = [*utilization(evidence, devices)]
     for device in devices:
         power = windows.power_share_at_most(evidence, device.uuid)
         facts.append(Fact(f"{words.gpu(device)} draws {power or 0.0:.0%} of its limit", power, "NVML"))
-    facts.append(Fact("no step is known, because the run is not tracked", None, "no journal"))
+    if stood:
+        facts.append(Fact(f"no step has come for {min(stood):.0f} s", round(min(stood)), "journal: step"))
+    else:
+        facts.append(Fact("no step is known, because the run is not tracked", None, "no journal"))
     return _all_poll(evidence, group, facts) if not idle else _some_wait(evidence, group, idle, facts)
 
 
-def _polls(evidence: Evidence, device: Device) -> bool:
+def _polls(evidence: Evidence, device: Device, beside_idle: bool) -> bool:
     use, power = windows.mean_utilization(evidence, device.uuid), windows.power_share_at_most(evidence, device.uuid)
-    memory = device.memory_activity_percent
+    memory, cores = device.memory_activity_percent, device.sm_activity_percent
     if use is None or power is None or use < SPIN_PERCENT or power > SPIN_POWER_SHARE:
         return False
-    return memory is None or memory <= SPIN_MEMORY_PERCENT
+    return memory is None or memory <= SPIN_MEMORY_PERCENT or (beside_idle and cores is not None and cores <= SPIN_SM_PERCENT)
 
 
 def _idles(evidence: Evidence, device: Device) -> bool:
@@ -115,6 +124,8 @@ def _some_wait(evidence: Evidence, group: RankGroup, idle: Sequence[Device], fac
     if not processes or any(evidence.still.disks_s(process) < SPIN_HOLD_S / 2 for process in processes):
         return None  # a checkpoint is written, or data is prepared, and the others wait for that
     rests = all(map(_rests, processes))
+    if group.run is not None and not rests:
+        return None
     numbers = [member.rank for member in behind]
     others = [member.rank for member in group.members if member not in behind]
     late = words.ranks([number for number in numbers if number is not None]) if None not in numbers else "another rank"
@@ -138,7 +149,8 @@ def _some_wait(evidence: Evidence, group: RankGroup, idle: Sequence[Device], fac
         idle,
         [process.pid for process in processes],
     )
-    return Suspicion(finding, SPIN_HOLD_S)
+    # A tracked run has stood still for that long already.
+    return Suspicion(finding, SPIN_HOLD_S if group.run is None else STOOD_HOLD_S)
 
 
 def first_collective(evidence: Evidence, group: RankGroup) -> Judgement:
