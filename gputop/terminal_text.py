@@ -7,8 +7,8 @@ Three variants, in order of how much they remove:
   the marks that change the direction of text, which can make a line read as another one. ``keep_colors`` spares colors.
 * ``printable``: for names and commands in one row of a table. Replaces each unprintable character with a space.
 
-Everything that a command prints on a terminal passes ``strip_controls`` (``gputop.cli.terminal``). That cannot tell a line
-break in a name from one between lines: where a name enters a line, make it ``printable``.
+Everything that a command prints on a terminal passes ``strip_controls`` (``gputop.cli.output.terminal``). That cannot tell a
+line break in a name from one between lines: where a name enters a line, make it ``printable``.
 
 Screens replace rather than remove, so that widths stay the same: see ``gputop.tui.drawing.line.clean``.
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from gputop import units
-from gputop.cli.once import once_text
+from gputop.cli.output.once import once_text
 from gputop.cli.runs import list_text
-from gputop.cli.show import show_lines
+from gputop.cli.stored.show import show_lines
 from gputop.history.series import History
 from gputop.jobs.store import Job
 from gputop.snapshot import LIVE_STATES, Rank, Run

@@ -143,7 +143,7 @@ def test_import_gputop_is_light(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["textual", "torch", "numpy", "plotext", "rich", "psutil"])
 def test_the_sampler_loads_no_screen(name: str) -> None:
-    assert name not in loaded_by("import gputop.agent.serving, gputop.cli.main, gputop.cli.once")
+    assert name not in loaded_by("import gputop.agent.serving, gputop.cli.main, gputop.cli.output.once")
 
 
 def test_readers_of_foreign_files_are_loaded_only_once_there_is_an_untracked_run() -> None:

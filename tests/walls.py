@@ -156,10 +156,14 @@ _TABLE = {
     "cli/across": "ground doctor doctor/findings hosts jobs joined recipes",
     "cli/launching": "ground agent jobs recipes",
     "cli/live": "ground profiles",
+    "cli/output": "ground hosts joined",
+    "cli/stored": (
+        "ground cli/output foreign history tracking/gpus tracking/journal tracking/reader tui/drawing tui/drawing/runs"
+    ),
     "cli": (
-        "ground agent cli/across cli/launching cli/live doctor doctor/findings doctor/logs doctor/preflight doctor/rules export"
-        " foreign gputop history hosts hosts/prometheus jobs jobs/output joined recipes selftest sources tracking/gpus"
-        " tracking/journal tracking/reader tui tui/drawing tui/drawing/runs tui/state where"
+        "ground agent cli/across cli/launching cli/live cli/output cli/stored doctor doctor/findings doctor/logs"
+        " doctor/preflight doctor/rules export gputop hosts hosts/prometheus jobs jobs/output recipes selftest sources"
+        " tracking/reader tui tui/state where"
     ),
     "__main__": "agent cli tui",
 }

@@ -349,7 +349,7 @@ def _require(run: str | None, snapshot: Snapshot) -> None:
     """
     if run is None or any(run in (seen.run_id, seen.name) for seen in snapshot.runs):
         return
-    from gputop.cli.shelf import find_run
+    from gputop.cli.stored.shelf import find_run
 
     find_run(run)
     raise UsageError(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gputop.cli.terminal import output_errors
+from gputop.cli.output.terminal import output_errors
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, GputopError, UsageError
 from gputop.terminal_text import printable
 
@@ -129,7 +129,7 @@ def once(options: argparse.Namespace, source: Sequence[str]) -> int:
         for one in heard:
             print(json_line(one))
     else:
-        from gputop.cli.hosts_text import hosts_text
+        from gputop.cli.output.hosts_text import hosts_text
 
         print(hosts_text(heard))
     is_whole = options.prometheus is None or watch is not None

@@ -17,7 +17,7 @@ from gputop.cli import hosts
 from gputop.cli.help import Parser
 from gputop.cli.launching import here, slurm
 from gputop.cli.launching.devices import devices_of
-from gputop.cli.table import table
+from gputop.cli.output.table import table
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, UsageError
 from gputop.jobs import attached
 from gputop.jobs import store as job_store

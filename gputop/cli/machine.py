@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from gputop.cli import hosts
-from gputop.cli.terminal import output_errors
+from gputop.cli.output.terminal import output_errors
 from gputop.errors import EXIT_NO_GPU, EXIT_OK, NoGpuError, UsageError
 from gputop.terminal_text import printable
 
@@ -71,7 +71,7 @@ def once(options: argparse.Namespace) -> int:
     if options.json:
         print(snapshot.to_json())
     else:
-        from gputop.cli.once import once_text
+        from gputop.cli.output.once import once_text
 
         print(once_text(snapshot))
     return leave(sampler, EXIT_NO_GPU if snapshot.host.source == "none" else EXIT_OK)

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable, Sequence
 
 from gputop.cli import hosts, machine
+from gputop.cli.output.terminal import OutputError, discard_output, reserve_descriptors, safe_output
 from gputop.cli.parser import build_parser, parse, parse_run
-from gputop.cli.terminal import OutputError, discard_output, reserve_descriptors, safe_output
 from gputop.errors import EXIT_OK, GputopError, UsageError
 from gputop.terminal_text import printable
 
@@ -167,7 +167,7 @@ def _runs(options: argparse.Namespace) -> int:
 
 def _profile(options: argparse.Namespace) -> int:
     from gputop.cli.live.profile import profile
-    from gputop.cli.shelf import Shelf
+    from gputop.cli.stored.shelf import Shelf
 
     return profile(options, Shelf(backlog_points=2).live)
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from gputop import run_filter, units
 from gputop.cli import hosts
-from gputop.cli.shelf import EVERYTHING, Shelf, points_of
-from gputop.cli.table import table
-from gputop.cli.terminal import print_colored
+from gputop.cli.output.table import table
+from gputop.cli.output.terminal import print_colored
+from gputop.cli.stored.shelf import EVERYTHING, Shelf, points_of
 from gputop.errors import EXIT_OK, UsageError
 from gputop.run_filter import RunFilter
 from gputop.snapshot import LOSS_METRICS, Points, ProcessRun, Rank, Run, Snapshot, encode, loss_metric
@@ -46,11 +46,11 @@ def runs(
     if hosts.asked(options):
         return _over(options)
     if options.runs_command == "show":
-        from gputop.cli.show import show_run
+        from gputop.cli.stored.show import show_run
 
         print(show_run(options.run, as_json=options.as_json, everything=options.all))
     elif options.runs_command in ("rename", "tag"):
-        from gputop.cli import relabel
+        from gputop.cli.stored import relabel
 
         if options.runs_command == "rename":
             print(relabel.rename(options.run, options.name))
@@ -59,7 +59,7 @@ def runs(
     elif options.runs_command == "export":
         export(options.run, as_csv=options.csv)
     elif options.runs_command == "plot":
-        from gputop.cli.plot import READ_POINTS, plot
+        from gputop.cli.stored.plot import READ_POINTS, plot
 
         run, points = read_run(options.run, READ_POINTS)
         others = [read_run(name, READ_POINTS) for name in options.others]
@@ -77,11 +77,11 @@ def runs(
             )
         )
     elif options.runs_command == "import":
-        from gputop.cli.importing import import_runs
+        from gputop.cli.stored.importing import import_runs
 
         import_runs(options.paths)
     elif options.runs_command == "prune":
-        from gputop.cli.prune import prune
+        from gputop.cli.stored.prune import prune
 
         prune(options.older_than, options.keep, yes=options.yes)
     else:

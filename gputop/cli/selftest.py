@@ -59,7 +59,7 @@ def selftest(
         GputopError: the file exists, or cannot be written.
     """
     from gputop.agent.sampler import take_once
-    from gputop.cli.once import host_line
+    from gputop.cli.output.once import host_line
     from gputop.selftest.bundle import bundle
 
     seconds = units.parse_duration(options.seconds)

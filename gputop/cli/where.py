@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from gputop.cli.shelf import Shelf
+from gputop.cli.stored.shelf import Shelf
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, UsageError
 from gputop.snapshot import LIVE_STATES, ProcessRun, Run, encode
 from gputop.terminal_text import printable

@@ -20,10 +20,10 @@ from gputop.agent.feed import ReplayFeed
 from gputop.cli import jobs as jobs_command
 from gputop.cli import runs as runs_command
 from gputop.cli.main import main
-from gputop.cli.once import once_text
+from gputop.cli.output.once import once_text
 from gputop.cli.parser import build_parser
-from gputop.cli.plot import plot
-from gputop.cli.show import show_lines
+from gputop.cli.stored.plot import plot
+from gputop.cli.stored.show import show_lines
 from gputop.doctor.diagnosis import Doctor
 from gputop.errors import GputopError
 from gputop.jobs import record, store

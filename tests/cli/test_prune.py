@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.cli.prune import choose
+from gputop.cli.stored.prune import choose
 from gputop.snapshot import Rank, Run
 from gputop.tracking.reader.runs import RunReader
 from tests.tracking.kit import Home, clean_environment, eventually, home

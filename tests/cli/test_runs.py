@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gputop.cli.main import main
-from gputop.cli.shelf import points_of
+from gputop.cli.stored.shelf import points_of
 from gputop.snapshot import Points
 from gputop.tracking.reader import labels
 from gputop.tracking.reader.runs import RunReader, RunUpdate

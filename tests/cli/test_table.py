@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import gputop.cli
-from gputop.cli.table import table
+from gputop.cli.output.table import table
 
 
 def test_columns_are_as_wide_as_their_widest_cell() -> None:
@@ -28,5 +28,5 @@ def test_a_row_with_a_cell_too_few_is_refused() -> None:
 
 
 def test_no_command_pads_columns_by_itself() -> None:
-    modules = sorted(Path(gputop.cli.__file__).parent.glob("*.py"))
+    modules = sorted(Path(gputop.cli.__file__).parent.rglob("*.py"))
     assert [module.name for module in modules if ".ljust" in module.read_text(encoding="utf-8")] == ["table.py"]

@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
+from gputop.cli.output.terminal import Output, safe_output
 from gputop.cli.parser import build_parser
-from gputop.cli.terminal import Output, safe_output
 from gputop.jobs import record
 from gputop.places import jobs_dir
 from gputop.sources.recording import Recorder
@@ -41,7 +41,7 @@ _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029
 
 DRIVER = """
 import base64, json, os, pty, sys
-import gputop.cli.doctor, gputop.cli.jobs, gputop.cli.main, gputop.cli.once, gputop.cli.runs, gputop.doctor.diagnosis
+import gputop.cli.doctor, gputop.cli.jobs, gputop.cli.main, gputop.cli.output.once, gputop.cli.runs, gputop.doctor.diagnosis
 import gputop.agent.sampler, gputop.doctor.report, gputop.doctor.rules
 for arguments, typed in json.load(sys.stdin):
     pid, master = pty.fork()
@@ -228,7 +228,7 @@ class Tty(io.StringIO):
 
 
 def test_colors_of_ones_own_pass_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gputop.cli.terminal import print_colored
+    from gputop.cli.output.terminal import print_colored
 
     terminal = Tty()
     monkeypatch.setattr(sys, "stdout", terminal)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from gputop import units
-from gputop.cli.once import once_text
+from gputop.cli.output.once import once_text
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence import windows
 from gputop.doctor.findings.finding import Abstained, findings_json

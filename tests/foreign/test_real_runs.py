@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from gputop.agent.sampler import Sampler
-from gputop.cli.once import once_text
+from gputop.cli.output.once import once_text
 from gputop.doctor.evidence.rank_groups import groups_of
 from gputop.process import ProcessRun
 from gputop.snapshot import Snapshot

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gputop.cli.show import show_lines
+from gputop.cli.stored.show import show_lines
 from gputop.facts.held import UNKNOWN_LINES, held_lines
 from gputop.snapshot import Rank, Run
 from gputop.tracking import out_of_memory

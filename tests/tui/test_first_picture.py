@@ -131,7 +131,10 @@ def test_a_picture_fits_its_terminal_and_obeys_no_name(size: tuple[int, int]) ->
         ("gputop.tui.first_picture", ("textual", "asyncio", "gputop.snapshot", "gputop.process")),
         ("gputop.agent.first_look, gputop.sources.nvml.first_look", ("json", "typing", "pynvml", "gputop.snapshot")),
         ("gputop.__main__, gputop.agent.process, gputop.tui.gc_freeze", ("argparse", "dataclasses", "json")),
-        ("gputop.agent.serving, gputop.cli.once", ("asyncio", "gputop.questions", "gputop.sources.nccl.answer", "tomllib")),
+        (
+            "gputop.agent.serving, gputop.cli.output.once",
+            ("asyncio", "gputop.questions", "gputop.sources.nccl.answer", "tomllib"),
+        ),
         ("gputop.cli.main", ("gputop.snapshot", "gputop.doctor", "gputop.cli.completion", "textwrap", "tomllib")),
     ],
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gputop.cli.once import once_text
+from gputop.cli.output.once import once_text
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.preflight.gpu_checks import links

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.cli.once import once_text
+from gputop.cli.output.once import once_text
 from gputop.snapshot import DeviceUse, Snapshot
 from gputop.sources.nvml import library
 from tests.nvml_sim import GIB, Scenario, environment, h100_box

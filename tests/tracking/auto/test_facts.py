@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from gputop.cli import once as once_report
 from gputop.cli import runs as commands
-from gputop.cli.show import show_lines
+from gputop.cli.output import once as once_report
+from gputop.cli.stored.show import show_lines
 from gputop.selftest import trial
 from gputop.snapshot import Host, Rank, Run, Snapshot
 from gputop.tracking.auto.losses.user_code import UserCode

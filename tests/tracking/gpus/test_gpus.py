@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.cli.prune import prune
+from gputop.cli.stored.prune import prune
 from gputop.run_questions import GpusAnswer
 from gputop.snapshot import Snapshot
 from gputop.tracking.gpus import record

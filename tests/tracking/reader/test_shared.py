@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gputop.agent.sampler import began_of, claims_of, pids_of
-from gputop.cli.prune import choose
+from gputop.cli.stored.prune import choose
 from gputop.snapshot import Run
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity, places

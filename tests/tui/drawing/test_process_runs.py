@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputop.cli.once import process_run_lines
+from gputop.cli.output.once import process_run_lines
 from gputop.snapshot import Ancestor, ProcessCurve, ProcessRank, ProcessRun, RunState
 from gputop.tui.drawing.doctor import draw_doctor
 from gputop.tui.drawing.line import plain

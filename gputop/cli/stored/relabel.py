@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from gputop.cli.shelf import Shelf
-from gputop.cli.show import own_tags
+from gputop.cli.stored.shelf import Shelf
+from gputop.cli.stored.show import own_tags
 from gputop.errors import GputopError, UsageError
 from gputop.snapshot import Run
 from gputop.terminal_text import printable

@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 
 from gputop import units
-from gputop.cli.once import RUN_COLUMNS, machine_lines, process_run_lines, run_row
-from gputop.cli.table import table
+from gputop.cli.output.once import RUN_COLUMNS, machine_lines, process_run_lines, run_row
+from gputop.cli.output.table import table
 from gputop.hosts.stream import Heard
 from gputop.joined.runs import Seen, join
 from gputop.snapshot import LIVE_STATES

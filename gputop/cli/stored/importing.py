@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gputop.cli.table import table
+from gputop.cli.output.table import table
 from gputop.foreign.stored import store
 from gputop.terminal_text import printable
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gputop import units
-from gputop.cli.table import table
+from gputop.cli.output.table import table
 from gputop.snapshot import LIVE_STATES, Device, Host, Process, Run, Snapshot, loss_metric
 from gputop.terminal_text import printable
 

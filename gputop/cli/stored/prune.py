@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from gputop import units
-from gputop.cli.shelf import Shelf
+from gputop.cli.stored.shelf import Shelf
 from gputop.errors import GputopError, UsageError
 from gputop.places import runs_dir
 from gputop.snapshot import LIVE_STATES, Run

@@ -12,8 +12,8 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from gputop import units
-from gputop.cli.shelf import Shelf, points_of
-from gputop.cli.table import table
+from gputop.cli.output.table import table
+from gputop.cli.stored.shelf import Shelf, points_of
 from gputop.facts.held import held_lines
 from gputop.facts.record import Record
 from gputop.facts.table import Error, Facts

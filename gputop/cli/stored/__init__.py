@@ -1,0 +1,1 @@
+"""Tracked runs of this user, as ``gputop runs`` reads, shows, plots, labels, imports and deletes them."""
