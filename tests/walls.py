@@ -19,7 +19,7 @@ GROUND = frozenset(
             "device",
             "errors",
             "facts",
-            "filter_terms",
+            "filters",
             "frameworks",
             "groups",
             "losses",
@@ -29,7 +29,7 @@ GROUND = frozenset(
             "profiled",
             "questions",
         ),
-        *("process_filter", "run_filter", "run_questions", "snapshot", "terminal_text", "units", "whereabouts", "wire"),
+        *("run_questions", "snapshot", "terminal_text", "units", "whereabouts", "wire"),
     )
 )
 """Records, formats and words: modules that every package may import, but for those inside a training process."""
@@ -53,9 +53,7 @@ _TABLE = {
     "whereabouts": "units wire",
     "run_questions": "snapshot wire",
     "questions": "process profiled run_questions whereabouts wire",
-    "filter_terms": "errors units",
-    "run_filter": "filter_terms losses snapshot units",
-    "process_filter": "filter_terms process snapshot",
+    "filters": "errors losses process snapshot units",
     # The training side: inside somebody's training process. It writes journals and knows no reader of them.
     "tracking/journal": "losses places wire",
     "tracking/standing": "facts tracking/journal wire",

@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gputop import run_filter, units
+from gputop import units
 from gputop.cli import hosts
 from gputop.cli.output.table import table
 from gputop.cli.output.terminal import print_colored
 from gputop.cli.stored.shelf import EVERYTHING, Shelf, points_of
 from gputop.errors import EXIT_OK, UsageError
-from gputop.run_filter import RunFilter
+from gputop.filters import runs as run_filter
+from gputop.filters.runs import RunFilter
 from gputop.snapshot import LOSS_METRICS, Points, ProcessRun, Rank, Run, Snapshot, encode, loss_metric
 from gputop.terminal_text import printable
 

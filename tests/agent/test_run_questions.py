@@ -6,8 +6,8 @@ import pytest
 
 from gputop.agent import run_shelf
 from gputop.agent.run_shelf import answer_to
+from gputop.filters.runs import last_value
 from gputop.process import ProcessAnswer
-from gputop.run_filter import last_value
 from gputop.run_questions import RunsAnswer, RunsQuestion
 from gputop.snapshot import FormatError, Rank, Run, Snapshot
 from tests.agent.test_sampler import Agent

@@ -9,7 +9,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from gputop.errors import UsageError
-from gputop.process_filter import parse
+from gputop.filters.processes import parse
 from gputop.snapshot import Process, Snapshot
 from gputop.tui.drawing.line import Drawing, Line, clean, line
 from gputop.tui.drawing.processes.pane import columns_for, draw_processes, scrolls_most

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from textual.message import Message
 
 from gputop.errors import UsageError
-from gputop.run_filter import RunFilter, parse
+from gputop.filters.runs import RunFilter, parse
 from gputop.snapshot import Run
 from gputop.tui.drawing.line import Line, Span, clean, line
 from gputop.tui.drawing.prose import wrapped

@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 
 from gputop.doctor.findings.finding import Abstained, Finding
+from gputop.filters.processes import parse
 from gputop.history.columns import LiveColumns, steady_end
 from gputop.history.series import History, Series
 from gputop.process import Ancestor
-from gputop.process_filter import parse
 from gputop.snapshot import DeviceUse, Process
 from gputop.tui.drawing.bars import bar
 from gputop.tui.drawing.braille import Trace, chart, dot_columns

@@ -1,4 +1,4 @@
-"""Which hosts a typed filter keeps. The terms are those of ``filter_terms``. Pure.
+"""Which hosts a typed filter keeps. The terms are those of ``filters/terms.py``. Pure.
 
 | term | keeps a host |
 |---|---|
@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from gputop import filter_terms
-from gputop.filter_terms import Term, compared
+from gputop.filters import terms as grammar
+from gputop.filters.terms import Term, compared
 from gputop.tui.drawing.hosts.row import HostRow
 
 EXAMPLES = "node7, state:lost, run:llama, idle>0 or /node1[0-9]/"
@@ -38,7 +38,7 @@ def parse(text: str) -> HostFilter:
     Raises:
         UsageError: the text is not a filter; the message says which part and why.
     """
-    terms = [(_condition(term), term.excludes) for term in filter_terms.split(text, EXAMPLES)]
+    terms = [(_condition(term), term.excludes) for term in grammar.split(text, EXAMPLES)]
     return lambda row: all(condition(row) != excludes for condition, excludes in terms)
 
 

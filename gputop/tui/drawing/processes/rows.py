@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from gputop.filters.processes import ProcessFilter
 from gputop.process import Ancestor
-from gputop.process_filter import ProcessFilter
 from gputop.snapshot import Device, DeviceUse, Process, Run, Snapshot
 from gputop.tui.state.memory_split import memory_splits
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from gputop import units
-from gputop.run_filter import RunFilter, last_value
+from gputop.filters.runs import RunFilter, last_value
 from gputop.snapshot import LIVE_STATES, Run
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.ranks import STATE_STYLES

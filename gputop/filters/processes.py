@@ -1,4 +1,4 @@
-"""Which processes a typed filter keeps. The terms are those of ``filter_terms``. Pure text and records.
+"""Which processes a typed filter keeps. The terms are those of ``filters/terms.py``. Pure text and records.
 
 | term | keeps a process |
 |---|---|
@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from gputop import filter_terms
-from gputop.filter_terms import Term, compared
+from gputop.filters import terms as grammar
+from gputop.filters.terms import Term, compared
 from gputop.process import DeviceUse, Process
 from gputop.snapshot import Device, Run
 
@@ -77,7 +77,7 @@ def parse(text: str, uid: int) -> ProcessFilter:
         UsageError: the text is not a filter; the message says which part and why.
     """
     conditions = []
-    for term in filter_terms.split(text, EXAMPLES):
+    for term in grammar.split(text, EXAMPLES):
         condition = _condition(term, uid)
         conditions.append(_negated(condition) if term.excludes else condition)
     return ProcessFilter(text.strip(), tuple(conditions))

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gputop.errors import UsageError
+from gputop.filters.processes import parse
 from gputop.process import DeviceUse, Process
-from gputop.process_filter import parse
 from gputop.snapshot import Device, Run
 from tests.fuzzing import examples
 

@@ -9,7 +9,7 @@ Terms stand between blanks, and all must hold. One with ``-`` or ``!`` before it
 | ``state:failed``, ``gpu:0-3`` | a field and what it holds |
 | ``mem>10G``, ``lr<=1e-3`` | a comparison, by ``<``, ``<=``, ``>``, ``>=``, ``=`` or ``!=`` |
 
-``run_filter`` and ``process_filter`` say which fields there are and what they mean.
+``runs.py`` and ``processes.py`` say which fields there are and what they mean.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gputop.errors import UsageError
-from gputop.run_filter import FIELDS, parse
+from gputop.filters.runs import FIELDS, parse
 from gputop.snapshot import Rank, Run
 from tests.fuzzing import examples
 

@@ -1,6 +1,6 @@
 """Which runs a typed filter keeps: words, ``field:text``, regular expressions, and comparisons. Pure text and records.
 
-The terms are those of ``filter_terms``; here they mean:
+The terms are those of ``filters/terms.py``; here they mean:
 
 | term | keeps a run |
 |---|---|
@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gputop import filter_terms, units
-from gputop.filter_terms import Term, compared
+from gputop import units
+from gputop.filters import terms as grammar
+from gputop.filters.terms import Term, compared
 from gputop.losses import loss_metric, own_or_automatic
 from gputop.snapshot import Run
 
@@ -63,7 +64,7 @@ def parse(text: str) -> RunFilter:
         UsageError: the text is not a filter; the message says which part and why.
     """
     conditions = []
-    for term in filter_terms.split(text, EXAMPLES):
+    for term in grammar.split(text, EXAMPLES):
         condition = _condition(term)
         conditions.append(_negated(condition) if term.excludes else condition)
     return RunFilter(tuple(conditions))
