@@ -9,10 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from gputop.sources.nvml.worker import Worker
+from typing import Protocol
 
 QUICK_S = 0.02
 """A GPU whose reading took no longer is read in turn: an H100's takes 2 ms, and 8 ms every ten seconds."""
@@ -24,20 +21,40 @@ HANGS_S = 0.25
 """After this long, the others wait no more."""
 
 
+class Member(Protocol):
+    """A GPU that can be read in turn, or by a thread of its own (``worker.Worker``)."""
+
+    index: int
+    thread: threading.Thread
+    """The thread that reads it now, or did last."""
+
+    def start(self) -> None:
+        """Read it in a thread of its own from now on."""
+
+    def run(self) -> None:
+        """Read it in this thread from now on."""
+
+    def tick(self, now: float) -> None:
+        """Read it once."""
+
+    def finish(self) -> None:
+        """Free what the reading holds."""
+
+
 class Rounds:
     """Reads its members every interval, one after another."""
 
     def __init__(self, interval_s: float) -> None:
         self._interval_s = interval_s
         self._lock = threading.Lock()
-        self._members: dict[int, Worker] = {}
+        self._members: dict[int, Member] = {}
         self._thread: threading.Thread | None = None
-        self._reading: tuple[Worker, float] | None = None
+        self._reading: tuple[Member, float] | None = None
         """What the thread reads, and since when."""
         self._wake = threading.Event()
         self._stopped = False
 
-    def join(self, worker: Worker) -> None:
+    def join(self, worker: Member) -> None:
         """Read this GPU from the next round on, instead of a thread of its own."""
         with self._lock:
             self._members[worker.index] = worker
@@ -70,7 +87,7 @@ class Rounds:
             worker.thread = self._thread
         self._thread.start()
 
-    def _part(self, worker: Worker) -> None:
+    def _part(self, worker: Member) -> None:
         """Leave this thread to one member, and begin another for the rest; under the lock."""
         self._reading = self._thread = None
         del self._members[worker.index]
@@ -109,7 +126,7 @@ class Rounds:
     def _sleep_until(self, due: float) -> float | None:
         return sleep_until(due, self._wake, lambda: self._stopped, lambda: self._interval_s)
 
-    def _read(self, worker: Worker, me: threading.Thread) -> float | None:
+    def _read(self, worker: Member, me: threading.Thread) -> float | None:
         """Read one member and return how long it took, in seconds; None if it has taken the thread with it."""
         began = time.monotonic()
         with self._lock:
