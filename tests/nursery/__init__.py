@@ -125,11 +125,15 @@ class Nursery:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _PROGRAM, str(theirs.fileno()), str(Path(__file__).parent)],
                 stdin=subprocess.DEVNULL,
-                env={**environment, "PYTHONUNBUFFERED": "1"},
+                env={**environment, "PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1"},  # it would have a thread already
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )
         atexit.register(self.close)
+
+    def is_alive(self) -> bool:
+        """Return whether it can fork."""
+        return self._process.poll() is None
 
     def close(self) -> None:
         """End it."""
@@ -204,9 +208,9 @@ _nursery: Nursery | None = None
 
 
 def nursery() -> Nursery:
-    """Return the nursery of this test process, which is started at its first use."""
+    """Return the nursery of this test process, which is started at its first use, and again if something ended it."""
     global _nursery
-    if _nursery is None:
+    if _nursery is None or not _nursery.is_alive():
         _nursery = Nursery()
     return _nursery
 

@@ -305,6 +305,7 @@ def test_ranks_of_torchrun(home: Home) -> None:
         }
 
 
+@pytest.mark.real_start("what forks of the script's own inherit")
 def test_ranks_that_the_script_forks(home: Home) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
