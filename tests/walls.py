@@ -91,6 +91,7 @@ _TABLE = {
     ),
     "hosts": "ground agent programs",
     "hosts/prometheus": "ground hosts",
+    "over_hosts": "ground hosts jobs recipes",
     "joined": "ground",
     "history": "ground",
     # The doctor: pure. Snapshots and logs in, findings out; it imports no source, no job and no screen.
@@ -143,15 +144,17 @@ _TABLE = {
         "ground doctor/findings history jobs tui/drawing tui/drawing/charts tui/drawing/gpus tui/drawing/processes"
         " tui/drawing/runs tui/state tui/terminal tui/widgets"
     ),
-    "tui/screens/launch": ("ground doctor/findings jobs jobs/output recipes tui/drawing tui/screens tui/state tui/widgets"),
+    "tui/screens/launch": (
+        "ground doctor/findings hosts jobs jobs/output over_hosts recipes tui/drawing tui/screens tui/state tui/widgets"
+    ),
     "tui/screens/profile": "ground tui/drawing tui/screens tui/state tui/widgets",
     "tui/screens/hosts": "ground tui/drawing tui/drawing/hosts tui/screens tui/state tui/terminal tui/widgets",
     "tui": (
-        "ground agent doctor doctor/findings history hosts jobs joined tui/drawing tui/drawing/gpus tui/screens"
+        "ground agent doctor doctor/findings history hosts jobs joined over_hosts tui/drawing tui/drawing/gpus tui/screens"
         " tui/screens/hosts tui/screens/launch tui/screens/profile tui/state tui/terminal tui/widgets"
     ),
     # The command line: hands each command to the package that does it.
-    "cli/across": "ground doctor doctor/findings hosts jobs joined recipes",
+    "cli/across": "ground doctor doctor/findings hosts jobs joined over_hosts recipes",
     "cli/launching": "ground agent jobs recipes",
     "cli/live": "ground profiles",
     "cli/output": "ground hosts joined",
@@ -160,8 +163,8 @@ _TABLE = {
     ),
     "cli": (
         "ground agent cli/across cli/launching cli/live cli/output cli/stored doctor doctor/findings doctor/logs"
-        " doctor/preflight doctor/rules export gputop hosts hosts/prometheus jobs jobs/output recipes selftest sources"
-        " tracking/reader tui tui/state where"
+        " doctor/preflight doctor/rules export gputop hosts hosts/prometheus jobs jobs/output over_hosts recipes selftest"
+        " sources tracking/reader tui tui/state where"
     ),
     "__main__": "agent cli tui",
 }

@@ -66,9 +66,9 @@ def launch(options: argparse.Namespace) -> int:
             "Submit a job of its own: --sbatch='-N2 …' -- CMD.",
         )
     if hosts.asked(options):
-        from gputop.cli.across.launch import launch_over
+        from gputop.cli.across.launch import launch as launch_there
 
-        return launch_over(
+        return launch_there(
             hosts.hosts_of(options), hosts.transport_of(options), order, options.rendezvous, hosts.reach(options)
         )
     job = job_store.start(here.prepared(order))
@@ -182,7 +182,8 @@ def _job_row(job: job_store.Job) -> tuple[str, ...]:
 
 
 def _jobs_over(options: argparse.Namespace) -> int:
-    from gputop.cli.across.jobs import HEAD, jobs_of, rows, tell
+    from gputop.cli.across.jobs import HEAD, rows, tell
+    from gputop.over_hosts.jobs import jobs_of
 
     names = hosts.hosts_of(options)
     found, ends = jobs_of(names, hosts.transport_of(options))
@@ -197,9 +198,9 @@ def _jobs_over(options: argparse.Namespace) -> int:
 def logs(options: argparse.Namespace) -> int:
     """Print the end of a job's log; with ``--follow``, also what follows."""
     if hosts.asked(options):
-        from gputop.cli.across.jobs import logs_over
+        from gputop.cli.across.jobs import logs as logs_there
 
-        return logs_over(hosts.hosts_of(options), hosts.transport_of(options), options.job, follow=options.follow)
+        return logs_there(hosts.hosts_of(options), hosts.transport_of(options), options.job, follow=options.follow)
     found = job_store.launched(options.job)
     slurm.refresh(found)
     followers = [LogFollower(job.id) for job in found]
@@ -244,9 +245,9 @@ def _explain(job_id: str) -> None:
 def stop(options: argparse.Namespace) -> int:
     """Stop a job and wait until all of its processes have ended."""
     if hosts.asked(options):
-        from gputop.cli.across.jobs import stop_over
+        from gputop.cli.across.jobs import stop as stop_there
 
-        return stop_over(hosts.hosts_of(options), hosts.transport_of(options), options.job)
+        return stop_there(hosts.hosts_of(options), hosts.transport_of(options), options.job)
     try:
         found = job_store.launched(options.job)
     except UsageError:

@@ -167,9 +167,13 @@ def _screen_of_hosts(options: argparse.Namespace, settings: Settings) -> int:
     source = hosts.source_words(options, _gpus(options), ask_nccl=settings.nccl_ras)
     watch = hosts.watch_of(options, settings.interval_s)
     feeds = feeds_of(hosts.links_of(options, names, hosts.agent_words(settings.interval_s, source), watch))
+    from gputop.over_hosts.watched import HostJobs
     from gputop.tui.start import run_app, run_hosts_app
 
-    return run_app(feeds[0], settings) if len(feeds) == 1 else run_hosts_app(feeds, settings)
+    # Slurm ends, with a step, what the step started: nothing is launched over one. Prometheus only tells of hosts.
+    launches = bool(names) and options.slurm is None
+    over = HostJobs(tuple(names), hosts.transport_of(options), options.virtual) if launches else None
+    return run_app(feeds[0], settings, over) if len(feeds) == 1 else run_hosts_app(feeds, settings, over)
 
 
 def replay(options: argparse.Namespace) -> int:

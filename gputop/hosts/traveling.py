@@ -16,7 +16,7 @@ WANTED = b"gputop-wanted"
 """What the other side says where it has a Python and no gputop: it waits for ``message`` now."""
 NOT_NEEDED = (
     *("_demos", "adapters", "cli/across", "cli/launching", "cli/live", "doctor/preflight", "doctor/rules", "export", "hosts"),
-    *("joined", "selftest", "tracking/auto", "tui/drawing", "tui/screens", "tui/terminal", "tui/widgets"),
+    *("joined", "over_hosts", "selftest", "tracking/auto", "tui/drawing", "tui/screens", "tui/terminal", "tui/widgets"),
 )
 """Packages that neither ``gputop agent`` nor ``gputop --once --json`` loads."""
 SIZE_DIGITS = 10

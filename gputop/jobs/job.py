@@ -55,6 +55,9 @@ class Job:
     slurm: SlurmJob | None = None
     """The job as Slurm knows it, if Slurm supervises it; ``state`` is as of its last answer."""
 
+    hosts: tuple[str, ...] = ()
+    """The hosts that it runs on, as the user names them; none for a job of this machine."""
+
     @property
     def run_id(self) -> str:
         """The id of the job's run: its own, or that of the launch over several hosts."""
@@ -62,7 +65,9 @@ class Job:
 
     @property
     def elsewhere(self) -> str:
-        """Where it runs under Slurm, or why it waits: "Slurm job 42 on n[1-2]"; "" for a job of this machine."""
+        """Where it runs, or why it waits: "Slurm job 42 on n[1-2]", "on gpu1, gpu2"; "" for a job of this machine."""
+        if self.hosts:
+            return f"on {', '.join(self.hosts)}"
         return f"Slurm job {self.slurm.sentence}" if self.slurm is not None else ""
 
     @property

@@ -52,7 +52,7 @@ class Listing:
     """The jobs of this user, the newest first, and one error for each directory that holds a damaged job."""
 
     jobs: tuple[Job, ...]
-    problems: tuple[checked.UnreadableJobError, ...]
+    problems: tuple[GputopError, ...]
 
 
 def new_id() -> str:

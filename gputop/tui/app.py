@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.binding import Binding
 from textual.notifications import SeverityLevel
@@ -45,6 +45,9 @@ from gputop.tui.widgets.requests import (
 
 _OF_RUNS = ("run", "where", "profile")
 """The screens that ask about runs."""
+if TYPE_CHECKING:
+    from gputop.over_hosts.watched import HostJobs
+
 INTERVALS_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 FIRST_PICTURE_S = 1.0
 """How long the first picture may stay on the screen while no snapshot comes: it does not say that it ages."""
@@ -65,6 +68,8 @@ class GputopApp(SparingApp):
         super().__init__()
         self.machine = Machine(feed)
         """The machine that the dashboard, and all screens over it, show."""
+        self.over: HostJobs | None = None
+        """The hosts that the launch screen starts jobs on; None: this machine."""
         self.keeper = LayoutKeeper()
         loaded = read_settings()
         self._settings_problems = loaded.problems

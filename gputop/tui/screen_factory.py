@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from textual.screen import Screen
 
@@ -11,6 +11,9 @@ from gputop.snapshot import Device, Process, Run
 from gputop.tui.state.layout import LayoutKeeper
 from gputop.tui.state.settings import Settings
 from gputop.tui.state.view import View, newest_run
+
+if TYPE_CHECKING:
+    from gputop.over_hosts.watched import HostJobs
 
 AnyScreen = Screen[Any]
 
@@ -20,6 +23,8 @@ class Host(Protocol):
 
     settings: Settings
     keeper: LayoutKeeper
+    over: HostJobs | None
+    """The hosts that jobs can be started on; None: this machine only."""
 
     @property
     def remote(self) -> str | None:
@@ -48,10 +53,10 @@ def _launch(app: Host, view: View | None) -> AnyScreen | None:
     if app.settings.readonly:
         app.notify("gputop was started with --readonly: it starts nothing.", severity="warning")
         return None
-    if app.remote is not None:
+    if app.remote is not None and app.over is None:
         app.notify(f"This screen shows {app.remote}: gputop launches on this machine only, without -H.", severity="warning")
         return None
-    return LaunchScreen(view, app.keeper.layout.recipe)
+    return LaunchScreen(view, app.keeper.layout.recipe, app.over)
 
 
 def _doctor(app: Host, view: View | None) -> AnyScreen | None:

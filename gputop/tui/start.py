@@ -18,6 +18,7 @@ from gputop.tui.terminal_watch import watch
 
 if TYPE_CHECKING:
     from gputop.hosts.feed import HostFeed
+    from gputop.over_hosts.watched import HostJobs
     from gputop.tui.app import GputopApp
     from gputop.tui.first_picture import FirstPicture
 
@@ -25,8 +26,8 @@ FRAMES_PER_S = "15"
 """Keys still feel immediate, and a burst of changes becomes one frame: a slow link gets few, small writes."""
 
 
-def run_app(feed: Feed, settings: Settings) -> int:
-    """Run the screen of one machine until the user quits; return the exit code.
+def run_app(feed: Feed, settings: Settings, over: HostJobs | None = None) -> int:
+    """Run the screen of one machine until the user quits; return the exit code. ``over``: where its launch screen starts jobs.
 
     Raises:
         GputopError: there is no terminal to read keys from.
@@ -35,13 +36,15 @@ def run_app(feed: Feed, settings: Settings) -> int:
     def app(settings: Settings) -> GputopApp:
         from gputop.tui.app import GputopApp
 
-        return GputopApp(feed, settings)
+        found = GputopApp(feed, settings)
+        found.over = over
+        return found
 
     return _run(app, feed.close, settings, lambda settings: _first_picture(feed, settings))
 
 
-def run_hosts_app(hosts: Sequence[HostFeed], settings: Settings) -> int:
-    """Run the screen of several hosts until the user quits; return the exit code.
+def run_hosts_app(hosts: Sequence[HostFeed], settings: Settings, over: HostJobs | None = None) -> int:
+    """Run the screen of several hosts until the user quits; return the exit code. ``over``: as for ``run_app``.
 
     Raises:
         GputopError: there is no terminal to read keys from.
@@ -50,7 +53,9 @@ def run_hosts_app(hosts: Sequence[HostFeed], settings: Settings) -> int:
     def app(settings: Settings) -> GputopApp:
         from gputop.tui.hosts_app import HostsApp
 
-        return HostsApp(hosts, settings)
+        found = HostsApp(hosts, settings)
+        found.over = over
+        return found
 
     def close() -> None:
         from gputop.hosts.feed import close_all

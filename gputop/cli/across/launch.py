@@ -1,89 +1,26 @@
-"""``gputop launch -H``: one command on several hosts, as a job on each and one run: all start it, or none."""
+"""``gputop launch -H`` in words."""
 
 from __future__ import annotations
 
-import contextlib
-import json
 import sys
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TypeVar
+from collections.abc import Sequence
 
-from gputop.cli.across.jobs import stop_over
-from gputop.errors import EXIT_OK, GputopError, UsageError
-from gputop.hosts import checked
-from gputop.hosts.errand import End, Errands
+from gputop.errors import EXIT_OK
 from gputop.hosts.transport import Transport
-from gputop.recipes import nodes
-from gputop.recipes.nodes import NodeOrder, NodeReady
+from gputop.over_hosts.launch import launch_over
+from gputop.recipes.nodes import NodeOrder
 from gputop.terminal_text import printable
-from gputop.wire import FormatError, decode, encode
-
-READY_S = 180.0
-"""How long a host may take to get ready: a driver without persistence mode starts every GPU first."""
-STARTED_S = 60.0
-T = TypeVar("T")
 
 
-def launch_over(hosts: Sequence[str], transport: Transport, order: NodeOrder, rendezvous: str | None, reach: str) -> int:
-    """Start ``order`` on each host, and print the commands that follow it up. ``reach`` is how the command line names and
-    reaches the hosts.
-
-    Whatever ends this before all hosts have started it stops it on all of them.
+def launch(hosts: Sequence[str], transport: Transport, order: NodeOrder, rendezvous: str | None, reach: str) -> int:
+    """Start ``order`` on each host, and say how to go on. ``reach`` is how the command line names and reaches the hosts.
 
     Raises:
         UsageError: ``rendezvous`` is no address.
         GputopError: a host cannot start it; then it runs on none of them.
     """
-    if rendezvous is not None:
-        nodes.parse_endpoint(rendezvous)
-    orders = {host: replace(order, node=node, nodes=len(hosts)) for node, host in enumerate(hosts)}
-    first = {host: _line("order", encode(wanted)) for host, wanted in orders.items()}
-    errands = Errands(transport, hosts, ("launch", "--as-node"), first)
-    with contextlib.closing(errands):
-        errands.start()
-        ready = _answers(errands, hosts, "ready", NodeReady, READY_S)
-        _check(hosts, ready, errands.ends, "Nothing was started.")
-        endpoint = nodes.endpoint_of(ready[hosts[0]], rendezvous)
-        print(printable(f"Starting {order.id} on {', '.join(hosts)}."), file=sys.stderr, flush=True)
-        try:
-            for word, value, answer in (("go", endpoint, "started"), ("keep", order.id, "kept")):
-                for host in hosts:
-                    errands.send(host, _line(word, value))
-                answers = _answers(errands, hosts, answer, str, STARTED_S)
-                _check(hosts, answers, errands.ends, "The run was stopped on the other hosts.")
-        except BaseException:
-            errands.close()  # a host that starts it only from now on stops it by itself
-            with contextlib.suppress(UsageError):  # no host has such a job: none had started it
-                stop_over(hosts, transport, order.id, say=lambda line: None)
-            raise
+    launch_over(hosts, transport, order, rendezvous, lambda line: print(printable(line), file=sys.stderr, flush=True))
     print(printable(f"{order.id} runs on {', '.join(hosts)}, and outlives this terminal."))
     for command in ("", f"logs -f {order.id} ", f"stop {order.id} "):
         print(printable(f"  gputop {command}{reach}"))
     return EXIT_OK
-
-
-def _answers(errands: Errands, hosts: Sequence[str], key: str, kind: type[T], within_s: float) -> dict[str, T]:
-    """Return what each host answers under ``key``, without hosts that end or answer too late."""
-    found: dict[str, T] = {}
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline and any(host not in found and host not in errands.ends for host in hosts):
-        said = errands.take(0.2)
-        if said is None or said.end is not None:
-            continue
-        with contextlib.suppress(FormatError, LookupError, TypeError):
-            found[said.host] = decode(kind, checked.data_in(said.line)[key])
-    return found
-
-
-def _check(hosts: Sequence[str], answers: Mapping[str, object], ends: Mapping[str, End], so: str) -> None:
-    """Raise GputopError if a host has not answered."""
-    missing = [host for host in hosts if host not in answers]
-    if missing:
-        said = [ends[host].sentence(host) if host in ends else f"{host}: it did not answer in time." for host in missing]
-        raise GputopError("\n".join(said), so)
-
-
-def _line(key: str, value: object) -> bytes:
-    return json.dumps({key: value}).encode() + b"\n"

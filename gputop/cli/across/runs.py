@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gputop.cli.across.jobs import failed, run_there, shown_line, tell
+from gputop.cli.across.jobs import tell
 from gputop.errors import UsageError
 from gputop.hosts import checked
 from gputop.hosts.errand import End
 from gputop.hosts.transport import Transport
 from gputop.joined.runs import JoinedRun, Seen, join
+from gputop.over_hosts.jobs import failed, run_over, text_of
 from gputop.snapshot import Host, ProcessRun, Run, Snapshot
 from gputop.wire import FormatError, decode
 
@@ -41,7 +42,7 @@ def runs_of(
         if there is not None:
             found[host] = there
 
-    ends = run_there(hosts, transport, ["runs", "--json", *(["--filter", wanted] if wanted else [])], take)
+    ends = run_over(hosts, transport, ["runs", "--json", *(["--filter", wanted] if wanted else [])], take)
     return {host: found[host] for host in hosts if host in found}, ends
 
 
@@ -81,13 +82,13 @@ def show_over(
     """
     lines: dict[str, list[bytes]] = {}
     words = ["runs", "show", name, *(["--json"] if as_json else []), *(["--all"] if everything else [])]
-    ends = run_there(hosts, transport, words, lambda host, line: lines.setdefault(host, []).append(line))
+    ends = run_over(hosts, transport, words, lambda host, line: lines.setdefault(host, []).append(line))
     wrong = failed(ends, "gputop runs -H lists them.")
     known = {host: lines.get(host, []) for host in hosts if host not in wrong}
     if as_json:
         say(json.dumps({host: _record(known.get(host, [])) for host in hosts}))
     else:
-        say("\n\n".join("\n".join([f"{host}:", "", *map(shown_line, held)]) for host, held in known.items()))
+        say("\n\n".join("\n".join([f"{host}:", "", *map(text_of, held)]) for host, held in known.items()))
     # A host without the run is none that could not be read.
     return tell({host: end for host, end in wrong.items() if end.failure is not None or end.code != UsageError.exit_code})
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gputop.errors import GputopError
@@ -32,6 +32,8 @@ class StopTarget:
     refusal: str = ""
     slow: bool = False
     """Whether the request may take seconds to be answered: somebody else is asked."""
+    ask: Callable[[], str] | None = None
+    """Stops it elsewhere and returns a sentence; raises GputopError."""
 
 
 def target_of_process(process: Process, view: View) -> StopTarget:
@@ -89,6 +91,8 @@ def stop(target: StopTarget) -> str:
     """
     if target.refusal:
         raise GputopError(f"{target.title} cannot be stopped from here.", target.refusal)
+    if target.ask is not None:
+        return target.ask()
     if target.job_id is not None:
         from gputop.jobs import store
 

@@ -12,11 +12,14 @@ import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
 
+from gputop.errors import GputopError
 from gputop.history.series import History
+from gputop.hosts.transport import transport_of
 from gputop.jobs import store
 from gputop.jobs.output import logs
 from gputop.jobs.slurm_state import SlurmJob
 from gputop.jobs.store import Job
+from gputop.over_hosts.watched import HostJobs, HostsLog
 from gputop.recipes import own_commands
 from gputop.recipes.own_commands import OwnCommand
 from gputop.snapshot import Device
@@ -151,6 +154,22 @@ def test_launch_over_slurm(
     monkeypatch.setattr(store, "read_jobs", lambda: replace(listed, jobs=(*reversed(here), *listed.jobs)))
     monkeypatch.setattr(store, "list_jobs", list)
     compare(snap_compare, LaunchScreen(recipe="own mine"), size, jobs_view(), ("3", "down"))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_launch_over_hosts(snap_compare: Look, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = samples.EPOCH - 60
+    both = ("gpu1", "gpu2")
+    failed = "gpu1 running, gpu2 failed"
+    there = (
+        Job("20260921-141301-dddd", "ddp", "running", (), Path(), "ddp", UUIDS[:4], started_at=begun, hosts=both),
+        Job("20260921-141201-cccc", "mine", "running", (), Path(), started_at=begun - 60, hosts=both, problem=failed),
+    )
+    unread = GputopError("gpu3: connection refused. It refuses the connection: no sshd listens on that port.")
+    monkeypatch.setattr(HostJobs, "read_jobs", lambda self: store.Listing(there, (unread,)))
+    monkeypatch.setattr(HostsLog, "poll", lambda self: [])
+    over = HostJobs((*both, "gpu3"), transport_of())
+    compare(snap_compare, LaunchScreen(recipe="ddp", over=over), size, jobs_view(), ("3", "down"))
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)

@@ -77,6 +77,13 @@ class Launchable(Protocol):
             UsageError: it cannot run elsewhere.
         """
 
+    def order_for_hosts(self, values: Mapping[str, str]) -> NodeOrder:
+        """Return what each of several hosts is to start.
+
+        Raises:
+            UsageError: it cannot run elsewhere.
+        """
+
     def started(self, devices: Sequence[Device], values: Mapping[str, str]) -> str | None:
         """Remember what was started; return a sentence if that fails."""
 
@@ -117,6 +124,10 @@ class RecipeEntry:
     def order(self, values: Mapping[str, str]) -> tuple[NodeOrder, str] | None:
         """Return None: recipes choose GPUs, which they know of this machine only."""
         return None
+
+    def order_for_hosts(self, values: Mapping[str, str]) -> NodeOrder:
+        """Return the recipe with these values, on as many GPUs of each host as suit it."""
+        return NodeOrder(store.new_id(), 0, 1, recipe=self.recipe.id, values=dict(values), cwd=os.getcwd())
 
     def started(self, devices: Sequence[Device], values: Mapping[str, str]) -> str | None:
         """Return None: recipes are bundled, so there is nothing to remember."""
@@ -189,12 +200,14 @@ class OwnEntry:
 
     def order(self, values: Mapping[str, str]) -> tuple[NodeOrder, str] | None:
         """Return what Slurm is to run, if the form asks for that."""
+        sbatch = values.get(SBATCH, "").strip()
+        return (self.order_for_hosts(values), sbatch) if sbatch else None
+
+    def order_for_hosts(self, values: Mapping[str, str]) -> NodeOrder:
+        """Return the command, in the folder of the same name there."""
         own = self._written((), values)
-        if not own.sbatch:
-            return None
-        words = own_commands.words_for_elsewhere(own)
         folder = os.path.abspath(os.path.expanduser(own.cwd))
-        return NodeOrder(store.new_id(), 0, 1, command=words, cwd=folder, name=own.name), own.sbatch
+        return NodeOrder(store.new_id(), 0, 1, command=own_commands.words_for_elsewhere(own), cwd=folder, name=own.name)
 
     def started(self, devices: Sequence[Device], values: Mapping[str, str]) -> str | None:
         """Save the command among the user's own."""

@@ -211,12 +211,12 @@ def _users(device: Device, snapshot: Snapshot) -> list[Process]:
     return [process for process in snapshot.processes if any(use.device_uuid == device.uuid for use in process.devices)]
 
 
-def why_not(view: View) -> tuple[str, str] | None:
-    """Return why nothing can be launched here and how to change that; None if launching is possible."""
+def why_not(view: View, *, over_hosts: bool = False) -> tuple[str, str] | None:
+    """Return why nothing can be launched here, or on hosts, and how to change that; None if launching is possible."""
     if view.settings.readonly:
         return "gputop was started with --readonly.", "Start it without, to launch something."
     if view.feed == "replay":
         return "This is a recording: its GPUs cannot be used.", "Start gputop without replay."
-    if view.remote is not None:
+    if view.remote is not None and not over_hosts:
         return f"These are the GPUs of {view.remote}: nothing is launched there.", "Start gputop without -H to launch here."
     return None

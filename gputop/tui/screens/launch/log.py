@@ -6,7 +6,7 @@ resumes following. A thread reads the files, so a slow disk never blocks the scr
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from textual import events, work
 from textual.binding import Binding, BindingType
@@ -20,6 +20,7 @@ from gputop.jobs.output import logs, search
 from gputop.jobs.output.explained import explanation_of
 from gputop.jobs.output.follower import size_bytes
 from gputop.jobs.output.search import Page
+from gputop.over_hosts.watched import HostJobs, HostsLog
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.prose import wrapped
 from gputop.tui.widgets.log_view import LogView
@@ -28,13 +29,16 @@ LAUNCHER = -1
 """Choice of rank that means the launcher's own output."""
 
 
+Follower: TypeAlias = logs.LogFollower | HostsLog
+
+
 class JobsPolled(Message):
     """What one poll found: the jobs (None: the poll failed), what ``follower`` read, and why its job failed."""
 
     def __init__(
         self,
         found: store.Listing | None,
-        follower: logs.LogFollower | None,
+        follower: Follower | None,
         texts: list[str],
         pending: str,
         failure: Finding | None,
@@ -47,15 +51,15 @@ class JobsPolled(Message):
         self.failure = failure
 
 
-def poll(follower: logs.LogFollower | None) -> JobsPolled:
-    """Poll the jobs and one log; runs on a thread."""
+def poll(follower: Follower | None, over: HostJobs | None) -> JobsPolled:
+    """Poll the jobs, those of hosts or of this machine, and one log; runs on a thread."""
     found: store.Listing | None = None
     texts, pending, failure = [], "", None
     try:
-        found = store.read_jobs()
+        found = store.read_jobs() if over is None else over.read_jobs()
         if follower is not None:
             texts, pending = follower.poll(), follower.pending
-            failure = explanation_of(follower.job_id)
+            failure = explanation_of(follower.job_id) if over is None else None
     except (GputopError, OSError) as error:
         texts = [f"gputop: {error}"]
     return JobsPolled(found, follower, texts, pending, failure)

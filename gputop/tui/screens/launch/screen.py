@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
 from textual import work
@@ -11,16 +14,19 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 
 from gputop.errors import GputopError
+from gputop.hosts.names import parse_hosts
 from gputop.jobs import series, slurm, slurm_submit, store
 from gputop.jobs.output import logs
 from gputop.jobs.store import Job
+from gputop.over_hosts.launch import launch_over
+from gputop.over_hosts.watched import HostJobs, HostsLog
 from gputop.recipes.nodes import NodeOrder
 from gputop.snapshot import Device
 from gputop.tui.drawing import jobs as drawn_jobs
 from gputop.tui.drawing.line import Span, clean
 from gputop.tui.drawing.prose import wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
-from gputop.tui.screens.launch import entries
+from gputop.tui.screens.launch import entries, hosts_form
 from gputop.tui.screens.launch import form as launch_form
 from gputop.tui.screens.launch import log as job_log
 from gputop.tui.screens.launch.entries import Launchable
@@ -87,8 +93,10 @@ class LaunchScreen(SubScreen):
         KeyHint("?", "help", "app.help", 0),
     )
 
-    def __init__(self, view: View | None = None, recipe: str | None = None) -> None:
+    def __init__(self, view: View | None = None, recipe: str | None = None, over: HostJobs | None = None) -> None:
         super().__init__(view)
+        self.over = over
+        """The hosts that it starts jobs on and lists the jobs of; None: this machine."""
         self._first = recipe
         """Key of the recipe to begin with, if it is still there."""
         self.jobs: list[Job] = []
@@ -98,7 +106,7 @@ class LaunchScreen(SubScreen):
         self._values: dict[str, dict[str, str]] = {}
         self._picked: dict[str, tuple[str, ...]] = {}
         self._followed: str | None = None
-        self._follower: logs.LogFollower | None = None
+        self._follower: job_log.Follower | None = None
         self._filled = False
         self._form_columns = 0
         self._polling = False
@@ -138,9 +146,16 @@ class LaunchScreen(SubScreen):
                 self._remember()
             self._fill_form()
         else:
-            self.entry.update(form.fields, view)
+            self._update(form.fields, view)
             form.redraw()
         self._draw_jobs(view)
+
+    def _update(self, fields: Sequence[Field], view: View) -> None:
+        """Update the details next to the fields."""
+        if self.over is None:
+            self.entry.update(fields, view)
+        else:
+            hosts_form.update_start(fields)
 
     def _fill_recipes(self) -> None:
         pane = self.query_one("#recipes", RecipeList)
@@ -164,7 +179,10 @@ class LaunchScreen(SubScreen):
         if picked is None:
             picked = self.entry.default_devices(self.view.snapshot)
         fields = self.entry.fields(self.view, self._values.get(self.entry.key, {}), picked)
-        self.entry.update(fields, self.view)
+        if self.over is not None:
+            wanted = self._values.get(self.entry.key, {}).get(hosts_form.HOSTS) or ",".join(self.over.hosts)
+            fields = hosts_form.fields_for_hosts(fields, wanted)
+        self._update(fields, self.view)
         form.title = self.entry.title
         form.set_fields([*self._about(form), *fields], cursor=form.chosen if self._filled else fields[0].name)
         self._form_columns = form.inner_size.width
@@ -183,6 +201,8 @@ class LaunchScreen(SubScreen):
 
     def _devices_changed(self, form: Form) -> bool:
         assert self.view is not None
+        if self.over is not None:
+            return False
         shown = [field.name.removeprefix(launch_form.GPU_PREFIX) for field in form.fields if field.kind == "check"]
         return shown != [device.uuid for device in launch_form.usable(self.view.snapshot)]
 
@@ -222,9 +242,18 @@ class LaunchScreen(SubScreen):
             self._polling = True
             self._poll(self._follower)
 
+    def on_unmount(self) -> None:
+        """End the connections that a log is read over."""
+        self._close_follower()
+
+    def _close_follower(self) -> None:
+        if isinstance(self._follower, HostsLog):
+            self._follower.close()
+        self._follower = None
+
     def ask_slurm(self) -> None:
-        """Ask Slurm about its jobs, unless it has not answered yet."""
-        if not self._asking_slurm:
+        """Ask Slurm about its jobs, unless it has not answered yet; hosts ask for themselves."""
+        if not self._asking_slurm and self.over is None:
             self._asking_slurm = True
             self._ask_slurm()
 
@@ -241,8 +270,8 @@ class LaunchScreen(SubScreen):
         self._slurm_problem = event.problems[-1] if event.problems else None
 
     @work(thread=True)
-    def _poll(self, follower: logs.LogFollower | None) -> None:
-        self.post_message(job_log.poll(follower))
+    def _poll(self, follower: job_log.Follower | None) -> None:
+        self.post_message(job_log.poll(follower, self.over))
 
     def on_jobs_polled(self, event: JobsPolled) -> None:
         """Show the result of a poll."""
@@ -274,6 +303,12 @@ class LaunchScreen(SubScreen):
     def _follow_rank(self) -> None:
         """Follow the chosen job's output, limited to the rank that the log shows."""
         log = self.query_one("#log", JobLog)
+        self._close_follower()
+        job = self.chosen_job()
+        if self.over is not None:
+            self._follower = self.over.follow(job) if job is not None else None
+            self.poll()
+            return
         try:
             self._follower = logs.LogFollower(self._followed or "", log.follower_rank)
         except GputopError as error:
@@ -316,7 +351,7 @@ class LaunchScreen(SubScreen):
     def on_form_changed(self, event: Form.Changed) -> None:
         """Update what depends on the changed field."""
         if self.view is not None:
-            self.entry.update(event.form.fields, self.view)
+            self._update(event.form.fields, self.view)
             event.form.redraw()
 
     def on_form_button_pressed(self, event: Form.ButtonPressed) -> None:
@@ -348,7 +383,7 @@ class LaunchScreen(SubScreen):
         form = self.query_one("#form", Form)
         if self.view is None or self.query_one("#recipes", RecipeList).chosen is None:
             return None
-        reason = launch_form.why_not(self.view)
+        reason = launch_form.why_not(self.view, over_hosts=self.over is not None)
         if reason:
             self._show_message(form, "bad", *reason)
             return None
@@ -365,6 +400,9 @@ class LaunchScreen(SubScreen):
         if chosen is None or self.view is None:
             return
         devices, values = chosen
+        if self.over is not None:
+            self._start_over(self.over, values)
+            return
         form = self.query_one("#form", Form)
         others = launch_form.others_on((device.uuid for device in devices), self.view.snapshot)
         twin = self._twin(devices, values)
@@ -385,6 +423,31 @@ class LaunchScreen(SubScreen):
         self._begun[job.id] = self._filled_in(devices, values)
         self._started([job], f"Started {job.name}.", f"{hint} Esc: watch it on the dashboard.", warn=bool(others))
 
+    def _start_over(self, over: HostJobs, values: dict[str, str]) -> None:
+        """Start the chosen entry on the hosts of the form."""
+        form = self.query_one("#form", Form)
+        hosts = parse_hosts(values.pop(hosts_form.HOSTS))
+        try:
+            order = replace(self.entry.order_for_hosts(values), virtual=over.virtual)
+        except GputopError as error:
+            self._show_message(form, "bad", error.message, error.hint)
+            return
+        self._show_message(form, "warn", f"Starting on {', '.join(hosts)} ...", "All of them start it, or none.")
+        self._launch_over(over, hosts, self.entry, order, values)
+
+    @work(thread=True, exclusive=True, group="submit")
+    def _launch_over(
+        self, over: HostJobs, hosts: tuple[str, ...], entry: Launchable, order: NodeOrder, values: dict[str, str]
+    ) -> None:
+        try:
+            launch_over(hosts, over.transport, order, None, lambda line: None)
+            over.look_again()
+            job = Job(order.id, order.name or order.recipe or "", "starting", order.command, Path(), order.recipe, hosts=hosts)
+            self.post_message(Submitted(job, entry.started((), values)))
+        except GputopError as error:
+            over.look_again()
+            self.post_message(Submitted(None, None, error))
+
     @work(thread=True, exclusive=True, group="submit")
     def _submit(self, entry: Launchable, ordered: tuple[NodeOrder, str], values: dict[str, str]) -> None:
         """Hand it to Slurm, which may take its time."""
@@ -398,7 +461,7 @@ class LaunchScreen(SubScreen):
         """Show the job, or why Slurm does not take it."""
         if event.job is not None:
             hint = " ".join(filter(None, (event.problem, "Its output comes below.")))
-            self._started([event.job], f"{event.job.elsewhere}: {event.job.name}.", hint)
+            self._started([event.job], f"{event.job.name}: {event.job.elsewhere}.", hint)
             self.set_timer(SOON_S, self.ask_slurm)
         elif event.error is not None:
             self._show_message(self.query_one("#form", Form), "bad", event.error.message, event.error.hint)
@@ -476,7 +539,7 @@ class LaunchScreen(SubScreen):
     def action_stop(self) -> None:
         """Ask whether to stop the chosen job."""
         from gputop.tui.screens.stop import open_stop
-        from gputop.tui.screens.stopping import target_of_job
+        from gputop.tui.screens.stopping import StopTarget, target_of_job
 
         job = self.chosen_job()
         if self.view is None:
@@ -484,4 +547,8 @@ class LaunchScreen(SubScreen):
         if job is None or not (job.active or job.left):
             self.notify("No running job is chosen: choose one in the jobs (3).", timeout=4)
             return
-        open_stop(self.app, target_of_job(job.id, job.name, self.view, job.left, job.elsewhere), self.view)
+        target = target_of_job(job.id, job.name, self.view, job.left, job.elsewhere)
+        if self.over is not None:
+            what = f"Its processes are ended {job.elsewhere}, by the gputop there."
+            target = StopTarget(target.title, what, job_id=job.id, slow=True, ask=partial(self.over.stop, job))
+        open_stop(self.app, target, self.view)

@@ -1,0 +1,84 @@
+"""Starts one command on several hosts, as a job on each and one run: all start it, or none."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from gputop.errors import GputopError, UsageError
+from gputop.hosts import checked
+from gputop.hosts.errand import End, Errands
+from gputop.hosts.transport import Transport
+from gputop.over_hosts.jobs import stop_over
+from gputop.recipes import nodes
+from gputop.recipes.nodes import NodeOrder, NodeReady
+from gputop.wire import FormatError, decode, encode
+
+READY_S = 180.0
+"""How long a host may take until it could start: a driver without persistence mode starts every GPU first."""
+STARTED_S = 60.0
+T = TypeVar("T")
+
+
+def launch_over(
+    hosts: Sequence[str], transport: Transport, order: NodeOrder, rendezvous: str | None, say: Callable[[str], object]
+) -> None:
+    """Start ``order`` on each host; ``say`` takes a sentence once all could start it.
+
+    Whatever ends this before all hosts have started it stops it on all of them.
+
+    Raises:
+        UsageError: ``rendezvous`` is no address.
+        GputopError: a host cannot start it; then it runs on none of them.
+    """
+    if rendezvous is not None:
+        nodes.parse_endpoint(rendezvous)
+    orders = {host: replace(order, node=node, nodes=len(hosts)) for node, host in enumerate(hosts)}
+    first = {host: _line("order", encode(wanted)) for host, wanted in orders.items()}
+    errands = Errands(transport, hosts, ("launch", "--as-node"), first)
+    with contextlib.closing(errands):
+        errands.start()
+        ready = _answers(errands, hosts, "ready", NodeReady, READY_S)
+        _check(hosts, ready, errands.ends, "Nothing was started.")
+        endpoint = nodes.endpoint_of(ready[hosts[0]], rendezvous)
+        say(f"Starting {order.id} on {', '.join(hosts)}.")
+        try:
+            for word, value, answer in (("go", endpoint, "started"), ("keep", order.id, "kept")):
+                for host in hosts:
+                    errands.send(host, _line(word, value))
+                answers = _answers(errands, hosts, answer, str, STARTED_S)
+                _check(hosts, answers, errands.ends, "The run was stopped on the other hosts.")
+        except BaseException:
+            errands.close()  # a host that starts it only from now on stops it by itself
+            with contextlib.suppress(UsageError):  # no host has such a job: none had started it
+                stop_over(hosts, transport, order.id)
+            raise
+
+
+def _answers(errands: Errands, hosts: Sequence[str], key: str, kind: type[T], within_s: float) -> dict[str, T]:
+    """Return what each host says under ``key``; those that end, or say it too late, are left out."""
+    found: dict[str, T] = {}
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline and any(host not in found and host not in errands.ends for host in hosts):
+        said = errands.take(0.2)
+        if said is None or said.end is not None:
+            continue
+        with contextlib.suppress(FormatError, LookupError, TypeError):
+            found[said.host] = decode(kind, checked.data_in(said.line)[key])
+    return found
+
+
+def _check(hosts: Sequence[str], answers: Mapping[str, object], ends: Mapping[str, End], so: str) -> None:
+    """Raise GputopError if a host has not answered."""
+    missing = [host for host in hosts if host not in answers]
+    if missing:
+        said = [ends[host].sentence(host) if host in ends else f"{host}: it did not answer in time." for host in missing]
+        raise GputopError("\n".join(said), so)
+
+
+def _line(key: str, value: object) -> bytes:
+    return json.dumps({key: value}).encode() + b"\n"

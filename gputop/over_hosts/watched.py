@@ -1,0 +1,129 @@
+"""The jobs of several hosts as a screen shows them: listed as jobs, and the output of one, followed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from gputop.errors import GputopError
+from gputop.hosts.errand import Errands
+from gputop.hosts.transport import Transport
+from gputop.jobs.job import ACTIVE, Job
+from gputop.jobs.store import Listing
+from gputop.over_hosts.jobs import JobThere, jobs_of, launches, stop_over, text_of
+from gputop.snapshot import JobState
+
+LIST_S = 5.0
+"""How often hosts are asked for their jobs: each answer is a connection, and a start of gputop there."""
+TAKEN_MOST = 500
+"""Lines of a log that are taken at a time: a screen goes on meanwhile."""
+_WORST_FIRST: Sequence[JobState] = ("lost", "killed", "failed", "stopped", "finished")
+
+
+@dataclass(slots=True)
+class HostJobs:
+    """The jobs of ``hosts``. Its methods wait for the hosts: call them in threads."""
+
+    hosts: tuple[str, ...]
+    transport: Transport
+    virtual: int | None = None
+    """How many virtual GPUs stand in on each host; None: real ones."""
+    _listing: Listing = field(default_factory=lambda: Listing((), ()))
+    _listed_at: float | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def read_jobs(self) -> Listing:
+        """Return the jobs of all hosts, a launch as one job; at most ``LIST_S`` old. Problems are hosts without an answer."""
+        with self._lock:
+            if self._listed_at is None or time.monotonic() - self._listed_at > LIST_S:
+                found, ends = jobs_of(self.hosts, self.transport)
+                problems = [GputopError(end.sentence(host)) for host, end in ends.items() if host not in found]
+                jobs = tuple(_as_job(job_id, parts) for job_id, parts in launches(found))
+                self._listing, self._listed_at = Listing(jobs, tuple(problems)), time.monotonic()
+            return self._listing
+
+    def look_again(self) -> None:
+        """Ask the hosts at the next call, as something was started or stopped."""
+        self._listed_at = None
+
+    def stop(self, job: Job) -> str:
+        """Stop a job on its hosts and wait for its end; return a sentence.
+
+        Raises:
+            GputopError: a process of it may be left on a host.
+        """
+        left = stop_over(job.hosts or self.hosts, self.transport, job.id)
+        self.look_again()
+        if left:
+            raise GputopError(" ".join(end.sentence(host) for host, end in left.items()), "Try again, or log in there.")
+        return f"Job {job.id} has ended on {', '.join(job.hosts)}."
+
+    def follow(self, job: Job) -> HostsLog:
+        """Return what follows the output of a job on its hosts."""
+        return HostsLog(job, self.transport)
+
+
+class HostsLog:
+    """The lines that a job prints on its hosts, each with the host before it. Reads from its first poll until it is closed."""
+
+    pending = ""
+    """Hosts send whole lines."""
+
+    def __init__(self, job: Job, transport: Transport) -> None:
+        self.job_id = job.id
+        self._errands = Errands(transport, job.hosts, ["logs", job.id, "--follow", "--until-closed"])
+        self._started = False
+        self._closed = False
+        self._said: deque[str] = deque()
+
+    def poll(self) -> list[str]:
+        """Return the lines that have come since the last poll."""
+        if self._closed:
+            return []
+        if not self._started:
+            self._started = True
+            self._errands.start()
+        lines: list[str] = []
+        while len(lines) < TAKEN_MOST and (said := self._errands.take(0.0 if lines else 0.05)) is not None:
+            if said.end is None:
+                lines.append(f"{said.host} | {text_of(said.line)}")
+            elif said.end.failure is not None or said.end.code != 0:
+                lines.append(f"gputop: {said.end.sentence(said.host)}")
+        return lines
+
+    def close(self) -> None:
+        """End the connections; the job goes on."""
+        self._closed = True
+        threading.Thread(target=self._errands.close, daemon=True, name="log-close").start()
+
+
+def _as_job(job_id: str, parts: Sequence[tuple[str, JobThere]]) -> Job:
+    """Return the jobs of one launch as one: active if one of them is, else as the worst of them ended."""
+    jobs = [job for _, job in parts]
+    states = {job.state for job in jobs}
+    active = [state for state in ("running", "starting", "waiting") if state in states]
+    ended = [state for state in _WORST_FIRST if state in states]
+    each = ", ".join(f"{host} {job.state}" for host, job in parts)
+    codes = [job.exit_code for job in jobs if job.exit_code is not None]
+    times = [job.ended_at for job in jobs if job.ended_at is not None]
+    return Job(
+        id=job_id,
+        name=jobs[0].name,
+        state=cast(JobState, (active or ended or [jobs[0].state])[0]),
+        argv=(),
+        directory=Path(),
+        recipe_id=jobs[0].recipe_id,
+        device_uuids=tuple(uuid for job in jobs for uuid in job.device_uuids),
+        started_at=min((job.started_at for job in jobs if job.started_at is not None), default=None),
+        ended_at=max(times) if len(times) == len(jobs) and states.isdisjoint(ACTIVE) else None,
+        exit_code=max(codes, key=abs) if codes and states.isdisjoint(ACTIVE) else None,
+        signal=next((job.signal for job in jobs if job.signal), None),
+        launch_id=jobs[0].launch_id,
+        problem=each if len(states) > 1 else next((job.problem for job in jobs if job.problem), None),
+        hosts=tuple(host for host, _ in parts),
+    )
