@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 
 from gputop.errors import GputopError
 from gputop.hosts.transport import transport_of
-from gputop.jobs import identity, kin
+from gputop.jobs import identity, kin, store
 from gputop.over_hosts import watched
 from gputop.over_hosts.watched import HostJobs
 from gputop.tui.screens.launch import entries, hosts_form
@@ -50,6 +50,9 @@ async def test_a_command_on_two_hosts(lab: Lab, tmp_path: Path, monkeypatch: pyt
         assert "Virtual GPU" not in text_of(app), "the GPUs of this machine are none of theirs"
         form.field("command").value = f"{shlex.quote(sys.executable)} train.py"
         form.field("cwd").value = str(tmp_path)
+        await pilot.press("f6")
+        await pilot.pause()
+        assert not store.list_jobs(), "a series was started on this machine"
         form.field(hosts_form.HOSTS).value = "a,refusing"
         await pilot.press("f5")
         await until(pilot, lambda: "Nothing was started." in text_of(app))

@@ -480,6 +480,9 @@ class LaunchScreen(SubScreen):
 
     def action_start_series(self) -> None:
         """Start the recipe on 1, 2, 4 … GPUs, one after another."""
+        if self.over is not None:
+            self.notify("Jobs run one after another on one machine only, without -H.", timeout=4)
+            return
         chosen = self._chosen()
         if chosen is None or self.view is None:
             return
@@ -531,6 +534,9 @@ class LaunchScreen(SubScreen):
 
     async def action_compare(self) -> None:
         """Open the job comparison."""
+        if self.over is not None:
+            self.notify("Jobs are compared on the machine that they ran on, without -H.", timeout=4)
+            return
         from gputop.tui.screens.compare import CompareScreen
 
         chosen = self.chosen_job()
