@@ -109,8 +109,9 @@ def measure(gpus: int, seconds: float, latencies: str) -> dict[str, dict[str, fl
                 environments[name] = {key: value for key, value in changed.items() if os.environ.get(key) != value}
                 environments[name]["GPUTOP_DIR"] = directory
                 environments[name] |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
-            for name, (screen, wanted, once) in TOOLS.items():  # compiles
+            for name, (screen, wanted, once) in TOOLS.items():  # compiles, also what is imported once the screen stands
                 first_data_s(screen, wanted, environments[name])
+                live(screen, environments[name], folder / f"{name}.log", gpus, SETTLE_S)
                 once_s(once, environments[name])
             starts: dict[str, list[float]] = {name: [] for name in TOOLS}
             onces: dict[str, list[float]] = {name: [] for name in TOOLS}

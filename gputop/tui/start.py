@@ -15,6 +15,7 @@ from gputop.errors import GputopError
 from gputop.tui.gc_freeze import long_lived
 from gputop.tui.state.settings import Settings
 from gputop.tui.terminal_watch import watch
+from gputop.tui.without_ssl import import_asyncio
 
 if TYPE_CHECKING:
     from gputop.hosts.feed import HostFeed
@@ -96,6 +97,7 @@ def _run(
     with long_lived():
         first = first_picture(settings)
         with first or contextlib.nullcontext():
+            import_asyncio()
             made = make_app(settings)
         if first is not None and first.shown:
             first.hand_over(made)

@@ -146,6 +146,20 @@ def test_what_the_first_picture_waits_for_imports_little(module: str, unwanted: 
     assert not [name for name in unwanted if name in loaded.split()]
 
 
+def test_the_screen_loads_no_openssl_and_leaves_it_to_others() -> None:
+    code = """
+import sys
+from gputop.tui.without_ssl import import_asyncio
+import_asyncio()
+import gputop.tui.app, gputop.tui.screens.dashboard, gputop.tui.lazy_doctor
+print("_ssl" in sys.modules)
+import ssl, http.client
+print(ssl.create_default_context() is not None, hasattr(http.client, "HTTPSConnection"))
+"""
+    run = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, env=_library(), check=True)
+    assert run.stdout.split() == ["False", "True", "True"]
+
+
 def _library() -> dict[str, str]:
     """Return an environment in which ``-S``, without the imports of this environment's own start, finds every package."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
