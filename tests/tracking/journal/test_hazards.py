@@ -19,6 +19,7 @@ from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity, mapping, places
 from gputop.tracking.journal.files import OpenJournal
 from gputop.tracking.reader.runs import RunReader
+from tests.fuzzing import examples
 from tests.tracking.kit import DEADLINE_S, Home, eventually, home, read_all, without_checkout
 
 assert home
@@ -39,7 +40,7 @@ while True:
 @pytest.mark.parametrize("thread", ["1", "0"], ids=["ring", "write-through"])
 def test_kill_9_loses_nothing_that_log_returned_from(home: Home, tmp_path: Path, thread: str) -> None:
     rng = random.Random(3)
-    for attempt in range(4):
+    for attempt in range(examples(4)):
         acknowledged = tmp_path / f"acknowledged{attempt}"
         script = ACKNOWLEDGE.replace("os.pwrite(1,", "os.pwrite(out,").replace(
             "step = 0", f"step = 0; out = os.open({str(acknowledged)!r}, os.O_CREAT | os.O_WRONLY)", 1
