@@ -98,6 +98,12 @@ class Key(Generic[T]):
     def __set_name__(self, owner: type[Record], attribute: str) -> None:
         self.attribute, self.name = attribute, attribute.rstrip("_")
         owner.keys = {**owner.keys, attribute: self}
+        if self.vital:
+            owner.vital_keys = (*owner.vital_keys, self)
+
+    def stands_in(self, stated: Mapping[str, Any]) -> bool:
+        """Return whether an object holds this key, be it null: without a record, where nothing else of it is asked for."""
+        return self.name in stated
 
     @overload
     def __get__(self, record: None, owner: type[Record]) -> Key[T]: ...
@@ -118,6 +124,8 @@ class Record:
 
     keys: ClassVar[Mapping[str, Key[Any]]] = {}
     """Attribute -> key. The attribute is the key's name, with "_" after it where Python has a keyword of that name."""
+    vital_keys: ClassVar[tuple[Key[Any], ...]] = ()
+    """The keys without which there is no record."""
     more: ClassVar[str] = ""
     """What other keys may stand in the object besides; "" where none may."""
     stated: Mapping[str, Any]
@@ -132,9 +140,10 @@ class Record:
         # What came as JSON is a dict; the check against Mapping takes five times as long.
         if not (type(value) is dict or isinstance(value, Mapping)) or not value:
             return None
-        record = cls(value)
-        unread = any(key.vital and key.read(value.get(key.name)) is None for key in cls.keys.values())
-        return None if unread else record
+        for key in cls.vital_keys:
+            if key.read(value.get(key.name)) is None:
+                return None
+        return cls(value)
 
     @classmethod
     def filled(cls, /, **values: Any) -> dict[str, Any]:
@@ -151,7 +160,7 @@ class Record:
 
     def has(self, key: Key[Any]) -> bool:
         """Return whether a key was written at all, be it null."""
-        return key.name in self.stated
+        return key.stands_in(self.stated)
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"a {type(self).__name__} is not changed")

@@ -119,8 +119,10 @@ class DeviceHistory:
         """
         readings = self.readings(uuid)
         first = next(_counted(readings, counter), None)
-        last = next(_counted(reversed(readings), counter), None)
-        if first is None or last is None or last[0] - first[0] < SPAN_MIN_S:
+        if first is None:
+            return None
+        last = next(_counted(reversed(readings), counter), first)
+        if last[0] - first[0] < SPAN_MIN_S:
             return None
         grown = last[1] - first[1]
         return min(1.0, grown / 1e9 / (last[0] - first[0])) if grown >= 0 else None

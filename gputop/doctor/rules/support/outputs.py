@@ -104,7 +104,7 @@ def _outputs_of(evidence: Evidence, snapshot: Snapshot) -> tuple[Output, ...]:
     begun: dict[tuple[str, ...], float] | None = None
     for run in snapshot.runs:
         # Not kept as by facts_of: most runs of a long list have ended well, and nobody else asks for their facts.
-        failed = [rank for rank in run.ranks if Facts(rank.facts).has(Facts.error)]
+        failed = [rank for rank in run.ranks if Facts.error.stands_in(rank.facts)]
         if not failed and not snapshot.logs:
             continue
         begun = _latest_of_commands(snapshot.runs) if begun is None else begun
