@@ -105,7 +105,10 @@ def clean_row(row: Line, cells: int) -> Line:
 
     Whatever a name holds, no widget shows it raw. Drawing functions clean names themselves, because cleaning changes widths.
     """
-    if all(text.isprintable() for text, _ in row):
+    for text, _ in row:
+        if not text.isprintable():
+            break
+    else:
         return row
     return fit(tuple(Span(clean(text), style) for text, style in row), cells)
 
@@ -121,8 +124,12 @@ def clip_text(text: str, cells: int, ellipsis: str = ELLIPSIS) -> str:
     return set_cell_size(text, cells - 1) + ellipsis
 
 
+@lru_cache(maxsize=4096)
 def fit_text(text: str, cells: int, align: str = "<", ellipsis: str = ELLIPSIS) -> str:
-    """Return ``text`` in exactly ``cells`` cells, cut or padded; ``align`` is "<", ">" or "^"."""
+    """Return ``text`` in exactly ``cells`` cells, cut or padded; ``align`` is "<", ">" or "^".
+
+    Cached, because most cells of a table do not change from tick to tick.
+    """
     shown = clip_text(text, cells, ellipsis)
     missing = max(0, cells - text_width(shown))
     if align == ">":
@@ -214,7 +221,7 @@ def changed_ranges(old: Line, new: Line, bridge: int = 10**6) -> list[tuple[int,
     """
     if old is new or old == new:
         return []
-    before, after = _cells(old), _cells(new)
+    before, after = cells_of(old), cells_of(new)
     length = max(len(before), len(after))
     if len(before) != len(after):
         return [(0, length)]
@@ -235,8 +242,10 @@ def changed_ranges(old: Line, new: Line, bridge: int = 10**6) -> list[tuple[int,
 
 
 @lru_cache(maxsize=256)
-def _cells(of: Line) -> Sequence[tuple[str, str]]:
-    """Return each cell's character and style; cached, because a line is compared with its predecessor and its successor."""
+def cells_of(of: Line) -> Sequence[tuple[str, str]]:
+    """Return each cell's character and style; "" follows a wide character. Cached, because a line is compared with its
+    predecessor and its successor, and painted cell by cell.
+    """
     cells: list[tuple[str, str]] = []
     for text, style in of:
         if text.isascii() or cell_len(text) == len(text):
@@ -267,7 +276,7 @@ def cut(of: Line, start: int, end: int) -> Line:
         elif at - first == len(span.text):
             kept.append(Span(span.text[max(0, start - first) : end - first], span.style))
         else:
-            kept.append(Span("".join(char for char, _ in _cells((span,))[max(0, start - first) : end - first]), span.style))
+            kept.append(Span("".join(char for char, _ in cells_of((span,))[max(0, start - first) : end - first]), span.style))
     return tuple(kept)
 
 

@@ -66,9 +66,9 @@ class ShownCells:
             if row is None:
                 row = rows[y] = list(self._rows[y])
                 spans[y] = []
-            if any(not text.isascii() and cell_len(text) != len(text) for text, _ in cells):
+            expanded, is_wide = _expanded(cells)
+            if is_wide:
                 self._wide.add(y)
-            expanded = _expanded(cells)
             first = max(0, -x)
             room = self._columns - x
             row[x + first : x + min(len(expanded), room)] = expanded[first:room]
@@ -115,19 +115,26 @@ def _texts(segments: Iterable[Segment]) -> list[tuple[str, Style]]:
     return [(text, style or _PLAIN) for text, style, control in segments if not control]
 
 
-def _expanded(cells: Cells) -> Row:
+def _expanded(cells: Cells) -> tuple[Row, bool]:
+    """Return one entry per cell, and whether a character takes more or less than one."""
     found: Row = []
-    for text, style in cells:
+    is_wide = False
+    for cell in cells:
+        text, style = cell
+        if len(text) == 1 and text.isascii():
+            found.append(cell)
+            continue
         if text.isascii() or cell_len(text) == len(text):
             found += [(character, style) for character in text]
             continue
+        is_wide = True
         for character in text:
             width = get_character_cell_size(character)
             if width == 0 and found and (last := found[-1]) is not None:
                 found[-1] = (last[0] + character, last[1])
             else:
                 found += [(character, style), *([("", style)] * (width - 1))]
-    return found
+    return found, is_wide
 
 
 def _differing(y: int, before: Row, after: Row, spans: Sequence[range], wide: Collection[int]) -> list[Piece]:

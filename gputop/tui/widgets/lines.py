@@ -21,10 +21,10 @@ from gputop.tui.drawing.line import (
     Line,
     Span,
     ascii_line,
+    cells_of,
     changed_ranges,
     clean_row,
     clip,
-    cut,
     fit,
     full_row,
     width,
@@ -197,7 +197,7 @@ class LinesWidget(Widget):
         if self._rows_size != self.size or self.opacity != 1.0:
             return None
         rows, styles = self._rows, styles_of(look_of(self, filtered=True))
-        return lambda y, start, end: [(text, styles[style]) for text, style in cut(rows[y], start, end)]
+        return lambda y, start, end: [(text, styles[style]) for text, style in cells_of(rows[y])[start:end] if text]
 
     def resized(self) -> None:
         """Called before the first paint at a new size: subclasses lay out their lines here (without ``repaint``)."""
