@@ -1,6 +1,6 @@
 """Ranks that use neither a GPU nor much of the CPU: they wait in a rendezvous, or are blocked before their first kernel.
 
-Their environment (RANK and WORLD_SIZE, or what gputop sets where it starts them), a launcher above them, or a listed sibling
+Their environment (RANK and WORLD_SIZE, or what gputop sets where it starts them and keeps its runs here), a launcher above them, or a listed sibling
 from multiprocessing tells them from other Python processes with PyTorch. What a rank started itself (DataLoader workers,
 compilers) is none. What never changes is read once per process: about 0.1 ms. Imports only the standard library, gputop's
 records and its neighbors.
@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from gputop.command_line import is_spawned
 from gputop.groups import WORKER_NAME
+from gputop.places import state_dir
 from gputop.sources.host import procfs
 from gputop.sources.host.book import Facts, ProcessBook
 from gputop.sources.host.launchers import ancestry, launcher_name
@@ -63,7 +64,7 @@ class WaitingRanks:
         if not numbered and parent not in self._below_launcher:
             self._below_launcher[parent] = ancestry(facts.stat.pid, parent)[1] is not None
         # A launcher has such numbers too, in a container that is itself a node of a larger run.
-        ours = environment is not None and bool(environment.gputop_launch_id or environment.gputop_job_id)
+        ours = environment is not None and environment.gputop_state_dir == str(state_dir())
         is_launcher = launcher_name(procfs.command_line_of(facts.stat.pid)) is not None
         return (numbered or ours or self._below_launcher[parent]) and not is_launcher
 
