@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +15,8 @@ from gputop.snapshot import JobState
 
 ACTIVE: frozenset[JobState] = frozenset({"waiting", "starting", "running"})
 """The states of a job that has not ended."""
+SHOWN_FIRST: Sequence[JobState] = ("running", "starting", "waiting", "lost", "killed", "failed", "stopped", "finished")
+"""Of several jobs that are listed as one, the first of these states is shown: what is active, then the worst end."""
 
 
 @dataclass(frozen=True, slots=True)

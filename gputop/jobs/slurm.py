@@ -15,7 +15,7 @@ from typing import Any
 
 from gputop.errors import GputopError
 from gputop.jobs import checked, record
-from gputop.jobs.job import ACTIVE, Job
+from gputop.jobs.job import ACTIVE, SHOWN_FIRST, Job
 from gputop.jobs.slurm_state import state_of_word
 from gputop.programs.asked import printed
 from gputop.snapshot import JobState
@@ -33,8 +33,6 @@ _SKEW_S = 300.0
 """A job that was submitted so long before this one is another of the same number."""
 _TEXT_MOST = 300
 _FIELDS = ("%F", "%T", "%r", "%N", "%S", "%e", "%V")
-_ORDER: Sequence[JobState] = ("running", "starting", "waiting", "failed", "killed", "stopped", "finished")
-"""Which of its tasks an array of jobs is listed as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +161,7 @@ def _note(job: Job, rows: Sequence[Row]) -> None:
     if not rows:
         _write(job, status | {"slurm": {"forgotten_at": time.time(), **status.get("slurm", {})}})
         return
-    first = min(rows, key=lambda row: _ORDER.index(row.state))
+    first = min(rows, key=lambda row: SHOWN_FIRST.index(row.state))
     is_over = first.state not in ACTIVE
     nodes = ",".join(dict.fromkeys(row.nodes for row in rows if row.nodes))
     begun = [row.started_at for row in rows if row.started_at is not None and row.state not in ("waiting", "starting")]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gputop.snapshot import JobState
+from gputop.snapshot import FAILED_STATES, JobState
 
 _STATES: Mapping[str, JobState] = {
     **dict.fromkeys(("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"), "waiting"),
@@ -86,7 +86,7 @@ def state_of(slurm: Mapping[str, Any], asked: bool, ended: Mapping[str, Any]) ->
     """Return a job's state, and why, by Slurm's last answer and by what the script wrote when it ended."""
     word = _text(slurm.get("word"))
     state = state_of_word(word, _text(slurm.get("nodes")))
-    if state in ("failed", "killed"):
+    if state in FAILED_STATES:
         return state, f"Slurm ended it: {word}" if word != "FAILED" else None
     if state in ("stopped", "finished"):
         return state, None

@@ -13,7 +13,7 @@ from typing import cast
 from gputop.errors import GputopError
 from gputop.hosts.errand import Errands
 from gputop.hosts.transport import Transport
-from gputop.jobs.job import ACTIVE, Job
+from gputop.jobs.job import ACTIVE, SHOWN_FIRST, Job
 from gputop.jobs.store import Listing
 from gputop.over_hosts.jobs import JobThere, jobs_of, launches, stop_over, text_of
 from gputop.snapshot import JobState
@@ -22,7 +22,6 @@ LIST_S = 5.0
 """How often hosts are asked for their jobs: each answer is a connection, and a start of gputop there."""
 TAKEN_MOST = 500
 """Lines of a log that are taken at a time: a screen goes on meanwhile."""
-_WORST_FIRST: Sequence[JobState] = ("lost", "killed", "failed", "stopped", "finished")
 
 
 @dataclass(slots=True)
@@ -106,15 +105,14 @@ def _as_job(job_id: str, parts: Sequence[tuple[str, JobThere]]) -> Job:
     """Return the jobs of one launch as one: active if one of them is, else as the worst of them ended."""
     jobs = [job for _, job in parts]
     states = {job.state for job in jobs}
-    active = [state for state in ("running", "starting", "waiting") if state in states]
-    ended = [state for state in _WORST_FIRST if state in states]
+    shown = next((state for state in SHOWN_FIRST if state in states), None)
     each = ", ".join(f"{host} {job.state}" for host, job in parts)
     codes = [job.exit_code for job in jobs if job.exit_code is not None]
     times = [job.ended_at for job in jobs if job.ended_at is not None]
     return Job(
         id=job_id,
         name=jobs[0].name,
-        state=cast(JobState, (active or ended or [jobs[0].state])[0]),
+        state=shown or cast(JobState, jobs[0].state),  # a newer gputop there may know another
         argv=(),
         directory=Path(),
         recipe_id=jobs[0].recipe_id,
