@@ -7,12 +7,11 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from gputop.sources.nvml.rounds import SLOW_S, Rounds
-from gputop.sources.nvml.worker import Worker
 from tests.nvml_sim import h100_box
 from tests.nvml_sim.watch import Watch
 
@@ -47,7 +46,7 @@ class Gpu:
 
 def joined(rounds: Rounds, *gpus: Gpu) -> tuple[Gpu, ...]:
     for gpu in gpus:
-        rounds.join(cast(Worker, gpu))
+        rounds.join(gpu)
     return gpus
 
 
