@@ -1,9 +1,9 @@
 """Ranks that use neither a GPU nor much of the CPU: they wait in a rendezvous, or are blocked before their first kernel.
 
-Their environment (RANK and WORLD_SIZE, or what gputop sets where it starts them and keeps its runs here), a launcher above them, or a listed sibling
-from multiprocessing tells them from other Python processes with PyTorch. What a rank started itself (DataLoader workers,
-compilers) is none. What never changes is read once per process: about 0.1 ms. Imports only the standard library, gputop's
-records and its neighbors.
+Their environment (RANK and WORLD_SIZE, or what gputop sets where it starts them and keeps its runs here), a launcher above
+them, or a listed sibling from multiprocessing tells them from other Python processes with PyTorch. What a rank started itself
+(DataLoader workers, compilers) is none. What never changes is read once per process: about 0.1 ms. Imports only the standard
+library, gputop's records and its neighbors.
 """
 
 from __future__ import annotations
