@@ -130,7 +130,7 @@ def _not_tracked(snapshot: Snapshot | None) -> list[str]:
         return []
     named = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
     less = sum(rule.without_tracking == "none" for rule in RULES)
-    text = f"Not tracked: {named}. Of them, {less} of {len(RULES)} rules have no evidence and others less of it."
+    text = f"Not tracked: {named}. For such runs, {less} of {len(RULES)} rules have no evidence, and others have less."
     return ["\n".join(_wrap(printable(f"{text} gputop run -- CMD tracks a run from its start."), "", ""))]
 
 

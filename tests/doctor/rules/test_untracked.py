@@ -50,7 +50,7 @@ def test_the_report_says_what_is_not_tracked_and_never_that_nothing_runs() -> No
     text = " ".join(text_report((), doctor.abstained, snapshot).split())
     assert "0 tracked runs, 1 run not tracked." in text
     missing = sum(rule.without_tracking == "none" for rule in RULES)
-    assert f"Not tracked: train.py. Of them, {missing} of {len(RULES)} rules have no evidence" in text
+    assert f"Not tracked: train.py. For such runs, {missing} of {len(RULES)} rules have no evidence" in text
     assert "gputop run -- CMD" in text
     assert "Not tracked" not in text_report((), (), replace(snapshot, process_runs=()))
 
