@@ -41,7 +41,8 @@ def _pieces(text: str, room: int, indent: str) -> list[str]:
             continue
         if current:
             pieces.append(current)
-        *whole, current = chop_cells((indent if pieces else "") + word.lstrip(), room)
+        # Nothing is left of a word without width, such as a lone joiner.
+        *whole, current = chop_cells((indent if pieces else "") + word.lstrip(), room) or [""]
         pieces += whole
     return [*pieces, current] if current else pieces
 

@@ -137,6 +137,7 @@ def test_wrapping_by_cells_loses_nothing() -> None:
     pieces = [plain(part) for part in wrapped(text, 24)]
     assert "".join("".join(pieces).split()) == "".join(text.split())
     assert max(map(text_width, pieces)) <= 24
+    assert [plain(part).rstrip() for part in wrapped("é" + " " * 30 + "\u0301", 24)] == ["é"]
     code = [plain(part) for part in wrapped("    two 損失 three four five", 14)]
     assert code == ["    two 損失", "    three four", "    five"]
 
