@@ -98,7 +98,7 @@ def test_the_pods_of_a_label(programs: Path, tmp_path: Path, capsys: pytest.Capt
     with pytest.raises(GputopError, match="No running pod fits 'app=x'"):
         pods_hosts("app=x")
     stand_in(programs, kubectl="echo 'error: no configuration has been provided' >&2; exit 1")
-    with pytest.raises(GputopError, match="kubectl failed: error: no configuration has been provided"):
+    with pytest.raises(GputopError, match="kubectl failed: no configuration has been provided"):
         pods_hosts("app=x")
 
 

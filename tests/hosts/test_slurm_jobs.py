@@ -104,7 +104,8 @@ def test_a_training_over_two_nodes(
     assert capsys.readouterr().out == ""
 
     nodes.run("scontrol", "update", f"jobid={number}", "starttime=now")
-    remote = f"env GPUTOP_DIR={state}/$SLURMD_NODENAME PYTHONPATH={shlex.quote(str(REPOSITORY))} {sys.executable} -m gputop"
+    own = shlex.join(["env", f"PYTHONPATH={REPOSITORY}", sys.executable, "-m", "gputop"])
+    remote = f"env GPUTOP_DIR={state}/$SLURMD_NODENAME {own}"
     reach = ["--slurm", number, "--remote", remote]
 
     def steps(node: str) -> int:

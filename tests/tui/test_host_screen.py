@@ -38,7 +38,9 @@ def test_the_screen_of_a_host_names_it_and_comes_back(lab: Lab, tmp_path: Path) 
     with Terminal(command(lab, "a", tmp_path / "there"), environment) as terminal:
         assert "launch a demo" not in terminal.wait_for("ON a")
         terminal.press("l")
-        terminal.wait_for("This screen shows a:")
+        terminal.wait_for("on a, as one run")
+        terminal.press("escape")
+        terminal.wait_for("1 GPUs")
         terminal.press("?")
         assert "ON a" in terminal.wait_for("help  ")
         terminal.press("escape")
@@ -75,7 +77,9 @@ def test_a_host_that_does_not_answer_is_waited_for_by_name(lab: Lab, tmp_path: P
     with Terminal(command(lab, "silent", tmp_path / "there"), {"HOME": str(tmp_path)}) as terminal:
         terminal.wait_for("connecting to silent …")
         terminal.press("l")
-        terminal.wait_for("This screen shows silent:")
+        terminal.wait_for("gputop › launch")
+        terminal.press("escape")
+        terminal.wait_for("connecting to silent …")
         terminal.press("q")
         assert terminal.wait_exit() == 0
 

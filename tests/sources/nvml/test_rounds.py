@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from gputop.sources.nvml import rounds as rounds_module
 from gputop.sources.nvml.rounds import SLOW_S, Rounds
 from tests.nvml_sim import h100_box
 from tests.nvml_sim.watch import Watch
@@ -42,6 +43,13 @@ class Gpu:
 
     def finish(self) -> None:
         self.finished.set()
+
+
+@pytest.fixture(autouse=True)
+def no_gpu_is_slow_because_the_machine_is(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    monkeypatch.setattr(rounds_module, "SHARE", 1e9)
+    if "slow" not in request.function.__name__:
+        monkeypatch.setattr(rounds_module, "SLOW_S", 1e9)
 
 
 def joined(rounds: Rounds, *gpus: Gpu) -> tuple[Gpu, ...]:
