@@ -32,7 +32,6 @@ from gputop.tracking.auto.steps import Steps
 from gputop.tracking.auto.training.fast_path import FastPath
 from gputop.tracking.auto.training.iteration import GC_S, Iteration
 from gputop.tracking.auto.training.optimizers import Optimizers
-from gputop.tracking.auto.training.origins import Origins
 from gputop.tracking.auto.training.pace import Pace
 from gputop.tracking.auto.training.several import Several
 from gputop.tracking.auto.training.state import Training
@@ -45,7 +44,6 @@ def patch(torch: Any, steps: Steps) -> None:
     _exclude_own_classes(torch)
     _patch_backward(torch, steps)
     _patch_optimizers(torch, steps)
-    _patch_origins(torch, steps)
     _patch_scaler(torch, steps)
     _patch_loader(torch, steps)
     _patch_save(torch, steps)
@@ -63,7 +61,6 @@ def _exclude_own_classes(torch: Any) -> None:
         Pace,
         Iteration,
         Optimizers,
-        Origins,
         UserCode,
         Sites,
         Site,
@@ -185,10 +182,7 @@ def _patch_optimizers(torch: Any, steps: Steps) -> None:
         if compiling():
             traced()
         elif fast.mode != "fast" and not steps.off:
-            try:
-                steps.before_step(optimizer)
-            except Exception as error:  # noqa: BLE001 - as above
-                steps.failed(error)
+            steps.before_step()
 
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
         if fast.mode == "fast":
@@ -212,42 +206,6 @@ def _patch_optimizers(torch: Any, steps: Steps) -> None:
     optimizers: Any = sys.modules["torch.optim.optimizer"]  # torch.optim shadows the module's name
     optimizers.register_optimizer_step_pre_hook(before)
     optimizers.register_optimizer_step_post_hook(after)
-
-
-def _patch_origins(torch: Any, steps: Steps) -> None:
-    """Listen to what makes optimizers and loads weights: it tells several trainings of a process apart."""
-    optimizer, module = torch.optim.Optimizer, torch.nn.Module
-    original_init, original_load = optimizer.__init__, module.load_state_dict
-
-    @functools.wraps(original_init)
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        original_init(self, *args, **kwargs)
-        if not steps.off:
-            try:
-                steps.origins.made(self, steps.code.frame())
-            except Exception as error:  # noqa: BLE001 - as above
-                steps.failed(error)
-
-    @functools.wraps(original_load)
-    def load(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if steps.off or steps.run is None or steps.on_other_thread():
-            return original_load(self, *args, **kwargs)
-        try:
-            before = steps.origins.before_loading()
-        except Exception as error:  # noqa: BLE001 - as above
-            steps.failed(error)
-            before = []
-        result = original_load(self, *args, **kwargs)
-        try:
-            if steps.origins.after_loading(torch, before):
-                steps.end_early()  # so that the next step is looked at
-        except Exception as error:  # noqa: BLE001 - as above
-            steps.failed(error)
-        return result
-
-    no_compile(torch, init)
-    no_compile(torch, load)
-    optimizer.__init__, module.load_state_dict = init, load
 
 
 def _patch_scaler(torch: Any, steps: Steps) -> None:

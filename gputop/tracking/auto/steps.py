@@ -66,8 +66,6 @@ class Steps(Training):
         """The last loader that began to feed the training."""
         self._training = 1
         """Which of several trainings one after another this is."""
-        self._passes = 0
-        """How many passes over its data the loader had begun at the last step."""
         self._told_epoch: float | None = None
         """The epoch, if the framework says it; else its loader counts."""
         self.fast.end_backward()
@@ -179,11 +177,9 @@ class Steps(Training):
 
             listen(self.torch, self)
 
-    def before_step(self, optimizer: Any = None) -> None:
-        """Note that an optimizer's step begins; closures run inside it. ``optimizer``: one of torch's."""
+    def before_step(self) -> None:
+        """Note that an optimizer's step begins; closures run inside it."""
         self.stepping = True
-        if optimizer is not None and not self.optimizers.has(optimizer) and not self.on_other_thread():
-            self.origins.before_first_step(self.torch, optimizer)
         clock = self.wanted.clock
         if clock is not None and clock.running:
             self._on_clock = clock.start()
@@ -216,17 +212,11 @@ class Steps(Training):
         values: dict[str, Any] = {}
         phases = optimizers.phases
         index, known = optimizers.number(optimizer)
-        if self.origins.take_back() and not opened and optimizers.trainings == self._training:
-            optimizers.begin_training()
         if optimizers.phases > phases and self.iteration.fetched and self.loader is self.fed_by:
             self.feeds = 1  # the loaders of an earlier phase feed no more
         if optimizers.trainings > self._training:
             self._begin_training(optimizers.trainings)
             values["training"] = float(self._training)
-        feed = self.loader
-        if feed is not None and optimizers.is_unsure and feed.passes > self._passes:
-            self.feeds += 1  # this pass may be none of the first training's
-        self._passes = 0 if feed is None else feed.passes
         plain = known and not skipped and self.is_plain()
         if opened or self.iteration.fetched or optimizers.begins_iteration(index, self.loader is not None):
             self._close_iteration()
@@ -377,7 +367,7 @@ class Steps(Training):
         self.step = (0 if self.journal is None else self.journal.automatic_from) - 1
         self._held.clear()
         self.sites.begin_run()
-        self.optimizers = Optimizers(self.origins)
+        self.optimizers = Optimizers()
         self._training = 1
         self.mark = None
         self.recent_s.clear()

@@ -84,22 +84,6 @@ def test_several_trainings_in_one_process(home: Home) -> None:
     assert not {6, 30} & set(found["step_s"]), "what came between two trainings is no step"
 
 
-def test_trainings_of_which_something_stays(home: Home) -> None:
-    said = both(home, sys.executable, "folds_kept.py")
-    found = series(home)
-    assert list(found["loss"]) == list(range(said["steps"]))
-    assert list(found["loss"].values()) == pytest.approx(said["losses"]["loss"], rel=1e-6)
-    kept = {4: 2.0, 16: 3.0}
-    put_back = {26: 5.0, 62: 6.0, 68: 7.0}
-    assert found["training"] == kept | {22: 4.0} | put_back
-    epochs = found["epoch"]
-    for first, each, count in ((0, 2, 2), (4, 6, 2), (16, 3, 2), (22, 2, 2), (26, 6, 2), (62, 3, 2), (68, 6, 2)):
-        for epoch in range(count):
-            assert {epochs.get(first + epoch * each + at, epoch) for at in range(each)} == {epoch}, (first, epoch)
-        assert first in epochs
-    assert max(epochs) < 80, "nobody knows whether passes beside an optimizer that stays are epochs of the same training"
-
-
 class Weight:
     pass
 

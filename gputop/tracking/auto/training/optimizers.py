@@ -6,10 +6,7 @@ batches, optimizers share an iteration if they did so in the first one, or if th
 after the other never do.
 
 A process may train several models one after another (a grid search, folds): another training begins with a new optimizer of
-other weights, once all earlier optimizers are gone. One that stays (in a list, in a cycle) hides that unless it was the only
-one of its training and the new one was made later by the same line, as in a loop over folds. Otherwise nobody knows whether
-the earlier one goes on, as beside a probe. Another training of the same weights begins where they are put back to what they
-were (``origins``).
+other weights, once all earlier optimizers are gone.
 """
 
 from __future__ import annotations
@@ -18,20 +15,11 @@ import weakref
 from collections import deque
 from typing import Any
 
-from gputop.tracking.auto.training.origins import Origins
-
 
 class Optimizers:
     """The optimizers that have stepped, by number, and those of the current iteration. Its methods are its only writers."""
 
-    def __init__(self, origins: Origins | None = None) -> None:
-        self._origins = Origins() if origins is None else origins
-        self._began = self._stepped_in_phase = 0
-        """When the first optimizer of this phase took its first step, and how many have stepped in it."""
-        self._aside: weakref.WeakSet[Any] = weakref.WeakSet()
-        """Those with weights of their own that were made while an earlier one stayed."""
-        self.is_unsure = False
-        """Whether one of those stepped last: it may be another training."""
+    def __init__(self) -> None:
         self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._last: weakref.ref[Any] | None = None
         self._last_number = 0
@@ -51,10 +39,6 @@ class Optimizers:
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def has(self, optimizer: Any) -> bool:
-        """Return whether an optimizer has stepped."""
-        return (self._last is not None and self._last() is optimizer) or optimizer in self._numbers
-
     @property
     def last(self) -> Any:
         """The optimizer that stepped last; None if there is none, or none any more."""
@@ -67,7 +51,6 @@ class Optimizers:
         known = optimizer in self._numbers
         if not known:
             self._note_weights(optimizer)
-        self.is_unsure = bool(self._aside) and optimizer in self._aside
         number = self._numbers.setdefault(optimizer, len(self._numbers))
         self._last, self._last_number = weakref.ref(optimizer), number
         return number, known
@@ -76,36 +59,12 @@ class Optimizers:
         weights = {id(item): weakref.ref(item) for group in optimizer.param_groups for item in group["params"]}
         # A script may make an optimizer for each task or epoch: what is gone must not pile up.
         known = {key: reference for key, reference in self._weights.items() if reference() is not None}
-        is_other, origin = known.keys().isdisjoint(weights), self._origins.of(optimizer)
-        is_later = origin is not None and origin.at > self._began
-        if self._numbers and is_later and self._takes_over_from(self.last, origin):
-            self._numbers.clear()
-        if not self._numbers:
-            if self._last is not None:
-                self._begin_phase()
-                if is_other:
-                    self.trainings += 1
-                    known.clear()
-                    self._origins.keep(weights)
-            self._began = self._origins.count()
-        elif is_other and is_later:
-            self._aside.add(optimizer)
-        self._stepped_in_phase += 1
+        if self._last is not None and not self._numbers:
+            self.phases += 1
+            if known.keys().isdisjoint(weights):
+                self.trainings += 1
+                known.clear()
         self._weights = known | weights
-
-    def _takes_over_from(self, earlier: Any, origin: Any) -> bool:
-        before = None if earlier is None or self._stepped_in_phase > 1 else self._origins.of(earlier)
-        return before is not None and before.place == origin.place
-
-    def _begin_phase(self) -> None:
-        self.phases += 1
-        self._stepped_in_phase = 0
-        self._aside.clear()
-
-    def begin_training(self) -> None:
-        """Begin another training with the optimizers and weights of the last one."""
-        self.trainings += 1
-        self._begin_phase()
 
     def begins_iteration(self, number: int, has_loader: bool) -> bool:
         """Return whether this step begins another iteration, by the order in which optimizers step."""

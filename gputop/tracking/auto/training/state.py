@@ -18,7 +18,6 @@ from gputop.tracking.auto.readings.ddp import Gradients
 from gputop.tracking.auto.training.fast_path import FastPath, Stretch
 from gputop.tracking.auto.training.iteration import Iteration
 from gputop.tracking.auto.training.optimizers import Optimizers
-from gputop.tracking.auto.training.origins import Origins
 from gputop.tracking.auto.training.pace import WRITE_EVERY_S, Pace
 from gputop.tracking.auto.training.several import Several
 from gputop.tracking.journal.notice import reason, tell
@@ -76,8 +75,7 @@ class Training:
         """When the last step ended."""
         self.recent_s: deque[float] = deque(maxlen=RECENT_STEPS)
         """The last times between steps."""
-        self.origins = Origins()
-        self.optimizers = Optimizers(self.origins)
+        self.optimizers = Optimizers()
         self.code = UserCode(os.path.dirname(getattr(self.torch, "__file__", "") or ""))
         self.sites = Sites(self.code)
         self.gradients = Gradients()
