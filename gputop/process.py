@@ -37,7 +37,7 @@ class LaunchEnvironment:
     gputop_launch_id: str | None = None
     """Set by ``gputop run``."""
     gputop_state_dir: str | None = None
-    """Where the runs of a process live that gputop started."""
+    """Where the runs of a process live that gputop started; None where tracking is turned off."""
     virtual_devices: str | None = None
     """GPUTOP_VIRTUAL_DEVICES: the virtual GPUs that this process may use, like CUDA_VISIBLE_DEVICES ("0,1")."""
     master_port: int | None = None

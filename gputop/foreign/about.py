@@ -86,16 +86,17 @@ def _shown(text: str) -> str:
 
 
 def _number_or_text(text: str | None) -> Any:
-    """Return a parameter of MLflow, which keeps all of them as text: as a number where it is one."""
+    """Return a parameter of MLflow, which keeps all of them as text: as a number where Python writes that number so."""
     if text is None:
         return None
-    try:
-        value = float(text)
-    except ValueError:
-        return _shown(text)
-    if not math.isfinite(value):
-        return _shown(text)
-    return int(value) if value.is_integer() and text.lstrip("+-").isdigit() else value
+    for kind in (int, float):
+        try:
+            value = kind(text)
+        except ValueError:
+            continue
+        if str(value) == text and math.isfinite(value):
+            return value
+    return _shown(text)
 
 
 def _parsed(text: bytes) -> Any:

@@ -103,7 +103,7 @@ def _run(
 
 def _is_started_by_gputop(process: Process, state_dir: str | None) -> bool:
     environment = process.environment
-    if environment is None or environment.gputop_state_dir != state_dir or dict(environment.settings).get("GPUTOP") == "0":
+    if environment is None or environment.gputop_state_dir != state_dir:
         return False
     return environment.gputop_job_id is not None or environment.gputop_launch_id is not None
 

@@ -1,5 +1,7 @@
 """Windows of the user's own sessions of GNU screen: which one a process prints in, and what it holds.
 
+Only of sessions with one window: screen does not say which window has which terminal, and numbers can be given anew.
+
 ``hardcopy -h`` has the session write a window with its scrollback into a file, without a word to whoever is attached. The
 file lies in a folder of ours that only this user can enter. A session says nothing when it has written: the file of a second
 hardcopy, which it begins only after the first, shows that.
@@ -26,15 +28,15 @@ _SESSION = re.compile(r"(?P<pid>\d{1,9})\.[\w.@+-]{1,200}")
 
 
 def find(terminal: str, environment: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return the session, as ``capture`` takes it, and the window's number; None if the terminal is of no such window.
+    """Return the session, as ``capture`` takes it, and the window's number; None if that is not its only terminal.
 
-    ``environment`` is a process's own; it may be that of another window, so the terminal decides.
+    ``environment`` is a process's own, and may be that of another session.
     """
     session, window = environment.get("STY", ""), environment.get("WINDOW", "")
     named = _SESSION.fullmatch(session)
     if named is None or not (window.isascii() and window.isdigit()) or shutil.which("screen") is None:
         return None
-    if not _is_of_this_user(int(named["pid"])) or not _has(int(named["pid"]), terminal):
+    if not _is_of_this_user(int(named["pid"])) or _terminals(int(named["pid"])) != [terminal]:
         return None
     return f"{environment.get('SCREENDIR', '')}/{session}", window
 
@@ -85,17 +87,18 @@ def _is_of_this_user(pid: int) -> bool:
         return False
 
 
-def _has(session: int, terminal: str) -> bool:
-    """Return whether the session started a shell, or another command, on this terminal."""
+def _terminals(session: int) -> list[str]:
+    """Return the terminals on which a session started a shell, or another command."""
     try:
         children = Path(f"/proc/{session}/task/{session}/children").read_text().split()
     except OSError:  # a kernel without this file
-        return False
+        return []
+    found = []
     for child in children:
         try:
             fields = procfs.read_stat(int(child))
-            if fields is not None and fields.ppid == session and os.readlink(f"/proc/{child}/fd/0") == terminal:
-                return True
+            if fields is not None and fields.ppid == session:
+                found.append(os.readlink(f"/proc/{child}/fd/0"))
         except OSError:
-            continue
-    return False
+            found.append("")  # a window that cannot be told
+    return found

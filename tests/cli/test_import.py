@@ -44,8 +44,9 @@ def test_a_run_has_the_name_and_the_configuration_that_its_files_give(
     path.parent.mkdir(parents=True)
     path.write_bytes(bytes(file.data))
     metrics = write_mlflow(tmp_path).parents[2]
+    texts = {"commit": "1234e56", "id": "007", "shape": "1_000"}
     for folder, said_there in (
-        ("params", {"lr": "0.001", "batch": "64", "mode": "amp", "bad": "nan"}),
+        ("params", {"lr": "0.001", "batch": "64", "mode": "amp", "bad": "nan", **texts}),
         ("tags", {"mlflow.runName": "base"}),
     ):
         (metrics / folder).mkdir()
@@ -63,7 +64,7 @@ def test_a_run_has_the_name_and_the_configuration_that_its_files_give(
         "layers": "[1, 2]",
         "imported_from": str(path),
     }
-    expected = {"lr": 0.001, "batch": 64, "mode": "amp", "bad": "nan", "imported_from": str(metrics)}
+    expected = {"lr": 0.001, "batch": 64, "mode": "amp", "bad": "nan", **texts, "imported_from": str(metrics)}
     assert dict(runs["base"].config) == expected
 
 

@@ -115,6 +115,8 @@ def test_lines_in_a_window_of_screen_become_a_curve(tmp_path: Path, monkeypatch:
             for wrong in ({"STY": f"{os.getpid()}.training"}, {"STY": "; reboot"}, {"WINDOW": "-X quit"}, {"STY": ""}):
                 assert gnu_screen.find(terminal, named | wrong) is None
             assert gnu_screen.capture(f"{folder}/1.gone", "0") is None
+            screen("-S", "training", "-X", "screen", "sleep", "600")
+            eventually(lambda: gnu_screen.find(terminal, named), lambda found: found is None)  # which window is it now?
         finally:
             screen("-S", "training", "-X", "quit")
 

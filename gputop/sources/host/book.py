@@ -187,11 +187,18 @@ def launch_environment(values: dict[str, str]) -> LaunchEnvironment:
         gputop_run_id=values.get("GPUTOP_RUN_ID"),
         gputop_job_id=values.get("GPUTOP_JOB_ID"),
         gputop_launch_id=values.get("GPUTOP_LAUNCH_ID"),
-        gputop_state_dir=str(state_dir(values)) if "GPUTOP_LAUNCH_ID" in values or "GPUTOP_JOB_ID" in values else None,
+        gputop_state_dir=_state_dir(values),
         virtual_devices=values.get("GPUTOP_VIRTUAL_DEVICES"),
         master_port=_number(values.get("MASTER_PORT")),
         settings=settings_of(values),
     )
+
+
+def _state_dir(values: dict[str, str]) -> str | None:
+    """Return where the run of a process lives that gputop started; None for another, and where tracking is turned off."""
+    started = "GPUTOP_LAUNCH_ID" in values or "GPUTOP_JOB_ID" in values
+    off = "0" in (values.get("GPUTOP"), values.get("GPUTOP_AUTO")) or values.get("GPUTOP_MODE") == "disabled"
+    return str(state_dir(values)) if started and not off else None
 
 
 def _number(text: str | None) -> int | None:

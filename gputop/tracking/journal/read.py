@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -107,8 +108,9 @@ class JournalReader:
         except BaseException:
             os.close(fd)
             raise
-        os.close(self._archive)
-        self._archive = fd
+        old, self._archive = self._archive, fd
+        with suppress(OSError):  # a file server may report its error here, and the descriptor is closed all the same
+            os.close(old)
 
     @property
     def has_ring(self) -> bool:

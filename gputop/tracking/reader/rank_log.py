@@ -75,6 +75,7 @@ class RankLog:
         self.done = False
         self._caught_up = False
         self.elsewhere = is_elsewhere(self.identity, shared=shared)
+        self._shared = shared
         self._stamp: tuple[int, int] | None = None
         self._heard_at = time.monotonic() - self._first_age_s()
         self._shift = _clock_shift(self.identity)
@@ -102,23 +103,23 @@ class RankLog:
             # Judge the state first: the read that follows then contains all that a dead process wrote.
             self.judge()
             ended, before_poll = not self.alive, self._reported()
-            read = self.reader.poll(self, budget)
+            read, was_read = self.reader.poll(self, budget), True
         except (OSError, FormatError):
             if not self.elsewhere:
                 self.settle()
                 return 0
             # A file server that restarts, or a page that is only half there: it is there again, or unheard.
             self._reopen()
-            read, ended = 0, False
+            read, ended, was_read = 0, False, False
         if self.elsewhere:
             self._listen(read)
         if self._reported() != before_poll or self.state == "starting":
             # The process was checked a moment ago, so only a newer entry of the journal can change the state.
             self.judge()
         self._keep_standing(None if ended else page.parse(self.reader.first_page(form.STANDING_OFFSET, form.STANDING_BYTES)))
-        at_end = read < budget
+        at_end = was_read and read < budget
         self._caught_up = self._caught_up or at_end
-        if at_end and (ended or self._silent_s() > LEFT_S):
+        if (at_end and ended) or (read < budget and self._silent_s() > LEFT_S):
             self.settle()
         return read
 
@@ -166,7 +167,8 @@ class RankLog:
         """Stop following; copy what a dead process left in its ring to its archive, and free the ring's memory."""
         self.done = True
         self.judge()
-        if not self.alive and not self.elsewhere and self.archive and self.ring and self.reader.has_ring:
+        here = self.identity.boot_id == identity.boot_id() and not self._shared  # of another container, maybe
+        if not self.alive and here and self.archive and self.ring and self.reader.has_ring:
             salvage(self.reader, self.archive, self.ring)
         self.reader.close()
 

@@ -155,6 +155,17 @@ def test_ranks_are_numbers_or_unknown(environment: dict[str, str]) -> None:
         assert value is None or (text is not None and value == int(text) and value >= 0)
 
 
+def test_where_a_run_lives_is_known_of_what_gputop_started_and_tracks() -> None:
+    started = {"GPUTOP_LAUNCH_ID": "20261123-1", "GPUTOP_DIR": "/data/gputop"}
+    assert launch_environment(started).gputop_state_dir == "/data/gputop"
+    assert launch_environment({"HOME": "/home/ada", "GPUTOP_JOB_ID": "job-1"}).gputop_state_dir == (
+        "/home/ada/.local/state/gputop"
+    )
+    for other in ({"GPUTOP": "0"}, {"GPUTOP_AUTO": "0"}, {"GPUTOP_MODE": "disabled"}):
+        assert launch_environment(started | other).gputop_state_dir is None
+    assert launch_environment({"GPUTOP_DIR": "/data/gputop"}).gputop_state_dir is None
+
+
 def test_a_local_rank_of_minus_one_means_not_distributed() -> None:
     assert launch_environment({"LOCAL_RANK": "-1", "RANK": " 3 "}).local_rank is None
     assert launch_environment({"LOCAL_RANK": "-1", "RANK": " 3 "}).rank == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -111,6 +112,8 @@ class LaunchScreen(SubScreen):
         self._form_columns = 0
         self._polling = False
         self._asking_slurm = False
+        self._slurm_due = 0.0
+        """When Slurm is asked again, monotonic seconds."""
         self._slurm_problem: str | None = None
         """What kept Slurm from answering last: it is said once."""
         self._begun: dict[str, _Form] = {}
@@ -131,9 +134,7 @@ class LaunchScreen(SubScreen):
         self._fill_recipes()
         self.query_one("#recipes").focus()
         self.set_interval(POLL_S, self.poll)
-        self.set_interval(SLURM_POLL_S, self.ask_slurm)
         self.poll()
-        self.ask_slurm()
 
     # Drawing
 
@@ -241,6 +242,9 @@ class LaunchScreen(SubScreen):
         if not self._polling:
             self._polling = True
             self._poll(self._follower)
+        # Not by a timer: one that is stopped keeps its closed screen in memory until it would have rung.
+        if time.monotonic() >= self._slurm_due:
+            self.ask_slurm()
 
     def on_unmount(self) -> None:
         """End the connections that a log is read over."""
@@ -253,6 +257,7 @@ class LaunchScreen(SubScreen):
 
     def ask_slurm(self) -> None:
         """Ask Slurm about its jobs, unless it has not answered yet; hosts ask for themselves."""
+        self._slurm_due = time.monotonic() + SLURM_POLL_S
         if not self._asking_slurm and self.over is None:
             self._asking_slurm = True
             self._ask_slurm()
@@ -462,7 +467,7 @@ class LaunchScreen(SubScreen):
         if event.job is not None:
             hint = " ".join(filter(None, (event.problem, "Its output comes below.")))
             self._started([event.job], f"{event.job.name}: {event.job.elsewhere}.", hint)
-            self.set_timer(SOON_S, self.ask_slurm)
+            self._slurm_due = time.monotonic() + SOON_S
         elif event.error is not None:
             self._show_message(self.query_one("#form", Form), "bad", event.error.message, event.error.hint)
 
