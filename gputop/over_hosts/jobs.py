@@ -37,6 +37,23 @@ class JobThere:
     problem: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class LaunchThere:
+    """The jobs of one launch, each once."""
+
+    id: str
+    jobs: tuple[JobThere, ...]
+    hosts: tuple[str, ...]
+    """Every host that lists one of them, as the user names it."""
+    states: tuple[tuple[str, str], ...]
+    """The host of each job, and its state; the machine's own name where several hosts list the job."""
+
+    @property
+    def told(self) -> str:
+        """Return what became of each: "gpu1 running, gpu2 failed"."""
+        return ", ".join(f"{host} {state}" for host, state in self.states)
+
+
 def jobs_of(hosts: Sequence[str], transport: Transport) -> tuple[dict[str, list[JobThere]], dict[str, End]]:
     """Return the jobs of each host that could be read, and how reading ended on each."""
     found: dict[str, list[JobThere]] = {}
@@ -49,10 +66,18 @@ def stop_over(
 ) -> dict[str, End]:
     """Stop a job, or all jobs of a launch, on the hosts at once; return the hosts where a process of it may be left.
 
+    A host that has nothing to stop is told of, and is none of these: where a home directory is shared, only one of several
+    hosts that list a job can stop it.
+
     Raises:
         UsageError: no host has such a job.
     """
-    return failed(run_over(hosts, transport, ["stop", job_id], lambda host, line: say(f"{host}: {text_of(line)}")))
+    wrong = failed(run_over(hosts, transport, ["stop", job_id], lambda host, line: say(f"{host}: {text_of(line)}")))
+    left = {host: end for host, end in wrong.items() if end.failure is not None or end.code != EXIT_USAGE}
+    for host, end in wrong.items():
+        if host not in left:
+            say(printable(end.sentence(host)))
+    return left
 
 
 def run_over(
@@ -88,16 +113,29 @@ def _jobs_in(line: bytes) -> list[JobThere]:
         return []
 
 
-def launches(found: Mapping[str, Sequence[JobThere]]) -> list[tuple[str, list[tuple[str, JobThere]]]]:
-    """Return the jobs of each launch with their hosts, the newest launch first; a job of its own is a launch, too."""
-    together: dict[str, list[tuple[str, JobThere]]] = {}
-    listed: set[tuple[str, str | None]] = set()
+def launches(found: Mapping[str, Sequence[JobThere]]) -> list[LaunchThere]:
+    """Return the jobs of each launch, the newest launch first; a job of its own is a launch, too.
+
+    Hosts that share a home directory all list all of its jobs: each is counted once, and all of these hosts are named, as only
+    the one that a job runs on can stop it, and none tells under which name the user knows it.
+    """
+    together: dict[str, dict[tuple[str, str | None], tuple[JobThere, list[str]]]] = {}
     for host, jobs in found.items():
         for job in jobs:
-            if (job.id, job.hostname) not in listed:  # hosts may share a home directory
-                listed.add((job.id, job.hostname))
-                together.setdefault(job.launch_id or job.id, []).append((host, job))
-    return sorted(together.items(), key=lambda item: max(job.started_at or 0.0 for _, job in item[1]), reverse=True)
+            listed = together.setdefault(job.launch_id or job.id, {})
+            listed.setdefault((job.id, job.hostname), (job, []))[1].append(host)
+    known = [_launch(launch_id, list(listed.values())) for launch_id, listed in together.items()]
+    return sorted(known, key=lambda launch: max(job.started_at or 0.0 for job in launch.jobs), reverse=True)
+
+
+def _launch(launch_id: str, listed: Sequence[tuple[JobThere, Sequence[str]]]) -> LaunchThere:
+    hosts = dict.fromkeys(host for _, names in listed for host in names)
+    return LaunchThere(
+        launch_id,
+        tuple(job for job, _ in listed),
+        tuple(hosts),
+        tuple((names[0] if len(names) == 1 else job.hostname or names[0], job.state) for job, names in listed),
+    )
 
 
 def text_of(line: bytes) -> str:

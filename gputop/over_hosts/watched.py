@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -15,7 +14,7 @@ from gputop.hosts.errand import Errands
 from gputop.hosts.transport import Transport
 from gputop.jobs.job import ACTIVE, SHOWN_FIRST, Job
 from gputop.jobs.store import Listing
-from gputop.over_hosts.jobs import JobThere, jobs_of, launches, stop_over, text_of
+from gputop.over_hosts.jobs import LaunchThere, jobs_of, launches, stop_over, text_of
 from gputop.snapshot import JobState
 
 LIST_S = 5.0
@@ -42,7 +41,7 @@ class HostJobs:
             if self._listed_at is None or time.monotonic() - self._listed_at > LIST_S:
                 found, ends = jobs_of(self.hosts, self.transport)
                 problems = [GputopError(end.sentence(host)) for host, end in ends.items() if host not in found]
-                jobs = tuple(_as_job(job_id, parts) for job_id, parts in launches(found))
+                jobs = tuple(map(_as_job, launches(found)))
                 self._listing, self._listed_at = Listing(jobs, tuple(problems)), time.monotonic()
             return self._listing
 
@@ -75,7 +74,9 @@ class HostsLog:
 
     def __init__(self, job: Job, transport: Transport) -> None:
         self.job_id = job.id
-        self._errands = Errands(transport, job.hosts, ["logs", job.id, "--follow", "--until-closed"])
+        # Of a launch, each host shows its own part. A job of its own that several hosts list has one log, in a shared home.
+        hosts = job.hosts if job.launch_id is not None else job.hosts[:1]
+        self._errands = Errands(transport, hosts, ["logs", job.id, "--follow", "--until-closed"])
         self._started = False
         self._closed = False
         self._said: deque[str] = deque()
@@ -101,16 +102,15 @@ class HostsLog:
         threading.Thread(target=self._errands.close, daemon=True, name="log-close").start()
 
 
-def _as_job(job_id: str, parts: Sequence[tuple[str, JobThere]]) -> Job:
+def _as_job(launch: LaunchThere) -> Job:
     """Return the jobs of one launch as one: active if one of them is, else as the worst of them ended."""
-    jobs = [job for _, job in parts]
+    jobs = launch.jobs
     states = {job.state for job in jobs}
     shown = next((state for state in SHOWN_FIRST if state in states), None)
-    each = ", ".join(f"{host} {job.state}" for host, job in parts)
     codes = [job.exit_code for job in jobs if job.exit_code is not None]
     times = [job.ended_at for job in jobs if job.ended_at is not None]
     return Job(
-        id=job_id,
+        id=launch.id,
         name=jobs[0].name,
         state=shown or cast(JobState, jobs[0].state),  # a newer gputop there may know another
         argv=(),
@@ -122,6 +122,6 @@ def _as_job(job_id: str, parts: Sequence[tuple[str, JobThere]]) -> Job:
         exit_code=max(codes, key=abs) if codes and states.isdisjoint(ACTIVE) else None,
         signal=next((job.signal for job in jobs if job.signal), None),
         launch_id=jobs[0].launch_id,
-        problem=each if len(states) > 1 else next((job.problem for job in jobs if job.problem), None),
-        hosts=tuple(host for host, _ in parts),
+        problem=launch.told if len(states) > 1 else next((job.problem for job in jobs if job.problem), None),
+        hosts=launch.hosts,
     )

@@ -10,7 +10,7 @@ from gputop.errors import EXIT_OK, EXIT_PROBLEM
 from gputop.hosts.errand import End
 from gputop.hosts.transport import Transport
 from gputop.jobs.job import ACTIVE
-from gputop.over_hosts.jobs import JobThere, failed, launches, run_over, stop_over, text_of
+from gputop.over_hosts.jobs import JobThere, LaunchThere, failed, launches, run_over, stop_over, text_of
 from gputop.terminal_text import printable
 
 HEAD = ("JOB", "STATE", "RECIPE", "GPUS", "TIME", "EXIT", "HOST")
@@ -50,11 +50,11 @@ def tell(wrong: Mapping[str, End]) -> int:
 
 def rows(found: Mapping[str, Sequence[JobThere]], now: float) -> list[tuple[str, ...]]:
     """Return a row of ``HEAD`` for each job, the newest first; the jobs of one launch are one row."""
-    return [_row(job_id, parts, now) for job_id, parts in launches(found)]
+    return [_row(launch, now) for launch in launches(found)]
 
 
-def _row(job_id: str, parts: Sequence[tuple[str, JobThere]], now: float) -> tuple[str, ...]:
-    jobs = [job for _, job in parts]
+def _row(launch: LaunchThere, now: float) -> tuple[str, ...]:
+    jobs = launch.jobs
     states = list(dict.fromkeys(job.state for job in jobs))
     begun = [job.started_at for job in jobs if job.started_at is not None]
     ended = [job.ended_at for job in jobs]
@@ -62,10 +62,10 @@ def _row(job_id: str, parts: Sequence[tuple[str, JobThere]], now: float) -> tupl
     end = max(known) if len(known) == len(ended) else now if len(known) < len(ended) and _is_active(states) else None
     took = max(0.0, end - min(begun)) if end is not None and begun else None
     codes = [job.signal or ("" if job.exit_code is None else str(job.exit_code)) for job in jobs]
-    hosts = ", ".join(host if len(states) == 1 else f"{host} {job.state}" for host, job in parts)
+    hosts = ", ".join(launch.hosts) if len(states) == 1 else launch.told
     name = jobs[0].recipe_id or jobs[0].name
     gpus = str(sum(len(job.device_uuids) for job in jobs))
-    return (job_id, states[0] if len(states) == 1 else "mixed", name, gpus, units.duration(took), _one(codes), hosts)
+    return (launch.id, states[0] if len(states) == 1 else "mixed", name, gpus, units.duration(took), _one(codes), hosts)
 
 
 def _is_active(states: Sequence[str]) -> bool:

@@ -447,7 +447,8 @@ class LaunchScreen(SubScreen):
         try:
             launch_over(hosts, over.transport, order, None, lambda line: None)
             over.look_again()
-            job = Job(order.id, order.name or order.recipe or "", "starting", order.command, Path(), order.recipe, hosts=hosts)
+            name = order.name or order.recipe or ""
+            job = Job(order.id, name, "starting", order.command, Path(), order.recipe, launch_id=order.id, hosts=hosts)
             self.post_message(Submitted(job, entry.started((), values)))
         except GputopError as error:
             over.look_again()

@@ -1,0 +1,53 @@
+"""The jobs of hosts that share a home directory, and hosts that hang or never end: none of it freezes or hides the others."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+from gputop.hosts.transport import Transport, transport_of
+from gputop.jobs import store
+from gputop.over_hosts.launch import launch_over
+from gputop.over_hosts.watched import HostJobs
+from gputop.recipes.nodes import NodeOrder
+from tests import REPOSITORY
+from tests.tracking.kit import Home, eventually, home
+
+assert home
+HERE = "env GPUTOP_TEST_HOST={host}"
+AS_HOST = """
+import os, socket, sys
+socket.gethostname = lambda: os.environ["GPUTOP_TEST_HOST"]
+from gputop.cli.main import main
+raise SystemExit(main(sys.argv[1:]))
+"""
+"""A gputop on a machine of this name."""
+
+
+def sharing_a_home(folder: Path) -> Transport:
+    """Machines called as their hosts are, which all have this machine's state directory."""
+    there = folder / "gputop there.py"
+    there.write_text(AS_HOST)
+    return transport_of(HERE, shlex.join(["env", f"PYTHONPATH={REPOSITORY}", sys.executable, str(there)]))
+
+
+def test_a_launch_over_hosts_with_one_home_is_read_and_stopped_on_all(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import os, time\nprint(os.environ['PET_RDZV_ID'])\ntime.sleep(600)\n")
+    over = HostJobs(("a", "b"), sharing_a_home(tmp_path))
+    order = NodeOrder(store.new_id(), 0, 1, command=(sys.executable, "-u", "train.py"), cwd=str(tmp_path))
+    launch_over(over.hosts, over.transport, order, None, lambda line: None)
+    try:
+        (job,) = over.read_jobs().jobs
+        assert (job.id, job.hosts) == (order.id, ("a", "b"))
+        log = over.follow(job)
+        said: set[str] = set()
+        try:
+            eventually(lambda: said.update(log.poll()) or {line[:1] for line in said} >= {"a", "b"}, "both hosts tell")
+        finally:
+            log.close()
+        over.stop(job)
+        assert {part.state for part in store.list_jobs()} == {"stopped"}
+    finally:
+        for part in store.list_jobs():
+            store.stop_processes(part.id)
