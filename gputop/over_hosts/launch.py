@@ -52,10 +52,18 @@ def launch_over(
                     errands.send(host, _line(word, value))
                 answers = _answers(errands, hosts, answer, str, STARTED_S)
                 _check(hosts, answers, errands.ends, "The run was stopped on the other hosts.")
-        except BaseException:
+        except BaseException as error:
             errands.close()  # a host that starts it only from now on stops it by itself
+            left: Mapping[str, End] = {}
             with contextlib.suppress(UsageError):  # no host has such a job: none had started it
-                stop_over(hosts, transport, order.id)
+                left = stop_over(hosts, transport, order.id)
+            if not left:
+                raise
+            names = ",".join(left)
+            where = f"It may still run on {', '.join(left)}: gputop stop -H {names} {order.id}"
+            if isinstance(error, GputopError):
+                raise GputopError(error.message, where) from error
+            say(where)
             raise
 
 

@@ -6,6 +6,9 @@ import shlex
 import sys
 from pathlib import Path
 
+import pytest
+
+from gputop.errors import GputopError
 from gputop.hosts.transport import Transport, transport_of
 from gputop.jobs import store
 from gputop.over_hosts.launch import launch_over
@@ -32,6 +35,13 @@ def sharing_a_home(folder: Path) -> Transport:
     return transport_of(HERE, shlex.join(["env", f"PYTHONPATH={REPOSITORY}", sys.executable, str(there)]))
 
 
+def saying(folder: Path, script: str) -> Transport:
+    """Hosts whose gputop is a script of a shell; $1 is the command, $GPUTOP_TEST_HOST the host."""
+    there = folder / "gputop there"
+    there.write_text(script)
+    return transport_of(HERE, f"sh {shlex.quote(str(there))}")
+
+
 def test_a_launch_over_hosts_with_one_home_is_read_and_stopped_on_all(home: Home, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import os, time\nprint(os.environ['PET_RDZV_ID'])\ntime.sleep(600)\n")
     over = HostJobs(("a", "b"), sharing_a_home(tmp_path))
@@ -51,3 +61,22 @@ def test_a_launch_over_hosts_with_one_home_is_read_and_stopped_on_all(home: Home
     finally:
         for part in store.list_jobs():
             store.stop_processes(part.id)
+
+
+READY = """read -r order; echo '{"ready": {"address": "127.0.0.1", "port": 1}}'; read -r go"""
+
+
+def test_a_launch_that_could_not_be_stopped_names_the_hosts_where_it_may_run(tmp_path: Path) -> None:
+    cannot = f"""
+case $1,$GPUTOP_TEST_HOST in
+    launch,a) {READY}; echo '{{"started": "x"}}'; exec cat >/dev/null;;
+    launch,b) {READY}; echo 'gputop: The disk is full.' >&2; exit 1;;
+    stop,a) echo 'gputop: Job x still runs after SIGKILL: 7.' >&2; exit 1;;
+    stop,b) echo 'gputop: There is no job.' >&2; exit 2;;
+esac
+"""
+    order = NodeOrder("20261122-141300-3f2a", 0, 1, command=("true",))
+    with pytest.raises(GputopError) as told:
+        launch_over(("a", "b"), saying(tmp_path, cannot), order, None, lambda line: None)
+    assert "b: The disk is full." in told.value.message
+    assert told.value.hint == "It may still run on a: gputop stop -H a 20261122-141300-3f2a"
