@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from subprocess import Popen
 
 from gputop.agent.lines import ChildLines, end_group, ended
+from gputop.errors import EXIT_OK
 from gputop.hosts.feed import CLOSING_MOST
 from gputop.hosts.state import Failure, HostState, HostStatus, failure_of_gputop, failure_of_login
 from gputop.hosts.stream import CONNECT_S, CONNECTING_MOST
@@ -30,6 +31,21 @@ BUSY_TRIES = 3
 BUSY_WAIT_S = 1.0
 _GPUTOP_CODES = (0, 1, 2, 3, 130)
 """Exit codes of gputop's; anything else is the link's, or a death."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a host may send; None: as much as it likes. It is cut off at more."""
+
+    within_s: float | None = None
+    """How long the command may take from the start of the connection on, without the time that its lines wait here."""
+    lines_most: int | None = None
+    bytes_most: int | None = None
+    enough: Callable[[bytes], bool] | None = None
+    """Whether a line is the whole answer: then the command is ended, as one that went well."""
+
+
+NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +77,21 @@ class Errands:
     """Runs a command of gputop on each host until all have ended, or it is closed."""
 
     def __init__(
-        self, transport: Transport, hosts: Sequence[str], arguments: Sequence[str], first: Mapping[str, bytes] | None = None
+        self,
+        transport: Transport,
+        hosts: Sequence[str],
+        arguments: Sequence[str],
+        first: Mapping[str, bytes] | None = None,
+        limits: Limits = NO_LIMITS,
     ) -> None:
-        """``arguments`` are gputop's there; ``first`` is the line that it gets on each host."""
+        """``arguments`` are gputop's there; ``first`` is the line that it gets on each host; ``limits`` hold for each."""
         wanted = first or {}
         self._said: queue.Queue[Said] = queue.Queue(SAID_MAX)
         self._closed = threading.Event()
         turn = threading.Semaphore(CONNECTING_MOST)
-        self._errands = {host: _Errand(host, transport, arguments, self._put, turn, wanted.get(host, b"")) for host in hosts}
+        self._errands = {
+            host: _Errand(host, transport, arguments, self._put, turn, wanted.get(host, b""), limits) for host in hosts
+        }
         self.ends: dict[str, End] = {}
 
     def start(self) -> None:
@@ -121,6 +144,7 @@ class _Errand:
         deliver: Callable[[Said], object],
         turn: threading.Semaphore,
         first: bytes,
+        limits: Limits,
     ) -> None:
         self.host = host
         self._transport = transport
@@ -128,6 +152,7 @@ class _Errand:
         self._deliver = deliver
         self._turn = turn
         self._first = first
+        self._limits = limits
         self._closed = threading.Event()
         self._lock = threading.Lock()
         """Held while the process is replaced or ended, so that ``close`` leaves none behind."""
@@ -181,17 +206,27 @@ class _Errand:
 
     def _read(self, process: Popen[bytes], connected: Callable[[], None]) -> End:
         self.send(self._transport.line(self._arguments))
-        lines = _Lines(process)
+        lines = _Lines(process, self._limits)
         for line in lines.lines():
             if lines.connected:
+                lines.count(line)
+                if lines.failure:
+                    break
+                began = time.monotonic()
                 self._deliver(Said(self.host, line))
+                lines.waited_s += time.monotonic() - began
+                if self._limits.enough is not None and self._limits.enough(line):
+                    return End(EXIT_OK)
             elif line.strip() == HELLO:
                 lines.connected = True
                 self.send(self._first)
                 connected()
+            lines.look()
+            if lines.failure:
+                break
         login = self._transport.shown_login(self.host)
         if not lines.at_end or not ended(process):
-            state: HostState = "unreadable" if lines.connected else "timed_out"
+            state: HostState = "unreadable" if lines.connected and not lines.is_late else "timed_out"
             return End(None, failure=Failure(state, lines.failure, f"Try it: {login}"))
         words = tuple(strip_controls(word) for word in lines.last_words if word.strip())
         code = process.returncode
@@ -206,14 +241,33 @@ class _Errand:
 
 
 class _Lines(ChildLines):
-    """The lines of one connection. Once it is up, it may be silent: ssh itself notices a link that is gone."""
+    """The lines of one connection. Once it is up, it may be silent up to its limit: ssh itself notices a link that is gone."""
 
-    def __init__(self, process: Popen[bytes]) -> None:
+    def __init__(self, process: Popen[bytes], limits: Limits) -> None:
         super().__init__(process, "It", LINE_MAX_BYTES, may_flood=True)
         self.connected = False
+        self.is_late = False
+        self.waited_s = 0.0
+        """How long lines waited to be taken: that is no delay of the host's."""
+        self._told_lines = self._told_bytes = 0
+        self._limits = limits
         self._began = time.monotonic()
 
+    def count(self, line: bytes) -> None:
+        """Give up a host that sends more than it may."""
+        self._told_lines += 1
+        self._told_bytes += len(line)
+        most_lines, most_bytes = self._limits.lines_most, self._limits.bytes_most
+        if (most_lines is not None and self._told_lines > most_lines) or (
+            most_bytes is not None and self._told_bytes > most_bytes
+        ):
+            self.failure = "It sends far more than was asked for."
+
     def look(self) -> None:
-        """Give up a host that never says hello."""
-        if not self.connected and time.monotonic() - self._began > CONNECT_S and not self.has_something_to_read():
+        """Give up a host that never says hello, or takes longer than it may."""
+        took_s = time.monotonic() - self._began - self.waited_s
+        if not self.connected and took_s > CONNECT_S and not self.has_something_to_read():
             self.failure = f"It has sent nothing for {CONNECT_S:.0f} s."
+        elif self._limits.within_s is not None and took_s > self._limits.within_s and not self.failure:
+            self.is_late = True
+            self.failure = f"It has not answered for {self._limits.within_s:.0f} s."

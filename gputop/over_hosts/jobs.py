@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gputop.errors import EXIT_OK, EXIT_USAGE, UsageError
 from gputop.hosts import checked
-from gputop.hosts.errand import End, Errands
+from gputop.hosts.errand import End, Errands, Limits
 from gputop.hosts.transport import Transport
 from gputop.terminal_text import printable, strip_controls
 from gputop.wire import FormatError, decode
@@ -16,6 +16,8 @@ from gputop.wire import FormatError, decode
 JOBS_MOST = 10_000
 """Jobs of one host that are listed."""
 TAKE_S = 0.2
+ANSWER = Limits(within_s=60.0, lines_most=200_000, bytes_most=16 << 20)
+"""Of a command that tells something and ends. A listing takes seconds; of each file of a log, the last 64 KiB are told."""
 LISTED_BY = "gputop jobs -H lists them."
 
 
@@ -57,22 +59,35 @@ class LaunchThere:
 def jobs_of(hosts: Sequence[str], transport: Transport) -> tuple[dict[str, list[JobThere]], dict[str, End]]:
     """Return the jobs of each host that could be read, and how reading ended on each."""
     found: dict[str, list[JobThere]] = {}
-    ends = run_over(hosts, transport, ["jobs", "--json"], lambda host, line: found.setdefault(host, _jobs_in(line)))
+
+    def take(host: str, line: bytes) -> None:
+        if is_record(line):
+            found[host] = _jobs_in(line)
+
+    ends = run_over(hosts, transport, ["jobs", "--json"], take, one_record())
     return {host: found[host] for host in hosts if host in found}, ends
 
 
 def stop_over(
-    hosts: Sequence[str], transport: Transport, job_id: str, say: Callable[[str], object] = lambda line: None
+    hosts: Sequence[str],
+    transport: Transport,
+    job_id: str,
+    say: Callable[[str], object] = lambda line: None,
+    within_s: float | None = None,
 ) -> dict[str, End]:
     """Stop a job, or all jobs of a launch, on the hosts at once; return the hosts where a process of it may be left.
 
-    A host that has nothing to stop is told of, and is none of these: where a home directory is shared, only one of several
-    hosts that list a job can stop it.
+    A training may take its time to end: only ``within_s`` limits it. A host that has nothing to stop is told of, and is none of
+    these: where a home directory is shared, only one of several hosts that list a job can stop it.
 
     Raises:
         UsageError: no host has such a job.
     """
-    wrong = failed(run_over(hosts, transport, ["stop", job_id], lambda host, line: say(f"{host}: {text_of(line)}")))
+
+    def take(host: str, line: bytes) -> None:
+        say(f"{host}: {text_of(line)}")
+
+    wrong = failed(run_over(hosts, transport, ["stop", job_id], take, replace(ANSWER, within_s=within_s)))
     left = {host: end for host, end in wrong.items() if end.failure is not None or end.code != EXIT_USAGE}
     for host, end in wrong.items():
         if host not in left:
@@ -81,10 +96,17 @@ def stop_over(
 
 
 def run_over(
-    hosts: Sequence[str], transport: Transport, words: Sequence[str], take: Callable[[str, bytes], object]
+    hosts: Sequence[str],
+    transport: Transport,
+    words: Sequence[str],
+    take: Callable[[str, bytes], object],
+    limits: Limits | None = None,
 ) -> dict[str, End]:
-    """Run a command of gputop on each host; return how it ended there, in the order of the hosts."""
-    errands = Errands(transport, hosts, words)
+    """Run a command of gputop on each host; return how it ended there, in the order of the hosts.
+
+    A host that exceeds ``limits``, ``ANSWER`` unless others are given, is cut off: its end says so.
+    """
+    errands = Errands(transport, hosts, words, limits=ANSWER if limits is None else limits)
     with contextlib.closing(errands):
         errands.start()
         while errands.running:
@@ -92,6 +114,16 @@ def run_over(
             if said is not None and said.end is None:
                 take(said.host, said.line)
         return {host: errands.ends[host] for host in hosts}
+
+
+def one_record() -> Limits:
+    """Return the limits of a command whose answer is one line of JSON."""
+    return replace(ANSWER, enough=is_record)
+
+
+def is_record(line: bytes) -> bool:
+    """Return whether a line begins as JSON does: what runs gputop there may say something before."""
+    return line.lstrip()[:1] in (b"[", b"{")
 
 
 def failed(ends: Mapping[str, End], hint: str = LISTED_BY) -> dict[str, End]:

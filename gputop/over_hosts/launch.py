@@ -21,6 +21,8 @@ from gputop.wire import FormatError, decode, encode
 READY_S = 180.0
 """How long a host may take until it could start: a driver without persistence mode starts every GPU first."""
 STARTED_S = 60.0
+STOPPED_S = 120.0
+"""How long a launch that failed waits until it is stopped: the host that hangs may be why it failed."""
 T = TypeVar("T")
 
 
@@ -56,7 +58,7 @@ def launch_over(
             errands.close()  # a host that starts it only from now on stops it by itself
             left: Mapping[str, End] = {}
             with contextlib.suppress(UsageError):  # no host has such a job: none had started it
-                left = stop_over(hosts, transport, order.id)
+                left = stop_over(hosts, transport, order.id, within_s=STOPPED_S)
             if not left:
                 raise
             names = ",".join(left)

@@ -25,7 +25,7 @@ TAKEN_MOST = 500
 
 @dataclass(slots=True)
 class HostJobs:
-    """The jobs of ``hosts``. Its methods wait for the hosts: call them in threads."""
+    """The jobs of ``hosts``. ``stop`` waits for the hosts: call it in a thread."""
 
     hosts: tuple[str, ...]
     transport: Transport
@@ -33,21 +33,40 @@ class HostJobs:
     """How many virtual GPUs stand in on each host; None: real ones."""
     _listing: Listing = field(default_factory=lambda: Listing((), ()))
     _listed_at: float | None = None
+    """None: what is listed is not known, or older than something that was started or stopped here."""
+    _changes: int = 0
+    _asking: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def read_jobs(self) -> Listing:
-        """Return the jobs of all hosts, a launch as one job; at most ``LIST_S`` old. Problems are hosts without an answer."""
+    def read_jobs(self) -> Listing | None:
+        """Return the jobs of all hosts, a launch as one job; None: not known yet. Problems are hosts without an answer.
+
+        Waits for no host: one that hangs is not to hold up what the others tell. Asks anew where an answer is older than
+        ``LIST_S``.
+        """
         with self._lock:
-            if self._listed_at is None or time.monotonic() - self._listed_at > LIST_S:
-                found, ends = jobs_of(self.hosts, self.transport)
-                problems = [GputopError(end.sentence(host)) for host, end in ends.items() if host not in found]
-                jobs = tuple(map(_as_job, launches(found)))
-                self._listing, self._listed_at = Listing(jobs, tuple(problems)), time.monotonic()
-            return self._listing
+            is_known = self._listed_at is not None
+            if not self._asking and (self._listed_at is None or time.monotonic() - self._listed_at > LIST_S):
+                self._asking = True
+                threading.Thread(target=self._ask, daemon=True, name="hosts-jobs").start()
+            return self._listing if is_known else None
+
+    def _ask(self) -> None:
+        changes = self._changes
+        try:
+            found, ends = jobs_of(self.hosts, self.transport)
+            problems = [GputopError(end.sentence(host)) for host, end in ends.items() if host not in found]
+            with self._lock:
+                self._listing = Listing(tuple(map(_as_job, launches(found))), tuple(problems))
+                self._listed_at = time.monotonic() if changes == self._changes else None
+        finally:
+            self._asking = False
 
     def look_again(self) -> None:
         """Ask the hosts at the next call, as something was started or stopped."""
-        self._listed_at = None
+        with self._lock:
+            self._changes += 1
+            self._listed_at = None
 
     def stop(self, job: Job) -> str:
         """Stop a job on its hosts and wait for its end; return a sentence.

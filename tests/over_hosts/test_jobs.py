@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gputop.cli.main import main
 from gputop.errors import GputopError
 from gputop.hosts.transport import Transport, transport_of
 from gputop.jobs import store
+from gputop.over_hosts import jobs
 from gputop.over_hosts.launch import launch_over
 from gputop.over_hosts.watched import HostJobs
 from gputop.recipes.nodes import NodeOrder
@@ -42,13 +46,19 @@ def saying(folder: Path, script: str) -> Transport:
     return transport_of(HERE, f"sh {shlex.quote(str(there))}")
 
 
+def listed(over: HostJobs) -> store.Listing:
+    """What the hosts list, once they have answered."""
+    found: store.Listing = eventually(over.read_jobs, "the hosts answer")
+    return found
+
+
 def test_a_launch_over_hosts_with_one_home_is_read_and_stopped_on_all(home: Home, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import os, time\nprint(os.environ['PET_RDZV_ID'])\ntime.sleep(600)\n")
     over = HostJobs(("a", "b"), sharing_a_home(tmp_path))
     order = NodeOrder(store.new_id(), 0, 1, command=(sys.executable, "-u", "train.py"), cwd=str(tmp_path))
     launch_over(over.hosts, over.transport, order, None, lambda line: None)
     try:
-        (job,) = over.read_jobs().jobs
+        (job,) = listed(over).jobs
         assert (job.id, job.hosts) == (order.id, ("a", "b"))
         log = over.follow(job)
         said: set[str] = set()
@@ -80,3 +90,34 @@ esac
         launch_over(("a", "b"), saying(tmp_path, cannot), order, None, lambda line: None)
     assert "b: The disk is full." in told.value.message
     assert told.value.hint == "It may still run on a: gputop stop -H a 20261122-141300-3f2a"
+
+
+def test_a_host_that_hangs_is_cut_off_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "ANSWER", replace(jobs.ANSWER, within_s=1.0))
+    over = HostJobs(("hung",), saying(tmp_path, "exec sleep 600"))
+    assert over.read_jobs() is None, "nobody waits for it"
+    (problem,) = listed(over).problems
+    assert "hung: timed out. It has not answered for 1 s." in str(problem)
+
+
+def test_a_host_that_never_ends_is_cut_off_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(jobs, "ANSWER", replace(jobs.ANSWER, lines_most=1000))
+    record = json.dumps([{"id": "x", "name": "tiny", "state": "running"}])
+    script = f"""
+case $1,$GPUTOP_TEST_HOST in
+    jobs,good) echo 'One moment.'; echo '{record}'; exit;;
+    jobs,endless) exec yes '{record}';;
+    *,endless) exec yes;;
+    *,good) echo 'what it knows';;
+esac
+"""
+    transport = saying(tmp_path, script)
+    listing = listed(HostJobs(("good", "endless"), transport))
+    assert ([job.hosts for job in listing.jobs], listing.problems) == ([("good", "endless")], ())
+
+    assert main(["runs", "show", "x", "-H", "good,endless", "--via", HERE, "--remote", transport.remote]) == 1
+    said = capsys.readouterr()
+    assert said.out == "good:\n\nwhat it knows\n", "nothing of a host that was cut off is shown as what it knows"
+    assert "endless: unreadable. It sends far more than was asked for." in said.err

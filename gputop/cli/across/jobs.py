@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from gputop import units
 from gputop.errors import EXIT_OK, EXIT_PROBLEM
-from gputop.hosts.errand import End
+from gputop.hosts.errand import NO_LIMITS, End
 from gputop.hosts.transport import Transport
 from gputop.jobs.job import ACTIVE
 from gputop.over_hosts.jobs import JobThere, LaunchThere, failed, launches, run_over, stop_over, text_of
@@ -32,7 +32,8 @@ def logs(hosts: Sequence[str], transport: Transport, job_id: str, *, follow: boo
         UsageError: no host has such a job.
     """
     words = ["logs", job_id, *(["--follow", "--until-closed"] if follow else [])]
-    ends = run_over(hosts, transport, words, lambda host, line: print(f"{host} | {text_of(line)}", flush=True))
+    limits = NO_LIMITS if follow else None
+    ends = run_over(hosts, transport, words, lambda host, line: print(f"{host} | {text_of(line)}", flush=True), limits)
     wrong = failed(ends)
     for host, end in ends.items():
         if host not in wrong and end.words:  # why it failed, as gputop there explains it

@@ -13,7 +13,7 @@ from gputop.hosts import checked
 from gputop.hosts.errand import End
 from gputop.hosts.transport import Transport
 from gputop.joined.runs import JoinedRun, Seen, join
-from gputop.over_hosts.jobs import failed, run_over, text_of
+from gputop.over_hosts.jobs import failed, one_record, run_over, text_of
 from gputop.snapshot import Host, ProcessRun, Run, Snapshot
 from gputop.wire import FormatError, decode
 
@@ -42,7 +42,7 @@ def runs_of(
         if there is not None:
             found[host] = there
 
-    ends = run_over(hosts, transport, ["runs", "--json", *(["--filter", wanted] if wanted else [])], take)
+    ends = run_over(hosts, transport, ["runs", "--json", *(["--filter", wanted] if wanted else [])], take, one_record())
     return {host: found[host] for host in hosts if host in found}, ends
 
 
@@ -82,7 +82,9 @@ def show_over(
     """
     lines: dict[str, list[bytes]] = {}
     words = ["runs", "show", name, *(["--json"] if as_json else []), *(["--all"] if everything else [])]
-    ends = run_over(hosts, transport, words, lambda host, line: lines.setdefault(host, []).append(line))
+    ends = run_over(
+        hosts, transport, words, lambda host, line: lines.setdefault(host, []).append(line), one_record() if as_json else None
+    )
     wrong = failed(ends, "gputop runs -H lists them.")
     known = {host: lines.get(host, []) for host in hosts if host not in wrong}
     if as_json:
@@ -95,6 +97,6 @@ def show_over(
 
 def _record(lines: Sequence[bytes]) -> object:
     try:
-        return checked.data_in(lines[0]) if lines else None
+        return checked.data_in(lines[-1]) if lines else None
     except FormatError:
         return None
