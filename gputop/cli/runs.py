@@ -212,7 +212,9 @@ def _progress(run: Run | None) -> tuple[str, str]:
 
 
 def _pid_text(run: ProcessRun) -> str:
-    return f"PID {run.launcher.pid if run.launcher is not None else run.ranks[0].pid}"
+    # Another machine may tell of a run without any process.
+    pids = [run.launcher.pid] if run.launcher is not None else [rank.pid for rank in run.ranks]
+    return f"PID {next(iter(pids), units.UNKNOWN)}"
 
 
 def _started(at: float | None) -> str:

@@ -132,6 +132,13 @@ def test_a_host_that_prometheus_tells_of_too_is_read_once_and_by_its_own_gputop(
     assert "Prometheus at http://127.0.0.1:1 refuses the connection." in said.err
 
 
+def test_a_host_may_tell_of_a_run_without_a_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = tmp_path / "told"
+    told.write_text(json.dumps({"hostname": "a", "time": 1.0, "not_tracked": [{"key": "x", "name": "train.py"}]}) + "\n")
+    assert main(["runs", "-H", "a", "--via", HERE, "--remote", f"cat {shlex.quote(str(told))} #"]) == 0
+    assert "PID N/A" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
