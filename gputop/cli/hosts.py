@@ -119,12 +119,10 @@ def once(options: argparse.Namespace, source: Sequence[str]) -> int:
     heard = read_once(named, transport_of(options), words) if named else ()
     watch = watch_of(options, 1.0)
     if watch is not None:
-        uuids = {device.uuid for one in heard if one.snapshot is not None for device in one.snapshot.devices}
+        uuids = frozenset[str]().union(*map(_gpus, heard))
         without = _others_than(one.status.host for one in heard)
         told = [one for one in watch.once() if not without(one.status.host)]
-        heard += tuple(
-            one for one in told if one.snapshot is None or not uuids & {device.uuid for device in one.snapshot.devices}
-        )
+        heard += tuple(one for one in told if not (found := _gpus(one)) or not found <= uuids)
     if options.json:
         for one in heard:
             print(json_line(one))
@@ -134,6 +132,10 @@ def once(options: argparse.Namespace, source: Sequence[str]) -> int:
         print(hosts_text(heard))
     is_whole = options.prometheus is None or watch is not None
     return EXIT_OK if is_whole and all(one.snapshot is not None for one in heard) else EXIT_PROBLEM
+
+
+def _gpus(heard: Heard) -> frozenset[str]:
+    return frozenset(device.uuid for device in heard.snapshot.devices) if heard.snapshot is not None else frozenset()
 
 
 def stream(options: argparse.Namespace, interval_s: float, source: Sequence[str]) -> int:

@@ -95,11 +95,17 @@ class Fleet:
         return FleetView(time.time(), hosts, settings, paused, self.runs, self.doctor.findings)
 
     def _read_twice(self) -> set[str | None]:
-        """Return the hosts of Prometheus that a gputop there tells of too, whatever they call it."""
+        """Return the hosts of Prometheus that a gputop there tells of too, whatever they call it, as long as it tells."""
         told = [machine for machine in self.machines if _is_of_prometheus(machine)]
         if not told:
             return set()
-        own = frozenset[str]().union(*(_gpus(machine) for machine in self.machines if not _is_of_prometheus(machine)))
+        own = frozenset[str]().union(
+            *(
+                _gpus(machine)
+                for feed, machine in zip(self.feeds, self.machines, strict=True)
+                if not _is_of_prometheus(machine) and feed.link.state in SHOWING_STATES
+            )
+        )
         return {machine.feed.host for machine in told if (found := _gpus(machine)) and found <= own}
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from gputop.sources.recording import read_recording
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
 from gputop.tracking.journal.files import OpenJournal
+from tests import samples
 from tests.hosts.sshd import DEADLINE_S, Lab, gputop_at_home, gputop_there, lab, needs_sshd
 from tests.hosts.test_prometheus import FakeServer, answer_queries
 from tests.tracking.kit import Home, home
@@ -125,6 +127,18 @@ def test_a_host_that_prometheus_tells_of_too_is_read_once_and_by_its_own_gputop(
     found = {one["host"]: one for one in map(json.loads, capsys.readouterr().out.splitlines())}
     assert {host: one["state"] for host, one in found.items()} == {"me@node1.lab": "live", "node2": "target_down"}
     assert found["me@node1.lab"]["snapshot"]["host"]["source"] == "virtual"
+
+    for uuids, listed in ((("GPU-a", "GPU-b"), ["a", "node2"]), (("GPU-a",), ["a", "node1", "node2"])):
+        told = tmp_path / "told"
+        devices = tuple(replace(samples.device(index), uuid=uuid) for index, uuid in enumerate(uuids))
+        told.write_text(replace(samples.snapshot(), devices=devices, processes=()).to_json() + "\n")
+        server = FakeServer(answer_queries)
+        there = ["--via", HERE, "--remote", f"cat {shlex.quote(str(told))} #"]
+        try:
+            main(["--once", "--json", "-H", "a", "--prometheus", f"http://127.0.0.1:{server.port}", *there])
+        finally:
+            server.close()
+        assert [json.loads(line)["host"] for line in capsys.readouterr().out.splitlines()] == listed
 
     assert main(["--once", "--json", "-H", "a", "--prometheus", "http://127.0.0.1:1", *reach(HERE, tmp_path / "there")]) == 1
     said = capsys.readouterr()

@@ -14,6 +14,7 @@ from gputop.hosts.state import HostStatus
 from gputop.snapshot import Device, Host, Snapshot
 from gputop.tui.hosts_app import HostsApp
 from gputop.tui.screens.hosts.screen import HostsScreen
+from gputop.tui.state.view import Settings
 from tests import samples
 from tests.tui.kit import text_of
 from tests.tui.screens.hosts.kit import HostStill, hosts_app, live, until, working
@@ -81,6 +82,10 @@ async def test_a_machine_that_prometheus_tells_of_too_is_one_row() -> None:
         text = await until(pilot, app, "2 hosts · 3 GPUs")
         assert sorted(listed(app)) == ["gpu1", "gpu2"]
         assert " old" in text, "what Prometheus tells has its age beside it"
+        own.link = HostStatus("gpu1", "ended", last_heard_at=time.time() - 300, message="The link was lost.")
+        app.fleet.take_in()
+        shown = {host.status.host for host in app.fleet.view(Settings()).hosts}
+        assert shown == {"gpu1", "gpu2", "10.0.0.1"}, "only Prometheus tells of it now"
 
 
 async def test_a_host_is_opened_and_left_again() -> None:
