@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +15,9 @@ from textual import events
 from textual.pilot import Pilot
 
 from gputop.errors import GputopError
+from gputop.hosts.transport import transport_of
 from gputop.jobs import identity, record, store
+from gputop.over_hosts.watched import HostJobs
 from gputop.places import jobs_dir, make_private_dir
 from gputop.recipes import catalogue, own_commands
 from gputop.recipes.catalogue import Option, Recipe
@@ -356,6 +360,46 @@ async def test_a_letter_in_a_number_is_no_key_of_another_action(tiny: None) -> N
         assert app.is_running
         assert form.field("model").value == "broken", "a letter takes the choice that begins with it"
         assert "a whole number, please" not in text_of(app)
+
+
+SLOW_HOST = """
+case $1 in
+    jobs) cat "$GPUTOP_TEST_FOLDER/listed"; exit;;
+    launch) ;;
+    *) exit;;
+esac
+read -r order
+echo "$order" >> "$GPUTOP_TEST_FOLDER/orders"
+until [ -e "$GPUTOP_TEST_FOLDER/awake" ]; do sleep 0.05; done
+echo '{"ready": {"address": "127.0.0.1", "port": 1}}'
+read -r go; echo '{"started": "x"}'; read -r keep; echo '{"kept": "x"}'
+"""
+
+
+async def test_a_second_f5_starts_nothing_twice_on_hosts(tiny: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUTOP_TEST_FOLDER", str(tmp_path))
+    there, listed, orders = tmp_path / "gputop there", tmp_path / "listed", tmp_path / "orders"
+    there.write_text(SLOW_HOST)
+    listed.write_text("[]\n")
+    over = HostJobs(("a",), transport_of("env GPUTOP_TEST_HOST={host}", f"sh {shlex.quote(str(there))}"))
+    app = ScreenApp(LaunchScreen(recipe="tiny", over=over), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        await pilot.press("f5")
+        await until(pilot, lambda: orders.exists() and orders.read_text().endswith("\n"))
+        try:
+            await pilot.press("f5")
+            await pilot.pause()
+            assert "The last start is not answered yet." in text_of(app)
+            job = {"id": json.loads(orders.read_text())["order"]["id"], "name": "tiny", "state": "running"}
+            listed.write_text(f"{json.dumps([job])}\n")
+        finally:
+            (tmp_path / "awake").touch()  # the end of the app waits for its threads
+        await until(pilot, lambda: "Its output comes below." in text_of(app))
+        await pilot.press("f5")
+        await pilot.pause()
+        assert "tiny already runs like this. " in text_of(app)
+        assert len(orders.read_text().splitlines()) == 1
 
 
 async def test_a_second_f5_asks_before_it_starts_a_twin(tiny: None) -> None:

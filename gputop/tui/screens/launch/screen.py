@@ -120,6 +120,8 @@ class LaunchScreen(SubScreen):
         """How the form was filled in when each job was started here."""
         self._asked: _Form | None = None
         """The form for which the user was asked whether to start a second job like it."""
+        self._submitting: _Form | None = None
+        """The form that hosts or Slurm are asked to start, until they have answered."""
 
     def compose_body(self) -> ComposeResult:
         """Yield the four panes."""
@@ -405,40 +407,53 @@ class LaunchScreen(SubScreen):
         if chosen is None or self.view is None:
             return
         devices, values = chosen
-        if self.over is not None:
-            self._start_over(self.over, values)
-            return
         form = self.query_one("#form", Form)
+        wanted = self._filled_in(devices, values)
         others = launch_form.others_on((device.uuid for device in devices), self.view.snapshot)
-        twin = self._twin(devices, values)
+        twin = self._twin(wanted)
         if twin is not None:
             self._show_message(form, "warn", f"{twin.name} already runs like this.", "F5 once more starts another one.")
             return
         try:
+            if self.over is not None:
+                self._start_over(self.over, values, wanted)
+                return
             ordered = self.entry.order(values)
             if ordered is not None:
-                self._show_message(form, "warn", "Slurm is asked to take it ...", "")
-                self._submit(self.entry, ordered, values)
+                if self._may_submit(form, wanted):
+                    self._show_message(form, "warn", "Slurm is asked to take it ...", "")
+                    self._submit(self.entry, ordered, values)
                 return
             job = store.start(self.entry.prepare(devices, values))
         except GputopError as error:
             self._show_message(form, "bad", error.message, error.hint)
             return
         hint = " ".join(filter(None, (others, self.entry.started(devices, values), "Its log is below.")))
-        self._begun[job.id] = self._filled_in(devices, values)
+        self._begun[job.id] = wanted
         self._started([job], f"Started {job.name}.", f"{hint} Esc: watch it on the dashboard.", warn=bool(others))
 
-    def _start_over(self, over: HostJobs, values: dict[str, str]) -> None:
-        """Start the chosen entry on the hosts of the form."""
+    def _may_submit(self, form: Form, wanted: _Form) -> bool:
+        """Return whether hosts or Slurm may be asked to start the form; not before they have answered the last time."""
+        if self._submitting is not None:
+            self._show_message(
+                form, "warn", "The last start is not answered yet.", "Its job comes into the list, or the reason."
+            )
+            return False
+        self._submitting = wanted
+        return True
+
+    def _start_over(self, over: HostJobs, values: dict[str, str], wanted: _Form) -> None:
+        """Start the chosen entry on the hosts of the form.
+
+        Raises:
+            GputopError: the form cannot be started.
+        """
         form = self.query_one("#form", Form)
         hosts = parse_hosts(values.pop(hosts_form.HOSTS))
-        try:
-            order = replace(self.entry.order_for_hosts(values), virtual=over.virtual)
-        except GputopError as error:
-            self._show_message(form, "bad", error.message, error.hint)
-            return
-        self._show_message(form, "warn", f"Starting on {', '.join(hosts)} ...", "All of them start it, or none.")
-        self._launch_over(over, hosts, self.entry, order, values)
+        order = replace(self.entry.order_for_hosts(values), virtual=over.virtual)
+        if self._may_submit(form, wanted):
+            self._show_message(form, "warn", f"Starting on {', '.join(hosts)} ...", "All of them start it, or none.")
+            self._launch_over(over, hosts, self.entry, order, values)
 
     @work(thread=True, exclusive=True, group="submit")
     def _launch_over(
@@ -464,8 +479,11 @@ class LaunchScreen(SubScreen):
             self.post_message(Submitted(None, None, error))
 
     def on_submitted(self, event: Submitted) -> None:
-        """Show the job, or why Slurm does not take it."""
+        """Show the job, or why hosts or Slurm do not take it."""
+        wanted, self._submitting = self._submitting, None
         if event.job is not None:
+            if wanted is not None:
+                self._begun[event.job.id] = wanted
             hint = " ".join(filter(None, (event.problem, "Its output comes below.")))
             self._started([event.job], f"{event.job.name}: {event.job.elsewhere}.", hint)
             self._slurm_due = time.monotonic() + SOON_S
@@ -475,9 +493,8 @@ class LaunchScreen(SubScreen):
     def _filled_in(self, devices: Sequence[Device], values: dict[str, str]) -> _Form:
         return self.entry.key, tuple(device.uuid for device in devices), tuple(sorted(values.items()))
 
-    def _twin(self, devices: Sequence[Device], values: dict[str, str]) -> Job | None:
+    def _twin(self, wanted: _Form) -> Job | None:
         """Return the active job that was started from this form as it is, unless the user was just asked about it."""
-        wanted = self._filled_in(devices, values)
         job = next((job for job in self.jobs if job.active and self._begun.get(job.id) == wanted), None)
         if job is not None and self._asked == wanted:
             job = None
