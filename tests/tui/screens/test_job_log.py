@@ -11,6 +11,7 @@ import pytest
 from textual.app import App, ComposeResult
 
 from gputop.jobs.output import logs, search
+from gputop.tui.screens.launch.hosts_log import HostsJobLog
 from gputop.tui.screens.launch.log import JobLog
 from gputop.tui.widgets.log_view import LINES_KEPT
 from tests.tui.kit import text_of
@@ -21,9 +22,9 @@ DEADLINE_S = 30.0
 class LogApp(App[None]):
     """Shows the log of one job, of two ranks."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: type[JobLog] = JobLog) -> None:
         super().__init__()
-        self.log_pane = JobLog(id="log")
+        self.log_pane = kind(id="log")
 
     def compose(self) -> ComposeResult:
         yield self.log_pane
@@ -156,3 +157,34 @@ async def test_what_is_written_during_a_page_of_the_past_takes_no_room(slow: Slo
         assert len(app.log_pane.texts) <= LINES_KEPT
         await pilot.pause()
         assert "step 000019990" in text_of(app)
+
+
+async def test_the_log_of_hosts_is_searched_in_the_lines_that_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_files(job_id: str) -> tuple[logs.Source, ...]:
+        raise AssertionError("a job of this machine may have the id that a host tells")
+
+    monkeypatch.setattr(logs, "sources", no_files)
+    app = LogApp(HostsJobLog)
+    async with app.run_test(size=(100, 12)) as pilot:
+        pane = app.log_pane
+        pane.add([f"a | step {number} {'x' * 80}" for number in range(100)])
+        await pilot.press("slash", *"STEP 4", "enter")
+        await pilot.pause()
+        assert "a | step 49 " in text_of(app), "the last one that holds it, in any case"
+        await pilot.press("N")
+        await pilot.pause()
+        assert "a | step 48 " in text_of(app)
+        pane.add([f"a | later {number}" for number in range(LINES_KEPT - 60)])
+        await pilot.press("n")
+        await pilot.pause()
+        assert "a | step 49 " in text_of(app), "40 lines were dropped meanwhile"
+        await pilot.press("n")
+        await pilot.pause()
+        assert "is not found below" in text_of(app)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "a | later 1939" in text_of(app)
+        await pilot.press("home", "up", "r", "slash", *"none", "enter")
+        await pilot.pause()
+        assert "a | step 40 " in text_of(app)
+        assert "'none' is not found" in text_of(app)

@@ -6,6 +6,7 @@ resumes following. A thread reads the files, so a slow disk never blocks the scr
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar, TypeAlias
 
 from textual import events, work
@@ -75,6 +76,11 @@ def explanation_lines(failure: Finding | None, columns: int) -> tuple[Line, ...]
         *wrapped(f"fix: {fix}", columns, "ok", rest="     ")[:1],
         (Span("doctor: more with gputop doctor --log or gputop logs", "dim"),),
     )
+
+
+def pointed_at(lines: Iterable[Line]) -> list[Line]:
+    """Return the lines of what a search found."""
+    return [tuple(Span(span.text, "accent") for span in line) for line in lines]
 
 
 class JobLog(LogView):
@@ -188,7 +194,7 @@ class JobLog(LogView):
     def on_key(self, event: events.Key) -> None:
         """Edit the search term; Enter searches backward from the end, Esc cancels."""
         if self._typing is None:
-            if event.key == "escape" and (self._searching or self._place is not None):
+            if event.key == "escape" and self._is_away:
                 event.stop()
                 event.prevent_default()
                 self._escape()
@@ -210,9 +216,14 @@ class JobLog(LogView):
     def action_again(self, direction: int) -> None:
         """Find the next match down (1) or up (-1) the log."""
         if self._term:
-            self._start_search(backwards=direction < 0, anew=self._place is None)
+            self._start_search(backwards=direction < 0, anew=not self._is_away)
         else:
             self.action_search()
+
+    @property
+    def _is_away(self) -> bool:
+        """Whether a search is running, or something else than the log's end is shown: Esc leaves it."""
+        return self._searching or self._place is not None
 
     def _escape(self) -> None:
         """Cancel the running search, else leave the page and follow the log."""
@@ -327,7 +338,7 @@ class JobLog(LogView):
         for number, text in enumerate(page.lines):
             if number == page.hit:
                 at = len(lines)
-                lines += [tuple(Span(span.text, "accent") for span in line) for line in self._lines_of(text)]
+                lines += pointed_at(self._lines_of(text))
             else:
                 lines += self._lines_of(text)
         self.at_end = False
@@ -353,8 +364,8 @@ class JobLog(LogView):
                 Span(f"{clean(self._typing)}_", "value"),
                 Span("  Enter looks for it, Esc gives up", "dim"),
             )
-        who = {None: "all", LAUNCHER: "launcher"}.get(self.rank, f"rank {self.rank}")
-        spans = [Span("r ", "key"), Span(who, "value"), Span("  / ", "key"), Span("search", "dim")]
+        ranks = self._rank_spans()
+        spans = [*ranks, Span("  / " if ranks else "/ ", "key"), Span("search", "dim")]
         if self._term:
             spans += [Span("  n N ", "key"), Span("next, previous", "dim")]
         if self._place is not None:
@@ -366,3 +377,8 @@ class JobLog(LogView):
         if not self.at_end or self._place is not None:
             spans += [Span("  End ", "key"), Span("follows the log", "dim")]
         return tuple(spans)
+
+    def _rank_spans(self) -> list[Span]:
+        """Return whose output is shown, and the key that changes it."""
+        who = {None: "all", LAUNCHER: "launcher"}.get(self.rank, f"rank {self.rank}")
+        return [Span("r ", "key"), Span(who, "value")]

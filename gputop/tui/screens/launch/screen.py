@@ -31,6 +31,7 @@ from gputop.tui.screens.launch import entries, hosts_form
 from gputop.tui.screens.launch import form as launch_form
 from gputop.tui.screens.launch import log as job_log
 from gputop.tui.screens.launch.entries import Launchable
+from gputop.tui.screens.launch.hosts_log import HostsJobLog
 from gputop.tui.screens.launch.listing import list_items
 from gputop.tui.screens.launch.log import JobLog, JobsPolled
 from gputop.tui.screens.launch.recipe_list import RecipeList
@@ -129,7 +130,7 @@ class LaunchScreen(SubScreen):
             yield RecipeList("Recipes", "1", id="recipes")
             yield Form("", "2", id="form")
         yield ChoiceList("Jobs", "3", id="jobs")
-        yield JobLog("Log", "4", id="log")
+        yield (JobLog if self.over is None else HostsJobLog)("Log", "4", id="log")
 
     def on_mount(self) -> None:
         """Fill the recipe list, and start polling the jobs."""
