@@ -265,8 +265,6 @@ def stop(options: argparse.Namespace) -> int:
 def _stop(job: job_store.Job) -> int:
     if job.left:
         print(f"Job {job.id} is lost, but {_processes(job.left)}. They are stopped now.", flush=True)
-    slurm.refresh([job])
-    job = job_store.find(job.id)
     job = job_store.stop(job.id)
     print(f"{job.id}: {job.state}")
     return EXIT_OK if not job.survivors else EXIT_PROBLEM

@@ -9,14 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from gputop.errors import GputopError
 from gputop.jobs import checked, record
 from gputop.jobs.job import ACTIVE, SHOWN_FIRST, Job
-from gputop.jobs.slurm_state import state_of_word
+from gputop.jobs.slurm_state import SlurmJob, state_of_word
 from gputop.programs.asked import printed
 from gputop.snapshot import JobState
 from gputop.terminal_text import printable
@@ -26,13 +26,17 @@ ANSWER_S = 15.0
 """How long a command may take: one waits about 10 s for a controller that is down."""
 FORGOTTEN_S = 2 * 86_400.0
 """How long Slurm is asked again about a job that it did not list: another of its machines may know it."""
+REQUEUED_S = 86_400.0
+"""How long after its end a job is asked about that Slurm still lists: it may start again (``scontrol requeue``)."""
 ENDS_S = 120.0
 """How long a canceled job may take to end: by default, processes get 30 s (``KillWait``), and epilogs take time, too."""
 _AGAIN_S = 1.0
 _SKEW_S = 300.0
-"""A job that was submitted so long before this one is another of the same number."""
+"""How far the controller's clock may be from ours. A job that was submitted earlier is another of the same number."""
 _TEXT_MOST = 300
-_FIELDS = ("%F", "%T", "%r", "%N", "%S", "%e", "%V")
+_PLACE_MOST = 5000
+"""A folder has up to 4,095 bytes (PATH_MAX)."""
+_FIELDS = ("%F", "%T", "%r", "%N", "%S", "%e", "%V", "%Z|%j")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,9 @@ class Row:
     started_at: float | None
     ended_at: float | None
     submitted_at: float | None
+    """It moves when the job is put back in the queue."""
+    place: str
+    """The job's folder and name, "FOLDER|NAME". Either may contain the bar, so they are not told apart."""
 
     @property
     def state(self) -> JobState:
@@ -63,19 +70,31 @@ def refresh(jobs: Iterable[Job]) -> list[GputopError]:
     for job in jobs:
         if job.slurm is None:
             continue
-        forgotten = job.state == "lost" and time.time() - (job.slurm.forgotten_at or 0.0) < FORGOTTEN_S
-        if job.active or forgotten:
+        if job.active or _may_return(job, job.slurm):
             asked.setdefault(job.slurm.cluster, []).append(job)
     problems = []
     for cluster, members in asked.items():
         try:
             rows = queue(cluster)
         except GputopError as error:
-            problems.append(error)
+            if any(job.active or job.state == "lost" for job in members):
+                problems.append(error)
             continue
         for job in members:
-            _note(job, [row for row in rows if job.slurm is not None and row.job == job.slurm.id])
+            _note(job, rows)
     return problems
+
+
+def is_settled(job: Job) -> bool:
+    """Return whether a job's end is its last: Slurm cannot start it again, or it is none of Slurm's jobs."""
+    return not job.active and job.state != "lost" and (job.slurm is None or not _may_return(job, job.slurm))
+
+
+def _may_return(job: Job, slurm: SlurmJob) -> bool:
+    """Return whether Slurm may list a job again that is lost, or start one again that has ended."""
+    if slurm.forgotten_at is not None:
+        return job.state == "lost" and time.time() - slurm.forgotten_at < FORGOTTEN_S
+    return job.ended_at is None or time.time() - job.ended_at < REQUEUED_S
 
 
 def queue(cluster: str | None = None) -> list[Row]:
@@ -87,7 +106,8 @@ def queue(cluster: str | None = None) -> list[Row]:
     # Defaults of the user's own listings, such as SQUEUE_PARTITION, would hide jobs.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SQUEUE_")}
     environment["SLURM_TIME_FORMAT"] = "standard"
-    words = ["squeue", "--noheader", "--states=all", f"--user={os.getuid()}", f"--format={'|'.join(_FIELDS)}"]
+    # Without --all, partitions that are hidden from users hide their jobs.
+    words = ["squeue", "--noheader", "--all", "--states=all", f"--user={os.getuid()}", f"--format={'|'.join(_FIELDS)}"]
     rows = map(_row, printed([*words, *_clusters(cluster)], COMMANDS, ANSWER_S, environment=environment))
     return [row for row in rows if row is not None]
 
@@ -95,8 +115,11 @@ def queue(cluster: str | None = None) -> list[Row]:
 def request_end(job: Job) -> None:
     """Ask Slurm to end a job, and return once it has taken the request.
 
+    Only for a job that ``ask`` has just found listed: Slurm gives its number out again one day, and another cluster has a
+    job of the same number.
+
     Raises:
-        GputopError: it does not take it, or does not answer.
+        GputopError: it does not take the request, or does not answer.
     """
     assert job.slurm is not None
     printed(["scancel", *_clusters(job.slurm.cluster), job.slurm.id], COMMANDS, ANSWER_S)
@@ -111,10 +134,21 @@ def has_ended(job: Job) -> bool:
     Raises:
         GputopError: Slurm does not answer.
     """
-    for problem in refresh([job]):
-        raise problem
+    is_listed = ask(job)
     found = checked.read_status(job.directory).get("slurm", {})
-    return "forgotten_at" in found or state_of_word(found.get("word"), found.get("nodes")) not in ACTIVE
+    if not is_listed:
+        return "word" in found  # one that was never listed has not ended
+    return state_of_word(found.get("word"), found.get("nodes")) not in ACTIVE
+
+
+def ask(job: Job) -> bool:
+    """Ask Slurm about a job, whatever is known of it, and record the answer; return whether Slurm lists it.
+
+    Raises:
+        GputopError: Slurm does not answer.
+    """
+    assert job.slurm is not None
+    return _note(job, queue(job.slurm.cluster))
 
 
 def wait_for_end(job: Job) -> None:
@@ -138,12 +172,18 @@ def _clusters(cluster: str | None) -> list[str]:
 
 def _row(line: str) -> Row | None:
     """Return what a line says; None for the heading of a cluster, and for what is no line of ours."""
-    parts = [printable(part).strip()[:_TEXT_MOST] for part in line.split("|")]
-    if len(parts) != len(_FIELDS) or not parts[0].isdigit():
+    *parts, place = line.split("|", len(_FIELDS) - 1)
+    parts = [printable(part).strip()[:_TEXT_MOST] for part in parts]
+    if len(parts) != len(_FIELDS) - 1 or not parts[0].isdigit():
         return None
     job, word, reason, nodes, *times = parts
     began, end, submitted = map(_time, times)
-    return Row(job, word.upper(), None if reason in ("", "None") else reason, nodes or None, began, end, submitted)
+    reason_said = None if reason in ("", "None") else reason
+    return Row(job, word.upper(), reason_said, nodes or None, began, end, submitted, _place(place))
+
+
+def _place(text: str) -> str:
+    return printable(text).strip()[:_PLACE_MOST]
 
 
 def _time(text: str) -> float | None:
@@ -153,14 +193,35 @@ def _time(text: str) -> float | None:
         return None
 
 
-def _note(job: Job, rows: Sequence[Row]) -> None:
-    """Record what Slurm says of a job; several rows are the tasks of an array."""
-    made_at = checked.read_spec(job.directory).get("created_at", 0.0)
-    rows = [row for row in rows if row.submitted_at is None or row.submitted_at > made_at - _SKEW_S]
+def _own_rows(job: Job, rows: Iterable[Row], spec: Mapping[str, Any], known: Mapping[str, Any]) -> list[Row]:
+    """Return those of ``rows`` that are this job, and no other of its number; ``known`` is what was kept of an earlier answer.
+
+    It was submitted when it was first seen to be, or about when gputop made it. A job that Slurm puts back in the queue is
+    submitted anew: then its folder and its name decide.
+    """
+    assert job.slurm is not None
+    made_at = spec.get("created_at", 0.0)
+    place = known.get("place") or _place(f"{spec.get('cwd')}|{spec['name']}")
+    first_at = known.get("submitted_at")
+
+    def is_own(row: Row) -> bool:
+        at = row.submitted_at
+        if at is not None and at <= made_at - _SKEW_S:
+            return False
+        is_same_time = at is not None and (at == first_at if first_at is not None else at < made_at + _SKEW_S)
+        return is_same_time or row.place == place
+
+    return [row for row in rows if row.job == job.slurm.id and is_own(row)]
+
+
+def _note(job: Job, listed: Iterable[Row]) -> bool:
+    """Record what Slurm says of a job, and return whether it lists it; several rows are the tasks of an array."""
     status = checked.read_status(job.directory)
+    known = status.get("slurm", {})
+    rows = _own_rows(job, listed, checked.read_spec(job.directory), known)
     if not rows:
-        _write(job, status | {"slurm": {"forgotten_at": time.time(), **status.get("slurm", {})}})
-        return
+        _write(job, status | {"slurm": {"forgotten_at": time.time(), **known}})
+        return False
     first = min(rows, key=lambda row: SHOWN_FIRST.index(row.state))
     is_over = first.state not in ACTIVE
     nodes = ",".join(dict.fromkeys(row.nodes for row in rows if row.nodes))
@@ -170,9 +231,16 @@ def _note(job: Job, rows: Sequence[Row]) -> None:
         "state": "ended" if is_over else first.state,
         "began_at": min(begun, default=None),
         "ended_at": max(over, default=None) if is_over else None,
-        "slurm": {"word": first.word, "reason": first.reason, "nodes": nodes or None},
+        "slurm": {
+            "word": first.word,
+            "reason": first.reason,
+            "nodes": nodes or None,
+            "submitted_at": known.get("submitted_at") or first.submitted_at,
+            "place": known.get("place") or first.place,
+        },
     }
     _write(job, status | found)
+    return True
 
 
 def _write(job: Job, status: Mapping[str, Any]) -> None:

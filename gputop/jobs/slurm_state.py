@@ -90,11 +90,13 @@ def state_of(slurm: Mapping[str, Any], asked: bool, ended: Mapping[str, Any]) ->
         return state, f"Slurm ended it: {word}" if word != "FAILED" else None
     if state in ("stopped", "finished"):
         return state, None
-    if ended:
+    is_forgotten = _time(slurm.get("forgotten_at")) is not None
+    # A job that waits or starts after an end of its script is one that Slurm has put back in the queue.
+    if ended and (is_forgotten or word is None or state == "running"):
         if asked:
             return "stopped", None
         return ("finished" if ended.get("exit_code") == 0 else "failed"), None
-    if _time(slurm.get("forgotten_at")) is not None:
+    if is_forgotten:
         return ("stopped", None) if asked else ("lost", "Slurm no longer lists it here, and it has written no exit code")
     return state, None
 

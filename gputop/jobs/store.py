@@ -165,7 +165,7 @@ def _find(job_id: str) -> Job:
     if directory.stat().st_uid != os.geteuid():
         raise checked.UnreadableJobError(directory, "it belongs to another user")
     job = from_records(directory, spec, checked.read_status(directory))
-    if not job.active and job.state != "lost" and not job.survivors:
+    if slurm.is_settled(job) and not job.survivors:
         _ended[directory] = job
     return job
 
@@ -173,17 +173,15 @@ def _find(job_id: str) -> Job:
 def request_stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> None:
     """Request a stop and return immediately. The supervisor sends TERM, waits ``grace_s``, kills, and sweeps.
 
-    Slurm does the same in its own time; it answers within ``slurm.ANSWER_S``.
+    Slurm does the same in its own time; it is asked twice, and answers each time within ``slurm.ANSWER_S``.
 
     Raises:
-        UsageError: there is no such job, or it has ended.
-        GputopError: Slurm does not take the request.
+        UsageError: there is no such job, or it has ended, or Slurm does not list it here.
+        GputopError: Slurm does not take the request, or does not answer.
     """
     job = find(job_id)
     if job.slurm is not None:
-        if not job.active and job.state != "lost":
-            raise _has_ended(job)
-        slurm.request_end(job)
+        _request_end(job, job.slurm.id)
         return
     if job.active and job.hostname != socket.gethostname():
         raise UsageError(f"Job {job_id} runs on {job.hostname}.", "Stop it there.")
@@ -245,6 +243,22 @@ def stop_processes(job_id: str) -> list[int]:
     if survivors:
         raise _survived(job_id, survivors)
     return swept
+
+
+def _request_end(job: Job, number: str) -> None:
+    """Have Slurm end a job, unless it does not list this very job now."""
+    if slurm.is_settled(job):
+        raise _has_ended(job)
+    is_listed = slurm.ask(job)
+    job = find(job.id)
+    if not job.active and job.state != "lost":
+        raise _has_ended(job)
+    if not is_listed:
+        raise UsageError(
+            f"Slurm does not list job {number} here, or lists another one of that number.",
+            "It has ended, or is another cluster's: stop it there.",
+        )
+    slurm.request_end(job)
 
 
 def _has_ended(job: Job) -> UsageError:

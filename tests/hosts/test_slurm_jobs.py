@@ -148,9 +148,14 @@ def test_a_training_over_two_nodes(
 
 
 SQUEUE = r"""printf '%s\n' "$@" > {asked}
-row='42|{word}|Res\033]0;x\aources|n[1-2]|2026-11-01T10:00:00|N/A|{made}'
-printf "CLUSTER: x\nnonsense\n7|RUNNING|None|other|N/A|N/A|N/A\n$row\n"
+row='42|{word}|Res\033]0;x\aources|n[1-2]|2026-11-01T10:00:00|N/A|{made}|{place}'
+printf "CLUSTER: x\nnonsense\n7|RUNNING|None|other|N/A|N/A|N/A|/mine|x\n$row\n"
 """
+
+
+def squeue(home: Home, word: str, made: str = "N/A", place: str = "/mine|x") -> str:
+    """A squeue that lists job 42."""
+    return SQUEUE.format(asked=shlex.quote(str(home.state / "asked")), word=word, made=made, place=place)
 
 
 @pytest.fixture
@@ -161,7 +166,15 @@ def job(home: Home, monkeypatch: pytest.MonkeyPatch) -> store.Job:
     directory = home.state / "jobs" / job_id
     (directory / record.NODES).mkdir(parents=True)
     kept = {"id": "42", "cluster": None, "output": str(home.state / "out")}
-    spec = {"id": job_id, "name": "x", "argv": ["x"], "hostname": "login", "created_at": time.time(), "slurm": kept}
+    spec = {
+        "id": job_id,
+        "name": "x",
+        "argv": ["x"],
+        "cwd": "/mine",
+        "hostname": "login",
+        "created_at": time.time(),
+        "slurm": kept,
+    }
     record.write_json(directory / record.SPEC, spec)
     return store.find(job_id)
 
@@ -170,14 +183,14 @@ def test_what_squeue_says(job: store.Job, programs: Path, home: Home, capsys: py
     asked = home.state / "asked"
 
     def said(word: str, made: str = "N/A") -> store.Job:
-        stand_in(programs, squeue=SQUEUE.format(asked=shlex.quote(str(asked)), word=word, made=made))
+        stand_in(programs, squeue=squeue(home, word, made))
         slurm.refresh(store.list_jobs())
         return store.find(job.id)
 
     found = said("PENDING")
     assert found.slurm is not None
     assert (found.state, found.slurm.reason, found.slurm.sentence) == ("waiting", "Resources", "42 on n[1-2]")
-    assert f"--user={os.getuid()}" in asked.read_text()
+    assert {f"--user={os.getuid()}", "--all"} <= set(asked.read_text().splitlines())
     assert said("RUNNING").state == "running"
     assert said("A_LATER_WORD").state == "running"
     # A job of the same number that is much older is another one.
@@ -195,11 +208,105 @@ def test_what_squeue_says(job: store.Job, programs: Path, home: Home, capsys: py
 
 @pytest.mark.parametrize(("word", "state"), [("TIMEOUT", "killed"), ("COMPLETED", "finished"), ("OUT_OF_MEMORY", "failed")])
 def test_how_slurm_says_that_a_job_ended(job: store.Job, programs: Path, home: Home, word: str, state: str) -> None:
-    stand_in(programs, squeue=SQUEUE.format(asked=shlex.quote(str(home.state / "asked")), word=word, made="N/A"))
+    stand_in(programs, squeue=squeue(home, word))
     assert slurm.refresh([job]) == []
     assert store.find(job.id).state == state
     stand_in(programs, squeue="exit 9")
-    assert slurm.refresh(store.list_jobs()) == []  # it is not asked about a job that has ended
+    assert slurm.refresh(store.list_jobs()) == []  # nobody waits for news of a job that has ended
+    stand_in(programs, squeue="true")
+    slurm.refresh(store.list_jobs())
+    (home.state / "asked").unlink()
+    stand_in(programs, squeue=squeue(home, "PENDING"))
+    slurm.refresh(store.list_jobs())
+    assert not (home.state / "asked").exists(), "it is not asked about an ended job that it has forgotten"
+    assert store.find(job.id).state == state
+
+
+def stopped(capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """What ``gputop stop 42`` says."""
+    capsys.readouterr()
+    code = main(["stop", "42"])
+    return code, capsys.readouterr().err
+
+
+def clock(seconds: float) -> str:
+    """A time as squeue writes it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(seconds))
+
+
+OLD_S = 29 * 86_400.0
+
+
+@pytest.mark.parametrize(
+    ("known", "listed"),
+    [
+        # It was lost 29 days ago, and is not asked about any more: 42 is another job by now.
+        ({"word": "RUNNING", "forgotten_at": OLD_S}, "/other|y"),
+        ({"word": "RUNNING", "forgotten_at": OLD_S}, None),
+        # It was last heard of when it ran.
+        ({"word": "RUNNING", "submitted_at": OLD_S, "place": "/mine|x"}, "/other|y"),
+        ({"word": "RUNNING"}, "/other|y"),
+        # It was never listed, as on another cluster.
+        ({}, "/mine|another"),
+    ],
+)
+def test_another_job_of_the_same_number_is_not_ended(
+    job: store.Job,
+    programs: Path,
+    home: Home,
+    capsys: pytest.CaptureFixture[str],
+    known: dict[str, object],
+    listed: str | None,
+) -> None:
+    made_at = time.time() - OLD_S
+    times = {name: time.time() - value for name, value in known.items() if isinstance(value, float)}
+    spec = record.read_json(job.directory / record.SPEC) or {}
+    record.write_json(job.directory / record.SPEC, spec | {"created_at": made_at})
+    record.write_json(job.directory / record.STATUS, {"slurm": known | times})
+    canceled = home.state / "canceled"
+    stand_in(
+        programs,
+        squeue=squeue(home, "RUNNING", clock(time.time() - 60), listed) if listed else "true",
+        scancel=f"touch {shlex.quote(str(canceled))}",
+    )
+    code, said = stopped(capsys)
+    assert (code, canceled.exists()) == (2, False)
+    assert "does not list job 42 here" in said
+    stand_in(programs, squeue="exit 9")
+    assert (stopped(capsys)[0], canceled.exists()) == (1, False)
+    assert store.find(job.id).state == "lost"
+
+
+def test_a_job_that_slurm_puts_back_in_the_queue_trains_again(
+    job: store.Job, programs: Path, home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(word: str, made: float) -> str:
+        stand_in(programs, squeue=squeue(home, word, clock(made), "/chosen|of its own"))
+        slurm.refresh(store.list_jobs())
+        return store.find(job.id).state
+
+    now = time.time()
+    assert said("RUNNING", now) == "running"
+    record.write_json(job.directory / record.ENDED, {"exit_code": 143, "ended_at": int(now)})
+    assert store.find(job.id).state == "failed"
+    # An open screen sees it, though it has seen its end; and it is submitted anew.
+    assert said("PENDING", now + 7200) == "waiting"
+    assert said("CONFIGURING", now + 7200) == "starting"
+    (job.directory / record.ENDED).unlink()
+    assert said("RUNNING", now + 7200) == "running"
+    assert said("TIMEOUT", now + 7200) == "killed"
+    assert said("PENDING", now + 9000) == "waiting"
+    gone = shlex.quote(str(home.state / "gone"))
+    listing = squeue(home, "PENDING", clock(now + 9000), "/chosen|of its own")
+    ended = squeue(home, "CANCELLED", clock(now + 9000), "/chosen|of its own")
+    stand_in(programs, squeue=f"if test -e {gone}; then\n{ended}\nelse\n{listing}\nfi", scancel=f"touch {gone}")
+    assert stopped(capsys) == (0, "")
+    assert store.find(job.id).state == "stopped"
+
+
+def test_a_job_that_was_never_listed_has_not_ended(job: store.Job, programs: Path) -> None:
+    stand_in(programs, squeue="true")
+    assert not slurm.has_ended(job)
 
 
 def test_a_slurm_that_does_not_answer(
@@ -223,13 +330,14 @@ def test_a_slurm_that_does_not_answer(
         assert sentence in err
         assert len(err.splitlines()) == 1
         assert "\x1b" not in err
+    stand_in(programs, squeue="echo '42|RUNNING|None|n1|N/A|N/A|N/A|/mine|x'")
     stand_in(programs, scancel="echo 'scancel: error: Kill job error on job id 42: Access/permission denied' >&2; exit 1")
     assert main(["stop", "42"]) == 1
     assert "Access/permission denied" in capsys.readouterr().err
     assert not store.find(job.id).stop_asked
     assert main(["jobs", "--json"]) == 0
     (told,) = json.loads(capsys.readouterr().out)
-    assert (told["slurm"]["id"], told["slurm"]["nodes"]) == ("42", None)
+    assert (told["slurm"]["id"], told["slurm"]["nodes"]) == ("42", "n1")
 
 
 def test_what_a_program_prints_is_bounded(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

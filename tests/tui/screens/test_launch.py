@@ -457,8 +457,8 @@ async def test_another_form_opens_on_its_first_field(tiny: None) -> None:
 SLURM = {
     "sbatch": """printf '%s\\n' "$@" > {kept}/asked; cat > {kept}/script; printf 'step 1\\n' > {kept}/out; echo 42""",
     "scontrol": "printf 'JobId=42\\n   StdOut={kept}/out\\n'",
-    "squeue": """test -e {kept}/gone || echo "42|$(cat {kept}/word)|Priority|n[1-2]|N/A|N/A|N/A"
-        test ! -e {kept}/gone || echo "42|CANCELLED|None||N/A|N/A|N/A" """,
+    "squeue": """test -e {kept}/gone || echo "42|$(cat {kept}/word)|Priority|n[1-2]|N/A|N/A|N/A|"{kept}"|train"
+        test ! -e {kept}/gone || echo "42|CANCELLED|None||N/A|N/A|N/A|"{kept}"|train" """,
     "scancel": """test "$1" = 42 && touch {kept}/gone""",
 }
 
