@@ -42,11 +42,12 @@ def submit(order: NodeOrder, sbatch: str, rendezvous: str | None = None) -> Job:
     named = [word for key, value in (("--name", order.name), ("--project", order.project)) if value for word in (key, value)]
     tracked = [sys.executable, "-m", "gputop", "run", *named, "--", *order.command]
     directory = jobs_dir() / order.id
-    script = batch_script(tracked, rendezvous, order.id, str(directory))
+    script = batch_script(tracked, rendezvous, order.id, str(directory), order.environment)
     words = ["sbatch", "--parsable", f"--chdir={order.cwd}", f"--job-name={name}", *options]
     try:
         make_private_dir(jobs_dir())
         make_private_dir(directory / record.NODES)
+        (directory / record.BATCH).touch(0o600)
         (directory / record.BATCH).write_text(script, "utf-8")
     except OSError as error:
         raise GputopError(f"The job cannot be kept: {error}.", f"gputop keeps jobs in {jobs_dir()}.") from error

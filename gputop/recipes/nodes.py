@@ -34,6 +34,8 @@ class NodeOrder:
     recipe: str | None = None
     values: Mapping[str, str] = field(default_factory=dict)
     command: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Variables of a command. They may be secrets, so they become no words of a command: every user of a machine sees those."""
     devices: str | None = None
     """As the user wrote them: "0,1"; None: what suits the recipe, and all of them for a command."""
     cwd: str | None = None

@@ -111,17 +111,20 @@ def prepare(own: OwnCommand, devices: Sequence[Device]) -> Launch:
     )
 
 
-def words_for_elsewhere(own: OwnCommand) -> tuple[str, ...]:
-    """Return the words of a command that runs on other machines, with its variables; nothing here is checked.
+def for_elsewhere(own: OwnCommand) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the variables and the words of a command that runs on other machines; nothing here is checked.
 
     Raises:
-        UsageError: the line is not a command, or it depends on the GPUs chosen here.
+        UsageError: the line is not a command, it depends on the GPUs chosen here, or a variable has an odd name.
     """
     variables, words = split(own.command)
     if any(GPUS in word for word in words):
         raise UsageError(f"{GPUS} counts GPUs of this machine.", "Write torchrun --nproc-per-node=gpu: all that a node gets.")
-    added = [f"{name}={value}" for name, value in {**own.environment, **variables}.items()]
-    return (*(["env", *added] if added else []), *words)
+    added = {**own.environment, **variables}
+    for name in added:
+        if not _VARIABLE.fullmatch(f"{name}="):
+            raise UsageError(f"{name!r} is no name of a variable.", "Write NAME=value, with spaces between them.")
+    return added, tuple(words)
 
 
 def split(command: str) -> tuple[dict[str, str], list[str]]:

@@ -9,7 +9,7 @@ ended. Where they do not, everything is in the output that Slurm keeps.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gputop.recipes.nodes import READ_TIMEOUT_S, has_own_rendezvous, parse_endpoint
 
@@ -17,10 +17,11 @@ _FIRST_NODE = '$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)'
 _PORT = "$((20000 + SLURM_JOB_ID % 10000))"
 """Jobs that share a node need ports of their own."""
 _STEP = (
-    'srun --nodes="$SLURM_NNODES" --ntasks="$SLURM_NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1'
+    'srun --export=ALL --nodes="$SLURM_NNODES" --ntasks="$SLURM_NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1'
     " ${SLURM_CPUS_PER_TASK:+--cpus-per-task=$SLURM_CPUS_PER_TASK}"
 )
-"""A step does not take --cpus-per-task from its job (since Slurm 22.05)."""
+"""A step does not take --cpus-per-task from its job (since Slurm 22.05). After sbatch --export=NONE it would not take the
+variables of the script either."""
 _LOGS = (
     'if test -d "$GPUTOP_SLURM_DIR/nodes"; then '
     'PET_LOG_DIR="$GPUTOP_SLURM_DIR/nodes/$SLURMD_NODENAME"; PET_REDIRECTS=3; mkdir -p "$PET_LOG_DIR" && '
@@ -46,10 +47,13 @@ exit "$code"
 """Signals for the script, which --signal=B:USR1 asks for, go on to the step, as if the script had become it."""
 
 
-def batch_script(tracked: Sequence[str], rendezvous: str | None, run_id: str, directory: str) -> str:
+def batch_script(
+    tracked: Sequence[str], rendezvous: str | None, run_id: str, directory: str, variables: Mapping[str, str]
+) -> str:
     """Return the script that runs ``tracked``, the whole command of one node, on each node of its job.
 
-    ``directory`` is where gputop keeps the job, if the nodes see it.
+    ``directory`` is where gputop keeps the job, if the nodes see it. ``variables`` are the command's: as words of the step,
+    all users of a node would see them.
 
     Raises:
         UsageError: ``rendezvous`` is no address.
@@ -72,5 +76,6 @@ def batch_script(tracked: Sequence[str], rendezvous: str | None, run_id: str, di
         conf = f'PET_RDZV_CONF="is_host=$((SLURM_NODEID == 0)),read_timeout={READ_TIMEOUT_S}"'
         on_node += f"; {conf}; export PET_RDZV_CONF"
     on_node += '; exec "$@"'
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
     step = f"{_STEP} sh -c {shlex.quote(on_node)} sh {shlex.join(tracked)} &"
     return "\n".join([*lines, step, _WAIT])

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from gputop.cli.launching.here import prepared
 from gputop.errors import UsageError
 from gputop.recipes.catalogue import Launch
 from gputop.recipes.nodes import NodeOrder, NodeReady, as_node, endpoint_of, over_nodes, own_address, parse_endpoint
+from gputop.recipes.own_commands import OwnCommand, for_elsewhere
+from gputop.wire import decode, encode
 
 OWN = Launch(("torchrun", "train.py"), {"LR": "1"}, "/", "train")
 ORDER = NodeOrder("20261122-141300-3f2a", node=1, nodes=2)
@@ -68,3 +72,14 @@ def test_where_the_nodes_meet_is_an_address_whatever_the_first_host_says() -> No
 def test_the_own_address_is_the_one_that_ssh_reached() -> None:
     assert own_address({"SSH_CONNECTION": "10.0.0.9 51000 10.0.0.2 22"}) == "10.0.0.2"
     assert own_address({"SSH_CONNECTION": "nonsense"}) == own_address({})
+
+
+def test_the_variables_of_a_command_reach_a_host_as_its_environment(tmp_path: Path) -> None:
+    variables, words = for_elsewhere(OwnCommand("", "TOKEN='a $b' true x", "", {"LR": "0.1", "TOKEN": "old"}))
+    assert words == ("true", "x")
+    order = decode(NodeOrder, encode(replace(ORDER, command=words, environment=variables, cwd=str(tmp_path))))
+    found = prepared(order)
+    assert (found.env["TOKEN"], found.env["LR"]) == ("a $b", "0.1")
+    assert "a $b" not in f"{found.argv}{found.values}"
+    with pytest.raises(UsageError, match="no name of a variable"):
+        for_elsewhere(OwnCommand("", "true", "", {"a; reboot": "1"}))

@@ -44,7 +44,7 @@ def prepared(order: NodeOrder) -> Launch:
         project = _project(order)
         return found if not project else _with(found, project)
     devices = devices_of(order.devices, order.virtual) if order.devices else ()
-    own = own_commands.OwnCommand(order.name or "", shlex.join(order.command), cwd, _project(order))
+    own = own_commands.OwnCommand(order.name or "", shlex.join(order.command), cwd, {**order.environment, **_project(order)})
     return own_commands.prepare(own, devices)
 
 

@@ -481,13 +481,18 @@ async def test_a_command_becomes_a_job_of_slurm(tmp_path: Path, monkeypatch: pyt
         form.field(entries.SBATCH).value = "-N2 -p gpu"
         await pilot.press("f5")
         await until(pilot, lambda: "counts GPUs of this machine" in text_of(app))
-        form.field("command").value = "LR=0.1 python train.py"
+        form.field("command").value = "LR=0.1 TOKEN='a $b' python train.py"
         await pilot.press("f5")
         await until(pilot, lambda: "Slurm job 42" in text_of(app))
         asked = (tmp_path / "asked").read_text().splitlines()
         assert asked[-3:] == ["-N2", "-p", "gpu"]
         assert f"--chdir={tmp_path}" in asked
-        assert "env LR=0.1 python train.py" in (tmp_path / "script").read_text()
+        script = (tmp_path / "script").read_text()
+        (job,) = store.list_jobs()
+        assert "export LR=0.1\nexport TOKEN='a $b'\nsrun " in script
+        assert script.count("a $b") == 1, "no word of a command holds it, which other users would see"
+        assert "a $b" not in (job.directory / record.SPEC).read_text()
+        assert (job.directory / record.BATCH).stat().st_mode & 0o777 == 0o600
         await until(pilot, lambda: "waiting: Slurm job 42" in text_of(app))
         await until(pilot, lambda: "step 1" in text_of(app))
         (tmp_path / "word").write_text("RUNNING")

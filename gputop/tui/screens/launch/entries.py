@@ -207,7 +207,8 @@ class OwnEntry:
         """Return the command, in the folder of the same name there."""
         own = self._written((), values)
         folder = os.path.abspath(os.path.expanduser(own.cwd))
-        return NodeOrder(store.new_id(), 0, 1, command=own_commands.words_for_elsewhere(own), cwd=folder, name=own.name)
+        variables, words = own_commands.for_elsewhere(own)
+        return NodeOrder(store.new_id(), 0, 1, command=words, environment=variables, cwd=folder, name=own.name)
 
     def started(self, devices: Sequence[Device], values: Mapping[str, str]) -> str | None:
         """Save the command among the user's own."""
