@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
+import os
 import shlex
 import sys
 import time
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from gputop.hosts.transport import Transport
     from gputop.sources.recording import Recorder
 
+NAME_MAX_BYTES = 255
+"""What Linux's file systems allow for the name of a file."""
 HOSTS_PER_S = 32
 """How many hosts a screen can process in a second, unless the user sets an interval (benchmarks/hosts.py)."""
 
@@ -162,9 +166,9 @@ def record(options: argparse.Namespace, interval_s: float, source: Sequence[str]
     end = time.monotonic() + for_s if for_s is not None else None
     following = fleet(options, agent_words(interval_s, source), interval_s)
     hosts = [stream.status.host for stream in following.streams]
-    paths = {host: _path(options.file, host, len(hosts) > 1) for host in hosts}
+    paths = paths_of(options.file, hosts)
     for path in paths.values():
-        if path.exists():
+        if os.path.lexists(path):
             raise GputopError(f"{path} already exists.", "Choose another name, or remove it first.")
     print(printable(f"recording to {', '.join(map(str, paths.values()))}; Ctrl-C ends it"), file=sys.stderr)
     recorders: dict[str, Recorder] = {}
@@ -271,5 +275,27 @@ def _code(following: Fleet) -> int:
     return EXIT_OK if all(stream.status.last_heard_at is not None for stream in following.streams) else EXIT_PROBLEM
 
 
-def _path(file: Path, host: str, several: bool) -> Path:
-    return file.with_name(f"{file.stem}.{host.replace('/', '_')}{file.suffix}") if several else file
+def paths_of(file: Path, hosts: Sequence[str]) -> dict[str, Path]:
+    """Return the file of each host's recording: ``file`` of the only one, else with the host's name in it, which may be cut."""
+    if len(hosts) < 2:
+        return dict.fromkeys(hosts, file)
+    found: dict[str, Path] = {}
+    for host in hosts:
+        for number in itertools.count(1):
+            end = f"-{number}{file.suffix}" if number > 1 else file.suffix
+            name = _cut(f"{file.stem}.{host.replace('/', '_')}", NAME_MAX_BYTES - len(_encoded(end)))
+            path = file.with_name(name + end)
+            if path not in found.values():
+                found[host] = path
+                break
+    return found
+
+
+def _encoded(name: str) -> bytes:
+    return name.encode(errors="surrogateescape")
+
+
+def _cut(name: str, most_bytes: int) -> str:
+    while len(_encoded(name)) > most_bytes:
+        name = name[:-1]
+    return name

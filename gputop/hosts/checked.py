@@ -30,6 +30,8 @@ INTEGER_MAX = 1 << 64
 OPENINGS_MOST = 1_000_000
 """Lists and objects in one line. A hundred ranks with fifty metrics make some 20,000; each costs about a hundred bytes here."""
 
+_SURROGATES = re.compile("[\ud800-\udfff]")
+"""Halves of a character: JSON may hold one alone, and nothing can be written or sent that holds one."""
 _LONG_NUMBER = re.compile(rb"\d{20}")
 
 
@@ -69,7 +71,7 @@ def answer_of(line: bytes) -> Answer | None:
 
 
 def data_in(line: bytes) -> Any:
-    """Return the JSON that a line holds, without control characters.
+    """Return the JSON that a line holds, without control characters and lone surrogates.
 
     Raises:
         FormatError: it holds none, or more than a machine has to say.
@@ -85,14 +87,19 @@ def data_in(line: bytes) -> Any:
 
 def _without_controls(value: Any) -> Any:
     if isinstance(value, str):
-        return value if value.isprintable() else strip_controls(value)
+        return value if value.isprintable() else _cleaned(value)
     if isinstance(value, dict):
-        return {strip_controls(key): _without_controls(item) for key, item in value.items()}
+        return {_cleaned(key): _without_controls(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_without_controls(item) for item in value]
     if isinstance(value, int) and abs(value) > INTEGER_MAX:
         raise FormatError("a number without bounds")
     return value
+
+
+def _cleaned(text: str) -> str:
+    text = strip_controls(text)
+    return text if text.isascii() else _SURROGATES.sub("", text)
 
 
 def _bounded(snapshot: Snapshot) -> Snapshot:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from gputop.errors import PLEASE_REPORT, describe_unexpected
 from gputop.terminal_text import printable, strip_controls
 
 HostState = Literal[
@@ -82,6 +83,11 @@ class Failure(NamedTuple):
     state: HostState
     message: str
     hint: str = ""
+
+
+def unread(error: Exception) -> Failure:
+    """Return what is said where reading a host, or a server that tells of hosts, raised what nobody expected."""
+    return Failure("failed", f"gputop could not read it: {describe_unexpected(error)}.", f"It needs {PLEASE_REPORT}.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gputop.agent.lines import ChildLines, end_group, ended
-from gputop.errors import PLEASE_REPORT, describe_unexpected
 from gputop.hosts import checked, traveling
 from gputop.hosts.state import (
     PERSON_STATES,
@@ -30,6 +29,7 @@ from gputop.hosts.state import (
     HostStatus,
     failure_of_gputop,
     failure_of_login,
+    unread,
 )
 from gputop.hosts.transport import HELLO, Transport
 from gputop.questions import Answer
@@ -110,8 +110,7 @@ class HostStream:
             try:
                 failure = self._follow()
             except Exception as error:  # noqa: BLE001 - what a host sends must not end the thread that would read it again
-                what = f"gputop could not read it: {describe_unexpected(error)}."
-                failure = Failure("failed", what, f"It needs {PLEASE_REPORT}.")
+                failure = unread(error)
             tried += 1
             if self._closed.is_set():
                 return

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from gputop.cli import hosts
 from gputop.cli.main import main
 from gputop.sources.recording import read_recording
 from gputop.tracking.journal import format as form
@@ -197,3 +198,13 @@ def test_the_doctor_reports_each_host_and_the_runs_over_them(
     assert data["hosts"]["gone"] is None
     assert data["hosts"]["a"]["findings"] is not None
     assert data["runs_over_hosts"] is None
+
+
+def test_each_host_has_a_file_of_its_own_whatever_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "rec.ndjson"
+    assert hosts.paths_of(file, ["a/b"]) == {"a/b": file}
+    long = "機" * 200
+    found = hosts.paths_of(file, ["a/b", "a_b", "a_b-2", f"{long}1", f"{long}2"])
+    assert [path.name for path in found.values()][:3] == ["rec.a_b.ndjson", "rec.a_b-2.ndjson", "rec.a_b-2-2.ndjson"]
+    for path in found.values():
+        path.touch(exist_ok=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import queue
 import re
 import socket
 import sys
@@ -23,7 +24,7 @@ from gputop.errors import GputopError
 from gputop.hosts.prometheus import client as client_module
 from gputop.hosts.prometheus.client import Client, QueryError, Series, Server, server_of
 from gputop.hosts.prometheus.reading import HostReading, hosts_in
-from gputop.hosts.prometheus.watch import PrometheusHost, Watch
+from gputop.hosts.prometheus.watch import PrometheusHost, Reader, Watch
 from gputop.hosts.state import Failure
 from gputop.hosts.stream import Heard
 from tests.terminal import Terminal
@@ -305,7 +306,11 @@ def test_a_password_goes_to_its_server_alone(tmp_path: Path, serve: Callable[[An
 
 
 @pytest.mark.parametrize(
-    "url", ["prom:9090", "ftp://prom", "file:///etc/passwd", "http://", "http://a:b", "http://[", "http://x?y"]
+    "url",
+    [
+        *("prom:9090", "ftp://prom", "file:///etc/passwd", "http://", "http://a:b", "http://[", "http://x?y"),
+        *("http://u:\udcffpw@h:1", "http://h:1/\udcff", "http://\udcff:1"),
+    ],
 )
 def test_what_is_no_url_of_a_server_is_refused_without_quoting_it(url: str) -> None:
     with pytest.raises(GputopError, match="is not the URL of a server") as raised:
@@ -329,6 +334,34 @@ def test_a_sample_is_passed_on_once_and_what_is_old_never() -> None:
     assert [one.status.state for one in heard] == ["live", "refused", "old_samples", "live"]
     assert [one.snapshot is None for one in heard] == [False, True, True, False]
     assert heard[1].status.last_heard_at == heard[0].status.last_heard_at
+
+
+def test_a_host_does_not_stay_live_where_reading_its_server_fails_in_an_unforeseen_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = [read(DCGM, "node1:9400", interval_s=0.1)]
+
+    def read_once(reader: Reader) -> dict[str, HostReading]:
+        if not readings:
+            raise RuntimeError("odd")
+        return readings.pop()
+
+    monkeypatch.setattr(Reader, "read", read_once)
+    watch = Watch(Server("http://x"), 0.01)
+    heard: queue.SimpleQueue[Heard] = queue.SimpleQueue()
+    host = watch.links()["node1"](heard.put)
+    host.start()
+    assert heard.get(timeout=DEADLINE_S).status.state == "live"
+    failed = heard.get(timeout=DEADLINE_S).status
+    host.close()
+    assert (failed.state, "odd" in str(failed.message)) == ("failed", True)
+    with pytest.raises(GputopError, match="gputop could not read it"):
+        Watch(Server("http://x"), 1.0)
+
+
+def test_half_a_character_in_a_label_is_left_out(serve: Callable[[Answer], FakeServer]) -> None:
+    found = {"metric": {"job": "gpu\ud800s", "\udc00instance": "h:1", "Hostname": "h"}, "value": [NOW, "1"]}
+    server = serve(http(json.dumps({"status": "success", "data": {"result": [found]}})))
+    Watch(server_of(f"http://127.0.0.1:{server.port}"), 1.0)
+    assert any(b"job%3D~%22gpus%22" in request for request in server.asked)
 
 
 def test_the_doctor_makes_nothing_of_what_prometheus_cannot_tell() -> None:

@@ -72,16 +72,16 @@ def server_of(url: str, secret: Path | None = None) -> Server:
     try:
         parts = urlsplit(url.strip())
         host, port = parts.hostname, parts.port
-        user = (unquote(parts.username), unquote(parts.password or "")) if parts.username is not None else None
-    except ValueError:
+        path = quote(parts.path.rstrip("/"), safe="/%")
+        user = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username is not None else None
+        authorization = _basic(user) if user is not None else None
+    except ValueError:  # one kind of it: bytes of the command line that are no UTF-8
         raise wrong from None
     if parts.scheme not in ("http", "https") or not host or not host.isprintable() or parts.query or parts.fragment:
         raise wrong
     place = (f"[{host}]" if ":" in host else host) + (f":{port}" if port is not None else "")
-    path = quote(parts.path.rstrip("/"), safe="/%")
     if any(character.isspace() for character in place):
         raise wrong
-    authorization = _basic(":".join(user)) if user is not None else None
     if secret is not None:
         authorization = _secret_in(secret)
     return Server(f"{parts.scheme}://{place}{path}", authorization)

@@ -20,7 +20,7 @@ from gputop.hosts.names import HOSTS_MAX
 from gputop.hosts.prometheus import names
 from gputop.hosts.prometheus.client import Client, QueryError, Series, Server
 from gputop.hosts.prometheus.reading import HostReading, hosts_in, target_of
-from gputop.hosts.state import Failure, HostStatus
+from gputop.hosts.state import Failure, HostStatus, unread
 from gputop.hosts.stream import BACKOFF_S, JITTER, Heard
 from gputop.snapshot import Host, Problem, Snapshot
 from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
@@ -69,17 +69,17 @@ class Watch:
         self._server = server
         self._reader = Reader(server)
         self._interval_s = interval_s
-        try:
-            self._readings = self._reader.read()
-        except QueryError as error:
-            raise GputopError(error.failure.message, error.failure.hint) from None
+        self._readings: Mapping[str, HostReading] = {}
+        self._failure: Failure | None = None
+        self._read()
+        if self._failure is not None:
+            raise GputopError(self._failure.message, self._failure.hint)
         if not self._readings:
             what = f"Prometheus at {server.url} has heard of no GPU in the last hour."
             raise GputopError(what, "It reads dcgm-exporter, nvitop-exporter, nvidia_gpu_exporter, all-smi, and gputop export.")
         self.hosts = tuple(self._readings)[:HOSTS_MAX]
         self.left_out = len(self._readings) - len(self.hosts)
         """How many hosts the server knows besides."""
-        self._failure: Failure | None = None
         self._lock = threading.Lock()
         """Held while the lists of hosts change."""
         self._followed: list[PrometheusHost] = []
@@ -137,15 +137,21 @@ class Watch:
                 self._tell(new)
                 continue
             began = time.monotonic()
-            try:
-                self._readings, self._failure = self._reader.read(), None
-            except QueryError as error:
-                self._failure = error.failure
+            self._read()
             self._tell(followed)
             took_s = time.monotonic() - began
             failures = failures + 1 if self._failure is not None else 0
             wait_s = BACKOFF_S[min(failures, len(BACKOFF_S)) - 1] if failures else max(self._wait_s(), RESTS * took_s)
             due = time.monotonic() + (wait_s * random.uniform(1 - JITTER, 1 + JITTER) if failures else wait_s)
+
+    def _read(self) -> None:
+        """Read what is new, or keep why there is nothing new."""
+        try:
+            self._readings, self._failure = self._reader.read(), None
+        except QueryError as error:
+            self._failure = error.failure
+        except Exception as error:  # noqa: BLE001 - what a server sends must not end the thread that would read it again
+            self._failure = unread(error)
 
     def _tell(self, hosts: Sequence[PrometheusHost]) -> None:
         for host in hosts:
