@@ -23,6 +23,7 @@ from gputop.doctor.diagnosis import Doctor
 from gputop.errors import GputopError
 from gputop.hosts.prometheus import client as client_module
 from gputop.hosts.prometheus.client import Client, QueryError, Series, Server, server_of
+from gputop.hosts.prometheus.names import HOST_LABELS, SAMPLED
 from gputop.hosts.prometheus.reading import HostReading, hosts_in
 from gputop.hosts.prometheus.watch import PrometheusHost, Reader, Watch
 from gputop.hosts.state import Failure
@@ -88,7 +89,8 @@ def read(text: str, instance: str, *, age_s: float = 3.0, ups: str = "11", inter
     values = series(text, "gpus", instance)
     target = {"job": "gpus", "instance": instance}
     points = tuple((NOW - interval_s * (len(ups) - place), up) for place, up in enumerate(ups))
-    sampled = [Series(target, (NOW, str(NOW - age_s)))] if age_s >= 0 else []
+    hosts = [{name: text for name, text in one.metric.items() if name in ("job", *HOST_LABELS)} for one in values]
+    sampled = [Series(labels, (NOW, str(NOW - age_s))) for labels in hosts] if age_s >= 0 else []
     return hosts_in(values, sampled, [Series({"__name__": "up", **target}, values=points)], values)
 
 
@@ -168,6 +170,23 @@ def test_a_target_that_is_long_down_is_a_host_if_its_job_is_one_of_gpus() -> Non
     }
     web = Series({"job": "gpus", "instance": "web:80"}, values=((NOW, "1"),))
     assert list(hosts_in(values, sampled, [*ups, web], values)) == ["node1"]
+
+
+def test_each_host_that_one_target_carries_has_an_age_of_its_own() -> None:
+    target = {"job": "federate", "instance": "other:9090"}
+    at = {name: {**target, "exported_instance": f"{name}:9400"} for name in ("node1", "node2")}
+    values = [
+        Series({"__name__": "all_smi_gpu_utilization", "uuid": f"GPU-{name}", "index": "0", **labels}, (NOW, "5"))
+        for name, labels in at.items()
+    ]
+    sampled = [Series(at["node1"], (NOW, str(NOW - 3))), Series(at["node2"], (NOW, str(NOW - 250)))]
+    up = Series({"__name__": "up", **target}, values=((NOW - 15, "1"), (NOW, "1")))
+    found = hosts_in(values, sampled, [up], values)
+    assert {host: (reading.state, len(reading.devices)) for host, reading in found.items()} == {
+        "node1": ("live", 1),
+        "node2": ("old_samples", 0),
+    }
+    assert set(HOST_LABELS) <= set(re.findall(r"\w+", SAMPLED.partition(")")[0]))
 
 
 def test_labels_cannot_steer_the_terminal_and_hosts_have_bounds() -> None:

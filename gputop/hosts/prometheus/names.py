@@ -196,9 +196,11 @@ KNOWN_FOR = "1h"
 """A target that has told of a GPU within this time is a host, also when it is down."""
 VALUES = matching({**BY_METRIC, **HOST_READINGS})
 """All readings."""
-SAMPLED = " or ".join(f"max by (job, instance) (timestamp({metric}))" for metric in ANCHORS)
-"""When each target's samples were taken: the time beside a value is that of the query."""
-KNOWN = f"group by (job, instance, Hostname, hostname, exported_instance) (last_over_time({matching(ANCHORS)}[{KNOWN_FOR}]))"
+_BY_HOST = f"by (job, {', '.join(sorted(HOST_LABELS))})"
+"""One target may carry several hosts, as a Prometheus does whose series another one scrapes (``/federate``)."""
+SAMPLED = " or ".join(f"max {_BY_HOST} (timestamp({metric}))" for metric in ANCHORS)
+"""When each host's samples were taken: the time beside a value is that of the query."""
+KNOWN = f"group {_BY_HOST} (last_over_time({matching(ANCHORS)}[{KNOWN_FOR}]))"
 """The targets that tell of GPUs, and the names of their hosts."""
 
 

@@ -10,7 +10,7 @@ import math
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from gputop import units
@@ -37,6 +37,8 @@ _BARE_UUID = re.compile("[0-9a-fA-F]{8}-")
 
 Target = tuple[str, str]
 """What Prometheus scrapes: its labels ``job`` and ``instance``."""
+Place = tuple[Target, str]
+"""A host, as one target tells of it: one target may tell of several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +58,8 @@ class HostReading:
 
 @dataclass(slots=True)
 class _Scraped:
-    """What is known of a target."""
+    """What is known of one host by one target. ``up`` and ``interval_s`` are the target's."""
 
-    hosts: set[str] = field(default_factory=set)
     sampled_at: float | None = None
     age_s: float | None = None
     up: bool | None = None
@@ -78,15 +79,14 @@ def hosts_in(
     known: Sequence[Series], sampled: Sequence[Series], scrapes: Sequence[Series], values: Sequence[Series]
 ) -> dict[str, HostReading]:
     """Return what the answers to ``names.KNOWN``, ``SAMPLED``, ``scrapes`` and ``VALUES`` say of each host, by its name."""
-    targets = _targets(known, sampled, scrapes)
+    places = _places(known, sampled, scrapes)
     gpus: dict[str, dict[Exporter, dict[str, _Gpu]]] = {}
     machines: dict[str, dict[str, Any]] = {}
     for series in values:
-        target, host = target_of(series.metric), host_of(series.metric)
-        scraped = targets.get(target)
+        host = host_of(series.metric)
+        scraped = places.get((target_of(series.metric), host)) if host is not None else None
         if scraped is None or host is None or not scraped.is_current:
             continue
-        scraped.hosts.add(host)
         name, number = series.metric.get("__name__", ""), _number(series)
         if name in HOST_READINGS:
             place, scale = HOST_READINGS[name]
@@ -98,9 +98,8 @@ def hosts_in(
                 of_exporter = gpus.setdefault(host, {}).setdefault(exporter, {})
                 of_exporter.setdefault(uuid, _Gpu(uuid)).take(exporter, name, series.metric, number)
     found: dict[str, list[_Scraped]] = {}
-    for scraped in targets.values():
-        for host in scraped.hosts:
-            found.setdefault(host, []).append(scraped)
+    for (_, host), scraped in places.items():
+        found.setdefault(host, []).append(scraped)
     return {
         host: _reading(host, scraped, gpus.get(host, {}), machines.get(host, {})) for host, scraped in sorted(found.items())
     }
@@ -127,17 +126,21 @@ def _is_address(name: str) -> bool:
     return ":" in name or name.replace(".", "").isdigit()
 
 
-def _targets(known: Iterable[Series], sampled: Iterable[Series], scrapes: Iterable[Series]) -> dict[Target, _Scraped]:
-    targets: dict[Target, _Scraped] = {}
+def _places(known: Iterable[Series], sampled: Iterable[Series], scrapes: Iterable[Series]) -> dict[Place, _Scraped]:
+    places: dict[Place, _Scraped] = {}
     for series in known:
         host = host_of(series.metric)
         if host is not None:
-            targets.setdefault(target_of(series.metric), _Scraped()).hosts.add(host)
+            places.setdefault((target_of(series.metric), host), _Scraped())
     for series in sampled:
-        number = _number(series)
-        if number is not None and series.value is not None:
-            scraped = targets.setdefault(target_of(series.metric), _Scraped())
-            scraped.sampled_at, scraped.age_s = number, max(0.0, series.value[0] - number)
+        number, host = _number(series), host_of(series.metric)
+        if number is not None and series.value is not None and host is not None:
+            scraped = places.setdefault((target_of(series.metric), host), _Scraped())
+            if scraped.sampled_at is None or number > scraped.sampled_at:
+                scraped.sampled_at, scraped.age_s = number, max(0.0, series.value[0] - number)
+    targets: dict[Target, list[_Scraped]] = {}
+    for (target, _), scraped in places.items():
+        targets.setdefault(target, []).append(scraped)
     answered: dict[Target, list[tuple[float, str]]] = {}
     names: dict[Target, str | None] = {}
     for series in scrapes:
@@ -152,11 +155,12 @@ def _targets(known: Iterable[Series], sampled: Iterable[Series], scrapes: Iterab
             host = names[target]
             if host is None or target[0] in mixed:
                 continue
-            targets[target] = _Scraped({host})
+            targets[target] = [places.setdefault((target, host), _Scraped())]
         gaps = [later[0] - earlier[0] for earlier, later in itertools.pairwise(points) if later[0] > earlier[0]]
-        targets[target].up = points[-1][1] == "1"
-        targets[target].interval_s = statistics.median(gaps) if gaps else None
-    return targets
+        for scraped in targets[target]:
+            scraped.up = points[-1][1] == "1"
+            scraped.interval_s = statistics.median(gaps) if gaps else None
+    return places
 
 
 def _reading(
