@@ -78,8 +78,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "version_required",
         None,
         " is required for a normal functioning of this module",
-        r"(?P<wanted>[\w.\[\]-]+(?:[<>=!~]=?[\w.,<>=!]+)?) is required for a normal functioning of this module, "
-        r"but found (?P<found>[\w.=-]+)",
+        r"(?<![\w.\[\]-])(?P<wanted>[\w.\[\]-]{1,100}(?:[<>=!~]=?[\w.,<>=!]{1,100})?) is required for a normal functioning "
+        r"of this module, but found (?P<found>[\w.=-]+)",
         "{wanted} is required, and {found} is installed",
         "Two packages of the environment do not go together: one was installed or upgraded without the other.",
         "python -m pip install '{wanted}'; python -m pip check",
@@ -89,7 +89,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "undefined_symbol",
         None,
         "undefined symbol",
-        r"(?P<file>[^\s:]+\.so[\w.]*): undefined symbol: (?P<symbol>\w+)",
+        r"(?<![^\s:])(?P<file>[^\s:]+\.so[\w.]{0,40}): undefined symbol: (?P<symbol>\w+)",
         "{file} was built for another version of torch or CUDA (undefined symbol)",
         "A compiled extension looks for a function that the installed library does not have: torch was upgraded or downgraded "
         "after it was built.",

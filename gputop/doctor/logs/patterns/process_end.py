@@ -82,7 +82,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "library_missing",
         None,
         "cannot open shared object file",
-        r"(?P<file>[\w./+-]+\.so[\w.]*): cannot open shared object file: (?P<why>.+)",
+        r"(?<![\w./+-])(?P<file>[\w./+-]+\.so[\w.]{0,40}): cannot open shared object file: (?P<why>.+)",
         "The library {file} is missing",
         "An extension was built for a version of CUDA, cuDNN or another library that is not on the library path.",
         "ldconfig -p | grep {file}; echo $LD_LIBRARY_PATH\npip install --force-reinstall torch  # brings its own CUDA "
