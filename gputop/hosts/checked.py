@@ -31,7 +31,7 @@ OPENINGS_MOST = 1_000_000
 """Lists and objects in one line. A hundred ranks with fifty metrics make some 20,000; each costs about a hundred bytes here."""
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
-"""Halves of a character: JSON may hold one alone, and nothing can be written or sent that holds one."""
+"""Lone surrogates: JSON may hold one, but text with one cannot be encoded."""
 _LONG_NUMBER = re.compile(rb"\d{20}")
 
 

@@ -188,7 +188,7 @@ def test_what_gputop_started_is_a_run_from_the_beginning() -> None:
         assert process_runs([early], {7: EPOCH}) == (), "it has finished its run and goes on"
     assert not only(python(7, 0)).starting
     elsewhere = LaunchEnvironment(gputop_launch_id="20261123-1", gputop_state_dir="/home/ada/.local/state/gputop")
-    assert not only(python(7, environment=elsewhere), state_dir="/root/.local/state/gputop").starting, (
+    assert not only(python(7, environment=elsewhere), state_dir="/home/bob/.local/state/gputop").starting, (
         "its journal is not read here"
     )
     assert only(python(7, environment=elsewhere), state_dir="/home/ada/.local/state/gputop").starting

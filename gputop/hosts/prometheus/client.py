@@ -216,7 +216,7 @@ def _quoted(words: str) -> str:
 
 
 def _opener(server: Server) -> urllib.request.OpenerDirector:
-    """Return what opens URLs of ``server``: http and https alone, no redirects, and no proxy to this machine itself."""
+    """Return what opens URLs of ``server``: only http and https, no redirects, and no proxy to this machine itself."""
     opener = urllib.request.OpenerDirector()
     host = urlsplit(server.url).hostname or ""
     here = host == "localhost" or host.startswith("127.") or host == "::1"

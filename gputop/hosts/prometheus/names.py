@@ -193,7 +193,7 @@ ANCHORS = (
 )
 """One or two metrics of each exporter that it always has: they tell that it is there, and how old its samples are."""
 KNOWN_FOR = "1h"
-"""A target that has told of a GPU within this time is a host, also when it is down."""
+"""A target that has reported a GPU within this time is a host, even when it is down."""
 VALUES = matching({**BY_METRIC, **HOST_READINGS})
 """All readings."""
 _BY_HOST = f"by (job, {', '.join(sorted(HOST_LABELS))})"

@@ -81,7 +81,7 @@ PATTERNS: tuple[Pattern, ...] = (
         'DataLoader(..., multiprocessing_context="spawn")  # where a library does not bear a fork (OpenCV: '
         "cv2.setNumThreads(0))",
         confidence="likely",
-        refuted_by="Each sample alone, for i in range(len(dataset)): dataset[i], takes less than the timeout.",
+        refuted_by="Read one by one (for i in range(len(dataset)): dataset[i]), no sample takes as long as the timeout.",
     ),
     failure(
         "pin_thread",
