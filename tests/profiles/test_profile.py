@@ -84,6 +84,77 @@ def test_a_training_is_profiled_and_stays_what_it_is(home: Home, tmp_path: Path)
     assert "No rank of this run" in str(gone.why)
 
 
+OTHER_THREADS = """
+import threading, torch
+def compute():
+    while True:
+        for _ in range(50):
+            torch.ones(4).add_(1)
+for _ in range(2):
+    threading.Thread(target=compute, daemon=True).start()
+"""
+STEPS_INSIDE_BACKWARD = """
+import gputop, time, torch
+net = torch.nn.Linear(32, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+net.weight.register_post_accumulate_grad_hook(lambda _: optimizer.step())
+while True:
+    net(torch.randn(8, 32)).square().mean().backward()
+    time.sleep(0.02)
+"""
+ONE_SCOPE_FOR_SEVERAL_STEPS = """
+import gputop, time, torch
+net = torch.nn.Linear(32, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+while True:
+    time.sleep(0.005)
+    with torch.profiler.record_function("several steps"):
+        for _ in range(9):
+            optimizer.zero_grad()
+            net(torch.randn(8, 32)).square().mean().backward()
+            optimizer.step()
+            time.sleep(0.02)
+"""
+
+
+@pytest.mark.warm
+def test_other_threads_of_the_training_compute_on(home: Home, tmp_path: Path) -> None:
+    """Ended in a SIGSEGV in three of eight trainings while torch recorded all threads."""
+    training = home.start(OTHER_THREADS + TRAINING, "0", str(tmp_path / "mode"), OMP_NUM_THREADS="1")
+    tmp_path.joinpath("mode").write_text("train")
+    run = eventually(lambda: _known(home), "the run has steps")
+    for _ in range(2):
+        assert ask(run, 10, go=True, runs_dir=home.runs).state == "done"
+        assert training.poll() is None
+    training.kill()
+
+
+@pytest.mark.warm
+def test_steps_inside_backward_are_not_recorded(home: Home) -> None:
+    training = home.start(STEPS_INSIDE_BACKWARD, OMP_NUM_THREADS="1")
+    run = eventually(lambda: _known(home), "the run has steps")
+    found = ask(run, 1, go=True, runs_dir=home.runs)
+    assert (found.state, "inside of backward" in str(found.why)) == ("refused", True), found.why
+    assert training.poll() is None
+    training.kill()
+
+
+@pytest.mark.warm
+def test_a_scope_that_outlives_a_recorded_step_ends_the_recording(home: Home) -> None:
+    training = home.start(ONE_SCOPE_FOR_SEVERAL_STEPS, OMP_NUM_THREADS="1")
+    run = eventually(lambda: _known(home), "the run has steps")
+    found = eventually(lambda: _with_note(run, home), "a scope begins in a recorded step")
+    assert found.steps is not None
+    assert found.steps < 10
+    assert training.poll() is None
+    training.kill()
+
+
+def _with_note(run: Run, home: Home) -> Profile | None:
+    found = ask(run, 10, go=True, runs_dir=home.runs)
+    return found if "record_function" in str(found.note) else None
+
+
 def _known(home: Home) -> Run | None:
     reader = RunReader(home.runs)
     try:

@@ -281,6 +281,8 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
             return batch
         if fast.mode == "fast":
             steps.end_early()
+        if steps.between_steps is not None:
+            steps.between_steps()
         if steps.off or not grad_enabled() or (steps.thread and get_ident() != steps.thread):
             return original_next(self)
         try:

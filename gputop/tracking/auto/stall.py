@@ -78,6 +78,11 @@ class Stall:
         """Return the last times between steps that were measured."""
         return list(self._steps.recent_s)
 
+    def between_steps(self, call: Callable[[], None] | None) -> None:
+        """Call this on the training's thread when a step ends, and before a batch or a call of the model; None: no more."""
+        self._steps.between_steps = call
+        self._steps.fast.end_soon()
+
     def start(self) -> None:
         """Start polling, at first or where a fork ended it; skip it if the process cannot start another thread."""
         attendant.introduce(self)

@@ -257,6 +257,8 @@ class Steps(Training):
         # Which of several backwards a wrapper reduced over the ranks is counted in every step.
         counted = models.settling or models.splits or (models.wrapped and self.accumulates())
         self.decide(plain and not counted)
+        if self.between_steps is not None:
+            self.between_steps()
 
     def _begin_training(self, number: int) -> None:
         """Begin another training of this run: its steps go on, its epochs and its losses begin anew."""

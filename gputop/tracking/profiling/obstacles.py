@@ -9,6 +9,7 @@ import gc
 import os
 import sys
 from statistics import median
+from types import FrameType
 from typing import Any
 
 from gputop.tracking.standing.attendant import Trainer
@@ -89,6 +90,15 @@ def _monitored() -> bool:
     return monitoring is not None and any(
         monitoring.get_tool(tool) for tool in (monitoring.DEBUGGER_ID, monitoring.PROFILER_ID)
     )
+
+
+def inside_backward(frame: FrameType | None) -> bool:
+    """Return whether autograd calls this frame: torch then gives the thread another state, and takes it back afterwards."""
+    while frame is not None:
+        if frame.f_code.co_name == "_engine_run_backward":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def compiles(thread: int) -> bool:

@@ -1,8 +1,9 @@
-"""Records single steps with torch.profiler, from a thread of ours, and measures what that costs the training.
+"""Records single steps with torch's profiler, and measures what that costs the training.
 
-Each step is recorded by itself: torch keeps the interpreter's lock while it collects what was recorded, for as long as two of
-three small-operator steps take, so that three steps in one piece would hold up the next one by six. No shapes, no stacks, no
-memory; nothing on the training's own thread. Which line of the script was running is sampled beside it.
+Each step is recorded by itself: the training waits while torch collects what was recorded, for as long as two of three
+small-operator steps take, so that three steps in one piece would hold up the next one by six. No shapes, no stacks, no memory.
+Only starting and stopping happens on the training's own thread (``one_step``); the rest, and the sampling of which line of the
+script is running, on a thread of ours.
 
 Where the script starts a profiler of its own, forks, or ends meanwhile, ours ends first.
 """
@@ -11,23 +12,20 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import get_ident
 from typing import Any
 
 from gputop.tracking.profiling import obstacles, papers
+from gputop.tracking.profiling.one_step import OneStep
 from gputop.tracking.standing.attendant import Trainer
 from gputop.tracking.standing.stack import frames_of, where
 
 LOOKS_PER_STEP = 40
 LOOK_MIN_S, LOOK_MAX_S = 0.0005, 0.02
 SAMPLES_MAX = 2000
-START_SHARE = 0.6
-"""The profiler starts at this part of a step, before the one that counts: it takes a while, and a step begins with its data."""
 LATE_STEPS = 30.0
 """A step that has not ended after so many steps' time is not waited for."""
 RECORDED_STEPS = 3.0
@@ -55,9 +53,10 @@ class Recording:
         self._look_s = min(LOOK_MAX_S, max(LOOK_MIN_S, step_s / LOOKS_PER_STEP))
         self._ended = ""
         """Why others ended it."""
-        self._idle = threading.Event()
-        """Whether no profiler of ours runs."""
-        self._idle.set()
+        self._one: OneStep | None = None
+        """The step that is or was recorded last."""
+        self._open: set[int] = set()
+        """The ids of the ``record_function``s that began inside a recorded step, and have not ended."""
         self._seen: tuple[int, float] | None = None
         self._first: tuple[int, float] | None = None
         self._libraries: dict[str, bool] = {}
@@ -80,7 +79,13 @@ class Recording:
     def end_now(self, why: str) -> None:
         """End the recording, and return once no profiler of ours runs, or after ``END_WAIT_S``."""
         self._ended = self._ended or why
-        self._idle.wait(END_WAIT_S)
+        one = self._one
+        if one is None or one.give_up():
+            return
+        one.stop()
+        if not one.stopped.is_set():  # it runs on another thread, which comes by soon
+            one.overdue = True
+            one.stopped.wait(END_WAIT_S)
 
     def record(self, steps: int, ring: Path, request_id: str) -> None:
         """Record the steps, one by one, until one became too long."""
@@ -95,85 +100,89 @@ class Recording:
 
     def _record_one(self, trace: Path) -> None:
         self._next_step()
-        time.sleep(START_SHARE * self._step_s)
-        profile = self._profile()
         if obstacles.compiles(self._trainer.trains_on()):
             raise Ended("torch.compile began to work")
-        collecting_s = 0.0
-        self._idle.clear()
+        if self._open:
+            raise Ended("a record_function of the training goes on from one step to the next")
+        profiler = self._profiler()
+        one = self._one = OneStep(self._trainer, profiler)
+        self._trainer.between_steps(one.between_steps)
         try:
-            if self._ended:
-                raise Ended(self._ended)
-            profile.start()
-            try:
-                begin = self._next_step(recording=True)
-                end = self._next_step(recording=True, sampling=True)
-            finally:
-                started = time.perf_counter()
-                profile.profiler.use_device = None  # or it waits for the GPU, which a graph's capture does not survive
-                profile.stop()
-                collecting_s = time.perf_counter() - started
+            self._wait_for(one)
         finally:
-            self._idle.set()
+            self._trainer.between_steps(None)
+        self._look()
+        if one.failure is not None:
+            raise Ended(f"torch's profiler failed: {one.failure}") from one.failure
+        if self._ended:
+            raise Ended(self._ended)
+        if one.begin is None or one.end is None:
+            raise Ended("no step came for a while")
+        if not one.is_whole:
+            raise Ended(f"a step had not ended after {RECORDED_STEPS:g} times its usual length")
         for _ in range(2):  # so that collecting and writing do not hold up the same step
             self._next_step()
-        self._save(profile, trace, collecting_s)
+        self._save(profiler, trace, one.collecting_s)
         offset = time.time_ns() - time.perf_counter_ns()
-        self.windows.append((int(begin * 1e9) + offset, int(end * 1e9) + offset))
+        self.windows.append((int(one.begin * 1e9) + offset, int(one.end * 1e9) + offset))
         self.traces.append(trace.name)
         self._next_step()
 
-    def _profile(self) -> Any:
-        torch_profiler = sys.modules["torch.profiler"]
+    def _wait_for(self, one: OneStep) -> None:
+        """Sample the step, and return once its profiler has stopped. It only stops when the training's thread comes by."""
+        late = time.perf_counter() + LATE_STEPS * self._step_s
+        while not one.stopped.wait(LOOK_MAX_S if one.overdue else self._look_s):
+            if one.begin is None:
+                if (self._ended or time.perf_counter() > late) and one.give_up():
+                    return
+                continue
+            self._look()
+            if len(self.samples) < SAMPLES_MAX:
+                self._sample()
+            one.overdue = bool(self._ended) or time.perf_counter() > one.begin + RECORDED_STEPS * self._step_s
+
+    def _profiler(self) -> Any:
         config: Any = sys.modules["torch._C._profiler"]._ExperimentalConfig
         try:
-            chosen = config(profile_all_threads=True, trace_only=True)
+            chosen = config(trace_only=True)
         except TypeError:  # an older torch: it builds what only its own tables need
-            chosen = config(profile_all_threads=True)
-        activities = [torch_profiler.ProfilerActivity.CPU]
+            chosen = config()
+        device = None
         cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
         if cuda is not None and cuda.is_initialized():
             if self._step_s >= KERNELS_FROM_S:
-                activities.append(torch_profiler.ProfilerActivity.CUDA)
+                device = "cuda"
             else:
                 self.note = f"kernels are recorded in steps of {KERNELS_FROM_S:g} s and more"
-        return torch_profiler.profile(activities=activities, experimental_config=chosen)
+        own: Any = sys.modules["torch.autograd.profiler"]
+        return own.profile(use_kineto=True, use_cpu=True, use_device=device, experimental_config=chosen)
 
-    def _save(self, profile: Any, trace: Path, collecting_s: float) -> None:
+    def _save(self, profiler: Any, trace: Path, collecting_s: float) -> None:
         found = os.statvfs(trace.parent)
         room = min(TRACE_BYTES_MAX, found.f_bavail * found.f_frsize // SPACE_SHARE)
         if collecting_s * BYTES_PER_S > room:
             raise Ended("the trace could be larger than the memory that is free for it")
         try:
-            profile.profiler.kineto_results.save(str(trace))
+            profiler.kineto_results.save(str(trace))
             os.chmod(trace, 0o600)
         except BaseException:
             with suppress(OSError):
                 os.unlink(trace)
             raise
 
-    def _next_step(self, recording: bool = False, sampling: bool = False) -> float:
-        """Wait until a step ends; return when that was, by ``perf_counter``."""
-        _, before = self._look()
-        deadline = time.perf_counter() + (RECORDED_STEPS if recording else LATE_STEPS) * self._step_s
-        while True:
+    def _next_step(self) -> None:
+        """Wait until a step ends."""
+        before = self._look()
+        deadline = time.perf_counter() + LATE_STEPS * self._step_s
+        while self._look() == before:
             if self._ended:
                 raise Ended(self._ended)
             if time.perf_counter() > deadline:
-                raise Ended(
-                    f"a step had not ended after {RECORDED_STEPS:g} times its usual length"
-                    if recording
-                    else "no step came for a while"
-                )
-            if sampling and len(self.samples) < SAMPLES_MAX:
-                self._sample()
+                raise Ended("no step came for a while")
             time.sleep(self._look_s)
-            _, marked = self._look()
-            if marked != before:
-                return marked
 
     def _look(self) -> tuple[int, float]:
-        """Return the last step and when it ended, and note how long it took."""
+        """Return the last step and when it ended, by ``perf_counter``, and note how long it took."""
         seen = self._trainer.last_step()
         while seen != (again := self._trainer.last_step()):  # the two are written one after the other
             seen = again
@@ -203,27 +212,45 @@ class Recording:
 
     @contextmanager
     def _making_way(self) -> Iterator[None]:
-        """Let any other profiler of torch's end ours before it starts: two at a time raise in whoever comes second."""
+        """End ours before any other profiler of torch's starts: two at a time raise in whoever comes second.
+
+        And count what the script wraps in ``record_function``: one that began in a recorded step and ends in a later one would
+        have torch write to what it freed between them.
+        """
         own: Any = sys.modules["torch.autograd.profiler"]
-        ours, originals = get_ident(), []
+        replaced: list[tuple[Any, str, Any, Any]] = []
 
-        def wrapped(original: Callable[..., Any]) -> Callable[..., Any]:
-            def first_ours(*args: Any, **kwargs: Any) -> Any:
-                if get_ident() != ours:
-                    self.end_now("the training started a profiler itself")
-                return original(*args, **kwargs)
+        def before(kind: Any, name: str, first: Callable[[Any], None]) -> None:
+            original = vars(kind).get(name)
+            if original is None:
+                return
 
-            return first_ours
+            def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
+                first(self)
+                return original(self, *args, **kwargs)
+
+            replaced.append((kind, name, original, wrapped))
+            setattr(kind, name, wrapped)
 
         for kind in (own.profile, getattr(own, "emit_nvtx", None), getattr(own, "emit_itt", None)):
-            for name in ("_prepare_trace", "_start_trace", "__enter__"):
-                original = None if kind is None else vars(kind).get(name)
-                if original is not None:
-                    originals.append((kind, name, original, wrapped(original)))
-                    setattr(kind, name, originals[-1][3])
+            for name in ("_prepare_trace", "_start_trace", "__enter__") if kind is not None else ():
+                before(kind, name, self._other_begins)
+        before(own.record_function, "__enter__", self._scope_begins)
+        before(own.record_function, "__exit__", self._scope_ends)
         try:
             yield
         finally:
-            for kind, name, original, replacement in originals:
+            for kind, name, original, replacement in replaced:
                 if vars(kind).get(name) is replacement:
                     setattr(kind, name, original)
+
+    def _other_begins(self, profiler: Any) -> None:
+        if self._one is None or not self._one.owns(profiler):
+            self.end_now("the training started a profiler itself")
+
+    def _scope_begins(self, scope: Any) -> None:
+        if self._one is not None and self._one.runs_here():
+            self._open.add(id(scope))
+
+    def _scope_ends(self, scope: Any) -> None:
+        self._open.discard(id(scope))

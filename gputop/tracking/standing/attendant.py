@@ -38,6 +38,12 @@ class Trainer(Protocol):
     def phase_of(self, frame: FrameType | None) -> str:
         """Return what the training is doing, from its stack."""
 
+    def between_steps(self, call: Callable[[], None] | None) -> None:
+        """Call this on the training's thread when a step ends, and before a batch or a call of the model; None: no more.
+
+        It must never raise. Safe on any thread.
+        """
+
 
 _trainer: Trainer | None = None
 

@@ -197,6 +197,8 @@ class Models:
             return onward(*args, **kwargs)
         trains = module.training and self._grad_enabled()
         steps.end_early()
+        if steps.between_steps is not None:
+            steps.between_steps()
         if trains:
             if top.plain and steps.loader is not None:
                 self.wrapping.through()

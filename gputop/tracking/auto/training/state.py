@@ -92,6 +92,8 @@ class Training:
         self._scales = False
         """Whether a GradScaler scales their losses."""
         self._stretch: Stretch | None = None
+        self.between_steps: Callable[[], None] | None = None
+        """What a profile has to do when a step ends, on the training's thread; every step takes the full path meanwhile."""
         self.fast.leave("full")
 
     @property
@@ -176,7 +178,14 @@ class Training:
         pace, journal = self.pace, self.journal
         pace.count(plain, in_full=not self.partial)
         self.fast.leave("full")
-        if self.off or not self._allows_fast_path or not pace.is_steady or self.records is None or journal is None:
+        if (
+            self.off
+            or self.between_steps is not None
+            or not self._allows_fast_path
+            or not pace.is_steady
+            or self.records is None
+            or journal is None
+        ):
             return
         feed, optimizer = self.loader, self.optimizers.last
         if optimizer is None or (feed is not None and feed.batches.counting) or not self.sites.are_steady(self._usual):
