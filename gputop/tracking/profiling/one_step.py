@@ -1,7 +1,7 @@
 """torch's profiler over one step: started and stopped on the thread that trains, between two steps.
 
-Never on another thread, and never over all threads (``profile_all_threads``): when that is stopped, torch frees what operators
-in flight on other threads still write to, which ends the training with SIGSEGV (seen with 2.13; pytorch#185741, pytorch#187483).
+Never on another thread, and never over all threads (``profile_all_threads``): when that stops, torch frees what operators
+that run on other threads still write to, and the training ends with SIGSEGV (seen with 2.13; pytorch#185741, pytorch#187483).
 A profiler of one thread follows a backward to the threads of the autograd engine by itself.
 """
 
