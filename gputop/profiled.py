@@ -83,6 +83,8 @@ class Profile(AnswerLine):
     recorded_s: float | None = None
     shares: Mapping[str, float] = field(default_factory=dict)
     """Key of ``SHARES`` -> seconds of ``recorded_s``."""
+    gpu_busy_s: float | None = None
+    """For how many seconds of ``recorded_s`` kernels or copies ran on the GPU; None where kernels were not recorded."""
     operators: tuple[Hot, ...] = ()
     kernels: tuple[Hot, ...] = ()
     samples: int = 0
@@ -141,6 +143,8 @@ def lines(profile: Profile) -> list[str]:
     told += [f"Note: {profile.note}."] if profile.note else []
     told += ["", "IN A STEP"]
     told += [f"  {share:5.0%}  {_time(took):>9}  {words}" for words, took, share in shares_of(profile)]
+    if profile.gpu_busy_s is not None and profile.recorded_s:
+        told += ["", f"The GPU was busy for {profile.gpu_busy_s / profile.recorded_s:.0%} of that time."]
     if profile.script_lines and profile.samples:
         told += ["", f"LINES OF THE SCRIPT, BY {units.count(profile.samples)} SAMPLES"]
         told += [f"  {found.samples / profile.samples:5.0%}  {found.line}" for found in profile.script_lines]

@@ -69,6 +69,8 @@ class RankPlace:
     cpu_percent: float | None = None
     """Of one core, while it was asked."""
     exit_code: int | None = None
+    world_size: int | None = None
+    """Of how many ranks it is one."""
     stack: tuple[str, ...] = ()
     groups: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Of each smaller group, by a checksum of its ranks: how many they are, and how many collectives it has begun."""
@@ -80,11 +82,12 @@ class RankPlace:
 
     @property
     def waits(self) -> bool:
-        """Whether it is in a collective, or in backward, where gradients are exchanged."""
+        """Whether it is in a collective, or in backward, where gradients are exchanged unless it is the only rank."""
         if self.state == "silent":  # its counts are old, its stack is not
             return self.source == "signal" and self.operation is not None
         pending = self.begun is not None and self.completed is not None and self.begun > self.completed
-        return self.state == "answers" and (self.operation is not None or self.phase == "backward" or pending)
+        exchanges = self.phase == "backward" and self.world_size != 1
+        return self.state == "answers" and (self.operation is not None or exchanges or pending)
 
     @property
     def stands_s(self) -> float | None:

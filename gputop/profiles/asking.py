@@ -126,6 +126,7 @@ def _read(run: Run, rank: int, ring: Ring, request: papers.Request, answer: Mapp
         note=str(note)[:500] if note else None,
         recorded_s=sum(end - begin for begin, end in windows) / 1e9,
         shares=reduced.shares(events, windows),
+        gpu_busy_s=reduced.gpu_busy_s(events, windows),
         operators=reduced.operators(events, windows, samples),
         kernels=reduced.kernels(events, windows, samples),
         samples=taken,

@@ -16,6 +16,7 @@ from gputop.profiles.trace import Event
 TOP = 10
 _DATA = "enumerate(DataLoader)"
 _PEERS = ("gloo:", "nccl:", "mpi:", "ucc:", "c10d::", "_c10d_functional::", "record_param_comms")
+_ON_THE_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
 _GPU_WAITS = ("Synchronize", "EventQuery")
 Span = tuple[int, int]
 Sample = tuple[int, str]
@@ -37,6 +38,15 @@ def shares(events: Sequence[Event], windows: Sequence[Span]) -> dict[str, float]
         left = rest
     found["python"] = _length(left) / 1e9
     return {kind: took for kind, took in found.items() if took > 0}
+
+
+def gpu_busy_s(events: Sequence[Event], windows: Sequence[Span]) -> float | None:
+    """Return for how many seconds of the windows a kernel or a copy ran on the GPU; None where no kernel was recorded."""
+    if not any(event.category == "kernel" for event in events):
+        return None
+    within = _union(windows)
+    busy = _union((event.begin_ns, event.end_ns) for event in events if event.category in _ON_THE_GPU)
+    return (_length(within) - _length(_without(within, busy))) / 1e9
 
 
 def script_lines(samples: Sequence[Sample], windows: Sequence[Span]) -> tuple[int, tuple[ScriptLine, ...]]:

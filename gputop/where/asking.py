@@ -103,6 +103,7 @@ def _place(rank: Rank, ring: Ring, answer: Page | None, before: Outside | None, 
         process_state=now.state,
         kernel_function=now.kernel_function,
         cpu_percent=used,
+        world_size=rank.world_size,
     )
     if page is not None:
         place = said(place, page)

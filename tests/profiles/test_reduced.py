@@ -56,6 +56,16 @@ def test_each_moment_counts_once() -> None:
     assert reduced.shares([], []) == {}
 
 
+def test_the_gpu_is_busy_with_kernels_and_copies_where_they_were_recorded() -> None:
+    copies = [event("gpu_memcpy", "Memcpy HtoD", 650, 100), event("gpu_memset", "Memset", 990, 100)]
+    busy = reduced.gpu_busy_s(parse(trace(STEP + copies)).events, WINDOWS)
+    assert busy == pytest.approx(360e-6), "overlaps once, and only what lies in the window"
+    no_kernels = [item for item in STEP + copies if item["cat"] != "kernel"]
+    assert reduced.gpu_busy_s(parse(trace(no_kernels)).events, WINDOWS) is None
+    profile = Profile("id", "name", 0, "done", recorded_s=1e-3, gpu_busy_s=busy, steps=1)
+    assert "The GPU was busy for 36% of that time." in lines(profile)
+
+
 def test_the_lines_that_most_samples_saw_come_first() -> None:
     late = [(at(1200), "train.py:20 evaluate")] * 3
     again = (at(600), "train.py:11 <module>")

@@ -43,6 +43,12 @@ def test_ranks_at_one_place_are_told_together_and_the_one_behind_alone() -> None
     ]
 
 
+def test_the_only_rank_exchanges_no_gradients_in_backward() -> None:
+    place = at(0, phase="backward", world_size=1)
+    assert sentence([place], NOW) == "train.py:88 in train_step, in backward, for 35s"
+    assert replace(place, world_size=2).waits
+
+
 @pytest.mark.parametrize(
     ("late", "words"),
     [
