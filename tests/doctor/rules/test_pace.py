@@ -17,6 +17,7 @@ from tests.doctor.scenes.pace import (
     one_dead,
     one_waits,
     rank_0_draws,
+    rank_3_reads_by_hand,
     slow_data,
     slow_gpu,
     spiky_loader,
@@ -48,6 +49,7 @@ def test_the_culprit_is_the_rank_that_does_not_wait() -> None:
     assert "50.2 ms longer" in finding.evidence[1].text
     assert verdict(slow_gpu).title.startswith("All ranks wait for rank 2")
     assert verdict(rank_0_draws).title.startswith("All ranks wait for rank 0")
+    assert verdict(rank_3_reads_by_hand).title == "All ranks wait for rank 3, which does more between the steps"
 
 
 def test_the_share_of_data_is_of_sums_and_names_the_loader() -> None:

@@ -91,6 +91,10 @@ def rank_0_draws(second):
     return ddp(second, metrics=late)
 
 
+def rank_3_reads_by_hand(second):
+    return ddp(second, metrics=timed(lambda r, s: None, lambda r, s: 10 * MS, lambda r, s: 10 * MS if r == 3 else 45 * MS))
+
+
 def one_odd_step(second):
     late = timed(
         lambda r, s: 400 * MS if r == 1 and s == 150 else 1 * MS,
@@ -320,6 +324,7 @@ FAULTS = (
     ("F03", "tokens of chance", unequal_tokens, 60),
     ("F04", "slow in turn", jitter, 60),
     ("F05", "rank 0 draws", rank_0_draws, 60),
+    ("F05", "rank 3 reads without a DataLoader", rank_3_reads_by_hand, 60),
     ("D01", "no workers", loader_bound, 40),
     ("D01", "a wait every four steps", spiky_loader, 40),
     ("D05", "many small copies", copies, 30),

@@ -311,19 +311,31 @@ F04 = Rule(
 )
 
 
-def rank_0_does_more(evidence: Evidence, group: RankGroup) -> Judgement:
-    """F05: rank 0 does more between steps than the others."""
+def does_more(evidence: Evidence, group: RankGroup) -> Judgement:
+    """F05: one rank does more between steps than the others."""
     known = _culprit_by(evidence, group, "rest", "phase/optimizer")
-    if known is None or known.found.culprit != 0:
+    if known is None or known.found.culprit is None:
         return None
+    who = f"rank {known.found.culprit}"
+    if known.found.culprit == 0:
+        cause = (
+            "Logging, progress bars, pictures or metrics on rank 0 take time in every step; the others wait for its gradients."
+        )
+        fix = "if rank == 0 and step % 50 == 0:  # not in every step\n    writer.add_scalar(...)"
+    else:
+        cause = (
+            f"Work outside of data, forward, backward and optimizer takes {who} longer: batches that the script itself reads "
+            "or makes, something that this rank alone does, or another program on its cores. The others wait for its gradients."
+        )
+        fix = f"gputop where  # while it runs: the line at which {who} is\npy-spy dump --pid {known.pid}"
     return _told(
         group,
         "F05",
         known,
-        "All ranks wait for rank 0, which does more between the steps",
-        "Logging, progress bars, pictures or metrics on rank 0 take time in every step; the others wait for its gradients.",
-        "if rank == 0 and step % 50 == 0:  # not in every step\n    writer.add_scalar(...)",
-        "Rank 0's time outside of data, forward, backward and optimizer is that of the others.",
+        f"All ranks wait for {who}, which does more between the steps",
+        cause,
+        fix,
+        f"{tracked.capital(who)}'s time outside of data, forward, backward and optimizer is that of the others.",
     )
 
 
@@ -331,19 +343,20 @@ F05 = Rule(
     id="F05",
     order=2503,
     family="stragglers",
-    title="Rank 0 does more than the others",
+    title="One rank does more than the others",
     severities=("error", "warning"),
     confidences=("likely",),
     needs=_SOURCES,
     window_s=3.0,
     every_s=SELDOM_S,
-    threshold=f"{_SCORE} explained by what rank 0 does between steps",
+    threshold=f"{_SCORE} explained by what one rank does between steps",
     hides=("E06", "F04"),
     mechanism=(
-        "Logging, progress bars, images or metrics on rank 0 take time in every step, and the others wait for its gradients."
+        "Logging, progress bars, images or metrics on rank 0 take time in every step, or another rank reads or makes its "
+        "batches more slowly without a DataLoader, and the others wait for its gradients."
     ),
-    signature="Rank 0 spends more time between optimizer and next step.",
+    signature="One rank spends more time between optimizer and next step.",
     look_alike="F04, where another rank is late each time.",
-    fix="Log every 50 steps, or in a separate thread.",
-    judge=rank_0_does_more,
+    fix="On rank 0, log every 50 steps or in a separate thread; on another rank, see at which line it is (`gputop where`).",
+    judge=does_more,
 )
