@@ -1,9 +1,11 @@
-"""When a recording ends by itself, and what it leaves behind. Torch's profiler, the trainer and its clock are fakes."""
+"""When a recording ends by itself, and what it leaves behind. Torch's profiler and the trainer are fakes."""
 
 from __future__ import annotations
 
 import sys
 import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import get_ident
 from types import FrameType, SimpleNamespace
@@ -16,39 +18,31 @@ from gputop.tracking.profiling.desk import Desk
 from gputop.tracking.profiling.recording import Recording
 from gputop.tracking.standing import attendant
 
-STEP_S = 0.5
-
-
-class Clock:
-    """A clock that only sleeping moves."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def perf_counter(self) -> float:
-        return self.now
-
-    def perf_counter_ns(self) -> int:
-        return int(self.now * 1e9)
-
-    time_ns = perf_counter_ns
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
+STEP_S = 0.01
 
 
 class Trainer:
-    """A training whose steps take ``STEP_S``, until it hangs at ``hangs_at``."""
+    """A training on a thread of its own, that steps until ``evaluates`` or ``hangs``. Evaluating fetches batches."""
 
-    def __init__(self, clock: Clock, hangs_at: float) -> None:
-        self.clock, self.began, self.hangs_at = clock, clock.now, hangs_at
+    def __init__(self) -> None:
+        self.evaluates = self.hangs = False
+        self.step, self.marked = 0, time.perf_counter()
+        self.call: Callable[[], None] | None = None
+        self.thread = threading.Thread(target=self._train, daemon=True)
+        self.ended = threading.Event()
+
+    def _train(self) -> None:
+        while not self.ended.wait(STEP_S):
+            if not (self.evaluates or self.hangs):
+                self.step, self.marked = self.step + 1, time.perf_counter()
+            if self.call is not None and not self.hangs:
+                self.call()
 
     def trains_on(self) -> int:
-        return get_ident()
+        return self.thread.ident or 0
 
     def last_step(self) -> tuple[int | None, float | None]:
-        step = int((min(self.clock.now, self.hangs_at) - self.began) / STEP_S)
-        return step, self.began + step * STEP_S
+        return self.step, self.marked
 
     def recent_steps_s(self) -> list[float]:
         return [STEP_S] * 9
@@ -56,52 +50,89 @@ class Trainer:
     def phase_of(self, frame: FrameType | None) -> str:
         return "other"
 
+    def between_steps(self, call: Callable[[], None] | None) -> None:
+        self.call = call
+
 
 class Profiler:
-    """torch's profiler: notes when it runs, and saves a trace of one byte."""
+    """torch's profiler: notes what is called on which thread, and saves a trace of one byte."""
 
-    def __init__(self, clock: Clock) -> None:
-        self.clock = clock
-        self.profiler = SimpleNamespace(kineto_results=self)
-        self.ran: list[float] = []
+    use_device = None
 
-    def start(self) -> None:
-        self.ran.append(self.clock.now)
+    def __init__(self, on_start: Callable[[], None] = lambda: None, on_save: Callable[[], None] = lambda: None) -> None:
+        self.kineto_results = self
+        self.calls: list[tuple[str, int]] = []
+        self._on_start, self._on_save = on_start, on_save
 
-    def stop(self) -> None:
-        self.ran.append(self.clock.now)
+    def _prepare_trace(self) -> None:
+        self.calls.append(("prepare", get_ident()))
+
+    def _start_trace(self) -> None:
+        self.calls.append(("start", get_ident()))
+        self._on_start()
+
+    def __exit__(self, *_: object) -> None:
+        self.calls.append(("stop", get_ident()))
 
     def save(self, path: str) -> None:
         Path(path).write_text("x")
+        self._on_save()
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The recording's clock, and torch's modules, which only have to be there."""
-    found = Clock()
-    monkeypatch.setattr(recording, "time", found)
-    kinds = ("profile", "emit_nvtx", "emit_itt")
-    own = SimpleNamespace(**{name: type(name, (), {"__enter__": lambda self: self}) for name in kinds})
+def trainer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Trainer]:
+    """A training that steps, and torch's module, which only has to be there."""
+    kinds = ("profile", "emit_nvtx", "emit_itt", "record_function")
+    methods = {"__enter__": lambda self: self, "__exit__": lambda self: None}
+    own = SimpleNamespace(**{name: type(name, (), methods) for name in kinds})
     monkeypatch.setitem(sys.modules, "torch.autograd.profiler", own)
+    found = Trainer()
+    found.thread.start()
+    yield found
+    found.ended.set()
+    found.thread.join()
+
+
+def recording_of(trainer: Trainer, profiler: Profiler, monkeypatch: pytest.MonkeyPatch) -> Recording:
+    found = Recording(trainer, STEP_S, lambda path: False)
+    monkeypatch.setattr(found, "_profiler", lambda: profiler)
     return found
 
 
-@pytest.mark.parametrize("steps_before", [1.9, 2.1])
 def test_what_follows_the_recorded_step_is_not_recorded(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, steps_before: float
+    trainer: Trainer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    profiler = Profiler(clock)
-    found = Recording(Trainer(clock, clock.now + steps_before * STEP_S), STEP_S, lambda path: False)
-    monkeypatch.setattr(found, "_profile", lambda: profiler)
+    profiler = Profiler(on_start=lambda: setattr(trainer, "evaluates", True))
+    found = recording_of(trainer, profiler, monkeypatch)
     found.record(3, tmp_path / "rank.ring", "0" * 16)
-    began, ended = profiler.ran
-    assert ended - began < 5 * STEP_S, "the hang, or the evaluation, is not recorded"
+    assert profiler.calls == [(name, trainer.trains_on()) for name in ("prepare", "start", "stop")]
     assert found.note == "a step had not ended after 3 times its usual length"
     assert not found.traces
+    assert trainer.call is None, "steps are as they were before"
 
 
-def test_every_profiler_of_the_script_comes_first(clock: Clock, tmp_path: Path) -> None:
-    found = Recording(Trainer(clock, clock.now), STEP_S, lambda path: False)
+def test_a_step_that_never_begins_is_not_recorded(trainer: Trainer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    profiler = Profiler()
+    found = recording_of(trainer, profiler, monkeypatch)
+    monkeypatch.setattr(recording, "LATE_STEPS", 5.0)
+    monkeypatch.setattr(trainer, "between_steps", lambda call: setattr(trainer, "hangs", True))
+    found.record(1, tmp_path / "rank.ring", "0" * 16)
+    assert (profiler.calls, found.note) == ([], "no step came for a while")
+
+
+def test_a_thread_that_trains_elsewhere_starts_nothing(
+    trainer: Trainer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    profiler = Profiler()
+    found = recording_of(trainer, profiler, monkeypatch)
+    monkeypatch.setattr(recording, "LATE_STEPS", 5.0)
+    monkeypatch.setattr(trainer, "trains_on", lambda: 1)
+    found.record(1, tmp_path / "rank.ring", "0" * 16)
+    assert (profiler.calls, found.note) == ([], "no step came for a while")
+
+
+def test_every_profiler_of_the_script_comes_first(trainer: Trainer) -> None:
+    found = Recording(trainer, STEP_S, lambda path: False)
     own = sys.modules["torch.autograd.profiler"]
     for kind in (own.profile, own.emit_nvtx, own.emit_itt):
         original = kind.__enter__
@@ -114,9 +145,8 @@ def test_every_profiler_of_the_script_comes_first(clock: Clock, tmp_path: Path) 
         found._ended = ""
 
 
-def test_a_step_that_was_saved_before_the_end_counts(clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    found = Recording(Trainer(clock, clock.now + 5.1 * STEP_S), STEP_S, lambda path: False)
-    monkeypatch.setattr(found, "_profile", lambda: Profiler(clock))
+def test_a_step_that_was_saved_before_the_end_counts(trainer: Trainer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = recording_of(trainer, Profiler(on_save=lambda: setattr(trainer, "hangs", True)), monkeypatch)
     found.record(1, tmp_path / "rank.ring", "0" * 16)
     assert found.note == "no step came for a while"
     assert [path.name for path in tmp_path.glob("rank*")] == found.traces
@@ -125,7 +155,7 @@ def test_a_step_that_was_saved_before_the_end_counts(clock: Clock, monkeypatch: 
 
 @pytest.mark.parametrize("ends_first", [False, True])
 def test_the_traces_of_a_recording_that_fails_are_removed(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ends_first: bool
+    trainer: Trainer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ends_first: bool
 ) -> None:
     desk = Desk(tmp_path / "rank.ring", lambda path: False)
 
@@ -139,7 +169,7 @@ def test_the_traces_of_a_recording_that_fails_are_removed(
         raise ValueError("torch's")
 
     monkeypatch.setattr(Recording, "record", record)
-    monkeypatch.setattr(attendant, "_trainer", Trainer(clock, clock.now))
+    monkeypatch.setattr(attendant, "_trainer", trainer)
     monkeypatch.setattr(desk, "_request", papers.Request("0" * 16, 1, True, 0.0))
     monkeypatch.setattr(desk, "_worker", Worker("test", desk._record))
     desk._record()
