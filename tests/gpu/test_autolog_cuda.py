@@ -144,7 +144,7 @@ def test_it_waits_for_nothing_and_tells_times_memory_and_devices(home: Home) -> 
     assert (memory["retries"], memory["out_of_memory"], memory["empty_cache_calls"]) == (0, 0, 0)
     assert series["memory_allocated_bytes"]
     whole = dict(series["cuda/step_s"])
-    assert len(whole) >= steps // 10 - 5
+    assert len(whole) >= 5, "about two a second"
     for name in ("cuda/forward_s", "cuda/backward_s", "cuda/optimizer_s"):
         parts = dict(series[name])
         assert parts.keys() == whole.keys()

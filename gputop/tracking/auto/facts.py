@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from statistics import median
 from time import perf_counter
 from types import FunctionType
 from typing import Any
@@ -19,7 +20,7 @@ from gputop.tracking.auto import stall
 from gputop.tracking.auto.models.models import Models
 from gputop.tracking.auto.readings import ddp, gpu, settings
 from gputop.tracking.auto.readings.batches import PROBE_EVERY, RECENT_BATCHES, RECENT_PROBES, Batches, Called, Probe
-from gputop.tracking.auto.readings.gpu import EVERY_STEPS, Clock
+from gputop.tracking.auto.readings.gpu import Clock, next_timed
 from gputop.tracking.auto.readings.waits import Waits
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.journal.notice import reason
@@ -111,7 +112,8 @@ class Facts:
         soon = max(step + 1, self._collect_next - PROBE_EVERY * RECENT_PROBES)
         self._probe_next = -(-soon // PROBE_EVERY) * PROBE_EVERY
         if step >= self._clock_next:
-            self._clock_next = (step // EVERY_STEPS + 1) * EVERY_STEPS
+            times = self._steps.recent_s
+            self._clock_next = next_timed(step, median(times) if times else gpu.EVERY_S)
             self._begin_clock(self._clock)
         running = self._window_from >= 0 or (self._clock is not None and self._clock.running)
         self._wanted.facts_due = step + 1 if running else min(self._collect_next, self._probe_next, self._clock_next)

@@ -20,7 +20,7 @@ from gputop.selftest import trial
 from gputop.snapshot import Host, Rank, Run, Snapshot
 from gputop.tracking.auto.losses.user_code import UserCode
 from gputop.tracking.auto.readings.batches import Called
-from gputop.tracking.auto.readings.gpu import PAIRS_MAX, Clock
+from gputop.tracking.auto.readings.gpu import EVERY_S, PAIRS_MAX, Clock, next_timed
 from gputop.tracking.auto.readings.loader import Feed
 from gputop.tracking.auto.readings.parallel import place_of
 from gputop.tracking.auto.readings.waits import COPIES, WAITS, Waits
@@ -402,6 +402,16 @@ def test_the_clock_waits_for_nothing_and_adds_up() -> None:
             clock.stop("cuda/forward_s", started)
     clock.end()
     assert set(clock.arrived()) == {"cuda/forward_s", "cuda/step_s"}
+
+
+def test_short_steps_are_timed_more_rarely_and_by_all_ranks_at_once() -> None:
+    assert next_timed(104, EVERY_S) == 110
+    assert next_timed(104, 0.02) == 120
+    for fast, slow in ((0.0009, 0.0016), (0.019, 0.026)):
+        often, rarely = ([step for step in range(20_000) if next_timed(step - 1, each) == step] for each in (slow, fast))
+        assert set(rarely) < set(often), "a rank that differs by little times some of the same steps"
+        assert EVERY_S <= fast * (rarely[2] - rarely[1]) < 2 * EVERY_S
+    assert next_timed(0, 0.0) > 1
 
 
 def test_the_clock_stands_still_while_a_graph_is_captured_and_after_an_error() -> None:

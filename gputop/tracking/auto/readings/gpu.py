@@ -13,13 +13,23 @@ from typing import Any
 from gputop.facts.table import CudaMemory
 
 EVERY_STEPS = 10
-"""One step in this many is timed with events."""
+EVERY_S = 0.5
+"""One step in ``EVERY_STEPS`` is timed with events; of short steps, about one in ``EVERY_S``: each has to be measured in full,
+and so has the one before it, which takes 0.2 ms more (H100)."""
 PAIRS_MAX = 16
 """At most this many parts of one step are timed."""
 _MILLISECONDS = 1e-3
 
 empty_cache_calls = 0
 """Calls of ``torch.cuda.empty_cache`` in this process."""
+
+
+def next_timed(step: int, usual_s: float) -> int:
+    """Return the next step to time, where steps take ``usual_s``. Ranks in step with each other time the same ones."""
+    stride = EVERY_STEPS
+    while stride * usual_s < EVERY_S and stride < EVERY_STEPS << 10:
+        stride *= 2
+    return (step // stride + 1) * stride
 
 
 def listen(torch: Any, no_compile: Callable[..., None]) -> None:
@@ -62,7 +72,7 @@ def memory_values(cuda: Any) -> dict[str, float]:
 
 
 class Clock:
-    """Times one step in ``EVERY_STEPS`` on the GPU. No method raises: after a first failure the clock stops."""
+    """Times a step on the GPU. No method raises: after a first failure the clock stops."""
 
     def __init__(
         self, event: Callable[[], Any], capturing: Callable[[], bool], failed: Callable[[Exception], None] = lambda error: None
