@@ -59,7 +59,8 @@ _TABLE = {
     "tracking/standing": "facts tracking/journal wire",
     "tracking/gpus": "tracking/journal wire",
     "tracking/profiling": "tracking/journal tracking/standing",
-    "tracking": "facts places terminal_text tracking/gpus tracking/journal tracking/profiling tracking/standing",
+    "tracking/printed": "terminal_text",
+    "tracking": "facts places tracking/gpus tracking/journal tracking/printed tracking/profiling tracking/standing",
     "tracking/auto/losses": "frameworks",
     "tracking/auto/readings": "facts frameworks tracking tracking/journal",
     "tracking/auto/training": "losses tracking/auto/losses tracking/auto/readings tracking tracking/journal",
@@ -79,12 +80,12 @@ _TABLE = {
     "sources/nvml": "ground sources sources/host",
     "where": "ground sources/host tracking/journal tracking/standing",
     "profiles": "ground tracking/journal tracking/profiling where",
-    "foreign/files": "ground tracking",
-    "foreign": "ground foreign/files jobs/output sources/host tracking tracking/journal",
+    "foreign/files": "ground tracking/printed",
+    "foreign": "ground foreign/files jobs/output sources/host tracking/journal tracking/printed",
     "programs": "ground",
     "recipes": "ground",
     "jobs": "ground programs recipes",
-    "jobs/output": "ground doctor/findings doctor/logs jobs tracking tracking/journal tracking/reader",
+    "jobs/output": "ground doctor/findings doctor/logs jobs tracking/journal tracking/printed tracking/reader",
     "agent": (
         "ground foreign jobs/output profiles sources sources/host sources/nccl sources/nvml tracking/gpus tracking/journal"
         " tracking/reader where"

@@ -16,7 +16,7 @@ from gputop.foreign import gnu_screen, tmux
 from gputop.foreign.kinds import SCREEN, TMUX
 from gputop.process import ProcessRun
 from gputop.sources.host import procfs
-from gputop.tracking.printed import Transcript
+from gputop.tracking.printed.lines import Transcript
 
 OVERLAP = 5
 """So many lines in a row show where the previous capture ended."""

@@ -89,7 +89,7 @@ class Listener:
             if not self._load():
                 self.over = True
                 return
-            from gputop.tracking.printed import Transcript
+            from gputop.tracking.printed.lines import Transcript
 
             self._transcripts = {name: Transcript() for name in ("stdout", "stderr")}
             self._began = time.perf_counter()
@@ -139,7 +139,7 @@ class Listener:
     def _open(self) -> None:
         """Open a run with the lines that were held back."""
         from gputop.tracking import session
-        from gputop.tracking.printed import SOURCE
+        from gputop.tracking.printed.lines import SOURCE
 
         self._run = session.init_unasked()
         self._run.fact("source", SOURCE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gputop.foreign.files.values import Value, metric_name
-from gputop.tracking.printed import Transcript
+from gputop.tracking.printed.lines import Transcript
 
 PATIENCE_BYTES = 1 << 20
 """A file that holds no value in its first bytes is another kind of file: a data set, or answers of a model."""

@@ -10,7 +10,7 @@ import csv
 import re
 
 from gputop.foreign.files.values import Value, metric_name, step_number, wall_time
-from gputop.tracking.printed_names import is_listed
+from gputop.tracking.printed.names import is_listed
 
 LINE_CHARACTERS = 256 << 10
 COLUMNS = 1000

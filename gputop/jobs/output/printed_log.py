@@ -1,6 +1,7 @@
-"""A run's metrics as a log prints them, as a run with points: for rules that judge them without a job. The lines are those that
-``gputop.tracking.printed`` knows, and those that print a pace (``gputop.tracking.printed_rates``). Printed lines carry no time:
-their points carry the time at which the file was last written.
+"""A run's metrics as a log prints them, as a run with points: for rules that judge them without a job.
+
+It reads the lines that ``gputop.tracking.printed`` knows, and those that print a pace. Printed lines carry no time: their
+points carry the time at which the file was last written.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from pathlib import Path
 
 from gputop.snapshot import Points, Rank, Run
 from gputop.terminal_text import strip_escapes
-from gputop.tracking import printed_rates
-from gputop.tracking.printed import LINE_CHARACTERS, SOURCE, Transcript, parse
-from gputop.tracking.printed_names import EVALUATION
+from gputop.tracking.printed import rates
+from gputop.tracking.printed.lines import LINE_CHARACTERS, SOURCE, Transcript, parse
+from gputop.tracking.printed.names import EVALUATION
 
 READ_BYTES = 1 << 20
 RUN_ID = "log"
@@ -70,11 +71,11 @@ class _Paces:
             self._take(strip_escapes(line[:LINE_CHARACTERS]))
 
     def _take(self, line: str) -> None:
-        for name, value in printed_rates.whole_times(line).items():
+        for name, value in rates.whole_times(line).items():
             self._columns.setdefault(name, []).append(value)
         if EVALUATION.match(line):
             return
-        found = printed_rates.paces(line)
+        found = rates.paces(line)
         bar = _BAR.match(line) if found else None
         if bar is not None and parse(line[bar.end() :]) is None:
             if "it_per_sec" in found:

@@ -15,7 +15,7 @@ from gputop.facts.table import Progress
 from gputop.jobs.output.collected import Collected
 from gputop.jobs.output.follower import Backlog, FileFollower
 from gputop.snapshot import Rank
-from gputop.tracking.printed import SOURCE, Transcript
+from gputop.tracking.printed.lines import SOURCE, Transcript
 
 
 class PrintedFile:

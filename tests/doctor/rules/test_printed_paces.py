@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gputop.cli.doctor import explain_logs
-from gputop.tracking.printed import Transcript
-from gputop.tracking.printed_rates import paces, whole_times
+from gputop.tracking.printed.lines import Transcript
+from gputop.tracking.printed.rates import paces, whole_times
 
 LINES = 400
 Line = Callable[[int, float], str]

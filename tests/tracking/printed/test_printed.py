@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.tracking.printed import Printed, Transcript, parse
+from gputop.tracking.printed.lines import Printed, Transcript, parse
 
 LINES: list[tuple[str, dict[str, float], dict[str, Any]]] = [
     ("loss: 0.43", {"loss": 0.43}, {}),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from gputop.tracking.printed_names import ALSO, ANY_MEASURED, NUMBER, Printed, is_listed, lower
+from gputop.tracking.printed.names import ALSO, ANY_MEASURED, NUMBER, Printed, is_listed, lower
 
 _BOOSTING = re.compile(r"\[(\d{1,15})\]\s+(\S.*)")
 _ENTRY = re.compile(rf"(?:([\w.@-]+)'s )?([A-Za-z][\w.@-]*)\s?:\s?({NUMBER})(?:\s?\+\s?{NUMBER})?(?=\s|$)", re.IGNORECASE)

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gputop.terminal_text import strip_escapes
-from gputop.tracking import printed_rates
-from gputop.tracking.printed_names import (
+from gputop.tracking.printed import rates
+from gputop.tracking.printed.names import (
     ALSO,
     ANY_MEASURED,
     EVALUATION,
@@ -31,7 +31,7 @@ from gputop.tracking.printed_names import (
     is_measured,
     lower,
 )
-from gputop.tracking.printed_tables import Tables, boosting
+from gputop.tracking.printed.tables import Tables, boosting
 
 __all__ = ["SOURCE", "Printed", "Transcript", "parse"]
 
@@ -306,7 +306,7 @@ class Transcript:
             self._epoch, self._epochs = printed.epoch, printed.epochs or self._epochs
         if not printed.metrics:
             return None
-        pace = printed_rates.paces(plain) if self._with_pace and not EVALUATION.match(plain) else {}
+        pace = rates.paces(plain) if self._with_pace and not EVALUATION.match(plain) else {}
         metrics = {**pace, **printed.metrics, **({"epoch": self._epoch} if self._epoch is not None else {})}
         if printed.step is not None and printed.step < _STEP_MAX:
             self._count(printed, printed.step)

@@ -1,0 +1,1 @@
+"""Metrics read from what a training prints: lines, tables, and how fast it says that it goes. Pure."""
