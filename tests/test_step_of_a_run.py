@@ -17,7 +17,7 @@ from gputop.snapshot import LIVE_STATES, Rank, Run
 from gputop.tui.drawing.jobs import compare
 from gputop.tui.drawing.line import plain
 from gputop.tui.drawing.training import title_line
-from gputop.tui.screens.run import RunScreen
+from gputop.tui.screens.run.screen import RunScreen
 from tests import samples
 from tests.tui.kit import ScreenApp, text_of, view_of
 

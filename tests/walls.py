@@ -128,23 +128,26 @@ _TABLE = {
     # The screen: draws what the stream and the doctor say.
     "tui/state": "ground agent doctor doctor/findings history hosts joined",
     "tui/drawing/charts": "units",
-    "tui/drawing": "ground doctor/findings history tui/drawing/charts tui/state",
+    "tui/drawing": "ground history tui/drawing/charts tui/state",
+    "tui/drawing/doctor": "ground doctor/findings tui/drawing tui/state",
     "tui/drawing/processes": "ground tui/drawing tui/state",
     "tui/drawing/gpus": (
-        "ground doctor/evidence doctor/facts doctor/findings history tui/drawing tui/drawing/processes tui/state"
+        "ground doctor/evidence doctor/facts doctor/findings history tui/drawing tui/drawing/doctor tui/drawing/processes"
+        " tui/state"
     ),
     "tui/drawing/runs": "ground doctor/findings history tui/drawing tui/drawing/charts tui/drawing/gpus tui/state",
-    "tui/drawing/hosts": "ground doctor/findings hosts joined tui/drawing tui/drawing/gpus tui/state",
+    "tui/drawing/hosts": ("ground doctor/findings hosts joined tui/drawing tui/drawing/doctor tui/drawing/gpus tui/state"),
     "tui/drawing/untracked": "ground tui/drawing tui/state",
     "tui/terminal": "ground",
     "tui/widgets": (
-        "ground tui/drawing tui/drawing/gpus tui/drawing/processes tui/drawing/runs tui/drawing/untracked tui/state"
-        " tui/terminal"
+        "ground tui/drawing tui/drawing/doctor tui/drawing/gpus tui/drawing/processes tui/drawing/runs tui/drawing/untracked"
+        " tui/state tui/terminal"
     ),
     "tui/screens": (
-        "ground doctor/findings history jobs tui/drawing tui/drawing/charts tui/drawing/gpus tui/drawing/processes"
-        " tui/drawing/runs tui/state tui/terminal tui/widgets"
+        "ground doctor/findings history jobs tui/drawing tui/drawing/doctor tui/drawing/gpus tui/drawing/processes"
+        " tui/state tui/terminal tui/widgets"
     ),
+    "tui/screens/run": ("ground history tui/drawing tui/drawing/charts tui/drawing/runs tui/screens tui/state tui/widgets"),
     "tui/screens/launch": (
         "ground doctor/findings hosts jobs jobs/output over_hosts recipes tui/drawing tui/screens tui/state tui/widgets"
     ),
@@ -152,7 +155,7 @@ _TABLE = {
     "tui/screens/hosts": "ground tui/drawing tui/drawing/hosts tui/screens tui/state tui/terminal tui/widgets",
     "tui": (
         "ground agent doctor doctor/findings history hosts jobs joined over_hosts tui/drawing tui/drawing/gpus tui/screens"
-        " tui/screens/hosts tui/screens/launch tui/screens/profile tui/state tui/terminal tui/widgets"
+        " tui/screens/hosts tui/screens/launch tui/screens/profile tui/screens/run tui/state tui/terminal tui/widgets"
     ),
     # The command line: hands each command to the package that does it.
     "cli/across": "ground doctor doctor/findings hosts jobs joined over_hosts recipes",

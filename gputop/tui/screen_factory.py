@@ -156,7 +156,7 @@ def process_screen(process: Process, view: View | None) -> AnyScreen:
 
 def run_screen(app: Host, run_id: str, view: View | None, *, listed: bool = False) -> AnyScreen:
     """Return the run screen of this run; ``listed`` also where the list of runs hides its charts."""
-    from gputop.tui.screens.run import RunScreen
+    from gputop.tui.screens.run.screen import RunScreen
 
     return RunScreen(run_id, view, app.change_settings, listed=listed)
 

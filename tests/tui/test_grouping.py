@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.tui.drawing.doctor import doctor_title, draw_doctor
+from gputop.tui.drawing.doctor.pane import doctor_title, draw_doctor
 from gputop.tui.drawing.line import plain
 from gputop.tui.state.grouping import listed
 from tests import samples

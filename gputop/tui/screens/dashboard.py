@@ -13,7 +13,7 @@ from textual.screen import Screen
 
 from gputop.history.smoothing import next_smoothing
 from gputop.snapshot import Process, Run
-from gputop.tui.drawing.doctor import doctor_lines_wanted
+from gputop.tui.drawing.doctor.pane import doctor_lines_wanted
 from gputop.tui.drawing.gpus.pane import lines_wanted
 from gputop.tui.drawing.processes.rows import SORTABLE, Order
 from gputop.tui.drawing.training import how_to_track

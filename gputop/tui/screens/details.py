@@ -16,7 +16,7 @@ from gputop.questions import Answer
 from gputop.snapshot import Process, ProcessDetails
 from gputop.tui.drawing.gpus.process_past import process_past_lines
 from gputop.tui.drawing.line import Line, Span, clean
-from gputop.tui.drawing.process_text import environment_lines, process_lines
+from gputop.tui.drawing.processes.details import environment_lines, process_lines
 from gputop.tui.drawing.prose import BLANK, wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
 from gputop.tui.screens.stopping import IN_ANOTHER_CONTAINER, not_here

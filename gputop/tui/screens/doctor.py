@@ -9,9 +9,9 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 
 from gputop.doctor.findings.finding import EVIDENCE, Finding
-from gputop.tui.drawing import finding_text
-from gputop.tui.drawing.doctor import headline, names_of_runs, undecided_lines
-from gputop.tui.drawing.doctor_details import history_lines, why_not_lines
+from gputop.tui.drawing.doctor import finding as finding_text
+from gputop.tui.drawing.doctor.pane import headline, names_of_runs, undecided_lines
+from gputop.tui.drawing.doctor.rules import history_lines, why_not_lines
 from gputop.tui.drawing.gpus.involved import draw_involved
 from gputop.tui.drawing.line import Line, Span
 from gputop.tui.drawing.prose import BLANK, heading, wrapped

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from gputop.tui.drawing.doctor import draw_doctor
+from gputop.tui.drawing.doctor.pane import draw_doctor
 from gputop.tui.drawing.line import Drawing
 from gputop.tui.state.view import View
 from gputop.tui.widgets.ruled import ViewPane

@@ -12,7 +12,7 @@ from gputop.tui.drawing.braille import Trace, chart
 from gputop.tui.drawing.line import plain
 from gputop.tui.drawing.loss import LossChart
 from gputop.tui.drawing.training import draw_training
-from gputop.tui.screens.run import RunScreen
+from gputop.tui.screens.run.screen import RunScreen
 from gputop.tui.state.view import View
 from tests import samples
 from tests.tui import dashboards

@@ -17,7 +17,7 @@ from gputop.process import Ancestor
 from gputop.snapshot import DeviceUse, Process
 from gputop.tui.drawing.bars import bar
 from gputop.tui.drawing.braille import Trace, chart, dot_columns
-from gputop.tui.drawing.doctor import draw_doctor
+from gputop.tui.drawing.doctor.pane import draw_doctor
 from gputop.tui.drawing.header import header_line
 from gputop.tui.drawing.line import Line, Span, ascii_line, changed_ranges, clean, clip, fit, line, plain, spread, width, wrap
 from gputop.tui.drawing.loss import LossChart

@@ -12,7 +12,7 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.history.series import History
 from gputop.snapshot import Device, DeviceUse, Host, Points, Problem, Process, Rank, Run, Snapshot
 from gputop.tui.drawing.braille import Trace, chart, dot_columns
-from gputop.tui.drawing.doctor import draw_doctor
+from gputop.tui.drawing.doctor.pane import draw_doctor
 from gputop.tui.drawing.gpus.pane import draw_gpus
 from gputop.tui.drawing.gpus.verdict import verdict_line
 from gputop.tui.drawing.header import header_line

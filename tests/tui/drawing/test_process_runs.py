@@ -8,7 +8,7 @@ import pytest
 
 from gputop.cli.output.once import process_run_lines
 from gputop.snapshot import Ancestor, ProcessCurve, ProcessRank, ProcessRun, RunState
-from gputop.tui.drawing.doctor import draw_doctor
+from gputop.tui.drawing.doctor.pane import draw_doctor
 from gputop.tui.drawing.line import plain
 from gputop.tui.drawing.loss import LossChart
 from gputop.tui.drawing.untracked.pane import draw_its_curve, draw_process_runs, tracking_command, untracked_run

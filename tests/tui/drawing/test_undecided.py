@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gputop.doctor.findings.finding import Finding, Undecided
 from gputop.history.series import History
-from gputop.tui.drawing.doctor import draw_doctor
+from gputop.tui.drawing.doctor.pane import draw_doctor
 from gputop.tui.drawing.gpus.detail import gpu_lines
 from gputop.tui.drawing.line import plain
 from gputop.tui.state.view import View

@@ -21,14 +21,14 @@ from gputop.jobs.store import Job
 from gputop.snapshot import Points, Snapshot
 from gputop.tui.drawing import comparison, large_chart
 from gputop.tui.drawing import jobs as drawn_jobs
-from gputop.tui.drawing.finding_text import finding_lines
+from gputop.tui.drawing.doctor.finding import finding_lines
 from gputop.tui.drawing.gpus.past import area, row_of_past
 from gputop.tui.drawing.line import MARKS_MAX, ascii_line, clean, line, plain, text_width
 from gputop.tui.drawing.line import width as line_width
 from gputop.tui.drawing.prose import pairs, wrapped
 from gputop.tui.screens.compare import CompareScreen
 from gputop.tui.screens.doctor import DoctorScreen
-from gputop.tui.screens.run import RunScreen
+from gputop.tui.screens.run.screen import RunScreen
 from gputop.tui.state.view import View
 from tests import samples
 from tests.tui.dashboards import DashboardApp

@@ -16,11 +16,11 @@ from gputop.jobs import record
 from gputop.places import jobs_dir
 from gputop.recipes import own_commands
 from gputop.tui.app import GputopApp
-from gputop.tui.drawing.finding_text import plain_text
+from gputop.tui.drawing.doctor.finding import plain_text
 from gputop.tui.drawing.line import Span
 from gputop.tui.screens.doctor import DoctorScreen
 from gputop.tui.screens.launch.screen import LaunchScreen
-from gputop.tui.screens.run import RunScreen
+from gputop.tui.screens.run.screen import RunScreen
 from gputop.tui.state.settings import Settings
 from gputop.tui.widgets.lines import Pane
 from tests import samples

@@ -29,7 +29,7 @@ from gputop.tui.screens.gpu import GpuScreen
 from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.launch import entries
 from gputop.tui.screens.launch.screen import LaunchScreen
-from gputop.tui.screens.run import RunScreen
+from gputop.tui.screens.run.screen import RunScreen
 from gputop.tui.screens.settings import SettingsScreen
 from gputop.tui.screens.stop import StopScreen
 from gputop.tui.screens.stopping import StopTarget

@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 
 from gputop.snapshot import Points
 from gputop.tui.drawing.runs.grid import CELL_COLUMNS_MIN, found, shape_of
-from gputop.tui.screens.run import RunScreen
+from gputop.tui.screens.run.screen import RunScreen
 from gputop.tui.widgets.metric_grid import MetricGrid
 from tests import samples
 from tests.tui.kit import ScreenApp, text_of, view_of

@@ -15,7 +15,7 @@ import gputop.tui
 from gputop.tui.app import GputopApp
 from gputop.tui.screens.palette import NOT_LISTED, PaletteScreen, choices
 from gputop.tui.screens.question import Question
-from gputop.tui.screens.run import RunScreen
+from gputop.tui.screens.run.screen import RunScreen
 from gputop.tui.state.keys import KEYS, key_name
 from tests.tui.kit import text_of, whole_app
 

@@ -14,7 +14,7 @@ from gputop.history.series import History, MetricSeries
 from gputop.snapshot import Points
 from gputop.tui.drawing import large_chart, run_numbers
 from gputop.tui.drawing.line import STYLES, plain
-from gputop.tui.screens.run import RunScreen
+from gputop.tui.screens.run.screen import RunScreen
 from gputop.tui.state.view import Settings
 from gputop.tui.widgets.chart import ChartPane
 from tests import samples

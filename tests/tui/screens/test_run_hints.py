@@ -9,8 +9,8 @@ import pytest
 from gputop.tui.screens.base import MORE, KeyHint, fitted
 from gputop.tui.screens.dashboard import HINTS
 from gputop.tui.screens.launch.screen import LaunchScreen
-from gputop.tui.screens.run import RunScreen
-from gputop.tui.screens.run_hints import hints
+from gputop.tui.screens.run.hints import hints
+from gputop.tui.screens.run.screen import RunScreen
 
 BACK = KeyHint("Esc", "back", "screen.back", 0)
 STATES = list(product((False, True), repeat=5))

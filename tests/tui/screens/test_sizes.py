@@ -16,7 +16,7 @@ from gputop.tui.screens.doctor import DoctorScreen
 from gputop.tui.screens.gpu import GpuScreen
 from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.launch.screen import LaunchScreen
-from gputop.tui.screens.run import RunScreen
+from gputop.tui.screens.run.screen import RunScreen
 from gputop.tui.screens.settings import SettingsScreen
 from gputop.tui.screens.stop import StopScreen
 from gputop.tui.screens.stopping import StopTarget

@@ -9,9 +9,9 @@ from gputop.history.series import History
 from gputop.jobs.store import Job
 from gputop.snapshot import LaunchEnvironment, Points
 from gputop.tui.drawing import jobs as drawn_jobs
-from gputop.tui.drawing.finding_text import finding_lines
+from gputop.tui.drawing.doctor.finding import finding_lines
 from gputop.tui.drawing.line import plain
-from gputop.tui.drawing.process_text import process_lines
+from gputop.tui.drawing.processes.details import process_lines
 from gputop.tui.drawing.prose import wrapped
 from gputop.tui.screens.details import ProcessScreen
 from gputop.tui.screens.doctor import DoctorScreen

@@ -11,7 +11,7 @@ from gputop.tui.screens.doctor import DoctorScreen
 from gputop.tui.screens.gpu import GpuScreen
 from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.launch.screen import LaunchScreen
-from gputop.tui.screens.run import RunScreen
+from gputop.tui.screens.run.screen import RunScreen
 from gputop.tui.screens.settings import SettingsScreen
 from tests import samples
 from tests.tui.kit import ScreenApp, text_of, view_of

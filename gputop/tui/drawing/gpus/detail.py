@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gputop.doctor.findings.finding import Finding
 from gputop.snapshot import Device
-from gputop.tui.drawing.doctor import draw_doctor
+from gputop.tui.drawing.doctor.pane import draw_doctor
 from gputop.tui.drawing.gpus.about import (
     block,
     health_items,

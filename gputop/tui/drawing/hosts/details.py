@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gputop import units
-from gputop.tui.drawing.doctor import brief_finding, draw_doctor
+from gputop.tui.drawing.doctor.pane import brief_finding, draw_doctor
 from gputop.tui.drawing.gpus.verdict import verdict_line
 from gputop.tui.drawing.header import device_summary
 from gputop.tui.drawing.hosts.joined import found_in, of_host, run_lines, silent_hosts

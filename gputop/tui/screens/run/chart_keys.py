@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from gputop.history.smoothing import next_smoothing
 from gputop.tui.drawing.runs.window import Window
 from gputop.tui.screens.base import SubScreen
-from gputop.tui.screens.run_chart import RunChart
+from gputop.tui.screens.run.chart import RunChart
 from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.chart import ChartPane
 

@@ -26,8 +26,8 @@ from gputop.tui.drawing.runs.strips import devices_of, first_subject, strip_line
 from gputop.tui.drawing.runs.summary import no_metric_lines, summary_lines
 from gputop.tui.drawing.runs.window import Window
 from gputop.tui.screens.base import KeyBar, KeyHint
-from gputop.tui.screens.chart_keys import ChartScreen
-from gputop.tui.screens.run_hints import hints
+from gputop.tui.screens.run.chart_keys import ChartScreen
+from gputop.tui.screens.run.hints import hints
 from gputop.tui.screens.stored import ASK_EVERY_S, StoredRuns
 from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy

@@ -1,4 +1,4 @@
-"""A finding as text: in full for the doctor's screen, and plain for the clipboard. ``doctor.py`` has its headline. Pure."""
+"""A finding as text: in full for the doctor's screen, and plain for the clipboard. ``pane`` has its headline. Pure."""
 
 from __future__ import annotations
 
