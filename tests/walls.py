@@ -55,15 +55,21 @@ _TABLE = {
     "questions": "process profiled run_questions whereabouts wire",
     "filters": "errors losses process snapshot units",
     # The training side: inside somebody's training process. It writes journals and knows no reader of them.
-    "tracking/journal": "losses places wire",
+    "tracking/journal": "places wire",
+    "tracking/journal/writing": "losses places tracking/journal",
     "tracking/standing": "facts tracking/journal wire",
     "tracking/gpus": "tracking/journal wire",
     "tracking/profiling": "tracking/journal tracking/standing",
     "tracking/printed": "terminal_text",
-    "tracking": "facts places tracking/gpus tracking/journal tracking/printed tracking/profiling tracking/standing",
+    "tracking": (
+        "facts places tracking/gpus tracking/journal tracking/journal/writing tracking/printed tracking/profiling"
+        " tracking/standing"
+    ),
     "tracking/auto/losses": "frameworks",
-    "tracking/auto/readings": "facts frameworks tracking tracking/journal",
-    "tracking/auto/training": "losses tracking/auto/losses tracking/auto/readings tracking tracking/journal",
+    "tracking/auto/readings": "facts frameworks tracking tracking/journal/writing",
+    "tracking/auto/training": (
+        "losses tracking/auto/losses tracking/auto/readings tracking tracking/journal tracking/journal/writing"
+    ),
     "tracking/auto/models": "facts tracking tracking/auto/readings tracking/auto/training",
     "tracking/auto": (
         "facts tracking tracking/auto/losses tracking/auto/models tracking/auto/readings tracking/auto/training"
@@ -81,7 +87,7 @@ _TABLE = {
     "where": "ground sources/host tracking/journal tracking/standing",
     "profiles": "ground tracking/journal tracking/profiling where",
     "foreign/files": "ground tracking/printed",
-    "foreign": "ground foreign/files jobs/output sources/host tracking/journal tracking/printed",
+    "foreign": ("ground foreign/files jobs/output sources/host tracking/journal tracking/journal/writing tracking/printed"),
     "programs": "ground",
     "recipes": "ground",
     "jobs": "ground programs recipes",

@@ -25,7 +25,7 @@ from gputop.foreign.walk import Bounds, walk
 from gputop.places import make_private_dir, runs_dir
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import places
-from gputop.tracking.journal.files import OpenJournal
+from gputop.tracking.journal.writing.files import OpenJournal
 
 TAG = "imported"
 BOUNDS = Bounds(entries=1_000_000, entries_of_a_folder=1_000_000, seconds=60.0, files=10_000)

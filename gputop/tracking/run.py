@@ -17,13 +17,13 @@ from typing import Any, Protocol
 from gputop.facts.table import Alert, Metric
 from gputop.tracking import ending, import_hook, wandb
 from gputop.tracking.journal import format as form
-from gputop.tracking.journal.files import OpenJournal
 from gputop.tracking.journal.harmless import harmless
-from gputop.tracking.journal.last_value import LastValues
-from gputop.tracking.journal.not_kept import NotKept
 from gputop.tracking.journal.notice import reason, tell
-from gputop.tracking.journal.values import labels, level_name
-from gputop.tracking.journal.writer import Journal
+from gputop.tracking.journal.writing.files import OpenJournal
+from gputop.tracking.journal.writing.last_value import LastValues
+from gputop.tracking.journal.writing.not_kept import NotKept
+from gputop.tracking.journal.writing.values import labels, level_name
+from gputop.tracking.journal.writing.writer import Journal
 from gputop.tracking.recorded import RecordedDict, Summary
 
 _GOALS = {"minimize": "min", "maximize": "max"}

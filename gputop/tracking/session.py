@@ -18,10 +18,10 @@ from gputop.tracking import ending, evidence
 from gputop.tracking.gpus.watcher import GpuWatcher
 from gputop.tracking.journal import identity
 from gputop.tracking.journal.command import KERNELS, users_command
-from gputop.tracking.journal.files import OpenJournal
 from gputop.tracking.journal.harmless import harmless
 from gputop.tracking.journal.notice import reason, tell
-from gputop.tracking.journal.values import labels
+from gputop.tracking.journal.writing.files import OpenJournal
+from gputop.tracking.journal.writing.values import labels
 from gputop.tracking.profiling.desk import Desk
 from gputop.tracking.run import Run
 from gputop.tracking.standing.attendant import Attendant

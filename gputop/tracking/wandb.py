@@ -12,8 +12,8 @@ import os
 from typing import Any
 
 from gputop.tracking.journal.harmless import harmless
-from gputop.tracking.journal.not_kept import NotKept
 from gputop.tracking.journal.notice import write
+from gputop.tracking.journal.writing.not_kept import NotKept
 
 _RUN_METHODS = (
     "display,finish_artifact,link_artifact,link_model,log_artifact,log_code,log_model,mark_preempting,save,settings,status,"

@@ -35,7 +35,7 @@ from gputop.snapshot import FormatError, Snapshot
 from gputop.sources.recording import Recorder, read_recording
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
-from gputop.tracking.journal.files import OpenJournal
+from gputop.tracking.journal.writing.files import OpenJournal
 from gputop.tracking.reader.runs import RunReader
 from gputop.tui.state.settings_file import read_settings, save_settings
 from gputop.wire import parse_json

@@ -19,7 +19,7 @@ from gputop.cli.main import main
 from gputop.sources.recording import read_recording
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
-from gputop.tracking.journal.files import OpenJournal
+from gputop.tracking.journal.writing.files import OpenJournal
 from tests import samples
 from tests.hosts.sshd import DEADLINE_S, Lab, gputop_at_home, gputop_there, lab, needs_sshd
 from tests.hosts.test_prometheus import FakeServer, answer_queries

@@ -27,7 +27,7 @@ from gputop.places import jobs_dir
 from gputop.sources.recording import Recorder
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
-from gputop.tracking.journal.files import OpenJournal
+from gputop.tracking.journal.writing.files import OpenJournal
 from tests import nvml_sim, samples
 from tests.tracking.kit import Home, home
 

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import gputop
-from gputop.tracking.journal.not_kept import NotKept
+from gputop.tracking.journal.writing.not_kept import NotKept
 from gputop.tracking.recorded import RecordedDict
 
 _NAMES = (

@@ -12,7 +12,7 @@ import pytest
 
 import gputop
 from gputop.tracking.journal import identity, places
-from gputop.tracking.journal.values import number
+from gputop.tracking.journal.writing.values import number
 from gputop.tracking.reader.runs import RunReader
 from tests.tracking.kit import Home, clean_environment, home, read_all
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import gputop
 from gputop.tracking import evidence
-from gputop.tracking.journal import gpu_values
+from gputop.tracking.journal.writing import gpu_values
 from gputop.tracking.reader.runs import RunReader
 from gputop.tracking.watch import batch_rows, parts, replica_rows
 from tests.fuzzing import examples
@@ -250,7 +250,7 @@ def test_a_gpu_value_that_cannot_be_staged_costs_itself_alone(home: Home, capfd:
 def test_a_gpu_that_is_far_behind_costs_values_and_never_time(
     home: Home, queue: list[Any], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gputop.tracking.journal.writer.LATE_S", 0.05)
+    monkeypatch.setattr("gputop.tracking.journal.writing.writer.LATE_S", 0.05)
     run = gputop.init(name="behind")
     for step in range(gpu_values.SLOTS + 50):
         run.log(loss=Slow(float(step), queue))

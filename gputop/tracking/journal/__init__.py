@@ -1,1 +1,1 @@
-"""The journal that one rank writes: its format, its files, its writer."""
+"""The journal that one rank writes: its format, its places, its reader, and who writes it."""

@@ -106,7 +106,7 @@ def test_unusual_iterations_are_logged_as_if_every_iteration_were_measured_in_fu
 SMALL = """
 import time, torch, gputop
 from gputop.tracking.auto import install
-from gputop.tracking.journal import writer
+from gputop.tracking.journal.writing import writer
 
 torch.set_num_threads(1)
 model, losses = torch.nn.Linear(4, 1), []

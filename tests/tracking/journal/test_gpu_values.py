@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from time import monotonic_ns
 
 import gputop
-from gputop.tracking.journal.writer import DEFERRED_MAX, Deferred, Journal
+from gputop.tracking.journal.writing.writer import DEFERRED_MAX, Deferred, Journal
 from gputop.tracking.run import Run
 from tests.tracking.kit import Home, eventually, home, read_all
 

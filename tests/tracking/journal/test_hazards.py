@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from gputop.tracking.journal import format as form
-from gputop.tracking.journal import identity, mapping, places
-from gputop.tracking.journal.files import OpenJournal
+from gputop.tracking.journal import identity, places
+from gputop.tracking.journal.writing import mapping
+from gputop.tracking.journal.writing.files import OpenJournal
 from gputop.tracking.reader.runs import RunReader
 from tests.fuzzing import examples
 from tests.tracking.kit import DEADLINE_S, Home, eventually, home, read_all, without_checkout
@@ -452,7 +453,7 @@ def test_a_tmpfs_that_fills_up_after_the_start_kills_nobody(
     home: Home, small_tmpfs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(places, "live_dirs", lambda runs: [small_tmpfs / "gputop" / "x"])
-    monkeypatch.setattr("gputop.tracking.journal.ring.TMPFS_SHARE", 1)
+    monkeypatch.setattr("gputop.tracking.journal.writing.ring.TMPFS_SHARE", 1)
     opened = OpenJournal(identity.identify(identity.Place(0, None, 1, 0), "first"), home.runs)
     assert not opened.journal.through
     free = os.statvfs(small_tmpfs)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from gputop.snapshot import FormatError
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
-from gputop.tracking.journal.files import OpenJournal
 from gputop.tracking.journal.read import JournalReader
+from gputop.tracking.journal.writing.files import OpenJournal
 from gputop.tracking.reader.decimate import Decimator
 from tests.fuzzing import examples
 from tests.tracking.kit import Everything, Home, home, read_all

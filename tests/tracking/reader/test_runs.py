@@ -13,7 +13,7 @@ from gputop import places
 from gputop.snapshot import Run
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
-from gputop.tracking.journal.files import OpenJournal
+from gputop.tracking.journal.writing.files import OpenJournal
 from gputop.tracking.reader import runs as reader
 from gputop.tracking.reader.runs import RunReader
 from tests.tracking.kit import Home, home

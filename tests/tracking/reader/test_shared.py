@@ -16,7 +16,7 @@ from gputop.cli.stored.prune import choose
 from gputop.snapshot import Run
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity, places
-from gputop.tracking.journal.files import OpenJournal
+from gputop.tracking.journal.writing.files import OpenJournal
 from gputop.tracking.reader.runs import RunReader
 from gputop.where.asking import ask_run
 from tests.tracking.kit import Home, eventually, home

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gputop.tracking.journal import format as form
-from gputop.tracking.journal.mapping import private
+from gputop.tracking.journal.writing.mapping import private
 from gputop.tracking.reader.runs import RunReader
 from gputop.tracking.standing import page
 from gputop.tracking.standing.counters import Counters

@@ -19,7 +19,7 @@ from typing import Any
 from zlib import crc32
 
 from gputop.facts import table
-from gputop.tracking.journal.gpu_values import LateValues
+from gputop.tracking.journal.writing.gpu_values import LateValues
 
 BATCH_BYTES = 256
 RECENT_BATCHES = 16

@@ -25,7 +25,7 @@ from gputop.tracking.auto.training.pace import FULL_FROM_S
 from gputop.tracking.auto.training.several import Several
 
 if TYPE_CHECKING:
-    from gputop.tracking.journal.writer import Deferred
+    from gputop.tracking.journal.writing.writer import Deferred
 
 Mode = Literal["full", "fast", "rest", "off"]
 """How the current iteration is measured: in full; on the fast path; in full, but only since it left the fast path; not at all,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # the first step opens the run: ``import gputop`` stays cheap
     from gputop.tracking.auto.readings.gpu import Clock
     from gputop.tracking.auto.readings.loader import Feed
     from gputop.tracking.auto.training.records import Records
-    from gputop.tracking.journal.writer import Journal
+    from gputop.tracking.journal.writing.writer import Journal
     from gputop.tracking.run import Run
 
 RECENT_STEPS = 33

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import torch
 
 from gputop.tracking.auto.losses import values
-from gputop.tracking.journal import gpu_values
+from gputop.tracking.journal.writing import gpu_values
 
 
 class OnGpu:

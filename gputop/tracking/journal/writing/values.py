@@ -10,8 +10,8 @@ from itertools import islice
 from typing import Any
 
 from gputop.tracking.journal.format import NAME_CHARACTERS
-from gputop.tracking.journal.not_kept import NotKept
 from gputop.tracking.journal.notice import reason, tell
+from gputop.tracking.journal.writing.not_kept import NotKept
 
 _DEPTH = 8
 METRICS_MAX = 10_000

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import places
-from gputop.tracking.journal.mapping import Mirror, map_shared, private
 from gputop.tracking.journal.notice import tell
+from gputop.tracking.journal.writing.mapping import Mirror, map_shared, private
 
 TMPFS_SHARE = 16
 """A ring takes at most 1/16 of the free space: /dev/shm is 64 MiB in a container, and DataLoader workers need it."""

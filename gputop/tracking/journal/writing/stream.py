@@ -7,9 +7,9 @@ from time import monotonic_ns
 from typing import Any
 
 from gputop.tracking.journal import format as form
-from gputop.tracking.journal.mapping import Mirror
 from gputop.tracking.journal.notice import tell
-from gputop.tracking.journal.own_file import OwnFile
+from gputop.tracking.journal.writing.mapping import Mirror
+from gputop.tracking.journal.writing.own_file import OwnFile
 
 Plan = tuple[int, int]
 """How to write the record of a set of names: its first word, its size in bytes."""

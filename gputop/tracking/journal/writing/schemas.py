@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 from gputop.losses import are_automatic
 from gputop.tracking.journal import format as form
-from gputop.tracking.journal.mapping import Mirror
 from gputop.tracking.journal.notice import tell
-from gputop.tracking.journal.own_file import OwnFile
-from gputop.tracking.journal.stream import Plan, Stream
+from gputop.tracking.journal.writing.mapping import Mirror
+from gputop.tracking.journal.writing.own_file import OwnFile
+from gputop.tracking.journal.writing.stream import Plan, Stream
 
 Part = tuple[tuple[str, ...], Plan]
 

@@ -19,13 +19,13 @@ from typing import Protocol
 from gputop.places import make_private_dir
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import places
-from gputop.tracking.journal.mapping import private
 from gputop.tracking.journal.notice import reason, tell
-from gputop.tracking.journal.own_file import OwnFile
 from gputop.tracking.journal.read import last_steps
-from gputop.tracking.journal.ring import open_ring
 from gputop.tracking.journal.worker import Worker
-from gputop.tracking.journal.writer import Journal
+from gputop.tracking.journal.writing.mapping import private
+from gputop.tracking.journal.writing.own_file import OwnFile
+from gputop.tracking.journal.writing.ring import open_ring
+from gputop.tracking.journal.writing.writer import Journal
 
 FLUSH_S = 0.5
 QUICK_S = 0.032

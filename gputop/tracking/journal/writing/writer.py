@@ -22,13 +22,13 @@ from time import monotonic_ns, sleep, time_ns
 from typing import Any
 
 from gputop.tracking.journal import format as form
-from gputop.tracking.journal.gpu_values import LateValues
-from gputop.tracking.journal.mapping import Mirror
 from gputop.tracking.journal.notice import reason, tell
-from gputop.tracking.journal.own_file import OwnFile
-from gputop.tracking.journal.schemas import Schemas
-from gputop.tracking.journal.turns import Turns
-from gputop.tracking.journal.values import METRICS_MAX, classify, level_name, plain, to_int
+from gputop.tracking.journal.writing.gpu_values import LateValues
+from gputop.tracking.journal.writing.mapping import Mirror
+from gputop.tracking.journal.writing.own_file import OwnFile
+from gputop.tracking.journal.writing.schemas import Schemas
+from gputop.tracking.journal.writing.turns import Turns
+from gputop.tracking.journal.writing.values import METRICS_MAX, classify, level_name, plain, to_int
 
 LATE_S = 1.0
 """How long the end of a run waits for values that are still on a GPU."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gputop.tracking.journal import format as form
-from gputop.tracking.journal.writer import Journal
+from gputop.tracking.journal.writing.writer import Journal
 
 
 class LastValues:
