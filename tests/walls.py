@@ -164,6 +164,7 @@ _TABLE = {
         " tui/screens/hosts tui/screens/launch tui/screens/profile tui/screens/run tui/state tui/terminal tui/widgets"
     ),
     # The command line: hands each command to the package that does it.
+    "cli/arguments": "agent errors",
     "cli/across": "ground doctor doctor/findings hosts jobs joined over_hosts recipes",
     "cli/launching": "ground agent jobs recipes",
     "cli/live": "ground profiles",
@@ -172,7 +173,7 @@ _TABLE = {
         "ground cli/output foreign history tracking/gpus tracking/journal tracking/reader tui/drawing tui/drawing/runs"
     ),
     "cli": (
-        "ground agent cli/across cli/launching cli/live cli/output cli/stored doctor doctor/findings doctor/logs"
+        "ground agent cli/across cli/arguments cli/launching cli/live cli/output cli/stored doctor doctor/findings doctor/logs"
         " doctor/preflight doctor/rules export gputop hosts hosts/prometheus jobs jobs/output over_hosts recipes selftest"
         " sources tracking/reader tui tui/state where"
     ),

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gputop.cli.help import add_command
+from gputop.cli.arguments.help import add_command
 from gputop.errors import EXIT_OK
 
 SHELLS = ("bash", "zsh", "fish")

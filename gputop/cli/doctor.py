@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gputop.cli.help import add_command
+from gputop.cli.arguments.help import add_command
 from gputop.errors import EXIT_NO_GPU, EXIT_OK, EXIT_PROBLEM, UsageError
 from gputop.terminal_text import printable
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from gputop import units
 from gputop.cli import hosts
-from gputop.cli.help import Parser
+from gputop.cli.arguments.help import Parser
 from gputop.cli.launching import here, slurm
 from gputop.cli.launching.devices import devices_of
 from gputop.cli.output.table import table

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gputop import units
-from gputop.cli.help import add_command
+from gputop.cli.arguments.help import add_command
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, GputopError, NoGpuError
 from gputop.terminal_text import printable
 

@@ -1,0 +1,76 @@
+"""The options that several commands share: how a machine is read, and which other machines are reached and how."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+
+def add_reading(parser: argparse.ArgumentParser, default: bool = False, *, asks: bool = False) -> None:
+    """Add what the dashboard and the commands that read this machine have in common; a command's own value wins.
+
+    ``asks`` adds the option to ask NCCL on request.
+    """
+    unset: Any = None if default else argparse.SUPPRESS
+    parser.add_argument(
+        "-i", "--interval", default=unset, metavar="TIME", help="time between readings: 1, 500ms, 2s (default 1s)"
+    )
+    parser.add_argument("-g", "--gpus", default=unset, metavar="LIST", help="only these GPUs: indices or UUIDs, with commas")
+    parser.add_argument(
+        "--virtual",
+        default=unset,
+        nargs="?",
+        const=0,
+        type=int,
+        metavar="N",
+        help="virtual GPUs (CPU work) instead of real ones",
+    )
+    nccl = parser.add_mutually_exclusive_group()
+    nccl.add_argument(
+        "--no-nccl-ras",
+        action="store_const",
+        const="never",
+        dest="ask_nccl",
+        default=unset,
+        help="never ask NCCL's RAS service (default: only about runs that stand still)",
+    )
+    if asks:
+        nccl.add_argument(
+            "--ask-nccl",
+            action="store_const",
+            const="requested",
+            dest="ask_nccl",
+            default=unset,
+            help="ask NCCL's RAS service now; some NCCL versions can crash when asked",
+        )
+
+
+def add_hosts(parser: argparse.ArgumentParser, default: bool = False, *, reads: bool = False) -> None:
+    """Add how other machines are named and reached. ``reads``: the command only reads, so that Prometheus may be asked."""
+    unset: Any = None if default else argparse.SUPPRESS
+    hosts = parser.add_argument_group("other machines")
+    hosts.add_argument(
+        "-H", "--host", default=unset, metavar="LIST", help="watch these hosts over ssh, not this one: a,me@b,n[1-8]"
+    )
+    hosts.add_argument("--hosts", type=Path, default=unset, metavar="FILE", help="the hosts in a file: one name or list a line")
+    hosts.add_argument("--slurm", default=unset, metavar="JOB", help="the nodes of a Slurm job, through srun")
+    hosts.add_argument(
+        "--pods", default=unset, metavar="LABELS", help="the pods with these labels, e.g. app=train, through kubectl"
+    )
+    hosts.add_argument(
+        "--via", default=unset, metavar="CMD", help="reach the hosts with this, e.g. 'kubectl exec -i {host} --' (default ssh)"
+    )
+    hosts.add_argument(
+        "--remote", default=unset, metavar="CMD", help="the gputop command on the hosts, if it is not on the path"
+    )
+    if reads:
+        hosts.add_argument(
+            "--prometheus",
+            default=unset,
+            metavar="URL",
+            help="the GPUs that this Prometheus server knows, e.g. http://prom:9090",
+        )
+        hosts.add_argument(
+            "--prometheus-auth", type=Path, default=unset, metavar="FILE", help="a file with its user:password, or a token"
+        )
