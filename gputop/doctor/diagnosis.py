@@ -1,7 +1,7 @@
 """The doctor: a pure function of the sequence of snapshots it has observed. No I/O, no clock, no driver.
 
-A finding appears once its rule has held for the rule's hold time; a likely one also needs three observations. It disappears
-after five clean observations, so one odd reading neither raises nor clears it.
+It says when each rule judges, and keeps what came of it: ``cases`` says when a suspicion is a finding, ``roots`` which findings
+another one explains.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
+from gputop.doctor.cases import Case, hits_needed, updated
 from gputop.doctor.evidence.evidence import KEPT_S, WARM_UP_S, Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.evidence.turns import Turns
@@ -19,50 +20,24 @@ from gputop.doctor.findings.finding import (
     EVIDENCE,
     STATES,
     Abstained,
-    Confidence,
     Episode,
     Finding,
-    Severity,
     State,
     Undecided,
     Verdict,
 )
-from gputop.doctor.rules import BY_ID, HIDES, JOB_RULES, MACHINE_RULES, RULES, Judgement, Rule, Suspicion
+from gputop.doctor.roots import explained, sort_key
+from gputop.doctor.rules import BY_ID, JOB_RULES, MACHINE_RULES, Judgement, Rule, Suspicion
 from gputop.errors import PLEASE_REPORT, describe_unexpected
 from gputop.history.series import MetricMemory, is_interrupted
 from gputop.snapshot import NOT_READ, Snapshot
 
-LIKELY_AFTER = 3
-CLEAR_AFTER = 5
-UNCONFIRMED_S = 30.0
-"""A finding disappears after this time if its rule can no longer judge."""
-SEVERITY_WEIGHT: dict[Severity, float] = {"error": 3.0, "warning": 2.0, "info": 1.0}
-CONFIDENCE_WEIGHT: dict[Confidence, float] = {"certain": 1.0, "likely": 0.85, "possible": 0.5}
 EPISODES_KEPT = 200
 _JITTER_S = 0.25
 """Tolerance for snapshots that arrive a little early or late."""
-_ROOT_ORDER = {rule.id: position for position, rule in enumerate(RULES)}
 _PHASE_OFFSET = {"stragglers": 2 / 3, "ddp": 2 / 3, "input": 1 / 3, "spread": 1 / 3, "learning": 1 / 3}
 """Stagger the expensive families: the fraction of its interval that a rule waits between its first and second judgement.
 All other families judge together, so that a root and its symptoms appear at the same moment."""
-
-
-@dataclass(slots=True)
-class _Case:
-    """What one rule has observed of one subject."""
-
-    finding: Finding
-    since: float
-    confirmed: float
-    hits: int = 0
-    clean: int = 0
-    shown: bool = False
-    firm_since: float | None = None
-    """When the rule's judgement last became firmer than "possible"; ``firm_hits`` counts the observations since then."""
-    firm_hits: int = 0
-    began_at: float | None = None
-    hold_s: float = 0.0
-    """For how long the rule has to hold; infinite while it was not observed for long enough to tell."""
 
 
 class _Judged(NamedTuple):
@@ -100,7 +75,7 @@ class Doctor:
         self._failures: dict[str, Abstained] = {}
         self._lost: dict[str, tuple[Abstained, float]] = {}
         """Evidence that was lost: what -> (the first report on it, stream time of the last loss)."""
-        self._cases: dict[tuple[str, str], _Case] = {}
+        self._cases: dict[tuple[str, str], Case] = {}
         self._judged: dict[str, _Judged] = {}
         """Of the machine rules that judge seldom."""
         self._groups_judged: dict[str, _GroupJudged] = {}
@@ -118,7 +93,7 @@ class Doctor:
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """Return the outcome of each rule at the last snapshot: job rules first, then machine rules, each in root order."""
-        hidden = self._hidden()
+        hidden = explained(self._cases)
         states: dict[str, State] = {item.rule: "not_judged" for item in self._abstained}
         roots: dict[str, set[str]] = {}
         for key, case in self._cases.items():
@@ -274,41 +249,19 @@ class Doctor:
         self._lost[what] = (known[0] if known is not None else report, self._evidence.now)
 
     def _consider(self, key: tuple[str, str], judgement: Judgement, now: float) -> None:
-        case = self._cases.get(key)
-        if isinstance(judgement, Suspicion):
-            if self.raises and not BY_ID[key[0]].declares(judgement.finding):
-                raise ValueError(f"Rule {key[0]} reported something that it does not declare: {judgement.finding}")
-            if case is None:
-                case = self._cases[key] = _Case(judgement.finding, now, now, began_at=self._wall)
-            case.confirmed, case.clean, case.hold_s = now, 0, judgement.hold_s
-            case.hits += 1
-            enough = 1 if judgement.finding.confidence == "certain" else LIKELY_AFTER
-            if judgement.finding.confidence == "possible":
-                case.firm_since, case.firm_hits = None, 0
-            else:
-                case.firm_since = case.firm_since if case.firm_since is not None else now
-                case.firm_hits += 1
-                firm = case.firm_hits >= enough and now - case.firm_since >= judgement.hold_s
-                if case.shown and case.finding.confidence == "possible" and not firm:
-                    return  # upgrading a "possible" finding takes as long as raising it
-            case.finding = replace(judgement.finding, began_at=case.began_at)
-            case.shown = case.shown or (case.hits >= enough and now - case.since >= judgement.hold_s)
-            return
-        if case is None:
-            return
-        if isinstance(judgement, Abstained):
-            if now - case.confirmed > UNCONFIRMED_S:
-                del self._cases[key]
-            return
-        case.clean += 1
-        if not case.shown or case.clean >= CLEAR_AFTER:
-            del self._cases[key]
+        if self.raises and isinstance(judgement, Suspicion) and not BY_ID[key[0]].declares(judgement.finding):
+            raise ValueError(f"Rule {key[0]} reported something that it does not declare: {judgement.finding}")
+        case = updated(self._cases.get(key), judgement, now, self._wall)
+        if case is not None:
+            self._cases[key] = case
+        else:
+            self._cases.pop(key, None)
 
     def _current_findings(self) -> tuple[Finding, ...]:
-        hidden = self._hidden()
+        hidden = explained(self._cases)
         current = {key: case.finding for key, case in self._cases.items() if case.shown and key not in hidden}
         self._remember(current)
-        return tuple(sorted(current.values(), key=_weight))
+        return tuple(sorted(current.values(), key=sort_key))
 
     def _remember(self, current: Mapping[tuple[str, str], Finding]) -> None:
         now = self._wall if self._wall is not None else 0.0
@@ -330,7 +283,7 @@ class Doctor:
 
         What another finding explains, and what would be mere information, is left out.
         """
-        hidden = self._hidden()
+        hidden = explained(self._cases)
         found = [
             Undecided(key[0], case.finding.title, self._needs_s(key[0], case), case.finding.run)
             for key, case in self._cases.items()
@@ -343,63 +296,19 @@ class Doctor:
                 found.append(Undecided(None, f"{name} warms up", max(0.0, WARM_UP_S - age), group.run_id))
         return tuple(sorted(found, key=lambda item: (-item.needs_s, item.rule or "")))
 
-    def _needs_s(self, rule: str, case: _Case) -> float:
+    def _needs_s(self, rule: str, case: Case) -> float:
         if math.isinf(case.hold_s):
             return max(0.0, BY_ID[rule].window_s - self.observed_s)
-        enough = 1 if case.finding.confidence == "certain" else LIKELY_AFTER
         interval = self._last.interval_s if self._last is not None and math.isfinite(self._last.interval_s) else 0.0
-        return max(0.0, case.hold_s - (case.confirmed - case.since), (enough - case.hits) * interval)
+        return max(0.0, case.hold_s - (case.confirmed - case.since), (hits_needed(case.finding) - case.hits) * interval)
 
     @property
     def suppressed(self) -> tuple[Finding, ...]:
         """Findings that hold but are explained by another current one (``suppressed_by``); not returned by ``observe``."""
-        hidden = self._hidden()
+        hidden = explained(self._cases)
         found = [
             replace(case.finding, suppressed_by=tuple(sorted(hidden[key])))
             for key, case in self._cases.items()
             if case.shown and key in hidden
         ]
-        return tuple(sorted(found, key=_weight))
-
-    def _hidden(self) -> dict[tuple[str, str], set[str]]:
-        """Return the cases that a root explains, with the ids of their roots. A machine root explains cases in every job."""
-        hidden: dict[tuple[str, str], set[str]] = {}
-        for (root, subject), case in self._cases.items():
-            symptoms, explains = HIDES.get(root), BY_ID[root].hides_if
-            if not symptoms or not case.shown or (explains is not None and not explains(case.finding)):
-                continue
-            for key, other in self._cases.items():
-                if (
-                    key[0] in symptoms
-                    and not _is_rooted_in(root, key[0])
-                    and self._concerns(root, subject, case, key[1], other)
-                ):
-                    hidden.setdefault(key, set()).add(root)
-        return hidden
-
-    def _concerns(self, root: str, subject: str, case: _Case, other_subject: str, other: _Case) -> bool:
-        """Return whether a root concerns the job or device of another case."""
-        if BY_ID[root].subject == "job":
-            return other_subject == subject or bool(case.finding.run and case.finding.run == other.finding.run)
-        if case.finding.run and other.finding.run and case.finding.run != other.finding.run:
-            return False
-        devices = case.finding.devices
-        return not devices or bool(set(devices) & set(other.finding.devices))
-
-
-def _is_rooted_in(root: str, symptom: str) -> bool:
-    """Return whether the symptom also explains the root and comes first in root order: one of the two has to stay."""
-    last = len(_ROOT_ORDER)
-    return root in HIDES.get(symptom, frozenset()) and _ROOT_ORDER.get(symptom, last) < _ROOT_ORDER.get(root, last)
-
-
-def _weight(finding: Finding) -> tuple[bool, float, int, str, tuple[int, ...]]:
-    """Return the sort key: possible findings last, then by severity times confidence, then roots before symptoms."""
-    weight = SEVERITY_WEIGHT[finding.severity] * CONFIDENCE_WEIGHT[finding.confidence]
-    return (
-        finding.confidence == "possible",
-        -weight,
-        _ROOT_ORDER.get(finding.id, len(_ROOT_ORDER)),
-        finding.run or "",
-        finding.pids,
-    )
+        return tuple(sorted(found, key=sort_key))

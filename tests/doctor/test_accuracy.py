@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from gputop.doctor import diagnosis
 from gputop.doctor.evidence import windows
+from gputop.doctor.roots import is_rooted_in
 from gputop.doctor.rules import HIDES, JOB_RULES
 from tests import REPOSITORY
 from tests.doctor.rules.test_covered import ROOMS
@@ -103,4 +103,4 @@ def test_two_rules_that_explain_each_other_leave_one():
     pairs = [(root, symptom) for root, symptoms in HIDES.items() for symptom in symptoms if root in HIDES.get(symptom, ())]
     assert pairs
     for root, symptom in pairs:
-        assert diagnosis._is_rooted_in(root, symptom) != diagnosis._is_rooted_in(symptom, root)
+        assert is_rooted_in(root, symptom) != is_rooted_in(symptom, root)

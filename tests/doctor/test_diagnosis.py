@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from gputop import units
-from gputop.doctor.diagnosis import CLEAR_AFTER, Doctor
+from gputop.doctor.cases import CLEAR_AFTER
+from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence.visible import parse_mask
 from gputop.doctor.findings.finding import CONFIDENCES, SEVERITIES, Fact, findings_json
 from gputop.doctor.findings.fixes import script_of
