@@ -30,7 +30,51 @@ ASK_EVERY_S = 2.0
 """Details change, and a question or its answer may get lost because the sampler answers only the newest question."""
 
 
-class ProcessScreen(SubScreen):
+class _AskingScreen(SubScreen):
+    """A screen about one process that asks the sampler ``question`` while ``wants_answer`` is true."""
+
+    question: ProcessQuestion
+
+    def __init__(self, process: Process, view: View | None = None) -> None:
+        super().__init__(view)
+        self.process = process
+
+    def chosen_process(self) -> Process:
+        """Return the process shown."""
+        return self.process
+
+    def copyable(self) -> Copy | None:
+        """Return the process's PID and command."""
+        return copying.of_process(self.process)
+
+    def on_mount(self) -> None:
+        """Ask now and at intervals."""
+        self._ask()
+        self.set_interval(ASK_EVERY_S, self._ask)
+
+    def _ask(self) -> None:
+        if self.is_current and self.view is not None and self.wants_answer and not why_not_asked(self.process, self.view):
+            self.post_message(Asked(self.question))
+
+    def take_answer(self, answer: Answer) -> None:
+        """Keep an answer to this screen's question, and draw it."""
+        if not isinstance(answer, ProcessAnswer) or answer.question != self.question:
+            return
+        self.keep(answer)
+        if self.view is not None:
+            self.draw(self.view)
+
+    @property
+    def wants_answer(self) -> bool:
+        """Whether to ask."""
+        raise NotImplementedError
+
+    def keep(self, answer: ProcessAnswer) -> None:
+        """Keep what ``draw`` needs of the answer."""
+        raise NotImplementedError
+
+
+class ProcessScreen(_AskingScreen):
     """Shows everything known about one live process, and its last state once it ends."""
 
     NAME = "process"
@@ -45,8 +89,7 @@ class ProcessScreen(SubScreen):
     )
 
     def __init__(self, process: Process, view: View | None = None) -> None:
-        super().__init__(view)
-        self.process = process
+        super().__init__(process, view)
         self.question = ProcessQuestion(process.pid)
         self.gone = False
         self.details: ProcessDetails | None = None
@@ -56,31 +99,15 @@ class ProcessScreen(SubScreen):
         """Yield the text."""
         yield Pane(id="process")
 
-    def chosen_process(self) -> Process:
-        """Return the process shown."""
-        return self.process
+    @property
+    def wants_answer(self) -> bool:
+        """Whether the process is still there: its details change."""
+        return not self.gone
 
-    def copyable(self) -> Copy | None:
-        """Return the process's PID and command."""
-        return copying.of_process(self.process)
-
-    def on_mount(self) -> None:
-        """Request the details, now and at intervals."""
-        self._ask()
-        self.set_interval(ASK_EVERY_S, self._ask)
-
-    def _ask(self) -> None:
-        if self.is_current and self.view is not None and not self.gone and not why_not_asked(self.process, self.view):
-            self.post_message(Asked(self.question))
-
-    def take_answer(self, answer: Answer) -> None:
-        """Show the details; the last ones remain after the process ends."""
-        if not isinstance(answer, ProcessAnswer) or answer.question != self.question:
-            return
+    def keep(self, answer: ProcessAnswer) -> None:
+        """Keep the details; the last ones remain after the process ends."""
         self.details = answer.details or self.details
         self.problem = answer.problem
-        if self.view is not None:
-            self.draw(self.view)
 
     def draw(self, view: View) -> None:
         """Draw the current state of the process."""
@@ -109,7 +136,7 @@ class ProcessScreen(SubScreen):
             self.app.push_screen(stop_question((self.process,), self.view))
 
 
-class EnvironmentScreen(SubScreen):
+class EnvironmentScreen(_AskingScreen):
     """Shows the environment that a process was started with. It never changes, so one answer is enough."""
 
     NAME = "environment"
@@ -117,8 +144,7 @@ class EnvironmentScreen(SubScreen):
     HINTS = (KeyHint("Up/Down PgUp/PgDn", "scroll"),)
 
     def __init__(self, process: Process, view: View | None = None) -> None:
-        super().__init__(view)
-        self.process = process
+        super().__init__(process, view)
         self.question = ProcessQuestion(process.pid, environment=True)
         self.answer: ProcessAnswer | None = None
 
@@ -126,30 +152,14 @@ class EnvironmentScreen(SubScreen):
         """Yield the text."""
         yield Pane(f"Environment of process {self.process.pid} at its start", id="environment")
 
-    def chosen_process(self) -> Process:
-        """Return the process shown."""
-        return self.process
+    @property
+    def wants_answer(self) -> bool:
+        """Whether the environment has not arrived yet."""
+        return self.answer is None
 
-    def copyable(self) -> Copy | None:
-        """Return the process's PID and command."""
-        return copying.of_process(self.process)
-
-    def on_mount(self) -> None:
-        """Request the environment until it arrives."""
-        self._ask()
-        self.set_interval(ASK_EVERY_S, self._ask)
-
-    def _ask(self) -> None:
-        if self.is_current and self.view is not None and self.answer is None and not why_not_asked(self.process, self.view):
-            self.post_message(Asked(self.question))
-
-    def take_answer(self, answer: Answer) -> None:
-        """Show the environment, or why it is missing."""
-        if not isinstance(answer, ProcessAnswer) or answer.question != self.question:
-            return
+    def keep(self, answer: ProcessAnswer) -> None:
+        """Keep the environment, or why it is missing."""
         self.answer = answer
-        if self.view is not None:
-            self.draw(self.view)
 
     def draw(self, view: View) -> None:
         """Draw what is known."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from gputop.losses import are_automatic
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal.notice import tell
-from gputop.tracking.journal.writing.mapping import Mirror
-from gputop.tracking.journal.writing.own_file import OwnFile
 from gputop.tracking.journal.writing.stream import Plan, Stream
 
 Part = tuple[tuple[str, ...], Plan]
@@ -19,19 +17,8 @@ class Schemas(Stream):
 
     _known: frozenset[str] | None = None
     """All names, once there are too many sets of them. Rare, so no attribute of each journal: Python stores 30 compactly."""
+    _schemas = 0
     _automatic_schemas = 0
-
-    def __init__(
-        self,
-        ring: memoryview[int],
-        archive: OwnFile | None,
-        *,
-        through: bool,
-        kick: Callable[[], None] | None,
-        mirror: Mirror | None = None,
-    ) -> None:
-        super().__init__(ring, archive, through=through, kick=kick, mirror=mirror)
-        self._schemas = 0
 
     def named(self) -> list[tuple[str, ...]]:
         """Return the sets of names that have been logged so far."""
@@ -45,7 +32,7 @@ class Schemas(Stream):
     def _parts(self, names: tuple[str, ...], now: int) -> Iterator[Part]:
         """Yield the records that a call's names need: one, or several for many or long names. Must run in a turn.
 
-        When there are too many sets of names, those that are known go on one by one, and new ones are left out and told.
+        Once there are too many sets of names, known names are still recorded, one by one; new ones are dropped and reported.
         """
         for start in range(0, len(names), form.NAMES_PER_RECORD):
             yield from self._fitting(names[start : start + form.NAMES_PER_RECORD], now)
