@@ -1,8 +1,9 @@
-"""Finds the steps of a training that changes its weights itself, without an optimizer: ``p.data -= lr * p.grad``.
+"""Finds the steps of a training that updates its weights itself, without an optimizer: ``p.data -= lr * p.grad``.
 
-Such a script resets its gradients after each step, whatever else it does. So a step has ended where a line runs backward again
-and the gradient of one of its weights is not as the last backward left it. Backwards without a reset between them are gradient
-accumulation. Reads a few values of one gradient on the CPU, and of one on a GPU only whether it was replaced or written to.
+Such a script resets its gradients after each step, whatever else it does. So a step has ended once a line runs backward again
+and the gradient of one of its weights differs from what the last backward left. Backwards without a reset between them are
+gradient accumulation. Reads a few values of one gradient on the CPU, and of one on a GPU only whether it was replaced or
+written to.
 """
 
 from __future__ import annotations
@@ -13,23 +14,23 @@ from time import monotonic_ns
 from typing import Any
 
 NEEDED = 20
-"""So many steps of one line, and no step of an optimizer, show that there is none. Fewer may be a check before the training."""
+"""After this many steps of one line without an optimizer's, there is no optimizer. Fewer may be a check before the training."""
 _LEAVES_MAX = 8
 _NODES_MAX = 400
 """How much of a loss's graph is searched for weights."""
 _VALUES = 1024
-"""So many of a gradient's values are compared, for a reset that leaves no other trace: ``p.grad.data.zero_()``."""
+"""How many values of a gradient are compared, to detect a reset that leaves no other trace: ``p.grad.data.zero_()``."""
 
 _deciding = False
 
 
 def is_deciding() -> bool:
-    """Return whether steps are held back until it is sure that they are steps."""
+    """Return whether steps are held back until it is certain that they are steps."""
     return _deciding
 
 
 class ByHand:
-    """Steps without an optimizer. To the rest of tracking it is an optimizer without settings."""
+    """Steps without an optimizer. The rest of tracking treats it as an optimizer without settings."""
 
     kind = None
     """There is no class of optimizer to name."""
@@ -43,7 +44,7 @@ class ByHand:
         self._was_reset = False
         """Whether the gradient was reset before a backward of another line."""
         self.held: list[tuple[int, list[Any]]] = []
-        """When the first steps ended (monotonic, ns), and their losses, until it is sure that they are steps."""
+        """When the first steps ended (monotonic, ns), and their losses, until it is certain that they are steps."""
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:

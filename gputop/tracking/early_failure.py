@@ -1,8 +1,8 @@
-"""Records a training that fails, or ends, before a step of it was seen, and so has no run: the one that one most wants to see.
+"""Records a training that fails or ends before a step was seen, and so has no run: the one that users most want to see.
 
-Only in a process that was started to train, by ``gputop run`` or as a job, and that is no child of multiprocessing: a loader's
-worker imports torch as well. An exit is a failure if the script, and not a library's program such as torchrun, asks for it with
-a text or a code other than 0: a usage error, a missing file. An error that only reports how another process ended is none.
+Active only in a process that ``gputop run`` or a job started and that is not a child of multiprocessing: a loader's worker
+imports torch, too. An exit is a failure if the script, and not a library's program such as torchrun, asks for it with a text or
+a code other than 0: a usage error, a missing file. An error that only reports how another process ended does not count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gputop.tracking import ending, last_exit
 _ABOUT_OTHERS = ("subprocess.", "multiprocessing.", "concurrent.", "torch.multiprocessing.", "torch.distributed.elastic.")
 """Modules whose errors say how another process ended."""
 _SIGNALED_FROM = 128
-"""Exit codes from here on say that a signal ended a process: somebody stopped it."""
+"""Exit codes from here on mean that a signal ended the process: somebody stopped it."""
 UNSEEN = "gputop saw no training step: backward ran, but no optimizer of torch stepped."
 
 
@@ -94,7 +94,7 @@ def _open_and_fail(is_tracked: Callable[[], bool], error: BaseException) -> None
 
 
 def _in_a_library_s_program() -> bool:
-    """Return whether this process runs a program that was installed, such as a launcher: its exit code may be another's."""
+    """Return whether this process runs an installed program, such as a launcher: its exit code may be that of another."""
     path = getattr(sys.modules.get("__main__"), "__file__", None)
     return path is not None and (ending.is_library(path) or (os.path.dirname(path).endswith("bin") and "." not in path[-4:]))
 

@@ -1,11 +1,11 @@
-"""How this process ends: finds the exit code, and the exception if one ends it, and ends the active run accordingly.
+"""Finds out how this process ends, with which exit code or exception, and ends the active run accordingly.
 
 Python exposes its exit code to nobody. An uncaught exception reaches ``sys.excepthook``; a SystemExit reaches no hook, and
 ``last_exit`` sees it. ``sys.exit`` is wrapped as well, as other trackers do, for the processes of multiprocessing, which handle
 it themselves. If the script catches that exception and trains on, the exit code is discarded at its next step. ``os._exit``
 skips atexit, so it is wrapped too: the run's end is noted in memory, and whoever reads the run first copies it to the disk.
 
-The exit code does not replace the state of a run that the script has finished: it may exit with a code for something later.
+The exit code does not replace the state of a run that the script has finished: the code may be about something later.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def is_library(path: str) -> bool:
 
 
 def _is_library() -> Callable[[str], bool]:
-    """Return a function that tells a library's file from the script's."""
+    """Return a function that says whether a file belongs to a library rather than to the script."""
     if _known_libraries is not None:
         return _known_libraries
     import sysconfig  # only needed here

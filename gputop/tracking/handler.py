@@ -36,7 +36,7 @@ class GputopHandler(logging.Handler):
                 dropped, self._dropped = self._dropped, 0
                 self._second, self._taken = second, 0
                 if dropped:
-                    self._target().text(f"{dropped} messages more than {MESSAGES_PER_S} in a second were left out", "warning")
+                    self._target().text(f"{dropped} messages beyond {MESSAGES_PER_S} per second were dropped", "warning")
             if self._taken >= MESSAGES_PER_S:
                 self._dropped += 1
                 return

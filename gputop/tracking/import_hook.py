@@ -4,9 +4,9 @@ Self-contained: it must not import anything of gputop at module level. ``gputop 
 interpreters where gputop may not be installed, and ``import gputop`` must stay cheap. Every other import costs one
 comparison of names.
 
-Others hook into imports, too, and may have replaced, wrapped or locked whatever we touch. So each of our lines stands in a
-guard, silent because an import is no place for a message; only the loader's own ``exec_module`` runs outside of one. What
-fails costs the tracking of this process.
+Other tools hook into imports, too, and may have replaced, wrapped or locked whatever we touch. So each of our lines is guarded,
+silently, because an import is no place for a message; only the loader's own ``exec_module`` runs unguarded. If something fails,
+this process is not tracked.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TorchFinder:
         self._install = install
         self._done = False
         self._finding: set[int] = set()
-        """The threads that we are asking the other finders on."""
+        """The threads on which we are asking the other finders."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         """Return the spec that the other finders return, with a loader that reports when it is done."""
@@ -49,7 +49,7 @@ class TorchFinder:
 
     def _find_spec(self, name: str, path: Any, target: Any) -> Any:
         finders = list(sys.meta_path)
-        # Whoever stands before us has been asked, or is asking us.
+        # Finders before us have already been asked, or are asking us.
         ours = next((index for index, finder in enumerate(finders) if finder is self), -1)
         for finder in finders[ours + 1 :]:
             find = getattr(finder, "find_spec", None)
@@ -89,7 +89,7 @@ def _restore(loader: Any, ours: Any, original: Any) -> None:
     try:
         if loader.exec_module is ours:
             del loader.exec_module
-            if loader.exec_module != original:  # somebody else's wrapper had its place
+            if loader.exec_module != original:  # another wrapper had replaced it
                 loader.exec_module = original
     except Exception:  # noqa: BLE001 - a loader that keeps our function works as well
         return

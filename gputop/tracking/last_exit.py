@@ -1,12 +1,12 @@
 """Sees the SystemExit that ends the script, however it was raised: ``sys.exit``, ``raise SystemExit(main())``, ``exit()``.
 
-No hook sees it. Once the exception has left the script, Python reads its ``code`` and frees it. So we replace the descriptor
-of that attribute with one that behaves the same and notices who reads it: only the end of Python does so without a Python
-frame below. Nothing else about the exception changes: not its class, nor how it is raised and caught.
+No hook sees it. Once the exception has left the script, Python reads its ``code`` and frees it. So we replace the descriptor of
+that attribute with one that behaves the same and notices who reads it: only Python's shutdown reads it without a Python frame
+below. Nothing else about the exception changes: not its class, nor how it is raised and caught.
 
 Python refuses to assign an attribute of a built-in class, but the dictionary behind the class accepts one. If the script has
 read a ``code`` before, Python may have cached the old descriptor; it still works, and the exit goes unseen. Before Python 3.12,
-``sys.exit`` makes no exception as long as nobody catches it, and no code is read: ``watch_calls`` makes it one.
+``sys.exit`` creates no exception unless somebody catches it, and no code is read: ``watch_calls`` makes it raise one.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Code:
 
 def watch(seen: Seen) -> None:
     """Call ``seen`` with the SystemExit that ends this process, before Python's exit handlers run. Never raises."""
-    with suppress(Exception):  # another Python may keep this elsewhere: then only sys.exit is seen
+    with suppress(Exception):  # another Python may keep it elsewhere: then only sys.exit is seen
         (attributes,) = gc.get_referents(SystemExit.__dict__)
         known = attributes["code"]
         if type(known) is _Code:

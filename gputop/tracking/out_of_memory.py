@@ -1,8 +1,8 @@
-"""What torch's allocator held when a rank ran out of GPU memory: reduced here, in the process, to a few lines.
+"""What torch's allocator held when a rank ran out of GPU memory, reduced in the process itself to a few lines.
 
 Which line of the script asked for a block is known where the script records the allocator's history
-(``torch.cuda.memory._record_memory_history("state", stacks="python")``); sizes are known always. Looked at once, as the
-process ends.
+(``torch.cuda.memory._record_memory_history("state", stacks="python")``); sizes are always known. Read once, as the process
+ends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ACTIVE = ("active_allocated", "active_pending_free", "active_awaiting_free")
 
 
 def fact(error: BaseException, is_library: Callable[[str], bool]) -> dict[str, Any] | None:
-    """Return the fact ``out_of_memory``; None for another error, or where torch tells nothing."""
+    """Return the fact ``out_of_memory``; None for another error, or if torch reports nothing."""
     if type(error).__name__ not in _ERRORS and _TEXT not in str(error):
         return None
     torch: Any = sys.modules.get("torch")

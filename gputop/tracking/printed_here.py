@@ -30,7 +30,7 @@ LINES_TO_OPEN = 2
 LINES_TO_OPEN_WITH_TORCH = 10
 """Lines with a value before a run opens; with torch, automatic tracking usually opens one first, at its first step."""
 LINES_TO_OPEN_AT_EXIT = 3
-"""So many are enough where the process ends and nothing else has opened a run."""
+"""This many are enough if the process ends and nothing else has opened a run."""
 LINE_CHARACTERS = 4000
 TEXT_CHARACTERS = 1 << 16
 """Parsed per write; a longer text is no progress line, and parsing would copy it."""
@@ -148,7 +148,7 @@ class Listener:
             self._run.log(metrics, step=at)
 
     def _note_exit(self) -> None:
-        """Learn how the process ends, in case that no more lines come."""
+        """Learn how the process ends, in case no more lines follow."""
         import atexit
 
         from gputop.tracking import ending, session

@@ -10,7 +10,7 @@ from gputop.tracking.journal.harmless import harmless
 from gputop.tracking.journal.notice import reason, tell
 
 ENTRIES_MAX = 5_000
-"""More entries in one call are no configuration: they come from something without an end."""
+"""More entries in one call are not a configuration: they come from something endless."""
 
 
 @harmless(passes=(KeyError,))

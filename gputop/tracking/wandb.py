@@ -1,9 +1,8 @@
-"""wandb's names for what gputop does not keep: a script with ``import gputop as wandb`` keeps running, with one notice.
+"""wandb's names for what gputop does not record: a script with ``import gputop as wandb`` runs on, with one notice.
 
-Pictures, tables, artifacts and the like become an object that accepts every call and is logged as nothing. Names whose
-result a script needs (``Api``, ``sweep``, ``agent``, ``restore``) do not exist: they fail like any missing name.
-``gputop/__init__.py`` lists the module's names. Names of packages (``sdk``, ``integration``) are objects whose attributes are
-such placeholders.
+Images, tables, artifacts and the like become an object that accepts every call and logs nothing. Names whose result a script
+needs (``Api``, ``sweep``, ``agent``, ``restore``) do not exist: they fail like any missing name. ``gputop/__init__.py`` lists
+the module's names. Names of packages (``sdk``, ``integration``) are objects whose attributes are such placeholders.
 """
 
 from __future__ import annotations

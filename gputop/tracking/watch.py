@@ -168,7 +168,7 @@ def watch(model: Any, run: Recorder) -> None:
         if is_data_parallel(model):
             model.register_forward_pre_hook(SplitCounter(run, model), with_kwargs=True)
     except Exception as error:  # noqa: BLE001 - a model may be any object; the training continues
-        tell(f"watch could not look at {type(model).__name__} ({reason(error)}).")
+        tell(f"watch could not inspect {type(model).__name__} ({reason(error)}).")
 
 
 def splits(module: Any) -> bool:

@@ -65,7 +65,7 @@ def test_steps_that_cannot_be_profiled(trainer: Trainer | None, words: str) -> N
 
 def test_others_come_first(torch: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     torch._is_profiler_enabled = True
-    assert "using torch's profiler itself" in str(obstacle(Trainer()))
+    assert "itself is using torch's profiler" in str(obstacle(Trainer()))
     torch._is_profiler_enabled = False
     monkeypatch.setattr(sys, "gettrace", lambda: print)
     assert "debugger" in str(obstacle(Trainer()))
@@ -100,7 +100,7 @@ def test_a_profiler_of_the_script_is_seen_while_it_warms_up(
     mine = kind(own.current_action.name)
     mine.profiler = own.profiler
     monkeypatch.setitem(sys.modules, "torch.profiler", SimpleNamespace(profile=kind))
-    assert ("using torch's profiler itself" in str(obstacle(Trainer()))) is is_seen
+    assert ("itself is using torch's profiler" in str(obstacle(Trainer()))) is is_seen
 
 
 def test_a_compilation_under_way_is_seen_on_the_stack() -> None:

@@ -175,8 +175,8 @@ def test_odd_values(home: Home, capfd: pytest.CaptureFixture[str]) -> None:
     assert [value for _, value in sink.series["loss"]] == [1.0, math.inf]
     assert [value["message"] for kind, _, value in sink.events if kind == 3] == ["text: hello"]
     err = capfd.readouterr().err
-    assert "'angry' (Angry) is no number" in err
-    assert "'seven' is no whole number" in err
+    assert "'angry' (Angry) is not a number" in err
+    assert "'seven' is not an integer" in err
 
 
 def test_keyboard_interrupt_passes_through_a_log_call(home: Home) -> None:

@@ -43,7 +43,7 @@ class Facts:
         self._wanted = steps.wanted
         self._wanted.facts_due = 0
         self._arrived: dict[str, float] = {}
-        """GPU times of an earlier step that still have to be written."""
+        """GPU times of an earlier step that are still to be written."""
         self._collect_next = self._probe_next = 0
         self._clock_next = NEVER
         self._stride = 1
@@ -166,10 +166,10 @@ class Facts:
             self._give_up(name, error)
 
     def _give_up(self, name: str, error: Exception) -> None:
-        """Collect this no more, and say so in the journal. Never raises; safe on any thread."""
+        """Stop collecting this, and say so in the journal. Never raises; safe on any thread."""
         if name not in self._failed:
             self._failed[name] = reason(error)
-            with suppress(Exception):  # the journal, too, may be what fails
+            with suppress(Exception):  # the journal itself may be what fails
                 self._steps.update_fact("uncollected", [f"{what}: {why}" for what, why in list(self._failed.items())])
 
     def _counted(self, read: Callable[[Waits], dict[str, Any] | None]) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
-"""Adds to the run what a framework logs by itself: evaluation metrics, the gradient norm, whatever a script hands it to log.
+"""Adds to the run what a framework logs by itself: evaluation metrics, the gradient norm, whatever a script has it log.
 
-Listens where the Trainer of Transformers, Lightning and Keras pass their metrics on to callbacks and loggers, also if there are
-none. Imports no framework: the first optimizer step looks at which are loaded. Names that automatic tracking or an adapter
+Listens where the Trainer of Transformers, Lightning and Keras pass their metrics on to callbacks and loggers, even if there are
+none. Imports no framework: the first optimizer step checks which are loaded. Names that automatic tracking or an adapter
 records are left to them: a Trainer's ``loss`` is a mean over its logging steps, ours is that of each step.
 """
 
@@ -30,7 +30,7 @@ _heard: set[str] = set()
 
 
 def listen(training: Training, log: Log) -> None:
-    """Listen to the frameworks that this process has loaded, once to each."""
+    """Listen to the frameworks that this process has loaded; to each only once."""
     for module_name, class_name, method in _PLACES:
         owner: Any = getattr(sys.modules.get(module_name), class_name, None)
         original = getattr(owner, method, None)
@@ -57,5 +57,5 @@ def _telling(original: Callable[..., Any], training: Training, log: Log) -> Call
 def _is_metric(name: object, value: Any) -> bool:
     if not isinstance(name, str) or name in OURS:
         return False
-    # Tensors with one value, on a GPU too: the run waits for none. NumPy's numbers are no arrays.
+    # Tensors with one value, also on a GPU: the run waits for none. NumPy's numbers are not arrays.
     return type(value) in (int, float) or getattr(value, "shape", None) == ()

@@ -1,7 +1,7 @@
 """Steps of Keras's own optimizers on torch, which are not torch optimizers and have no hooks.
 
-Keras's trainer calls ``loss.backward()`` on a torch tensor, and then its optimizer's ``apply``. The first such backward,
-before any optimizer has stepped, wraps ``BaseOptimizer.apply``. The learning rate is read only if that does not wait for a
+Keras's trainer calls ``loss.backward()`` on a torch tensor, and then its optimizer's ``apply``. The first such backward, before
+any optimizer has stepped, wraps ``BaseOptimizer.apply``. The learning rate is read only if reading it does not wait for a
 device.
 """
 

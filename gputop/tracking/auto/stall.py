@@ -1,7 +1,7 @@
-"""Reports where a training is stuck when no step comes: a thread of ours samples the stack of the thread that trains.
+"""Reports where a training is stuck when no step arrives: one of our threads samples the stack of the thread that trains.
 
 The stack is the Python stack, from ``sys._current_frames()``, in this process: no ptrace, no signal, no debugger. The thread
-keeps no process alive, holds no lock of the training, sleeps while steps come, and repeats its report while none does.
+keeps no process alive, holds no lock of the training, sleeps while steps arrive, and repeats its report while none does.
 """
 
 from __future__ import annotations
@@ -47,10 +47,9 @@ class Stall:
         """Watch the steps.
 
         Args:
-            steps: the training.
-            evaluating: returns whether a module is being evaluated.
-            flush: records the facts that are counted all the time. Called on the thread.
-            ended: called on the thread where it ends because the process forks: the next step has to start it again.
+            steps: the training. evaluating: returns whether a module is being evaluated. flush: records the facts that are
+            counted continuously. Called on the thread. ended: called on the thread if it ends because the process forks: the
+            next step has to start it again.
         """
         self._steps = steps
         self._ended = ended
@@ -63,7 +62,7 @@ class Stall:
             self.floor_s = STALL_S
         self.stalled = False
         self._pause_s = 0.0
-        """The longest time without a step that a step ended, at the resolution of the polls."""
+        """The longest pause that ended with a step, at the resolution of the polls."""
         self._worker = Worker("gputop-stall", self._watch)
 
     def trains_on(self) -> int:
@@ -84,14 +83,14 @@ class Stall:
         self._steps.fast.end_soon()
 
     def start(self) -> None:
-        """Start polling, at first or where a fork ended it; skip it if the process cannot start another thread."""
+        """Start polling, at first or after a fork ended it; skip it if the process cannot start another thread."""
         attendant.introduce(self)
         if self._steps.journal is not None:
             self._steps.journal.revive()
         self._worker.start()
 
     def end(self) -> bool:
-        """Note that a step came; return whether a stall was reported before it."""
+        """Note that a step arrived; return whether a stall was reported before it."""
         stalled, self.stalled = self.stalled, False
         return stalled
 

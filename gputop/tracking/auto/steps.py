@@ -60,14 +60,14 @@ class Steps(Training):
         self.feeds = 0
         """How many loaders have fed the training; with several, a loader's passes are no epochs.
 
-        One that goes on where another one ended, over the same dataset, counts with it.
+        A loader that continues where another one ended, over the same dataset, counts together with it.
         """
         self.fed_by: Feed | None = None
         """The last loader that began to feed the training."""
         self._training = 1
-        """Which of several trainings one after another this is."""
+        """Which of several consecutive trainings this is."""
         self._told_epoch: float | None = None
-        """The epoch, if the framework says it; else its loader counts."""
+        """The epoch, if the framework reports it; else the loader's count is used."""
         self.fast.end_backward()
         self.by_hand: ByHand | None = ByHand()
         """Finds steps without an optimizer, as long as no optimizer has stepped."""
@@ -133,7 +133,7 @@ class Steps(Training):
             self.gradients.take_back()
 
     def after_backward(self) -> None:
-        """Look at what backward has left, as long as no optimizer has stepped."""
+        """Check what backward has left, as long as no optimizer has stepped."""
         try:
             if self.by_hand is not None and not self.stepping:
                 self.by_hand.after_backward()
@@ -141,7 +141,7 @@ class Steps(Training):
             self.by_hand = None
 
     def _step_by_hand(self, by_hand: ByHand) -> None:
-        """Take the losses since the last step, which had no optimizer; the first ones are held until it is sure of that."""
+        """Take the losses since the last step, which had no optimizer; the first ones are held until that is certain."""
         if self.run is None and len(by_hand.held) < NEEDED - 1:
             if not by_hand.held:
                 early_failure.record_unseen(lambda: self.off or self.run is not None)
@@ -152,7 +152,7 @@ class Steps(Training):
         self.after_step(by_hand)
 
     def _end_by_hand(self, by_hand: ByHand) -> None:
-        """Forget what backwards came before an optimizer's first step: they were no steps of the training."""
+        """Forget the backwards before an optimizer's first step: they were not steps of the training."""
         pending = self.sites.pending
         if by_hand.held and len(pending) > 1 and pending[0] is by_hand.site and by_hand.is_over:
             self.sites.drop_first()
@@ -160,7 +160,7 @@ class Steps(Training):
         self.by_hand = None
 
     def _write_held_by_hand(self, by_hand: ByHand) -> None:
-        """Write the losses of the steps that were held back until it was sure that they are steps."""
+        """Write the losses of the steps that were held back until it was certain that they are steps."""
         held = by_hand.release()
         self.sites.settle([site for site, _ in losses] for _, losses in held)
         for at_ns, losses in held:
@@ -213,7 +213,7 @@ class Steps(Training):
         phases = optimizers.phases
         index, known = optimizers.number(optimizer)
         if optimizers.phases > phases and self.iteration.fetched and self.loader is self.fed_by:
-            self.feeds = 1  # the loaders of an earlier phase feed no more
+            self.feeds = 1  # the loaders of an earlier phase no longer feed it
         if optimizers.trainings > self._training:
             self._begin_training(optimizers.trainings)
             values["training"] = float(self._training)
@@ -261,7 +261,7 @@ class Steps(Training):
             self.between_steps()
 
     def _begin_training(self, number: int) -> None:
-        """Begin another training of this run: its steps go on, its epochs and its losses begin anew."""
+        """Begin another training of this run: its steps continue, its epochs and its losses start over."""
         self._training = number
         if self._held:
             self.name_held()
@@ -337,7 +337,7 @@ class Steps(Training):
             self.records.note(self.step, metrics)
 
     def framework_logged(self, metrics: dict[str, Any]) -> None:
-        """Write what a framework logged by itself, at the last step."""
+        """Write what a framework logged by itself at the last step."""
         self.end_early()
         if metrics and self.step >= 0 and self.records is not None:
             self.records.note(self.step, metrics)

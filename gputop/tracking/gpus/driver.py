@@ -1,6 +1,6 @@
-"""Reads one GPU from NVIDIA's library, inside a training process: with ctypes alone, and never on a thread of the training's.
+"""Reads one GPU from NVIDIA's library, inside a training process: only with ctypes, and never on one of the training's threads.
 
-A call of ctypes gives up the interpreter lock, so that a driver that hangs holds up nobody but the caller's thread.
+A ctypes call releases the interpreter lock, so a driver that hangs blocks only the calling thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class _Utilization(ctypes.Structure):
 
 
 class _Memory(ctypes.Structure):
-    """nvmlMemory_v2_t, which counts what the driver keeps for itself apart."""
+    """nvmlMemory_v2_t, which counts the memory reserved by the driver separately."""
 
     _fields_ = (
         ("version", ctypes.c_uint),

@@ -1,8 +1,8 @@
 """The files in which the readings of a run's GPUs are kept: one per GPU, in the run's directory, beside its journals.
 
-A line is a JSON array: time, index, utilization, used memory, power; null where nobody could tell. Whoever watches writes, and
-so does the training itself: a file that was written a moment ago needs no further line, so writers take turns without knowing
-one another. The older a run, the rarer its lines: a training of a year takes less than a MiB per GPU.
+A line is a JSON array: time, index, utilization, used memory, power; null where a value is unknown. Every viewer writes, and so
+does the training itself: a file written a moment ago needs no further line, so writers take turns without coordination. The
+older a run, the rarer its lines: a training of a year takes less than a MiB per GPU.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from gputop.wire import FormatError, parse_json
 EVERY_S = 5.0
 """The least time between two lines: some 7 bytes a second."""
 LINES_PER_AGE = 700
-"""A line is due once the run has aged by this part: 700 lines for its first hour, and 700 for each time it grows by e."""
+"""A line is due once the run's age has grown by this fraction: 700 lines for the first hour, 700 for each e-fold growth."""
 DUE_SHARE = 0.9
-"""A writer that wakes a little early does not miss its turn."""
+"""Tolerance, so that a writer that wakes a little early does not miss its turn."""
 FILE_BYTES_MAX = 4 << 20
-"""A larger file is none of gputop's, or clocks went astray: nothing is added to it, and no more of it is read."""
+"""A larger file is not gputop's, or clocks were wrong: nothing is added to it, and no more of it is read."""
 SUFFIX = ".gpu"
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}\.gpu")
 
@@ -48,7 +48,7 @@ def interval_s(began: float) -> float:
 
 
 def is_due(directory: Path, uuid: str, began: float) -> bool:
-    """Return whether a GPU of the run that ``directory`` belongs to lacks a line. Looks at one file."""
+    """Return whether a line is due for some GPU of the run in ``directory``. Checks one file."""
     path = _path(directory, uuid)
     if path is None:
         return False
@@ -84,7 +84,7 @@ def add(directory: Path, reading: Reading, began: float) -> bool:
 
 
 def read(directory: Path) -> dict[str, list[Reading]]:
-    """Return the readings of each GPU by UUID, in the order of their times. What is damaged is left out."""
+    """Return the readings of each GPU by UUID, in order of time. Damaged lines are skipped."""
     found: dict[str, list[Reading]] = {}
     with suppress(OSError):
         for path in sorted(directory.iterdir()):

@@ -1,7 +1,7 @@
-"""A thread of a rank that records what its GPU does, unless somebody watches and has just done so.
+"""A thread of a rank that records its GPU's readings, unless a viewer has just done so.
 
-It starts once the rank has stated its GPU, which it does when CUDA is in use: a training on the CPU has no such thread. It
-sleeps between readings and waits for nobody. The end of the run waits for it, but not for long.
+It starts once the rank has reported its GPU, which happens when CUDA is in use: a training on the CPU has no such thread. It
+sleeps between readings and waits for nothing. The end of the run waits for it, but not for long.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command with which the user started a training, where this process is only one that it started in turn.
+"""The command with which the user started a training, for a process that this command started in turn.
 
 A child of multiprocessing has multiprocessing's own command line, and the kernel of a notebook has ipykernel's. The user's is
 that of the Python process above them.
@@ -33,7 +33,7 @@ def users_command() -> list[str]:
 
 
 def is_started_for_us(command: Sequence[str]) -> bool:
-    """Return whether a command line is that of a process which another one starts on a user's behalf."""
+    """Return whether a command line belongs to a process that another process starts on the user's behalf."""
     arguments = iter(command[1:])
     for argument in arguments:
         if argument == "-c":

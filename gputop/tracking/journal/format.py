@@ -70,7 +70,7 @@ SIGINT_EXIT_CODE = 130
 """What Ctrl-C ends a process with, as a shell counts."""
 
 PHASE = "phase/"
-"""Begins the name of a metric that times a part of a step: logging one is no step."""
+"""Prefix of metrics that time a part of a step: logging one does not count as a step."""
 
 STATES = ("starting", "running", "finished", "failed")
 STARTING, RUNNING, FINISHED, FAILED = range(4)
@@ -78,7 +78,7 @@ ARCHIVE_NONE, ARCHIVE_GOOD, ARCHIVE_STOPPED = range(3)
 
 PADDING, SCALARS, SCHEMA, TEXT, EVENT = range(5)
 KINDS = 16
-"""Kinds below this are records, also those that only a later version knows; a larger number is damage."""
+"""Kinds below this are records, including those that only a later version knows; a larger number is damage."""
 RECORD_HEAD = struct.Struct("<HHIqq")
 PADDING_HEAD = struct.Struct("<HHI")
 NAMES_PER_RECORD = 256
@@ -87,7 +87,7 @@ JSON_BYTES = 32_000
 """The longest JSON in one record; two fit into a segment."""
 SCHEMAS = 65_279
 SCHEMAS_OF_ONE = 4096
-"""So many of them are kept for single names, for the time when there are too many sets."""
+"""How many of them are reserved for single names, for when there are too many sets."""
 AUTOMATIC_SCHEMAS_FROM, AUTOMATIC_SCHEMAS = 65_279, 256
 """The numbers of sets of automatic names (``automatic``): a record shows whose step it carries without its names."""
 
@@ -112,7 +112,7 @@ class Identity:
     restart_count: int
     attempt: int
     pid: int
-    """0 if it is not known: an imported run."""
+    """0 if unknown: an imported run."""
     start_ticks: int
     pid_namespace: int
     uid: int
@@ -173,7 +173,7 @@ def pack_header(part: int, capacity: int, identity: Identity, partner: str) -> b
     for (offset, size), text in zip(_STRINGS, texts, strict=True):
         raw = text.encode("utf-8", "surrogateescape")
         if len(raw) > size:
-            raise FormatError(f"{text[:60]!r} is longer than the journal's header has room for ({size} bytes)")
+            raise FormatError(f"{text[:60]!r} does not fit into the journal's header ({size} bytes)")
         page[offset : offset + len(raw)] = raw
     return page
 

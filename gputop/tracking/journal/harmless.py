@@ -1,4 +1,4 @@
-"""The edge of the training process: what is public here is ``@harmless``, so that no failure of ours reaches a script.
+"""The boundary to the user's script: everything public is ``@harmless``, so that none of our failures reaches the script.
 
 A wrong number of arguments, or a wrong keyword, is a mistake in the script's own call, and raises TypeError as any call in
 Python does. KeyboardInterrupt and SystemExit pass.
@@ -15,7 +15,7 @@ from gputop.tracking.journal.notice import reason, tell
 
 T = TypeVar("T")
 _UNGUARDED = frozenset(["__class_getitem__", "__getattr__", "__init__", "__init_subclass__", "__new__"])
-"""A missing attribute has to raise; an object exists as a whole or not at all."""
+"""A missing attribute must raise; an object is either complete or not created."""
 
 
 @overload
@@ -31,8 +31,8 @@ def harmless(
 def harmless(item: Any = None, *, otherwise: Callable[[], Any] | None = None, passes: tuple[type[Exception], ...] = ()) -> Any:
     """Guard a function, or all methods, operators and properties that a class defines and that are not private.
 
-    What fails is reported once on stderr, and returns ``otherwise()``, or None. ``passes`` are the errors that belong to the
-    contract, such as a dictionary's KeyError.
+    A failure is reported once on stderr, and the call returns ``otherwise()``, or None. Errors in ``passes`` are part of the
+    contract, such as a dictionary's KeyError, and are raised.
     """
     if item is None:
         return partial(harmless, otherwise=otherwise, passes=passes)
@@ -64,7 +64,7 @@ def _guarded(
         except Exception as error:
             trace = error.__traceback__
             if isinstance(error, TypeError) and trace is not None and trace.tb_next is None:
-                raise  # the function did not even start: these are not its arguments
+                raise  # the function was not entered: the arguments do not match its signature
             tell(f"{function.__qualname__} failed, the training goes on ({reason(error)}).")
             return None if otherwise is None else otherwise()
 

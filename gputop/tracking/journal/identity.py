@@ -35,13 +35,13 @@ class Place:
     world_size: int
     restart_count: int
     siblings: str | None = None
-    """What the processes of one call of ``torch.multiprocessing.spawn`` have in common, if nothing else groups them."""
+    """What the processes of one ``torch.multiprocessing.spawn`` call have in common, if nothing else groups them."""
 
 
 def place() -> Place:
     """Return rank, local rank and world size: from torch.distributed if it is initialized, else from the environment.
 
-    Where neither knows, a process of ``torch.multiprocessing.spawn`` has the rank that it was started with.
+    If neither knows, a process of ``torch.multiprocessing.spawn`` has the rank that it was started with.
     """
     rank, world = _first(_RANKS), _first(_WORLDS)
     distributed: Any = sys.modules.get("torch.distributed")

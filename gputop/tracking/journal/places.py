@@ -89,7 +89,7 @@ def secure_dir(path: Path) -> Path:
 
 
 def obstacle(path: Path) -> str | None:
-    """Return what has the place of a directory below a shared one, or of its parent; None if nothing does."""
+    """Return what is wrong with a directory below a shared one, or with its parent; None if nothing is."""
     for part in (path.parent, path):
         try:
             found = part.lstat()

@@ -93,7 +93,7 @@ class JournalReader:
             self.header = header
 
     def reopen(self) -> None:
-        """Open the archive again, where its file server has forgotten the descriptor.
+        """Open the archive again if its file server has forgotten the descriptor.
 
         Raises:
             OSError: it cannot be opened.
@@ -155,7 +155,7 @@ class JournalReader:
         return read
 
     def skip_to_end(self) -> None:
-        """Go on at the last segments that hold records; never back."""
+        """Continue at the last segments that hold records; never go back."""
         end = self.live.head if self.has_ring else os.fstat(self._archive).st_size - form.HEADER_BYTES
         self.position = max(self.position, max(0, end // form.SEGMENT_BYTES - 1) * form.SEGMENT_BYTES)
 

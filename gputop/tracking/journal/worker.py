@@ -1,11 +1,11 @@
-"""A thread of ours in somebody's training: it sleeps nearly always, and it is gone while the process forks.
+"""One of gputop's threads in a training: it sleeps nearly always, and ends before the process forks.
 
-From Python 3.12 on, ``os.fork()`` warns in a process of several threads: a script that has none of its own would print a
-warning that it does not print without gputop. So before a fork our threads end, and each is started again when the training
-next calls what it serves. Python counts the threads after all fork hooks have run, so that no hook can start them again.
+From Python 3.12 on, ``os.fork()`` warns in a process with several threads: a script without threads of its own would print a
+warning that it does not print without gputop. So our threads end before a fork, and each starts again when the training next
+calls what it serves. Python counts the threads after all fork hooks have run, so that no hook can start them again.
 
-In a process with threads of others the warning comes anyway: there ours stay. A thread that cannot end soon, because a disk
-does not answer, stays too.
+In a process with other threads the warning appears anyway, and ours stay. A thread that cannot end soon, because a disk does
+not answer, stays too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import weakref
 from collections.abc import Callable
 
 FORK_WAIT_S = 0.2
-"""How long a fork waits for our threads; where they once took longer, no later fork waits."""
+"""How long a fork waits for our threads; once they took longer, no later fork waits."""
 _WARNS = sys.version_info >= (3, 12)
 
 _workers: weakref.WeakSet[Worker] = weakref.WeakSet()
@@ -59,7 +59,7 @@ class Worker:
             self._thread, self._cannot_start = None, True
 
     def stop(self) -> None:
-        """Make the thread end for good, without waiting for it."""
+        """Stop the thread for good, without waiting for it."""
         self.stopping = True
         self.wake()
 
@@ -107,7 +107,7 @@ class Worker:
         self.wake()
 
     def _left(self, thread: threading.Thread, until: float) -> bool:
-        """Wait until the operating system has no trace of the thread; Python asks it how many there are."""
+        """Wait until the thread is gone from the operating system too; Python asks it how many threads there are."""
         try:
             while thread.is_alive() or os.path.exists(f"/proc/self/task/{thread.native_id}"):
                 if time.monotonic() > until:

@@ -1,1 +1,1 @@
-"""Metrics read from what a training prints: lines, tables, and how fast it says that it goes. Pure."""
+"""Metrics read from a training's output: lines, tables, and the pace that it reports. Pure."""

@@ -170,7 +170,7 @@ def _from_text(line: str) -> Printed | None:
     for match in _PAIR.finditer(line):
         percent = line[match.end() : match.end() + 1] == "%"
         if percent and bar is not None and line.startswith("|", match.end() + 1):
-            continue  # how far the bar is, after its heading: "Map:  5%|"
+            continue  # the bar's progress, after its heading: "Map:  5%|"
         name = _name(line, match, every=bar is not None, percent=percent)
         if name is None or name in metrics:
             continue
@@ -262,7 +262,7 @@ class Transcript:
     """
 
     def __init__(self, *, with_pace: bool = False) -> None:
-        """Start before the first line. ``with_pace``: also take what a line with a loss tells of the run's pace."""
+        """Start before the first line. ``with_pace``: also take what a line with a loss says about the run's pace."""
         self._with_pace = with_pace
         self.total_steps: int | None = None
         """The total number of steps, once the lines have shown whether they count within an epoch."""

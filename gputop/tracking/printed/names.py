@@ -1,4 +1,4 @@
-"""What a printed line says, and which names in it are measured quantities. Shared by the parsers of lines and of tables."""
+"""The contents of a printed line, and which of its names are measured quantities. Shared by the parsers of lines and tables."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How fast a printed line says that a run goes: rates, times of a step, and times of a whole training or evaluation. Pure.
+"""The pace that a printed line reports: rates, times of a step, and times of a whole training or evaluation. Pure.
 
-A rate comes under one name, however it is printed: "1.5s/it", "4.0it/s" and "dt: 250ms" are ``it_per_sec``, and "170K tok/s" is
-``tokens_per_sec``. The time for data and that of the step count only where one line holds both.
+A rate has one name, however it is printed: "1.5s/it", "4.0it/s" and "dt: 250ms" are ``it_per_sec``, and "170K tok/s" is
+``tokens_per_sec``. The time for data and that of the step count only if one line holds both.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ DATA_TIME, STEP_TIME = "data_time", "time"
 
 
 def paces(line: str) -> dict[str, float]:
-    """Return what a line tells of a run's pace, by name: rates in 1/s, and the time for data and the step as printed."""
+    """Return what a line says about a run's pace, by name: rates in 1/s, and the time for data and the step as printed."""
     if not _ANY.search(line):
         return {}
     found: dict[str, float] = {}

@@ -1,7 +1,7 @@
-"""Metrics from printed tables, whose names stand in a heading: skorch, fastai, YOLO; and from the lists of boosting libraries.
+"""Metrics from printed tables, which name them in a heading: skorch, fastai, YOLO; and from the lists of boosting libraries.
 
 A heading is a line of names at least two spaces, a tab or a bar apart, one of them measured. A row below it has as many cells,
-and a number in each measured column; YOLO's rows go on with a progress bar.
+and a number in each measured column; YOLO's rows continue with a progress bar.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Takes requests for a profile, and answers them: the journal's thread looks for one every 2 s, a thread of its own records.
 
-Nothing happens in the training before a request: no import, no thread, no hook but for a look at one file.
+Before a request, the only cost to the training is a check of one file: no import, no thread, no hook.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gputop.tracking.standing import attendant
 
 LOOK_S = 2.0
 KEPT_S = 120.0
-"""Traces that nobody fetched are removed after this time: they take memory."""
+"""Traces that nobody has fetched are removed after this time: they take memory."""
 EXTRA_STEPS = 2.0
 """What recording one step adds, in steps (benchmarks/profile_cost.py)."""
 
@@ -40,7 +40,7 @@ class Desk:
         self._hooked = False
 
     def look(self) -> None:
-        """Look for a request if it is time to. Returns quickly, never raises."""
+        """Check for a request if one is due. Returns quickly, never raises."""
         now = time.monotonic()
         if now < self._due_s:
             return
@@ -54,7 +54,7 @@ class Desk:
         self._take()
 
     def end(self) -> None:
-        """End what goes on and remove the files; called when the run ends."""
+        """End a recording in progress and remove the files; called when the run ends."""
         if os.getpid() != self._pid:
             return
         self._stop("the run ended")
@@ -130,7 +130,7 @@ class Desk:
         papers.put(papers.answer_path(self._ring), {"id": request.id, "state": state, "pid": os.getpid(), **more})
 
     def _hook(self) -> None:
-        """End a recording before a fork: the child would go on recording for nobody."""
+        """End a recording before a fork: the child would continue to record for nobody."""
         if not self._hooked:
             self._hooked = True
             os.register_at_fork(before=lambda: self._stop("the training forked"))
@@ -138,7 +138,7 @@ class Desk:
     def _stop(self, why: str) -> None:
         recording = self._recording
         if recording is not None and os.getpid() == self._pid:
-            with suppress(Exception):  # the script goes on, whatever goes wrong here
+            with suppress(Exception):  # the script continues, whatever goes wrong here
                 recording.end_now(why)
 
     def _remove_files(self) -> None:
@@ -149,5 +149,5 @@ class Desk:
 
     def _remove_traces(self) -> None:
         while self._traces:
-            with suppress(OSError):  # whoever asked has taken it
+            with suppress(OSError):  # the viewer that asked has taken it
                 os.unlink(self._traces.pop())

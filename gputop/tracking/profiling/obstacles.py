@@ -1,6 +1,6 @@
-"""Why a profile is not taken: what is not known, what is in the way, and where its cost could not be bounded.
+"""Why a profile is not taken: what is unknown, what is in the way, or why its cost could not be bounded.
 
-Looks at attributes and at one stack; imports nothing and waits for nothing.
+Reads attributes and one stack; imports nothing and waits for nothing.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from gputop.tracking.standing.attendant import Trainer
 KNOWN_STEPS = 5
 """A step's time is known from this many steps on."""
 STEP_MIN_S = 0.01
-"""The profiler takes some 10 ms to start at first, whatever the steps do (torch 2.13): one of these steps, on two busy cores
-three."""
+"""The profiler takes some 10 ms to start the first time, whatever the steps do (torch 2.13): one of these steps, or three on
+two busy cores."""
 STEP_MAX_S = 5.0
-"""What is recorded is held in memory until it is written: some 200 MB in the worst case for a step of this length."""
+"""A recording is held in memory until it is written: some 200 MB in the worst case for a step of this length."""
 LONGEST_STEPS = 5.0
-"""No step may take more than so many steps' time because of a profile."""
+"""A profile may make no step longer than this many steps."""
 _COMPILERS = (os.path.join("torch", "_dynamo", "convert_frame.py"), os.path.join("torch", "_inductor", "compile_fx.py"))
 _OTHERS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH")
-"""Environment variables of Nsight and others that listen to the driver: it has one place for a listener."""
+"""Environment variables of Nsight and other tools that subscribe to the driver, which allows one subscriber."""
 
 
 def step_s(trainer: Trainer | None) -> float | None:
@@ -59,10 +59,10 @@ def _in_the_way(trainer: Trainer) -> str | None:
     if found is None:
         return "The training's torch has no torch.profiler."
     if getattr(found[1], "_is_profiler_enabled", False) or _warms_up(found[0]):
-        return "The training is using torch's profiler itself, and two cannot run at a time."
+        return "The training itself is using torch's profiler, and two cannot run at the same time."
     other = next((name for name in _OTHERS if os.environ.get(name)), None)
     if other is not None:
-        return f"Another profiler watches the training ({other} is set), and two cannot run at a time."
+        return f"Another profiler watches the training ({other} is set), and two cannot run at the same time."
     if sys.gettrace() is not None or _monitored():
         return "A Python profiler or debugger is active in the training: its times would be wrong, and so would ours."
     if compiles(trainer.trains_on()):
@@ -71,9 +71,9 @@ def _in_the_way(trainer: Trainer) -> str | None:
 
 
 def _warms_up(torch_profiler: Any) -> bool:
-    """Return whether a profiler of the script warms up: torch has prepared it, and tells so nowhere else."""
+    """Return whether one of the script's profilers is warming up: torch has prepared it, and shows it nowhere else."""
     kind = getattr(torch_profiler, "profile", None)
-    # Asked for by their class: a list of all objects would keep the training's tensors alive. 40 ms for a million objects.
+    # Found by their class: a list of all objects would keep the training's tensors alive. 40 ms for a million objects.
     return any(_is_warm(each) for each in gc.get_referrers(kind) if type(each) is kind)
 
 
@@ -81,7 +81,7 @@ def _is_warm(profile: Any) -> bool:
     if getattr(getattr(profile, "current_action", None), "name", "") != "WARMUP":
         return False
     prepared = getattr(profile, "profiler", None)
-    return prepared is not None and getattr(prepared, "kineto_results", None) is None  # it has results once it was stopped
+    return prepared is not None and getattr(prepared, "kineto_results", None) is None  # it has results once it has been stopped
 
 
 def _monitored() -> bool:

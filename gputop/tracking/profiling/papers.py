@@ -1,7 +1,8 @@
 """The files by which a profile is asked for and answered: beside the rank's ring, in a directory that only its user can enter.
 
-A request has two forms: what would it cost, and go on. Both sides check what they read: a regular file of this user, small, in
-a directory of mode 0700, with values of the right kind. A request is taken once, and only while it is fresh.
+A request asks either for the expected cost, or for the profile itself. Both sides check what they read: a regular file of this
+user, small, in a directory of mode 0700, with values of the right kind. A request is taken only once, and only while it is
+fresh.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from gputop.tracking.journal import places
 
 STEPS_MAX = 10
 FRESH_S = 30.0
-"""A request that is older is void: whoever asked has gone."""
+"""An older request is void: its sender is gone."""
 PAPER_BYTES_MAX = 1 << 20
 _ID = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """``go`` False asks only what it would cost."""
+    """``go`` False asks only for the expected cost."""
 
     id: str
     steps: int
@@ -53,7 +54,7 @@ def trace_path(ring: Path, request_id: str, number: int) -> Path:
 
 
 def put(path: Path, content: Mapping[str, Any]) -> None:
-    """Write one of the files, whole or not at all.
+    """Write one of the files, completely or not at all.
 
     Raises:
         OSError: the directory is gone, is not closed to others, or is full.
@@ -88,19 +89,19 @@ def read(path: Path) -> dict[str, Any]:
             raise ValueError(f"{path} is too large")
         content = json.loads(file.read(PAPER_BYTES_MAX))
     if not isinstance(content, dict):
-        raise ValueError(f"{path} holds no object")
+        raise ValueError(f"{path} holds no JSON object")
     return content
 
 
 def take_request(path: Path) -> Request | None:
-    """Return a request and remove it; None if there is none, or one that is damaged, old, or somebody else's."""
+    """Return a request and remove it; None if there is none, or if it is damaged, old, or somebody else's."""
     try:
         content = read(path)
     except (OSError, ValueError, RecursionError):
         content = {}
     try:
         os.unlink(path)
-    except OSError:  # it is still there: do not take it again and again
+    except OSError:  # it is still there: do not take it repeatedly
         return None
     return _request(content)
 

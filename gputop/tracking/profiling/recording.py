@@ -5,7 +5,7 @@ small-operator steps take, so that three steps in one piece would hold up the ne
 Only starting and stopping happens on the training's own thread (``one_step``); the rest, and the sampling of which line of the
 script is running, on a thread of ours.
 
-Where the script starts a profiler of its own, forks, or ends meanwhile, ours ends first.
+If the script starts a profiler of its own, forks, or ends meanwhile, ours ends first.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LOOKS_PER_STEP = 40
 LOOK_MIN_S, LOOK_MAX_S = 0.0005, 0.02
 SAMPLES_MAX = 2000
 LATE_STEPS = 30.0
-"""A step that has not ended after so many steps' time is not waited for."""
+"""A step that has not ended after this many steps' time is not waited for."""
 RECORDED_STEPS = 3.0
 """The same while the profiler runs: it would record a whole evaluation. Less than ``obstacles.LONGEST_STEPS``."""
 END_WAIT_S = 2.0
@@ -36,10 +36,10 @@ KERNELS_FROM_S = 0.025
 """The GPU's kernels are recorded in steps of at least this length. On an H100, with steps of 27 to 45 ms, CUPTI's first start
 included, no step took more than three times as long as usual, and three recorded ones cost 7 steps' time (15 at first)."""
 BYTES_PER_S = 150e6
-"""At most so many bytes of trace come of a second in which torch collects: 300 bytes an operation, 2 us each at best."""
+"""The most bytes of trace that a second of torch's collecting produces: 300 bytes an operation, 2 us each at best."""
 TRACE_BYTES_MAX = 64 << 20
 SPACE_SHARE = 8
-"""A trace takes at most this part of the free memory of its place, which DataLoader workers share."""
+"""A trace takes at most this fraction of the free memory where it is written, which DataLoader workers share."""
 
 
 class Ended(Exception):  # noqa: N818 - not an error
@@ -65,20 +65,20 @@ class Recording:
         self.samples: list[tuple[int, str, str]] = []
         """Wall clock in ns, the script's line, its function."""
         self.windows: list[tuple[int, int]] = []
-        """Of each recorded step: begin and end, wall clock in ns."""
+        """Begin and end of each recorded step, wall clock in ns."""
         self.traces: list[str] = []
         self.note: str | None = None
-        """Why fewer steps were recorded than asked for, if so; or what is left out of them."""
+        """Why fewer steps were recorded than requested, if so; or what is missing in them."""
 
     @property
     def extra_s(self) -> float | None:
-        """By how much longer the steps took than as many usual ones."""
+        """How much longer the steps took than as many usual ones."""
         if self._first is None or self._seen is None or self._seen[0] <= self._first[0]:
             return None
         return max(0.0, self._seen[1] - self._first[1] - (self._seen[0] - self._first[0]) * self._step_s)
 
     def end_now(self, why: str) -> None:
-        """End the recording, and return once no profiler of ours runs, or after ``END_WAIT_S``."""
+        """End the recording, and return once none of our profilers is running, or after ``END_WAIT_S``."""
         self._ended = self._ended or why
         one = self._one
         if one is None or one.give_up():

@@ -1,1 +1,1 @@
-"""Follows the journals of all runs. A training process never imports this package, but to say its last line on a terminal."""
+"""Follows the journals of all runs. A training process imports it only at its very end, for its last line."""

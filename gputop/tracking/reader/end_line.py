@@ -1,7 +1,7 @@
-"""What one ``gputop run`` recorded, in one line, from the beginnings and ends of its journals.
+"""What one ``gputop run`` recorded, in one line, from the first and last records of its journals.
 
-The only part of this package that a tracked process imports: at its very end (``site/end_line.py``).
-So it imports as little as it can: not the snapshot's records, which take tens of milliseconds to load.
+The only part of this package that a tracked process imports, at its very end (``site/end_line.py``). So it imports as little as
+possible: not the snapshot's records, which take tens of milliseconds to load.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from gputop.wire import FormatError
 NO_STEP = "gputop: saw no training step: no optimizer of torch stepped, and no line with a loss was printed."
 write = notice.write
 RUNS_MOST, RANKS_MOST = 20, 16
-"""So many of the newest runs, and of a run's ranks, are looked at."""
+"""How many of the newest runs, and of a run's ranks, are read."""
 _CLOCK_SLACK_S = 1.0
 
 
 class _Ends:
-    """What the beginning and the end of a journal say: the card, and the last values. A sink of ``journal/read``."""
+    """The first and last records of a journal: the card, and the last values. A ``Sink`` of ``journal/read``."""
 
     def __init__(self, archive: Path) -> None:
         """Read them.
@@ -74,10 +74,9 @@ class _Recorded:
 
 
 def end_line(launch_id: str, started_at: float, is_command: bool, unseen_only: bool = False) -> str | None:
-    """Return what the runs of a launch have recorded since ``started_at`` (seconds since the epoch).
-
-    Where there is none: ``NO_STEP`` for the command itself, None for a process that the command started. ``unseen_only``: None
-    unless no step was seen at all.
+    """Return what the runs of a launch have recorded since ``started_at`` (seconds since the epoch). Without a run: ``NO_STEP``
+    for the command itself, None for a process that the command started. ``unseen_only``: return None unless no step was seen at
+    all.
     """
     found = list(_recorded(launch_id, started_at))
     if unseen_only and any(run.steps for run in found):
@@ -98,7 +97,7 @@ def _recorded(launch_id: str, started_at: float) -> Iterator[_Recorded]:
     for root in places.archive_roots(runs_dir()):
         if root == runs_dir() or places.is_ours(root):
             changed += [(entry.stat().st_mtime, Path(entry.path)) for entry in _entries(root) if entry.is_dir()]
-    # A file system's times are coarse; a journal says exactly when it was begun.
+    # A file system's times are coarse; a journal holds its exact start time.
     recent = [(at, path) for at, path in changed if at >= started_at - _CLOCK_SLACK_S]
     for _, directory in sorted(recent, reverse=True)[:RUNS_MOST]:
         ranks = [rank for path in _newest_attempts(directory) if (rank := _ends_of(path)) is not None]

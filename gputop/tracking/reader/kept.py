@@ -1,8 +1,9 @@
-"""What is kept of an ended journal beside it, so that the run opens without reading the journal again.
+"""The summary kept beside an ended journal, so that the run opens without reading the journal again.
 
-A journal of ten million values takes seconds to read, and a thousand journals do too. Whoever reads an ended journal to its end
-leaves one small file: a line with what the rank states, and, of a large journal, a line with its decimated points. It
-holds while the journal has the size and time that the file names; anything else, damage too, means reading the journal.
+A journal of ten million values takes seconds to read, and so do a thousand journals. A reader that reaches the end of an ended
+journal leaves one small file: a line with the rank's facts and state, and, for a large journal, a line with its decimated
+points. It is valid while the journal has the size and time that the file names; otherwise, or if it is damaged, the journal is
+read.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ from gputop.wire import FormatError, decode, encode, parse_json
 VERSION = 1
 SUFFIX = ".kept"
 KEPT_POINTS = 2000
-"""Points that are kept of each metric, as many as a screen asks for; whoever wants more reads the journal."""
+"""Points kept of each metric, as many as a screen asks for; a reader that wants more reads the journal."""
 POINTS_FROM_BYTES = 1 << 20
-"""Of a smaller journal no points are kept: they would take more room than it does, and it is read in milliseconds."""
+"""No points of a smaller journal are kept: they would take more space than the journal, which is read in milliseconds."""
 NONE_BELOW = 8
-"""Whoever wants fewer points than this wants a list of runs, and gets none."""
+"""A reader that wants fewer points than this is listing runs, and gets none."""
 KEPT_BYTES = 64 << 20
-"""A larger file is none of gputop's."""
+"""A larger file is not gputop's."""
 _HEAD_BYTES = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """The parts of a journal's identity that a run is put together from."""
+    """The parts of a journal's identity that a run is assembled from."""
 
     run_id: str
     rank: int
@@ -107,14 +108,15 @@ class KeptLog:
     def ended_at(self) -> float | None:
         """Return when the journal was last written."""
         seconds, nanoseconds = divmod(self._head.journal_ns, 10**9)
-        return seconds + 1e-9 * nanoseconds  # rounded as the journal's own time is
+        return seconds + 1e-9 * nanoseconds  # rounded like the journal's own time
 
     def close(self) -> None:
         """Do nothing: no file is open."""
 
 
 def load(archive: Path, points: int) -> KeptLog | None:
-    """Return what is kept of a journal; None if that is nothing, not of this journal, damaged, or too few points."""
+    """Return what is kept of a journal; None if there is nothing, or if it belongs to another journal, is damaged, or has too
+    few points."""
     if points > KEPT_POINTS:
         return None
     try:
@@ -142,7 +144,7 @@ def load(archive: Path, points: int) -> KeptLog | None:
 
 
 class Keeper:
-    """Keeps what one reader reads of journals that had ended when it opened them."""
+    """Keeps what one reader reads from journals that had ended when it opened them."""
 
     def __init__(self, points: int) -> None:
         self._whole = points >= KEPT_POINTS
@@ -156,7 +158,7 @@ class Keeper:
             self._taken[log] = []
 
     def took(self, log: RankLog | KeptLog, points: Sequence[Points]) -> None:
-        """Take in what was read of it; at its end, write the file."""
+        """Add what was read of it; at its end, write the file."""
         if not isinstance(log, RankLog) or log not in self._taken:
             return
         if self._whole:
@@ -165,7 +167,7 @@ class Keeper:
             return
         taken = self._taken.pop(log)
         if log.read_to_end:
-            # A full disk, or a directory of somebody else's: the journal is read again next time.
+            # A full disk, or somebody else's directory: the journal is read again next time.
             with suppress(OSError):
                 _write(log, taken, self._whole)
 

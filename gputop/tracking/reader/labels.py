@@ -1,6 +1,6 @@
-"""What the user says of a run from outside: another name, and tags added or removed. One small file beside its journals.
+"""Labels that the user gives a run from outside: another name, and tags added or removed. One small file beside its journals.
 
-The journals stay as the training wrote them: it may be writing them now. Whoever reads the run applies the file.
+The journals stay as the training wrote them: it may be writing them now. Readers of the run apply the file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gputop.wire import FormatError, parse_json
 
 FILE = "labels.json"
 FILE_BYTES = 64 << 10
-"""A larger file is none of gputop's."""
+"""A larger file is not gputop's."""
 CHARACTERS = 200
 """The longest name or tag."""
 TAGS = 100
@@ -27,7 +27,7 @@ TAGS = 100
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """What a file of labels says; the script's own name and tags hold as far as it says nothing."""
+    """The contents of a file of labels; for what it leaves out, the script's own name and tags apply."""
 
     name: str | None = None
     added: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ def retagged(labels: Labels, tags: Collection[str], *, remove: bool) -> Labels:
     removed = [tag for tag in labels.removed if tag not in given]
     (removed if remove else added).extend(given)
     if max(len(added), len(removed)) > TAGS:
-        raise UsageError("These are too many tags.", f"A run takes up to {TAGS}.")
+        raise UsageError("There are too many tags.", f"A run takes up to {TAGS}.")
     return replace(labels, added=tuple(added), removed=tuple(removed))
 
 
@@ -105,7 +105,7 @@ def _checked(text: str, what: str) -> str:
     if not text:
         raise UsageError(f"The {what} is empty.", f"Write a {what} of up to {CHARACTERS} characters.")
     if not _is_label(text):
-        raise UsageError(f"The {what} is too long or is no text.", f"Write a {what} of up to {CHARACTERS} characters.")
+        raise UsageError(f"The {what} is too long or not valid text.", f"Write a {what} of up to {CHARACTERS} characters.")
     return text
 
 
@@ -116,7 +116,7 @@ def _is_label(value: object) -> bool:
 def _is_utf8(text: str) -> bool:
     try:
         text.encode()
-    except UnicodeEncodeError:  # an argument of bytes that are no text
+    except UnicodeEncodeError:  # an argument whose bytes are not valid text
         return False
     return True
 

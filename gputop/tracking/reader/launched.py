@@ -8,13 +8,13 @@ from gputop.places import jobs_dir
 from gputop.wire import parse_json
 
 RECORD_BYTES = 1 << 20
-"""A larger record is none of gputop's."""
+"""A larger record is not gputop's."""
 _known: dict[str, str | None] = {}
 """A record never changes."""
 
 
 def recipe_of(job_id: str) -> str | None:
-    """Return the id of a job's recipe; None for a command of the user's own, or if the record cannot be read."""
+    """Return the id of a job's recipe; None for the user's own command, or if the record cannot be read."""
     if job_id in _known:
         return _known[job_id]
     if not job_id or os.sep in job_id or job_id.startswith("."):

@@ -1,7 +1,7 @@
 """Frees what dead trainings left on tmpfs: rings whose run no reader follows, profiles nobody fetched, and empty directories.
 
 A reader frees the rings of its own runs directory. A training that was killed may have had another one (``GPUTOP_DIR``,
-``dir=``), which no reader ever looks at again, and its ring would take memory until the machine restarts.
+``dir=``), which no reader ever visits again, and its ring would take memory until the machine restarts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gputop.tracking.reader.rank_log import RankLog
 from gputop.wire import FormatError
 
 LEFT_S = 3600.0
-"""Only what is older is freed: whoever looks after a killed run does so sooner."""
+"""Only older files are freed: a reader that follows a killed run frees them sooner."""
 _MARK = re.compile("[0-9a-f]{8}")
 _PROFILE = re.compile(r"(.+)\.(?:[0-9a-f]{16}-\d+\.trace|profile-(?:request|answer)(?:-\d+)?)")
 """The files of a profile (``tracking/profiling/papers``); the group is the name of the ring without its suffix."""

@@ -21,14 +21,14 @@ from gputop.tracking.standing import page
 
 STATEMENTS_MAX = 10_000
 UNHEARD_S = 300.0
-"""A journal of another machine that nothing was added to for this long is unheard. Automatic tracking writes with every step;
+"""A journal of another machine that has not grown for this long counts as unheard. Automatic tracking writes with every step;
 an evaluation, or a file server's caches, may take minutes."""
 LEFT_S = 86400.0
 """After this long, it is no longer followed."""
 STANDING = "standing"
 """The fact that is read from the ring's page."""
 TEXTS, TEXT_CHARACTERS = 20, 500
-"""So many of the last lines of text are kept, and so much of each."""
+"""How many of the last lines of text are kept, and how much of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class Text:
 class RankLog:
     """Follows one rank's journal (one attempt) until its process has ended and the journal is read to its end.
 
-    Of a process of another machine, nothing is looked up here: its journal tells that it ended, or is heard from, or not.
-    Such a journal is only read.
+    A process of another machine is not looked up here: only its journal says whether it ended or is still heard from. Such a
+    journal is only read.
     """
 
     def __init__(self, archive: Path | None, ring: Path | None = None, *, shared: bool = False) -> None:
@@ -108,7 +108,7 @@ class RankLog:
             if not self.elsewhere:
                 self.settle()
                 return 0
-            # A file server that restarts, or a page that is only half there: it is there again, or unheard.
+            # A file server that restarts, or a page that is half written: it reappears, or the rank becomes unheard.
             self._reopen()
             read, ended, was_read = 0, False, False
         if self.elsewhere:
@@ -124,7 +124,7 @@ class RankLog:
         return read
 
     def _first_age_s(self) -> float:
-        """Return how long before now the journal was last written, as its file says."""
+        """Return how long ago the journal was last written, according to its file."""
         self._stamp = self._stamped()
         return 0.0 if self._stamp is None else max(0.0, time.time() - self._stamp[0] / 1e9)
 
@@ -136,7 +136,7 @@ class RankLog:
         return (found.st_mtime_ns, found.st_size) if found is not None else None
 
     def _silent_s(self) -> float:
-        """Return for how long nothing has come of a journal of another machine; 0 for one of this machine."""
+        """Return for how long a journal of another machine has not grown; 0 for one of this machine."""
         return time.monotonic() - self._heard_at if self.elsewhere else 0.0
 
     def _listen(self, read: int) -> None:
@@ -151,7 +151,7 @@ class RankLog:
             self.reader.reopen()
 
     def _keep_standing(self, found: page.Page | None) -> None:
-        """Keep where the rank is as a fact while it stands still; whoever needs it at other times asks."""
+        """Keep the rank's position as a fact while it is stuck; whoever needs it at other times asks for it."""
         said = Standing.of(found.said) if found is not None else None
         if said is None or said.at is None or said.since is None or time.time() - said.since < page.STILL_S:
             said = None
@@ -178,7 +178,7 @@ class RankLog:
         self.reader.close()
 
     def judge(self) -> None:
-        """Determine the state: from the journal, else from whether its process is alive. Age tells only what is not known."""
+        """Determine the state: from the journal, else from whether its process is alive, else from its age."""
         live = self.reader.live
         state: RunState
         if live.state == form.FINISHED:
@@ -210,7 +210,7 @@ class RankLog:
         self._rank = None
 
     def _number(self, names: Sequence[str], newest: int) -> None:
-        """Take in the newest step of a record. A script that opened the run numbers its own values as it likes."""
+        """Record the newest step. A script that opened the run numbers its own values as it likes."""
         self._newest_step = newest if self._newest_step is None else max(self._newest_step, newest)
         if are_automatic(names):
             self._automatic_step = newest if self._automatic_step is None else max(self._automatic_step, newest)
@@ -223,7 +223,7 @@ class RankLog:
             self.step = self._newest_step
 
     def event(self, kind: int, step: int, time_ns: int, value: Any) -> None:
-        """Receive a text or a statement (``journal/read.Sink``); ignore it if its form is unknown."""
+        """Receive a text or an event (``journal/read.Sink``); ignore it if its form is unknown."""
         if not isinstance(value, dict):
             return
         if kind == form.TEXT and isinstance(message := value.get("message"), str):
@@ -321,12 +321,12 @@ def is_elsewhere(who: form.Identity, *, shared: bool = False) -> bool:
 
 
 def _process_state(who: form.Identity) -> RunState | None:
-    """Return "running", "stalled" (stopped by a signal) or "killed" for a process of this machine; None if nothing tells."""
+    """Return "running", "stalled" (stopped by a signal) or "killed" for a process of this machine; None if that is unknown."""
     boot = identity.boot_id()
     if not boot or not who.boot_id:
         return None
     if who.boot_id != boot:
-        return "killed"  # this machine was restarted since
+        return "killed"  # this machine has been restarted since
     found = identity.process_state(who.pid)
     if found is None or found[0] != who.start_ticks or found[1] in "ZX":
         return "killed"

@@ -1,8 +1,8 @@
 """Finds runs and follows them: ``RunReader.poll`` returns every run's state and the new points.
 
 Polling is cheap: one ``stat`` per directory, and for each live rank one ``pread`` and its /proc entry. Ended runs are read
-once. Nothing in a file is trusted; a file that is no journal is remembered as a problem and skipped until it changes. A file
-that cannot be read hides no other.
+once. Nothing in a file is trusted; a file that is not a journal is remembered as a problem and skipped until it changes. A file
+that cannot be read does not hide the others.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class RunReader:
         self._rings: dict[Path, tuple[int, int]] = {}
         self._live_dirs = places.live_dirs(self._runs_dir)
         self._is_shared = places.is_network(places.file_system(self._runs_dir))
-        """Whether other machines may write there: then nothing but their own journals tells of their processes."""
+        """Whether other machines may write there: then only their own journals show the state of their processes."""
         self._first = True
         self.problems: dict[Path, str] = {}
         """Files that are not journals, and why."""
@@ -152,7 +152,7 @@ class RunReader:
         return self._directories.get(run_id)
 
     def labels(self, run_id: str) -> Labels:
-        """Return what the user says of a run from outside."""
+        """Return the labels that the user gave a run from outside."""
         followed = self._followed.get(run_id)
         return run_labels.NONE if followed is None else followed.labels
 
@@ -257,7 +257,7 @@ class RunReader:
         if found is not None:
             return found
         log = RankLog(archive, ring, shared=shared)
-        if not shared:  # nothing is written where others write
+        if not shared:  # nothing is written where other machines write
             self._keeper.began(log)
         return log
 

@@ -1,7 +1,7 @@
 """How a run's job ended, from the job's record (``jobs/record.py``), which is only read here.
 
-A rank that ended by a signal, or behind Python's back, cannot tell how; the job that gputop launched knows whether somebody
-asked it to stop, and the exit code or signal of its command.
+A rank that was ended by a signal, or without Python noticing, cannot record how; the job that gputop launched knows whether
+somebody asked it to stop, and the exit code or signal of its command.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Makes the first Python process of a command say at its end, on its standard error, what ``gputop run`` recorded.
+"""Makes the first Python process of a command print at its end, on its standard error, what ``gputop run`` recorded.
 
-``gputop run`` becomes the command, so no parent is left to say it. The first Python that starts takes ``GPUTOP_END_LINE``
-out of the environment: the processes that it starts, such as the ranks of a launcher, stay silent. In a shell script each
-Python is the first one. One that is interactive, or that ends by a signal or by ``os._exit``, says nothing. Where standard
-error is no terminal, only a process that has loaded torch says anything: that no training step was seen.
+``gputop run`` becomes the command, so no parent is left to print it. The first Python that starts takes ``GPUTOP_END_LINE`` out
+of the environment: the processes that it starts, such as the ranks of a launcher, stay silent. In a shell script each Python is
+the first one. A process that is interactive, or that ends by a signal or by ``os._exit``, prints nothing. If standard error is
+not a terminal, only a process that has loaded torch prints anything: that no training step was seen.
 
 Self-contained at module level: any Python under ``gputop run`` loads this file by path. What reads the runs is imported at the
 very end.
@@ -24,7 +24,7 @@ _PACKAGE_PARENT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", 
 
 
 def arm() -> None:
-    """Say at the end of this process what was recorded, if nobody else is to."""
+    """Print at the end of this process what was recorded, unless another process does."""
     command = os.environ.pop(VARIABLE, None)
     if command is None:
         return
@@ -72,7 +72,7 @@ def _ended_by(trace: TracebackType | None) -> bool:
 
 
 def _keep_exit_code() -> None:
-    """Let Python end by SIGINT after a Ctrl-C, as it would have: each ``exec``, such as in an import, makes it forget that."""
+    """Let Python end by SIGINT after a Ctrl-C, as it would have: every ``exec``, as in an import, makes it forget that."""
     try:
         exec("raise KeyboardInterrupt")
     except KeyboardInterrupt:

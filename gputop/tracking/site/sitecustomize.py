@@ -1,10 +1,10 @@
 """The sitecustomize that ``gputop run`` puts first on PYTHONPATH: arms automatic tracking, then steps aside.
 
-Python imports a module of this name at startup. This one removes its directory from ``sys.path``, arms the import of
-torch, and hands over to the user's own sitecustomize, if there is one, exactly as if Python had found only that one: Python
-reports its errors as usual, and if there is none, no module of this name stays loaded. A process that never imports torch
-pays only for reading this file. PYTHONPATH in ``os.environ`` keeps the entry, so that ranks and other child processes are
-tracked too. Deliberately flat and simple: any Python 3 may read it, and nothing here may fail.
+Python imports a module of this name at startup. This one removes its directory from ``sys.path``, arms the import of torch, and
+hands over to the user's own sitecustomize, if there is one, as if Python had found only that one: Python reports its errors as
+usual, and if there is none, no module of this name stays loaded. A process that never imports torch pays only for reading this
+file. PYTHONPATH in ``os.environ`` keeps the entry, so that ranks and other child processes are tracked too. Deliberately flat
+and simple: any Python 3 may read it, and nothing here may fail.
 """
 
 import sys
@@ -34,7 +34,7 @@ except Exception:  # noqa: BLE001 - whatever goes wrong here, the user's program
 
 _theirs = PathFinder.find_spec("sitecustomize")
 if _theirs is None or _theirs.loader is None:
-    # Python's site module expects this error of a missing sitecustomize, and continues silently.
+    # Python's site module expects this error for a missing sitecustomize, and continues silently.
     raise ImportError("No module named 'sitecustomize'", name="sitecustomize")
 _module = module_from_spec(_theirs)
 sys.modules["sitecustomize"] = _module

@@ -1,6 +1,6 @@
-"""Says where this rank is: every 2 s, and at once when asked. Runs on the journal's thread and never raises.
+"""Reports where this rank is: every 2 s, and at once on request. Runs on the journal's thread and never raises.
 
-Looks at one stack and at torch's counts (``counters``); no trace function, no signal, nothing on the training's own thread.
+Reads one stack and torch's counts (``counters``): no trace function, no signal, nothing on the training's own thread.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _trainer: Trainer | None = None
 
 
 def introduce(trainer: Trainer) -> None:
-    """Let automatic tracking tell phase, step and thread from now on."""
+    """Let automatic tracking supply phase, step and thread from now on."""
     global _trainer
     _trainer = trainer
 
 
 def withdraw(trainer: Trainer) -> None:
-    """Let ``trainer`` tell nothing any more: its run is over."""
+    """No longer ask ``trainer``: its run is over."""
     global _trainer
     if _trainer is trainer:
         _trainer = None
@@ -97,7 +97,7 @@ class Attendant:
             self._off = True
 
     def end(self) -> None:
-        """Give up what was taken of the process; called when the run ends."""
+        """Release what was taken from the process; called when the run ends."""
         self._off = True
         if self._pid == os.getpid():
             self._words.give_up()
@@ -155,7 +155,7 @@ class Attendant:
 
 
 def _fitting(standing: dict[str, Any]) -> bytes:
-    """Return the text of what is said, without the outer calls and the last groups that the page has no room for."""
+    """Return the text of the report, without the outer calls and the last groups that do not fit on the page."""
     while len(text := page.text_of(standing)) > page.TEXT_BYTES:
         if len(standing["stack"]) > 1:
             standing["stack"].pop()

@@ -1,9 +1,9 @@
 """How many collectives torch has begun and completed in this process, as torch itself counts them.
 
-Torch's flight recorder tells both for the group of all ranks, without its entries in 0.06 ms and with any backend; its entries
-take 160 ms and more, and are never asked for. gloo reports no start of an operation, only that it was called and that it ended.
-Other groups are counted by their own sequence numbers, and only while a rank stands still: a group that its script destroys
-at that moment would end on our thread.
+For the group of all ranks, torch's flight recorder has both, with any backend and in 0.06 ms if its entries are left out; the
+entries take 160 ms and more, and are never requested. gloo reports no start of an operation, only that it was called and that
+it ended. Other groups are counted by their own sequence numbers, and only while a rank is stuck: a group that the script
+destroys at that moment would be freed on our thread.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 SHARE = 1000
-"""Unasked, counting takes at most this part of the time: groups by the hundred make it slow."""
+"""Without a request, counting takes at most this fraction of the time: hundreds of groups make it slow."""
 GROUPS_MAX = 6
 _DEFAULT_GROUP = "0"
 
@@ -31,7 +31,7 @@ class Counters:
         self._due_s = 0.0
 
     def read(self, now_s: float, asked: bool) -> None:
-        """Read the counts of the group of all ranks; None where torch does not tell, or while it is not due.
+        """Read the counts of the group of all ranks; None if torch does not provide them, or while none is due.
 
         Old counts would be worse than none: they make a rank seem behind.
         """
@@ -45,7 +45,7 @@ class Counters:
         self._due_s = now_s + SHARE * (time.perf_counter() - started)
 
     def groups(self) -> list[list[int]]:
-        """Return [checksum of its ranks, number of ranks, operations begun] of each group but that of all ranks."""
+        """Return [checksum of its ranks, number of ranks, operations begun] for each group except that of all ranks."""
         world = _world()
         found: list[list[int]] = []
         if world is None:
@@ -61,7 +61,7 @@ class Counters:
 
 
 def _world() -> Any | None:
-    """Return torch's table of process groups; None before there is one."""
+    """Return torch's table of process groups; None if there is none yet."""
     module: Any = sys.modules.get("torch.distributed.distributed_c10d")
     world = getattr(module, "_world", None)
     return world if world is not None and getattr(world, "pg_map", None) else None

@@ -1,8 +1,8 @@
-"""A signal that makes this process write down its stack, for when its Python cannot: C code that keeps the interpreter lock.
+"""A signal that makes this process write its stack when Python cannot, because C code holds the interpreter lock.
 
-``faulthandler`` writes it, from the signal handler, into memory of ours that has no name and ends with the process. The
-signal is a real-time one that nothing uses: USR1 and USR2 belong to Slurm, Lightning and profilers. It is sent only by
-``gputop where``, and only to a rank that does not answer.
+``faulthandler`` writes it from the signal handler into anonymous memory that ends with the process. The signal is an unused
+real-time signal: USR1 and USR2 belong to Slurm, Lightning and profilers. Only ``gputop where`` sends it, and only to a rank
+that does not answer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import signal
 from contextlib import suppress
 
 _BELOW_LAST = range(9, 16)
-"""Signals counted from SIGRTMAX down. The very last ones are popular with tools, the first ones with C libraries."""
+"""Signals counted down from SIGRTMAX. Tools often use the very last ones, C libraries the first ones."""
 _STANDARD_STREAMS = 3
 
 
@@ -28,7 +28,7 @@ class LastWords:
 
     def prepare(self) -> None:
         """Take a free signal, if there is one."""
-        with suppress(Exception):  # without it, a rank that holds the lock has no line
+        with suppress(Exception):  # without it, nothing shows the line of a rank that holds the lock
             number = next((signal.SIGRTMAX - below for below in _BELOW_LAST if _is_free(signal.SIGRTMAX - below)), None)
             if number is None:
                 return
@@ -41,21 +41,21 @@ class LastWords:
             self._identity = _identity(fd)
 
     def check(self) -> None:
-        """Give the signal up where the script has taken it, or the descriptor, for something else."""
+        """Give up the signal if the script uses it, or the descriptor, for something else."""
         if not self.signal:
             return
         try:
             ours = _identity(self.descriptor) == self._identity
         except OSError:
             ours = False
-        if signal.getsignal(self.signal) is not signal.SIG_DFL:  # ours is not known to it
+        if signal.getsignal(self.signal) is not signal.SIG_DFL:  # it does not know ours
             self.signal, self.descriptor = 0, -1
         elif not ours:
             faulthandler.unregister(self.signal)
             self.signal, self.descriptor = 0, -1
 
     def give_up(self) -> None:
-        """Leave signal and memory: the run is over."""
+        """Release the signal and the memory: the run is over."""
         self.check()
         if self.signal:
             with suppress(Exception):  # the interpreter may be shutting down

@@ -1,10 +1,10 @@
-"""The place in a ring's first page where a rank says where it is, and how others ask it to say so anew.
+"""The part of a ring's first page in which a rank reports where it is, and how others request a new report.
 
-The place has a fixed size and is overwritten, so that it costs neither disk nor memory. It is written while others read: the
-version is odd while a writer is at it, and a checksum covers the text. Older gputops leave zeros there and read none of it.
+It has a fixed size and is overwritten, so it costs neither disk nor memory. Others read it while it is written: the version is
+odd during a write, and a checksum covers the text. Older versions of gputop leave zeros there and do not read it.
 
-Who asks sets the ring's time of modification, which its owner and root may do though the file is read-only, and which the
-journal's thread looks at anyway. An answer repeats the time that it answers.
+A request sets the ring's time of modification, which its owner and root may do although the file is read-only, and which the
+journal's thread checks anyway. An answer repeats that time.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _HEAD = struct.Struct("<qqqqiiII")
 TEXT_BYTES = form.STANDING_BYTES - _HEAD.size
 SIGNALS = 65
 STILL_S = 4.0
-"""A rank that has been at one place for this long tells of all its groups, and readers pass on where it is."""
+"""A rank that has been at one place for this long reports all its groups, and readers pass on where it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a rank said last. ``answered_ns``: the latest request that it had seen, as the ring's time of modification.
+    """A rank's last report. ``answered_ns``: the latest request that it had seen, as the ring's time of modification.
 
     ``signal`` and ``descriptor`` are those of ``last_words``, 0 and -1 where there is none; ``thread``: the kernel's id of the
     thread that trains.
@@ -49,7 +49,7 @@ class Page:
 def write(ring: memoryview[int], page: Page, fitting: bytes | None = None) -> bool:
     """Write the page into a ring; return False if its text is longer than ``TEXT_BYTES``. One thread writes.
 
-    ``fitting`` is the text of what is said, if it has been made already.
+    ``fitting`` is the text of the report, if it has already been made.
     """
     text = text_of(page.said) if fitting is None else fitting
     if len(text) > TEXT_BYTES:
@@ -75,7 +75,7 @@ def write(ring: memoryview[int], page: Page, fitting: bytes | None = None) -> bo
 
 
 def text_of(said: Mapping[str, Any]) -> bytes:
-    """Return what a rank says as the page holds it."""
+    """Return a rank's report as the page holds it."""
     return json.dumps(said, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
 
 
@@ -97,7 +97,7 @@ def parse(raw: bytes) -> Page | None:
 
 
 def ask(ring: Path) -> int:
-    """Ask a rank to say where it is; return the request's time, which the answer repeats or exceeds.
+    """Ask a rank to report where it is; return the request's time, which the answer repeats or exceeds.
 
     Raises:
         OSError: the ring is gone, or belongs to another user.

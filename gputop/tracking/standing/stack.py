@@ -14,7 +14,7 @@ _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _COLLECTIVES_FILE = os.path.join("torch", "distributed", "distributed_c10d.py")
 _FUNCTIONAL_FILE = os.path.join("torch", "distributed", "_functional_collectives.py")
 _WRAPPERS = frozenset({"wrapper", "_wrapped", "inner"})
-"""Decorators of torch around its collectives, and names that say nothing."""
+"""Torch's decorators around its collectives, and uninformative names."""
 _NO_COLLECTIVES = frozenset({"is_initialized", "get_rank", "get_world_size", "get_backend", "destroy_process_group"})
 
 
@@ -32,7 +32,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A place in a program. ``line`` is the user's own ("train.py:88"), None if none of their code is on the stack."""
+    """A place in a program. ``line`` is in the user's code ("train.py:88"), None if none of it is on the stack."""
 
     line: str | None
     function: str | None
@@ -54,7 +54,7 @@ def frames_of(frame: FrameType | None) -> Iterator[Frame]:
 
 
 def where(frames: Iterable[Frame], is_library: Callable[[str], bool]) -> Where:
-    """Return the place of a stack; ``is_library`` tells a library's file from the user's by its path."""
+    """Return the place of a stack; ``is_library`` says whether a path is a library's."""
     calls = list(frames)
     own = next((call for call in calls if not call.path.startswith("<") and not is_library(call.path)), None)
     return Where(

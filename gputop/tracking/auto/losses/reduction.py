@@ -1,16 +1,17 @@
-"""Tells from the graphs of a step's losses what the loss of the step is, if the gradients of several backwards add up.
+"""Derives the loss of a step from the graphs of its losses, if the gradients of several backwards add up.
 
 The loss of a step is the one that its micro-batches would have had as a single batch:
 
 * Means are averaged, whether the script divides each by their number or not.
 * Means that are weighted by their share of the batch add up, and so do sums that are divided by the items of the whole step.
-* Sums that nothing divides add up, but for a sum of the terms of one loss.
+* Sums that nothing divides add up, except for a sum of the terms of one loss.
 * Sums that are divided by the items of their own micro-batch are means.
 * Means that are multiplied by a count of their own items, a tensor, are averaged over all items of the step: such a script
   divides the gradients by that later.
 
-``read`` looks only at the last few operations of a loss, before backward frees them. It reads no tensor but the number that a
-loss was divided by, and that only on the CPU: on a GPU it would have to wait, and compares which tensor it was.
+``read`` looks only at the last few operations of a loss, before backward frees them. The only tensor that it reads is the
+number that a loss was divided by, and only on the CPU: on a GPU it would have to wait, so it compares the identity of the
+tensor instead.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from typing import Any, Final, NamedTuple
 SCALINGS = ("DivBackward0", "MulBackward0")
 """The operations that divide a loss by a number, or multiply it by its inverse."""
 _PASSED = ("NegBackward0", "CloneBackward0", "ToCopyBackward0", "SqueezeBackward0", "AliasBackward0", "MulBackward1")
-"""Operations that neither reduce nor divide a loss; the last one is within torch's label smoothing."""
+"""Operations that neither reduce nor divide a loss; the last one is part of torch's label smoothing."""
 _TERMS = ("AddBackward0", "SubBackward0")
 """A loss of several terms: the first one tells how all of them were reduced."""
 _WRAPPERS = ("_DDPSinkBackward", "BackwardHookFunctionBackward")
-"""What hands on the outputs of a module one by one: DDP that looks for unused parameters, and a backward hook."""
+"""What passes on the outputs of a module one by one: DDP that looks for unused parameters, and a backward hook."""
 _MEANS = ("MeanBackward0", "MeanBackward1")
 _TOTALS = ("SumBackward0", "SumBackward1")
 _ASSEMBLED = ("CopySlices", "StackBackward0")
-"""What makes a tensor of the terms of a loss. A sum over it is no sum over samples."""
+"""What combines the terms of a loss in one tensor. A sum over it is not a sum over samples."""
 _REDUCTIONS = ("none", "mean", "sum")
 """torch.nn._reduction.get_enum: the numbers of reductions in loss functions."""
 _DEPTH_MAX = 8
@@ -45,19 +46,19 @@ class Reduced(NamedTuple):
     divisor: float | None
     """What it was last divided by; None if by nothing, or by a number that cannot be read."""
     whole: float | None
-    """What it was divided by in all; None if unknown."""
+    """What it was divided by in total; None if unknown."""
     kind: str
     """"mean", "sum", or "" for neither."""
     items: tuple[int, ...] = ()
-    """Of a sum: how many samples, rows or elements it was taken over, whichever is meant by the script."""
+    """Of a sum: how many samples, rows or elements it was taken over, whichever the script means."""
     by: Any = None
     """The tensor without dimensions that it was divided by, to be compared with that of another loss."""
     count: Any = None
-    """The number of items that a mean was multiplied by at last: a number, or the script's tensor on a GPU; None if by none."""
+    """The number of items that a mean was last multiplied by: a number, or the script's tensor on a GPU; None if by none."""
 
 
 UNREAD: Final = Reduced(None, None, "unread")
-"""Stands for a loss whose graph was not read: that takes longer than everything else that is done with a loss."""
+"""Represents a loss whose graph was not read: reading it takes longer than everything else that is done with a loss."""
 
 
 def read(loss: Any) -> Reduced:
@@ -78,7 +79,7 @@ def _read(function: Any, output: int) -> Reduced:
         source = output if name in _WRAPPERS else 0
         if name in SCALINGS:
             other = function._saved_other
-            if other is None and name == SCALINGS[1]:  # the loss stands second, as in ``items * loss``
+            if other is None and name == SCALINGS[1]:  # the loss comes second, as in ``items * loss``
                 other, source = function._saved_self, 1
             if other is None or other.dim() != 0 or other.requires_grad:
                 break
@@ -106,7 +107,7 @@ def _read(function: Any, output: int) -> Reduced:
             kind = _REDUCTIONS[reduction] if reduction in (1, 2) else ""
             return Reduced(divisor, whole, kind, _rows_of_input(function) if kind == "sum" else (), by, count)
         elif name in _TERMS:
-            in_term = True  # what scales one of several terms is its weight
+            in_term = True  # a factor of one of several terms is its weight
         elif name not in (*_PASSED, *_WRAPPERS):
             break
         if len(function.next_functions) <= source or function.next_functions[source][0] is None:
@@ -116,15 +117,15 @@ def _read(function: Any, output: int) -> Reduced:
 
 
 def _is_count(other: Any) -> bool:
-    """Return whether a loss was multiplied by a tensor of an integer, and not by a number of the script's: that is a weight."""
+    """Return whether a loss was multiplied by an integer tensor, and not by one of the script's numbers: that is a weight."""
     if other.is_floating_point() or other.is_complex() or str(other.dtype) == "torch.bool":  # a flag switches a loss off
         return False
-    # Python's numbers come as tensors on the CPU, and give way to the type of any other integer tensor.
+    # Python's numbers arrive as tensors on the CPU, and take the type of any other integer tensor.
     return not other.is_cpu or (other + other.new_zeros(()).char()).dtype is other.dtype
 
 
 def _sums_terms(function: Any) -> bool:
-    """Return whether a sum is one of terms that were put side by side."""
+    """Return whether a sum is over terms that were put side by side."""
     for _ in range(_TERMS_DEPTH_MAX):
         function = next((below for below, _ in function.next_functions if below is not None), None)
         name = type(function).__name__
@@ -134,7 +135,7 @@ def _sums_terms(function: Any) -> bool:
 
 
 def step_loss(total: Any, parts: Sequence[Reduced], factor: float, last: object) -> tuple[Any, float]:
-    """Return the loss of a step, and by what the script divides each of its losses: the usual number of backwards.
+    """Return the loss of a step, and what the script divides each of its losses by: the usual number of backwards.
 
     Args:
         total: the sum of the values of the losses; a number or a tensor.
@@ -146,7 +147,7 @@ def step_loss(total: Any, parts: Sequence[Reduced], factor: float, last: object)
     known = next((part for part in parts if part is not UNREAD), None)
     if known is None:
         return total / count, factor
-    # The first loss of a step is not read before its line is known to accumulate; it is of the same form as the others.
+    # The first loss of a step is not read before its line is known to accumulate; it has the same form as the others.
     parts = [known if part is UNREAD else part for part in parts]
     counts = [part.count for part in parts if part.count is not None and (part.kind != "sum" or part.whole != 1.0)]
     if len(counts) == count:
@@ -210,7 +211,7 @@ def _prefixes(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def _rows_of_input(function: Any) -> tuple[int, ...]:
-    """Return the same of a loss function's input; the tensor itself may have been moved away until backward wants it."""
+    """Return the same for a loss function's input; the tensor itself may have been offloaded until backward needs it."""
     try:
         source, index = function.next_functions[0]
         shape = list(source._input_metadata[index].shape)

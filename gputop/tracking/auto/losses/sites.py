@@ -3,8 +3,8 @@
 A site is a line of the user's code. Several backwards from one site within one optimizer step are gradient accumulation;
 ``reduction`` says what loss they amount to. So are those of several sites, if each divides the same variable by the number of
 backwards in the step: with DDP's ``no_sync`` the last one has a line of its own. A single site is named ``loss``; several are
-named ``loss/<variable>``, with the name from the source line, and then there is no plain ``loss``, because it is unknown how
-they add up.
+named ``loss/<variable>``, with the name from the source line; then there is no plain ``loss``, because it is unknown how they
+add up.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Site:
         self.parts: list[Reduced] = []
         """How each loss of this step was reduced."""
         self.factor = accelerate_divides_by()
-        """By what the script divides each loss, if that is the usual number of backwards in a step; else 1."""
+        """What the script divides each loss by, if that is the usual number of backwards in a step; else 1."""
         self.accumulates = self.factor != 1.0
         """Whether it ever ran more than once in a step; only then are the graphs of its losses worth reading."""
         self.divided_by: object = None
@@ -80,7 +80,7 @@ class Sites:
             site.name = None
 
     def begin_training(self) -> None:
-        """Forget also how an earlier training of this run accumulated its losses."""
+        """Also forget how an earlier training of this run accumulated its losses."""
         self.begin_run()
         for site in self.pending:
             site.factor, site.divided_by = accelerate_divides_by(), None
@@ -180,7 +180,7 @@ class Sites:
         return [(site, site.take()) for site in pending]
 
     def _join(self, sites: list[Site]) -> None:
-        """Make one of several sites, which gets their losses from now on."""
+        """Merge several sites into one, which gets their losses from now on."""
         first, *others = sites
         for site in others:
             first.total = first.total + site.total
@@ -189,12 +189,12 @@ class Sites:
         self._by_place = {place: first if site in others else site for place, site in self._by_place.items()}
 
     def are_steady(self, sites: list[Site]) -> bool:
-        """Return whether these lines have names of their own, and wait for no further loss of their step."""
+        """Return whether these lines have names of their own, and expect no further loss in their step."""
         names = {site.name for site in sites if site.name is not None and not site.count}
         return self.settled and len(sites) == len(names) > 0
 
     def only(self) -> Site | None:
-        """Return the only line that runs backward, if there is just one with nothing special."""
+        """Return the only line that runs backward, if there is just one and nothing about it is special."""
         if len(self._by_place) != 1 or not self.settled:
             return None
         site = next(iter(self._by_place.values()))
@@ -222,7 +222,7 @@ class Sites:
 
 
 def _accumulate(sites: list[Site]) -> bool:
-    """Return whether the sites of one step, none of which has a name yet, hand in parts of one loss."""
+    """Return whether the sites of one step, none of which has a name yet, contribute parts of one loss."""
     first = sites[0]
     parts = [part for site in sites for part in site.parts]
     return all(site.name is None and site.code is first.code and site.label == first.label for site in sites) and all(

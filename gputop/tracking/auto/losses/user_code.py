@@ -1,7 +1,7 @@
 """Finds the user's line below a call of ours, and what it says.
 
-Found by walking up the stack to the first file that belongs to no library, never by depth: calls between here and the user's
-line come and go.
+It is found by walking up the stack to the first file that belongs to no library, never by depth: the number of calls between
+here and the user's line changes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MODULES = frozenset(("autograd", "accelerator", "fabric", "self", "engine", "mo
 
 
 class UserCode:
-    """Tells the user's code from that of libraries."""
+    """Distinguishes the user's code from that of libraries."""
 
     def __init__(self, torch_directory: str = "") -> None:
         self._roots = tuple(root + os.sep for root in (torch_directory, os.path.dirname(os.__file__)) if root)
@@ -78,7 +78,7 @@ def label(filename: str, line: int) -> str:
 
 
 def accelerate_divides_by() -> float:
-    """Return by what Accelerate divides the loss of the backward that it is running; 1.0 if it runs none."""
+    """Return what Accelerate divides the loss of the backward by that it is running; 1.0 if it runs none."""
     frame: FrameType | None = sys._getframe()
     for _ in range(_FRAMES_MAX):
         if frame is None:

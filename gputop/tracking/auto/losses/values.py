@@ -1,4 +1,4 @@
-"""The value of a loss, without waiting for a device: the one place that asks where a loss is."""
+"""The value of a loss, without waiting for a device: the only place that checks on which device a loss is."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 def value_of(torch: Any, tensor: Any) -> Any:
     """Return the value of a loss: a number; a tensor that is read once it has arrived, if it is on a GPU; else None.
 
-    None stands for a tensor with more than one value or on another device, and for a value that a CUDA graph is being captured
-    with: it has none yet.
+    None means a tensor with more than one value or on another device, or a value that a CUDA graph is capturing: it has none
+    yet.
     """
     if tensor.numel() != 1:
         return None

@@ -39,9 +39,9 @@ def publish(found: Timer) -> None:
 def timed_call(torch: Any, cls: Any, fast: FastPath) -> Any:
     """Return a ``__call__`` for a class that lets ``timer`` time the class's own one.
 
-    It looks ``timer`` up by name, and whatever it holds of gputop is pickled as a stub: a class that is pickled by value
-    (cloudpickle, for classes of ``__main__``) takes the wrapper along into processes without gputop. While torch.compile
-    traces, it is the plain call.
+    It looks ``timer`` up by name, and whatever it references in gputop is pickled as a stub: a class that is pickled by value
+    (cloudpickle, for classes of ``__main__``) carries the wrapper into processes without gputop. While torch.compile traces, it
+    is the plain call.
     """
     own = cls.__dict__.get("__call__")
     # Both return True while torch.compile traces; the first is cheaper to call, but not every torch has it.
@@ -93,5 +93,5 @@ class Top:
         self.split = counter
 
     def settle(self) -> None:
-        """See whether its calls need no further inspection."""
+        """Determine whether its calls need no further inspection."""
         self.plain = self.calls >= AUTOCAST_CALLS and not self.sized and not self.split and not self.wraps

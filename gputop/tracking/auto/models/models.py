@@ -43,7 +43,7 @@ class Models:
         self.inside = False
         self._classes: set[type] = set()
         self.place: Place | None = None
-        """The mesh of the ranks, and which of them are given the same samples; None before it was looked for."""
+        """The mesh of the ranks, and which of them are given the same samples; None before it was searched for."""
         self.autocast = False
         """Whether autocast was on in a forward."""
         self.evaluating = False
@@ -57,7 +57,7 @@ class Models:
         no_compile(torch, Models.timed, inside=False)
 
     def begin_run(self) -> None:
-        """Forget the modules of an earlier run, and begin to count anew."""
+        """Forget the modules of an earlier run, and restart the counts."""
         self.settling = True
         """Whether ``after_iteration`` must be called."""
         self.splits = False
@@ -280,7 +280,7 @@ class Models:
         sized = [(sum(int(item.numel()) for item in root.parameters() if id(item) in own), root) for root in roots]
         if not sized:
             return
-        if self._root is not None and self._root() is None:  # that of an earlier training
+        if self._root is not None and self._root() is None:  # it belongs to an earlier training
             self._largest = 0
         size, root = max(sized, key=lambda pair: pair[0])
         if size <= self._largest:

@@ -11,7 +11,7 @@ from gputop.tracking.describe import direct
 def find_roots(torch: Any, own: set[int]) -> tuple[list[Any], list[Any]]:
     """Return the outermost modules above the parameters with the ids ``own``, and the DeviceMeshes that there are.
 
-    Where no module owns them (ZeRO steps on flat copies of the weights), returns DeepSpeed's engines, and adds the ids of their
+    If no module owns them (ZeRO steps on flat copies of the weights), return DeepSpeed's engines, and add the ids of their
     parameters to ``own``.
     """
     modules, meshes = _live_modules(torch.nn.Module)

@@ -23,7 +23,7 @@ class Wrapping:
         self._bypassed_where: str | None = None
 
     def through(self) -> None:
-        """Count a call of an outermost module, or by its wrapper."""
+        """Count a call of an outermost module, direct or by its wrapper."""
         self._wrapped += 1
 
     def bypassed(self, module: Any, frame: FrameType | None) -> None:

@@ -1,1 +1,1 @@
-"""What is read of a training besides its losses: loaders and batches, DDP, the GPU, switches, and waits for a device."""
+"""Readings of a training besides its losses: loaders and batches, DDP, the GPU, switches, and waits for a device."""

@@ -1,6 +1,6 @@
 """Facts about a rank's GPU that need no waiting: memory, and how long the parts of a step took there.
 
-Times come from CUDA events around the parts of single steps. They are read a few steps later, once a query shows that the
+Times are measured by CUDA events around the parts of single steps. They are read a few steps later, once a query shows that the
 events have completed, and never while a graph is being captured. Unproven on a GPU until tests/gpu has run.
 """
 

@@ -1,4 +1,4 @@
-"""Follows what a DataLoader yields: how long the loop waited for it, how many samples and tokens, which epoch.
+"""Follows what a DataLoader yields: how long the loop waited for it, its samples and tokens, and the epoch.
 
 Only loaders whose batches are followed by a backward count as training. The rows of a batch are the first dimension of its
 first tensor, checked against the loader's batch size, because some loaders collate time-first.
@@ -26,9 +26,9 @@ class Feed:
         self.iterations = 0
         """How many iterations over it have begun for training, including the current one."""
         self._trained = True
-        """Whether a backward has followed a batch of the current iteration: a look and an evaluation are no passes."""
+        """Whether a backward has followed a batch of the current iteration: a peek or an evaluation is not a pass."""
         self.earlier = 0
-        """How many iterations loaders before it have made over its dataset: scripts may make a loader for each epoch."""
+        """How many iterations earlier loaders have made over its dataset: scripts may create a loader for each epoch."""
         self._dataset: weakref.ref[Any] | None = None
         self.rows = self.tokens = 0
         """Rows and tokens fetched but not yet seen in a backward."""
@@ -53,7 +53,7 @@ class Feed:
         self._sampler: dict[str, Any] | None = None
 
     def begin(self, loader: Any, seconds: float, before: Feed | None = None) -> None:
-        """Note that an iteration over ``loader`` begins, and took so long to begin; ``before``: the last feed that trained."""
+        """Note that an iteration over ``loader`` begins, and how long that took; ``before``: the last feed that trained."""
         self.began_s = seconds
         self._batch_size = _int(getattr(loader, "batch_size", None))
         self._shape = None
@@ -77,7 +77,7 @@ class Feed:
         self._described, self._sampler = {**describe(loader), **self._lengths}, self._describe_sampler(loader)
 
     def begin_training(self) -> None:
-        """Count its iterations from the current one: another training of this process has begun with it."""
+        """Count its iterations from the current one on: another training of this process has begun with it."""
         self.iterations, self.earlier = 1, 0
         self.epoch = self.sampler_epoch or 0
 
@@ -119,7 +119,7 @@ class Feed:
         self.batches.ended()
 
     def hand_out(self, batches: int) -> None:
-        """Count batches of the training that were not looked at."""
+        """Count batches of the training that were not inspected."""
         self.handed_out += batches
         self._trained = self._trained or batches > 0
 
@@ -162,7 +162,7 @@ class Feed:
 def _reference(dataset: Any) -> weakref.ref[Any] | None:
     try:
         return weakref.ref(dataset)
-    except TypeError:  # such as a list: nobody could say later whether it is the same one
+    except TypeError:  # such as a list: later, nothing shows whether it is the same one
         return None
 
 
@@ -210,7 +210,7 @@ def is_integer(tensor: Any) -> bool:
 
 
 def is_table(batch: Any) -> bool:
-    """Return whether a batch holds numbers beside its classes, which then are no tokens: (classes, numbers, target)."""
+    """Return whether a batch holds numbers beside its classes, which then are not tokens: (classes, numbers, target)."""
     between = batch[1:-1] if isinstance(batch, list | tuple) else ()
     return any(type(item).__name__ == "Tensor" and item.dim() == 2 and item.is_floating_point() for item in between)
 

@@ -1,8 +1,8 @@
 """Which ranks are given the same samples: those of one tensor-, pipeline- or context-parallel group.
 
-Told by a DeviceMesh over all ranks whose dimensions have known names, by the process group over which the model's wrapper
-averages gradients, by Megatron, by DeepSpeed's pipelines, or by there being no further process groups. Read once, when an
-optimizer takes its first step.
+This is known from a DeviceMesh over all ranks whose dimensions have known names, from the process group over which the model's
+wrapper averages gradients, from Megatron, from DeepSpeed's pipelines, or from the absence of further process groups. Read once,
+when an optimizer takes its first step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DATA = frozenset({"dp", "ddp", "fsdp", "hsdp", "data", "replicate", "shard", "b
 _MODEL = frozenset({"tp", "sp", "cp", "pp", "mp", "tensor", "sequence", "context", "pipeline", "pipe", "model", "stage"})
 _MEGATRON = "megatron.core.parallel_state"
 _DIVIDING = (_MEGATRON, "torch.distributed.pipelining")
-"""Modules of a script that may divide a model among ranks, also among all of them, where no group shows it."""
+"""Modules with which a script may divide a model among ranks, even among all of them, without a group that shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Place:
     names: tuple[str, ...] = ()
     sizes: tuple[int, ...] = ()
     data_ranks: int | None = None
-    """How many such groups there are; None: unknown."""
+    """How many such groups there are; None if unknown."""
     data_rank: int | None = None
 
 
@@ -56,7 +56,7 @@ def place_of(torch: Any, meshes: Sequence[Any], model: Any) -> Place:
 
 
 def _is_alive(mesh: Any, groups: Container[Any]) -> bool:
-    """Return whether the process groups of a mesh are among those that there are; those of an earlier training are not.
+    """Return whether the process groups of a mesh still exist; those of an earlier training do not.
 
     A mesh of an older torch, which does not keep its groups, counts as alive.
     """
@@ -86,7 +86,7 @@ def _by_meshes(meshes: Sequence[Any], world: int) -> set[tuple[int, int]]:
 
 
 def _is_data(name: str) -> bool | None:
-    """Return whether ranks along a dimension of this name see other samples; None if the name does not tell."""
+    """Return whether ranks along a dimension of this name see other samples; None if the name does not show it."""
     words = set(re.split(r"[^a-z]+", name.lower()))
     data, model = bool(words & _DATA), bool(words & _MODEL)
     return None if data == model else data
@@ -100,7 +100,7 @@ def _by_megatron() -> tuple[int, int] | None:
 
 
 def _by_wrapper(distributed: Any, model: Any, world: int) -> tuple[int, int] | None:
-    """Return group and number of groups where it is known which ranks average gradients, or where nothing divides the ranks."""
+    """Return group and number of groups if it is known which ranks average gradients, or if nothing divides the ranks."""
     divided = False
     for module in model.modules() if model is not None else ():
         bases = {base.__name__ for base in type(module).__mro__}

@@ -41,7 +41,7 @@ class Waits:
         on_gpu: Callable[[Any], bool] = lambda tensor: bool(tensor.is_cuda),
         failed: Callable[[Exception], None] = lambda error: None,
     ) -> None:
-        """``failed`` receives the error where a call cannot be inspected."""
+        """``failed`` receives the error if a call cannot be inspected."""
         self._torch = torch
         self._tensor = torch.Tensor
         self._thread_is_other: Callable[[], bool] = lambda: False

@@ -1,8 +1,7 @@
 """The fast path through an iteration: most short iterations record only their loss, their time and the wait for data.
 
-Most of tracking's cost per iteration is code and data that torch has evicted from the caches and that must be fetched from
-memory again. So only some short iterations are measured in full (``pace`` says which), and the others touch as little as
-possible.
+Most of tracking's cost per iteration is fetching code and data again that torch has evicted from the caches. So only some short
+iterations are measured in full (``pace`` says which), and the others touch as little as possible.
 
 The wrappers (``hooks``, ``models``) take the fast path while the mode is "fast". Anything unusual (an evaluation, a
 checkpoint, a loss of another line) ends it in the middle of an iteration: ``Training.end_early`` takes over what is known, and
@@ -31,7 +30,7 @@ Mode = Literal["full", "fast", "rest", "off"]
 """How the current iteration is measured: in full; on the fast path; in full, but only since it left the fast path; not at all,
 because automatic tracking has stopped."""
 NO_FEED = object()
-"""Stands for a DataLoader's feed if no loader feeds the training."""
+"""Replaces a DataLoader's feed if no loader feeds the training."""
 FastStep = tuple[int, float, float, tuple[float, ...], float]
 """The record of a fast iteration: its step; its end, by ``perf_counter`` (on Linux the journal's clock); its duration in s; its
 losses, unless they are still on a GPU; its wait for data in s, or 0."""
@@ -45,7 +44,7 @@ class Stretch:
     __slots__ = ("_data", "_step_s", "losses", "waiting")
 
     def __init__(self, step_s: str, losses: tuple[str, ...], data: str) -> None:
-        """Take the names of a step's time, of its losses, and of its wait for data."""
+        """Set the names of a step's time, of its losses, and of its wait for data."""
         self._step_s, self.losses, self._data = (step_s,), losses, (data,)
         self.waiting: deque[FastStep] = deque()
 
@@ -64,7 +63,7 @@ class Stretch:
 
 
 def _ignore(name: str, value: Any, step: int, at_ns: int) -> None:
-    """Take a late value where there is no journal."""
+    """Take a late value if there is no journal."""
 
 
 class FastPath:
@@ -124,7 +123,7 @@ class FastPath:
         self._late: Late = _ignore
 
     def __reduce__(self) -> Any:
-        """Pickle as a stub: a class that is pickled by value and whose call we wrapped takes this object along."""
+        """Pickle as a stub: a class that is pickled by value and whose call we wrapped carries this object with it."""
         return SimpleNamespace, (), {"mode": "off"}
 
     @property
@@ -199,7 +198,7 @@ class FastPath:
         self.in_backward = False
 
     def drop_loss(self) -> None:
-        """Forget the loss of a backward that failed: no step came of it, and the script may retry."""
+        """Forget the loss of a backward that failed: it led to no step, and the script may retry."""
         self.loss = None
         if self._several is not None:
             self._several.drop()
@@ -210,7 +209,7 @@ class FastPath:
         self.batches += 1
 
     def take_batches(self) -> int:
-        """Return how many batches were fetched, and count anew."""
+        """Return how many batches were fetched, and restart the count."""
         found, self.batches, self._batches_before = self.batches, 0, 0
         return found
 

@@ -40,17 +40,17 @@ class Iteration:
         self._began_step = 0.0
 
     def begin(self) -> None:
-        """Begin to measure anew."""
+        """Restart the measurements."""
         self.interrupted = False
         self.gc_s = self.data_s = self.forward_s = self.backward_s = self._optimizer_s = self.evaluation_s = 0.0
         self._rows = self._tokens = self._losses = self._calls = 0
 
     def begin_after_fast(self) -> None:
-        """Begin to measure anew after fast iterations, which leave all else at zero."""
+        """Restart the measurements after fast iterations, which leave everything else at zero."""
         self.fetched, self.gc_s = 0, 0.0
 
     def resume(self, gc_s: float, data_s: float, fetched: int) -> None:
-        """Go on with an iteration that began on the fast path: its garbage collection, waits and batches."""
+        """Continue an iteration that began on the fast path: its garbage collection, waits and batches."""
         self.gc_s, self.data_s, self.fetched = gc_s, data_s, fetched
 
     def interrupt(self) -> None:
@@ -97,7 +97,7 @@ class Iteration:
         self.gc_s += seconds
 
     def add_rows(self, rows: int, tokens: int) -> None:
-        """Add what a batch held that backward now runs on."""
+        """Add the contents of a batch that backward now runs on."""
         self._rows += rows
         self._tokens += tokens
 
@@ -126,7 +126,7 @@ class Iteration:
         self.fetched = 0
 
     def put(self, values: dict[str, Any], took: float | None, in_full: bool, has_loader: bool, optimizer: bool) -> None:
-        """Put what was measured into the values of a step.
+        """Add the measurements to the values of a step.
 
         Args:
             values: the values of the step.

@@ -1,7 +1,7 @@
 """The optimizers of a run, and which of them step in one iteration.
 
 Another optimizer that steps on the same batch (the generator of a GAN, the second of two optimizers) belongs to the same
-iteration: a new one begins when an optimizer steps a second time, or after another batch was fetched. Where no loader shows the
+iteration: a new one begins when an optimizer steps a second time, or after another batch was fetched. If no loader shows the
 batches, optimizers share an iteration if they did so in the first one, or if they take turns step by step; two that train one
 after the other never do.
 
@@ -30,18 +30,18 @@ class Optimizers:
         self._together: set[frozenset[int]] = set()
         """Pairs that share iterations."""
         self._weights: dict[int, weakref.ref[Any]] = {}
-        """By id, the weights still there that an optimizer of this training has, also one that is gone."""
+        """By id, the weights that still exist and that an optimizer of this training has or had."""
         self.trainings = 1
         """How many trainings have begun."""
         self.phases = 1
-        """How often a first optimizer has begun, or one after all earlier ones were gone."""
+        """How often an optimizer has begun as the first one, or after all earlier ones were gone."""
 
     def __len__(self) -> int:
         return len(self._numbers)
 
     @property
     def last(self) -> Any:
-        """The optimizer that stepped last; None if there is none, or none any more."""
+        """The optimizer that stepped last; None if there is none, or no longer any."""
         return None if self._last is None else self._last()
 
     def number(self, optimizer: Any) -> tuple[int, bool]:
@@ -57,7 +57,7 @@ class Optimizers:
 
     def _note_weights(self, optimizer: Any) -> None:
         weights = {id(item): weakref.ref(item) for group in optimizer.param_groups for item in group["params"]}
-        # A script may make an optimizer for each task or epoch: what is gone must not pile up.
+        # A script may create an optimizer for each task or epoch: those that are gone must not accumulate.
         known = {key: reference for key, reference in self._weights.items() if reference() is not None}
         if self._last is not None and not self._numbers:
             self.phases += 1

@@ -1,6 +1,6 @@
 """Decides which iterations are measured in full: of short ones, about ``FULL_PER_S`` per second.
 
-At least one in ``FULL_ONE_IN`` is, and iterations of ``FULL_FROM_S`` or longer all are. The step number alone decides which
+At least one in ``FULL_ONE_IN`` is, and all iterations of ``FULL_FROM_S`` or longer are. Only the step number decides which
 ones, so that ranks in step with each other pick the same ones, and those picked at a lower share are a subset of those at a
 higher share. Multiples of the golden ratio are evenly spread over any period (the number of loader workers, a script that logs
 every 10 steps), and the widest gap is less than three times the narrowest.
@@ -40,7 +40,7 @@ def is_full(step: int, share: int) -> bool:
 
 
 class Pace:
-    """How many plain iterations came in a row, and how long they take."""
+    """How many consecutive plain iterations there were, and how long they take."""
 
     def __init__(self) -> None:
         self._plain_steps = 0
@@ -50,7 +50,7 @@ class Pace:
 
     @property
     def is_steady(self) -> bool:
-        """Whether enough plain iterations came in a row for the next one to be fast."""
+        """Whether there were enough consecutive plain iterations for the next one to be fast."""
         return self._plain_steps >= PLAIN_STEPS
 
     def count(self, plain: bool, in_full: bool) -> None:

@@ -2,7 +2,7 @@
 
 In our own run everything is written. In a run that the script opened, the script's values keep their names and their steps:
 ours are numbered by optimizer steps, do not advance the script's own step, and have names that scripts do not use
-(``gputop/losses.py``); one that the script logs all the same is its own from then on. An adapter announces what it will
+(``gputop/losses.py``); a name that the script logs anyway belongs to the script from then on. An adapter announces what it will
 log (``claim``): otherwise a Trainer that logs its loss every 500 steps would record it twice at those steps.
 """
 
@@ -42,7 +42,7 @@ class Records:
         self._own = own
         self._own_shapes: set[tuple[str, ...]] = set()
         self._known = (-1, 0)
-        """How many sets of names were logged, and how many names were claimed, when the names were last looked at."""
+        """How many sets of names were logged, and how many names were claimed, when the names were last checked."""
         self._theirs: frozenset[str] = frozenset()
         self._shown: dict[str, str | None] = {}
 
@@ -70,7 +70,7 @@ class Records:
             self._now(metrics, step)
 
     def names_if_fast(self, losses: Sequence[str]) -> tuple[str, tuple[str, ...], str] | None:
-        """Return the names of a step's time, its losses and its wait for data; None if one of them is somebody else's."""
+        """Return the names of a step's time, its losses and its wait for data; None if one of them belongs to somebody else."""
         self._look()
         step_s, data, *found = (self._name(name) for name in ("step_s", "phase/data", *losses))
         shown = tuple(name for name in found if name is not None)
@@ -107,7 +107,7 @@ class Records:
         return kept
 
     def _look(self) -> None:
-        """Look at which names others use, if that may have changed."""
+        """Check which names others use, if that may have changed."""
         journal = self._run.journal
         known = (0 if self._own or journal is None else journal.sets_of_names, len(_claimed))
         if known == self._known:

@@ -1,6 +1,6 @@
 """The losses of a fast iteration that has several, or a scaled one: each is taken at its line, as on the full path.
 
-Looking for the line takes longer than all else on the fast path, so iterations with a single loss do without.
+Finding the line takes longer than everything else on the fast path, so iterations with a single loss skip it.
 """
 
 from __future__ import annotations

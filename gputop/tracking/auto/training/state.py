@@ -33,7 +33,7 @@ RECENT_STEPS = 33
 
 
 class Wanted:
-    """What the facts of a run want of the next steps. Only ``Facts`` writes it."""
+    """What the facts of a run need from the next steps. Only ``Facts`` writes it."""
 
     __slots__ = ("batches_from", "clock", "facts_due")
 
@@ -55,7 +55,7 @@ class Training:
         self.on_failure: Callable[[], None] | None = None
         """Called once when automatic tracking stops after an error."""
         self.blind = False
-        """Whether an optimizer's step was compiled: such steps cannot be counted, nor their losses told apart."""
+        """Whether an optimizer's step was compiled: such steps cannot be counted, and their losses cannot be separated."""
         self._allows_fast_path = True
         self.clear()
 
@@ -74,7 +74,7 @@ class Training:
         self.mark: float | None = None
         """When the last step ended."""
         self.recent_s: deque[float] = deque(maxlen=RECENT_STEPS)
-        """The last times between steps."""
+        """The most recent times between steps."""
         self.optimizers = Optimizers()
         self.code = UserCode(os.path.dirname(getattr(self.torch, "__file__", "") or ""))
         self.sites = Sites(self.code)
@@ -98,7 +98,7 @@ class Training:
 
     @property
     def off(self) -> bool:
-        """Whether tracking records nothing any more."""
+        """Whether tracking no longer records anything."""
         return self.fast.mode == "off"
 
     @property

@@ -1,1 +1,1 @@
-"""Writes a journal: the files that it opens, the ring, its archive, and what becomes of a logged value."""
+"""Writes a journal: its files, the ring and the archive, and the conversion of logged values."""

@@ -1,4 +1,4 @@
-"""Opens a journal's files, and runs the thread that copies the ring to the archive; falls back to one file if need be.
+"""Opens a journal's files, and runs the thread that copies the ring to the archive; falls back to one file if necessary.
 
 The thread runs almost no bytecode (a busy Python thread would make the training wait for the interpreter lock): it wakes
 every half second, slices the ring once and writes once. While automatic tracking defers records, it wakes every 30 ms to put
@@ -45,7 +45,7 @@ class Attendant(Protocol):
         """Write the page if it is due; ``asked_ns`` is the ring's time of modification. Returns quickly, never raises."""
 
     def end(self) -> None:
-        """Give up what was taken for it."""
+        """Release what was allocated for it."""
 
 
 class OpenJournal:
@@ -152,7 +152,7 @@ class OpenJournal:
                 if now < flush_at and not flusher.stopping and not self._fills():
                     continue
                 flush_at = now + FLUSH_S
-                self._attend()  # before the disk, which may not answer
+                self._attend()  # before the disk is asked, which may not answer
                 self._flush()
                 ticks += 1
                 if ticks % 2 == 0 and not flusher.stopping:
@@ -181,7 +181,7 @@ class OpenJournal:
         return self.journal.position - self.journal.flushed > self.journal.capacity // 4
 
     def _leave_truncated_ring(self) -> None:
-        """Let go of a ring whose file became shorter: readers go on with the archive."""
+        """Abandon a ring whose file became shorter: readers continue with the archive."""
         ring, archive = self._ring, self.journal.archive
         if ring is None or not ring.is_truncated():
             return
@@ -191,7 +191,7 @@ class OpenJournal:
         if archive is None or self.journal.archive_state != form.ARCHIVE_GOOD:
             tell(f"{ring.path} was truncated: the run is no longer recorded, the training goes on.")
             return
-        tell(f"{ring.path} was truncated: the run is read from the disk from now on, half a second later.")
+        tell(f"{ring.path} was truncated: from now on the run is read from the disk, half a second later.")
         self._write_live(archive)
 
     def _attend(self) -> None:
@@ -304,7 +304,7 @@ class OpenJournal:
         """Flush for the last time; return whether it is done. On a thread: a hanging disk must not delay the training's end."""
         deadline = time.monotonic() + FINISH_S
         self._flusher.stop()
-        if sys.is_finalizing():  # a new thread would not start, and the others stand still
+        if sys.is_finalizing():  # a new thread would not start, and the others have stopped
             self._last_flush()
             return True
         if not self._flusher.join(deadline - time.monotonic()):

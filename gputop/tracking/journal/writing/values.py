@@ -15,13 +15,13 @@ from gputop.tracking.journal.writing.not_kept import NotKept
 
 _DEPTH = 8
 METRICS_MAX = 10_000
-"""More metrics in one call are no metrics: a container that holds itself, or has no end."""
+"""More metrics in one call are not metrics: they come from a container that is endless or contains itself."""
 ITEMS_MAX = 5_000
-"""So many items of a configuration or a fact are kept, at most 1000 of each container."""
+"""How many items of a configuration or a fact are kept, at most 1000 of each container."""
 _CONTAINER_ITEMS = 1000
 _TEXT_CHARACTERS = 10_000
 _INT_BITS = 4096
-"""Python converts no longer integers to text."""
+"""Python converts no integer longer than this to text."""
 _LEVELS = {10: "debug", 20: "info", 30: "warning", 40: "error", 50: "critical"}
 
 
@@ -86,7 +86,7 @@ def number(name: str, value: Any) -> float | str | None:
     try:
         return float(value.item()) if hasattr(value, "item") else float(value)
     except Exception as error:  # noqa: BLE001 - __float__ and item() are the user's code, and may raise anything
-        tell(f"metric {name!r} ({kind.__name__}) is no number and is not logged: {reason(error)}")
+        tell(f"metric {name!r} ({kind.__name__}) is not a number and is not logged: {reason(error)}")
         return None
 
 
@@ -121,7 +121,7 @@ def _tensor(name: str, value: Any) -> float | None:
 
 
 def to_int(step: Any) -> int | None:
-    """Return a step as an int without querying a device; None if it is no number."""
+    """Return a step as an int without querying a device; None if it is not a number."""
     if type(step).__module__.partition(".")[0] == "torch" and getattr(getattr(step, "device", None), "type", "cpu") != "cpu":
         tell("a step on a GPU cannot be read without waiting: steps are counted instead. Pass an int.")
         return None
@@ -129,14 +129,14 @@ def to_int(step: Any) -> int | None:
         return int(step)
     except Exception as error:  # noqa: BLE001 - __int__ is the user's code
         shown = repr(step)[:60] if type(step) is str else f"of type {type(step).__name__}"
-        tell(f"step {shown} is no whole number ({reason(error)}): steps are counted instead.")
+        tell(f"step {shown} is not an integer ({reason(error)}): steps are counted instead.")
         return None
 
 
 def plain(value: Any) -> Any:
     """Return ``value`` in a form that JSON can hold: scalars as they are, containers recursively, all else as a short text.
 
-    Never raises. Of containers without an end, or that hold themselves, the beginning is kept.
+    Never raises. Of a container that is endless or contains itself, the beginning is kept.
     """
     return _plain(value, 0, [ITEMS_MAX])
 

@@ -33,7 +33,7 @@ from gputop.tracking.journal.writing.values import METRICS_MAX, classify, level_
 LATE_S = 1.0
 """How long the end of a run waits for values that are still on a GPU."""
 LATE_MANY = 64
-"""So many of them are a reason to look for those that have arrived."""
+"""Once this many are pending, see which of them have arrived."""
 CLOSE_S = 1.0
 """How long it waits for a record that is being written."""
 DEFERRED_MAX = 512
