@@ -1,5 +1,5 @@
-"""What the files of a run say about it beside its values: its name and its configuration, of W&B and MLflow. Never raises for
-what they hold; everything is bounded, and text is safe to show.
+"""What a run's files say about it besides its values: its name and configuration, from W&B and MLflow. Never raises on their
+contents; everything is bounded, and text is safe to show.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _DEPTH = 4
 
 @dataclass(slots=True)
 class About:
-    """What is known of a run; ``name`` None: nobody gave it one."""
+    """What is known of a run; ``name`` is None if nobody gave it one."""
 
     name: str | None = None
     config: dict[str, Any] = field(default_factory=dict)
 
 
 def about(found: Found) -> About:
-    """Return what the files say of their run."""
+    """Return what the files say about their run."""
     if found.kind is WANDB:
         return _of_wandb(next(iter(found.paths)))
     return _of_mlflow(found.root) if found.kind is MLFLOW else About()
@@ -86,7 +86,7 @@ def _shown(text: str) -> str:
 
 
 def _number_or_text(text: str | None) -> Any:
-    """Return a parameter of MLflow, which keeps all of them as text: as a number where Python writes that number so."""
+    """Return a parameter of MLflow, which keeps all of them as text: as a number if Python prints that number the same way."""
     if text is None:
         return None
     for kind in (int, float):

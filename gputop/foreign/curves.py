@@ -1,7 +1,7 @@
 """The curves of the runs that gputop does not track: one ``FollowedRun`` each, and what they have read, as runs and points.
 
-A file that several runs may have written, none of them for sure, is shown as a curve of its own that belongs to none. Nothing
-is read while there is no such run.
+A file that several runs may have written, but none of them for certain, is shown as a separate curve that belongs to none.
+Nothing is read while there is no such run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gputop.sources.host import procfs
 FIRST_WAIT_S = 0.3
 """How long the first poll that sees a run waits for its curve: ``gputop --once`` polls once."""
 RUNS_MAX = 8
-"""So many runs are followed, the largest first; threads that hang in a file system count."""
+"""At most this many runs are followed, the largest first; threads that hang in a file system count."""
 
 
 class Curves(NamedTuple):
@@ -88,7 +88,7 @@ class ForeignCurves:
         return Curves(tuple(process_runs), tuple(runs.values()), tuple(points))
 
     def _follow(self, found: Sequence[ProcessRun]) -> dict[str, FollowedRun]:
-        """Return what follows each run, by the run's key; start and end what is needed."""
+        """Return the follower of each run, by the run's key; start and end followers as needed."""
         before, self._followed = self._followed, {}
         self._stuck = [followed for followed in self._stuck if followed.is_stuck]
         known: dict[str, FollowedRun] = {}
@@ -110,7 +110,7 @@ class ForeignCurves:
 
 
 def _claims(followed: FollowedRun) -> set[str | tuple[int, int]]:
-    """Return the names of files that a run may have written, and of those that it prints into."""
+    """Return the names of files that a run may have written, and of those that it prints to."""
     with followed.lock:
         names: set[str | tuple[int, int]] = {curve.key.root for curve in followed.curves.values() if not curve.certain}
         return names.union(*(curve.identities for curve in followed.curves.values()))
@@ -147,7 +147,7 @@ def _curves_of(
             if not curve.certain and any(path in owned for paths in curve.files.values() for path in paths):
                 continue  # another run is known to write it
             if any(claims[identity] > 1 for identity in curve.identities):
-                continue  # two runs print into one file: whose line is whose cannot be told
+                continue  # two runs print to one file: which line is whose is unknown
             shared = is_shared(curve)
             run_id = _curve_id(followed.run_id, curve, shared)
             files = tuple(str(path) for number in sorted(curve.files) for path in curve.files[number])
@@ -170,7 +170,7 @@ def _curve_id(run_id: str, curve: Curve, shared: bool) -> str:
 
 
 def _id_of(pid: int) -> str | None:
-    """Return an id that no other run has until the next boot; None if the process, which stands for the run, is gone."""
+    """Return an id that no other run has until the next boot; None if the process that represents the run is gone."""
     try:
         started = procfs.read_stat(pid)
     except OSError:

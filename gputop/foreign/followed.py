@@ -1,4 +1,4 @@
-"""Follows the sources of one untracked run, on a thread of its own: a network file system that hangs holds up nothing else.
+"""Follows the sources of one untracked run, on a thread of its own: a network file system that hangs blocks nothing else.
 
 The thread reads once per request and ends on request. ``lock`` protects what it has read.
 """
@@ -22,21 +22,21 @@ from gputop.jobs.output.printed_rank import PrintedFile, PrintedRank
 from gputop.process import ProcessRun
 
 LOOK_S = 10.0
-"""How often to look which files a run writes: a launcher may start its ranks anew, and a library another file."""
+"""How often to check which files a run writes: a launcher may restart its ranks, and a library may start another file."""
 FIRST_LOOK_S = 2.0
-"""How often to look while none of its files is known."""
+"""How often to check while none of its files is known."""
 LOOK_SHARE = 50
-"""Between two searches passes so many times the time that one takes."""
+"""The pause between two searches, as a multiple of the time that one takes."""
 TURN_S = 0.5
 """A turn that reads longer leaves the rest to the next one."""
 BACKLOG_POINTS = 2000
 SOURCES = 16
 PANE_S = 5.0
-"""How often a pane of tmux or screen is read: each time costs a process or two."""
+"""How often a pane of tmux or screen is read: each reading starts a process or two."""
 
 
 class Key(NamedTuple):
-    """Tells one curve of a run from another: the label of its kind, and where it lies."""
+    """Identifies a curve within a run: the label of its kind, and where it is stored."""
 
     label: str
     root: str
@@ -52,7 +52,7 @@ class Curve:
     ranks: dict[int, Collected] = field(default_factory=dict)
     files: dict[int, tuple[Path, ...]] = field(default_factory=dict)
     identities: frozenset[tuple[int, int]] = frozenset()
-    """Of output files and terminals: device and inode, to notice that two runs print into one."""
+    """Device and inode of output files and terminals, to notice that two runs print to the same one."""
 
 
 @dataclass(slots=True)
@@ -87,7 +87,7 @@ class FollowedRun:
 
     @property
     def is_new(self) -> bool:
-        """Whether nobody has waited for its first turn yet."""
+        """Whether nothing has waited for its first turn yet."""
         return not self._waited
 
     @property
@@ -96,7 +96,7 @@ class FollowedRun:
         return self._ended and self._thread is not None and self._thread.is_alive()
 
     def ask(self, run: ProcessRun, tracked: Collection[int]) -> None:
-        """Ask for a turn and return at once. There is none while no file is known and it is not yet time to look for one."""
+        """Ask for a turn and return at once. There is none while no file is known and no search is due."""
         if self._thread is not None and not self._has_work():
             return
         with self._turn:
@@ -107,7 +107,7 @@ class FollowedRun:
             self._turn.notify_all()
 
     def _has_work(self) -> bool:
-        """Return whether there is a file to read, or one to look for. It takes no lock: at worst, a turn is late."""
+        """Return whether there is a file to read or to search for. It takes no lock: at worst, a turn is late."""
         now = time.monotonic()
         return bool(self._reads or self._printed) or now >= self._due_s or now >= self._pane_due_s
 
@@ -190,7 +190,7 @@ class FollowedRun:
                         collected.add(value.step, {value.name: value.value}, value.time or 0.0, BACKLOG_POINTS)
 
     def _take_in(self, found: list[Found], first_rank: int) -> None:
-        """Make curves of the sources: those of one kind that several ranks write, each its own, are one curve."""
+        """Combine the sources into curves: sources of one kind, of which each rank writes its own, are one curve."""
         known, self._reads = self._reads, {}
         curves: dict[Key, Curve] = {}
         places: dict[tuple[str, int], int] = {}

@@ -1,8 +1,8 @@
 """Finds the runs without a journal among the processes of a machine. Pure: processes in, ``ProcessRun``s out.
 
 A run is a group of processes (``gputop.groups``) in which a rank computes on a device, has a rank's environment, or looks like
-training on the CPU. What writes a journal, or has written one, is none: that is a tracked run. Nobody knows whether a program
-that computes on a GPU trains, so no word here says so.
+training on the CPU. A process that writes or has written a journal belongs to a tracked run instead. Whether a program that
+computes on a GPU trains is unknown, so nothing here claims it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _NO_RUNS = (
     *("Xorg", "X", "Xwayland", "gnome-shell", "kwin_wayland", "kwin_x11", "cinnamon", "mutter"),
     *("nvidia-cuda-mps", "nv-hostengine", "dcgm-exporter", "dcgmproftester", "nvidia-persiste", "nvidia-smi"),
 )
-"""Programs that hold a GPU for the display, for others, or to watch it; as the kernel names them, in 15 characters."""
+"""Programs that use a GPU for the display, for others, or to monitor it; as the kernel names them, in 15 characters."""
 _NUMBERS_BY_LAUNCHER = {
     "srun": (("SLURM_PROCID",), ("SLURM_LOCALID",), ("SLURM_NTASKS", "SLURM_NPROCS"), ()),
     "mpirun": (("OMPI_COMM_WORLD_RANK", "PMI_RANK"), ("OMPI_COMM_WORLD_LOCAL_RANK",), ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"), ()),
 }
-"""The variables that give rank, local rank and world size below launchers that do not set torch's."""
+"""The variables that hold rank, local rank and world size under launchers that do not set torch's."""
 
 
 def process_runs(
@@ -37,11 +37,10 @@ def process_runs(
     """Return the runs that have no journal: the most devices first, then the most ranks, then the oldest.
 
     Args:
-        processes: the processes of one reading.
-        written: PID -> when the newest run began that this process writes or wrote, wall clock in seconds. A process that
-            has finished its run and goes on is still gputop's.
-        state_dir: where the runs live that gputop reads here. What it started elsewhere is not tracked here.
-        command_of: returns the command line of a process that is not listed (the parent of spawned ranks), if known.
+        processes: the processes of one reading. written: PID -> when the newest run began that this process writes or wrote,
+        wall clock in seconds. A process that has finished its run and continues is still tracked. state_dir: where the runs are
+        that this gputop reads. Runs stored elsewhere do not count as tracked. command_of: returns the command line of a process
+        that is not listed (the parent of spawned ranks), if known.
     """
     groups: dict[str, list[Process]] = {}
     for position, key in group_keys(processes).items():
@@ -58,7 +57,7 @@ def _is_ours(group: Sequence[Process], written: Mapping[int, float]) -> bool:
     """Return whether one of the processes writes a journal, or has written one."""
     return any(
         process.run_id is not None
-        # A PID that is used again belongs to a process that started after the run.
+        # A reused PID belongs to a process that started after the run.
         or (process.started_at is not None and process.started_at <= written.get(process.pid, -math.inf))
         for process in group
     )
@@ -114,7 +113,7 @@ def _devices(process: Process) -> tuple[str, ...] | None:
 
 
 def _ranks(alive: Sequence[Process]) -> list[Process]:
-    """Return one process per rank, by rank; where no process has a number, those that kinship shows to be ranks."""
+    """Return one process per rank, by rank; if no process has a number, those that are ranks by their parents."""
     pids = {process.pid for process in alive}
     numbered: dict[int, Process] = {}
     for process in alive:
@@ -128,7 +127,7 @@ def _ranks(alive: Sequence[Process]) -> list[Process]:
 
 
 def _counts(process: Process) -> bool:
-    """Return whether a process makes its group a run: another program's window on a GPU does not."""
+    """Return whether a process makes its group a run: a program that only draws on a GPU does not."""
     return bool(compute_uses(process)) or _number(process, 0) is not None or bool(process.torch_mapped)
 
 
@@ -149,7 +148,7 @@ def _number(process: Process, which: int) -> int | None:
         return None
     own = (environment.rank, environment.local_rank, environment.world_size, environment.local_world_size)
     names = _NUMBERS_BY_LAUNCHER.get(process.launcher.name) if process.launcher is not None else None
-    # Below srun, torchrun gives every rank its own number; Slurm's is the machine's then.
+    # Under srun, torchrun gives every rank its own number; Slurm's is then the machine's.
     if environment.rank is not None or names is None:
         return own[which]
     settings = dict(environment.settings)

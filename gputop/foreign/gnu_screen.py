@@ -1,10 +1,10 @@
-"""Windows of the user's own sessions of GNU screen: which one a process prints in, and what it holds.
+"""Windows of the user's own GNU screen sessions: which one a process prints to, and its contents.
 
-Only of sessions with one window: screen does not say which window has which terminal, and numbers can be given anew.
+Only sessions with one window are read: screen does not say which window has which terminal, and numbers can be reused.
 
-``hardcopy -h`` has the session write a window with its scrollback into a file, without a word to whoever is attached. The
-file lies in a folder of ours that only this user can enter. A session says nothing when it has written: the file of a second
-hardcopy, which it begins only after the first, shows that.
+``hardcopy -h`` has the session write a window and its scrollback to a file, without a message to attached users. The file is in
+a private folder that only this user can enter. A session does not report when it is done: the file of a second hardcopy, which
+it starts only after the first, shows that.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from gputop.sources.host import procfs
 
 ANSWER_S = 2.0
-"""A session that has not answered in this time is asked again at the next look."""
+"""A session that has not answered in this time is asked again at the next reading."""
 LOOK_S = 0.01
 BYTES_MAX = 1 << 20
 _SESSION = re.compile(r"(?P<pid>\d{1,9})\.[\w.@+-]{1,200}")
@@ -100,5 +100,5 @@ def _terminals(session: int) -> list[str]:
             if fields is not None and fields.ppid == session:
                 found.append(os.readlink(f"/proc/{child}/fd/0"))
         except OSError:
-            found.append("")  # a window that cannot be told
+            found.append("")  # a window that cannot be identified
     return found

@@ -1,4 +1,4 @@
-"""The kinds of files that give a run a curve: how to recognize each, and who writes it. docs/curves.md lists them."""
+"""The kinds of files that hold a run's curve: how to recognize each, and what writes it. docs/curves.md lists them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gputop.jobs.output.follower import Backlog
 
 READ_BYTES = 1 << 20
 METRICS_DIR = "metrics"
-"""Holds the metrics of a run of MLflow; ``meta.yaml`` lies beside it."""
+"""Holds the metrics of an MLflow run; ``meta.yaml`` is beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,13 @@ class Kind:
     label: str
     """Its name on screen and in JSON."""
     names: str
-    """The names of its files, for a person."""
+    """The names of its files, for the user."""
     written_by: str
     pattern: re.Pattern[str]
     """Matches the name of the file."""
     parser: Callable[[Path], Parser]
     backlog: Backlog
-    """What is read of a large file."""
+    """Which part of a large file is read."""
     read_bytes: int = READ_BYTES
     rewritten: bool = False
     """Whether the file is written anew with all earlier values in it."""
@@ -77,7 +77,7 @@ TABLE = Kind(
 JSON_LINES = Kind(
     "JSON lines",
     "*.jsonl, *.ndjson, *.log.json, log.txt, metrics.json, scalars.json",
-    "detectron2, MMEngine, DINO, MAE, scripts of one's own",
+    "detectron2, MMEngine, DINO, MAE, your own scripts",
     re.compile(r".+\.(?:jsonl|ndjson|log\.json)|log\.txt|(?:metrics|scalars)\.json"),
     lambda path: Lines(),
     Backlog(0, 16 << 20),
@@ -93,16 +93,16 @@ TRAINER_STATE = Kind(
     rewritten=True,
 )
 OUTPUT = "its output"
-"""The label of what a run prints into a file; between JSON lines and the Trainer's state, which is late by a checkpoint."""
+"""The label of a run's output file; it ranks between JSON lines and the Trainer's state, which is late by a checkpoint."""
 TMUX, SCREEN = "its output in tmux", "its output in screen"
 KINDS = (TENSORBOARD, WANDB, MLFLOW, TABLE, JSON_LINES, TRAINER_STATE)
 ORDER = (*(kind.label for kind in (TENSORBOARD, WANDB, MLFLOW, TABLE, JSON_LINES)), OUTPUT, TRAINER_STATE.label, TMUX, SCREEN)
-"""Where a run has several curves, the first of these is its own."""
+"""If a run has several curves, the first of these is its own."""
 
 
 @lru_cache(maxsize=16_384)
 def kind_of(name: str) -> Kind | None:
-    """Return the kind of a file, judging by its name; None if it is none that gputop reads.
+    """Return the kind of a file, judging by its name; None if gputop does not read it.
 
     Cached, because the same folders are searched every few seconds, for each run that works in them.
     """

@@ -1,7 +1,6 @@
-"""The files into which runs that gputop does not track print: nohup.out, Slurm's -o, torchrun's --log-dir.
+"""The files to which untracked runs print: nohup.out, Slurm's -o, torchrun's --log-dir.
 
-Which files those are is read from /proc/<pid>/fd/1 and 2 of the ranks and of their launcher, as root too only for processes
-of this user.
+They are found through /proc/<pid>/fd/1 and 2 of the ranks and of their launcher; even as root, only for this user's processes.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from gputop.process import ProcessRun
 
 READ_BYTES = 1 << 20
 TAIL = Backlog(0, READ_BYTES)
-"""The newest value counts more than the past: one read brings both, some ten thousand lines."""
+"""The newest value matters more than the past: one read, some ten thousand lines, covers both."""
 
 
 class OutputFile(NamedTuple):
@@ -28,7 +27,7 @@ class OutputFile(NamedTuple):
 
 
 def output_files(pid: int) -> tuple[OutputFile, ...]:
-    """Return the regular files that are a process's standard output and error, each once; none of another user's."""
+    """Return the regular files that are a process's standard output and error, each once; none for another user's process."""
     found: dict[tuple[int, int], Path] = {}
     try:
         if os.stat(f"/proc/{pid}").st_uid != os.geteuid():
@@ -39,7 +38,7 @@ def output_files(pid: int) -> tuple[OutputFile, ...]:
             identity = (written.st_dev, written.st_ino)
             if not stat.S_ISREG(written.st_mode):
                 continue
-            here = os.lstat(path)  # another file, or none, where it was deleted or lies in a container
+            here = os.lstat(path)  # another file, or none, if it was deleted or is in a container
             if (here.st_dev, here.st_ino) == identity:
                 found[identity] = Path(path)
     except OSError:
@@ -48,9 +47,10 @@ def output_files(pid: int) -> tuple[OutputFile, ...]:
 
 
 def files_of(run: ProcessRun) -> dict[int, tuple[OutputFile, ...]]:
-    """Return the files that tell a run's progress, by rank.
+    """Return the files that show a run's progress, by rank.
 
-    Files of one rank alone are that rank's. If ranks share a file, or print through their launcher, it counts as rank 0's.
+    Files that only one rank prints to are that rank's. If ranks share a file, or print through their launcher, it counts as
+    rank 0's.
     """
     numbers = {rank.pid: rank.rank if rank.rank is not None else place for place, rank in enumerate(run.ranks)}
     by_rank = {number: output_files(pid) for pid, number in numbers.items()}

@@ -1,7 +1,7 @@
-"""What a run prints in a window of the user's own tmux or GNU screen. Reading it changes nothing there.
+"""What a run prints to a window of the user's own tmux or GNU screen. Reading it changes nothing there.
 
-The window is the one whose terminal is a process's standard output. A capture is a picture of its last lines, so the lines
-that the previous one had are passed over.
+The window is the one whose terminal is a process's standard output. A capture holds its last lines, so the lines of the
+previous capture are skipped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gputop.sources.host import procfs
 from gputop.tracking.printed.lines import Transcript
 
 OVERLAP = 5
-"""So many lines in a row show where the previous capture ended."""
+"""How many consecutive lines identify where the previous capture ended."""
 _PROGRAMS: Mapping[str, ModuleType] = {TMUX: tmux, SCREEN: gnu_screen}
 
 
@@ -34,7 +34,7 @@ class Pane(NamedTuple):
 
 
 def pane_of(run: ProcessRun) -> Pane | None:
-    """Return the pane that the run prints in; None if there is none that can be read."""
+    """Return the pane that the run prints to; None if there is none that can be read."""
     for pid in (*(rank.pid for rank in run.ranks), *((run.launcher.pid,) if run.launcher is not None else ())):
         try:
             if os.stat(f"/proc/{pid}").st_uid != os.geteuid():
@@ -54,7 +54,7 @@ def pane_of(run: ProcessRun) -> Pane | None:
 
 
 class PaneReader:
-    """Follows what is printed in a pane."""
+    """Follows what is printed to a pane."""
 
     def __init__(self, pane: Pane) -> None:
         self.pane = pane
@@ -80,7 +80,7 @@ class PaneReader:
 
 
 def _where_it_goes_on(before: Sequence[str], now: Sequence[str]) -> int:
-    """Return the index in ``now`` behind the lines that ``before`` had; 0 if they have nothing in common."""
+    """Return the index in ``now`` after the lines that ``before`` had; 0 if they have nothing in common."""
     known = before[-OVERLAP:]
     for end in range(len(now), 0, -1):
         size = min(end, len(known))

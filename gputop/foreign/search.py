@@ -1,8 +1,8 @@
-"""Finds the files that may hold the curve of a run which gputop does not track.
+"""Finds the files that may hold the curve of an untracked run.
 
-What shows whose a file is: that a process of the run has it open, or its PID in a TensorBoard file's name. Else it lies below
-the working directory of such a process, or below a folder that its command line or its environment names, and was written
-since the process started; such a file may also be another run's. Everything here may hang with a network file system.
+A file belongs to the run for certain if one of its processes has it open, or if a TensorBoard file's name holds its PID. A file
+below the working directory of such a process, or below a folder that its command line or environment names, and written since
+the process started, may also be another run's. Everything here may hang if a network file system does.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from gputop.process import ProcessRun
 from gputop.sources.host import procfs
 
 SLACK_S = 0.05
-"""A process's start is known to a clock tick, the time of a write to a tick of the kernel's."""
+"""A process's start is known to a clock tick, the time of a write to a kernel tick."""
 HANDLES = 4096
 FOLDERS = 20
 _ENVIRONMENT = ("TENSORBOARD_LOGGING_DIR", "WANDB_DIR", "MLFLOW_TRACKING_URI", "OUTPUT_DIR", "LOG_DIR")
 _TOO_GENERAL = ("/", "/tmp", "/home", "/root", "/mnt", "/data", "/usr", "/var", "/etc", "/proc", "/sys", "/dev")
-"""Folders of everybody are searched only if a process works in them."""
+"""Shared folders are searched only if a process works in them."""
 _SPLITS = frozenset(("train", "training", "validation", "val", "valid", "eval", "test", "dev"))
-"""Folders side by side that belong to one run, such as those of Keras."""
+"""Sibling folders that belong to one run, such as those of Keras."""
 _EVENT_FILE = re.compile(r"events\.out\.tfevents\.\d+\.(?P<host>.+)\.(?P<pid>\d+)\.\d+(?:\.\D.*)?")
 
 
 class Found(NamedTuple):
-    """Files that make one curve. ``paths``: path -> what the names of its metrics begin with."""
+    """Files that make one curve. ``paths``: path -> the prefix of its metrics' names."""
 
     kind: Kind
     root: Path
     paths: Mapping[Path, str]
     rank: int | None
-    """The rank that writes them; None if that is not known."""
+    """The rank that writes them; None if unknown."""
     certain: bool
     """Whether a process of the run is known to write them."""
     contested: bool = False
@@ -104,7 +104,7 @@ def grouped(files: Mapping[Path, Kind], certain: Mapping[Path, int | None]) -> I
 
 
 def _trees(paths: Sequence[Path]) -> dict[Path, dict[Path, str]]:
-    """Return root -> its files, each with the prefix that tells it from files in other folders below that root."""
+    """Return root -> its files, each with the prefix that distinguishes it from files in other folders below that root."""
     roots: list[Path] = []
     found: dict[Path, dict[Path, str]] = {}
     for path in sorted(paths, key=lambda path: (len(path.parts), path)):
@@ -119,7 +119,7 @@ def _trees(paths: Sequence[Path]) -> dict[Path, dict[Path, str]]:
 
 
 def _folders(run: ProcessRun, pids: Sequence[int]) -> list[Path]:
-    """Return where to look: what the environment and the command line name, then where the processes work."""
+    """Return where to search: what the environment and the command line name, then where the processes work."""
     working = list(dict.fromkeys(folder for pid in pids if (folder := _folder_of(pid)) is not None))
     named = [word for pid in pids[:1] for word in _named_in_environment(pid)]
     named += [part for word in run.command for part in (word.partition("=")[2] or word,)]
@@ -185,7 +185,7 @@ def _own_pids(pid: int) -> list[int]:
 
 
 def _same_host(host: str, pid: int) -> bool:
-    """Return whether a process of this machine may give ``host`` as its name: one in a container has a name of its own."""
+    """Return whether a process of this machine may report ``host`` as its host name: a container has a name of its own."""
     if host == os.uname().nodename:
         return True
     try:
@@ -204,7 +204,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _open_files(pid: int) -> list[Path]:
-    """Return the files of a known kind that a process has open for writing and that lie where it says."""
+    """Return the files of a known kind that a process has open for writing, if they still exist at their paths."""
     found = []
     try:
         handles = os.listdir(f"/proc/{pid}/fd")[:HANDLES]

@@ -13,7 +13,7 @@ from gputop.jobs.output.follower import FileFollower
 
 
 class CurveFile:
-    """One file. Written anew with the values that it had, it passes on only those that come after them."""
+    """One file. If it is rewritten with the values that it had, it passes on only those that follow them."""
 
     def __init__(self, path: Path, kind: Kind, prefix: str = "") -> None:
         self.path = path
@@ -32,15 +32,15 @@ class CurveFile:
         self._again = Counter(self._passed_on) if self._kind.rewritten else Counter()
 
     def move_to(self, path: Path) -> None:
-        """Go on with another file that holds the same values and later ones."""
+        """Continue with another file that holds the same values and later ones."""
         if path != self.path:
             self._begin(path)
 
     def read(self, finished: bool = False) -> tuple[list[Value], bool]:
-        """Return new values, and whether the file is read to its end. Never raises for what it holds.
+        """Return new values, and whether the file is read to its end. Never raises on its contents.
 
-        A value without a time gets that at which the file was last written. ``finished``: nobody writes the file any more, so
-        that does not say when a value was written: such a value has no time.
+        A value without a time gets the time at which the file was last written. ``finished``: nothing writes the file any more,
+        so that time does not apply to the value, which then has none.
         """
         if self._parser.refused:
             return [], True
@@ -70,7 +70,7 @@ class CurveFile:
 
 
 class Source:
-    """The files of one kind that make one curve of one rank. ``paths``: path -> what its metrics' names begin with."""
+    """The files of one kind that make one curve of one rank. ``paths``: path -> the prefix of its metrics' names."""
 
     def __init__(self, kind: Kind, paths: Mapping[Path, str]) -> None:
         self.kind = kind
@@ -78,7 +78,7 @@ class Source:
         self.update(paths)
 
     def update(self, paths: Mapping[Path, str]) -> None:
-        """Take in which files there are now; a file that is gone is kept no longer."""
+        """Update the list of files; a file that is gone is dropped."""
         if self.kind is TRAINER_STATE:
             newest = next(reversed(tuple(paths)), None)
             if newest is not None:

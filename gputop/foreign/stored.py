@@ -1,7 +1,7 @@
-"""Makes stored runs of the files of ended trainings (``gputop runs import``): a journal each, as if gputop had recorded them.
+"""Imports the files of ended trainings as stored runs (``gputop runs import``): a journal each, as if gputop had recorded them.
 
-A run's id comes from where its files lie, and its journal is as old as they are. So files that are imported again give the
-same run, which is written anew only if they have changed. A time that they do not tell is 0 in the journal: unknown to readers.
+A run's id is derived from the location of its files, and its journal gets their time. So importing files again gives the same
+run, which is rewritten only if they have changed. A time that they do not hold is 0 in the journal: unknown to readers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BOUNDS = Bounds(entries=1_000_000, entries_of_a_folder=1_000_000, seconds=60.0, 
 
 
 class Stored(NamedTuple):
-    """What became of one source of a curve."""
+    """The result of importing one source of a curve."""
 
     run_id: str
     name: str
@@ -43,7 +43,7 @@ class Stored(NamedTuple):
 
 
 def store(path: Path) -> Iterator[Stored]:
-    """Make a run of each source at or below ``path``, one after the other.
+    """Import each source at or below ``path`` as a run, one after the other.
 
     Raises:
         UsageError: there is nothing at ``path`` that gputop reads.
@@ -79,7 +79,7 @@ def _sources(start: Path) -> list[Found]:
 
 
 def _name(root: Path, start: Path) -> str:
-    """Return the name of a run that nobody gave one: its folder below the one that was given, else that one's own name."""
+    """Return the name of a run that nobody named: its folder below the given one, else the name of the given folder."""
     folder = root if root.is_dir() else root.parent
     inner = folder.relative_to(start).as_posix() if folder.is_relative_to(start) else "."
     return (folder.name if inner == "." else inner)[-200:] or root.name

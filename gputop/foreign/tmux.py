@@ -1,5 +1,5 @@
-"""Panes of the user's own tmux servers: which one a process prints in, and what it holds, by ``capture-pane -p``, which changes
-nothing there. The server is the one that the process's environment names, or the user's default one; never another user's.
+"""Panes of the user's own tmux servers: which one a process prints to, and its contents, by ``capture-pane -p``, which changes
+nothing there. The server is the one that the process's environment names, or the user's default; never another user's.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 LINES = 2000
 ANSWER_S = 2.0
-"""A server that does not answer in this time is asked again at the next look."""
+"""A server that does not answer in this time is asked again at the next reading."""
 
 
 def find(terminal: str, environment: Mapping[str, str]) -> tuple[str, str] | None:

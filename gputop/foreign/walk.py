@@ -1,4 +1,4 @@
-"""Looks for files that may hold a run's curve below some folders: bounded in depth, number and time; follows no link."""
+"""Searches some folders for files that may hold a run's curve: bounded in depth, number and time; follows no link."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ LIVE = Bounds(entries=20_000, entries_of_a_folder=3000, seconds=2.0, files=200)
 
 @dataclass(slots=True)
 class Walked:
-    """What a search found. ``runs_of_mlflow``: the folder of a run -> the files of its metrics."""
+    """The result of a search. ``runs_of_mlflow``: the folder of a run -> the files of its metrics."""
 
     files: list[tuple[Path, Kind]] = field(default_factory=list)
     runs_of_mlflow: dict[Path, list[Path]] = field(default_factory=dict)
 
 
 class _Listed(NamedTuple):
-    """What a folder holds that a search looks at; ``changed`` are its times of change when it was listed."""
+    """What a folder holds that matters to a search; ``changed`` are its change times when it was listed."""
 
     changed: tuple[int, int]
     entries: int
@@ -69,7 +69,7 @@ _known: dict[tuple[int, int], _Listed] = {}
 def walk(folders: Sequence[Path], since: float, uid: int | None, bounds: Bounds = LIVE) -> Walked:
     """Return the files below the folders that were written at or after ``since`` (wall clock, seconds).
 
-    ``uid``: only files of this user; None for anybody's.
+    ``uid``: only this user's files; None for any user's.
     """
     found, seen, left = Walked(), set[tuple[int, int]](), bounds.entries
     until = time.monotonic() + bounds.seconds
@@ -104,7 +104,7 @@ def walk(folders: Sequence[Path], since: float, uid: int | None, bounds: Bounds 
 
 
 def _listed(folder: str, here: os.stat_result, most: int) -> _Listed:
-    """Return what is in a folder, from memory where nothing was added to it or removed since it was listed.
+    """Return the contents of a folder, from memory if nothing was added or removed since it was listed.
 
     Raises:
         OSError: it cannot be listed.
@@ -158,7 +158,7 @@ def _is_fresh(path: str, since: float, uid: int | None) -> bool:
 
 
 def _metrics(folder: str, since: float, uid: int | None, depth: int = 3) -> list[Path]:
-    """Return the files of the metrics of a run of MLflow; a name with "/" is a file in a folder."""
+    """Return the files of an MLflow run's metrics; a name with "/" is a file in a folder."""
     found: list[Path] = []
     try:
         with os.scandir(folder) as listing:

@@ -24,23 +24,22 @@ from gputop.tracking.profiling import papers
 from gputop.where.rings import Ring, rings_of
 
 ANSWER_S = 8.0
-"""A rank looks for a request every 2 s, on a thread that may wait for its disk or for the interpreter."""
+"""A rank checks for a request every 2 s, on a thread that may wait for its disk or for the interpreter."""
 RECORD_S = 20.0
 RECORD_STEPS = 15
-"""A profile may take as long as so many steps' time for each recorded step, and ``RECORD_S`` besides."""
+"""A profile may take this many steps' time for each recorded step, and ``RECORD_S`` in addition."""
 TRACE_BYTES_MAX = 64 << 20
 SAMPLES_MAX = 4000
 _POLL_S = 0.05
 
 
 def ask(run: Run, steps: int, *, go: bool, rank: int | None = None, runs_dir: Path | None = None) -> Profile:
-    """Return a profile of ``steps`` steps of a rank, by default the lowest; unless ``go``, only what it would cost.
-
-    Whatever stands in the way is said in the answer. Takes seconds.
+    """Return a profile of ``steps`` steps of a rank, by default the lowest; unless ``go``, only its expected cost. If there is
+    an obstacle, the answer names it. Takes seconds.
     """
     with _ring_of(run, rank, runs_dir) as ring:
         if ring is None:
-            which = "No rank of this run" if rank is None else f"Rank {rank} of this run does not live, or"
+            which = "No rank of this run" if rank is None else f"Rank {rank} of this run is not alive, or"
             return refused(
                 run.run_id,
                 run.name,
@@ -54,7 +53,7 @@ def ask(run: Run, steps: int, *, go: bool, rank: int | None = None, runs_dir: Pa
             if answer is None:
                 why = f"Rank {number} did not answer within {ANSWER_S:g} s."
                 return refused(
-                    run.run_id, run.name, why, "gputop where says what it does; an older gputop takes no profile.", number
+                    run.run_id, run.name, why, "gputop where shows what it does; an older gputop takes no profile.", number
                 )
             return _read(run, number, ring, request, answer)
         except (OSError, ValueError) as error:
@@ -72,7 +71,7 @@ def _ring_of(run: Run, rank: int | None, runs_dir: Path | None) -> Iterator[Ring
 
 
 def _answer(ring: Path, request: papers.Request) -> dict[str, Any] | None:
-    """Put the request and return the answer; None if there is none in time."""
+    """Write the request and return the answer; None if there is none in time."""
     path = papers.request_path(ring)
     papers.put(path, {"id": request.id, "steps": request.steps, "go": request.go, "at": request.at})
     deadline = time.monotonic() + ANSWER_S
@@ -94,7 +93,7 @@ def _answer(ring: Path, request: papers.Request) -> dict[str, Any] | None:
             deadline = time.monotonic() + RECORD_S + RECORD_STEPS * request.steps * (_seconds(content, "step_s") or 0.0)
     with suppress(OSError):
         os.unlink(path)
-    return None if found is None else {"state": "refused", "why": "The recording did not end in time: do steps still come?"}
+    return None if found is None else {"state": "refused", "why": "The recording did not end in time: are there still steps?"}
 
 
 def _read(run: Run, rank: int, ring: Ring, request: papers.Request, answer: Mapping[str, Any]) -> Profile:

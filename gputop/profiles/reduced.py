@@ -1,7 +1,7 @@
-"""Where the time of recorded steps went, and which operators and kernels took it. Pure: events and samples in, seconds out.
+"""Where the time of recorded steps was spent, and by which operators and kernels. Pure: events and samples in, seconds out.
 
-At each moment, the first of these that holds: the training's thread is in a DataLoader; it waits for the GPU; an operator
-runs, on that thread or on autograd's; a collective is under way; else Python runs.
+Each moment counts as the first of these that applies: the training's thread is in a DataLoader; it waits for the GPU; an
+operator runs, on that thread or on autograd's; a collective is in progress; else Python runs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Sample = tuple[int, str]
 
 
 def shares(events: Sequence[Event], windows: Sequence[Span]) -> dict[str, float]:
-    """Return key of ``profiled.SHARES`` -> seconds within the windows. What did not happen at all is left out."""
+    """Return key of ``profiled.SHARES`` -> seconds within the windows. Shares of 0 are omitted."""
     kinds: dict[str, list[Span]] = {"data": [], "gpu": [], "operators": [], "peers": []}
     for event in events:
         kind = _kind(event)
@@ -73,7 +73,7 @@ def operators(events: Sequence[Event], windows: Sequence[Span], samples: Sequenc
 
 
 def kernels(events: Sequence[Event], windows: Sequence[Span], samples: Sequence[Sample]) -> tuple[Hot, ...]:
-    """Return the kernels with the most time on the GPU; a line is that of the call that started it."""
+    """Return the kernels with the most time on the GPU; a kernel's line is that of the call that launched it."""
     started = {
         event.correlation: event
         for event in events
@@ -108,7 +108,7 @@ def _within(event: Event, windows: Sequence[Span]) -> bool:
 
 
 def _own_times(events: Sequence[Event]) -> Iterable[tuple[Event, int]]:
-    """Yield each event of one thread with its length less that of the events directly inside it."""
+    """Yield each event of one thread with its length minus that of the events directly inside it."""
     stack: list[tuple[Event, list[int]]] = []
     for event in sorted(events, key=lambda item: (item.begin_ns, -item.length_ns)):
         while stack and stack[-1][0].end_ns <= event.begin_ns:

@@ -22,7 +22,7 @@ class Event:
     begin_ns: int
     length_ns: int
     correlation: int | None = None
-    """What a kernel and the call that started it share."""
+    """What a kernel shares with the call that launched it."""
 
     @property
     def end_ns(self) -> int:
@@ -39,17 +39,17 @@ class Trace:
 
 
 def parse(text: bytes) -> Trace:
-    """Return the events of a trace; those that are damaged are left out.
+    """Return the events of a trace; damaged ones are skipped.
 
     Raises:
-        ValueError: it is no trace.
+        ValueError: it is not a trace.
     """
     try:
         raw = json.loads(text)
     except RecursionError as error:
         raise ValueError("too deep") from error
     if not isinstance(raw, dict) or not isinstance(raw.get("traceEvents"), list):
-        raise ValueError("no list of events")
+        raise ValueError("it has no list of events")
     base = raw.get("baseTimeNanoseconds", 0)
     base_ns = base if type(base) is int and abs(base) < 1 << 62 else 0
     return Trace(raw, [event for item in raw["traceEvents"] if (event := _event(item, base_ns)) is not None])
@@ -75,7 +75,7 @@ def _is_time(value: Any) -> bool:
 
 
 def joined(traces: list[Trace]) -> dict[str, Any]:
-    """Return the traces of several steps as one: the ids of its arrows are made different."""
+    """Return the traces of several steps as one, with unique ids for its arrows."""
     whole = {**traces[0].raw, "traceEvents": []}
     for number, trace in enumerate(traces):
         for item in trace.raw["traceEvents"]:

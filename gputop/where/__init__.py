@@ -1,1 +1,1 @@
-"""Asks every rank of a run where it is, and looks at those that do not answer from outside."""
+"""Asks every rank of a run where it is, and inspects those that do not answer from outside."""

@@ -1,7 +1,7 @@
 """Asks all ranks of a run where they are, in two seconds at most.
 
-First the ranks themselves, twice, to see who stands still. Then those that did not answer: /proc, and the signal of
-``last_words`` where Python does not run. Nothing is stopped, and no process is traced.
+It asks the ranks themselves, twice, to see which ones make no progress. For those that did not answer, it reads /proc, and
+sends the signal of ``last_words`` if Python does not run there. Nothing is stopped, and no process is traced.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from gputop.where.rings import Ring, rings_of
 from gputop.whereabouts import STILL_S, PlaceState, RankPlace, Whereabouts, judged
 
 ANSWER_S = 0.9
-"""How long ranks are waited for, each of the two times: they look for a question twice a second."""
+"""How long to wait for the ranks, each of the two times: they check for a question twice a second."""
 _POLL_S = 0.02
 _STATES: Mapping[str, PlaceState] = {"T": "stopped", "t": "traced", "D": "disk"}
 
 
 def ask_run(run: Run, runs_dir: Path | None = None) -> Whereabouts:
-    """Return where the ranks of a run are now. Takes two seconds at most, and longer only where /proc hangs."""
+    """Return where the ranks of a run are now. Takes two seconds at most, and longer only if /proc hangs."""
     rings = rings_of(run, runs_dir)
     before = {rank: outside.look(ring.identity.pid) for rank, ring in rings.items()}
     started = time.monotonic()
@@ -53,7 +53,7 @@ def ask_run(run: Run, runs_dir: Path | None = None) -> Whereabouts:
 
 
 def _answers(rings: Mapping[int, Ring], within_s: float) -> dict[int, Page]:
-    """Ask ranks and return their answers; those that come too late are left out."""
+    """Ask ranks and return their answers; late ones are left out."""
     asked = {}
     for rank, ring in rings.items():
         try:
@@ -113,7 +113,7 @@ def _place(rank: Rank, ring: Ring, answer: Page | None, before: Outside | None, 
 
 
 def said(place: RankPlace, page: Page) -> RankPlace:
-    """Return a place with what the rank itself said."""
+    """Return a place with what the rank itself reported."""
     found = Standing.of(page.said)
     if found is None:
         return place

@@ -1,4 +1,4 @@
-"""Processes that gputop does not track: found by a PID, with the ranks that the same launcher started, and seen by /proc."""
+"""Untracked processes: found by a PID, with the ranks that the same launcher started, and inspected through /proc."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STATES = {"T": "stopped", "t": "traced", "D": "disk"}
 
 
 def ask_process(pid: int) -> Whereabouts:
-    """Return what shows of a process, and of the ranks beside it, from outside.
+    """Return what is visible of a process, and of the ranks beside it, from outside.
 
     Raises:
         UsageError: there is no such process.

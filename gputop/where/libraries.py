@@ -1,4 +1,4 @@
-"""Tells a library's file from the user's by its path alone: the process that is asked may use another Python than this one."""
+"""Distinguishes a library's file from the user's only by its path: the process may use another Python than this one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What /proc shows of a process that is asked where it is: its state, what its main thread waits in, its processor time."""
+"""What /proc shows of a process: its state, what its main thread waits for, and its processor time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _CALLS = {
     "aarch64": {63: "read", 67: "read", 65: "read", 64: "write", 68: "write", 66: "write", 101: "sleep", 115: "sleep",
                 72: "select", 56: "open", 82: "sync", 83: "sync", 260: "child", 95: "child"},
 }  # fmt: skip
-"""System calls that say what a thread waits for, by machine and number."""
+"""System calls that show what a thread waits for, by machine and number."""
 _WORDS = {"open": "opens a file", "sync": "writes files to the disk", "child": "waits for a child process"}
 _DEVICE_PREFIX = "/dev/"
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """One look at a process. ``ticks``: its processor time, in the kernel's ticks."""
+    """One reading of a process. ``ticks``: its processor time, in kernel ticks."""
 
     state: str
     start_ticks: int
@@ -32,7 +32,7 @@ class Outside:
 
 
 def look(pid: int) -> Outside | None:
-    """Look at a process; None if it is gone, or a zombie."""
+    """Read a process; None if it is gone, or a zombie."""
     try:
         stat = procfs.read_stat(pid)
     except PermissionError:
@@ -51,7 +51,7 @@ def _wait_channel(pid: int) -> str | None:
 
 
 def _doing(pid: int, state: str) -> str | None:
-    """Return what the main thread waits for in the kernel; None if it runs, or if the system does not show it to us."""
+    """Return what the main thread waits for in the kernel; None if it runs, or if the system does not show it."""
     if state in "Tt":
         return None
     try:

@@ -1,7 +1,7 @@
-"""Asks py-spy for the stack of a process that nothing of gputop runs in: only on request, one process at a time.
+"""Asks py-spy for the stack of a process in which gputop does not run: only on request, one process at a time.
 
-py-spy reads a process with ptrace. ``--nonblocking`` keeps it from stopping the process, and it has left processes stopped all
-the same. So it has a deadline, it is killed at it, and a process that is stopped afterwards and was not before is continued.
+py-spy reads a process with ptrace. ``--nonblocking`` keeps it from stopping the process, yet it has left processes stopped. So
+it is killed at a deadline, and a process that is stopped afterwards and was not before is continued.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gputop.wire import FormatError, parse_json
 
 DEADLINE_S = 5.0
 CHECKED_S = 0.5
-"""How long a process may take to go on by itself after py-spy has ended: the kernel detaches it."""
+"""How long a process may take to continue by itself after py-spy has ended: the kernel detaches it."""
 
 
 def program() -> str:
@@ -50,7 +50,7 @@ def ask(place: RankPlace) -> RankPlace:
     _let_go_on(pid, before[0])
     frames = _main_thread(text, pid)
     if not frames:
-        return replace(place, doing=place.doing or problem or "py-spy says nothing of it")
+        return replace(place, doing=place.doing or problem or "py-spy reports nothing")
     found = where(frames, is_library)
     return replace(
         place, source="py-spy", line=found.line, function=found.function, operation=found.operation, stack=found.stack
@@ -58,7 +58,7 @@ def ask(place: RankPlace) -> RankPlace:
 
 
 def _dump(pid: int) -> tuple[str, str | None]:
-    """Return what py-spy printed, and else in short why it printed nothing."""
+    """Return what py-spy printed, or else in short why it printed nothing."""
     command = [program(), "dump", "--nonblocking", "--json", "--pid", str(pid)]
     try:
         done = subprocess.run(
@@ -73,7 +73,7 @@ def _dump(pid: int) -> tuple[str, str | None]:
 
 
 def _let_go_on(pid: int, start_ticks: int) -> None:
-    """Continue the process if py-spy has left it stopped: it was not before."""
+    """Continue the process if py-spy has left it stopped; it was not stopped before."""
     deadline = time.monotonic() + CHECKED_S
     while (now := _state(pid)) is not None and now == (start_ticks, "T") and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""The rings of a run's live ranks on this machine, and what they say."""
+"""The rings of a run's live ranks on this machine, and their reports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Ring:
         self.asked_ns = 0
 
     def ask(self) -> None:
-        """Ask the rank to say where it is.
+        """Ask the rank to report where it is.
 
         Raises:
             OSError: the ring is gone.
@@ -33,11 +33,11 @@ class Ring:
         self.asked_ns = page.ask(self.path)
 
     def read(self) -> page.Page | None:
-        """Return what the rank said last."""
+        """Return the rank's last report."""
         return page.parse(os.pread(self._descriptor, form.STANDING_BYTES, form.STANDING_OFFSET))
 
     def answer(self) -> page.Page | None:
-        """Return what it said after it was asked; None if it has not answered yet."""
+        """Return its answer to the last question; None if it has not answered yet."""
         found = self.read()
         return found if found is not None and found.answered_ns >= self.asked_ns else None
 
@@ -47,7 +47,7 @@ class Ring:
 
 
 def rings_of(run: Run, runs_dir: Path | None = None) -> dict[int, Ring]:
-    """Return rank -> its ring, for the ranks of this machine that live; whoever gets them closes them."""
+    """Return rank -> its ring, for the live ranks of this machine; the caller closes them."""
     ranks = {rank.pid: rank for rank in run.ranks}
     found: dict[int, Ring] = {}
     for directory in places.live_dirs(runs_dir or state_dir() / "runs"):

@@ -1,4 +1,4 @@
-"""Lines of text with values in them: one JSON object each, or as a person prints them. ``tracking.printed`` reads them."""
+"""Lines of text with values in them: one JSON object each, or as scripts print them. ``tracking.printed`` reads them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gputop.foreign.files.values import Value, metric_name
 from gputop.tracking.printed.lines import Transcript
 
 PATIENCE_BYTES = 1 << 20
-"""A file that holds no value in its first bytes is another kind of file: a data set, or answers of a model."""
+"""A file without a value in its first bytes is another kind of file: a data set, or a model's answers."""
 
 
 class Lines:
@@ -30,7 +30,7 @@ class Lines:
         return found
 
     def skip(self, number: int) -> None:
-        """Pass over bytes: the next data begin a line."""
+        """Skip bytes: the next data start a line."""
         self._transcript.skip()
 
     def end(self) -> list[Value]:

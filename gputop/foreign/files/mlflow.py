@@ -27,7 +27,7 @@ class MetricFile:
         return [value for line in lines if (value := self._line(line)) is not None]
 
     def skip(self, number: int) -> None:
-        """Pass over bytes: the next data begin a line."""
+        """Skip bytes: the next data start a line."""
         self._partial, self._too_long = b"", False
 
     def end(self) -> list[Value]:

@@ -30,7 +30,7 @@ def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
             length = 8
         elif kind == _FIXED32:
             length = 4
-        else:  # groups, which nobody writes any more, and damage
+        else:  # groups, which nothing writes any more, and damage
             return
         if at + length > size:
             return
@@ -39,12 +39,12 @@ def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def signed(value: int) -> int:
-    """Return a varint as the int64 that it stands for."""
+    """Return a varint as the int64 that it encodes."""
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a varint and where it ends: behind the data if it is cut off or too long."""
+    """Return a varint and where it ends: beyond the data if it is cut off or too long."""
     value = shift = 0
     for index in range(at, min(len(data), at + _VARINT_BYTES)):
         byte = data[index]

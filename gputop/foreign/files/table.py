@@ -1,6 +1,6 @@
 """Tables of metrics with a heading (CSV, TSV): Lightning's and Keras' CSVLogger, Ultralytics' ``results.csv``, and the like.
 
-A table is a curve only if a column counts steps or epochs and another is a measured quantity: a data set is none.
+A table is a curve only if one column counts steps or epochs and another is a measured quantity: a data set is not.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Table:
         self._too_long = False
         self.refused = False
         self._columns: list[str | None] | None = None
-        """The metric of each column; None for those that are none."""
+        """The metric of each column; None for columns that are not metrics."""
         self._separator = ","
         self._step: int | None = None
         self._time: int | None = None
@@ -47,7 +47,7 @@ class Table:
         return [value for line in lines for value in self._line(line)]
 
     def skip(self, number: int) -> None:
-        """Pass over bytes: the next data begin a line."""
+        """Skip bytes: the next data start a line."""
         self._partial, self._too_long = "", False
         self._decoder.reset()
 

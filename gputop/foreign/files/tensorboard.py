@@ -1,7 +1,7 @@
-"""TensorBoard's event files: records of the form TFRecord, each of which holds one ``Event`` as a protocol buffer.
+"""TensorBoard's event files: records in TFRecord format, each of which holds one ``Event`` as a protocol buffer.
 
 A record is its length (8 bytes), a checksum of the length, the event, and a checksum of the event. The length's checksum shows
-where a record begins, so reading goes on behind damage and in the middle of a file. Scalars are ``simple_value``s, or tensors
+where a record begins, so reading can resume after damage or in the middle of a file. Scalars are ``simple_value``s, or tensors
 of one number.
 """
 
@@ -15,7 +15,7 @@ from gputop.foreign.files.protobuf import fields, signed
 from gputop.foreign.files.values import Value, metric_name, wall_time
 
 RECORD_BYTES = 4 << 20
-"""A longer record holds images or a graph, and is passed over."""
+"""A longer record holds images or a graph, and is skipped."""
 _HEAD = struct.Struct("<QI")
 _CHECKSUM_BYTES = 4
 _MAYBE_HEAD = re.compile(rb"(?!\0\0\0)[\s\S]{3}\0{5}")
@@ -26,7 +26,7 @@ _EVENT_TIME, _EVENT_STEP, _EVENT_SUMMARY, _SUMMARY_VALUE = 1, 2, 5, 1
 _TAG, _SIMPLE_VALUE, _TENSOR = 1, 2, 8
 _DTYPE, _SHAPE, _CONTENT = 1, 2, 4
 _NUMBERS = {1: ("<f", 5), 2: ("<d", 6), 3: ("<i", 7), 9: ("<q", 10), 19: ("<e", 13)}
-"""Type of a tensor -> how one number of it is packed, and the field that holds it where ``tensor_content`` does not."""
+"""Type of a tensor -> how one of its numbers is packed, and the field that holds it if ``tensor_content`` does not."""
 _HALF = 19
 _VARINTS = (7, 10, 13)
 
@@ -67,7 +67,7 @@ class EventFile:
         return found
 
     def skip(self, number: int) -> None:
-        """Pass over bytes: the next record is found by the checksum of its length."""
+        """Skip bytes: the next record is found by the checksum of its length."""
         self._rest, self._passing_over = b"", max(0, self._passing_over - number)
 
     def end(self) -> list[Value]:

@@ -18,7 +18,7 @@ class TrainerState:
         self._data = bytearray()
 
     def feed(self, data: bytes) -> list[Value]:
-        """Keep the data, as much as a file may have; return the values once they are complete JSON."""
+        """Keep the data, up to the size of a file that is read; return the values once they are complete JSON."""
         if len(self._data) <= FILE_BYTES:
             self._data += data
         if len(self._data) > FILE_BYTES or not self._data.rstrip().endswith(b"}"):
@@ -36,7 +36,7 @@ class TrainerState:
         self._data.clear()
 
     def end(self) -> list[Value]:
-        """Return nothing: what is incomplete is no JSON."""
+        """Return nothing: incomplete JSON holds no values."""
         return []
 
 

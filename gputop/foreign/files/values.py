@@ -1,4 +1,4 @@
-"""What the files of a run hold, as values: typed, bounded, and with names that are safe to show."""
+"""The values in a run's files: typed, bounded, and with names that are safe to show."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gputop.terminal_text import printable, strip_controls
 
 NAME_CHARACTERS = 200
 _EARLIEST_S, _LATEST_S = 1e9, 1e11
-"""A number between them (2001 to 5138) is taken for seconds since the epoch."""
+"""A number between them (years 2001 to 5138) is taken as seconds since the epoch."""
 _STEP_MAX = 2**53
 _NON_FINITE = ("NaN", "Infinity", "-Infinity")
 
@@ -27,16 +27,16 @@ class Parser(Protocol):
     """Follows the bytes of one file, in any pieces. Never raises, and holds no more than a few MiB."""
 
     refused: bool
-    """Whether the file turned out to be of another kind: it holds no values, and need not be read on."""
+    """Whether the file turned out to be of another kind: it holds no values, and is not read further."""
 
     def feed(self, data: bytes) -> list[Value]:
         """Return the values that are complete with these bytes."""
 
     def skip(self, number: int) -> None:
-        """Pass over so many bytes of the file, which were not read: the next data may begin anywhere in a record."""
+        """Skip this many bytes of the file, which were not read: the next data may begin anywhere in a record."""
 
     def end(self) -> list[Value]:
-        """Return what only the end of the file completes: a last line without a line break."""
+        """Return what only the end of the file completes: a last line without a newline."""
 
 
 def metric_name(text: str) -> str | None:
@@ -46,7 +46,7 @@ def metric_name(text: str) -> str | None:
 
 
 def number(value: Any) -> float | None:
-    """Return a number of JSON as a float, NaN and infinities too; None for anything else."""
+    """Return a JSON number as a float, including NaN and infinities; None for anything else."""
     if isinstance(value, bool) or not (isinstance(value, int | float) or value in _NON_FINITE):
         return None
     try:
@@ -56,7 +56,7 @@ def number(value: Any) -> float | None:
 
 
 def step_number(value: Any) -> int | None:
-    """Return a step as a whole number from 0 on; None if it is none."""
+    """Return a step as a non-negative integer; None if it is not one."""
     found = number(value)
     if found is None or not 0 <= found < _STEP_MAX or found != math.floor(found):
         return None

@@ -1,9 +1,9 @@
-"""W&B's run files (``run-ID.wandb``), of offline and online runs: LevelDB's log format, with protocol buffers as records.
+"""W&B's run files (``run-ID.wandb``), from offline and online runs: LevelDB's log format, with protocol buffers as records.
 
-The file is cut into blocks of 32 KiB. A piece is a checksum (4 bytes), a length (2), a kind (1) and its data; a record is one
-piece, or several over neighboring blocks. Reading goes on at the next block behind damage and in the middle of a file. Values
-are ``HistoryRecord``s: names with a JSON value each. ``RunRecord`` and ``ConfigRecord`` say what the run is called, and how it
-was configured.
+The file is divided into blocks of 32 KiB. A piece is a checksum (4 bytes), a length (2), a kind (1) and its data; a record is
+one piece, or several over neighboring blocks. After damage, or in the middle of a file, reading resumes at the next block.
+Values are ``HistoryRecord``s: names with a JSON value each. ``RunRecord`` and ``ConfigRecord`` hold the run's name and
+configuration.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gputop.wire import FormatError, parse_json
 
 BLOCK_BYTES = 32 << 10
 RECORD_BYTES = 4 << 20
-"""A longer record is no history, and is passed over."""
+"""A longer record is not history, and is skipped."""
 _HEAD = struct.Struct("<IHB")
 _START = b":W&B\xe1\xbe\x00"
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
@@ -37,13 +37,13 @@ class RunFile:
         self._position = 0
         """Where ``_rest`` begins in the file."""
         self._record: bytearray | None = None
-        """The pieces so far of a record of several ones."""
+        """The pieces so far of a record that has several."""
         self.refused = False
         self.name: str | None = None
         self.config: dict[str, bytes] = {}
         """Key -> JSON, of what has been read so far."""
         self._to_drop = 0
-        """Bytes up to the next block, where reading goes on."""
+        """Bytes up to the next block, where reading resumes."""
 
     def feed(self, data: bytes) -> list[Value]:
         """Return the values of the history records that are complete now."""
@@ -74,7 +74,7 @@ class RunFile:
                     self.config[key] = text
 
     def skip(self, number: int) -> None:
-        """Pass over bytes: reading goes on at the next block."""
+        """Skip bytes: reading resumes at the next block."""
         self._position += len(self._rest) + number
         self._rest, self._record, self._to_drop = b"", None, -self._position % BLOCK_BYTES
 
