@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 INTERVALS_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 FIRST_PICTURE_S = 1.0
-"""How long the first picture may stay on the screen while no snapshot comes: it does not say that it ages."""
+"""How long the first picture may stay on the screen while no snapshot arrives: it does not show its age."""
 SETTINGS_PROBLEM_S = 15.0
 """For how long a problem with the settings file is shown at start."""
 
@@ -79,7 +79,7 @@ class GputopApp(SparingApp):
         self._paused = False
         self._turn_is_due = False
         self._rested_at = 0.0
-        """On the clock of the event loop, in seconds: before this, no snapshot is taken in."""
+        """On the clock of the event loop, in seconds: before this time, snapshots wait."""
         for theme in THEMES:
             self.register_theme(theme)
         # Set before the first frame, because Textual fixes its color filters there.
@@ -94,7 +94,7 @@ class GputopApp(SparingApp):
         timeout: float | None = None,
         markup: bool = False,
     ) -> None:
-        """Show a message for a moment. It may hold names, so that it is never markup."""
+        """Show a message for a moment. It may contain names, so it is never parsed as markup."""
         super().notify(printable(message), title=title, severity=severity, timeout=timeout, markup=False)
 
     @property
@@ -108,7 +108,7 @@ class GputopApp(SparingApp):
         return self.feed.host
 
     def _build_driver(self, *args: Any, **kwargs: Any) -> Any:
-        """Answer signals from before the terminal is raw: Textual's own handler would take that for the modes to restore."""
+        """Handle signals from before the terminal is raw: Textual's own handler would save raw mode as the mode to restore."""
         driver = super()._build_driver(*args, **kwargs)
         answer_signals(asyncio.get_running_loop(), driver)
         return driver
@@ -139,9 +139,10 @@ class GputopApp(SparingApp):
         return (self.feed,)
 
     def on_feed_arrived(self) -> None:
-        """Take in what has arrived, now, or after a rest as long as the last turn took: keys and drawings have theirs then.
+        """Process what has arrived, now, or after a pause as long as the last turn took, so that keys and drawings get their
+        turns.
 
-        Textual takes its next message without a pause: where a turn takes longer than an interval, no key would be answered.
+        Textual takes its next message without a pause: if a turn took longer than an interval, no key would be answered.
         """
         if self._turn_is_due:
             return
@@ -153,7 +154,7 @@ class GputopApp(SparingApp):
             loop.call_at(self._rested_at, self.call_later, self._take_turn)
 
     def _take_turn(self) -> None:
-        """Take in every waiting snapshot and draw the newest."""
+        """Process every waiting snapshot and draw the newest."""
         self._turn_is_due = False
         clock = asyncio.get_running_loop().time
         began = clock()
@@ -165,7 +166,7 @@ class GputopApp(SparingApp):
         self._rested_at = 2 * clock() - began
 
     def take_in(self) -> None:
-        """Take in what waits, and draw it."""
+        """Process what is waiting, and draw it."""
         first = self.machine.latest is None
         if self.machine.take_in() and first:
             self.call_after_refresh(self._load_doctor)
@@ -305,7 +306,7 @@ class GputopApp(SparingApp):
         self.notify(found.told, timeout=4)
 
     def action_save_screen(self) -> None:
-        """Save what is on the screen, and say where. A disk that hangs does not hold up the screen."""
+        """Save what is on the screen, and say where. A disk that hangs does not block the screen."""
         name = f"gputop-{getattr(self.screen, 'NAME', None) or 'dashboard'}"
         svg, text = self.export_screenshot(title=f"gputop {units.clock(time.time(), '%Y-%m-%d %H:%M:%S')}"), drawn_text(self)
 
@@ -321,7 +322,7 @@ class GputopApp(SparingApp):
         self.run_worker(write(), exit_on_error=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether an action means something now."""
+        """Return whether an action applies now."""
         return isinstance(self.feed, ReplayFeed) if action.startswith("replay_") else True
 
     def action_interval(self, direction: str) -> None:
@@ -376,7 +377,7 @@ class GputopApp(SparingApp):
         await self._open("environment")
 
     async def action_where(self) -> None:
-        """Open where the ranks of the chosen run are."""
+        """Open the screen that shows where the ranks of the chosen run are."""
         await self._open("where")
 
     async def action_profile(self) -> None:

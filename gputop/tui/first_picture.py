@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 _ENTER = "\x1b[?1049h\x1b[?25l"
 _LEAVE = "\x1b[?1049l\x1b[?25h"
 PATIENCE_S = 0.1
-"""How long the imports wait for a first look, which comes sooner where there is one."""
+"""How long the imports wait for a first look, which usually arrives sooner."""
 _SWITCH_S = 0.0005
-"""How long the thread that imports may keep the others waiting; Python's own value is ten times that."""
+"""How long the importing thread may keep the others waiting; Python's own value is ten times that."""
 _NO_KEY = b"\0"
 
 
@@ -45,7 +45,7 @@ class _App(Protocol):
 
 
 class FirstPicture:
-    """A context: until it is left, each line of the feed is drawn at once, and what is typed waits unseen."""
+    """A context: until it is left, each line of the feed is drawn at once, and typed keys wait without an echo."""
 
     def __init__(self, feed: LiveFeed, settings: Settings, stream: TextIO, keys: int) -> None:
         """``stream`` is where Textual will draw, and ``keys`` the descriptor from which it will read."""
@@ -75,7 +75,7 @@ class FirstPicture:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        signal.signal(signal.SIGWINCH, signal.SIG_DFL)  # first: its handler may not interrupt ``set``
+        signal.signal(signal.SIGWINCH, signal.SIG_DFL)  # first: its handler must not interrupt ``set``
         sys.setswitchinterval(self._switch_s)
         self._ended = True
         self._wake.set()
@@ -94,7 +94,7 @@ class FirstPicture:
                 self._write(_LEAVE)
 
     def hand_over(self, app: _App) -> None:
-        """Let the app begin on the alternate screen, and leave the picture there until it has a snapshot to draw."""
+        """Have the app start on the alternate screen, and leave the picture there until it has a snapshot to draw."""
         app.driver_class = _on_screen(app.driver_class)
         app.hold()
 
@@ -119,12 +119,12 @@ class FirstPicture:
 
 def picture(seen: Snapshot | FirstLook, settings: Settings, columns: int, rows: int) -> str:
     """Return what to write for a picture of the GPUs at the places where the dashboard will have them."""
-    snapshot = cast("Snapshot", seen)  # importing its class takes as long as all that is drawn here
+    snapshot = cast("Snapshot", seen)  # importing its class takes as long as everything drawn here
     history = History()
     history.observe(snapshot)
     view = View(snapshot, history, settings=settings, loading=True)
     inner = max(1, columns - 2)
-    # What a first look lacks is blank, so that nothing moves when it comes.
+    # What a first look lacks is blank, so that nothing moves when it arrives.
     drawing = draw_gpus(view, inner, lines_wanted(view, inner, max(1, rows - 3)), without=())
     rule = line("─ 1 ", *drawing.title, " ", "─" * columns)
     tabs: tuple[Line, ...] = ((),) if has_tabs(columns, rows) else ()
@@ -152,7 +152,7 @@ def _on_screen(driver: type[Any]) -> type[Any]:
     """Return a driver of Textual's that does not enter the alternate screen at its first start: it would clear it."""
 
     class OnScreen(driver):  # type: ignore[misc]
-        """Begins on the alternate screen."""
+        """Starts on the alternate screen."""
 
         _entered = False
 

@@ -20,7 +20,7 @@ from gputop.tui.state.view import Settings
 JUDGED_EVERY_S, JUDGED_SELDOM_S = 1.0, 4.0
 """How often the runs over hosts are joined and judged: as often as the hosts are read, within these limits."""
 TURN_S = 0.03
-"""After this long, the screen gets its turn before further hosts are taken in: keys are not to wait for a burst of them."""
+"""After this long, the screen gets its turn before further hosts are processed: keys must not wait for a burst of snapshots."""
 
 
 class Fleet:
@@ -30,16 +30,16 @@ class Fleet:
         self.feeds = tuple(feeds)
         self.machines = tuple(Machine(feed, shared_by=len(feeds)) for feed in feeds)
         self.doctor = LateDoctor()
-        """It judges the runs over hosts; what one host shows is judged by that host's own."""
+        """It judges the runs over hosts; each host has a doctor of its own."""
         self.runs: tuple[JoinedRun, ...] = ()
         self._stream = JoinedStream()
         self._joined_at = -JUDGED_SELDOM_S
         self._next = 0
         self.judging = False
-        """Whether the doctor is loaded, and judges each snapshot as it comes."""
+        """Whether the doctor is loaded, and judges each snapshot as it arrives."""
 
     def take_in(self) -> bool:
-        """Take in what waits, one host after another; return whether there may be more after ``TURN_S``."""
+        """Process what is waiting, one host after another; return whether there may be more after ``TURN_S``."""
         until = time.monotonic() + TURN_S
         for _ in self.machines:
             feed, machine = self.feeds[self._next], self.machines[self._next]
@@ -95,7 +95,7 @@ class Fleet:
         return FleetView(time.time(), hosts, settings, paused, self.runs, self.doctor.findings)
 
     def _read_twice(self) -> set[str | None]:
-        """Return the hosts of Prometheus that a gputop there tells of too, whatever they call it, as long as it tells."""
+        """Return Prometheus's hosts that a gputop there also reports, whatever they are called, as long as it reports them."""
         told = [machine for machine in self.machines if _is_of_prometheus(machine)]
         if not told:
             return set()

@@ -1,6 +1,6 @@
 """The app of several hosts: the hosts screen first, and the dashboard of one of them over it.
 
-All keys and screens are those of one machine (``app.py``): they mean the host under the cursor.
+All keys and screens are those of one machine (``app.py``): they apply to the host under the cursor.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from gputop.tui.state.view import Settings
 from gputop.tui.widgets.requests import HostChosen, HostOpened
 
 DRAWN_EVERY_S = 0.4
-"""Snapshots of many hosts come one by one: those of this time share a drawing of the hosts screen."""
+"""Snapshots of many hosts arrive one by one: those within this time share a drawing of the hosts screen."""
 REST_S = 0.02
-"""Between two turns at what has come, keys and drawings have theirs: messages that follow one another would let none in."""
+"""A pause between two turns at what has arrived, for keys and drawings: consecutive messages would leave them no time."""
 
 
 class HostsApp(GputopApp):
@@ -35,9 +35,9 @@ class HostsApp(GputopApp):
         self.machine = self.fleet.machines[0]
         self._fleet_view: FleetView | None = None
         self._due = False
-        """Whether a drawing of the hosts screen is to come."""
+        """Whether a drawing of the hosts screen is scheduled."""
         self._turn = False
-        """Whether a turn at what has come is to come."""
+        """Whether a turn at what has arrived is scheduled."""
 
     def first_screen(self) -> AnyScreen:
         """Return the screen of all hosts."""
@@ -48,7 +48,7 @@ class HostsApp(GputopApp):
         return self.fleet.feeds
 
     def take_in(self) -> None:
-        """Take in what waits of any host soon."""
+        """Process what is waiting, for any host, soon."""
         if not self._turn:
             self._turn = True
             self._call_after(REST_S, self._take_turn)
@@ -112,7 +112,7 @@ class HostsApp(GputopApp):
         self._draw_hosts()
 
     def on_host_chosen(self, message: HostChosen) -> None:
-        """Have the keys of every screen mean the host under the cursor."""
+        """Apply the keys of every screen to the host under the cursor."""
         machine = self.fleet.machine(message.host) if message.host is not None else None
         if machine is not None and machine is not self.machine:
             self.machine = machine

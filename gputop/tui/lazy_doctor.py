@@ -27,7 +27,7 @@ class LateDoctor:
         self._waiting: list[Snapshot] = []
 
     def observe(self, snapshot: Snapshot) -> None:
-        """Take in the next snapshot."""
+        """Observe the next snapshot."""
         if self.doctor is None:
             self._waiting.append(snapshot)
         else:
@@ -40,7 +40,7 @@ class LateDoctor:
 
     @property
     def undecided(self) -> tuple[Undecided, ...]:
-        """What is suspected and cannot be told yet."""
+        """What is suspected but not yet decided."""
         return self.doctor.undecided if self.doctor is not None else ()
 
     def load(self) -> bool:

@@ -1,4 +1,4 @@
-"""One machine as the screen watches it: its feed, and what follows from the feed, which nothing shares with another machine.
+"""One machine as the screen watches it: its feed, and everything derived from the feed; machines share nothing.
 
 It must not import Textual: the app and the tests drive it.
 """
@@ -31,7 +31,7 @@ class Machine:
         self._arrived_at = time.monotonic()
 
     def take_in(self) -> list[Snapshot]:
-        """Take in every waiting snapshot; return them, oldest first."""
+        """Process every waiting snapshot; return them, oldest first."""
         snapshots = self.feed.drain()
         for snapshot in snapshots:
             self.history.observe(snapshot)
@@ -71,9 +71,8 @@ class Machine:
         )
 
     def _shown_run(self, latest: Snapshot) -> str | None:
-        """Return the user's choice while it exists, else the newest live run, else the newest run.
-
-        None if only runs that gputop does not track are alive, and one of them is newer than every tracked run.
+        """Return the user's choice while it exists, else the newest live run, else the newest run. None if only untracked runs
+        are alive, and one of them is newer than every tracked run.
         """
         if any(run.run_id == self.chosen_run for run in latest.runs):
             return self.chosen_run

@@ -118,7 +118,7 @@ def _profile(app: Host, view: View | None) -> AnyScreen | None:
     run = getattr(app.screen, "chosen_run", None)
     if app.settings.readonly:
         app.notify(
-            "gputop was started with --readonly: it takes no profile, which costs the training time.", severity="warning"
+            "gputop was started with --readonly: it takes no profile, because that costs the training time.", severity="warning"
         )
         return None
     if not isinstance(run, Run):

@@ -11,9 +11,8 @@ from gputop.terminal_text import printable
 
 
 def save(name: str, svg: str, text: str) -> tuple[Path, ...]:
-    """Write the picture and, unless it is empty, the text into files of their own; return their paths.
-
-    They lie in the state directory and not in the current one, which may be a repository or belong to another user.
+    """Write the picture and, unless it is empty, the text to separate files; return their paths. They are in the state
+    directory, not in the current one, which may be a repository or belong to another user.
 
     Raises:
         OSError: they cannot be written.

@@ -1,4 +1,4 @@
-"""Handles the signals with which a terminal tells of another size and of being back, in the event loop."""
+"""Handles SIGWINCH and SIGCONT in the event loop: the terminal has another size, or the program is back."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gputop.tui.terminal.private_textual import can_restart, restart
 
 
 def answer_signals(loop: asyncio.AbstractEventLoop, driver: Any = None, redraw: Callable[[], object] = lambda: None) -> None:
-    """Handle changes of the terminal's size one after another, and go on after SIGSTOP.
+    """Handle changes of the terminal's size one after another, and resume after SIGSTOP.
 
     Textual's SIGWINCH handler reads the size and then posts it: if the next SIGWINCH interrupts in between, the older size is
-    posted last, and the screen keeps it. Its SIGCONT handler starts the screen a second time after a SIGSTOP, which no
-    handler sees: keys then go to two readers, and the raw mode of the terminal is saved as the one to restore. Handlers that
-    run in the event loop cannot be interrupted.
+    posted last, and the screen keeps it. Its SIGCONT handler starts the screen a second time after a SIGSTOP, which no handler
+    sees: two readers then take the keys, and the terminal's raw mode is saved as the mode to restore. Handlers that run in the
+    event loop cannot be interrupted.
     """
     resized = signal.getsignal(signal.SIGWINCH)
     if callable(resized):

@@ -1,11 +1,11 @@
-"""Ends gputop when it is told to or when the terminal is gone, whatever hangs. Imports no Textual: it watches the start, too.
+"""Ends gputop on a signal or when the terminal is gone, whatever hangs. Imports no Textual: it watches the start, too.
 
-A hangup usually ends gputop with a signal. Where SIGHUP is ignored (nohup, some tmux setups), reading a deleted terminal
-returns immediately, forever, and the program would spin. The kernel reports a hangup to ``poll`` even when no other event is
-requested, so watching for it is free.
+A hangup usually ends gputop with a signal. If SIGHUP is ignored (nohup, some tmux setups), reading a deleted terminal returns
+immediately, forever, and the program would spin. The kernel reports a hangup to ``poll`` even when no other event is requested,
+so watching for it is free.
 
-Textual draws by a thread with a short queue. Where nobody reads the terminal, that thread blocks, then the event loop, and
-then no handler in the loop runs. So a thread of ours waits for the signals that end gputop, and ends it in the end.
+Textual draws through a thread with a short queue. If nothing reads the terminal, that thread blocks, then the event loop, and
+then no handler in the loop runs. So a thread of gputop's own waits for the signals that end gputop, and finally ends it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def watch(descriptor: int, leave: Callable[[], bool]) -> threading.Thread | None
     """Call ``leave`` from a thread on a signal of ``END_SIGNALS``, and once the terminal behind ``descriptor`` hangs up.
 
     If the process still runs ``EXIT_TIMEOUT_S`` later, it restores the terminal and exits with 128 and the signal's number; at
-    once if ``leave`` returns False, as Textual's screen has not begun.
-    A signal that is ignored stays so. Launched runs have their own sessions and are not affected. Return None if
-    ``descriptor`` is no terminal. Call from the main thread, before the screen starts.
+    once if ``leave`` returns False, because Textual's screen has not started. A signal that is ignored stays so. Launched runs
+    have their own sessions and are not affected. Return None if ``descriptor`` is no terminal. Call from the main thread,
+    before the screen starts.
     """
     try:
         if not os.isatty(descriptor):
@@ -81,7 +81,7 @@ def _end(descriptor: int, before: list[Any], code: int, last: bytes = _LEAVE_SCR
         termios.tcsetattr(descriptor, termios.TCSANOW, before)
         if not last:
             os._exit(code)
-        termios.tcflush(descriptor, termios.TCOFLUSH)  # frames that nobody has read: they leave no room
+        termios.tcflush(descriptor, termios.TCOFLUSH)  # frames that nothing has read fill the queue
         if select.select((), (descriptor,), (), 0)[1]:
             os.write(descriptor, last)
     os._exit(code)

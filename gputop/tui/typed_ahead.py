@@ -1,7 +1,7 @@
 """Bounds the keys that wait to be handled.
 
-A paste into a terminal that does not bracket it arrives as keys, hundreds of thousands at once. Textual's thread that reads
-the terminal makes a task of each, at 3 kB. Here it waits while many are unhandled: the rest waits in the terminal.
+A paste into a terminal that does not bracket it arrives as keys, hundreds of thousands at once. Textual's thread that reads the
+terminal creates a task of 3 kB for each. Here it waits while many are unhandled; the rest stays in the terminal.
 """
 
 from __future__ import annotations

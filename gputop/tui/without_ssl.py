@@ -1,4 +1,4 @@
-"""Imports asyncio without OpenSSL: a screen speaks to processes and a terminal only, and OpenSSL takes 2 MiB."""
+"""Imports asyncio without OpenSSL: a screen talks only to processes and a terminal, and OpenSSL takes 2 MiB."""
 
 from __future__ import annotations
 

@@ -59,7 +59,8 @@ def one_gpu(**settings: object) -> View:
 
 
 def troubled_devices() -> tuple[Device, ...]:
-    """A lost GPU, a silent one, a hot one, one at its limit, one without any reading, and one cut into two MIG instances."""
+    """A lost GPU, a silent one, a hot one, one at its limit, one without any reading, and one divided into two MIG
+    instances."""
     devices = [samples.device(index) for index in range(8)]
     devices[1] = replace(
         devices[1], state="lost", problem=Problem("gpu_lost", "GPU 1 has fallen off the bus.", "Restart the machine.")
@@ -85,7 +86,7 @@ def troubled_devices() -> tuple[Device, ...]:
 
 
 def troubled(**settings: object) -> View:
-    """A machine on which much is wrong."""
+    """A machine with many problems."""
     devices = troubled_devices()
     return view_of([samples.snapshot(tick, devices=devices) for tick in range(60)], **settings)
 

@@ -66,7 +66,7 @@ def text_of(app: App[None]) -> str:
 
 
 class StillFeed:
-    """A feed of snapshots that are all there at the start; what is asked of it is kept."""
+    """A feed whose snapshots are all there at the start; it keeps the questions."""
 
     kind = "live"
     host = None

@@ -25,7 +25,7 @@ SECONDS = 90
 
 
 def stream(seconds: int = SECONDS) -> list[Snapshot]:
-    """Four ranks on one GPU of eight: what the doctor is there for."""
+    """Four ranks on one GPU of eight: what the doctor is made for."""
     result = []
     for second in range(seconds):
         base = samples.ranks_on_one_gpu(second)

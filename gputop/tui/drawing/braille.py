@@ -27,9 +27,9 @@ BAND = "░"
 FREE = (" ", BAND)
 """Cells without a curve or a note."""
 NOTE_ROWS = 2
-"""Notes go into the top row, or below it where that is taken."""
+"""Notes go into the top row, or below it if that is taken."""
 _BAND_DOTS = 4
-"""A cell belongs to the band from this many of its eight dots on: edges of whole cells are calmer than torn ones."""
+"""A cell belongs to the band from this many of its eight dots on: edges of whole cells look calmer than ragged ones."""
 ASCII_MARKS = "*+ox#@%&"
 """Marks that draw the curves without braille, the first curve first."""
 
@@ -96,16 +96,11 @@ def chart(
     columns in ``crosses``. A logarithmic axis leaves out values that are not positive, and is linear if none is positive.
 
     Args:
-        traces: The curves.
-        width: Cells of a line.
-        height: Lines.
-        axes: The axes; without them, round numbers around all values, and no x axis.
-        crosses: Dot columns to mark in addition to those of the traces.
-        rule: Dot column of a vertical line; curves stay in front of it.
-        notes: What to name in the top row, where nothing is drawn.
-        log: The y axis is logarithmic.
-        ascii_only: Draw curves and axes with ASCII characters.
-        letters: Draw curves with the marks of their traces, so that they differ without color.
+        traces: The curves. width: Cells of a line. height: Lines. axes: The axes; without them, round numbers around all
+        values, and no x axis. crosses: Dot columns to mark in addition to those of the traces. rule: Dot column of a vertical
+        line; curves stay in front of it. notes: What to name in the top row, in cells where nothing is drawn. log: The y axis
+        is logarithmic. ascii_only: Draw curves and axes with ASCII characters. letters: Draw curves with the marks of their
+        traces, so that they differ without color.
     """
     label_cells = axes.label_cells if axes is not None else LABEL_CELLS
     cells = width - label_cells - 1
@@ -241,7 +236,7 @@ class _Raster:
                 characters[row][cell], styles[row][cell] = ("|" if self.ascii_only else "│"), "text"
 
     def _add_notes(self, characters: list[list[str]], styles: list[list[str]]) -> None:
-        """Write each note's mark into one of the top rows, and its text where that covers nothing; earlier notes win."""
+        """Write each note's mark into one of the top rows, and its text if that covers nothing; earlier notes win."""
         placed: list[tuple[Note, int]] = []
         for note in self.notes:
             row = next((row for row in range(min(NOTE_ROWS, self.rows)) if characters[row][note.column] in FREE), None)
@@ -291,7 +286,7 @@ class _Raster:
             for row, cell, dots in self.cells_of(masks):
                 drawn[row, cell] = dots = drawn.get((row, cell), 0) | dots
                 characters[row][cell] = mark if self.letters else chr(0x2800 + dots)
-                # The band goes on behind its curve.
+                # The band continues behind its curve.
                 styles[row][cell] = f"band {style}" if (row, cell) in band else style
         for cell in self.crosses:
             characters[0][cell] = "x" if self.ascii_only else "×"

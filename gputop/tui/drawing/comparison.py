@@ -42,7 +42,7 @@ _IGNORED = ("name", "steps", "epochs")
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What one job reached. ``speed`` is in samples per second over all ranks, ``epoch_s`` in seconds."""
+    """The results of one job. ``speed`` is in samples per second over all ranks, ``epoch_s`` in seconds."""
 
     job: Job
     gpus: int
@@ -62,7 +62,7 @@ def kind_of(job: Job) -> tuple[Any, ...]:
 
 
 def reached_by(jobs: Sequence[Job], like: Job, snapshot: Snapshot, history: History) -> tuple[Reached, ...]:
-    """Return what the jobs of one kind reached, the newest job for each number of GPUs, fewest GPUs first."""
+    """Return the results of the jobs of one kind, the newest job for each number of GPUs, fewest GPUs first."""
     newest: dict[int, Job] = {}
     for job in sorted(jobs, key=lambda job: job.started_at or 0.0):
         if kind_of(job) == kind_of(like) and job.device_uuids:

@@ -58,7 +58,7 @@ def _interval(seconds: float) -> str:
 
 def _machine(view: View) -> list[Line]:
     host = view.snapshot.host
-    parts = [line((clean(host.hostname), "value"))]  # as it calls itself; the badge has the user's name for it
+    parts = [line((clean(host.hostname), "value"))]  # the name that it reports; the badge has the user's name for it
     devices = device_summary(view.snapshot.devices)
     parts.append(line(devices) if devices else line(("no GPU", "warn")))
     if host.driver_version:
@@ -97,7 +97,7 @@ def _load(view: View) -> list[Line]:
 
 
 def badges_of(view: View) -> list[Line]:
-    """Return what the user must know before trusting a number: not real, not live, not fresh."""
+    """Return what the user must know before trusting a number: that it is not real, not live, or not fresh."""
     host = view.snapshot.host
     badges: list[Line] = []
     if view.remote is not None:

@@ -1,4 +1,4 @@
-"""The table of launched jobs: how each one is going or ended, and how they compare. Pure.
+"""The table of launched jobs: the state of each one, or how it ended, and how they compare. Pure.
 
 A job's speed-up is its throughput relative to the single-GPU job with the same model; its efficiency is the speed-up divided by
 the number of GPUs. A job's throughput is its run's mean after the warm-up, over all ranks.
@@ -80,7 +80,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a job reached. ``speed`` is in samples per second over all ranks; ``speed_up`` is relative to one GPU."""
+    """The results of a job. ``speed`` is in samples per second over all ranks; ``speed_up`` is relative to one GPU."""
 
     speed: float | None = None
     speed_up: float | None = None
@@ -96,7 +96,7 @@ def run_of(job: Job, snapshot: Snapshot) -> Run | None:
 
 
 def compare(jobs: Sequence[Job], snapshot: Snapshot, history: History) -> dict[str, Comparison]:
-    """Return job id -> what it reached, relative to the newest single-GPU job with the same model."""
+    """Return job id -> its results, relative to the newest single-GPU job with the same model."""
     reached: dict[str, Comparison] = {}
     single: dict[str, float] = {}
     for job in sorted(jobs, key=lambda job: job.started_at or 0.0):
@@ -151,7 +151,7 @@ def device_text(job: Job, snapshot: Snapshot) -> str:
 
 
 def log_subtitle(job: Job) -> Line:
-    """Return how the job is going or ended, for the frame of its log."""
+    """Return the job's state, or how it ended, for the frame of its log."""
     state = state_text(job)
     style = STATE_STYLES.get(job.state, "text")
     if job.problem:

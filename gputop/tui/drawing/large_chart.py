@@ -51,12 +51,12 @@ class Curve:
     points: tuple[tuple[float, float], ...]
     spread: Spread = Spread()
     last: float | None = None
-    """The newest value, where it is known: the last point is the mean of a column."""
+    """The newest value, if known: the last point is the mean of a column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that happened at ``x``: an epoch, a checkpoint, a finding. An empty text leaves the mark alone."""
+    """Something that happened at ``x``: an epoch, a checkpoint, a finding. With an empty text, only the mark is drawn."""
 
     x: float
     text: str
@@ -88,11 +88,11 @@ class Chart:
     notes: tuple[Note, ...] = ()
 
     def share_of(self, x: float) -> float:
-        """Return how far right of the axis a position lies: 0 to 1 within the chart."""
+        """Return how far right of the axis a position is: 0 to 1 within the chart."""
         return (x - self.x_start) / (_wide_enough(self.x_start, self.x_end) - self.x_start)
 
     def x_at(self, share: float) -> float:
-        """Return the position that lies so far right."""
+        """Return the position at this distance to the right."""
         return self.x_start + share * (_wide_enough(self.x_start, self.x_end) - self.x_start)
 
 

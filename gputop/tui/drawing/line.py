@@ -27,7 +27,7 @@ STYLES = (
     "bar",  # filled part of a bar
     "track",  # empty part of a bar
     "work0", "work1", "work2", "work3",  # from little work to much
-    "owner",  # whose: which rank
+    "owner",  # owners: which rank
     "memory",  # memory of the chosen run
     "other",  # memory of others
     "chip",  # reverses the style that follows: a label on the color of its state
@@ -101,9 +101,9 @@ def clean(text: str) -> str:
 
 
 def clean_row(row: Line, cells: int) -> Line:
-    """Return a row as it may reach the terminal; one that is not ``clean`` is cleaned and fitted to ``cells`` again.
+    """Return a row that is safe for the terminal; one that is not ``clean`` is cleaned and fitted to ``cells`` again.
 
-    Whatever a name holds, no widget shows it raw. Drawing functions clean names themselves, because cleaning changes widths.
+    No widget shows the raw contents of a name. Drawing functions clean names themselves, because cleaning changes widths.
     """
     for text, _ in row:
         if not text.isprintable():

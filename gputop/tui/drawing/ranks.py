@@ -71,7 +71,7 @@ def _is_known(key: str, metric: str, known: Collection[str]) -> bool:
 def phase_shares(rank: Rank) -> dict[str, float]:
     """Return each known part's share (0 to 1) of a step, from the newest values.
 
-    Few quick steps have values for all parts: a part longer than the newest step belongs to another step.
+    Only some short steps have values for all parts: a part longer than the newest step belongs to another step.
     """
     whole = rank.metrics.get("step_s")
     if not whole or not whole > 0:

@@ -17,9 +17,9 @@ SPEED_METRICS = ("samples_per_s", "tokens_per_s", "images_per_s", "items_per_s")
 """Throughput of one rank; the run's is the sum over its ranks, counting ranks that get the same samples once."""
 ACCURACY_METRICS = ("accuracy", "val_accuracy", "test_accuracy", "eval/accuracy", "acc")
 RATE_WINDOW_S = 60.0
-"""Steps per second are measured over the last minute, so that an evaluation does not make the time left jump."""
+"""Steps per second are measured over the last minute, so that an evaluation does not make the remaining time jump."""
 TREND_SHARE, TREND_LEAST, TREND_MOST = 0.1, 5, 200
-"""A trend compares this share of a metric's values, the newest, with as many before them."""
+"""A trend compares the newest values, this fraction of all, with as many before them."""
 TREND_CHANGE = 0.005
 """Means that differ by less than this share are equal."""
 _WARM_UP_SHARE = 0.25
@@ -94,7 +94,7 @@ def sharing(run: Run, ranks: Iterable[int]) -> list[list[int]] | None:
         elif group.data_rank is not None:
             groups.setdefault((True, group.data_rank), []).append(rank)
         elif group.has(ProcessGroup.data_rank) or (group.groups or 0) > 1 or len(group.mesh) > 1:
-            return None  # the rank looked and could not tell, or an earlier version did not look
+            return None  # the rank could not determine it, or an earlier version did not try
         else:
             groups[False, rank] = [rank]
     return list(groups.values())
@@ -153,7 +153,7 @@ def _settled_mean(series: MetricSeries) -> float | None:
 def latest(run: Run, name: str) -> float | None:
     """Return the mean over the ranks of a metric's newest values; if any is not finite, the first such value.
 
-    Where a rank logs no metric of this name, its automatic one counts.
+    If a rank logs no metric of this name, its automatic one counts.
     """
     names = [own_or_automatic(name, rank.metrics) for rank in run.ranks]
     values = [rank.metrics[own] for own, rank in zip(names, run.ranks, strict=True) if own in rank.metrics]

@@ -13,9 +13,9 @@ from gputop.tui.state.view import View
 
 PANEL_CELLS = 50
 WAIT_SHARE_MIN = 0.05
-"""Below this median share of waiting, no rank holds the others up."""
+"""Below this median share of waiting, no rank delays the others."""
 PARTS = (
-    # (word, metric, style); what the other ranks are waited for is part of the backward pass as ranks report it
+    # (word, metric, style); as ranks report it, waiting for other ranks is part of the backward pass
     ("data", "phase/data", "rank1"),
     ("fwd", "phase/forward", "rank0"),
     ("bwd", "phase/backward", "rank2"),

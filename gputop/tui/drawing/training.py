@@ -58,11 +58,11 @@ def _chart_and_panel(view: View, run: Run, chart: LossChart, metric: str, width:
 
 
 def how_to_track(view: View, width: int) -> tuple[Line, ...]:
-    """Return what to show while there is no run: how to start tracking one, or why none can be known."""
+    """Return what to show while there is no run: how to start tracking one, or why runs cannot be known."""
     if view.without_runs is not None:
         return tuple(wrap(clean(view.without_runs), width, "dim"))
     lines: tuple[Line, ...] = (
-        *wrap("No run yet. Track a training script of yours with three lines:", width, "text"),
+        *wrap("No run yet. Track one of your training scripts with three lines:", width, "text"),
         (),
         line(("  import gputop", "key")),
         line(('  run = gputop.init(name="my run")', "key")),
@@ -218,7 +218,7 @@ def _first(rank: Rank, names: Sequence[str]) -> float | None:
 
 
 def _trouble(view: View, run: Run) -> Line:
-    """Return which ranks ended badly, or for how long nothing has been logged."""
+    """Return which ranks failed, or for how long nothing has been logged."""
     ended = [rank for rank in run.ranks if rank.state in FAILED_STATES]
     if ended:
         text = ", ".join(

@@ -30,14 +30,14 @@ class KeyHint(NamedTuple):
     what: str
     action: str = ""
     drop: int = 5
-    """When a narrow line leaves it out: the highest number first, of equals the last; 0 stays."""
+    """When a narrow line leaves it out: the highest number first, among equals the last; 0 stays."""
 
 
 MORE = KeyHint("?", "more", "app.help", 0)
 
 
 def fitted(hints: Sequence[KeyHint], columns: int) -> tuple[KeyHint, ...]:
-    """Return the hints that fit into a line; where some are left out, the one for the help says so."""
+    """Return the hints that fit into a line; if some are left out, the one for the help says so."""
     if _columns_of(hints) <= columns:
         return tuple(hints)
     kept = [MORE if hint.key == MORE.key else hint for hint in hints]
@@ -71,7 +71,7 @@ class KeyBar(LinesWidget):
             self._lay_out()
 
     def resized(self) -> None:
-        """Drop the keys that are needed least if they do not fit."""
+        """Drop the least needed keys if they do not fit."""
         self._lay_out(paint=False)
 
     def _lay_out(self, paint: bool = True) -> None:
@@ -144,7 +144,7 @@ class SubScreen(Screen[None]):
             self.show(newest)
 
     def on_unmount(self) -> None:
-        """Leave no memory behind."""
+        """Free the memory of what was drawn."""
         forget_removed_widgets()
 
     def draw_after_layout(self) -> None:
@@ -153,7 +153,7 @@ class SubScreen(Screen[None]):
             self.call_after_refresh(self.show, self.view)
 
     def show(self, view: View) -> None:
-        """Draw the newest view; nothing on a screen that is being closed: its panes go first."""
+        """Draw the newest view; nothing on a screen that is being closed: its panes are removed first."""
         self.view = view
         if not self.is_mounted or not self.size or not self.display:
             return

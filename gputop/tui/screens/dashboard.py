@@ -94,7 +94,7 @@ class DashboardScreen(Screen[None]):
     ]
 
     def __init__(self, layout: Layout | None = None, *, over_hosts: bool = False) -> None:
-        """``over_hosts``: it was opened from the hosts screen, to which Escape goes back."""
+        """``over_hosts``: it was opened from the hosts screen, to which Escape returns."""
         super().__init__()
         self._over_hosts = over_hosts
         held = layout or Layout()
@@ -190,7 +190,7 @@ class DashboardScreen(Screen[None]):
         self.tabs.display = self.shape == "tabs"
         for pane, height in zip(self.panes, heights, strict=True):
             if pane.has_focus and not height:
-                self.set_focus(None)  # else Textual hands it to whatever pane comes next
+                self.set_focus(None)  # else Textual gives it to whichever pane comes next
             pane.display = height > 0
             pane.styles.height = height
         if self.focused is None and self.processes.display:

@@ -96,7 +96,7 @@ class DoctorScreen(SubScreen):
         # On a small terminal, the list takes only the rows it needs and leaves the rest to the text.
         if self.has_class("small"):
             shown.styles.height = min(len(items) + 2, _LIST_ROWS_SMALL)
-        elif shown.styles.inline.has_rule("height"):  # clearing it lays the screen out anew, also where it is not set
+        elif shown.styles.inline.has_rule("height"):  # clearing it lays out the screen again, even if it is not set
             shown.styles.height = None
         shown.set_items(items, subtitle=_count(view))
         self._draw_text(view)

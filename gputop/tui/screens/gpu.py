@@ -1,4 +1,4 @@
-"""Everything about one GPU: its readings over time, memory, links, health, processes, and what the doctor finds about it."""
+"""Everything about one GPU: its readings over time, memory, links, health, processes, and findings."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class GpuScreen(SubScreen):
             self.post_message(Asked(question))
 
     def take_answer(self, answer: Answer) -> None:
-        """Take in what was recorded."""
+        """Keep what was recorded."""
         if isinstance(answer, GpusAnswer) and self.view is not None:
             self.stored.take_gpus(answer, self.view.history)
             self.show(self.view)
@@ -124,7 +124,7 @@ class GpuScreen(SubScreen):
         self.show(self.view)
 
     def action_span(self, by: int) -> None:
-        """Show a longer or shorter stretch of time."""
+        """Show a longer or shorter period."""
         self.span = min(len(SPANS) - 1, max(0, self.span + by))
         if self.view is not None:
             self.show(self.view)

@@ -17,7 +17,7 @@ from gputop.tui.widgets.lines import Pane
 
 WORDS = (
     ("GPU, device", "a physical GPU, a MIG instance or a virtual GPU; known by its UUID, shown by its index"),
-    ("virtual GPU", "real work on the CPU, measured and shown as a GPU, so that all can be tried without one"),
+    ("virtual GPU", "real work on the CPU, measured and shown as a GPU, to try everything without one"),
     ("process", "an operating-system process that uses a GPU or trains; known by its PID"),
     ("run", "one training: all its ranks together"),
     ("rank", "the number of a training process in its run, 0 to world size - 1"),

@@ -1,6 +1,6 @@
 """The palette: every action of the screen and of the app with its key, searched by typing.
 
-It lists the bindings themselves, each with its description: an action that has a key is in it.
+It lists the bindings themselves, each with its description: every action that has a key is in it.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class PaletteScreen(ModalScreen[None]):
         self.actions.fill()
 
     def on_unmount(self) -> None:
-        """Leave no memory behind."""
+        """Free the memory of what was drawn."""
         forget_removed_widgets()
 
     def show(self, view: View) -> None:

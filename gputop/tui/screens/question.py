@@ -1,4 +1,4 @@
-"""What questions before an act share: a box with a text and buttons, of which the first does nothing and is preselected."""
+"""What confirmation questions share: a box with a text and buttons, of which the first does nothing and is preselected."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Question(ModalScreen[bool]):
     ]
 
     ABOUT = ""
-    """What stands in the frame."""
+    """The text in the frame."""
 
     def __init__(self, ascii_only: bool = False) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Question(ModalScreen[bool]):
         yield Form(self.ABOUT, id="question")
 
     def on_unmount(self) -> None:
-        """Leave no memory behind."""
+        """Free the memory of what was drawn."""
         forget_removed_widgets()
 
     def on_mount(self) -> None:

@@ -1,6 +1,6 @@
-"""Signals to chosen processes: to which they may go, and what became of each. Imports no Textual.
+"""Signals to chosen processes: which ones may get them, and the result for each. Imports no Textual.
 
-A process is the one that the table listed only if it started when that one did: a PID that has changed hands is never signaled.
+A process is the listed one only if it has the same start time: a reused PID is never signaled.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ START_TOLERANCE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """A process that a signal may go to. ``refusal`` says why it gets none; empty if it does."""
+    """A process that may get a signal. ``refusal`` says why it gets none; empty if it does."""
 
     pid: int
     user: str
@@ -54,7 +54,7 @@ def recipient(process: Process, view: View) -> Recipient:
 
 
 def send(to: Recipient, number: signal.Signals) -> tuple[bool, str]:
-    """Send a signal; return whether it was sent, and what became of it in words."""
+    """Send a signal; return whether it was sent, and the result in words."""
     if to.refusal:
         return False, to.refusal
     try:

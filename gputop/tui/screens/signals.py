@@ -1,4 +1,4 @@
-"""The question which signal processes get. "Cancel" is preselected; what became of each process is told afterwards."""
+"""Asks which signal processes get. "Cancel" is preselected; the result for each process is shown afterwards."""
 
 from __future__ import annotations
 
@@ -73,9 +73,8 @@ class SignalScreen(Question):
         self.put([*wrapped(title, self.columns(), style), BLANK, *self._listed(results, "text")], [close])
 
     def _listed(self, told: Sequence[tuple[Recipient, str]], style: str) -> list[Line]:
-        """Return a line per process with its PID, user and command, and below it what is to be said about it.
-
-        Of more than fit above the buttons, the last are only counted.
+        """Return a line per process with its PID, user and command, and the remark about it below. If there are more than fit
+        above the buttons, the last are only counted.
         """
         lines: list[Line] = []
         room = max(4, self.app.size.height - _LINES_BESIDE)

@@ -1,4 +1,4 @@
-"""How many rows each pane of the dashboard gets: what it needs, and the rest to the one that grows. Pure."""
+"""How many rows each pane of the dashboard gets: what it needs, and the remaining ones go to the pane that grows. Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Need(NamedTuple):
 def stack(room: int, needs: Mapping[str, Need], importance: Sequence[str], grows: str) -> dict[str, int]:
     """Return the rows of each pane by name, together ``room``; 0 leaves a pane out.
 
-    First each pane gets its least, in order of ``importance``, until one does not fit; then, in the same order, what it wants.
-    The rest goes to the pane ``grows``, or if that is left out to the most important one.
+    First each pane gets its minimum, in order of ``importance``, until one does not fit; then, in the same order, what it
+    wants. The remaining rows go to the pane ``grows``, or, if that is left out, to the most important one.
     """
     rows = dict.fromkeys(needs, 0)
     left = room

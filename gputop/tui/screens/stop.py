@@ -27,7 +27,7 @@ class StopScreen(Question):
     """Asks whether to stop ``target``; dismisses with True if the user confirmed and the stop was requested."""
 
     class Answered(Message):
-        """A slow request was taken, or ``error`` says why not."""
+        """A slow request was accepted, or ``error`` says why not."""
 
         def __init__(self, error: GputopError | None = None) -> None:
             super().__init__()

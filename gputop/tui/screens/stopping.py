@@ -31,7 +31,7 @@ class StopTarget:
     job_id: str | None = None
     refusal: str = ""
     slow: bool = False
-    """Whether the request may take seconds to be answered: somebody else is asked."""
+    """Whether the request may take seconds to be answered, because another program is asked."""
     ask: Callable[[], str] | None = None
     """Stops it elsewhere and returns a sentence; raises GputopError."""
 
@@ -167,7 +167,7 @@ def _refusal_of_view(view: View) -> str:
 def not_here(view: View) -> str:
     """Return why the view's processes are not current processes of this machine; "" if they are."""
     if view.feed == "replay":
-        return "This is a recording: its processes are of the past."
+        return "This is a recording: its processes are from the past."
     if view.remote is not None:
         return f"It runs on {view.remote}; stop it there."
     boot_id = view.snapshot.host.boot_id

@@ -1,4 +1,4 @@
-"""Runs that the stream does not carry: what was asked of the sampler, and what it answered."""
+"""Runs that are not in the stream: the questions to the sampler, and its answers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class StoredRuns:
         return GpusQuestion((run_id,))
 
     def take_gpus(self, answer: GpusAnswer, history: History) -> None:
-        """Take in an answer; the readings go to the history."""
+        """Keep an answer; the readings go to the history."""
         for run_id in answer.question.run_ids:
             self._gpus_known.add(run_id)
             history.recall_gpus(run_id, answer.gpus)
@@ -56,7 +56,7 @@ class StoredRuns:
         return run_id in self._gone or (run is not None and (not logged or bool(view.history.metrics(run_id))))
 
     def take(self, answer: RunsAnswer, history: History) -> None:
-        """Take in an answer; points go to the history."""
+        """Keep an answer; points go to the history."""
         if not answer.question.run_ids:
             self.listed, self._answered = answer.runs, True
             return

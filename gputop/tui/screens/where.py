@@ -1,4 +1,4 @@
-"""Where every rank of a run is, asked again and again while the screen is open.
+"""Where every rank of a run is, asked repeatedly while the screen is open.
 
 The sampler asks, on the machine where the ranks run: the screen posts ``Asked``, and the app hands it the answer in
 ``take_answer``.
@@ -22,7 +22,7 @@ from gputop.tui.widgets.requests import Asked
 from gputop.whereabouts import Whereabouts, WhereQuestion
 
 ASK_EVERY_S = 3.0
-"""An answer takes up to two seconds; a question that comes before the answer to the last one is dropped."""
+"""An answer takes up to two seconds; a question sent before the answer to the last one is dropped."""
 
 
 class WhereScreen(SubScreen):
@@ -70,7 +70,7 @@ class WhereScreen(SubScreen):
         pane = self.query_one("#where", Pane)
         columns = max(20, pane.inner_size.width)
         if view.feed != "live":
-            lines = wrapped("This is a recording: its ranks are of the past and cannot be asked.", columns, "warn")
+            lines = wrapped("This is a recording: its ranks cannot be asked.", columns, "warn")
         elif self.answer is None:
             lines = ((Span("asking the ranks …", "dim"),),)
         else:

@@ -1,4 +1,4 @@
-"""What `y` copies of the thing under the cursor. Plain lines: pasted into a shell, none of them holds a control character."""
+"""What `y` copies from the item under the cursor. Plain lines without control characters, safe to paste into a shell."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gputop.doctor.findings.finding import Finding
 
 SHOWN_MOST = 60
-"""Most characters of what was copied that the user is told."""
+"""How many characters of the copied text the message shows."""
 
 
 class Copy(NamedTuple):

@@ -1,4 +1,4 @@
-"""What the hosts screen draws from: how it stands with each host, and the view of its newest snapshot. Imports no Textual."""
+"""What the hosts screen draws from: the state of each host, and the view of its newest snapshot. Imports no Textual."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from gputop.tui.state.view import View
 
 @dataclass(frozen=True, slots=True)
 class HostView:
-    """One host. ``view`` is None until its first snapshot came, and keeps the last one while a link is lost."""
+    """One host. ``view`` is None until its first snapshot arrives, and keeps the last one while a link is lost."""
 
     status: HostStatus
     view: View | None = None
 
     @property
     def is_lost(self) -> bool:
-        """Whether no readings come, and none are on their way."""
+        """Whether no readings arrive and none are expected."""
         return self.status.state not in SHOWING_STATES and self.status.state != "connecting"
 
 
@@ -33,6 +33,6 @@ class FleetView:
     settings: Settings = field(default_factory=Settings)
     paused: bool = False
     runs: tuple[JoinedRun, ...] = ()
-    """The live runs over several hosts, or of which ranks are missing."""
+    """The live runs that span several hosts, or that have missing ranks."""
     findings: tuple[Finding, ...] = ()
-    """What the doctor finds by several hosts together; ``Finding.run`` is one of ``runs``."""
+    """What the doctor finds from several hosts together; ``Finding.run`` is one of ``runs``."""

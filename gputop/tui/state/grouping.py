@@ -1,4 +1,4 @@
-"""Findings as the screens list them: one for each fault of a run, however many ranks or devices have it. Pure.
+"""Findings as the screens list them: one for each problem of a run, however many ranks or devices have it. Pure.
 
 The doctor judges each device and each process; a screen that repeats one sentence eight times hides the others.
 """
@@ -29,7 +29,7 @@ _VERBS = {
 
 
 def listed(findings: Sequence[Finding], snapshot: Snapshot) -> tuple[Finding, ...]:
-    """Return the findings in their order: those of one rule on one run joined, none whose run and processes are gone."""
+    """Return the findings in their order: those of one rule on one run merged, those without a living subject dropped."""
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
         if not _is_gone(finding, snapshot):
@@ -46,7 +46,7 @@ def _is_gone(finding: Finding, snapshot: Snapshot) -> bool:
 
 
 def _joined(group: Sequence[Finding], snapshot: Snapshot) -> Finding:
-    """Return one finding for all of a group: what each of them saw, and each fix once."""
+    """Return one finding for a whole group: the evidence of each, and each fix once."""
     first = group[0]
     if len(group) == 1:
         return first
@@ -75,7 +75,7 @@ def _joined(group: Sequence[Finding], snapshot: Snapshot) -> Finding:
 
 
 def _who(finding: Finding, snapshot: Snapshot) -> str:
-    """Return whom a finding is about: its rank, else its device, else its process."""
+    """Return the subject of a finding: its rank, else its device, else its process."""
     ranks = [process.rank for process in snapshot.processes if process.pid in finding.pids and process.rank is not None]
     if len(ranks) == 1:
         return f"rank {ranks[0]}"

@@ -1,7 +1,7 @@
 """How the user last arranged the screens: the order of the table, how charts are drawn, the recipe started last. No Textual.
 
-Kept without asking, in a small file in the state directory; what the settings file names is not taken from it. A thread writes
-the file, whole or not at all, so that no disk holds up a key. A file that is damaged counts as none.
+Kept without asking, in a small file in the state directory; the settings file takes precedence over it. A thread writes the
+file, completely or not at all, so that no disk delays a key. A damaged file is ignored.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FINISH_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What is remembered; None where nothing is."""
+    """What is remembered; None if nothing is."""
 
     sort: str | None = None
     invert: bool | None = None
@@ -42,7 +42,7 @@ class Layout:
     density: str | None = None
 
     def settings(self, settings: Settings, named: Collection[str]) -> Settings:
-        """Return the settings with the remembered chart options, but for those that the settings file names."""
+        """Return the settings with the remembered chart options, except for those that the settings file names."""
         kept = {name: getattr(self, name) for name in CHART_OPTIONS if name not in named}
         return replace(settings, **{name: value for name, value in kept.items() if value is not None})
 
@@ -111,7 +111,7 @@ class LayoutKeeper:
                 if layout is None:
                     self._writer = None
                     return
-            with contextlib.suppress(OSError):  # a convenience: a full disk is told elsewhere
+            with contextlib.suppress(OSError):  # a convenience: a full disk is reported elsewhere
                 _write(layout)
 
 

@@ -1,4 +1,4 @@
-"""Whose memory is in use on each device: the chosen run's, other processes', the driver's, nobody's that is listed. Pure."""
+"""Whose memory is in use on each device: the chosen run's, other processes', the driver's, or nobody's on the list. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 DRIVER_BYTES_MAX = 2**30
-"""The driver and what it keeps for contexts take less than this of a GPU; more belongs to somebody."""
+"""The driver and its contexts take less than this of a GPU; more belongs to some process."""
 EQUAL_BYTES = 128 * 2**20
 """What the driver takes differs by less than this between the GPUs of a machine."""
 SMALL_BYTES = 512 * 2**20
@@ -20,7 +20,7 @@ SMALL_BYTES = 512 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class MemorySplit:
-    """The parts of the memory in use, in bytes; None where a part cannot be told from the others."""
+    """The parts of the memory in use, in bytes; None if a part cannot be separated from the others."""
 
     run: int | None
     other: int | None
@@ -32,7 +32,7 @@ def memory_splits(snapshot: Snapshot, run_id: str | None) -> dict[str, MemorySpl
     """Return the split of each device whose memory in use is known, by UUID.
 
     What no listed process holds is the driver's if it is small, or about as much as on the GPU with the least of it. It is
-    unknown where a process hides its share or the driver hides processes, on virtual devices, and with unified memory.
+    unknown if a process hides its share or the driver hides processes, on virtual devices, and with unified memory.
     """
     held: dict[tuple[str, bool], int] = {}
     hidden: set[str] = set()

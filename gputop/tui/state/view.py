@@ -45,13 +45,13 @@ class View:
     feed_problem: str | None = None
     replay_status: str | None = None
     remote: str | None = None
-    """The other machine that the stream comes from, as the user named it: its PIDs and files mean nothing here."""
+    """The other machine that the stream comes from, as the user named it: its PIDs and files have no meaning here."""
 
     abstained: tuple[Abstained, ...] = ()
     """Rules that could not judge, and what each one needs (``doctor/diagnosis.py``)."""
 
     undecided: tuple[Undecided, ...] = ()
-    """What is suspected and cannot be told yet."""
+    """What is suspected but not yet decided."""
 
     diagnosis: Doctor | None = None
     """The doctor, for what it knows in addition to its findings: what explains what, each rule's verdict, and past episodes."""
@@ -84,7 +84,7 @@ class View:
 
     @property
     def without_runs(self) -> str | None:
-        """Why processes and runs of this machine are not known at all; None where they are."""
+        """Why processes and runs of this machine are entirely unknown; None if they are known."""
         return next((note.message for note in self.snapshot.notes if note.code == "gpus_only"), None)
 
     @property
@@ -103,7 +103,7 @@ def newest_run(runs: Sequence[Run]) -> Run | None:
 
 
 def is_outlived(run: Run, others: Sequence[ProcessRun]) -> bool:
-    """Return whether a run has ended, and another one that gputop does not track began later and is alive."""
+    """Return whether a run has ended, and an untracked one began later and is alive."""
     from gputop.snapshot import LIVE_STATES
 
     return run.state not in LIVE_STATES and any((other.started_at or 0.0) > (run.created_at or 0.0) for other in others)

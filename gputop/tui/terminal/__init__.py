@@ -1,1 +1,1 @@
-"""Colors, and how what the screen shows reaches the terminal in few bytes."""
+"""Colors, and sending the screen to the terminal in few bytes."""

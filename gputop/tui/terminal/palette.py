@@ -51,7 +51,7 @@ _ROLES: Mapping[str, tuple[str, str, str, str, str]] = {
 }  # fmt: skip
 """Role -> its style in each of ``LOOKS``. "colorblind" tells good from bad by blue and orange, never by red and green.
 
-What a color says, a word, a mark or a position says too: "mono" has none.
+A word, a mark or a position repeats what a color says: "mono" has no colors.
 """
 PALETTES: Mapping[str, Mapping[str, Style]] = {
     look: MappingProxyType({role: Style.parse(styles[place]) for role, styles in _ROLES.items()})

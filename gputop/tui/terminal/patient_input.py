@@ -1,7 +1,7 @@
-"""The keys of a terminal, waited for without a clock.
+"""Waits for a terminal's keys without polling.
 
-Textual looks for keys ten times a second, and when it closes waits for up to two of these looks. Here the thread sleeps until a
-key comes, and ends when it is told.
+Textual polls for keys ten times a second, and waits for up to two polls when it closes. Here the thread sleeps until a key
+arrives, and ends when it is woken for that.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from gputop.tui.terminal.private_textual import parser_of_keys
 
 READ_BYTES = 4096
 LOOKS = 2
-"""How often to look, after a key, whether it was complete."""
+"""How often to check, after a key, whether it was complete."""
 _ENDS_WITHIN_S = 1.0
-"""The mark that ends the thread is set right after it is woken for it."""
+"""How long the thread waits for the mark that ends it, which is set right after it is woken."""
 
 
 def patient(driver: type[Any]) -> type[Any]:
@@ -29,7 +29,7 @@ def patient(driver: type[Any]) -> type[Any]:
         return driver
 
     class Patient(driver):  # type: ignore[misc]
-        """Sleeps until a key comes."""
+        """Sleeps until a key arrives."""
 
         def __init__(self, *arguments: Any, **options: Any) -> None:
             super().__init__(*arguments, **options)

@@ -1,8 +1,8 @@
 """Every private name of Textual that gputop uses; for the sparing compositor, a check that each still behaves as expected.
 
 A screen gets the compositor only if all checks pass. Otherwise Textual's own compositor draws the same screen with more bytes,
-and one line in Textual's log names the first mismatch. The checks run once per process. A driver that is not as expected is not
-started again by gputop after a SIGSTOP, but as Textual does it.
+and one line in Textual's log names the first mismatch. The checks run once per process. If the driver is not as expected,
+Textual rather than gputop restarts it after a SIGSTOP.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def parser_of_keys() -> Any:
 
 
 def forget_removed_widgets() -> None:
-    """Free the rendered lines of removed widgets, which Textual 8 keeps for ever.
+    """Free the rendered lines of removed widgets, which Textual 8 keeps forever.
 
     It looks two colors up in a cache of 1,024 entries whose keys hold the lines that a widget has rendered: some 90 kB each.
     """
@@ -200,7 +200,7 @@ def forget_removed_widgets() -> None:
 
 
 def drawn_text(app: Any) -> str:
-    """Return what is on the screen as lines of text; "" where Textual does not draw as expected."""
+    """Return what is on the screen as lines of text; "" if Textual does not draw as expected."""
     console = Console(
         width=app.size.width, height=app.size.height, file=io.StringIO(), record=True, force_terminal=True, legacy_windows=False
     )

@@ -1,6 +1,6 @@
-"""What the terminal shows, cell by cell, and of each update of Textual's only the cells that differ from it.
+"""What the terminal shows, cell by cell; of each of Textual's updates, only the cells that differ from it are sent.
 
-Textual paints a whole screen anew when one opens or closes and when a pane takes another size. Most cells stay what they were.
+Textual repaints a whole screen when one opens or closes and when a pane changes its size. Most cells stay the same.
 
 The module imports private names of Textual: import it only after ``private_textual`` has checked them.
 """
@@ -19,16 +19,16 @@ from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from gputop.tui.terminal.partial_update import Cells, PartialUpdate, Piece, cut_pieces
 
 Cell: TypeAlias = tuple[str, Style] | None
-"""The text of a cell and its style; "" in the second cell of a wide character. None: nothing is known of it."""
+"""The text of a cell and its style; "" in the second cell of a wide character. None: unknown."""
 Row: TypeAlias = list[Cell]
 
 BRIDGED_CELLS = 3
-"""So many unchanged cells of the same style are sent again rather than skipped: moving the cursor takes as many bytes."""
+"""Up to this many unchanged cells of one style are sent again rather than skipped: moving the cursor takes as many bytes."""
 _PLAIN = Style.null()
 
 
 class ShownCells:
-    """The cells of the terminal as they were sent. Whoever writes to the terminal otherwise calls ``forget``."""
+    """The cells of the terminal as they were sent. Code that writes to the terminal in another way calls ``forget``."""
 
     def __init__(self) -> None:
         self._columns = 0
@@ -37,7 +37,7 @@ class ShownCells:
         """The rows that may hold half of a wide character; most never do."""
 
     def forget(self) -> None:
-        """Take nothing for shown: the next update is sent whole."""
+        """Treat every cell as unknown: the next update is sent whole."""
         self._rows = []
         self._wide.clear()
 
@@ -56,7 +56,7 @@ class ShownCells:
         return _Difference(self, changed, differing) if differing else None
 
     def _changed_rows(self, pieces: Sequence[Piece]) -> tuple[dict[int, Row], dict[int, list[range]]]:
-        """Return the rows as they will be, and which of their cells the pieces name."""
+        """Return the rows as they will be, and which of their cells the pieces cover."""
         rows: dict[int, Row] = {}
         spans: dict[int, list[range]] = {}
         for x, y, cells in pieces:
@@ -76,7 +76,7 @@ class ShownCells:
         return rows, spans
 
     def sent(self, rows: dict[int, Row]) -> None:
-        """Take these rows for shown."""
+        """Record these rows as shown."""
         for y, row in rows.items():
             if y < len(self._rows):
                 self._rows[y] = row
@@ -97,7 +97,7 @@ class _Difference(CompositorUpdate):
 
 
 def _pieces_of(update: Any) -> list[Piece] | None:
-    """Return the cells of an update; None if it is none that is known."""
+    """Return the cells of an update; None for an unknown kind of update."""
     if isinstance(update, PartialUpdate):
         return list(update.pieces)
     if type(update) is ChopsUpdate:
@@ -160,7 +160,7 @@ def _differing(y: int, before: Row, after: Row, spans: Sequence[range], wide: Co
 
 
 def _bridged(row: Row, start: int, end: int) -> bool:
-    """Whether the cells between two changes are few, and look like those on both sides."""
+    """Return whether the cells between two changes are few, and look like those on both sides."""
     if end - start > BRIDGED_CELLS:
         return False
     styles = {cell[1] if cell is not None else None for cell in row[start - 1 : end + 1]}

@@ -21,11 +21,11 @@ class SparingApp(App[None]):
         self._held = False
 
     async def on_mount(self) -> None:
-        """Draw anew after a suspension: the terminal shows an empty screen then."""
+        """Redraw after a suspension: the terminal then shows an empty screen."""
         self.app_resume_signal.subscribe(self, lambda _: self.draw_anew(), immediate=True)
 
     def on_resize(self) -> None:
-        """Draw anew, also where the size is the old one: another one in between has cut off what was shown."""
+        """Redraw even if the size is the old one: a different size in between has cut off what was shown."""
         self.draw_anew()
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
@@ -41,7 +41,7 @@ class SparingApp(App[None]):
         self._held = True
 
     def let_go(self) -> None:
-        """Draw from now on."""
+        """Resume drawing."""
         if self._held:
             self._held = False
             self.draw_anew()

@@ -243,7 +243,7 @@ class Form(ChoiceList):
         elif event.is_printable and event.character and _fits(field.kind, event.character):
             text += event.character
         elif event.is_printable:
-            # A letter in a number is a slip of the finger, never the key of another action: "q" would end gputop.
+            # A letter in a number is a typing error, never the key of another action: "q" would end gputop.
             field.error = f"a {_EXPECTED[field.kind]}, please"
             self.redraw()
             return True

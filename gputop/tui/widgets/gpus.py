@@ -1,4 +1,4 @@
-"""The GPUs pane: a choice that the arrow keys move, and a screen of its own behind each GPU."""
+"""The GPUs pane: the arrow keys choose a GPU, and Enter opens its own screen."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ class LinesWidget(Widget):
     def _built(self) -> list[Line]:
         columns, height = self.size
         rows = [clean_row(row, columns) for row in self.build_rows()[:height]]
-        rows += [(Span(" " * columns),)] * (height - len(rows))  # painters count on a row for every line of the widget
+        rows += [(Span(" " * columns),)] * (height - len(rows))  # painters rely on a row for every line of the widget
         return [ascii_line(row) for row in rows] if self.ascii else rows
 
     def render_line(self, y: int) -> Strip:

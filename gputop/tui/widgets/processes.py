@@ -39,7 +39,7 @@ class ProcessesPane(TypedFilter, ViewPane):
         self._tagged: frozenset[Tag] = frozenset()
         self._typed = ""
         self._problem: UsageError | None = None
-        """Why the filter as typed is none; the last one that was right then holds."""
+        """Why the filter as typed is invalid; the last valid one then applies."""
         self._rows_shown: tuple[Row, ...] = ()
         self._last_rows: tuple[tuple[Snapshot, Order], tuple[Row, ...]] | None = None
         self._chosen: tuple[str, str] | None = None
@@ -60,7 +60,7 @@ class ProcessesPane(TypedFilter, ViewPane):
         return drawing
 
     def _problem_lines(self) -> tuple[Line, ...]:
-        """Return what is wrong with the filter, in a line of its own: in the rule, little of it would fit."""
+        """Return what is wrong with the filter, in a line of its own: little of it would fit into the rule."""
         if self._problem is None:
             return ()
         return (line((clean(self._problem.message), "warn" if self.typing else "bad")),)
@@ -79,7 +79,7 @@ class ProcessesPane(TypedFilter, ViewPane):
         return self._last_rows[1]
 
     def cursor_for(self, drawing: Drawing) -> int | None:
-        """Return the line of the chosen row, or of what took its place; the first row before any choice."""
+        """Return the line of the chosen row, or of the row that replaced it; the first row before any choice."""
         if not self._rows_shown:
             return None
         if not self._held:
@@ -104,21 +104,21 @@ class ProcessesPane(TypedFilter, ViewPane):
 
     @property
     def tagged_processes(self) -> tuple[Process, ...]:
-        """The tagged processes that are still there, also those that the filter hides."""
+        """The tagged processes that still exist, including those that the filter hides."""
         found = self.view.snapshot.processes if self.view is not None else ()
         return tuple(process for process in found if tag_of(process) in self._tagged)
 
     def tag(self) -> None:
-        """Tag the process under the cursor, or no longer, and go to the next row; on a run's row, tag all its processes."""
+        """Tag or untag the process under the cursor, and go to the next row; on a run's row, all its processes."""
         row = self.chosen_row
         if row is None:
             return
         found = [held.process for held in self._rows_shown if held is row or (row.kind == "run" and held.run is row.run)]
         tags = frozenset(tag_of(process) for process in found if process is not None)
         if not tags:
-            self.app.notify("Only processes are tagged, and this row is none.")
+            self.app.notify("Only processes can be tagged, and this row is not one.")
         self._tagged = self._tagged - tags if tags <= self._tagged else self._tagged | tags
-        # At once, not by a message: the next of two quick presses is for the next row.
+        # At once, not by a message: the second of two quick presses is for the next row.
         below = min(self._rows_shown.index(row) + 1, len(self._rows_shown) - 1)
         self._chosen, self._held = self._rows_shown[below].key, True
         self.show_again()
@@ -166,7 +166,7 @@ class ProcessesPane(TypedFilter, ViewPane):
         self.show_again()
 
     def action_scroll_commands(self, by: int) -> None:
-        """Show commands whole, and scroll them, as far as the longest one goes on."""
+        """Show whole commands, and scroll them to the end of the longest one."""
         most = scrolls_most(self._rows_shown, self.inner_size.width)
         self.scrolled = min(most, max(0, self.scrolled + by))
         self.show_again()
@@ -183,7 +183,7 @@ class ProcessesPane(TypedFilter, ViewPane):
         elif row.device is not None:
             self.post_message(GpuOpened(row.device.uuid))
         else:
-            self.app.notify("What started the processes below uses no GPU: nothing more is known of it.")
+            self.app.notify("The launcher of the processes below uses no GPU: nothing more is known about it.")
 
     # The filter
 
@@ -192,7 +192,7 @@ class ProcessesPane(TypedFilter, ViewPane):
         return self._typed
 
     def set_filter(self, text: str) -> None:
-        """Show the processes that a filter keeps; while it is wrong, those of the last right one, and what is wrong."""
+        """Show the processes that a filter keeps; while it is invalid, those of the last valid one, and what is wrong."""
         self._typed, self._problem = text, None
         try:
             self.order = replace(self.order, filter=parse(text, os.getuid()))

@@ -1,4 +1,4 @@
-"""Messages in which screens ask the app for something. Screens change only their own appearance themselves."""
+"""Messages with which screens ask the app for something. A screen itself changes only its own appearance."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class GpuOpened(Message):
 
 
 class PcieWanted(Message):
-    """A screen shows PCIe throughput from now on, or no longer: measuring it may cost something."""
+    """A screen starts or stops showing PCIe throughput: measuring it may cost something."""
 
     def __init__(self, wanted: bool) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class PcieWanted(Message):
 
 
 class LayoutChanged(Message):
-    """The user arranged a screen in another way; ``changes`` are fields of ``tui.state.layout.Layout``."""
+    """The user rearranged a screen; ``changes`` are fields of ``tui.state.layout.Layout``."""
 
     def __init__(self, **changes: str | bool) -> None:
         super().__init__()

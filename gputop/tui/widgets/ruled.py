@@ -9,11 +9,11 @@ from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget, Pane
 
 TAIL_CELLS_MIN = 12
-"""Less of a note than this says nothing."""
+"""Less of a note than this is useless."""
 
 
 class RuledPane(Pane):
-    """A pane whose rule holds what a box has in its upper and lower edge."""
+    """A pane whose rule holds what a box has in its upper and lower edges."""
 
     @property
     def inner_size(self) -> Size:

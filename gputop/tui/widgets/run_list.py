@@ -91,7 +91,7 @@ class RunList(TypedFilter, RuledPane):
         return self._text
 
     def set_filter(self, text: str) -> None:
-        """Show the runs that a filter keeps; while it is wrong, those of the last right one, and what is wrong."""
+        """Show the runs that a filter keeps; while it is invalid, those of the last valid one, and what is wrong."""
         self._text = text
         try:
             self._filter, self._problem = parse(text), None

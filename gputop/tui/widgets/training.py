@@ -18,14 +18,14 @@ from gputop.tui.widgets.ruled import ViewPane
 class TrainingPane(ViewPane):
     """Numbers and live loss of the chosen run; Enter opens the run screen."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "the run on a screen of its own", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "open the run's screen", show=False)]
 
     def __init__(self) -> None:
         super().__init__("Training", "2", id="training")
         self._chart = LossChart()
 
     def drawing(self, view: View, columns: int, rows: int) -> Drawing:
-        """Return the numbers and the chart; what processes show, if only runs that gputop does not track are alive."""
+        """Return the numbers and the chart; what processes show, if only untracked runs are alive."""
         if view.run is None and view.snapshot.process_runs:
             return draw_process_runs(view, columns, rows)
         run = untracked_run(view)

@@ -8,12 +8,12 @@ from gputop.tui.drawing.line import Line, clean, line
 from gputop.tui.widgets.lines import Pane
 
 SHOWN_CELLS_MOST = 40
-"""Of a longer filter, its end is shown: what is typed now stays visible."""
+"""The end of a longer filter is shown, so that what is being typed stays visible."""
 _KEPT_WHILE_TYPING = ("tab", "shift+tab", "ctrl+c")
 
 
 class TypedFilter(Pane):
-    """A pane whose lines a filter narrows down as it is typed."""
+    """A pane whose lines are filtered while the user types."""
 
     typing = False
 
@@ -22,7 +22,7 @@ class TypedFilter(Pane):
         raise NotImplementedError
 
     def set_filter(self, text: str) -> None:
-        """Take a filter, also one that is wrong, and redraw."""
+        """Take a filter, even an invalid one, and redraw."""
         raise NotImplementedError
 
     def input_line(self) -> Line:

@@ -1,4 +1,4 @@
-"""The band around a curve, and a loss that is no number."""
+"""The band around a curve, and a loss that is NaN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pure drawing functions: what they say, for values known by hand."""
+"""The pure drawing functions: their text, for values worked out by hand."""
 
 from __future__ import annotations
 

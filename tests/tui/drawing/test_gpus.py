@@ -1,4 +1,4 @@
-"""The GPU pane: graphs of one or two devices, rows of more, in as many columns as it takes."""
+"""The GPU pane: graphs of one or two devices, rows of more, in as many columns as needed."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_the_drivers_part_of_the_bar_is_dim() -> None:
 
 
 def mig_box() -> Snapshot:
-    """GPU 10 is cut into two instances, each with a process; the driver gives no utilization."""
+    """GPU 10 is divided into two instances, each with a process; the driver gives no utilization."""
     parent = samples.device(10, uuid="parent", utilization_percent=0.0, mig_enabled=True, power_w=380.0)
     instances = tuple(
         Device(

@@ -1,4 +1,4 @@
-"""The training pane while only runs that gputop does not track are alive."""
+"""The training pane while only untracked runs are alive."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_the_doctor_does_not_ask_for_a_run_that_is_there() -> None:
     assert "Looked at 8 GPUs, 4 processes, 0 live runs and 2 runs not tracked." in words
     assert "Start a training run" not in words
     assert "gputop run -- …" in words
-    # A job of gputop that has no journal yet is no untracked run, and no reason to ask for one either.
+    # A gputop job without a journal yet is not an untracked run, and no reason to ask for one.
     words = " ".join(plain(row) for row in draw_doctor(view_of([SNAPSHOT]), 78, 20).lines)
     assert "4 processes and 0 live runs." in words
     assert "Start a training run" not in words

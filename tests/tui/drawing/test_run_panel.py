@@ -19,7 +19,7 @@ from tests.tui import dashboards
 
 
 def split_run(*waits_s: float, **metrics: float) -> Run:
-    """A run of steps of 300 ms; each rank waits so long of the 200 ms of its backward pass."""
+    """A run of steps of 300 ms; each rank waits this long of the 200 ms of its backward pass."""
     base = samples.run(world_size=len(waits_s))
     parts = {"step_s": 0.3, "phase/data": 0.015, "phase/forward": 0.06, "phase/backward": 0.2, "phase/optimizer": 0.01}
     ranks = tuple(

@@ -1,4 +1,4 @@
-"""How many GPUs work, and what the verdict about it says: values known by hand."""
+"""How many GPUs work, and the verdict about them: values worked out by hand."""
 
 from __future__ import annotations
 

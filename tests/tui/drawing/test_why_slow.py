@@ -1,4 +1,4 @@
-"""Where a step's time goes, in words, and why: by the doctor's finding, else by the shares."""
+"""How a step's time is spent, in words, and why: by the doctor's finding, else by the shares."""
 
 from __future__ import annotations
 

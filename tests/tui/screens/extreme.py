@@ -1,4 +1,4 @@
-"""Views that no healthy machine gives: values at the ends of what numbers can be, and names that try to draw by themselves."""
+"""Views that no healthy machine gives: values at the limits of numbers, and names that try to control the terminal."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ class Odd:
 
 
 class Diagnosis:
-    """A doctor that has said this, for the screens."""
+    """A doctor with these findings, for the screens."""
 
     def __init__(self, episodes: tuple[Episode, ...]) -> None:
         self.episodes = episodes

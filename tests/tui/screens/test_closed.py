@@ -1,4 +1,4 @@
-"""A screen that was closed draws nothing more, whatever was still to be drawn on it."""
+"""A closed screen draws nothing more, whatever was still to be drawn on it."""
 
 from __future__ import annotations
 

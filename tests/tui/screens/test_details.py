@@ -1,4 +1,4 @@
-"""The details and the environment of a process, asked of the sampler: the real app on the simulated driver, and replays."""
+"""The details and the environment of a process, from the sampler: the real app on the simulated driver, and replays."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ async def test_a_replay_has_no_environment_and_says_so(tmp_path: Path) -> None:
         app.post_message(ProcessChosen(4000))
         await until_shown(app, pilot, "Process 4000")
         await pilot.press("e")
-        await until_shown(app, pilot, "This is a recording: its processes are of the past.")
+        await until_shown(app, pilot, "This is a recording: its processes are from the past.")
 
 
 class AskedApp(ScreenApp):
-    """Collects what a screen asks, and answers nothing by itself."""
+    """Collects a screen's questions, and answers nothing by itself."""
 
     def __init__(self, screen: EnvironmentScreen | ProcessScreen, view: View) -> None:
         super().__init__(screen, view)

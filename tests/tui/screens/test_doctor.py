@@ -1,4 +1,4 @@
-"""The doctor's screen over a real doctor: the verdict, the rows it speaks of, what it explains, the others, and the past."""
+"""The doctor's screen over a real doctor: the verdict, the rows involved, what it explains, the others, and the past."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Values at the ends of what numbers can be, and names that try to draw: every screen shows them, and none of them acts."""
+"""Values at the limits of numbers, and names that try to control the terminal: every screen shows them, and none has an
+effect."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ SCREENS: dict[str, tuple[Callable[[View], App[None]], tuple[str, ...]]] = {
 
 
 def check(app: App[None]) -> None:
-    """What is on the screen fits it, and holds nothing that a terminal would obey."""
+    """The text on the screen fits it, and contains nothing that a terminal would obey."""
     wide = app.size.width
     for strip in app.screen._compositor.render_strips(app.size):
         text = "".join(segment.text for segment in strip)

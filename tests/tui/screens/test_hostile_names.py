@@ -123,7 +123,7 @@ async def test_a_notice_is_no_markup_and_one_line() -> None:
 
 
 class NoFeed:
-    """A feed from which nothing comes."""
+    """A feed without data."""
 
     kind = "live"
     host = None

@@ -1,4 +1,4 @@
-"""A job's log while it is searched: a search that takes long can be given up, and moves nothing once it is not wanted."""
+"""A job's log while it is searched: a long search can be given up, and then moves nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the screens look like at the three sizes, as pictures; after a change that is meant, run with --snapshot-update."""
+"""What the screens look like at the three sizes, as pictures; after an intended change, run with --snapshot-update."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def compare(snap_compare: Look, screen: Screen[Any], size: tuple[int, int], show
 
 @pytest.fixture
 def three_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jobs with times that stand still; what real ones do is tested in test_screens_launch.py."""
+    """Jobs with fixed times; what real ones do is tested in test_launch.py."""
     listed = [
         Job(
             "20260921-141300-aaaa", "lenet-ddp", "running", (), Path(), "ddp", UUIDS[:4], {"model": "lenet"}, samples.EPOCH - 20

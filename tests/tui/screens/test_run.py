@@ -269,7 +269,7 @@ async def test_a_run_that_is_gone_does_not_break_the_screen() -> None:
     app = ScreenApp(RunScreen("nobody"), view_of())
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
-        assert "not listed any more" in text_of(app)
+        assert "no longer listed" in text_of(app)
 
 
 async def test_ascii_and_no_colour_come_from_the_view() -> None:

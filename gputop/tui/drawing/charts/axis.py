@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 FLAT_SHARE = 1e-5
-"""Values that differ by less than this share of their size are one value: the rest is rounding, and labels would not differ."""
+"""Values that differ by less than this fraction of their size count as one: the rest is rounding."""
 Y_MAX, SPAN_MIN = 1e300, 1e-290
 """Largest magnitude and smallest span of an axis: beyond them, floating point can represent neither ticks nor distances."""
 EVEN_MIN_ROWS = 7
@@ -39,11 +39,8 @@ def y_axis(low: float, high: float, rows: int, *, dots: int = 4, log: bool = Fal
     """Return an axis from a round value below ``low`` to one above ``high``.
 
     Args:
-        low: The smallest value.
-        high: The largest value.
-        rows: Text rows of the chart; with enough of them, ticks stand at even distances of whole rows.
-        dots: Dot rows in a text row.
-        log: The axis is logarithmic; ``low`` and ``high`` are above 0.
+        low: The smallest value. high: The largest value. rows: Text rows of the chart; with enough of them, ticks are a whole
+        number of rows apart. dots: Dot rows in a text row. log: The axis is logarithmic; ``low`` and ``high`` are above 0.
         cells: Most cells of a label.
     """
     low, high = (min(Y_MAX, max(-Y_MAX, value)) for value in (low, high))
@@ -68,7 +65,7 @@ def y_axis(low: float, high: float, rows: int, *, dots: int = 4, log: bool = Fal
 
 
 def is_flat(low: float, high: float) -> bool:
-    """Return whether values from ``low`` to ``high`` are the same but for rounding."""
+    """Return whether values from ``low`` to ``high`` are the same except for rounding."""
     return high - low <= max(SPAN_MIN, FLAT_SHARE * max(abs(low), abs(high)))
 
 

@@ -57,7 +57,7 @@ def doctor_title(findings: Sequence[Finding]) -> Line:
 
 
 def names_of_runs(view: View) -> dict[str, str]:
-    """Return run id -> name where findings have to say which run they are about: where several are known."""
+    """Return run id -> name if findings have to say which run they are about, because several are known."""
     runs = view.snapshot.runs
     return {run.run_id: run.name for run in runs} if len(runs) > 1 else {}
 
@@ -128,7 +128,7 @@ def _healthy(view: View, width: int, height: int) -> list[Line]:
     lines = [*undecided_lines(view, width)] or [line(("No problem found", "ok"))]
     lines += wrap(examined, width, "dim")
     if count:
-        lines.extend(wrap("Rules that need a run's own records are not judged: gputop run -- … keeps them.", width, "dim"))
+        lines.extend(wrap("Rules that need a run's own records are not judged: gputop run -- … records them.", width, "dim"))
     elif live == starting == 0 and not any(compute_uses(process) or process.torch_mapped for process in snapshot.processes):
         lines.extend(wrap("Start a training run to have it examined: l launches a demo.", width, "dim"))
     for abstained in view.abstained[:MAX_NOT_JUDGED]:

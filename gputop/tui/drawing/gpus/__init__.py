@@ -1,1 +1,1 @@
-"""The GPUs in lines: the verdict on them, their rows, and those that a finding is about."""
+"""The GPUs drawn: the verdict on them, their rows, and those that a finding is about."""

@@ -55,7 +55,7 @@ def block(label: str, items: Iterable[Item], cells: int) -> list[Line]:
 
 
 def slow_items(view: View, device: Device) -> list[Item]:
-    """Return what throttles the clocks, since when, and for how long in all since the driver started to count."""
+    """Return what throttles the clocks, since when, and for how long in total since the driver started to count."""
     found: list[Item] = []
     for words, style in _reasons(device.throttle_reasons):
         since, from_start = _since(view, device, words)
@@ -87,7 +87,7 @@ def _reasons(reasons: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def _since(view: View, device: Device, words: str) -> tuple[float | None, bool]:
-    """Return since when the reason holds without a pause, and whether that is as long as gputop knows the device."""
+    """Return since when the reason has held without a pause, and whether that is as long as gputop has known the device."""
     past = view.history.throttling(device.uuid)
     since = None
     for place in range(len(past) - 1, -1, -1):
@@ -217,7 +217,7 @@ def identity_items(view: View, device: Device) -> list[Item]:
 
 
 def cuda_index(view: View, device: Device) -> str | None:
-    """Return as which devices the chosen run's processes on this machine see this one: "0 for rank 6"; None if unknown."""
+    """Return under which index the chosen run's processes here see this device: "0 for rank 6"; None if unknown."""
     run = view.run
     if run is None:
         return None
@@ -240,7 +240,7 @@ def cuda_index(view: View, device: Device) -> str | None:
 
 
 def _index_behind_mask(devices: Sequence[Device], process: Process, device: Device) -> int | None:
-    """Return the device's place behind the process's mask; None where CUDA may order the devices in another way."""
+    """Return the device's index within the process's mask; None if CUDA may order the devices differently."""
     if process.environment is None:
         return None
     virtual = device.kind == "virtual"

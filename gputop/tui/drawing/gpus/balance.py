@@ -57,7 +57,7 @@ class Balance:
 def balance(view: View) -> Balance:
     """Return the balance of the devices that the chosen run may use; of all devices if those are fewer than two.
 
-    A lost device always counts: the driver lists no process on it any more, so so its owner is unknown.
+    A lost device always counts: the driver no longer lists processes on it, so its owner is unknown.
     """
     every = countable(view.snapshot.devices)
     broken = tuple(device for device in every if device.state in ("lost", "error"))

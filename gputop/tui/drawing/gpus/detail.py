@@ -26,15 +26,14 @@ from gputop.tui.state.memory_split import memory_splits
 from gputop.tui.state.view import View
 
 GRAPHS_SHARE_LEAST = 0.45
-"""Share of the lines that the graphs keep, however long the text is: the rest scrolls."""
+"""The fraction of the lines that the graphs keep, however long the text is: the rest scrolls."""
 FINDING_LINES = 6
 GONE = "This GPU is no longer listed: it has fallen off the bus, or it is hidden now. These are its last readings."
 
 
 def gpu_lines(view: View, device: Device, span: int, width: int, height: int, gone: bool = False) -> tuple[Line, ...]:
-    """Return the screen's lines. The graphs take what the words leave of ``height``, and ``GRAPHS_SHARE_LEAST`` in any case.
-
-    ``span`` is a place in ``over_time.SPANS``; ``gone`` says that the device is not in the newest snapshot.
+    """Return the screen's lines. The graphs take what the text leaves of ``height``, and at least ``GRAPHS_SHARE_LEAST``.
+    ``span`` is an index into ``over_time.SPANS``; ``gone`` says that the device is not in the newest snapshot.
     """
     above = _alarm(device, width, gone)
     split = memory_splits(view.snapshot, view.run_id).get(device.uuid) if not gone else None
@@ -59,7 +58,7 @@ def gpu_lines(view: View, device: Device, span: int, width: int, height: int, go
 
 
 def gpu_head(view: View, device: Device, gone: bool = False) -> Line:
-    """Return what the head of the screen says: the model, its state, and who works on it."""
+    """Return the text in the screen's header: the model, its state, and who works on it."""
     parts: list[Line] = [line((clean(short_name(device)), "value"))]
     broken = trouble(device)
     if gone:
@@ -92,7 +91,7 @@ def _alarm(device: Device, width: int, gone: bool) -> list[Line]:
 
 
 def _uuids(view: View, device: Device) -> set[str]:
-    """Return the device and the instances that it is cut into."""
+    """Return the device and the instances that it is divided into."""
     return {device.uuid, *(other.uuid for other in view.snapshot.devices if other.parent_uuid == device.uuid)}
 
 

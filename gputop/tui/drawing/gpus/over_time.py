@@ -15,11 +15,11 @@ from gputop.tui.drawing.line import Line, Span, fit, line, spread, width
 from gputop.tui.state.view import View
 
 SPANS: tuple[tuple[str, float | None], ...] = (("1 min", 60.0), ("5 min", 300.0), ("30 min", 1800.0), ("whole run", None))
-"""The stretches of time that a user can choose, in seconds; None: as long as the run, as far as it was watched or recorded."""
+"""The periods that a user can choose, in seconds; None: the whole run, to the extent that it was watched or recorded."""
 RECORDED_HOLD_S, RECORDED_HOLD_SHARE = 15.0, 1 / 200
-"""A recorded reading holds for three of the recorder's intervals, which grow with the run: 5 s, and a 700th of its age."""
+"""A recorded reading is valid for three of the recorder's intervals, which grow with the run: 5 s, and a 700th of its age."""
 HOLD_INTERVALS = 3
-"""A reading holds for this long; then a device counts as stale."""
+"""A reading is valid for this long; then a device counts as stale."""
 GRAPH_LINES_MIN, GRAPH_LINES_MAX = 3, 18
 TWO_COLUMNS_CELLS = 70
 GAP = 2
@@ -43,7 +43,7 @@ GRAPHS = (
     Graph("tensor activity", "tensor_activity_percent"),
     Graph("DRAM activity", "dram_activity_percent"),
 )
-"""The most important first: what has no room is left out, and its number appears in the text."""
+"""The most important first: a graph that does not fit is left out, and its number appears in the text."""
 
 
 class Stretch(NamedTuple):
@@ -54,7 +54,7 @@ class Stretch(NamedTuple):
 
 
 def stretch_of(view: View, span_s: float | None, columns: int) -> Stretch:
-    """Return the stretch of ``span_s`` seconds up to now; None: since the chosen run began, or since it is known.
+    """Return the period of ``span_s`` seconds up to now; None: since the chosen run began, or since it has been known.
 
     Uses what was recorded with the run, else what this screen saw.
     """
@@ -72,7 +72,7 @@ def stretch_of(view: View, span_s: float | None, columns: int) -> Stretch:
 
 
 def known_graphs(view: View, device: Device) -> list[Graph]:
-    """Return the graphs of the readings that are known, or were."""
+    """Return the graphs of the readings that are or were known."""
     return [
         graph
         for graph in GRAPHS
@@ -99,7 +99,7 @@ def grid_of(view: View, device: Device, cells: int, height: int) -> Grid:
 
 
 def draw_over_time(view: View, device: Device, grid: Grid, span: int) -> list[Line]:
-    """Return the graphs over the stretch at place ``span`` of ``SPANS``, and the time below them; nothing without graphs."""
+    """Return the graphs over the period at index ``span`` of ``SPANS``, and the time below them; nothing without graphs."""
     if not grid.graphs:
         return []
     stretch = stretch_of(view, SPANS[span][1], grid.cells)
@@ -129,7 +129,7 @@ def draw_graph(view: View, device: Device, graph: Graph, stretch: Stretch, cells
 
 
 def heading(name: str, numbers: Line, past: str, cells: int, ascii_only: bool) -> Line:
-    """Return the line above a graph: its name, a rule, the current value, and, where there is room, those of the past."""
+    """Return the line above a graph: its name, a rule, the current value, and, if there is room, those of the past."""
     if past and len(name) + width(numbers) + len(past) + 6 <= cells:
         numbers = (*numbers, Span(f"  {past}", "dim"))
     fill = max(1, cells - len(name) - width(numbers) - 2)
@@ -137,7 +137,7 @@ def heading(name: str, numbers: Line, past: str, cells: int, ascii_only: bool) -
 
 
 def held_means(series: Series | None, start: float, end: float, count: int, hold_s: float) -> list[float | None]:
-    """Return the mean of each of ``count`` equal columns; a value holds until the next, but for ``hold_s`` seconds at most.
+    """Return the mean of each of ``count`` equal columns; a value holds until the next, but at most for ``hold_s`` seconds.
 
     None where nothing is known.
     """
@@ -162,9 +162,9 @@ def held_means(series: Series | None, start: float, end: float, count: int, hold
 
 
 def min_mean_max(reading: str, sources: Sequence[Series], stretch: Stretch) -> str:
-    """Return "min 48 mean 77 max 98" of the stretch; nothing where no value is known.
+    """Return "min 48 mean 77 max 98" for the period; nothing if no value is known.
 
-    What this screen saw comes first among ``sources``: of the others, what was before it counts.
+    What this screen saw comes first among ``sources``: the others count only for the time before it.
     """
     if not (math.isfinite(stretch.start) and math.isfinite(stretch.end) and stretch.start < stretch.end):
         return ""

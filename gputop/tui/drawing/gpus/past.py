@@ -1,6 +1,6 @@
-"""The past of a device's reading: means over equal stretches of time, as one row of cells or as an area. Pure.
+"""The past of a device's reading: means over equal periods, as one row of cells or as an area. Pure.
 
-Heights and colors are coarse on purpose: a GPU that works evenly is an even row, and costs no bytes while it stays one.
+Heights and colors are coarse on purpose: a GPU that works evenly is an even row, and costs no bytes while it stays even.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ SECONDS_PER_COLUMN, YOUNG_S, YOUNG_SECONDS_PER_COLUMN = 10.0, 300.0, 5.0
 it, so that a tick changes one character, not the whole line."""
 
 _LEVELS = "▁▂▃▄▅▆▇"
-"""Tops out below a full block, so that rows never melt into one another."""
+"""It ends below a full block, so that rows never run into one another."""
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _ASCII_LEVELS = "_.:-=+#"
 _FULL_SHARE = 0.85
-"""From this share on, a cell is as high as it gets: the difference to 100% is noise."""
+"""From this share on, a cell has its full height: the difference from 100% is noise."""
 RAMP = ("work0", "work1", "work2", "work3")
 """Styles from little work to much; trouble is not on this scale."""
 

@@ -28,7 +28,7 @@ STRETCH_LEAST_S = 60.0
 
 
 def process_past_lines(view: View, process: Process, cells: int) -> list[Line]:
-    """Return a process's graphs over the time for which this screen knows it; nothing where no reading is known."""
+    """Return a process's graphs over the time for which this screen has known it; nothing if no reading is known."""
     drawn = [use for use in process.devices if _began(view.history, process, use) is not None][:DEVICES_MOST]
     began = [time for use in drawn if (time := _began(view.history, process, use)) is not None]
     if not began:

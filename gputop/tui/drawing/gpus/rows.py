@@ -22,7 +22,7 @@ FULL_SHARE = 0.95
 """From this share of memory in use on, the next batch may not fit."""
 BAR_CELLS_MIN = 8
 PAST_CELLS_GOOD, PAST_CELLS_MAX = 20, 60
-"""Three minutes say whether a GPU works evenly; more than ten are for its own screen."""
+"""Three minutes show whether a GPU works evenly; more than ten belong on its own screen."""
 
 
 class Layout(NamedTuple):
@@ -77,7 +77,7 @@ def row_layout(width: int, label: int, without: Collection[str] = ()) -> Layout:
     sizes = dict.fromkeys((name for name, _ in _LEAST), 0)
     for name, cells in _LEAST:
         if name == "units":
-            # The past says more than how the units are used.
+            # The past shows more than how the units are used.
             wider = min(room, max(0, PAST_CELLS_GOOD - sizes["past"]))
             sizes["past"] += wider
             room -= wider
@@ -148,7 +148,7 @@ class Rows:
 
     def _past(self, device: Device, layout: Layout, instances: int) -> Line:
         if instances or device.kind == "mig":
-            # NVML does not measure the utilization of a GPU that is cut into instances.
+            # NVML does not measure the utilization of a GPU that is divided into instances.
             own = f"MIG {clean(device.mig_label or device.name or device.uuid)}"
             text = f"{instances} instance{'s' * (instances != 1)}" if instances else own
             return fit(line((text, "dim")), layout.past)
@@ -225,7 +225,7 @@ def _utilization(device: Device) -> Span:
 
 
 def _units(device: Device, cells: int) -> Span:
-    """Return how busy the SMs and the tensor cores are: "SM 89 tc 58"; blank where the driver does not say."""
+    """Return how busy the SMs and the tensor cores are: "SM 89 tc 58"; blank if the driver does not report it."""
     sm, tensor = device.sm_activity_percent, device.tensor_activity_percent
     if sm is None and tensor is None:
         return Span(" " * cells)
@@ -233,7 +233,7 @@ def _units(device: Device, cells: int) -> Span:
 
 
 def memory_text(device: Device, cells: int) -> str:
-    """Return memory in use and in all, as exactly as ``cells`` cells allow: "70.5/80G", "71/80G", "71G"."""
+    """Return memory in use and in total, as exactly as ``cells`` cells allow: "70.5/80G", "71/80G", "71G"."""
     used, total = device.memory_used_bytes, device.memory_total_bytes
     if used is None and total is None:
         return units.UNKNOWN
@@ -287,7 +287,7 @@ def is_hot(device: Device) -> bool:
 
 
 def _links(device: Device, cells: int) -> Span:
-    """Return the traffic in GB/s, both directions: "nv 420 pci 3.5"; blank where the driver does not say."""
+    """Return the traffic in GB/s, both directions: "nv 420 pci 3.5"; blank if the driver does not report it."""
     parts = []
     nvlink = _sum(device.nvlink_rx_bytes_per_s, device.nvlink_tx_bytes_per_s)
     if nvlink is not None:
@@ -303,7 +303,7 @@ def _sum(received: float | None, sent: float | None) -> float | None:
 
 
 def _clock(device: Device, cells: int) -> Span:
-    """Return the SM clock; before it, in a word, what throttles it."""
+    """Return the SM clock, preceded by one word for what throttles it."""
     slowed = throttle(device)
     clock = units.number(device.sm_clock_mhz, "MHz") if device.sm_clock_mhz is not None else ""
     if slowed is None:

@@ -1,1 +1,1 @@
-"""Several hosts drawn: a row for each, what is wrong among them, and the details of one."""
+"""Several hosts drawn: a row for each, their problems, and the details of one."""

@@ -1,4 +1,4 @@
-"""The host under the cursor: its link and clock, its verdict, its findings and its run, in the room that is left. Pure."""
+"""The host under the cursor: its link and clock, its verdict, its findings and its run, in the space that is left. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gputop.tui.drawing.training import draw_training
 from gputop.tui.state.fleet import FleetView, HostView
 
 CLOCK_OFF_S = 1.0
-"""Smaller differences between clocks are not shown: a snapshot's journey takes part of that."""
+"""Smaller differences between clocks are not shown: the transfer of a snapshot explains part of them."""
 FINDING_LINES_MOST = 6
 FINDING_SHARE = 0.5
 RUN_LINES_MIN = 2

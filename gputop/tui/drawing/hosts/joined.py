@@ -1,4 +1,4 @@
-"""Runs over several hosts in words and lines: where their ranks are, their one loss, and what is wrong among them. Pure."""
+"""Runs over several hosts in words and lines: where their ranks are, their joint loss, and what is wrong. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def of_host(fleet: FleetView, host: str) -> tuple[JoinedRun, ...]:
 
 
 def troubles(run: JoinedRun, silent: Sequence[str]) -> tuple[str, ...]:
-    """Return what is wrong among the hosts of a run, the worst first. ``silent``: the hosts without a reading."""
+    """Return the problems of a run's hosts, the worst first. ``silent``: the hosts without a reading."""
     found = [f"{clean(host)} has not been heard of" for host in run.silent]
     if run.missing:
         word = "rank" if len(run.missing) == 1 else "ranks"
@@ -32,7 +32,7 @@ def troubles(run: JoinedRun, silent: Sequence[str]) -> tuple[str, ...]:
 
 
 def found_in(fleet: FleetView, run: JoinedRun) -> tuple[Finding, ...]:
-    """Return what the doctor finds in a run by all its hosts."""
+    """Return what the doctor finds in a run from all its hosts."""
     return tuple(finding for finding in fleet.findings if finding.run == run.run.run_id)
 
 

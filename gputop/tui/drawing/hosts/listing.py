@@ -111,7 +111,7 @@ def _cell(group: Sequence[GpuUse], wide: int, ascii_only: bool) -> Span:
     known = [gpu.percent for gpu in group if gpu.percent is not None]
     if not known:
         return Span("?" * wide, "dim")
-    least = min(known)  # of those in one cell, the idlest is the one to notice
+    least = min(known)  # of those in one cell, the idlest matters
     style = "dim" if all(gpu.idles for gpu in group) else f"work{min(3, int(max(0.0, least) / 25))}"
     return Span(sparkline([least], ascii_only=ascii_only) * wide, style)
 

@@ -1,4 +1,4 @@
-"""One host in short: how bad it is, its GPUs, its run and its first finding. Pure."""
+"""One host in brief: how bad its state is, its GPUs, its run and its first finding. Pure."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def by_need(rows: list[HostRow]) -> list[HostRow]:
 
 
 def _state(host: HostView, now: float) -> str:
-    """Return the state of the link in words, with the age of what is shown where that is old."""
+    """Return the state of the link in words, with the age of the readings if they are old."""
     status, view = host.status, host.view
     words = printable(WORDS.get(status.state, status.state))
     if host.is_lost and status.last_heard_at is not None:
@@ -109,7 +109,7 @@ def _state(host: HostView, now: float) -> str:
     if view is not None and view.stale_s is not None and status.state in ("live", "slow"):
         return f"stale {units.duration(view.stale_s)}"
     if view is not None and view.snapshot.host.source == "prometheus" and status.last_heard_at is not None:
-        return f"{units.duration(max(0.0, now - status.last_heard_at))} old"  # a sample is never of now
+        return f"{units.duration(max(0.0, now - status.last_heard_at))} old"  # a sample is never entirely current
     return words
 
 

@@ -1,4 +1,4 @@
-"""The two lines above the list: how many hosts and GPUs there are, and what is wrong among them. Pure."""
+"""The two lines above the list: how many hosts and GPUs there are, and what is wrong. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of runs: which a filter keeps, in which order, and their lines. Pure."""
+"""The list of runs: which ones a filter keeps, their order, and their lines. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NEVER_EMPTY = ("mark", "name", "loss", "state", "took", "started")
 
 
 def ordered(streamed: Iterable[Run], stored: Iterable[Run]) -> tuple[Run, ...]:
-    """Return each run once, as the stream knows it if it does: live ones first, then the newest."""
+    """Return each run once, as the stream has it if it does: live ones first, then the newest."""
     runs = {run.run_id: run for run in (*stored, *streamed)}
     return tuple(sorted(runs.values(), key=lambda run: (run.state not in LIVE_STATES, -(run.created_at or 0.0), run.run_id)))
 
@@ -49,12 +49,9 @@ def run_lines(
     """Return a heading and one line per run.
 
     Args:
-        runs: The runs, in order.
-        columns: Cells of a line.
-        now: Wall clock, for how long a run that goes on has taken.
-        shown: Id of the run on the screen.
-        marked: Ids of the runs that the chart overlays -> style of their curve.
-        ascii_only: Draw with ASCII characters.
+        runs: The runs, in order. columns: Cells of a line. now: Wall clock, for how long a live run has taken. shown: Id of the
+        run on the screen. marked: Ids of the runs that the chart overlays -> style of their curve. ascii_only: Draw with ASCII
+        characters.
     """
     styles = marked or {}
     known = {column.key for column in COLUMNS if column.key in _NEVER_EMPTY}

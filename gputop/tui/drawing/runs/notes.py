@@ -17,16 +17,16 @@ from gputop.tui.state.view import View
 
 CHECKPOINT_METRIC = "checkpoint_s"
 CELLS_PER_NOTE = 14
-"""Notes of one kind that happen more often are thinned out."""
+"""More frequent notes of one kind are thinned out."""
 AFTER_S = 600.0
 """What happens up to this long after the last value, such as a stall, is shown at the last step."""
 _STYLES = {"error": "bad", "warning": "warn"}
 
 
 def notes_of(layers: Sequence[Layer], view: View, start: float, end: float, columns: int) -> tuple[Note, ...]:
-    """Return what to write above the curves between two x, the most important first.
+    """Return the notes above the curves between two x, the most important first.
 
-    Of several runs, only where each one's values stop being numbers: more would be crowded.
+    For several runs, only the first NaN of each: more would be crowded.
     """
     alone = len(layers) == 1
     notes: list[Note] = []

@@ -94,7 +94,7 @@ def moved(curve: Curve, where: Positions) -> Curve:
 
 
 def _named(curve: Curve, layer: Layer) -> Curve:
-    """Return the curve in its run's look. Without the range of its values: ranges of several runs would hide one another."""
+    """Return the curve in its run's look. It has no range of values: ranges of several runs would hide one another."""
     label = clip_text(clean(layer.run.name), LABEL_CELLS_MAX)
     return replace(curve, label=label, style=layer.style, marker=layer.marker, spread=Spread())
 

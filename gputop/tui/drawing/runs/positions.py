@@ -17,7 +17,7 @@ EPOCH_METRIC = "epoch"
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """How the x of a chart follows from where a series keeps its values: at steps, or at wall-clock seconds."""
+    """How the x of a chart is derived from the positions of a series: steps, or wall-clock seconds."""
 
     base: str
     """"step" or "time": which of the series of a metric."""
@@ -26,7 +26,7 @@ class Positions:
 
 
 def positions(kind: str, run: Run, history: History) -> Positions | None:
-    """Return a run's positions on an axis of this kind; None if the run reports nothing for it."""
+    """Return a run's positions on an axis of this kind; None if the run has no data for it."""
     if kind in ("step", "clock"):
         return Positions("step" if kind == "step" else "time", _same, _same)
     if kind == "time":

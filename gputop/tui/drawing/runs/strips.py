@@ -68,7 +68,7 @@ def strip_lines(
 
 
 def devices_of(run: Run, view: View, uuids: Sequence[str]) -> tuple[Device, ...]:
-    """Return the devices that a run uses or has used: those of ``uuids``, those that its ranks state, those recorded with it.
+    """Return the devices that a run uses or has used: those of ``uuids``, those that its ranks report, those recorded with it.
 
     Of a recorded device that is not there any more, only UUID and index are known.
     """
@@ -82,14 +82,14 @@ def devices_of(run: Run, view: View, uuids: Sequence[str]) -> tuple[Device, ...]
         if device.uuid in known or device.uuid in recorded or (device.kind == "virtual" and device.index in virtual)
     }
     gone = [Device(index or 0, uuid, state="lost") for uuid, index in recorded.items() if uuid not in found]
-    # A virtual GPU has another UUID after each boot: what was recorded takes the place of the one that has its number now.
+    # A virtual GPU has another UUID after each boot: the recorded one replaces the one that has its number now.
     replaced = {device.index for device in gone}
     kept = (device for device in found.values() if device.uuid in recorded or device.index not in replaced)
     return tuple(sorted((*kept, *gone), key=lambda device: device.index))
 
 
 def gpu_strips(run: Run, devices: Sequence[Device], columns: Columns, view: View) -> list[Strip]:
-    """Return the utilization of each GPU, if any of it was seen in this stretch."""
+    """Return the utilization of each GPU, if any of it was seen in this period."""
     found = []
     for device in devices:
         values = _of_device(run, device, "utilization_percent", columns, view.history)
@@ -227,7 +227,7 @@ def _shares(parts: Values, wholes: Values) -> list[float | None]:
 
 
 def _sum(rows: Sequence[Values]) -> list[float | None]:
-    """Return the sum of each column; None where one value is not known, because the rest is not the sum."""
+    """Return the sum of each column; None if one value is unknown, because the rest is not the sum."""
     columns = ([value for value in column if value is not None] for column in zip(*rows, strict=True))
     return [sum(known) if len(known) == len(rows) else None for known in columns]
 

@@ -14,7 +14,7 @@ from gputop.history.series import MetricSeries, Series
 from gputop.tui.drawing.runs.overlay import Layer
 
 BRIDGED_DISTANCES = 3.0
-"""A gap of up to this many usual distances between values is none: values come less often than there are columns."""
+"""A gap of up to this many usual distances between values does not count: there are fewer values than columns."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Where the time of a step goes, in words, and why it is not shorter. Pure."""
+"""How a step's time is spent, in words, and why it is not shorter. Pure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from gputop.tui.drawing.line import Line, Span, clean, joined, line, width
 from gputop.tui.drawing.run_panel import PARTS, slowest_rank
 
 DATA_SHARE, WAIT_SHARE = 0.15, 0.15
-"""From these shares of a step on, waiting is worth a word: that for data is the doctor's (rule D01)."""
+"""From these shares of a step on, waiting is mentioned: the one for data is the doctor's (rule D01)."""
 REST_SHARE = 0.05
-"""Up to here, what the parts leave of a step is the loop's own."""
+"""Up to this share, the rest of a step counts as the loop's own work."""
 KNOWN_SHARE = 0.5
-"""With less of a step known, its largest part says nothing."""
+"""With less of a step known, its largest part means nothing."""
 PACE_FAMILIES = "DEF"
 """The doctor's families of rules on pace: input, efficiency, stragglers."""
 _WHOLE_WORDS = {"fwd": "forward", "bwd": "backward", "opt": "optimizer", "wait": "waiting for ranks"}
@@ -22,7 +22,7 @@ _WORK = {"fwd": "the forward pass", "bwd": "the backward pass", "opt": "the opti
 
 
 def step_words(run: Run, shares: Mapping[str, float], findings: Sequence[Finding], cells: int) -> Line:
-    """Return the parts of a step with their shares (0 to 1), and why: in whole words where they fit into ``cells``.
+    """Return the parts of a step with their shares (0 to 1), and why: in whole words if they fit into ``cells``.
 
     Where there is less room, the smallest parts make way for the reason.
 
@@ -38,7 +38,7 @@ def step_words(run: Run, shares: Mapping[str, float], findings: Sequence[Finding
 
 
 def reason(run: Run, shares: Mapping[str, float], findings: Sequence[Finding]) -> Line:
-    """Return why a step takes as long as it does: as the doctor found it, else by the shares; empty if they do not tell."""
+    """Return why a step takes as long as it does: as the doctor found it, else by the shares; empty if they do not show it."""
     found = next((one for one in findings if one.run == run.run_id and one.id[:1] in PACE_FAMILIES), None)
     if found is not None:
         return line(("   ", "dim"), (clean(found.title), "warn"))

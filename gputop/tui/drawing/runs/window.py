@@ -1,4 +1,4 @@
-"""The visible part of an x axis and the position that is read off: how keys and the mouse change them. Pure."""
+"""The visible part of an x axis and the position at which values are read: how keys and the mouse change them. Pure."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 from gputop.history.series import X_MAX
 
 SMALLEST_SHARE = 1e-4
-"""A part of the whole that is smaller shows nothing: a series keeps a few thousand points."""
+"""A smaller part of the whole would show nothing: a series keeps a few thousand points."""
 Span = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """``part`` of an axis is visible, or all of it; ``cursor`` is the x that is read off."""
+    """``part`` of an axis is visible, or all of it; ``cursor`` is the x at which values are read."""
 
     part: Span | None = None
     cursor: float | None = None
 
     def visible(self, whole: Span) -> Span:
-        """Return the x to draw between; the end follows a run that goes on, unless a part is chosen."""
+        """Return the x to draw between; the end follows a live run, unless a part is chosen."""
         if self.part is None or self.part[1] <= whole[0] or self.part[0] >= whole[1]:
             return whole
         return self.part

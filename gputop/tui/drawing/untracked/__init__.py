@@ -1,1 +1,1 @@
-"""Runs that gputop does not track, drawn."""
+"""Untracked runs, drawn."""

@@ -1,4 +1,4 @@
-"""Runs that gputop does not track, in the training pane: what their processes show, and how to track them. Pure."""
+"""Untracked runs in the training pane: what their processes show, and how to track them. Pure."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gputop.tui.state.view import View
 
 NOT_TRACKED, STARTING = "not tracked", "starting"
 _BY_HAND = ("python", "multiprocessing")
-"""Launchers that need no name of their own: the script starts its ranks itself."""
+"""Launchers that are not named: the script starts its ranks itself."""
 _GAP = Span("  ")
 NAMED = 2
-"""How many files are named from which a curve comes, and how many folders of each."""
+"""How many of a curve's files are named, and how many folders of each."""
 NAME_CELLS = 24
 OUTPUT = "its output"
-"""``ProcessCurve.source`` of what a run prints into a file: the file's name says enough."""
+"""``ProcessCurve.source`` of a run's output file: the file's name says enough."""
 
 
 def draw_process_runs(view: View, width: int, height: int) -> Drawing:
@@ -41,7 +41,7 @@ def draw_process_runs(view: View, width: int, height: int) -> Drawing:
 
 
 def untracked_run(view: View) -> ProcessRun | None:
-    """Return what the processes show of the chosen run, if gputop does not track it and only knows its curve."""
+    """Return what the processes show of the chosen run, if it is untracked and gputop only knows its curve."""
     return next((run for run in view.snapshot.process_runs if view.run_id in run.curve_ids), None)
 
 
@@ -62,7 +62,7 @@ def draw_its_curve(view: View, run: ProcessRun, chart: LossChart, width: int, he
 
 
 def _origin(view: View, run: ProcessRun) -> str:
-    """Return "from TensorBoard, runs/exp1/events.out…", and whose the files may be besides."""
+    """Return "from TensorBoard, runs/exp1/events.out…", and who else may have written the files."""
     curve = next((curve for curve in run.curves if curve.run_id == view.run_id), None)
     files = curve.files if curve is not None else run.outputs
     is_output = curve is None or curve.source == OUTPUT
@@ -80,13 +80,13 @@ def _origin(view: View, run: ProcessRun) -> str:
 
 
 def _short(path: str) -> str:
-    """Return a path's last folders and its file, which is cut where it is long."""
+    """Return a path's last folders and its file, which is shortened if it is long."""
     *folders, name = clean(path).split("/")
     return "/".join([*folders[-NAMED:], name if len(name) <= NAME_CELLS else f"{name[: NAME_CELLS - 1]}…"]).lstrip("/")
 
 
 def how_to_track_it(run: ProcessRun, width: int) -> tuple[Line, ...]:
-    """Return the words that tell why there is no loss, and the command that would bring one."""
+    """Return why there is no loss, and the command that would record one."""
     if run.starting:
         return tuple(
             wrap("gputop tracks it and has seen no training step yet. The loss comes with the first one.", width, "dim")
@@ -101,7 +101,7 @@ def how_to_track_it(run: ProcessRun, width: int) -> tuple[Line, ...]:
 
 
 def tracking_command(run: ProcessRun) -> str | None:
-    """Return "gputop run -- torchrun … train.py"; None for what is no Python program, which has nothing to record."""
+    """Return "gputop run -- torchrun … train.py"; None for a program that is not Python, which has nothing to record."""
     words = run.command
     if not words:
         return "gputop run -- …"
@@ -150,7 +150,7 @@ def ranks_text(run: ProcessRun) -> str:
 
 
 def gpus_text(run: ProcessRun, devices: Mapping[str, Device]) -> str:
-    """Return "GPU 0-7", "no GPU", or "GPU N/A" where a rank has one and it is not known which."""
+    """Return "GPU 0-7", "no GPU", or "GPU N/A" if a rank has one and it is not known which."""
     indices = sorted({devices[uuid].index for uuid in run.devices if uuid in devices})
     if not indices and any(rank.devices is None for rank in run.ranks):
         return f"GPU {units.UNKNOWN}"
@@ -158,7 +158,7 @@ def gpus_text(run: ProcessRun, devices: Mapping[str, Device]) -> str:
 
 
 def absent(run: ProcessRun) -> list[str]:
-    """Return what is not here of a run that should be: its ranks that are missing, elsewhere, or without a GPU."""
+    """Return which parts of a run are not here: its ranks that are missing, elsewhere, or without a GPU."""
     found = []
     missing, count = run.missing_local_ranks, len(run.missing_local_ranks)
     if missing:
@@ -174,7 +174,7 @@ def absent(run: ProcessRun) -> list[str]:
 def _age(run: ProcessRun, now: float) -> Line:
     age = max(1.0, math.floor(now - run.started_at)) if run.started_at is not None else None
     if age is not None and age > 600:
-        age -= age % 60  # a job that is hours old does not need a new second on screen each second
+        age -= age % 60  # a job that is hours old does not need its seconds on screen
     return line(("up ", "dim"), (units.duration(age).replace("m00s", "m"), "text"))
 
 

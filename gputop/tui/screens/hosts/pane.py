@@ -21,7 +21,7 @@ RULE_LINES, HEADING_LINES = 1, 1
 
 
 class HostsPane(TypedFilter, RuledPane):
-    """Every host, what needs a person first."""
+    """Every host, those that need attention first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", "the dashboard of the chosen host", show=False),
@@ -37,7 +37,7 @@ class HostsPane(TypedFilter, RuledPane):
         self._fleet: FleetView | None = None
         self._shown: tuple[HostRow, ...] = ()
         self._held = False
-        """True once the user chose a host: the cursor then stays on it; before, it stays on the first."""
+        """True once the user has chosen a host: the cursor then stays on it; before, it stays on the first."""
         self._beside = 1
         self._cells = 1
         self._typed = ""
@@ -69,7 +69,7 @@ class HostsPane(TypedFilter, RuledPane):
         self._form()
 
     def _row(self, host: HostView, now: float) -> HostRow:
-        """Return a host's row; it is made again only where something of it changed."""
+        """Return a host's row; it is rebuilt only if something about it changed."""
         view, status = host.view, host.status
         age = int(now - status.last_heard_at) if host.is_lost and status.last_heard_at is not None else None
         stale = int(view.stale_s) if view is not None and view.stale_s is not None else None
@@ -155,7 +155,7 @@ class HostsPane(TypedFilter, RuledPane):
         return self._typed
 
     def set_filter(self, text: str) -> None:
-        """Show the hosts that a filter keeps; while it is wrong, those of the last right one, and what is wrong."""
+        """Show the hosts that a filter keeps; while it is invalid, those of the last valid one, and what is wrong."""
         self._typed, self._problem = text, None
         try:
             self._filter = parse(text)

@@ -1,4 +1,4 @@
-"""The hosts screen: the first one where several hosts are watched. Enter opens the dashboard of the host under the cursor."""
+"""The hosts screen: the first one if several hosts are watched. Enter opens the dashboard of the host under the cursor."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gputop.tui.widgets.requests import HostChosen
 from gputop.tui.widgets.ruled import RuledPane
 
 DETAIL_LINES_MIN = 8
-"""With less, the details say too little to cover hosts for them."""
+"""With less, the details say too little to be worth hiding hosts."""
 HEAD_LINES, KEY_LINES = 2, 1
 
 HINTS = (
@@ -150,7 +150,7 @@ class HostsScreen(Screen[None]):
         return next((host for host in hosts if host.status.host == self.hosts.chosen), None)
 
     def on_host_chosen(self, message: HostChosen) -> None:
-        """Show another host below the list; the app hears of it, too."""
+        """Show another host below the list, and tell the app."""
         self._show_host()
 
     @property

@@ -24,7 +24,7 @@ from gputop.tui.widgets.lines import Pane
 from gputop.tui.widgets.requests import Asked
 
 ASK_AGAIN_S = 10.0
-"""A question about the cost may get lost; one to go on is asked once."""
+"""A question about the cost may get lost; the profile itself is requested only once."""
 
 
 class ProfileScreen(SubScreen):
@@ -39,7 +39,7 @@ class ProfileScreen(SubScreen):
         self.run_shown = run
         self.answer: Profile | None = None
         self.taking = False
-        """Whether a profile was asked for and has not come yet."""
+        """Whether a profile was requested and has not arrived yet."""
 
     def compose_body(self) -> ComposeResult:
         """Yield the text."""
@@ -54,7 +54,7 @@ class ProfileScreen(SubScreen):
         return copying.of_run(self.run_shown)
 
     def on_mount(self) -> None:
-        """Ask what it costs."""
+        """Ask for its expected cost."""
         self._ask_cost()
         self.set_interval(ASK_AGAIN_S, self._ask_cost)
 
@@ -76,7 +76,7 @@ class ProfileScreen(SubScreen):
                 self.draw(self.view)
 
     def take_answer(self, answer: Answer) -> None:
-        """Show the answer; one about the cost that comes late changes nothing."""
+        """Show the answer; a late one about the cost changes nothing."""
         if not isinstance(answer, Profile) or answer.run_id != self.run_shown.run_id:
             return
         if answer.state == "offer" and (self.taking or self.answer is not None):
@@ -93,7 +93,7 @@ class ProfileScreen(SubScreen):
 
     def _lines(self, view: View, columns: int) -> tuple[Line, ...]:
         if view.feed != "live":
-            return tuple(wrapped("This is a recording: its ranks are of the past and cannot be asked.", columns, "warn"))
+            return tuple(wrapped("This is a recording: its ranks cannot be asked.", columns, "warn"))
         if self.taking:
             return tuple(wrapped("recording …", columns, "dim"))
         if self.answer is None:
@@ -108,6 +108,6 @@ class ProfileScreen(SubScreen):
         if self.answer.state == "offer":
             shown += [
                 (Span(""),),
-                *wrapped("Enter takes it. The training's weights stay what they would be without it.", columns, "dim"),
+                *wrapped("Enter takes it. It does not change the training's weights.", columns, "dim"),
             ]
         return tuple(shown)

@@ -40,7 +40,7 @@ class RunChart:
         """Take the run's metrics, the loss first; another run keeps the chosen metric if it has it."""
         known = set(names := history.metrics(run_id))
         first = loss_metric(names)
-        # An automatic value stands in where a rank logs none of its own (``History.metric``).
+        # An automatic value is used if a rank logs none of its own (``History.metric``).
         shown = (name for name in names if (own := name.removeprefix(AUTOMATIC_PREFIX)) == name or own not in known)
         self.names = tuple(sorted(shown, key=lambda name: name != first))
         if not self.chosen or self.metric not in self.names:
@@ -116,7 +116,7 @@ class RunChart:
         return start, end
 
     def hidden_ranks(self, layers: int, settings: Settings) -> Line:
-        """Return a note where only some of so many ranks are drawn."""
+        """Return a note if there are so many ranks that only some are drawn."""
         if not settings.per_rank or layers <= MAX_CURVES:
             return ()
         return (Span(f"ranks 0-{MAX_CURVES - 1} of {layers}; r: mean and spread of all", "warn"),)
@@ -138,7 +138,7 @@ class RunChart:
             self.choose(self.names[(held + by) % len(self.names)])
 
     def next_axis(self, run: Run, history: History) -> None:
-        """Choose the next axis that the run tells enough for, and show all of it."""
+        """Choose the next axis for which the run has data, and show all of it."""
         held = X_KINDS.index(self.x_kind)
         others = (X_KINDS[(held + more) % len(X_KINDS)] for more in range(1, len(X_KINDS)))
         self.x_kind = next((kind for kind in others if positions(kind, run, history) is not None), self.x_kind)

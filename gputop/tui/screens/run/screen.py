@@ -41,11 +41,11 @@ from gputop.tui.widgets.run_list import RunList
 
 USE_TITLE: Line = (Span("On the same axis", "title"),)
 CHART_LINES_MIN = 10
-"""A chart keeps this many lines, with its title and legend, whatever stands below it."""
+"""A chart keeps this many lines, with its title and legend, whatever is below it."""
 RANK_LINES, RANK_LINES_LOW = 11, 6
 """Most lines of the table of ranks below the charts, and on a low screen."""
 WIDE_COLUMNS = 120
-"""From this width on, the list of runs stands beside the charts."""
+"""From this width on, the list of runs is beside the charts."""
 
 
 class RunScreen(ChartScreen):
@@ -83,7 +83,7 @@ class RunScreen(ChartScreen):
         Binding("k,f9", "stop", "stop the run", show=False),
         Binding("enter", "open", "charts of the chosen run", show=False),
         Binding("space", "mark", "overlay the chosen run", show=False),
-        Binding("u", "unmark", "the chosen run alone", show=False),
+        Binding("u", "unmark", "only the chosen run", show=False),
     ]
 
     def __init__(
@@ -103,7 +103,7 @@ class RunScreen(ChartScreen):
         """Ids of the runs whose curves stay while others are chosen -> style of the curve."""
         self._uuids: tuple[str, ...] = ()
         self.subject: str | None = None
-        """What the rows of ranks show; None chooses what the run tells."""
+        """What the rows of ranks show; None chooses by what the run records."""
 
     def compose_body(self) -> ComposeResult:
         """Yield the summary, the charts and the tables."""
@@ -160,7 +160,7 @@ class RunScreen(ChartScreen):
                 self.post_message(Asked(question))
 
     def take_answer(self, answer: Answer) -> None:
-        """Take in stored runs."""
+        """Keep stored runs."""
         if isinstance(answer, RunsAnswer) and self.view is not None:
             self.stored.take(answer, self.view.history)
             if answer.problem:
@@ -203,7 +203,7 @@ class RunScreen(ChartScreen):
         self._draw_list(view)
         self.query_one(KeyBar).set_hints((KeyHint("Esc", "back", "screen.back", 0), *self._hints()))
         if run is None:
-            text = "This run is not listed any more." if self.run_id else "No run yet: l launches a demo."
+            text = "This run is no longer listed." if self.run_id else "No run yet: l launches a demo."
             gone = wrapped(text, 60, "warn")
             self.query_one("#metric", ChartPane).show_words(gone, title=(Span("Run", "title"),))
             return
@@ -266,7 +266,7 @@ class RunScreen(ChartScreen):
         taken = 1 + len(lines)
         most = self.query_one("#main").size.height - CHART_LINES_MIN - self._rank_lines(run)
         pane.styles.height = max(0, min(taken, most))
-        pane.set_content(lines or ((Span("Nothing but metrics is known of this run.", "dim"),),), title=USE_TITLE)
+        pane.set_content(lines or ((Span("Only metrics are known of this run.", "dim"),),), title=USE_TITLE)
 
     def _rank_lines(self, run: Run) -> int:
         """Return how many lines the table of ranks takes below the charts."""
@@ -319,20 +319,20 @@ class RunScreen(ChartScreen):
         if self.marked.pop(self.run_id, None) is None and self.run_id:
             free = next((hue for hue in HUES if hue not in self.marked.values()), None)
             if free is None:
-                self.app.notify(f"{len(HUES)} runs are marked: more curves could not be told apart.")
+                self.app.notify(f"{len(HUES)} runs are marked: more curves would be indistinguishable.")
                 return
             self.marked[self.run_id] = free
         if self.view is not None:
             self.show(self.view)
 
     def action_unmark(self) -> None:
-        """Draw the run under the cursor alone."""
+        """Draw only the run under the cursor."""
         self.marked.clear()
         if self.view is not None:
             self.show(self.view)
 
     def action_list(self) -> None:
-        """Switch between the list and the charts, where there is no room for both."""
+        """Switch between the list and the charts if there is no room for both."""
         self.toggle_class("list")
         self.remove_class("table", "grid")
         self._focus_first()

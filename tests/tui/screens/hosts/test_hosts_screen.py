@@ -178,7 +178,7 @@ async def test_many_hosts_fit_or_are_paged(count: int, size: tuple[int, int]) ->
 
 
 async def test_a_busy_machine_keeps_no_host_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A timer of Textual's never fires if its time has passed when its task begins; here, looks are that slow."""
+    """A Textual timer never fires if its time has passed when its task begins; here, turns are that slow."""
     clock, looks = _time.get_time, itertools.count()
     monkeypatch.setattr(_time, "get_time", lambda: clock() + 0.03 * next(looks))
     app = hosts_app(*(HostStill(live(f"node{number}"), *working(f"node{number}", 1)) for number in range(12)))

@@ -1,4 +1,4 @@
-"""What the hosts screen looks like, as pictures; after a change that is meant, run with --snapshot-update."""
+"""What the hosts screen looks like, as pictures; after an intended change, run with --snapshot-update."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Look = Callable[..., bool]
 
 
 def lab() -> list[HostView]:
-    """A host that works, one with a fault, one behind another clock, one that was lost and one that is not there yet."""
+    """A host that works, one with a fault, one with another clock, one that was lost and one that is not there yet."""
     lost = HostStatus("node4", "ended", samples.EPOCH - 12, "The link was lost.", None, samples.EPOCH - 12, 0.0)
     healthy, idle = dashboards.healthy(), replace(dashboards.healthy(), run_id=None)
     return [

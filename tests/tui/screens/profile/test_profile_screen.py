@@ -1,4 +1,4 @@
-"""The screen of a profile: it says the cost first, Enter takes it, and what is late or of another run changes nothing."""
+"""The screen of a profile: it shows the cost first, Enter takes it, and late answers or those of another run change nothing."""
 
 from __future__ import annotations
 
