@@ -34,7 +34,7 @@ HOST = os.uname().nodename
 
 
 class Trainings:
-    """Starts processes that wait in a folder, as trainings of which only the files are seen."""
+    """Starts processes that wait in a folder, like trainings of which only the files are visible."""
 
     def __init__(self) -> None:
         self._started: list[subprocess.Popen[bytes]] = []

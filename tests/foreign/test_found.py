@@ -112,9 +112,9 @@ def test_ranks_of_srun_and_mpirun_are_numbered_by_their_launcher() -> None:
 
     run = only(slurm(0), slurm(1))
     assert (run.launcher, run.world_size, numbers(run)) == (Ancestor(90, "srun"), 16, [(8, 0, 1), (9, 1, 1)])
-    # A script that sbatch runs once has such variables too, and is no rank.
+    # A script that sbatch runs once has such variables too, and is not a rank.
     assert numbers(only(slurm(0, launcher=None))) == [(None, None, 1)]
-    # What torchrun says counts below srun.
+    # Under srun, torchrun's variables count.
     assert numbers(only(slurm(0, rank=1, local_rank=1, world_size=2))) == [(1, 1, 1)]
     settings = (("OMPI_COMM_WORLD_LOCAL_RANK", "1"), ("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "4"))
     run = only(python(40, 1, launcher=Ancestor(91, "mpirun"), environment=LaunchEnvironment(settings=settings)))
@@ -138,7 +138,7 @@ def test_trainings_that_a_program_without_a_gpu_starts_are_runs_of_their_own() -
     notebook = python(10, command=("/opt/venv/bin/python", "-m", "ipykernel_launcher"))
     sweep = [python(20 + place, place, ppid=10, command=("python", "train.py", "--lr", f"0.{place}")) for place in range(2)]
     assert [run.key for run in process_runs([notebook, *sweep])] == ["pid:20", "pid:21", "pid:10"]
-    # What a program that trains starts works for it, and so does a copy of itself.
+    # The children of a training program work for it, and so does a copy of itself.
     assert [run.key for run in process_runs([replace(notebook, devices=use(2)), *sweep])] == ["pid:10"]
     copies = [replace(process, command=notebook.command) for process in sweep]
     assert [run.key for run in process_runs([notebook, *copies])] == ["pid:10"]

@@ -1,4 +1,4 @@
-"""The curves of untracked runs from the files that they print into: real processes, real files."""
+"""The curves of untracked runs from the files that they print to: real processes, real files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ while os.getppid() == parent:
 
 
 class Printing:
-    """Starts processes whose output goes into files."""
+    """Starts processes whose output goes to files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,4 +1,4 @@
-"""What a run prints in a pane of tmux or a window of GNU screen: real servers of their own, which are only looked at."""
+"""What a run prints to a pane of tmux or a window of GNU screen: real servers of their own, which are only read."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Tmux:
 def tmux() -> Iterator[Tmux]:
     if shutil.which("tmux") is None:
         pytest.skip("there is no tmux here")
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # a socket's path may not be long
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # a socket's path must be short
         server = Tmux(Path(folder))
         yield server
         subprocess.run(["tmux", "-S", server.socket, "kill-server"], check=False, capture_output=True)

@@ -82,7 +82,7 @@ def started(tmp_path: Path) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
                 command, env=environment, cwd=tmp_path, stdout=out, stderr=out, start_new_session=True
             )
     yield found
-    # torchrun puts its ranks into sessions of their own.
+    # torchrun starts its ranks in sessions of their own.
     every = descendants(procfs.list_pids()) - before
     for pid in every:
         with contextlib.suppress(ProcessLookupError):

@@ -1,4 +1,5 @@
-"""A profile of a live training, by its real parts: its weights stay, its own profilers and forks come first."""
+"""A profile of a live training, through the real parts: the weights stay the same, its own profilers and forks take
+precedence."""
 
 from __future__ import annotations
 
@@ -173,7 +174,7 @@ def _asks_what_it_costs(run: Run, home: Home) -> None:
 
 
 def _nobody_else_is_heard(run: Run, home: Home) -> None:
-    """Damaged, old and foreign requests are thrown away, and none of them is answered."""
+    """Damaged, old and foreign requests are discarded, and none of them is answered."""
     ring = next(iter(rings_of(run, home.runs).values()))
     ring.close()
     asked = {"id": "0" * 16, "steps": 3, "go": True, "at": time.time()}

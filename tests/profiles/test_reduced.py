@@ -1,4 +1,4 @@
-"""Where the time of recorded steps went: from events in the form that Kineto writes, and from damaged ones."""
+"""Where the time of recorded steps was spent: from events as Kineto writes them, and from damaged ones."""
 
 from __future__ import annotations
 

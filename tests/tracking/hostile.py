@@ -1,4 +1,4 @@
-"""Calls everything public of gputop with arguments that no caller means well with, and names what raises.
+"""Calls everything public in gputop with hostile arguments, and names what raises.
 
 Run as a script: ``python -m tests.tracking.hostile``. What is public is found by introspection, so that a new name is covered.
 """
@@ -24,7 +24,7 @@ _NAMES = (
 )
 _OPERATORS = [f"__{name}__" for name in _NAMES.split(" ")]
 _NOT_CALLED = ("__init__", "__getattr__")
-"""An object exists as a whole or not at all; a missing attribute has to raise."""
+"""An object is either complete or not created; a missing attribute must raise."""
 
 
 class NastyError(Exception):
@@ -50,7 +50,7 @@ def hostile(name: str, base: type = object, without: tuple[str, ...] = (), **mor
 
 
 class Endless(Mapping[str, float]):
-    """A mapping without an end."""
+    """An endless mapping."""
 
     def __getitem__(self, key: str) -> float:
         return 1.0
@@ -63,7 +63,7 @@ class Endless(Mapping[str, float]):
 
 
 def recursive() -> list[Any]:
-    """Return containers that hold themselves, and many times so."""
+    """Return containers that contain themselves, also many times."""
     items: list[Any] = []
     items.extend([items] * 10)
     table: dict[Any, Any] = {}
@@ -179,7 +179,7 @@ def phased(phase: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Framework:
-    """Stands for any base class of a framework."""
+    """Replaces any base class of a framework."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         self.model = self.params = None
@@ -203,7 +203,7 @@ def adapters() -> Iterator[type]:
 
 
 def everything() -> Iterator[Call]:
-    """Yield all there is to call."""
+    """Yield everything that can be called."""
     for name, item in functions():
         if name not in ("Run", "init"):
             yield name, item

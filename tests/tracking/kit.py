@@ -54,7 +54,7 @@ class Home:
         self.runs = state / "runs"
         self.started: list[subprocess.Popen[str] | Training] = []
         self.any_facts = False
-        """Whether scripts write facts of their own, of which the schema knows nothing."""
+        """Whether scripts write facts of their own that are not in the schema."""
         self.warm = False
         """Whether scripts are forks of a process that has imported torch, where they can be: see ``tests/nursery``."""
 
@@ -172,14 +172,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtur
     found.close()
     for archive in found.archives():
         with suppress(FormatError, OSError):  # a test damaged it on purpose
-            # Every fact that was written, also those that others took the place of.
+            # Every fact that was written, including replaced ones.
             for kind, _, value in read_all(archive).events:
                 if kind == form.EVENT and isinstance(value, dict) and value.get("type") == "fact":
                     found.check({value["name"]: value["value"]})
 
 
 class Everything:
-    """Takes all that a journal says, undecimated."""
+    """Receives all records of a journal, undecimated."""
 
     def __init__(self) -> None:
         self.series: dict[str, list[tuple[int, float]]] = {}

@@ -1,4 +1,4 @@
-"""A training that ends with an error before a step of it was seen is a run, with the words that it ended with. No torch."""
+"""A training that ends with an error before its first step was seen is a run, with its last words. No torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line that ``gputop run`` leaves on a terminal: one, whatever the command started, and none where nobody reads it."""
+"""The line that ``gputop run`` leaves on a terminal: one, whatever the command started, and none if nobody reads it."""
 
 from __future__ import annotations
 

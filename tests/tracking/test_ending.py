@@ -1,4 +1,4 @@
-"""How a run that `gputop.init` began ends: what the process's end says, and what a script may do with sys.exit."""
+"""How a run that `gputop.init` started ends: what the process's end shows, and what a script may do with sys.exit."""
 
 from __future__ import annotations
 

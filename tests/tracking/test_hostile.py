@@ -1,4 +1,4 @@
-"""No public call of gputop raises into a training, whatever it is given and whenever it comes."""
+"""No public call of gputop raises into a training, whatever its arguments and whenever it is made."""
 
 from __future__ import annotations
 

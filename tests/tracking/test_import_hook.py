@@ -1,4 +1,4 @@
-"""Whatever else hooks into imports: torch is imported as without gputop, and tracked where that is possible."""
+"""Whatever else hooks into imports, torch is imported as without gputop, and tracked where possible."""
 
 from __future__ import annotations
 

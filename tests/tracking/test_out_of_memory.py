@@ -1,4 +1,4 @@
-"""What torch's allocator held when memory ran out: snapshots in the form that torch documents, and how it is told."""
+"""What torch's allocator held when memory ran out: snapshots in torch's documented form, and the report."""
 
 from __future__ import annotations
 

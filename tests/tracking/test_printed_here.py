@@ -1,4 +1,4 @@
-"""What a program prints under ``gputop run``, where nothing else tells of its training."""
+"""What a program prints under ``gputop run``, if nothing else shows its training."""
 
 from __future__ import annotations
 

@@ -274,7 +274,7 @@ def test_a_value_on_another_device_is_never_read(capfd: pytest.CaptureFixture[st
             return "xpu:0"
 
     class Tensor:
-        """Quacks like a tensor on an accelerator that is no CUDA device; whatever would wait for the device fails the test."""
+        """Acts like a tensor on an accelerator other than CUDA; anything that would wait for the device fails the test."""
 
         is_cuda = False
         device = Device()

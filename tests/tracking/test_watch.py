@@ -81,7 +81,7 @@ def test_rows_of_an_argument_tree_are_the_first_tensors() -> None:
 
 
 class Engine(torch.nn.Module):  # type: ignore[misc, name-defined]
-    """Splits a batch over replicas on the CPU; quacks like nn.DataParallel."""
+    """Splits a batch over replicas on the CPU, like nn.DataParallel."""
 
     def __init__(self, module: Any, device_ids: list[int]) -> None:
         super().__init__()
@@ -166,7 +166,7 @@ def test_tensors_on_the_cpu_are_welcome_and_keep_no_graph(home: Home, capfd: pyt
 
 
 class Slow:
-    """Stands for a CUDA tensor: its copy lands when the test says so, and whatever would wait for it fails the test."""
+    """Replaces a CUDA tensor: its copy arrives when the test says so, and anything that would wait for it fails the test."""
 
     is_cuda = True
 
@@ -187,7 +187,7 @@ class Slow:
 
 @pytest.fixture
 def queue(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The GPU's queue of copies: what is in it has not landed yet."""
+    """The GPU's queue of copies: those in it have not arrived yet."""
     copies: list[Any] = []
     pools = {dtype: gpu_values.Pool(torch.zeros(gpu_values.SLOTS, dtype=dtype)) for dtype in (torch.float32, torch.float64)}
 

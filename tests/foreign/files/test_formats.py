@@ -1,4 +1,4 @@
-"""The files of a run in the forms that their libraries write, read in pieces, cut off, damaged, and written anew."""
+"""The files of a run in the formats of their libraries: read in pieces, cut off, damaged, and rewritten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scripts that know nothing of gputop, with and without ``gputop run``: the same to themselves, and rightly tracked."""
+"""Scripts that know nothing of gputop, with and without ``gputop run``: they behave the same, and are tracked correctly."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def finish(home: Home, command: Sequence[str], **environment: str) -> subprocess
 
 
 def both(home: Home, *command: str, **environment: str) -> dict[str, Any]:
-    """Run a script without and with tracking, see that it is the same to itself, and return what it says."""
+    """Run a script without and with tracking, check that it behaves the same, and return what it prints."""
     plain = finish(home, command, **environment)
     assert not home.archives(), "a run without gputop run"
     tracked = finish(home, (*RUN, *command), **environment)
@@ -60,7 +60,7 @@ def assert_tracked(home: Home, said: dict[str, Any]) -> dict[str, dict[int, floa
     for name, losses in said["losses"].items():
         assert list(found[name]) == steps
         assert list(found[name].values()) == pytest.approx(losses, rel=1e-6)
-    # Of quick steps not all are looked at whole, once it has settled.
+    # Once the pace has settled, not all quick steps are measured in full.
     assert list(found["lr"])[:16] == steps[:16]
     assert set(found["lr"]) <= set(steps)
     run = home.only_run()
@@ -127,10 +127,10 @@ def test_a_plain_loop(home: Home, tmp_path: Path) -> None:
     assert list(found["epoch"].values()) == [0.0] * 5 + [1.0] * 5 + [2.0] * 5
     assert list(found["lr"].values()) == [0.05] * 5 + [0.025] * 5 + [0.0125] * 5
     assert list(found["checkpoint_s"]) == [4, 9, 14]
-    # What an evaluation and a checkpoint stretched is no training step.
+    # A step that an evaluation or a checkpoint lengthened does not count as a training step.
     assert set(found["step_s"]) == set(range(1, 15)) - {5, 10}
     assert list(found["phase/evaluation"]) == [5, 10]
-    # To start the loader's worker anew takes its time whatever came before: that much can be said of these steps.
+    # Restarting the loader's worker takes its time whatever came before: that much is known of these steps.
     assert list(found["first_batch_s"]) == [5, 10]
     assert min(found["first_batch_s"].values()) > 0.001
     for step, rate in found["samples_per_s"].items():
@@ -266,7 +266,7 @@ def test_a_language_model_without_a_loader(home: Home) -> None:
     found = assert_tracked(home, both(home, sys.executable, "lstm.py"))
     for step, rate in found["tokens_per_s"].items():
         assert rate * found["step_s"][step] == pytest.approx(7 * 6)
-    # Time comes first in its batches, so nobody can say how many samples there are.
+    # Time is the first dimension of its batches, so the number of samples is unknown.
     assert "samples_per_s" not in found
 
 

@@ -1,4 +1,4 @@
-"""What a rank says of itself under ``gputop run``: each fact on a script that has the fault, and on one that has not."""
+"""What a rank reports about itself under ``gputop run``: each fact on a script that has the fault, and on one that has not."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def ranks_of(home: Home, kind: str, code: int) -> tuple[Rank, Rank]:
 
 
 def overlap(name: str, ranks: tuple[Rank, Rank]) -> list[tuple[Any, Any]]:
-    """What both ranks said of the same steps, or epochs, of a list of [step, checksum, ...]."""
+    """What both ranks reported for the same steps, or epochs, of a list of [step, checksum, ...]."""
     fact, _, entry = name.partition("/")
     first, second = ({row[0]: row[1] for row in rank.facts[fact][entry]} for rank in ranks)
     return [(first[step], second[step]) for step in sorted(set(first) & set(second))]
@@ -214,7 +214,7 @@ def test_a_training_that_stands_still_says_where(home: Home, tmp_path: Path) -> 
     go.touch()
     assert process.stdout is not None
     assert process.stdout.readline() == "over\n"
-    # The loop is over and the script is not: it stands in its input.
+    # The loop is over but the script is not: it waits for input.
     end = time.monotonic() + DEADLINE_S
     while told(True)["stalled"]["step"] != 15:
         assert time.monotonic() < end
@@ -305,7 +305,7 @@ def test_a_tracking_that_stops_says_so_in_its_journal_too(home: Home) -> None:
 
 @pytest.fixture
 def waits() -> Any:
-    # Another dtype stands for the device: what is counted depends on where tensors are, how it is counted does not.
+    # Another dtype replaces the device: what is counted depends on where tensors are, how it is counted does not.
     found = Waits(torch, UserCode().frame, lambda tensor: tensor.dtype == torch.float64)
     yield found
     found.close(counts=False)
@@ -353,7 +353,7 @@ def test_no_wrapper_is_left_on_tensors(waits: Waits) -> None:
     assert all(name in vars(torch.Tensor) for name in (*WAITS, *COPIES))
     waits.close(counts=True)
     assert dict(vars(torch.Tensor)) == before
-    torch.Tensor.item = lambda tensor: 7.0  # somebody else's
+    torch.Tensor.item = lambda tensor: 7.0  # another tool's
     try:
         waits.open(lambda: False)
         assert torch.ones(()).item() == 7.0
@@ -364,7 +364,7 @@ def test_no_wrapper_is_left_on_tensors(waits: Waits) -> None:
 
 
 class Passed:
-    """An event that passes when it is told to."""
+    """An event that completes on request."""
 
     now = 0.0
     ready = False
@@ -431,7 +431,7 @@ def test_the_clock_stands_still_while_a_graph_is_captured_and_after_an_error() -
 
 
 def test_of_a_long_error_the_beginning_of_each_line_is_kept() -> None:
-    """What load_state_dict says: of two lists of names, both tell something, and the first may be long."""
+    """The message of load_state_dict: two lists of names, both informative, and the first may be long."""
     names = ", ".join(f'"module.layer{number}.weight"' for number in range(99))
     told = shortened(f"Error(s) in loading state_dict for Net:\n\tMissing key(s): {names}. \n\tUnexpected key(s): {names}. ")
     assert [line.strip().split(" ")[0] for line in told.splitlines()] == ["Error(s)", "Missing", "Unexpected"]
@@ -500,7 +500,7 @@ ALL = {rank: rank for rank in range(8)}
 
 
 def group_of(*meshes: Any, model: Any = None, groups: Mapping[Any, Any] | None = None) -> tuple[int | None, int | None]:
-    """Return (data_rank, data_ranks) of rank 5 of 8 with these meshes, as it is told without starting eight processes."""
+    """Return (data_rank, data_ranks) of rank 5 of 8 with these meshes, without starting eight processes."""
     distributed = SimpleNamespace(
         is_available=lambda: True,
         is_initialized=lambda: True,
@@ -602,7 +602,7 @@ HALVES = ((0.5, torch.bfloat16), (0.25, torch.float16), (2.0, torch.float32), (4
 
 
 class _Told:
-    """A run that keeps what it is told."""
+    """A run that keeps what it records."""
 
     def __init__(self) -> None:
         self.said: list[dict[str, Any]] = []
@@ -613,7 +613,7 @@ class _Told:
 
 
 def _standing(monkeypatch: pytest.MonkeyPatch, step: int, longest_s: float) -> list[dict[str, Any]]:
-    """What is said of a training that stands after ``step``, up to the first full word."""
+    """What is reported of a training that hangs after ``step``, up to the first full word."""
     monkeypatch.setenv("GPUTOP_STALL_S", "0.9")
     told = _Told()
     steps = SimpleNamespace(
@@ -683,7 +683,7 @@ def test_a_pass_that_trains_nothing_is_no_epoch() -> None:
     for epoch in range(3):
         feed.begin(loader, 0.0)
         assert feed.epoch == epoch
-        feed.take() if epoch != 1 else feed.hand_out(2)  # what the full path and the fast path say of a backward
+        feed.take() if epoch != 1 else feed.hand_out(2)  # what the full path and the fast path report of a backward
         feed.ended()
         feed.begin(loader, 0.0)  # the accuracy on the training set
         feed.ended()

@@ -1,4 +1,4 @@
-"""The fast path: it logs nothing that differs from iterations which are all measured in full."""
+"""The fast path logs the same as if all iterations were measured in full."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCRIPTS = Path(__file__).parent / "scripts"
 IN_EVERY_STEP = ("loss", "checkpoint_s", "phase/evaluation", "phase/data", "step_s")
 WHEN_LOOKED_AT = ("lr", "epoch", "phase/forward", "phase/backward", "phase/optimizer", "samples_per_s")
 COUNTED = ("gradients", "checkpoint", "evaluation")
-"""Facts that count what was looked at, or hold times."""
+"""Facts that count what was inspected, or hold times."""
 
 
 def steps_of(step_s: float, number: int = 20_000) -> list[int]:
@@ -35,10 +35,10 @@ def steps_of(step_s: float, number: int = 20_000) -> list[int]:
 def test_full_iterations_are_spread_evenly(step_s: float) -> None:
     steps = steps_of(step_s)
     gaps = [after - before for before, after in itertools.pairwise(steps)]
-    assert max(gaps) < 3 * min(gaps)  # else the doctor would take a gap for the end of what it may look at
+    assert max(gaps) < 3 * min(gaps)  # else the doctor would take a gap for the end of the facts
     assert max(gaps) <= 3 * FULL_ONE_IN
     for period in (2, 3, 4, 5, 7, 8, 10, 16, 50):
-        # Half of what would be an even share at least, whatever returns every so many steps.
+        # At least half of an even share, whatever repeats every few steps.
         counts = [sum(step % period == rest for step in steps) for rest in range(period)]
         assert min(counts) >= len(steps) / period / 2, period
 

@@ -1,4 +1,4 @@
-"""Scripts of the frameworks, unmodified under ``gputop run``: the same to themselves, and rightly tracked."""
+"""Scripts of the frameworks, unmodified under ``gputop run``: they behave the same, and are tracked correctly."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def needs(*packages: str) -> pytest.MarkDecorator:
 
 
 def both(home: Home, *command: str) -> tuple[int, dict[str, list[float]]]:
-    """Run a script without and with tracking, see that weights, losses and exit code are the same, and return what it says.
+    """Run a script without and with tracking, check that weights, losses and exit code are the same, and return what it prints.
 
     Frameworks print how long they took, so that only the last line can be compared.
     """
@@ -81,7 +81,7 @@ def test_hugging_face_trainer(home: Home, tmp_path: Path) -> None:
 
 @needs("transformers")
 def test_a_model_of_transformers_alone_brings_no_trainer() -> None:
-    """By it a DataParallel of the script's own is told from the Trainer's."""
+    """It distinguishes the script's own DataParallel from the Trainer's."""
     code = (
         "from transformers import BertModel; from gputop.tracking.auto.readings.settings import frameworks; print(frameworks())"
     )
@@ -143,7 +143,7 @@ def test_fully_sharded(home: Home) -> None:
 
 
 def assert_called(home: Home, way: str, wrapper: str) -> None:
-    """Each rank tells with how much its sharded model was called, in the steps after the one that finds it."""
+    """Each rank reports the size of its sharded model's inputs, in the steps after the one that finds the model."""
     settings = {**QUIET, "HOME": str(home.state), **EXTENSIONS}
     done = home.finish((*RUN, *TORCHRUN, "uneven.py", way), SCRIPTS, **settings)
     assert done.returncode == 0, done.stderr
@@ -152,7 +152,7 @@ def assert_called(home: Home, way: str, wrapper: str) -> None:
         rows = 8 * (rank.rank + 1)
         assert rank.facts["model"]["wrapper"] == wrapper
         called = rank.facts["batches"]["called"]
-        # Looked at from the second step on, and later on those that come before a look.
+        # Read from the second step on, later at those before a collection.
         assert [step for step, *_ in called][:8] == list(range(1, 9))
         assert {tuple(sizes) for _, *sizes in called} == {(rows, 4 * rows)}
 

@@ -103,7 +103,7 @@ def test_a_second_python_is_armed_too_and_sees_pythonpath_with_one_entry_more(ho
 
 
 def test_an_interpreter_without_gputop_is_armed_too(home: Home, tmp_path: Path) -> None:
-    # A stand-in for torch in an isolated Python: what is called when it is imported must find its way without gputop.
+    # A stand-in for torch in an isolated Python: the code that runs at its import must work without gputop.
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "__init__.py").write_text("import sys\nloaded_before = [n for n in sys.modules if 'gputop' in n]\n")
     code = (

@@ -29,7 +29,7 @@ def test_readers_know_the_names_of_automatic_values() -> None:
 
 
 def by_name(home: Home) -> dict[str, Any]:
-    """All that was said in each run, by the run's name."""
+    """Everything recorded in each run, by the run's name."""
     found = {}
     for archive in home.archives():
         said = read_all(archive)
@@ -71,7 +71,7 @@ NUMBERS = {
     "in turn": [*range(10)],
     "by phases": [*range(12)],
     "in each iteration": [0, 0, 1, 1, 2, 2, 3, 3],
-    # That the second one now comes in each iteration shows when it comes again.
+    # Only its next appearance shows that the second one now belongs to each iteration.
     "after a warm-up": [0, 1, 2, 3, 4, 5, 5, 6, 6, 7, 7],
 }
 

@@ -37,7 +37,7 @@ def vector(first: Any, second: Any) -> Any:
     return found
 
 
-# What each way gives for the whole batch at once is what the step's loss has to be.
+# The step's loss must be what each way gives for the whole batch at once.
 EVEN: dict[str, tuple[Loss, Loss]] = {
     "means": (lambda p, t, k, n: mean(p, t), lambda p, t, k, n: mean(p, t)),
     "means, divided": (lambda p, t, k, n: mean(p, t) / k, lambda p, t, k, n: mean(p, t)),
@@ -202,7 +202,7 @@ def test_masked_tokens_that_are_counted_over_the_step() -> None:
 
 
 def test_few_masked_tokens_counted_over_the_step_as_a_tensor() -> None:
-    """The count is below the shape of one micro-batch: what tells is that all of them were divided by the same tensor."""
+    """The count is below the shape of one micro-batch: only the common tensor that divides all of them shows it."""
     count = torch.tensor(5.0)
     losses = [total(*batch) / count for batch in batches([8, 8])]
     assert amounts_to(losses)[0] == pytest.approx(sum(loss.item() for loss in losses))

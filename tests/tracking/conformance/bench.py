@@ -65,7 +65,7 @@ class Result:
     bare_s: float
     tracked_s: float
     why: list[str] = field(default_factory=list)
-    """What is wrong, for the one who mends it."""
+    """What is wrong, for whoever fixes it."""
 
 
 def names() -> list[str]:
@@ -114,7 +114,7 @@ def _run(home: Home, words: Sequence[str]) -> Ran:
 
 
 def _judge_script(result: Result, bare: Ran, tracked: Ran) -> None:
-    """Judge whether the script is the same to itself with and without tracking."""
+    """Judge whether the script behaves the same with and without tracking."""
     told = any("gputop" in line and line != NO_STEP for line in without_checkout(tracked.err).splitlines())
     result.verdicts["output"] = RIGHT if (bare.code, bare.out) == (tracked.code, tracked.out) and not told else WRONG
     # The records hold a checksum of the weights, and all losses on the way to them.

@@ -1,4 +1,4 @@
-"""A script that forks prints what it prints without gputop, and its run is recorded on."""
+"""A script that forks prints the same as without gputop, and its run continues to be recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that are given to ``Journal.later``: none is lost, none changes, and they wait for moments alone."""
+"""Records given to ``Journal.later``: none is lost, none changes, and they wait only for moments."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_all_are_written_in_order_whatever_stands_between(home: Home) -> None:
     for step in range(3 * DEFERRED_MAX + 5):
         written.defer({"loss": float(step)} if step % 3 else {"loss": float(step), "lr": 0.5}, step)
         if step == 40:
-            run.log({"note": 1.0})  # counted from the step that is going on, though its record still waits
+            run.log({"note": 1.0})  # counted from the current step, although its record still waits
             run.fact("at", 40)
     run.finish()
     assert points(home, "loss") == [(step, float(step)) for step in range(3 * DEFERRED_MAX + 5)]

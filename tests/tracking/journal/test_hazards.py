@@ -306,7 +306,7 @@ print(interrupted)
 
 
 def test_an_exception_from_a_signal_handler_within_log_does_not_end_logging(home: Home) -> None:
-    """What the handler raises may end any call at any point; the next calls must find the way free."""
+    """The handler's exception may end any call at any point; it must not block the next calls."""
     code, out, err = home.run(INTERRUPTED)
     assert code == 0, err
     assert int(out) > 50
@@ -570,7 +570,7 @@ def test_a_frozen_file_system_holds_up_neither_the_training_nor_its_end(home: Ho
         assert process.stdout.readline() == "finished True\n"
     finally:
         subprocess.run(["fsfreeze", "-u", frozen_later], check=True)
-    # The kernel lets no thread go that waits for a frozen disk: the process ends as soon as that answers.
+    # The kernel keeps a thread that waits for a frozen disk: the process ends once the disk answers.
     _, err = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0
     assert err.count("gputop:") == 1

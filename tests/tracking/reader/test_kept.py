@@ -61,7 +61,7 @@ def in_json(update: RunUpdate) -> str:
 
 
 def recorded(update: RunUpdate) -> str:
-    """What was recorded, without times: each reading of a journal finds out by itself how the clocks are apart."""
+    """What was recorded, without times: each reading of a journal determines the clocks' difference by itself."""
     runs = [(run.run_id, run.state, run.config, [rank.metrics for rank in run.ranks]) for run in update.runs]
     return repr((runs, [(points.metric, points.steps, points.values) for points in update.points]))
 

@@ -31,7 +31,7 @@ PROFILE = (f"{'a' * 16}-0.trace", "profile-request", "profile-answer", "profile-
 
 
 def training(home: Home, runs: Path) -> tuple[subprocess.Popen[str], Path]:
-    """A training with a runs directory of its own that has logged all, and its ring."""
+    """A training with a runs directory of its own that has logged everything, and its ring."""
     process = home.start(TRAINS, str(runs))
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"

@@ -178,7 +178,7 @@ def test_ended_runs_keep_no_file_open(home: Home) -> None:
         opened = open_rank(home, f"run-{number}")
         opened.journal.log(loss=1.0)
         opened.finish(form.FINISHED, None)
-    gc.collect()  # else the rings of tests before this one may be let go in between
+    gc.collect()  # else the rings of earlier tests may be released in between
     before = len(os.listdir("/proc/self/fd"))
     follow = RunReader(home.runs)
     follow.poll()
@@ -218,7 +218,7 @@ def test_a_run_names_the_recipe_that_it_was_launched_by(home: Home, monkeypatch:
 
 
 def test_a_script_that_numbers_its_values_by_epochs_or_tokens_keeps_its_numbers(home: Home) -> None:
-    """Automatic values stand beside them by optimizer steps: neither number is taken for the other."""
+    """Automatic values are beside them, by optimizer steps: neither number is confused with the other."""
     follow = RunReader(home.runs)
     by_epoch, automatic = open_rank(home, "own", 0, 2), open_rank(home, "own", 1, 2)
     for step in range(300):

@@ -26,7 +26,7 @@ NODE2 = {"hostname": "node2", "boot_id": "f" * 36}
 
 
 class Elsewhere:
-    """A rank on another machine: its journal is written in a home of its own, and comes here as a file server brings it."""
+    """A rank on another machine: its journal is written in a home of its own, and appears here as on a file server."""
 
     def __init__(self, home: Home, there: Path, run_id: str = "over", **who: str) -> None:
         own = identity.identify(identity.Place(1, 1, 2, 0), run_id)

@@ -1,4 +1,4 @@
-"""What a rank tells of its place, what it takes of its process for that, and that it gives it back."""
+"""What a rank reports about its place, what it takes from its process for that, and that it gives it back."""
 
 from __future__ import annotations
 
