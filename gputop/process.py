@@ -149,7 +149,7 @@ class ProcessCurve:
 
 @dataclass(frozen=True, slots=True)
 class ProcessRun:
-    """A run without a journal, as its processes on this machine show it: ``gputop/foreign`` finds them.
+    """A run without a journal, as its processes on this machine show it: ``gputop/untracked`` finds them.
 
     gputop does not track it, or (``starting``) waits for its first training step.
 

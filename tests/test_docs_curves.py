@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gputop.foreign import search, walk
-from gputop.foreign.kinds import KINDS, ORDER, kind_of
+from gputop.untracked import search, walk
+from gputop.untracked.kinds import KINDS, ORDER, kind_of
 
 PAGE = (Path(__file__).parent.parent / "docs" / "curves.md").read_text()
 

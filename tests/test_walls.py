@@ -147,8 +147,8 @@ def test_the_sampler_loads_no_screen(name: str) -> None:
 
 
 def test_readers_of_foreign_files_are_loaded_only_once_there_is_an_untracked_run() -> None:
-    loaded = {name for name in loaded_by("import gputop.agent.serving") if name.startswith("gputop.foreign")}
-    assert loaded == {"gputop.foreign", "gputop.foreign.found"}
+    loaded = {name for name in loaded_by("import gputop.agent.serving") if name.startswith("gputop.untracked")}
+    assert loaded == {"gputop.untracked", "gputop.untracked.found"}
 
 
 def test_a_training_process_loads_no_reader() -> None:

@@ -86,14 +86,14 @@ _TABLE = {
     "sources/nvml": "ground sources sources/host",
     "where": "ground sources/host tracking/journal tracking/standing",
     "profiles": "ground tracking/journal tracking/profiling where",
-    "foreign/files": "ground tracking/printed",
-    "foreign": ("ground foreign/files jobs/output sources/host tracking/journal tracking/journal/writing tracking/printed"),
+    "untracked/files": "ground tracking/printed",
+    "untracked": ("ground untracked/files jobs/output sources/host tracking/journal tracking/journal/writing tracking/printed"),
     "programs": "ground",
     "recipes": "ground",
     "jobs": "ground programs recipes",
     "jobs/output": "ground doctor/findings doctor/logs jobs tracking/journal tracking/printed tracking/reader",
     "agent": (
-        "ground foreign jobs/output profiles sources sources/host sources/nccl sources/nvml tracking/gpus tracking/journal"
+        "ground untracked jobs/output profiles sources sources/host sources/nccl sources/nvml tracking/gpus tracking/journal"
         " tracking/reader where"
     ),
     "hosts": "ground agent programs",
@@ -170,7 +170,7 @@ _TABLE = {
     "cli/live": "ground profiles",
     "cli/output": "ground hosts joined",
     "cli/stored": (
-        "ground cli/output foreign history tracking/gpus tracking/journal tracking/reader tui/drawing tui/drawing/runs"
+        "ground cli/output untracked history tracking/gpus tracking/journal tracking/reader tui/drawing tui/drawing/runs"
     ),
     "cli": (
         "ground agent cli/across cli/arguments cli/launching cli/live cli/output cli/stored doctor doctor/findings doctor/logs"

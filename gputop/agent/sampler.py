@@ -17,7 +17,6 @@ from gputop.agent.nccl_turns import NcclTurns, WhenToAsk
 from gputop.agent.run_processes import began_of, claims_of, pids_of
 from gputop.agent.source import select_devices, uses_on
 from gputop.errors import PLEASE_REPORT, GputopError, describe_unexpected
-from gputop.foreign.found import process_runs
 from gputop.places import jobs_dir, state_dir
 from gputop.snapshot import (
     LIVE_STATES,
@@ -39,11 +38,12 @@ from gputop.sources.nccl.ras import RasWatch
 from gputop.tracking.reader import leftovers
 from gputop.tracking.reader.runs import RunReader, RunUpdate
 from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
+from gputop.untracked.found import process_runs
 
 if TYPE_CHECKING:
-    from gputop.foreign.curves import Curves, ForeignCurves
     from gputop.jobs.output.matches import LogMatches
     from gputop.jobs.output.printed_runs import PrintedRuns
+    from gputop.untracked.curves import Curves, UntrackedCurves
 
 T = TypeVar("T")
 WARM_UP_S = 0.25
@@ -86,7 +86,7 @@ class Sampler:
         self._logs: LogMatches | None = None
         self.listed_runs: tuple[Run, ...] = ()
         """The runs of the last snapshot."""
-        self._foreign_curves: ForeignCurves | None = None
+        self._untracked_curves: UntrackedCurves | None = None
 
     def take(self) -> Snapshot:
         """Read everything once and return it. Takes milliseconds, whatever the driver does."""
@@ -190,14 +190,14 @@ class Sampler:
 
     def _curves(self, found: tuple[ProcessRun, ...], tracked: Mapping[int, object]) -> Curves | None:
         """Return the curves of runs that gputop does not track; None if there has been no such run."""
-        if self._foreign_curves is None:
+        if self._untracked_curves is None:
             if not found:
                 return None
-            from gputop.foreign.curves import ForeignCurves
+            from gputop.untracked.curves import UntrackedCurves
 
-            self._foreign_curves = ForeignCurves()
+            self._untracked_curves = UntrackedCurves()
         note_failure = partial(self._note_failure, "The curve of a run that gputop does not track")
-        return self._foreign_curves.poll(found, tuple(tracked), note_failure)
+        return self._untracked_curves.poll(found, tuple(tracked), note_failure)
 
     def _log_matches(self) -> tuple[LogMatch, ...]:
         """Return the known error texts in the output of jobs; none in the first snapshot, which a screen is waiting for."""

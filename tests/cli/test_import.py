@@ -13,9 +13,9 @@ from gputop.cli.main import main
 from gputop.places import state_dir
 from gputop.snapshot import Run
 from gputop.tracking.reader.runs import RunReader
-from tests.foreign.files.writers import WandbFile, event, event_file, simple
-from tests.foreign.test_curves import LOSSES, write_csv, write_lines, write_mlflow, write_state, write_wandb
 from tests.tracking.kit import Home, home
+from tests.untracked.files.writers import WandbFile, event, event_file, simple
+from tests.untracked.test_curves import LOSSES, write_csv, write_lines, write_mlflow, write_state, write_wandb
 
 assert home
 

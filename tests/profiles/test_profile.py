@@ -1,5 +1,4 @@
-"""A profile of a live training, through the real parts: the weights stay the same, its own profilers and forks take
-precedence."""
+"""A profile of a live training, through the real parts: the weights stay, its own profilers and forks come first."""
 
 from __future__ import annotations
 

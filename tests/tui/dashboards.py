@@ -59,8 +59,7 @@ def one_gpu(**settings: object) -> View:
 
 
 def troubled_devices() -> tuple[Device, ...]:
-    """A lost GPU, a silent one, a hot one, one at its limit, one without any reading, and one divided into two MIG
-    instances."""
+    """A lost GPU, a silent one, a hot one, one at its limit, one without a reading, and one in two MIG instances."""
     devices = [samples.device(index) for index in range(8)]
     devices[1] = replace(
         devices[1], state="lost", problem=Problem("gpu_lost", "GPU 1 has fallen off the bus.", "Restart the machine.")

@@ -14,7 +14,7 @@ import pytest
 
 from gputop.errors import UsageError
 from gputop.where import py_spy
-from gputop.where.foreign import ask_process
+from gputop.where.untracked import ask_process
 from gputop.whereabouts import RankPlace
 from tests.tracking.kit import eventually
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gputop.cli.output.table import table
-from gputop.foreign.stored import store
 from gputop.terminal_text import printable
+from gputop.untracked.stored import store
 
 
 def import_runs(paths: Sequence[str]) -> None:

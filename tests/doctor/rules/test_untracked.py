@@ -10,8 +10,8 @@ from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.report import text_report
 from gputop.doctor.rulebook import explanation
 from gputop.doctor.rules import BY_ID, RULES
-from gputop.foreign.found import process_runs
 from gputop.snapshot import Snapshot
+from gputop.untracked.found import process_runs
 from tests.doctor.scenes import hangs, hardware, loading, pace, placement
 from tests.doctor.scenes.base import Scene, ids, not_tracked, play
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import Finding
-from gputop.foreign.found import process_runs
 from gputop.snapshot import (
     Ancestor,
     Device,
@@ -21,6 +20,7 @@ from gputop.snapshot import (
     Run,
     Snapshot,
 )
+from gputop.untracked.found import process_runs
 from tests import samples
 from tests.samples import EPOCH, GIB
 

@@ -1,5 +1,4 @@
-"""Values at the limits of numbers, and names that try to control the terminal: every screen shows them, and none has an
-effect."""
+"""Values at the limits of numbers, and names that try to control the terminal: every screen shows them, harmlessly."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.foreign.walk import LIVE, walk
+from gputop.untracked.walk import LIVE, walk
 
 
 def names(folder: Path, *, entries: int = 1000, of_a_folder: int = 1000, files: int = 100) -> list[str]:

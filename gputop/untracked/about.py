@@ -13,10 +13,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from gputop.foreign.files.values import metric_name
-from gputop.foreign.files.wandb import RunFile
-from gputop.foreign.kinds import MLFLOW, WANDB
-from gputop.foreign.search import Found
+from gputop.untracked.files.values import metric_name
+from gputop.untracked.files.wandb import RunFile
+from gputop.untracked.kinds import MLFLOW, WANDB
+from gputop.untracked.search import Found
 from gputop.wire import FormatError, parse_json
 
 HEAD_BYTES = 1 << 20

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gputop.foreign.files.values import Value, metric_name
 from gputop.tracking.printed.lines import Transcript
+from gputop.untracked.files.values import Value, metric_name
 
 PATIENCE_BYTES = 1 << 20
 """A file without a value in its first bytes is another kind of file: a data set, or a model's answers."""

@@ -48,7 +48,7 @@ if __name__ == "__main__":
 WRITES_EVENTS = f"""
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
 from pathlib import Path
-from tests.foreign.files.writers import event_file
+from tests.untracked.files.writers import event_file
 event_file(Path("runs/exp1"), os.getpid(), {{7: 0.25}}, at=time.time(), host=os.uname().nodename)
 say("step 3/9 loss 0.5")
 """

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import NamedTuple
 
-from gputop.foreign import gnu_screen, tmux
-from gputop.foreign.kinds import SCREEN, TMUX
 from gputop.process import ProcessRun
 from gputop.sources.host import procfs
 from gputop.tracking.printed.lines import Transcript
+from gputop.untracked import gnu_screen, tmux
+from gputop.untracked.kinds import SCREEN, TMUX
 
 OVERLAP = 5
 """How many consecutive lines identify where the previous capture ended."""

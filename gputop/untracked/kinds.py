@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from gputop.foreign.files.lines import Lines
-from gputop.foreign.files.mlflow import MetricFile
-from gputop.foreign.files.table import Table
-from gputop.foreign.files.tensorboard import EventFile
-from gputop.foreign.files.trainer_state import FILE_BYTES, TrainerState
-from gputop.foreign.files.values import Parser
-from gputop.foreign.files.wandb import RunFile
 from gputop.jobs.output.follower import Backlog
+from gputop.untracked.files.lines import Lines
+from gputop.untracked.files.mlflow import MetricFile
+from gputop.untracked.files.table import Table
+from gputop.untracked.files.tensorboard import EventFile
+from gputop.untracked.files.trainer_state import FILE_BYTES, TrainerState
+from gputop.untracked.files.values import Parser
+from gputop.untracked.files.wandb import RunFile
 
 READ_BYTES = 1 << 20
 METRICS_DIR = "metrics"

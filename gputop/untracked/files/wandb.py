@@ -11,8 +11,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from gputop.foreign.files.protobuf import fields
-from gputop.foreign.files.values import Value, metric_name, number, step_number, wall_time
+from gputop.untracked.files.protobuf import fields
+from gputop.untracked.files.values import Value, metric_name, number, step_number, wall_time
 from gputop.wire import FormatError, parse_json
 
 BLOCK_BYTES = 32 << 10

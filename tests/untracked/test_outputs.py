@@ -11,10 +11,10 @@ from typing import IO
 
 import pytest
 
-from gputop.foreign import followed, outputs
-from gputop.foreign.curves import Curves, ForeignCurves
 from gputop.jobs.output.follower import Backlog
 from gputop.process import Ancestor, ProcessRank, ProcessRun
+from gputop.untracked import followed, outputs
+from gputop.untracked.curves import Curves, UntrackedCurves
 from tests.real_processes import eventually
 
 PRINTS = """
@@ -73,7 +73,7 @@ def losses(curves: Curves) -> list[dict[int, float | None]]:
 
 
 def test_a_redirected_output_becomes_a_curve_and_is_followed(printing: Printing) -> None:
-    run, reader = run_of(printing.start("nohup é.out")), ForeignCurves()
+    run, reader = run_of(printing.start("nohup é.out")), UntrackedCurves()
     steps: list[int] = []
 
     def poll() -> Curves:
@@ -87,7 +87,7 @@ def test_a_redirected_output_becomes_a_curve_and_is_followed(printing: Printing)
     assert (shown.run_id, shown.outputs) == (known.run_id, (str(printing.folder / "nohup é.out"),))
     assert (known.name, known.state, known.step, known.ranks[0].pid) == ("train.py", "running", 30, run.ranks[0].pid)
     assert known.ranks[0].metrics["loss"] == pytest.approx(1 / 30, abs=1e-4)
-    again = ForeignCurves()
+    again = UntrackedCurves()
     curves = eventually(lambda: again.poll([run]), lambda curves: len(curves.runs) == 1)
     assert curves.runs[0].run_id == known.run_id, "another sampler gives it the same id"
     assert reader.poll([]) == Curves((), (), ())
@@ -97,7 +97,7 @@ def test_a_long_file_is_read_from_its_end(printing: Printing, monkeypatch: pytes
     monkeypatch.setattr(followed, "TAIL", Backlog(0, 2000))
     (printing.folder / "job.out").write_text("step 7 loss 9.0\n" * 10_000)
     run = run_of(printing.start("job.out"))
-    reader, points = ForeignCurves(), 0
+    reader, points = UntrackedCurves(), 0
 
     def poll() -> Curves:
         nonlocal points
@@ -112,7 +112,7 @@ def test_a_long_file_is_read_from_its_end(printing: Printing, monkeypatch: pytes
 def test_ranks_with_files_of_their_own_have_a_curve_each(printing: Printing) -> None:
     launcher = printing.start("launcher.log")
     run = run_of(printing.start("0-stdout"), printing.start("1-stdout", 2.0), launcher=launcher)
-    reader = ForeignCurves()
+    reader = UntrackedCurves()
     both = {0: pytest.approx(1 / 30, abs=1e-4), 1: pytest.approx(2 / 30, abs=1e-4)}
     eventually(lambda: losses(reader.poll([run])), lambda found: found == [both])
 
@@ -120,7 +120,7 @@ def test_ranks_with_files_of_their_own_have_a_curve_each(printing: Printing) -> 
 def test_ranks_that_print_through_their_launcher_have_its_curve(printing: Printing) -> None:
     launcher = printing.start("slurm-1.out")
     ranks = [printing.start_into(subprocess.DEVNULL) for _ in range(2)]
-    reader, run = ForeignCurves(), run_of(*ranks, launcher=launcher)
+    reader, run = UntrackedCurves(), run_of(*ranks, launcher=launcher)
     eventually(lambda: losses(reader.poll([run])), lambda found: found == [{0: pytest.approx(1 / 30, abs=1e-4)}])
 
 
@@ -130,7 +130,7 @@ def test_lines_that_cannot_be_told_apart_or_found_are_no_curve(printing: Printin
     gone = run_of(printing.start("gone.out"))
     (printing.folder / "gone.out").unlink()
     eventually((printing.folder / "both.out").read_text, lambda text: text.count("step 30/") == 2)
-    reader = ForeignCurves()
+    reader = UntrackedCurves()
     for _ in range(3):
         curves = reader.poll([*both, piped, gone])
         assert (curves.runs, curves.points) == ((), ())
@@ -138,7 +138,7 @@ def test_lines_that_cannot_be_told_apart_or_found_are_no_curve(printing: Printin
     ended = printing.start("ended.out")
     ended.kill()
     ended.wait()
-    assert ForeignCurves().poll([run_of(ended)]).runs == ()
+    assert UntrackedCurves().poll([run_of(ended)]).runs == ()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may read another user's output, and does not")

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from gputop.foreign import followed, gnu_screen, panes
-from gputop.foreign import tmux as tmux_servers
-from gputop.foreign.curves import ForeignCurves
-from gputop.foreign.kinds import TMUX
-from gputop.foreign.panes import Pane, PaneReader
-from tests.foreign.test_curves import Trainings, run_of, trainings, write_csv
+from gputop.untracked import followed, gnu_screen, panes
+from gputop.untracked import tmux as tmux_servers
+from gputop.untracked.curves import UntrackedCurves
+from gputop.untracked.kinds import TMUX
+from gputop.untracked.panes import Pane, PaneReader
 from tests.real_processes import eventually
+from tests.untracked.test_curves import Trainings, run_of, trainings, write_csv
 
 assert trainings
 
@@ -64,7 +64,7 @@ def test_lines_in_a_pane_become_a_curve_and_the_pane_stays_as_it_is(
     pid = int(eventually(lambda: said.read_text() if said.exists() else "", bool))
     state = "#{session_attached} #{pane_in_mode} #{pane_width}x#{pane_height} #{pane_pipe} #{session_windows}"
     before = tmux("display-message", "-p", state)
-    reader, steps = ForeignCurves(), list[int]()
+    reader, steps = UntrackedCurves(), list[int]()
 
     def newest() -> int:
         found = reader.poll([run_of(pid)])
@@ -96,7 +96,7 @@ def test_lines_in_a_window_of_screen_become_a_curve(tmp_path: Path, monkeypatch:
         screen("-dmS", "training", "-h", "500", sys.executable, str(script), str(said))
         try:
             pid = int(eventually(lambda: said.read_text() if said.exists() else "", bool))
-            reader, steps = ForeignCurves(), list[int]()
+            reader, steps = UntrackedCurves(), list[int]()
 
             def newest() -> int:
                 found = reader.poll([run_of(pid)])
@@ -128,7 +128,7 @@ def test_a_pane_is_read_only_where_nothing_else_shows_a_curve(trainings: Trainin
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(followed, "PANE_S", 0.0)
         patch.setattr(followed, "pane_of", asked.append)
-        reader = ForeignCurves()
+        reader = UntrackedCurves()
         eventually(lambda: reader.poll([run]), lambda found: bool(found.runs))
     assert panes.pane_of(run) is None, "its output is a pipe"
     assert not asked

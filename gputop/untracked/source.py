@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from gputop.foreign.files.values import Value, metric_name
-from gputop.foreign.kinds import TRAINER_STATE, Kind
 from gputop.jobs.output.follower import FileFollower
+from gputop.untracked.files.values import Value, metric_name
+from gputop.untracked.kinds import TRAINER_STATE, Kind
 
 
 class CurveFile:

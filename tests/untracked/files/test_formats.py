@@ -16,18 +16,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gputop.foreign.files.lines import Lines
-from gputop.foreign.files.mlflow import MetricFile
-from gputop.foreign.files.table import Table
-from gputop.foreign.files.tensorboard import RECORD_BYTES, EventFile
-from gputop.foreign.files.trainer_state import TrainerState
-from gputop.foreign.files.values import NAME_CHARACTERS, Parser, Value
-from gputop.foreign.files.wandb import RunFile
-from gputop.foreign.kinds import TABLE, TENSORBOARD, TRAINER_STATE, WANDB
-from gputop.foreign.source import Source
 from gputop.jobs.output.follower import Backlog
-from tests.foreign.files.writers import WandbFile, event, field, float32, simple, tensor, tfrecord_head, varint
+from gputop.untracked.files.lines import Lines
+from gputop.untracked.files.mlflow import MetricFile
+from gputop.untracked.files.table import Table
+from gputop.untracked.files.tensorboard import RECORD_BYTES, EventFile
+from gputop.untracked.files.trainer_state import TrainerState
+from gputop.untracked.files.values import NAME_CHARACTERS, Parser, Value
+from gputop.untracked.files.wandb import RunFile
+from gputop.untracked.kinds import TABLE, TENSORBOARD, TRAINER_STATE, WANDB
+from gputop.untracked.source import Source
 from tests.fuzzing import examples
+from tests.untracked.files.writers import WandbFile, event, field, float32, simple, tensor, tfrecord_head, varint
 
 T0 = 1_700_000_000.0
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from gputop.foreign.kinds import OUTPUT, SCREEN, TMUX
-from gputop.foreign.outputs import READ_BYTES, TAIL, OutputFile, files_of
-from gputop.foreign.panes import PaneReader, pane_of
-from gputop.foreign.search import Found, search
-from gputop.foreign.source import Source
 from gputop.jobs.output.collected import Collected
 from gputop.jobs.output.printed_rank import PrintedFile, PrintedRank
 from gputop.process import ProcessRun
+from gputop.untracked.kinds import OUTPUT, SCREEN, TMUX
+from gputop.untracked.outputs import READ_BYTES, TAIL, OutputFile, files_of
+from gputop.untracked.panes import PaneReader, pane_of
+from gputop.untracked.search import Found, search
+from gputop.untracked.source import Source
 
 LOOK_S = 10.0
 """How often to check which files a run writes: a launcher may restart its ranks, and a library may start another file."""

@@ -14,12 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from gputop.foreign.followed import Curve, FollowedRun
-from gputop.foreign.kinds import ORDER, OUTPUT
 from gputop.jobs.output.printed_rank import PrintedRank
 from gputop.process import ProcessCurve, ProcessRun
 from gputop.snapshot import Points, Rank, Run
 from gputop.sources.host import procfs
+from gputop.untracked.followed import Curve, FollowedRun
+from gputop.untracked.kinds import ORDER, OUTPUT
 
 FIRST_WAIT_S = 0.3
 """How long the first poll that sees a run waits for its curve: ``gputop --once`` polls once."""
@@ -35,7 +35,7 @@ class Curves(NamedTuple):
     points: tuple[Points, ...]
 
 
-class ForeignCurves:
+class UntrackedCurves:
     """Follows the runs of each poll, and forgets those that are gone."""
 
     def __init__(self) -> None:

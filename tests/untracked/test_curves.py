@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from gputop.foreign import curves as curves_module
-from gputop.foreign import followed
-from gputop.foreign.curves import Curves, ForeignCurves
 from gputop.process import Ancestor, ProcessRank, ProcessRun
 from gputop.snapshot import Run
-from tests.foreign.files.writers import WandbFile, event, event_file, simple
+from gputop.untracked import curves as curves_module
+from gputop.untracked import followed
+from gputop.untracked.curves import Curves, UntrackedCurves
 from tests.real_processes import eventually
+from tests.untracked.files.writers import WandbFile, event, event_file, simple
 
 WAITS = """
 import os, sys, time
@@ -115,7 +115,7 @@ def write_events(folder: Path, pid: int, scale: float = 1.0, inner: str = "runs/
     return event_file(folder / inner, pid, {step: scale * value for step, value in LOSSES.items()}, at=time.time(), host=HOST)
 
 
-def until_known(reader: ForeignCurves, runs: list[ProcessRun], ready: Callable[[Curves], bool]) -> Curves:
+def until_known(reader: UntrackedCurves, runs: list[ProcessRun], ready: Callable[[Curves], bool]) -> Curves:
     return eventually(lambda: reader.poll(runs), ready)
 
 
@@ -141,7 +141,7 @@ def test_files_of_every_kind_become_the_curve_of_the_run_in_whose_folder_they_li
     pid = trainings.start(tmp_path / "here")
     runs["TensorBoard"] = run_of(pid, command=("train.py", f"--log_dir={tmp_path / 'else where'}"))
     files["TensorBoard"] = write_events(tmp_path / "else where", pid)
-    reader, points = ForeignCurves(), {}
+    reader, points = UntrackedCurves(), {}
 
     def poll() -> Curves:
         found = reader.poll(list(runs.values()))
@@ -161,7 +161,7 @@ def test_files_of_every_kind_become_the_curve_of_the_run_in_whose_folder_they_li
         series = points[curve.run_id, name]
         assert (len(series.steps), series.steps[-1]) == (50, 49)
         assert all(abs(at - time.time()) < 600 for at in series.times)
-    assert [run.run_id for run in until_known(ForeignCurves(), [runs["CSV"]], lambda found: bool(found.runs)).runs] == [
+    assert [run.run_id for run in until_known(UntrackedCurves(), [runs["CSV"]], lambda found: bool(found.runs)).runs] == [
         found.process_runs[1].run_id
     ]
 
@@ -171,7 +171,7 @@ def test_a_curve_is_followed_and_found_late(trainings: Trainings, tmp_path: Path
     monkeypatch.setattr(followed, "FIRST_LOOK_S", 0.0)
     monkeypatch.setattr(followed, "LOOK_SHARE", 0)
     pid = trainings.start(tmp_path)
-    reader, run = ForeignCurves(), run_of(pid)
+    reader, run = UntrackedCurves(), run_of(pid)
     assert reader.poll([run]).runs == ()
     path = write_events(tmp_path, pid)
     first = until_known(reader, [run], lambda found: bool(found.runs)).runs[0]
@@ -202,7 +202,7 @@ def test_what_is_not_its_own_is_no_curve(trainings: Trainings, tmp_path: Path) -
     (here / "link").symlink_to(other)
     (here / "logs.csv").symlink_to(other / "lightning_logs" / "version_0" / "metrics.csv")
     (here / "data.csv").write_text("image,label\na.png,3\n")
-    reader = ForeignCurves()
+    reader = UntrackedCurves()
     for _ in range(3):
         assert reader.poll([run_of(pid)]).runs == ()
 
@@ -214,7 +214,7 @@ def test_a_file_that_two_runs_may_write_is_shown_as_one_of_either(trainings: Tra
     write_state(tmp_path)
     event_file(tmp_path / "runs", second, {0: 1.0}, at=time.time(), host=HOST)
     runs = [run_of(first), run_of(second)]
-    found = until_known(ForeignCurves(), runs, lambda found: len(found.runs) == 5)
+    found = until_known(UntrackedCurves(), runs, lambda found: len(found.runs) == 5)
     one, two = found.process_runs
     expected = [("TensorBoard", False), ("W&B", False), ("JSON lines", False), ("CSV", True), ("Trainer state", True)]
     assert [(curve.source, curve.shared) for curve in two.curves] == expected
@@ -230,7 +230,7 @@ def test_a_file_that_two_runs_may_write_is_shown_as_one_of_either(trainings: Tra
 def test_a_tracked_run_in_the_same_folder_may_write_the_file_as_well(trainings: Trainings, tmp_path: Path) -> None:
     pid, tracked = trainings.start(tmp_path), trainings.start(tmp_path)
     write_csv(tmp_path)
-    reader = ForeignCurves()
+    reader = UntrackedCurves()
     found = eventually(lambda: reader.poll([run_of(pid)], [tracked]), lambda found: bool(found.runs))
     assert (found.process_runs[0].run_id, found.process_runs[0].curves[0].shared) == (None, True)
 
@@ -241,7 +241,7 @@ def test_ranks_and_folders_of_one_run_are_one_curve(trainings: Trainings, tmp_pa
         write_events(tmp_path, pid, rank + 1.0, f"tb/rank{rank}/train")
         write_events(tmp_path, pid, rank + 3.0, f"tb/rank{rank}/validation")
     run = run_of(*pids, launcher=trainings.start(tmp_path))
-    (found,) = until_known(ForeignCurves(), [run], lambda found: len(found.runs) == 1 and len(found.runs[0].ranks) == 2).runs
+    (found,) = until_known(UntrackedCurves(), [run], lambda found: len(found.runs) == 1 and len(found.runs[0].ranks) == 2).runs
     last = pytest.approx(1 / 50, rel=1e-4)
     assert [dict(rank.metrics) for rank in found.ranks] == [
         {"train/loss": last, "validation/loss": pytest.approx(3 / 50, rel=1e-4)},
@@ -266,7 +266,7 @@ def test_a_file_system_that_hangs_holds_up_nothing_else(
     monkeypatch.setattr(curves_module, "RUNS_MAX", 2)
     waits: list[float] = []
     monkeypatch.setattr(followed.FollowedRun, "wait", lambda self, seconds: waits.append(seconds) or wait(self, seconds))
-    reader = ForeignCurves()
+    reader = UntrackedCurves()
     try:
         found = until_known(reader, [run_of(hangs), run_of(sound)], lambda found: bool(found.runs))
         assert [bool(run.curves) for run in found.process_runs] == [False, True]
@@ -295,7 +295,7 @@ def test_an_unexpected_error_in_one_run_is_told_and_spares_the_others(
 
     monkeypatch.setattr(followed, "search", search_or_fail)
     told: list[Exception] = []
-    reader = ForeignCurves()
+    reader = UntrackedCurves()
     runs = [run_of(broken), run_of(sound)]
     eventually(lambda: reader.poll(runs, (), told.append), lambda found: len(found.runs) == 1 and bool(told))
     assert str(told[0]) == "a bug"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gputop.foreign.files.values import Value, step_number, wall_time
+from gputop.untracked.files.values import Value, step_number, wall_time
 
 LINE_BYTES = 1000
 

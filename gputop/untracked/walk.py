@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from gputop.foreign.kinds import METRICS_DIR, Kind, kind_of
+from gputop.untracked.kinds import METRICS_DIR, Kind, kind_of
 
 DEPTH_MAX = 10
 UNLIKELY_MAX = 5

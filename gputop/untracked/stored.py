@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from gputop.errors import GputopError, UsageError
-from gputop.foreign.about import About, about
-from gputop.foreign.files.values import Value
-from gputop.foreign.kinds import KINDS, MLFLOW, Kind, kind_of
-from gputop.foreign.search import Found, grouped
-from gputop.foreign.source import Source
-from gputop.foreign.walk import Bounds, walk
 from gputop.places import make_private_dir, runs_dir
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import places
 from gputop.tracking.journal.writing.files import OpenJournal
+from gputop.untracked.about import About, about
+from gputop.untracked.files.values import Value
+from gputop.untracked.kinds import KINDS, MLFLOW, Kind, kind_of
+from gputop.untracked.search import Found, grouped
+from gputop.untracked.source import Source
+from gputop.untracked.walk import Bounds, walk
 
 TAG = "imported"
 BOUNDS = Bounds(entries=1_000_000, entries_of_a_folder=1_000_000, seconds=60.0, files=10_000)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from gputop.foreign.found import process_runs
 from gputop.process import Ancestor, DeviceUse, LaunchEnvironment, Process, ProcessRank, ProcessRun
+from gputop.untracked.found import process_runs
 from tests.samples import EPOCH, GIB, rank_process
 
 GPUS = tuple(f"GPU-{index}" for index in range(8))

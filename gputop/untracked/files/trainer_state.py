@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gputop.foreign.files.values import Value, metric_name, number, step_number
+from gputop.untracked.files.values import Value, metric_name, number, step_number
 from gputop.wire import FormatError, parse_json
 
 FILE_BYTES = 32 << 20

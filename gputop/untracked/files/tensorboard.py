@@ -11,8 +11,8 @@ import re
 import struct
 from functools import cache
 
-from gputop.foreign.files.protobuf import fields, signed
-from gputop.foreign.files.values import Value, metric_name, wall_time
+from gputop.untracked.files.protobuf import fields, signed
+from gputop.untracked.files.values import Value, metric_name, wall_time
 
 RECORD_BYTES = 4 << 20
 """A longer record holds images or a graph, and is skipped."""

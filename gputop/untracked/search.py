@@ -17,10 +17,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from gputop.foreign.kinds import MLFLOW, TENSORBOARD, TRAINER_STATE, Kind, kind_of
-from gputop.foreign.walk import walk
 from gputop.process import ProcessRun
 from gputop.sources.host import procfs
+from gputop.untracked.kinds import MLFLOW, TENSORBOARD, TRAINER_STATE, Kind, kind_of
+from gputop.untracked.walk import walk
 
 SLACK_S = 0.05
 """A process's start is known to a clock tick, the time of a write to a kernel tick."""

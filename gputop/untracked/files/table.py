@@ -9,8 +9,8 @@ import codecs
 import csv
 import re
 
-from gputop.foreign.files.values import Value, metric_name, step_number, wall_time
 from gputop.tracking.printed.names import is_listed
+from gputop.untracked.files.values import Value, metric_name, step_number, wall_time
 
 LINE_CHARACTERS = 256 << 10
 COLUMNS = 1000
