@@ -27,8 +27,8 @@ LOOP = """
 import json, sys, time
 import torch
 import gputop
-from gputop.tracking.standing import attendant
-from gputop.tracking.standing.attendant import Attendant
+from gputop.tracking.standing import reporter
+from gputop.tracking.standing.reporter import Reporter
 
 torch.set_num_threads(1)
 torch.distributed.init_process_group("gloo")
@@ -37,8 +37,8 @@ model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*[torch.nn
 optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
 inputs = torch.randn(64, 64)
 notes, switch = [], [True]
-attendant.EVERY_S = 0.0
-look, say = Attendant.look, Attendant._say
+reporter.EVERY_S = 0.0
+look, say = Reporter.look, Reporter._say
 
 
 def switched(self, ring, asked_ns):
@@ -51,7 +51,7 @@ def timed(self, ring, asked_ns, now):
     notes.append((time.perf_counter() - now) * 1e6)
 
 
-Attendant.look, Attendant._say = switched, timed
+Reporter.look, Reporter._say = switched, timed
 blocks = {True: [], False: []}
 steps_of_block = 0
 for number in range(2 + 2 * int(sys.argv[1])):

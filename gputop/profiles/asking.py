@@ -20,7 +20,7 @@ from gputop.profiles.trace import Trace, joined, parse
 from gputop.snapshot import Run
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal.read import open_checked
-from gputop.tracking.profiling import papers
+from gputop.tracking.profiling import exchange
 from gputop.where.rings import Ring, rings_of
 
 ANSWER_S = 8.0
@@ -47,7 +47,7 @@ def ask(run: Run, steps: int, *, go: bool, rank: int | None = None, runs_dir: Pa
                 rank=rank,
             )
         number = ring.identity.rank
-        request = papers.Request(secrets.token_hex(8), steps, go, time.time())
+        request = exchange.Request(secrets.token_hex(8), steps, go, time.time())
         try:
             answer = _answer(ring.path, request)
             if answer is None:
@@ -70,16 +70,16 @@ def _ring_of(run: Run, rank: int | None, runs_dir: Path | None) -> Iterator[Ring
             ring.close()
 
 
-def _answer(ring: Path, request: papers.Request) -> dict[str, Any] | None:
+def _answer(ring: Path, request: exchange.Request) -> dict[str, Any] | None:
     """Write the request and return the answer; None if there is none in time."""
-    path = papers.request_path(ring)
-    papers.put(path, {"id": request.id, "steps": request.steps, "go": request.go, "at": request.at})
+    path = exchange.request_path(ring)
+    exchange.put(path, {"id": request.id, "steps": request.steps, "go": request.go, "at": request.at})
     deadline = time.monotonic() + ANSWER_S
     found: dict[str, Any] | None = None
     while time.monotonic() < deadline:
         time.sleep(_POLL_S)
         try:
-            content = papers.read(papers.answer_path(ring))
+            content = exchange.read(exchange.answer_path(ring))
         except FileNotFoundError:
             if found is None or ring.exists():
                 continue
@@ -96,16 +96,18 @@ def _answer(ring: Path, request: papers.Request) -> dict[str, Any] | None:
     return None if found is None else {"state": "refused", "why": "The recording did not end in time: are there still steps?"}
 
 
-def _read(run: Run, rank: int, ring: Ring, request: papers.Request, answer: Mapping[str, Any]) -> Profile:
+def _read(run: Run, rank: int, ring: Ring, request: exchange.Request, answer: Mapping[str, Any]) -> Profile:
     known = Profile(run.run_id, run.name, rank, "refused", step_s=_seconds(answer, "step_s"), steps=request.steps)
     if answer.get("state") == "offer" and not request.go:
         return replace(known, state="offer", expected_s=_seconds(answer, "expected_s"))
     if answer.get("state") != "done":
         return replace(known, why=str(answer.get("why") or "the rank did not say why")[:500])
     names = answer.get("traces")
-    paths = [papers.trace_path(ring.path, request.id, number) for number in range(len(names) if isinstance(names, list) else 0)]
+    paths = [
+        exchange.trace_path(ring.path, request.id, number) for number in range(len(names) if isinstance(names, list) else 0)
+    ]
     try:
-        traces = [parse(_bytes(path)) for path in paths[: papers.STEPS_MAX]]
+        traces = [parse(_bytes(path)) for path in paths[: exchange.STEPS_MAX]]
     finally:
         for path in paths:
             with suppress(OSError):

@@ -22,9 +22,9 @@ from gputop.tracking.journal.harmless import harmless
 from gputop.tracking.journal.notice import reason, tell
 from gputop.tracking.journal.writing.files import OpenJournal
 from gputop.tracking.journal.writing.values import labels
-from gputop.tracking.profiling.desk import Desk
+from gputop.tracking.profiling.service import ProfileService
 from gputop.tracking.run import Run
-from gputop.tracking.standing.attendant import Attendant
+from gputop.tracking.standing.reporter import Reporter
 
 _current = Run(None)
 _initialized = False
@@ -141,11 +141,11 @@ def _start(
             run.fact(key, value)
     watcher = evidence.Watcher(run)
     opened.journal.attend = watcher.record
-    desk = Desk(opened.ring_path, ending.is_library) if opened.ring_path is not None else None
+    service = ProfileService(opened.ring_path, ending.is_library) if opened.ring_path is not None else None
     gpus = _gpus(run, opened)
-    opened.on_tick = _ticks(opened, watcher, desk, gpus)
-    opened.on_end = _ends(desk, gpus)
-    opened.attendant = Attendant(ending.is_library)
+    opened.on_tick = _ticks(opened, watcher, service, gpus)
+    opened.on_end = _ends(service, gpus)
+    opened.reporter = Reporter(ending.is_library)
     watcher.record()
     ending.hook(current)
     return run
@@ -160,25 +160,27 @@ def _gpus(run: Run, opened: OpenJournal) -> GpuWatcher | None:
     return GpuWatcher(archive.parent, began, lambda: run.facts.get("devices"), lambda: run.disabled)
 
 
-def _ticks(opened: OpenJournal, watcher: evidence.Watcher, desk: Desk | None, gpus: GpuWatcher | None) -> Callable[[], None]:
+def _ticks(
+    opened: OpenJournal, watcher: evidence.Watcher, service: ProfileService | None, gpus: GpuWatcher | None
+) -> Callable[[], None]:
     """Return what the journal's thread calls about once a second."""
 
     def tick() -> None:
         if watcher.news():
             opened.journal.want_attention()
-        if desk is not None:
-            desk.look()
+        if service is not None:
+            service.look()
         if gpus is not None:
             gpus.look()
 
     return tick
 
 
-def _ends(desk: Desk | None, gpus: GpuWatcher | None) -> Callable[[], None]:
+def _ends(service: ProfileService | None, gpus: GpuWatcher | None) -> Callable[[], None]:
     """Return what is called before the end of the run is written."""
 
     def end() -> None:
-        for part in (desk, gpus):
+        for part in (service, gpus):
             if part is not None:
                 part.end()
 

@@ -14,7 +14,7 @@ import pytest
 from gputop.profiled import Profile
 from gputop.profiles.asking import ask
 from gputop.snapshot import Run
-from gputop.tracking.profiling import papers
+from gputop.tracking.profiling import exchange
 from gputop.tracking.reader.runs import RunReader
 from gputop.where.rings import rings_of
 from tests.tracking.kit import Home, eventually, home
@@ -179,19 +179,19 @@ def _nobody_else_is_heard(run: Run, home: Home) -> None:
     asked = {"id": "0" * 16, "steps": 3, "go": True, "at": time.time()}
     elsewhere = home.state / "elsewhere"
     elsewhere.write_text(json.dumps(asked))
-    path = papers.request_path(ring.path)
-    before = papers.read(papers.answer_path(ring.path))
+    path = exchange.request_path(ring.path)
+    before = exchange.read(exchange.answer_path(ring.path))
     path.symlink_to(elsewhere)
     eventually(lambda: not os.path.lexists(path), "the link is thrown away")
     assert elsewhere.exists()
-    assert papers.read(papers.answer_path(ring.path)) == before
+    assert exchange.read(exchange.answer_path(ring.path)) == before
     for request in (asked | {"steps": 10**6}, asked | {"at": 5.0}, asked | {"id": "../x"}, {}):
-        papers.put(path, request)
-        assert papers.take_request(path) is None
+        exchange.put(path, request)
+        assert exchange.take_request(path) is None
         assert not path.exists()
-    papers.put(path, asked)
+    exchange.put(path, asked)
     path.chmod(0o666)
-    assert papers.take_request(path) is None
+    assert exchange.take_request(path) is None
     path.parent.chmod(0o755)
     try:
         refused = ask(run, 1, go=True, runs_dir=home.runs)

@@ -11,7 +11,7 @@ from gputop.profiled import STEPS_MAX, Hot, Profile, ProfileQuestion, ScriptLine
 from gputop.profiles import reduced
 from gputop.profiles.trace import joined, parse
 from gputop.questions import answer_in, command_of, is_answer, question_in
-from gputop.tracking.profiling import papers
+from gputop.tracking.profiling import exchange
 from gputop.wire import FormatError
 
 BASE_NS = 1_790_857_026_000_000_000
@@ -124,7 +124,7 @@ def test_question_and_answer_travel() -> None:
     assert answer_in(line) == answer
     with pytest.raises(FormatError):
         Profile.from_json('{"profile": {"run_id": 3}}')
-    assert STEPS_MAX == papers.STEPS_MAX
+    assert STEPS_MAX == exchange.STEPS_MAX
 
 
 def test_the_words() -> None:

@@ -13,10 +13,10 @@ from types import FrameType, SimpleNamespace
 import pytest
 
 from gputop.tracking.journal.worker import Worker
-from gputop.tracking.profiling import papers, recording
-from gputop.tracking.profiling.desk import Desk
+from gputop.tracking.profiling import exchange, recording
 from gputop.tracking.profiling.recording import Recording
-from gputop.tracking.standing import attendant
+from gputop.tracking.profiling.service import ProfileService
+from gputop.tracking.standing import reporter
 
 STEP_S = 0.01
 
@@ -157,23 +157,23 @@ def test_a_step_that_was_saved_before_the_end_counts(trainer: Trainer, monkeypat
 def test_the_traces_of_a_recording_that_fails_are_removed(
     trainer: Trainer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ends_first: bool
 ) -> None:
-    desk = Desk(tmp_path / "rank.ring", lambda path: False)
+    service = ProfileService(tmp_path / "rank.ring", lambda path: False)
 
     def record(self: Recording, steps: int, ring: Path, request_id: str) -> None:
-        trace = papers.trace_path(ring, request_id, 0)
+        trace = exchange.trace_path(ring, request_id, 0)
         trace.write_text("x")
         self.traces.append(trace.name)
         if ends_first:
             monkeypatch.setattr(self, "end_now", lambda why: None)
-            desk.end()
+            service.end()
         raise ValueError("torch's")
 
     monkeypatch.setattr(Recording, "record", record)
-    monkeypatch.setattr(attendant, "_trainer", trainer)
-    monkeypatch.setattr(desk, "_request", papers.Request("0" * 16, 1, True, 0.0))
-    monkeypatch.setattr(desk, "_worker", Worker("test", desk._record))
-    desk._record()
+    monkeypatch.setattr(reporter, "_trainer", trainer)
+    monkeypatch.setattr(service, "_request", exchange.Request("0" * 16, 1, True, 0.0))
+    monkeypatch.setattr(service, "_worker", Worker("test", service._record))
+    service._record()
     if not ends_first:
-        assert "failed" in papers.read(papers.answer_path(tmp_path / "rank.ring"))["why"]
-        desk.end()
+        assert "failed" in exchange.read(exchange.answer_path(tmp_path / "rank.ring"))["why"]
+        service.end()
     assert not list(tmp_path.glob("rank*"))

@@ -33,9 +33,9 @@ from gputop.tracking.auto.training.fast_path import FastPath
 from gputop.tracking.auto.training.iteration import GC_S, Iteration
 from gputop.tracking.auto.training.optimizers import Optimizers
 from gputop.tracking.auto.training.pace import Pace
-from gputop.tracking.auto.training.several import Several
+from gputop.tracking.auto.training.several_losses import Several
 from gputop.tracking.auto.training.state import Training
-from gputop.tracking.by_hand import ByHand, sorted_leaves
+from gputop.tracking.manual_steps import ManualSteps, sorted_leaves
 from gputop.tracking.no_compile import no_compile
 
 
@@ -67,7 +67,7 @@ def _exclude_own_classes(torch: Any) -> None:
         Feed,
         Batches,
         Gradients,
-        ByHand,
+        ManualSteps,
     ):
         for item in vars(cls).values():
             if isinstance(item, FunctionType):

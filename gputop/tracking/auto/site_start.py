@@ -22,11 +22,11 @@ _PACKAGE = os.path.dirname(_TRACKING)
 
 def start() -> None:
     """Arm this process and listen to its output."""
-    hook, printed = _standalone("import_hook"), _standalone("printed_here")
+    hook, output = _standalone("import_hook"), _standalone("own_output")
     if hook is not None:
         hook.arm(_install)
-    if printed is not None:
-        printed.listen(_load)
+    if output is not None:
+        output.listen(_load)
 
 
 def _standalone(name: str) -> ModuleType | None:

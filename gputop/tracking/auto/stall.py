@@ -19,7 +19,7 @@ from gputop.facts.table import Stalled
 from gputop.tracking.auto.losses.user_code import OWN
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.journal.worker import Worker
-from gputop.tracking.standing import attendant
+from gputop.tracking.standing import reporter
 
 STALL_S = 30.0
 """Without a step for this long (``GPUTOP_STALL_S`` overrides it), and for ten median steps, the training is stalled."""
@@ -84,7 +84,7 @@ class Stall:
 
     def start(self) -> None:
         """Start polling, at first or after a fork ended it; skip it if the process cannot start another thread."""
-        attendant.introduce(self)
+        reporter.introduce(self)
         if self._steps.journal is not None:
             self._steps.journal.revive()
         self._worker.start()
@@ -96,7 +96,7 @@ class Stall:
 
     def stop(self) -> None:
         """Stop polling: the run is over."""
-        attendant.withdraw(self)
+        reporter.withdraw(self)
         self._worker.stop()
 
     def _limit_s(self) -> float:

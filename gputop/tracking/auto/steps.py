@@ -26,8 +26,8 @@ from gputop.tracking.auto.training.iteration import GC_S
 from gputop.tracking.auto.training.optimizers import Optimizers
 from gputop.tracking.auto.training.records import Records
 from gputop.tracking.auto.training.state import Training
-from gputop.tracking.by_hand import NEEDED, ByHand
 from gputop.tracking.journal.notice import tell
+from gputop.tracking.manual_steps import NEEDED, ManualSteps
 
 if TYPE_CHECKING:  # imported at the first step otherwise: ``import gputop`` stays cheap
     from gputop.tracking.auto.facts import Facts
@@ -69,7 +69,7 @@ class Steps(Training):
         self._told_epoch: float | None = None
         """The epoch, if the framework reports it; else the loader's count is used."""
         self.fast.end_backward()
-        self.by_hand: ByHand | None = ByHand()
+        self.by_hand: ManualSteps | None = ManualSteps()
         """Finds steps without an optimizer, as long as no optimizer has stepped."""
 
     def reset(self) -> None:
@@ -140,7 +140,7 @@ class Steps(Training):
         except Exception:  # noqa: BLE001 - a tensor of any kind: then only an optimizer's steps are known
             self.by_hand = None
 
-    def _step_by_hand(self, by_hand: ByHand) -> None:
+    def _step_by_hand(self, by_hand: ManualSteps) -> None:
         """Take the losses since the last step, which had no optimizer; the first ones are held until that is certain."""
         if self.run is None and len(by_hand.held) < NEEDED - 1:
             if not by_hand.held:
@@ -151,7 +151,7 @@ class Steps(Training):
         self.without_fast_path()  # which ends where an optimizer steps
         self.after_step(by_hand)
 
-    def _end_by_hand(self, by_hand: ByHand) -> None:
+    def _end_by_hand(self, by_hand: ManualSteps) -> None:
         """Forget the backwards before an optimizer's first step: they were not steps of the training."""
         pending = self.sites.pending
         if by_hand.held and len(pending) > 1 and pending[0] is by_hand.site and by_hand.is_over:
@@ -159,7 +159,7 @@ class Steps(Training):
         by_hand.release()
         self.by_hand = None
 
-    def _write_held_by_hand(self, by_hand: ByHand) -> None:
+    def _write_held_by_hand(self, by_hand: ManualSteps) -> None:
         """Write the losses of the steps that were held back until it was certain that they are steps."""
         held = by_hand.release()
         self.sites.settle([site for site, _ in losses] for _, losses in held)

@@ -12,7 +12,7 @@ from statistics import median
 from types import FrameType
 from typing import Any
 
-from gputop.tracking.standing.attendant import Trainer
+from gputop.tracking.standing.reporter import Trainer
 
 KNOWN_STEPS = 5
 """A step's time is known from this many steps on."""

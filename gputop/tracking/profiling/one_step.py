@@ -14,7 +14,7 @@ from threading import get_ident
 from typing import Any
 
 from gputop.tracking.profiling import obstacles
-from gputop.tracking.standing.attendant import Trainer
+from gputop.tracking.standing.reporter import Trainer
 
 
 class OneStep:

@@ -18,9 +18,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from gputop.tracking.profiling import obstacles, papers
+from gputop.tracking.profiling import exchange, obstacles
 from gputop.tracking.profiling.one_step import OneStep
-from gputop.tracking.standing.attendant import Trainer
+from gputop.tracking.standing.reporter import Trainer
 from gputop.tracking.standing.stack import frames_of, where
 
 LOOKS_PER_STEP = 40
@@ -93,7 +93,7 @@ class Recording:
         with self._making_way():
             try:
                 for number in range(steps):
-                    self._record_one(papers.trace_path(ring, request_id, number))
+                    self._record_one(exchange.trace_path(ring, request_id, number))
                     if self.longest_s > obstacles.LONGEST_STEPS * self._step_s and number + 1 < steps:
                         raise Ended(f"one step took {self.longest_s / self._step_s:.1f} times as long as usual")
             except Ended as end:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gputop.tracking.auto.losses import values
 from gputop.tracking.auto.training.pace import FULL_FROM_S
-from gputop.tracking.auto.training.several import Several
+from gputop.tracking.auto.training.several_losses import Several
 
 if TYPE_CHECKING:
     from gputop.tracking.journal.writing.writer import Deferred

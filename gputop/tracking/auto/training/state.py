@@ -19,7 +19,7 @@ from gputop.tracking.auto.training.fast_path import FastPath, Stretch
 from gputop.tracking.auto.training.iteration import Iteration
 from gputop.tracking.auto.training.optimizers import Optimizers
 from gputop.tracking.auto.training.pace import WRITE_EVERY_S, Pace
-from gputop.tracking.auto.training.several import Several
+from gputop.tracking.auto.training.several_losses import Several
 from gputop.tracking.journal.notice import reason, tell
 
 if TYPE_CHECKING:  # the first step opens the run: ``import gputop`` stays cheap

@@ -38,7 +38,7 @@ ARCHIVE_BYTES_MAX = 4 << 30
 ATTEMPTS = 1000
 
 
-class Attendant(Protocol):
+class Reporter(Protocol):
     """Keeps a page of the ring up to date."""
 
     def look(self, ring: memoryview[int], asked_ns: int) -> None:
@@ -61,7 +61,7 @@ class OpenJournal:
         """Called on the flusher's thread about once a second; must return quickly."""
         self.on_end: Callable[[], None] | None = None
         """Called before the end of the run is written; must return quickly."""
-        self.attendant: Attendant | None = None
+        self.reporter: Reporter | None = None
         """Called on the flusher's thread twice a second while there is a ring."""
         self._pid = os.getpid()
         self._flusher = Worker("gputop-flusher", self._run)
@@ -196,11 +196,11 @@ class OpenJournal:
 
     def _attend(self) -> None:
         ring = self._ring
-        if self.attendant is None or ring is None or self._flusher.stopping:
+        if self.reporter is None or ring is None or self._flusher.stopping:
             return
         asked_ns = ring.asked_ns()
         if asked_ns is not None:
-            self.attendant.look(ring.memory, asked_ns)
+            self.reporter.look(ring.memory, asked_ns)
             ring.mirror.copy(form.STANDING_OFFSET, form.STANDING_BYTES)
 
     def _tick(self) -> None:
@@ -284,8 +284,8 @@ class OpenJournal:
         self._leave_truncated_ring()
         if self.on_end is not None:
             self.on_end()
-        if self.attendant is not None:
-            self.attendant.end()
+        if self.reporter is not None:
+            self.reporter.end()
         journal.close()
         if journal.dropped_calls:
             tell(f"{journal.dropped_calls} log calls were dropped: signal handlers that log interrupted each other.")

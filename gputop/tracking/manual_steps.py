@@ -29,7 +29,7 @@ def is_deciding() -> bool:
     return _deciding
 
 
-class ByHand:
+class ManualSteps:
     """Steps without an optimizer. The rest of tracking treats it as an optimizer without settings."""
 
     kind = None

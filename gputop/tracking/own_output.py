@@ -175,7 +175,7 @@ class Listener:
 
 def _expected() -> bool:
     """Return whether automatic tracking is about to open a run."""
-    by_hand: Any = sys.modules.get("gputop.tracking.by_hand")
+    by_hand: Any = sys.modules.get("gputop.tracking.manual_steps")
     return by_hand is not None and by_hand.is_deciding()
 
 

@@ -66,7 +66,7 @@ def trainer() -> Trainer | None:
     return _trainer
 
 
-class Attendant:
+class Reporter:
     """Keeps the page of one ring up to date."""
 
     def __init__(self, is_library: Callable[[str], bool]) -> None:

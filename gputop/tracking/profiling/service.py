@@ -14,8 +14,8 @@ from typing import Any
 
 from gputop.tracking.journal.notice import reason
 from gputop.tracking.journal.worker import Worker
-from gputop.tracking.profiling import papers
-from gputop.tracking.standing import attendant
+from gputop.tracking.profiling import exchange
+from gputop.tracking.standing import reporter
 
 LOOK_S = 2.0
 KEPT_S = 120.0
@@ -24,17 +24,17 @@ EXTRA_STEPS = 2.0
 """What recording one step adds, in steps (benchmarks/profile_cost.py)."""
 
 
-class Desk:
+class ProfileService:
     """Serves the requests to one rank, whose ring is at ``ring``."""
 
     def __init__(self, ring: Path, is_library: Callable[[str], bool]) -> None:
         self._ring, self._is_library = ring, is_library
-        self._path = papers.request_path(ring)
+        self._path = exchange.request_path(ring)
         self._pid = os.getpid()
         self._due_s = 0.0
         self._worker: Worker | None = None
         self._recording: Any = None
-        self._request: papers.Request | None = None
+        self._request: exchange.Request | None = None
         self._traces: list[Path] = []
         self._traces_at = 0.0
         self._hooked = False
@@ -64,12 +64,12 @@ class Desk:
 
     def _take(self) -> None:
         try:
-            request = papers.take_request(self._path)
+            request = exchange.take_request(self._path)
             if request is None or self._request is not None:
                 return
             from gputop.tracking.profiling.obstacles import obstacle, step_s
 
-            trainer = attendant.trainer()
+            trainer = reporter.trainer()
             why = obstacle(trainer)
             if why is not None:
                 self._answer(request, "refused", why=why)
@@ -94,7 +94,7 @@ class Desk:
             from gputop.tracking.profiling.obstacles import step_s
             from gputop.tracking.profiling.recording import Recording
 
-            trainer = attendant.trainer()
+            trainer = reporter.trainer()
             usual = step_s(trainer)
             if request is None or trainer is None or usual is None:
                 return
@@ -126,8 +126,8 @@ class Desk:
             if self._worker is not None and self._worker.stopping:  # the run ended before this thread did
                 self._remove_files()
 
-    def _answer(self, request: papers.Request, state: str, **more: Any) -> None:
-        papers.put(papers.answer_path(self._ring), {"id": request.id, "state": state, "pid": os.getpid(), **more})
+    def _answer(self, request: exchange.Request, state: str, **more: Any) -> None:
+        exchange.put(exchange.answer_path(self._ring), {"id": request.id, "state": state, "pid": os.getpid(), **more})
 
     def _hook(self) -> None:
         """End a recording before a fork: the child would continue to record for nobody."""
@@ -143,7 +143,7 @@ class Desk:
 
     def _remove_files(self) -> None:
         self._remove_traces()
-        for path in (self._path, papers.answer_path(self._ring)):
+        for path in (self._path, exchange.answer_path(self._ring)):
             with suppress(OSError):
                 os.unlink(path)
 
