@@ -52,7 +52,7 @@ __version__ = "0.1.0"
 
 
 class _Nothing:
-    """Stands for every name while the interpreter shuts down, when nothing can be imported any more; does nothing."""
+    """Replaces every name while the interpreter shuts down, when nothing can be imported any more; does nothing."""
 
     def __call__(self, *ignored: object, **also: object) -> "_Nothing":
         return self

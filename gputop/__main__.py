@@ -1,4 +1,4 @@
-"""Where the ``gputop`` command begins, also as ``python -m gputop``: what must not wait for the command line's imports."""
+"""The entry point of the ``gputop`` command and of ``python -m gputop``: what must not wait for the command line's imports."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def main() -> int:
 
 
 def _end_screen(code: int) -> None:
-    """End the process at once if it was a screen, which has stored and given back everything by now.
+    """End the process at once if it was a screen, which has saved and released everything by now.
 
-    To free what a screen has imported and made takes Python as long as all the rest of quitting, 0.1 s.
+    Freeing a screen's modules and objects takes Python as long as the rest of quitting, 0.1 s.
     """
     if "textual" not in sys.modules:
         return

@@ -1,4 +1,4 @@
-"""The records of a machine and its GPUs. See ``snapshot``; apart from it because a first picture waits for nothing else."""
+"""The records of a machine and its GPUs. See ``snapshot``; separate from it because the first picture needs nothing else."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class Device:
 
 
 class FirstLook(NamedTuple):
-    """The GPUs as a first look shows them, under the names of ``Snapshot``: what a picture of the GPUs is drawn from."""
+    """The GPUs as a first look shows them, with the field names of ``Snapshot``: the data for a picture of the GPUs."""
 
     time: float
     host: Host

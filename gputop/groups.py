@@ -45,7 +45,7 @@ def group_keys(processes: Sequence[Process]) -> dict[int, str]:
 
 
 def unnumbered_ranks(group: Iterable[Process]) -> list[Process]:
-    """Return the processes of a group that are ranks, as far as their kinship shows: for a group without RANK.
+    """Return the processes of a group that are ranks, judging by their parents: for a group without RANK.
 
     The children that multiprocessing spawned are the ranks if several compute and their parent does not train itself; else
     the processes whose parent is not in the group.

@@ -1,8 +1,8 @@
 """Which of a run's metrics is its training loss, and which is automatic, judging by the names.
 
-In a run that the script opened itself, its own names are its own: it may log ``loss``, ``lr`` or ``epoch`` at any time, by
-epoch for instance, in numbers and at steps of its own. So the automatic ones have the prefix ``auto/`` there, and are numbered
-by optimizer steps. Imports only the standard library.
+In a run that the script opened itself, the names belong to the script: it may log ``loss``, ``lr`` or ``epoch`` at any time,
+for instance by epoch, and at steps of its own. So the automatic ones have the prefix ``auto/`` there, and are numbered by
+optimizer steps. Imports only the standard library.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import re
 from collections.abc import Container, Iterable
 
 AUTOMATIC_PREFIX = "auto/"
-"""Stands before the names of automatic values that a script may log as well, in a run that the script opened."""
+"""The prefix of automatic values whose names a script may log as well, in a run that the script opened."""
 LOSS_METRICS = ("loss", "auto/loss", "train/loss", "train_loss", "training_loss")
 """Names of a run's training loss, in order of preference: the first that the run logs wins."""
 _SHARED = ("loss", "lr", "epoch", "training")
-"""What scripts log as well; also in parts, as in ``loss/generator``."""
+"""Names that scripts log as well; also in parts, as in ``loss/generator``."""
 _AUTOMATIC_PREFIXES = (AUTOMATIC_PREFIX, "phase/", "cuda/")
 _AUTOMATIC = frozenset(
     (
@@ -53,7 +53,7 @@ def are_automatic(names: Iterable[str]) -> bool:
 
 
 def own_or_automatic(name: str, known: Container[str]) -> str:
-    """Return this metric's name in a run: that of the automatic one where the script logs none of its own."""
+    """Return this metric's name in a run: that of the automatic one if the script logs none of its own."""
     automatic = AUTOMATIC_PREFIX + name
     return automatic if name not in known and automatic in known else name
 

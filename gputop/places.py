@@ -96,7 +96,7 @@ def check_parents(path: Path) -> None:
 
 
 def create_dirs(path: Path) -> None:
-    """Create ``path`` and its parents where they are missing, with mode 0700, whatever the umask.
+    """Create ``path`` and its missing parents with mode 0700, whatever the umask.
 
     Raises:
         OSError: one of them cannot be created.
@@ -114,7 +114,7 @@ def _is_open(found: os.stat_result) -> bool:
 
 
 def _outside_uid() -> int:
-    """Return the user that stands for all users outside of this user namespace, root among them; -1 if there is no outside."""
+    """Return the user that represents all users outside of this user namespace, including root; -1 if there is no outside."""
     try:
         everybody_inside = Path("/proc/self/uid_map").read_text().split() == ["0", "0", "4294967295"]
         return -1 if everybody_inside else int(Path("/proc/sys/kernel/overflowuid").read_text())

@@ -37,7 +37,7 @@ class LaunchEnvironment:
     gputop_launch_id: str | None = None
     """Set by ``gputop run``."""
     gputop_state_dir: str | None = None
-    """Where the runs of a process live that gputop started; None where tracking is turned off."""
+    """The directory of the runs of a process that gputop started; None if tracking is turned off."""
     virtual_devices: str | None = None
     """GPUTOP_VIRTUAL_DEVICES: the virtual GPUs that this process may use, like CUDA_VISIBLE_DEVICES ("0,1")."""
     master_port: int | None = None
@@ -104,7 +104,7 @@ class Process:
     rank: int | None = None
     """Rank in ``run_id``: from the journal, else from the environment at launch."""
     threads: tuple[tuple[str, int], ...] = ()
-    """(name, number) of threads with telling names: pt_nccl_watchdg, pt_gloo_runloop, NCCL Service, pt_data_pin ..."""
+    """(name, number) of threads with known names: pt_nccl_watchdg, pt_gloo_runloop, NCCL Service, pt_data_pin ..."""
     main_thread_cpu_percent: float | None = None
     cores_allowed: int | None = None
     """Number of cores in the process's affinity mask."""
@@ -153,8 +153,8 @@ class ProcessRun:
 
     gputop does not track it, or (``starting``) waits for its first training step.
 
-    Whether it trains is not known: any program that computes on a GPU is one. ``ranks`` are those seen on this machine; the
-    launcher and the workers of a rank are none.
+    Whether it trains is unknown: any program that computes on a GPU counts. ``ranks`` are those seen on this machine, without
+    the launcher and the workers of a rank.
     """
 
     key: str

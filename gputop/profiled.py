@@ -1,4 +1,4 @@
-"""What a profile of a few steps of a rank says: the records of an answer, and its words. Pure.
+"""A profile of a few steps of a rank: the records of an answer, and its text. Pure.
 
 ``profiles`` fills them; the command and the screen show them.
 """
@@ -28,7 +28,7 @@ SHARES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ProfileQuestion:
-    """A screen's question for a profile of a run; ``go`` False asks only what it would cost. ``rank`` None: the lowest one."""
+    """A screen's request for a profile of a run; ``go`` False asks only for its cost. ``rank`` None: the lowest one."""
 
     run_id: str
     steps: int = STEPS
@@ -38,7 +38,7 @@ class ProfileQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Hot:
-    """An operator or a kernel that takes time: its own, without what it calls, in all recorded steps."""
+    """An operator or a kernel that takes time: its own time, without what it calls, in all recorded steps."""
 
     name: str
     own_s: float
@@ -88,7 +88,7 @@ class Profile(AnswerLine):
     operators: tuple[Hot, ...] = ()
     kernels: tuple[Hot, ...] = ()
     samples: int = 0
-    """How often the training's thread was looked at during the recorded steps."""
+    """How often the training's thread was sampled during the recorded steps."""
     script_lines: tuple[ScriptLine, ...] = ()
     """Where it was most often."""
     trace: str | None = None
@@ -96,7 +96,7 @@ class Profile(AnswerLine):
 
 
 def refused(run_id: str, name: str, why: str, hint: str | None = None, rank: int | None = None) -> Profile:
-    """Return the answer that there is no profile, and why, as a sentence."""
+    """Return the answer without a profile; ``why`` is a sentence."""
     return Profile(run_id, name, rank, "refused", why=why, hint=hint)
 
 

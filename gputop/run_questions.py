@@ -1,7 +1,7 @@
-"""What a screen asks the sampler about runs that the stream does not carry, and the answers: lines of their own in the stream.
+"""A screen's questions to the sampler about runs that are not in the stream, and the answers: separate lines in the stream.
 
 The stream carries live runs and the newest ended ones. ``RunsQuestion`` without ids asks for a list of all runs on the disk;
-with ids, for those runs whole: what they state, and their points. ``GpusQuestion`` asks for what their GPUs did.
+with ids, for those runs completely: their facts and their points. ``GpusQuestion`` asks for the readings of their GPUs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gputop.wire import AnswerLine
 
 @dataclass(frozen=True, slots=True)
 class RunsQuestion:
-    """A screen's question about stored runs: all of them in short, or those with ``run_ids`` whole."""
+    """A screen's question about stored runs: all of them in brief, or those with ``run_ids`` completely."""
 
     run_ids: tuple[str, ...] = ()
 
@@ -35,7 +35,7 @@ class RunsAnswer(AnswerLine):
 
 @dataclass(frozen=True, slots=True)
 class GpusQuestion:
-    """A screen's question about what the GPUs of these runs did while they trained."""
+    """A screen's question about the readings of these runs' GPUs during the training."""
 
     run_ids: tuple[str, ...] = ()
 
@@ -60,7 +60,7 @@ class GpuPast:
 
 @dataclass(frozen=True, slots=True)
 class GpusAnswer(AnswerLine):
-    """The sampler's answer; a GPU that nobody measured is not in it."""
+    """The sampler's answer, without GPUs that nothing measured."""
 
     KEY = "gpus_answer"
     COMPACT = True

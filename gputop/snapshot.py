@@ -76,7 +76,7 @@ RunState = Literal["starting", "running", "stalled", "unheard", "finished", "fai
 """State of a run and of each of its ranks.
 
 "starting": nothing logged yet; "stalled": a signal has stopped the process; "unheard": it runs on another machine that shares
-the directory, and nothing has come for long: whether it still runs cannot be told here; "finished": ended with exit code 0;
+the directory, and its journal has long been silent: whether it still runs is unknown here; "finished": ended with exit code 0;
 "failed": ended with another exit code; "killed": ended by a signal or without notice; "stopped": ended on request or by Ctrl-C.
 """
 LIVE_STATES: frozenset[RunState] = frozenset({"starting", "running", "stalled", "unheard"})
@@ -99,7 +99,7 @@ NOT_READ = "not_read"
 
 
 def worst(states: Iterable[RunState]) -> RunState:
-    """Return the state of a run whose ranks have these states; at least one. One that is not known here counts least."""
+    """Return the state of a run whose ranks have these states, at least one. An unknown state counts least."""
     found = set(states)
     return next((state for state in WORST_FIRST if state in found), min(found))
 
@@ -120,9 +120,9 @@ class Rank:
     state: RunState = "starting"
     exit_code: int | None = None
     step: int | None = None
-    """The newest step, as the script numbers its own values where it logs some, else the newest optimizer step."""
+    """The newest step: in the script's own numbers if it logs values, else the newest optimizer step."""
     optimizer_step: int | None = None
-    """The newest optimizer step, where the script numbers its own values by something else perhaps (epochs, tokens)."""
+    """The newest optimizer step; the script may number its own values differently (epochs, tokens)."""
     last_log_at: float | None = None
     """Wall clock of the last record, in seconds since the epoch."""
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -130,16 +130,16 @@ class Rank:
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What the rank reported about itself: ``devices``, ``data_parallel``, ``progress`` … (listed in tracking/run.py)."""
     elsewhere: bool = False
-    """Whether its process is one of another machine, or of another PID namespace, than who lists the rank here."""
+    """Whether its process is on another machine, or in another PID namespace, than the gputop that lists the rank."""
 
     @property
     def local_pid(self) -> int | None:
-        """The PID, where it means a process of the machine that lists the rank."""
+        """The PID, if it is that of a process on the machine that lists the rank."""
         return None if self.elsewhere else self.pid
 
     @property
     def steps_taken(self) -> int | None:
-        """The newest optimizer step where it is known, else ``step``: what calls per step are compared with."""
+        """The newest optimizer step if known, else ``step``: the count to compare calls per step with."""
         return self.step if self.optimizer_step is None else self.optimizer_step
 
 
@@ -159,18 +159,18 @@ class Run:
     command: tuple[str, ...] | None = None
     ranks: tuple[Rank, ...] = ()
     tags: tuple[str, ...] = ()
-    """The script's own tags, and those that the user added or removed."""
+    """The script's own tags, as the user added to them or removed from them."""
     recipe: str | None = None
-    """Id of the recipe that gputop launched it by; None if it was started otherwise."""
+    """Id of the recipe that gputop launched it from; None if it was started otherwise."""
 
     @property
     def step(self) -> int | None:
         """The last step that all participating ranks have finished; None while no rank has logged a step.
 
-        This is the smallest step of the live ranks. A rank that has ended does not hold the others back: an elastic run
-        continues without it. Once no rank is live, the finished ranks decide; if none finished, all ranks do. A rank
-        without a step never counts: many scripts log only on rank 0. Where a rank has the script's own numbers, optimizer
-        steps of others do not count.
+        This is the smallest step of the live ranks. A rank that has ended does not delay the others: an elastic run continues
+        without it. Once no rank is live, the finished ranks decide; if none finished, all ranks do. A rank without a step never
+        counts: many scripts log only on rank 0. Where a rank has the script's own numbers, optimizer steps of others do not
+        count.
         """
         own = [rank for rank in self.ranks if rank.optimizer_step is not None]
         for states in (LIVE_STATES, {"finished"}, None):
@@ -185,8 +185,8 @@ class Run:
 class Points:
     """New values of one metric of one rank since the previous snapshot: three columns of equal length.
 
-    ``times`` are wall-clock seconds since the epoch. The first snapshot of a stream carries each run's past, decimated so
-    that the smallest and largest value of each stretch survive.
+    ``times`` are wall-clock seconds since the epoch. The first snapshot of a stream carries each run's past, decimated so that
+    the smallest and largest value of each interval survive.
     """
 
     run_id: str
@@ -272,7 +272,7 @@ class Snapshot:
     logs: tuple[LogMatch, ...] = ()
     """Known error texts in the output of the listed runs; the first failure comes first."""
     process_runs: tuple[ProcessRun, ...] = ()
-    """Runs that gputop does not track, as their processes show them: the one on the most devices first.
+    """Untracked runs, as their processes show them: the one on the most devices first.
 
     Where curves are known, ``runs`` holds them under ``ProcessRun.curve_ids``.
     """
@@ -280,7 +280,7 @@ class Snapshot:
 
     @property
     def untracked_ids(self) -> frozenset[str]:
-        """The runs that are only curves of runs that gputop does not track."""
+        """The runs that are only curves of untracked runs."""
         return frozenset().union(*(run.curve_ids for run in self.process_runs))
 
     def to_json(self, compact: bool = False) -> str:
@@ -305,7 +305,7 @@ class Snapshot:
 
 
 class SnapshotReader:
-    """Reads the snapshots of one stream; what one holds as the one before did is the same record in both."""
+    """Reads the snapshots of one stream; a part that has not changed is the same record in both snapshots."""
 
     def __init__(self) -> None:
         self._memories: dict[str, RecordMemory[Any]] = {

@@ -32,7 +32,7 @@ class Metric:
 
 
 METRICS: tuple[Metric, ...] = (
-    Metric("gputop_up", "gauge", "1 while readings come, 0 if the newest is old."),
+    Metric("gputop_up", "gauge", "1 while readings arrive, 0 if the newest is old."),
     Metric("gputop_snapshot_timestamp_seconds", "gauge", "When the newest reading was made."),
     Metric("gputop_left_out", "gauge", "Runs, ranks, processes or findings above the limit of series.", ("what",)),
     Metric(
@@ -42,10 +42,10 @@ METRICS: tuple[Metric, ...] = (
     Metric("hw_status", "gauge", "1 for the state that the GPU is in.", (*_GPU, "hw_state")),
     Metric("hw_gpu_utilization_ratio", "gauge", "Share of time with a kernel running, 0 to 1.", (*_GPU, "hw_gpu_task")),
     Metric("hw_gpu_memory_usage_bytes", "gauge", "GPU memory in use.", _GPU),
-    Metric("hw_gpu_memory_limit_bytes", "gauge", "GPU memory in all.", _GPU),
+    Metric("hw_gpu_memory_limit_bytes", "gauge", "Total GPU memory.", _GPU),
     Metric("hw_gpu_memory_utilization_ratio", "gauge", "Share of GPU memory in use, 0 to 1.", _GPU),
     Metric("hw_power_watts", "gauge", "Power drawn.", _GPU),
-    Metric("hw_energy_joules", "counter", "Energy drawn since the driver was loaded.", _GPU),
+    Metric("hw_energy_joules", "counter", "Energy used since the driver was loaded.", _GPU),
     Metric("hw_temperature_celsius", "gauge", "Temperature of the GPU, or of its memory.", (*_GPU, "hw_sensor_location")),
     Metric("hw_temperature_limit_celsius", "gauge", "Where it slows down, and where it turns off.", (*_GPU, "hw_limit_type")),
     Metric("hw_errors", "counter", "ECC errors since the driver was loaded.", (*_GPU, "error_type")),
@@ -56,8 +56,8 @@ METRICS: tuple[Metric, ...] = (
     Metric("gputop_gpu_fan_ratio", "gauge", "Fan speed, as a share of the highest.", _GPU),
     Metric("gputop_gpu_pcie_bytes_per_second", "gauge", "Throughput of the PCIe link.", (*_GPU, "direction")),
     Metric("gputop_gpu_nvlink_bytes_per_second", "gauge", "Throughput of all NVLinks.", (*_GPU, "direction")),
-    Metric("gputop_gpu_throttled", "gauge", "1 for each reason that holds the clocks down now.", (*_GPU, "reason")),
-    Metric("gputop_gpu_throttle_seconds", "counter", "For how long a reason has held the clocks down.", (*_GPU, "reason")),
+    Metric("gputop_gpu_throttled", "gauge", "1 for each reason that throttles the clocks now.", (*_GPU, "reason")),
+    Metric("gputop_gpu_throttle_seconds", "counter", "For how long a reason has throttled the clocks.", (*_GPU, "reason")),
     Metric("gputop_run_info", "gauge", "A live run.", ("run_id", "run", "project", "tracked")),
     Metric("gputop_run_state", "gauge", "1 for the state of a live run.", ("run_id", "state")),
     Metric("gputop_run_ranks", "gauge", "Ranks of a live run on this machine.", ("run_id",)),

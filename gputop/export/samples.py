@@ -12,7 +12,7 @@ from gputop.snapshot import LIVE_STATES, Device, Process, Run, Snapshot, loss_me
 from gputop.terminal_text import printable
 
 RUNS_MAX, RANKS_MAX, PROCESSES_MAX, FINDINGS_MAX = 50, 256, 256, 100
-"""Limits of what a scrape holds, whatever happens on the machine; ``gputop_left_out`` counts the rest."""
+"""Limits of a scrape, whatever happens on the machine; ``gputop_left_out`` counts the rest."""
 LABEL_MAX_CHARACTERS = 100
 _MHZ = 1e6
 T = TypeVar("T")

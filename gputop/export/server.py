@@ -26,7 +26,7 @@ except ModuleNotFoundError as error:
     ) from None
 
 COLLECT_EVERY_S = 1.0
-"""Scrapes that come sooner get the same values again."""
+"""Scrapes that follow sooner get the same values again."""
 OLD_INTERVALS, OLD_S = 3.0, 10.0
 """A snapshot that is older than both is not served."""
 PORT_MAX = 65535
@@ -54,7 +54,7 @@ class Collector:
             self.failed.set()
 
     def describe(self) -> list[Any]:
-        """Describe nothing in advance: a registry would collect for it."""
+        """Describe nothing in advance: otherwise a registry would collect at registration."""
         return []
 
     def collect(self) -> list[Any]:
@@ -75,7 +75,7 @@ class Collector:
 
 
 def _families(samples: list[Sample]) -> Iterator[Any]:
-    by_metric: dict[str, dict[tuple[str, ...], float]] = {}  # Prometheus refuses a scrape that says a thing twice
+    by_metric: dict[str, dict[tuple[str, ...], float]] = {}  # Prometheus refuses a scrape with duplicate series
     for sample in samples:
         by_metric.setdefault(sample.metric, {})[sample.labels] = sample.value
     for metric in METRICS:
@@ -102,11 +102,11 @@ def serve(feed: Feed, address: str, port: int, announce: Callable[[str, int], No
     try:
         server, _ = start_http_server(port, address, registry)
     except (OSError, UnicodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no address"
+        why = getattr(error, "strerror", None) or "it is not an address"
         raise GputopError(
             f"gputop cannot listen at {address} port {port}: {why}.", "Choose another --port or --address."
         ) from error
     feed.start(collector.arrived)
     announce(address, server.server_port)
     collector.failed.wait()
-    raise GputopError(feed.problem() or "The sampler brings no snapshot.")
+    raise GputopError(feed.problem() or "The sampler sends no snapshot.")

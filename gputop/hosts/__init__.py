@@ -1,1 +1,1 @@
-"""Other machines: which ones, how to reach them, and what they send, which nothing here trusts."""
+"""Other machines: which ones, how to reach them, and what they send, without trusting it."""

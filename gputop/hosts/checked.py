@@ -1,4 +1,4 @@
-"""What another machine sends, decoded without trusting it: typed, bounded in number, and without anything that steers a
+"""What another machine sends, decoded without trusting it: typed, bounded in number, and without anything that controls a
 terminal. The records hold no code and no path that this machine would open.
 """
 
@@ -74,7 +74,7 @@ def data_in(line: bytes) -> Any:
     """Return the JSON that a line holds, without control characters and lone surrogates.
 
     Raises:
-        FormatError: it holds none, or more than a machine has to say.
+        FormatError: it holds none, or more records than a machine has.
     """
     if line.count(b"[") + line.count(b"{") > OPENINGS_MOST:
         raise FormatError("more records than a machine has")
@@ -106,7 +106,7 @@ def _bounded(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with at most as many records as a screen can show, and without numbers too large to calculate with.
 
     Raises:
-        FormatError: its times are no times.
+        FormatError: its times are invalid.
     """
     times = (snapshot.time, snapshot.monotonic_s, snapshot.interval_s)
     if not all(math.isfinite(value) for value in times):

@@ -26,11 +26,11 @@ from gputop.terminal_text import strip_controls
 
 LINE_MAX_BYTES = 16 << 20
 SAID_MAX = 4096
-"""Lines that wait to be taken: when these are full, hosts wait too."""
+"""How many lines may wait to be taken: when there are this many, hosts wait too."""
 BUSY_TRIES = 3
 BUSY_WAIT_S = 1.0
 _GPUTOP_CODES = (0, 1, 2, 3, 130)
-"""Exit codes of gputop's; anything else is the link's, or a death."""
+"""gputop's exit codes; any other comes from the link, or from a crash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Limits:
     lines_most: int | None = None
     bytes_most: int | None = None
     enough: Callable[[bytes], bool] | None = None
-    """Whether a line is the whole answer: then the command is ended, as one that went well."""
+    """Whether a line is the whole answer: then the command is ended, as successful."""
 
 
 NO_LIMITS = Limits()
@@ -248,13 +248,13 @@ class _Lines(ChildLines):
         self.connected = False
         self.is_late = False
         self.waited_s = 0.0
-        """How long lines waited to be taken: that is no delay of the host's."""
+        """How long lines waited to be taken: the host did not cause that delay."""
         self._told_lines = self._told_bytes = 0
         self._limits = limits
         self._began = time.monotonic()
 
     def count(self, line: bytes) -> None:
-        """Give up a host that sends more than it may."""
+        """Give up on a host that sends more than it may."""
         self._told_lines += 1
         self._told_bytes += len(line)
         most_lines, most_bytes = self._limits.lines_most, self._limits.bytes_most
@@ -264,7 +264,7 @@ class _Lines(ChildLines):
             self.failure = "It sends far more than was asked for."
 
     def look(self) -> None:
-        """Give up a host that never says hello, or takes longer than it may."""
+        """Give up on a host that never says hello, or takes longer than it may."""
         took_s = time.monotonic() - self._began - self.waited_s
         if not self.connected and took_s > CONNECT_S and not self.has_something_to_read():
             self.failure = f"It has sent nothing for {CONNECT_S:.0f} s."

@@ -1,6 +1,6 @@
 """One host as the source of a screen: the same feed as the sampler of this machine, over a connection.
 
-Questions of a screen go to the gputop there, which looks at its own processes and its own runs. Nothing here looks at a PID or
+Questions of a screen go to the gputop there, which looks at its own processes and its own runs. Nothing here looks up a PID or
 a path that a host names.
 """
 

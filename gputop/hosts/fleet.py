@@ -14,7 +14,7 @@ from gputop.hosts.stream import CONNECTING_MOST, Heard, HostStream
 from gputop.hosts.transport import Transport
 
 NEWS_MAX = 512
-"""News that wait to be taken: when these are full, hosts wait too."""
+"""How many news items may wait to be taken: when there are this many, hosts wait too."""
 ONCE_TRIES = 3
 """How often one reading connects to a host whose sshd turns it away."""
 

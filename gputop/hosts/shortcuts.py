@@ -23,10 +23,10 @@ def slurm_via(job: str) -> str:
     """Return what reaches a node of a Slurm job: a step of the job's own, which takes nothing from it.
 
     Raises:
-        UsageError: that is no job's id.
+        UsageError: that is not the id of a job.
     """
     if not _JOB.fullmatch(job):
-        raise UsageError(f"{printable(job)!r} is no id of a Slurm job.", "squeue --me lists yours.")
+        raise UsageError(f"{printable(job)!r} is not the id of a Slurm job.", "squeue --me lists yours.")
     return f"srun --overlap --quiet --jobid {job} -N1 -n1 -w {{host}}"
 
 
@@ -34,8 +34,8 @@ def slurm_hosts(job: str) -> tuple[str, ...]:
     """Return the nodes of a Slurm job, also of an array of jobs.
 
     Raises:
-        UsageError: that is no job's id, or Slurm's commands are not here.
-        GputopError: Slurm knows no such job, or it has no nodes yet.
+        UsageError: that is not the id of a job, or Slurm's commands are not here. GputopError: Slurm knows no such job, or it
+        has no nodes yet.
     """
     slurm_via(job)
     states, nodes = [], []

@@ -1,6 +1,6 @@
 """The state of a host, and what the end of a connection says about it. Pure.
 
-What ssh writes is taken for ssh's only until the other side has said hello: from then on, it is the other side's words.
+What arrives on standard error counts as ssh's own only until the other side has said hello; from then on, as the other side's.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ HostState = Literal[
 
 "slow": its line is late, but the connection is up; "mute": the connection was given up for that; "busy": the connection was
 closed before the login; "unreadable": what came is not a stream of gputop; "failed": gputop or the command ended with an error;
-"ended": the link was lost after readings had come. Of a host that a Prometheus server tells of: "target_down": the server
+"ended": the link was lost after readings had arrived. For a host that a Prometheus server knows: "target_down": the server
 cannot read the exporter there; "old_samples": what it has read is too old.
 """
 WORDS: Mapping[HostState, str] = {
@@ -74,7 +74,7 @@ PERSON_STATES: frozenset[HostState] = frozenset(
 )
 """Only the user can change these, so gputop retries seldom."""
 WORDS_MAX = 200
-"""Characters of another program's words in a sentence of ours."""
+"""How many characters of another program's output a sentence quotes."""
 
 
 class Failure(NamedTuple):
@@ -86,7 +86,7 @@ class Failure(NamedTuple):
 
 
 def unread(error: Exception) -> Failure:
-    """Return what is said where reading a host, or a server that tells of hosts, raised what nobody expected."""
+    """Return the failure for an unexpected error in reading a host, or a server that knows hosts."""
     return Failure("failed", f"gputop could not read it: {describe_unexpected(error)}.", f"It needs {PLEASE_REPORT}.")
 
 
@@ -115,8 +115,8 @@ _SSH_WORDS: Sequence[tuple[str, HostState, str, str]] = (
     (
         "HOST IDENTIFICATION HAS CHANGED",
         "changed_host_key",
-        "Its key is not the one that ssh knows: it was installed anew, or something else answers for it.",
-        "Ask who runs it; if it was installed anew, remove the old key with ssh-keygen -R, then connect once: {login}",
+        "Its key is not the one that ssh knows: it was reinstalled, or something else answers for it.",
+        "Ask who runs it; if it was reinstalled, remove the old key with ssh-keygen -R, then connect once: {login}",
     ),
     (
         "Host key verification failed",
@@ -133,7 +133,7 @@ _SSH_WORDS: Sequence[tuple[str, HostState, str, str]] = (
         "Check the host and the port.",
     ),
     ("Could not resolve hostname", "not_resolved", "Its name has no address.", "Check the name, and ~/.ssh/config."),
-    ("timed out", "timed_out", "It did not answer in time.", "Check that it runs, and that no firewall stands between."),
+    ("timed out", "timed_out", "It did not answer in time.", "Check that it runs, and that no firewall is in between."),
     ("No route to host", "unreachable", "There is no route to it.", "Check the network."),
     ("Network is unreachable", "unreachable", "There is no route to it.", "Check the network."),
     (
@@ -145,7 +145,7 @@ _SSH_WORDS: Sequence[tuple[str, HostState, str, str]] = (
     (
         "Not allowed at this time",
         "busy",
-        "It lets nobody in for now: its sshd punishes failed logins from this address.",
+        "It admits nobody for now: its sshd penalizes failed logins from this address.",
         "Wait some minutes.",
     ),
 )

@@ -1,7 +1,7 @@
-"""The stream of one host: connected, read, and connected again where it breaks. One thread a host.
+"""The stream of one host: connected, read, and reconnected if it breaks. One thread per host.
 
-No host waits for another one, but for its turn to connect: the sshd of a jump host would refuse many at a time (MaxStartups).
-What a host sends goes through ``checked``; what became of the connection, through ``state``.
+Hosts wait for one another only to connect: the sshd of a jump host would refuse many at a time (MaxStartups). What a host sends
+is checked by ``checked``; how a connection ended is explained by ``state``.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ LATE_INTERVALS = 3.0
 """A line is late after this many intervals and ``LATE_S``, and given up after them and ``MUTE_S``."""
 BACKOFF_S = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 60.0)
 JITTER = 0.25
-"""Share of a wait by which it varies, so that hosts that were lost together do not come back together."""
+"""The fraction by which a wait varies, so that hosts that were lost together do not reconnect together."""
 HEALTHY_S = 60.0
 """After this long, the next failure counts as the first."""
 BAD_LINES_MAX = 20

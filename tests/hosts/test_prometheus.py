@@ -1,4 +1,4 @@
-"""Hosts as a Prometheus server tells of them: exporters' names, ages, dead targets, and servers that are not to be trusted."""
+"""Hosts that a Prometheus server knows: exporters' names, ages, dead targets, and servers that are not to be trusted."""
 
 from __future__ import annotations
 
@@ -271,10 +271,10 @@ def serve() -> Iterator[Callable[[Answer], FakeServer]]:
         (flood, "unreadable", "more than 1 MiB"),
         (lambda connection, _: connection.sendall(b"\x00\xff\x1b]0;title\x07 rubbish\r\n\r\n"), "unreadable", "HTTP server"),
         (lambda connection, _: None, "unreadable", "HTTP server"),
-        (http("<html>hello</html>"), "unreadable", "as a Prometheus does"),
-        (http("[" * 5000), "unreadable", "as a Prometheus does"),
-        (http('{"status":"success","data":{"result":[{"metric":{"a":1},"value":[0,"1"]}]}}'), "unreadable", "as a Prometheus"),
-        (http('{"status":"success","data":{"result":{"metric":1}}}'), "unreadable", "as a Prometheus does"),
+        (http("<html>hello</html>"), "unreadable", "like Prometheus"),
+        (http("[" * 5000), "unreadable", "like Prometheus"),
+        (http('{"status":"success","data":{"result":[{"metric":{"a":1},"value":[0,"1"]}]}}'), "unreadable", "like Prometheus"),
+        (http('{"status":"success","data":{"result":{"metric":1}}}'), "unreadable", "like Prometheus"),
         (http("", "401 Unauthorized"), "permission_denied", "refuses the login"),
         (http("", "302 Found", "Location: http://127.0.0.1:1/\r\n"), "failed", "sends us elsewhere"),
         (http("no", "502 Bad Gateway"), "failed", "status 502"),
@@ -345,7 +345,7 @@ def test_a_sample_is_passed_on_once_and_what_is_old_never() -> None:
     host.take(fresh, None)
     assert [one.status.state for one in heard] == ["live"]
     assert heard[0].snapshot is not None
-    assert heard[0].snapshot.notes[0].message == "Prometheus tells of GPUs, not of processes and runs."
+    assert heard[0].snapshot.notes[0].message == "Prometheus knows GPUs, but not processes and runs."
     for _ in range(2):
         host.take(None, Failure("refused", "Prometheus refuses the connection."))
     host.take(None, None)
@@ -421,12 +421,12 @@ def test_the_screen_shows_hosts_of_prometheus_with_the_age_of_their_samples(
         terminal.press("down")
         terminal.press("enter")
         shown = terminal.wait_for("ON node1")
-        assert "Prometheus tells of GPUs, not of processes and runs." in terminal.wait_for("Prometheus tells")
+        assert "Prometheus knows GPUs, but not processes and runs." in terminal.wait_for("Prometheus knows")
         assert "secret" not in shown
         assert "No run yet" not in shown, "that is not known"
-        assert shown.count("Prometheus tells of GPUs") == 3, "processes, and training"
+        assert shown.count("Prometheus knows GPUs") == 3, "processes, and training"
         terminal.press("o")
-        terminal.wait_for(lambda text: text.count("Prometheus tells of GPUs") == 4)
+        terminal.wait_for(lambda text: text.count("Prometheus knows GPUs") == 4)
         terminal.press("q")
         assert terminal.wait_exit() == 0
 

@@ -141,7 +141,7 @@ def test_prometheus_tells_of_its_hosts_and_scrapes_the_export(scraping: Scraping
     assert re.search(r"^node1: read from Prometheus; .*; sampled .* ago$", said, re.MULTILINE)
     assert re.search(r"^0 +97% +1\.0/79\.6 GiB +N/A +N/A +NVIDIA H100$", said, re.MULTILINE)
     assert "127.0.0.2: exporter down. Its exporter does not answer Prometheus." in said
-    assert "Prometheus tells of GPUs, not of processes and runs." in said
+    assert "Prometheus knows GPUs, but not processes and runs." in said
     assert main(["--once", "--json", "--prometheus", scraping.url]) == 1
     found = {one["host"]: one for one in map(json.loads, capsys.readouterr().out.splitlines())}
     assert {host: one["state"] for host, one in found.items()} == {

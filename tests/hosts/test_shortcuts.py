@@ -81,7 +81,7 @@ def test_what_slurm_prints(programs: Path) -> None:
     with pytest.raises(UsageError, match="cannot be the name of a host"):
         slurm_hosts("42")
     for job in ("", "4 2", "-1", "42;x", "x"):
-        with pytest.raises(UsageError, match="no id of a Slurm job"):
+        with pytest.raises(UsageError, match="not the id of a Slurm job"):
             slurm_hosts(job)
 
 

@@ -1,1 +1,1 @@
-"""Hosts as a Prometheus server tells of them: their GPUs, by what an exporter there says. Nothing of it is trusted."""
+"""Hosts that a Prometheus server knows: their GPUs, as an exporter there reports them. Nothing in it is trusted."""

@@ -29,7 +29,7 @@ from gputop.wire import FormatError, decode
 ANSWER_MAX_BYTES = 32 << 20
 """A thousand GPUs with twenty readings make some 8 MB."""
 ANSWER_S = 10.0
-"""A query is given up after this long, whatever still comes."""
+"""A query is given up after this long, whatever is still arriving."""
 SILENCE_S = 5.0
 SECRET_MAX_BYTES = 16 << 10
 _EXAMPLE = "Write it like --prometheus http://prometheus:9090."
@@ -140,12 +140,12 @@ class Client:
                 raise FormatError("not an answer")
             return [decode(Series, item) for item in data["data"]["result"]]
         except (FormatError, LookupError, TypeError):
-            raise self._error("unreadable", "does not answer as a Prometheus does", "Check the URL, its path too.") from None
+            raise self._error("unreadable", "does not answer like Prometheus", "Check the URL, its path too.") from None
 
     def _within(self, url: str) -> tuple[int, bytes]:
-        """Fetch in a thread of its own: looking up a name, and a server that sends byte by byte, have no other end."""
+        """Fetch in a thread of its own: nothing else limits a name lookup, or a server that sends byte by byte."""
         if self._waiting is not None and self._waiting.is_alive():
-            raise self._error("timed_out", "has still not answered")
+            raise self._error("timed_out", "has not answered yet")
         came: queue.SimpleQueue[tuple[int, bytes] | Exception] = queue.SimpleQueue()
 
         def fetch() -> None:
@@ -200,7 +200,7 @@ class Client:
         if isinstance(reason, ssl.SSLError):
             return self._error("failed", "does not speak TLS as https needs it", "Is it http?")
         if isinstance(reason, http.client.HTTPException | ConnectionError):
-            return self._error("unreadable", "does not answer as an HTTP server does", "Check the URL.")
+            return self._error("unreadable", "does not answer like an HTTP server", "Check the URL.")
         if isinstance(reason, OSError):
             return self._error(
                 "unreachable", f"cannot be reached: {reason.strerror or type(reason).__name__}", "Check the URL."

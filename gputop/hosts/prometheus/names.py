@@ -157,7 +157,7 @@ _GPUTOP = Exporter(
     also=("gputop_gpu_info",),
 )
 EXPORTERS = (_GPUTOP, _DCGM, _NVITOP, _NVIDIA_GPU_EXPORTER, _ALL_SMI)
-"""Of a GPU that several of them tell of, the first one counts: readings of different times are not mixed."""
+"""If several of them report a GPU, the first one counts: readings of different times are not mixed."""
 BY_METRIC: Mapping[str, Exporter] = {
     metric: exporter
     for exporter in EXPORTERS
@@ -169,7 +169,7 @@ HOST_READINGS: Mapping[str, tuple[str, float]] = {
     "host_virtual_memory_used_MiB": ("memory_used_bytes", MIB),
     "host_load_average_1m_Percentage": ("load_1m", 1.0),
 }
-"""nvitop-exporter's readings of the machine. The load is a load: its unit is wrong in the name."""
+"""nvitop-exporter's readings of the machine. The load is a plain load average: the unit in its name is wrong."""
 HOST_LABELS = ("Hostname", "hostname", "exported_instance", "instance")
 """Where a host's name is looked for. dcgm-exporter renamed its label; all-smi has an ``instance`` of its own, which Prometheus
 calls ``exported_instance``."""
@@ -191,7 +191,7 @@ ANCHORS = (
     *("DCGM_FI_DEV_GPU_TEMP", "gpu_utilization_Percentage", "gpu_memory_used_MiB", "nvidia_smi_utilization_gpu_ratio"),
     *("nvidia_smi_memory_used_bytes", "all_smi_gpu_utilization", "all_smi_gpu_memory_used_bytes"),
 )
-"""One or two metrics of each exporter that it always has: they tell that it is there, and how old its samples are."""
+"""One or two metrics of each exporter that it always has: they show that it is there, and how old its samples are."""
 KNOWN_FOR = "1h"
 """A target that has reported a GPU within this time is a host, even when it is down."""
 VALUES = matching({**BY_METRIC, **HOST_READINGS})
@@ -201,7 +201,7 @@ _BY_HOST = f"by (job, {', '.join(sorted(HOST_LABELS))})"
 SAMPLED = " or ".join(f"max {_BY_HOST} (timestamp({metric}))" for metric in ANCHORS)
 """When each host's samples were taken: the time beside a value is that of the query."""
 KNOWN = f"group {_BY_HOST} (last_over_time({matching(ANCHORS)}[{KNOWN_FOR}]))"
-"""The targets that tell of GPUs, and the names of their hosts."""
+"""The targets that report GPUs, and the names of their hosts."""
 
 
 def scrapes(jobs: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""What the answers of a Prometheus server say of hosts: their GPUs, how old that is, and which exporters are down. Pure.
+"""Hosts in the answers of a Prometheus server: their GPUs, the age of the readings, and which exporters are down. Pure.
 
 Ages are differences of the server's own times: whether its clock agrees with ours does not matter.
 """
@@ -22,11 +22,11 @@ from gputop.hosts.state import HostState
 from gputop.terminal_text import printable
 
 OLD_S, OLD_INTERVALS = 60.0, 2.5
-"""Samples are old after this long, or where it is longer, after so many intervals between scrapes."""
+"""Samples are old after this long, or after this many scrape intervals if that is longer."""
 INTERVAL_UNKNOWN_S = 60.0
 """Prometheus' own default for the time between scrapes."""
 VALUE_MAX = 1e14
-"""No reading of a GPU is larger: DCGM writes numbers from 140737488355328 on where it knows none."""
+"""No reading of a GPU is larger: DCGM writes numbers from 140737488355328 on for unknown values."""
 NAME_MAX = 200
 _BELOW_ZERO = frozenset(("temperature_c", "memory_temperature_c"))
 _WHOLE = frozenset(
@@ -38,7 +38,7 @@ _BARE_UUID = re.compile("[0-9a-fA-F]{8}-")
 Target = tuple[str, str]
 """What Prometheus scrapes: its labels ``job`` and ``instance``."""
 Place = tuple[Target, str]
-"""A host, as one target tells of it: one target may tell of several."""
+"""A host as one target reports it: one target may report several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class HostReading:
 
 @dataclass(slots=True)
 class _Scraped:
-    """What is known of one host by one target. ``up`` and ``interval_s`` are the target's."""
+    """What one target knows of one host. ``up`` and ``interval_s`` are the target's."""
 
     sampled_at: float | None = None
     age_s: float | None = None
@@ -148,7 +148,7 @@ def _places(known: Iterable[Series], sampled: Iterable[Series], scrapes: Iterabl
         if points:
             target = target_of(series.metric)
             answered[target], names[target] = points, host_of(series.metric)
-    # A job all of whose answering targets tell of GPUs is one of GPUs: a target of it that is down for long is a host too.
+    # If all answering targets of a job report GPUs, it is a GPU job: a target of it that has been down for long is a host too.
     mixed = {target[0] for target, points in answered.items() if points[-1][1] == "1" and target not in targets}
     for target, points in answered.items():
         if target not in targets:
@@ -188,7 +188,7 @@ def _reading(
 
 
 class _Gpu:
-    """One GPU, as one exporter tells of it."""
+    """One GPU, as one exporter reports it."""
 
     def __init__(self, uuid: str) -> None:
         self.uuid = uuid
@@ -197,7 +197,7 @@ class _Gpu:
         self._free: float | None = None
 
     def take(self, exporter: Exporter, metric: str, labels: Mapping[str, str], number: float | None) -> None:
-        """Take in one series."""
+        """Add one series."""
         self._labels.update(labels)
         if number is None:
             return
@@ -209,7 +209,7 @@ class _Gpu:
             value = number * reading.scale
             if value < 0 and reading.field not in _BELOW_ZERO:
                 continue
-            if reading.field.endswith("_percent") and value > 100.5:  # rounding; more is a blank
+            if reading.field.endswith("_percent") and value > 100.5:  # a small difference is rounding; else unknown
                 continue
             before = self._values.get(reading.field)
             if before is None or place <= before[0]:
@@ -222,7 +222,7 @@ class _Gpu:
 
     @property
     def index(self) -> int | None:
-        """The index, where a metric tells it."""
+        """The index, if a metric has it."""
         found = self._values.get("index")
         return int(found[1]) if found is not None else None
 
@@ -239,7 +239,7 @@ class _Gpu:
 
 
 def _devices(gpus: Mapping[Exporter, Mapping[str, _Gpu]]) -> tuple[tuple[Device, ...], str | None]:
-    """Return the GPUs of a host by index, each by the first exporter that tells of it; and the driver's version."""
+    """Return the GPUs of a host by index, each from the first exporter that reports it; and the driver's version."""
     chosen: dict[str, tuple[Exporter, _Gpu]] = {}
     for exporter in reversed(EXPORTERS):
         chosen.update({uuid: (exporter, gpu) for uuid, gpu in gpus.get(exporter, {}).items()})
@@ -247,7 +247,7 @@ def _devices(gpus: Mapping[Exporter, Mapping[str, _Gpu]]) -> tuple[tuple[Device,
     for uuid, (exporter, gpu) in chosen.items():
         text = gpu.text(exporter.index)
         index = int(text) if text is not None and text.isdecimal() and len(text) < 5 else gpu.index
-        if text is None or index is not None:  # "0:1" is a MIG instance, which is no GPU
+        if text is None or index is not None:  # "0:1" is a MIG instance, not a GPU
             listed.append((index, uuid, exporter, gpu))
     taken = {index for index, *_ in listed if index is not None}
     unused = (number for number in range(len(listed) + len(taken)) if number not in taken)

@@ -1,7 +1,7 @@
-"""Follows the hosts that a Prometheus server tells of: one thread asks for all of them.
+"""Follows the hosts that a Prometheus server knows: one thread asks for all of them.
 
 The hosts are those that the server knows at the start. New readings are passed on when there are new samples, not with every
-query: whoever judges by how often something was seen must not take one sample for several.
+query: code that counts observations must not take one sample for several.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from gputop.snapshot import Host, Problem, Snapshot
 from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
 
 KNOWN_EVERY_S = 60.0
-"""Which targets tell of GPUs is asked more rarely: the server looks through an hour for it."""
+"""Which targets report GPUs is asked more rarely: the server searches an hour of data for it."""
 ASKED_MOST_S = 15.0
 RESTS = 3.0
-"""At least so many times as long as a reading took, nothing is asked: a slow server is spared, and so are we."""
+"""The pause after a reading is at least this many times as long as the reading took: it spares a slow server."""
 JOBS_MOST = 64
-NOTE = Problem("gpus_only", "Prometheus tells of GPUs, not of processes and runs.", "Watch this host with -H to see them.")
+NOTE = Problem("gpus_only", "Prometheus knows GPUs, but not processes and runs.", "Watch this host with -H to see them.")
 
 
 class Reader:
@@ -43,7 +43,7 @@ class Reader:
         self._known_at: float | None = None
 
     def read(self) -> dict[str, HostReading]:
-        """Return what the server tells of each host.
+        """Return what the server knows of each host.
 
         Raises:
             QueryError: it does not answer.
@@ -75,16 +75,16 @@ class Watch:
         if self._failure is not None:
             raise GputopError(self._failure.message, self._failure.hint)
         if not self._readings:
-            what = f"Prometheus at {server.url} has heard of no GPU in the last hour."
+            what = f"Prometheus at {server.url} has seen no GPU in the last hour."
             raise GputopError(what, "It reads dcgm-exporter, nvitop-exporter, nvidia_gpu_exporter, all-smi, and gputop export.")
         self.hosts = tuple(self._readings)[:HOSTS_MAX]
         self.left_out = len(self._readings) - len(self.hosts)
-        """How many hosts the server knows besides."""
+        """How many more hosts the server knows."""
         self._lock = threading.Lock()
         """Held while the lists of hosts change."""
         self._followed: list[PrometheusHost] = []
         self._new: list[PrometheusHost] = []
-        """Those among them that have been told nothing."""
+        """Those among them that have received nothing yet."""
         self._started = False
         self._changed = threading.Event()
 
@@ -101,7 +101,7 @@ class Watch:
         return tuple(heard[host] for host in self.hosts)
 
     def follow(self, host: PrometheusHost) -> None:
-        """Tell ``host`` what is known, and what comes, in the watch's own thread."""
+        """Pass on to ``host`` what is known and what arrives, in the watch's own thread."""
         with self._lock:
             self._followed.append(host)
             self._new.append(host)
@@ -112,7 +112,7 @@ class Watch:
         threading.Thread(target=self._run, daemon=True, name="host-prometheus").start()
 
     def leave(self, host: PrometheusHost) -> None:
-        """Tell ``host`` nothing more; after the last one, stop."""
+        """Pass on nothing more to ``host``; after the last one, stop."""
         with self._lock:
             if host in self._followed:
                 self._followed.remove(host)
@@ -189,13 +189,13 @@ class PrometheusHost:
         """Do nothing: nobody there reads it."""
 
     def close(self) -> None:
-        """Hear no more of it."""
+        """Stop following it."""
         self._watch.leave(self)
 
     def take(self, reading: HostReading | None, failure: Failure | None) -> None:
-        """Take in what the server tells of the host, or why it tells nothing."""
+        """Process what the server knows of the host, or why it knows nothing."""
         if failure is None and reading is None:
-            failure = Failure("old_samples", "Prometheus does not know it any more.", "Check the exporter there.")
+            failure = Failure("old_samples", "Prometheus no longer knows it.", "Check the exporter there.")
         if failure is None and reading is not None and reading.state != "live":
             failure = Failure(reading.state, reading.message, reading.hint)
         if failure is not None:
