@@ -125,7 +125,7 @@ def _diagnose(options: argparse.Namespace, sampler: Sampler) -> int:
     if options.as_json:
         _print_json(outcome, diagnosis, report)
     else:
-        print(_text(outcome, diagnosis, progress.told))
+        print(_text(outcome, diagnosis, progress.printed))
         if report is not None:
             print(f"\n{checks_text(report.checks)}")
     return code
@@ -170,7 +170,7 @@ class _Progress:
     """Print what ``gputop doctor`` knows before it ends: the first certain finding, and on a terminal what it waits for."""
 
     def __init__(self, *, as_json: bool) -> None:
-        self.told: Finding | None = None
+        self.printed: Finding | None = None
         self._quiet = as_json
         self._line = "" if not as_json and sys.stderr is not None and sys.stderr.isatty() else None
 
@@ -181,10 +181,10 @@ class _Progress:
 
         if self._quiet:
             return
-        finding = first_certain(outcome) if self.told is None else None
+        finding = first_certain(outcome) if self.printed is None else None
         if finding is not None:
             self._write("")
-            self.told = finding
+            self.printed = finding
             print(f"{finding_text(finding)}\n", flush=True)
         longest = max((item.needs_s for item in outcome.undecided), default=0.0)
         names = ", ".join(dict.fromkeys(item.rule or item.title for item in outcome.undecided))

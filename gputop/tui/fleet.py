@@ -96,8 +96,8 @@ class Fleet:
 
     def _read_twice(self) -> set[str | None]:
         """Return Prometheus's hosts that a gputop there also reports, whatever they are called, as long as it reports them."""
-        told = [machine for machine in self.machines if _is_of_prometheus(machine)]
-        if not told:
+        scraped = [machine for machine in self.machines if _is_of_prometheus(machine)]
+        if not scraped:
             return set()
         own = frozenset[str]().union(
             *(
@@ -106,7 +106,7 @@ class Fleet:
                 if not _is_of_prometheus(machine) and feed.link.state in SHOWING_STATES
             )
         )
-        return {machine.feed.host for machine in told if (found := _gpus(machine)) and found <= own}
+        return {machine.feed.host for machine in scraped if (found := _gpus(machine)) and found <= own}
 
 
 def _is_of_prometheus(machine: Machine) -> bool:

@@ -43,29 +43,29 @@ def watch(descriptor: int, leave: Callable[[], bool]) -> threading.Thread | None
         before = termios.tcgetattr(descriptor)
     except (OSError, termios.error):
         return None
-    told, tell = os.pipe()
-    os.set_blocking(tell, False)
+    wake_reader, wake_writer = os.pipe()
+    os.set_blocking(wake_writer, False)
 
     def end(number: int, frame: object) -> None:
         with contextlib.suppress(OSError):
-            os.write(tell, bytes((number,)))
+            os.write(wake_writer, bytes((number,)))
 
     for number in END_SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, end)
-    thread = threading.Thread(target=_wait, args=(descriptor, before, told, leave), name="gputop-terminal", daemon=True)
+    thread = threading.Thread(target=_wait, args=(descriptor, before, wake_reader, leave), name="gputop-terminal", daemon=True)
     thread.start()
     return thread
 
 
-def _wait(descriptor: int, before: list[Any], told: int, leave: Callable[[], bool]) -> None:
+def _wait(descriptor: int, before: list[Any], wake_reader: int, leave: Callable[[], bool]) -> None:
     poller = select.poll()
     poller.register(descriptor, 0)  # no events requested: hangups and errors are always reported
-    poller.register(told, select.POLLIN)
+    poller.register(wake_reader, select.POLLIN)
     code = HANGUP_CODE
     while not (found := dict(poller.poll())).get(descriptor, 0) & (select.POLLHUP | select.POLLERR | select.POLLNVAL):
-        if told in found:
-            code = 128 + os.read(told, 1)[0]
+        if wake_reader in found:
+            code = 128 + os.read(wake_reader, 1)[0]
             break
     timer = threading.Timer(EXIT_TIMEOUT_S, _end, (descriptor, before, code))
     timer.daemon = True

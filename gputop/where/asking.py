@@ -106,13 +106,13 @@ def _place(rank: Rank, ring: Ring, answer: Page | None, before: Outside | None, 
         world_size=rank.world_size,
     )
     if page is not None:
-        place = said(place, page)
+        place = with_report(place, page)
         if state == "silent":
             place = _by_signal(place, ring, page)
     return place
 
 
-def said(place: RankPlace, page: Page) -> RankPlace:
+def with_report(place: RankPlace, page: Page) -> RankPlace:
     """Return a place with what the rank itself reported."""
     found = Standing.of(page.said)
     if found is None:

@@ -44,8 +44,8 @@ def test_what_is_copied_starts_nothing_when_it_is_pasted() -> None:
     for copy in (copying.of_process(process), copying.of_finding(finding)):
         assert copy is not None
         assert all(char.isprintable() or char == "\n" for char in copy.text)
-        assert len(copy.told) < 150
-        assert "\n" not in copy.told
+        assert len(copy.message) < 150
+        assert "\n" not in copy.message
     assert copying.of_process(process).text.count("\n") == 0  # type: ignore[union-attr]
     assert "'a b'" in copying.of_process(process).text  # type: ignore[union-attr]
     assert copying.of_process(None) is copying.of_run(None) is copying.of_device(None) is copying.of_finding(None) is None

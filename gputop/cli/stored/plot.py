@@ -77,7 +77,7 @@ def plot(
     plain = not (color and sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
     ascii_only = ascii_only or not _can_draw(sys.stdout)
     title = ", ".join(f"{clean(item.name)} {item.run_id}" for item in runs.values())
-    drawn = _told_apart(list(runs.values()))
+    drawn = _distinguished(list(runs.values()))
     return "\n\n".join(
         f"{clean(metric)}  {title}\n{_plotted(drawn, metric, history, width, height, plain, ascii_only)}" for metric in wanted
     )
@@ -98,7 +98,7 @@ def _check_metric(metric: str, runs: Sequence[Run], history: History) -> None:
             raise UsageError(f"Run {clean(run.name)} has no metric {clean(metric)!r}.", has)
 
 
-def _told_apart(runs: Sequence[Run]) -> list[tuple[Run, str]]:
+def _distinguished(runs: Sequence[Run]) -> list[tuple[Run, str]]:
     """Return the runs, each with the style of its curve; runs of one name go by their ids."""
     times = Counter(run.name for run in runs)
     named = [run if times[run.name] == 1 else replace(run, name=run.run_id) for run in runs]

@@ -111,3 +111,12 @@ def is_ours(path: Path) -> bool:
     except OSError:
         return False
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+
+
+def entries(directory: Path) -> list[os.DirEntry[str]]:
+    """Return what a directory holds; [] if it cannot be listed."""
+    try:
+        with os.scandir(directory) as found:
+            return list(found)
+    except OSError:
+        return []

@@ -6,7 +6,6 @@ possible: not the snapshot's records, which take tens of milliseconds to load.
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -96,7 +95,7 @@ def _recorded(launch_id: str, started_at: float) -> Iterator[_Recorded]:
     changed: list[tuple[float, Path]] = []
     for root in places.archive_roots(runs_dir()):
         if root == runs_dir() or places.is_ours(root):
-            changed += [(entry.stat().st_mtime, Path(entry.path)) for entry in _entries(root) if entry.is_dir()]
+            changed += [(entry.stat().st_mtime, Path(entry.path)) for entry in places.entries(root) if entry.is_dir()]
     # A file system's times are coarse; a journal holds its exact start time.
     recent = [(at, path) for at, path in changed if at >= started_at - _CLOCK_SLACK_S]
     for _, directory in sorted(recent, reverse=True)[:RUNS_MOST]:
@@ -116,7 +115,7 @@ def _summary(run_id: str, ranks: list[_Ends]) -> _Recorded:
 def _newest_attempts(directory: Path) -> list[Path]:
     """Return the newest journal of each rank; ``rank-00000-1.gpr`` is the second attempt of rank 0."""
     newest: dict[str, tuple[int, Path]] = {}
-    for entry in _entries(directory):
+    for entry in places.entries(directory):
         rank, _, attempt = entry.name.removesuffix(".gpr").removeprefix("rank-").partition("-")
         if entry.name.endswith(".gpr") and rank.isdigit() and (attempt.isdigit() or not attempt):
             newest[rank] = max(newest.get(rank, (-1, Path())), (int(attempt or 0), Path(entry.path)))
@@ -128,11 +127,3 @@ def _ends_of(archive: Path) -> _Ends | None:
         return _Ends(archive)
     except (OSError, FormatError):
         return None
-
-
-def _entries(directory: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(directory) as found:
-            return list(found)
-    except OSError:
-        return []

@@ -189,7 +189,7 @@ class RunReader:
         for root in roots:
             if root != self._runs_dir and not places.is_ours(root):
                 continue
-            for entry in _entries(root):
+            for entry in places.entries(root):
                 try:
                     if self._wanted(entry.name) and entry.is_dir(follow_symlinks=False):
                         found[entry.name] = (entry.stat(follow_symlinks=False).st_mtime_ns, Path(entry.path))
@@ -219,7 +219,7 @@ class RunReader:
         found = run_labels.read(directory)
         if found != followed.labels:
             followed.labels, followed.finished = found, None
-        for entry in _entries(directory):
+        for entry in places.entries(directory):
             if _RANK_FILE.fullmatch(entry.name):
                 self._open(followed, Path(entry.path), None)
 
@@ -268,7 +268,7 @@ class RunReader:
                 continue
             if not places.is_ours(directory):
                 continue
-            for entry in _entries(directory):
+            for entry in places.entries(directory):
                 path = Path(entry.path)
                 if path.suffix == ".ring" and not any(path == log.ring for log in self._logs()):
                     self._open_ring_only(path)
@@ -333,14 +333,6 @@ class RunReader:
                 for log in run.logs.values():
                     log.close()
                 del self._followed[run.run_id]
-
-
-def _entries(directory: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(directory) as found:
-            return list(found)
-    except OSError:
-        return []
 
 
 def _describe(followed: _Followed) -> Run:

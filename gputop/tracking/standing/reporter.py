@@ -93,7 +93,7 @@ class Reporter:
             self._due_s = now + EVERY_S
             self._say(ring, asked_ns, now)
             self._answered_ns = asked_ns
-        except Exception:  # noqa: BLE001 - the script, torch and the interpreter may be in any state: then nobody is told
+        except Exception:  # noqa: BLE001 - the script, torch and the interpreter may be in any state: then nothing is reported
             self._off = True
 
     def end(self) -> None:

@@ -33,7 +33,7 @@ class SignalScreen(Question):
         """Show who would be signaled, and the signals."""
         willing = sum(not one.refusal for one in self.recipients)
         if not willing:
-            self._tell("Nothing can be signaled.", "warn", [(one, one.refusal) for one in self.recipients])
+            self._show_remarks("Nothing can be signaled.", "warn", [(one, one.refusal) for one in self.recipients])
             return
         first = next(one for one in self.recipients if not one.refusal)
         what = f"process {first.pid}" if willing == 1 else f"{willing} processes"
@@ -66,22 +66,23 @@ class SignalScreen(Question):
             self.dismiss(True)
             return
         title = f"{number.name} was sent to {reached} of {len(results)} processes."
-        self._tell(title, "ok" if reached == len(results) else "warn", [(one, told) for one, _, told in results])
+        self._show_remarks(title, "ok" if reached == len(results) else "warn", [(one, remark) for one, _, remark in results])
 
-    def _tell(self, title: str, style: str, results: Sequence[tuple[Recipient, str]]) -> None:
+    def _show_remarks(self, title: str, style: str, results: Sequence[tuple[Recipient, str]]) -> None:
         close = Field("no", "Close", "button", detail=(Span("Enter or Esc", "dim"),), help="back")
         self.put([*wrapped(title, self.columns(), style), BLANK, *self._listed(results, "text")], [close])
 
-    def _listed(self, told: Sequence[tuple[Recipient, str]], style: str) -> list[Line]:
-        """Return a line per process with its PID, user and command, and the remark about it below. If there are more than fit
-        above the buttons, the last are only counted.
+    def _listed(self, remarks: Sequence[tuple[Recipient, str]], style: str) -> list[Line]:
+        """Return a line per process with its PID, user and command, and the remark about it below.
+
+        If there are more than fit above the buttons, the last are only counted.
         """
         lines: list[Line] = []
         room = max(4, self.app.size.height - _LINES_BESIDE)
-        users = max(len(clean(one.user)) for one, _ in told)
-        for place, (one, words) in enumerate(told):
+        users = max(len(clean(one.user)) for one, _ in remarks)
+        for place, (one, words) in enumerate(remarks):
             if len(lines) >= room:
-                lines.append((Span(f"… and {len(told) - place} more", "dim"),))
+                lines.append((Span(f"… and {len(remarks) - place} more", "dim"),))
                 break
             row = (Span(f"{one.pid:>7} ", "value"), Span(f"{clean(one.user):<{users}} ", "dim"), Span(clean(one.command)))
             lines.append(clip(row, self.columns()))

@@ -22,7 +22,7 @@ class Copy(NamedTuple):
     text: str
 
     @property
-    def told(self) -> str:
+    def message(self) -> str:
         """What to tell the user after copying."""
         first = (self.text.splitlines() or [""])[0]
         shown = first if first == self.text and len(first) <= SHOWN_MOST else first[:SHOWN_MOST].rstrip() + " …"

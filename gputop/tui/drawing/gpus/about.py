@@ -230,8 +230,8 @@ def cuda_index(view: View, device: Device) -> str | None:
             or device.uuid not in {use.device_uuid for use in process.devices}
         ):
             continue
-        told = visibility(ranks.get(process.rank))
-        index = _place([same_uuid(uuid, device.uuid) for uuid in told.uuids]) if told and told.uuids else None
+        visible = visibility(ranks.get(process.rank))
+        index = _place([same_uuid(uuid, device.uuid) for uuid in visible.uuids]) if visible and visible.uuids else None
         if index is None:
             index = _index_behind_mask(view.snapshot.devices, process, device)
         if index is not None:

@@ -64,8 +64,8 @@ def _block(rows: Rows, device: Device, width: int, height: int) -> list[Line]:
         _heat(device, limit=False),
         _of_limit(device),
         line((clean(slowness(device) or ""), "bad")),
-        _said("SM", units.number(device.sm_activity_percent), device.sm_activity_percent),
-        _said("tensor", units.number(device.tensor_activity_percent), device.tensor_activity_percent),
+        _labeled("SM", units.number(device.sm_activity_percent), device.sm_activity_percent),
+        _labeled("tensor", units.number(device.tensor_activity_percent), device.tensor_activity_percent),
         line((f"{device.sm_clock_mhz:.0f} MHz", "text")) if device.sm_clock_mhz is not None else (),
     ]
     memory = f" {memory_text(device, 10)}"
@@ -83,8 +83,8 @@ def _graph(rows: Rows, device: Device, name: str, width: int, height: int) -> li
     """Return one reading's graph under its line."""
     ascii_only = rows.view.settings.ascii
     total = float(device.memory_total_bytes or 0)
-    sm = _said("SM", units.number(device.sm_activity_percent), device.sm_activity_percent)
-    tensor = _said("tensor", units.number(device.tensor_activity_percent), device.tensor_activity_percent)
+    sm = _labeled("SM", units.number(device.sm_activity_percent), device.sm_activity_percent)
+    tensor = _labeled("tensor", units.number(device.tensor_activity_percent), device.tensor_activity_percent)
     readings: dict[str, tuple[str, float, str, list[Line]]] = {
         "utilization": (
             "utilization_percent",
@@ -111,7 +111,7 @@ def _shares(rows: Rows, device: Device, reading: str, top: float, count: int) ->
     return [None if mean is None else mean / top for mean in means]
 
 
-def _said(name: str, text: str, value: float | None) -> Line:
+def _labeled(name: str, text: str, value: float | None) -> Line:
     return line((f"{name} ", "dim"), (text, "text")) if value is not None else ()
 
 
