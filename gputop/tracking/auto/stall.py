@@ -47,9 +47,10 @@ class Stall:
         """Watch the steps.
 
         Args:
-            steps: the training. evaluating: returns whether a module is being evaluated. flush: records the facts that are
-            counted continuously. Called on the thread. ended: called on the thread if it ends because the process forks: the
-            next step has to start it again.
+            steps: the training.
+            evaluating: returns whether a module is being evaluated.
+            flush: records the facts that are counted continuously. Called on the thread.
+            ended: called on the thread if it ends because the process forks: the next step has to start it again.
         """
         self._steps = steps
         self._ended = ended

@@ -96,11 +96,16 @@ def chart(
     columns in ``crosses``. A logarithmic axis leaves out values that are not positive, and is linear if none is positive.
 
     Args:
-        traces: The curves. width: Cells of a line. height: Lines. axes: The axes; without them, round numbers around all
-        values, and no x axis. crosses: Dot columns to mark in addition to those of the traces. rule: Dot column of a vertical
-        line; curves stay in front of it. notes: What to name in the top row, in cells where nothing is drawn. log: The y axis
-        is logarithmic. ascii_only: Draw curves and axes with ASCII characters. letters: Draw curves with the marks of their
-        traces, so that they differ without color.
+        traces: The curves.
+        width: Cells of a line.
+        height: Lines.
+        axes: The axes; without them, round numbers around all values, and no x axis.
+        crosses: Dot columns to mark in addition to those of the traces.
+        rule: Dot column of a vertical line; curves stay in front of it.
+        notes: What to name in the top row, in cells where nothing is drawn.
+        log: The y axis is logarithmic.
+        ascii_only: Draw curves and axes with ASCII characters.
+        letters: Draw curves with the marks of their traces, so that they differ without color.
     """
     label_cells = axes.label_cells if axes is not None else LABEL_CELLS
     cells = width - label_cells - 1

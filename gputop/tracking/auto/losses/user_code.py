@@ -78,7 +78,7 @@ def label(filename: str, line: int) -> str:
 
 
 def accelerate_divides_by() -> float:
-    """Return what Accelerate divides the loss of the backward by that it is running; 1.0 if it runs none."""
+    """Return the number by which Accelerate divides the loss in the backward that it is running; 1.0 if it runs none."""
     frame: FrameType | None = sys._getframe()
     for _ in range(_FRAMES_MAX):
         if frame is None:

@@ -39,8 +39,11 @@ def y_axis(low: float, high: float, rows: int, *, dots: int = 4, log: bool = Fal
     """Return an axis from a round value below ``low`` to one above ``high``.
 
     Args:
-        low: The smallest value. high: The largest value. rows: Text rows of the chart; with enough of them, ticks are a whole
-        number of rows apart. dots: Dot rows in a text row. log: The axis is logarithmic; ``low`` and ``high`` are above 0.
+        low: The smallest value.
+        high: The largest value.
+        rows: Text rows of the chart; with enough of them, ticks are a whole number of rows apart.
+        dots: Dot rows in a text row.
+        log: The axis is logarithmic; ``low`` and ``high`` are above 0.
         cells: Most cells of a label.
     """
     low, high = (min(Y_MAX, max(-Y_MAX, value)) for value in (low, high))

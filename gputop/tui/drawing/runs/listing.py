@@ -49,9 +49,12 @@ def run_lines(
     """Return a heading and one line per run.
 
     Args:
-        runs: The runs, in order. columns: Cells of a line. now: Wall clock, for how long a live run has taken. shown: Id of the
-        run on the screen. marked: Ids of the runs that the chart overlays -> style of their curve. ascii_only: Draw with ASCII
-        characters.
+        runs: The runs, in order.
+        columns: Cells of a line.
+        now: Wall clock, for how long a live run has taken.
+        shown: Id of the run on the screen.
+        marked: Ids of the runs that the chart overlays -> style of their curve.
+        ascii_only: Draw with ASCII characters.
     """
     styles = marked or {}
     known = {column.key for column in COLUMNS if column.key in _NEVER_EMPTY}

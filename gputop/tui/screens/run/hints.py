@@ -55,9 +55,11 @@ def hints(*, grid: bool, narrow: bool, listed: bool, zoomed: bool, live: bool) -
     """Return the hints.
 
     Args:
-        grid: small charts of all metrics are visible. narrow: there is room for either the list or the charts. listed: on a
-        narrow screen, the list is visible. zoomed: the chart does not show its whole axis, or values are read. live: the run is
-        live, so its ranks can be asked and it can be stopped.
+        grid: small charts of all metrics are visible.
+        narrow: there is room for either the list or the charts.
+        listed: on a narrow screen, the list is visible.
+        zoomed: the chart does not show its whole axis, or values are read.
+        live: the run is live, so its ranks can be asked and it can be stopped.
     """
     alive = _LIVE if live else ()
     if grid:
