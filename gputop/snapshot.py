@@ -305,7 +305,7 @@ class Snapshot:
 
 
 class SnapshotReader:
-    """Reads the snapshots of one stream; a part that has not changed is the same record in both snapshots."""
+    """Reads the snapshots of one stream; what one holds as the one before did is the same record in both."""
 
     def __init__(self) -> None:
         self._memories: dict[str, RecordMemory[Any]] = {

@@ -26,7 +26,7 @@ from gputop.terminal_text import strip_controls
 
 LINE_MAX_BYTES = 16 << 20
 SAID_MAX = 4096
-"""How many lines may wait to be taken: when there are this many, hosts wait too."""
+"""Lines that wait to be taken: when these are full, hosts wait too."""
 BUSY_TRIES = 3
 BUSY_WAIT_S = 1.0
 _GPUTOP_CODES = (0, 1, 2, 3, 130)

@@ -24,7 +24,7 @@ from gputop.untracked.source import Source
 LOOK_S = 10.0
 """How often to check which files a run writes: a launcher may restart its ranks, and a library may start another file."""
 FIRST_LOOK_S = 2.0
-"""How often to check while none of its files is known."""
+"""How often to look while none of its files is known."""
 LOOK_SHARE = 50
 """The pause between two searches, as a multiple of the time that one takes."""
 TURN_S = 0.5

@@ -1,7 +1,7 @@
 """Follows the hosts that a Prometheus server knows: one thread asks for all of them.
 
 The hosts are those that the server knows at the start. New readings are passed on when there are new samples, not with every
-query: code that counts observations must not take one sample for several.
+query: whoever judges by how often something was seen must not take one sample for several.
 """
 
 from __future__ import annotations

@@ -259,7 +259,7 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
                     feed = feeds[self] = Feed()
                 steps.end_early()
                 if steps.facts is not None:
-                    steps.facts.stall.start()  # it ended if workers were forked, and a worker may be what never answers
+                    steps.facts.stall.start()  # it ended if workers were forked, and they may be what never answers
                 feed.begin(self, perf_counter() - started, steps.fed_by)
                 result._gputop_feed = feed
                 if feed.trains and steps.run is not None:

@@ -97,7 +97,7 @@ def parse(raw: bytes) -> Page | None:
 
 
 def ask(ring: Path) -> int:
-    """Ask a rank to report where it is; return the request's time, which the answer repeats or exceeds.
+    """Ask a rank to say where it is; return the request's time, which the answer repeats or exceeds.
 
     Raises:
         OSError: the ring is gone, or belongs to another user.

@@ -1,4 +1,4 @@
-"""Waits for a terminal's keys without polling.
+"""The keys of a terminal, waited for without a clock.
 
 Textual polls for keys ten times a second, and waits for up to two polls when it closes. Here the thread sleeps until a key
 arrives, and ends when it is woken for that.

@@ -13,7 +13,7 @@ from gputop.tui.drawing.training import draw_training
 from gputop.tui.state.fleet import FleetView, HostView
 
 CLOCK_OFF_S = 1.0
-"""Smaller differences between clocks are not shown: the transfer of a snapshot explains part of them."""
+"""Smaller differences between clocks are not shown: a snapshot's journey takes part of that."""
 FINDING_LINES_MOST = 6
 FINDING_SHARE = 0.5
 RUN_LINES_MIN = 2

@@ -21,7 +21,7 @@ def of_host(fleet: FleetView, host: str) -> tuple[JoinedRun, ...]:
 
 
 def troubles(run: JoinedRun, silent: Sequence[str]) -> tuple[str, ...]:
-    """Return the problems of a run's hosts, the worst first. ``silent``: the hosts without a reading."""
+    """Return what is wrong among the hosts of a run, the worst first. ``silent``: the hosts without a reading."""
     found = [f"{clean(host)} has not been heard of" for host in run.silent]
     if run.missing:
         word = "rank" if len(run.missing) == 1 else "ranks"

@@ -332,7 +332,7 @@ class RunScreen(ChartScreen):
             self.show(self.view)
 
     def action_list(self) -> None:
-        """Switch between the list and the charts if there is no room for both."""
+        """Switch between the list and the charts, where there is no room for both."""
         self.toggle_class("list")
         self.remove_class("table", "grid")
         self._focus_first()
