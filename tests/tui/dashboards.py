@@ -1,4 +1,4 @@
-"""Views and a small app for tests of what draws the dashboard; the app is the screen and nothing else."""
+"""Views and a small app for tests of what draws the dashboard; the app only shows the screen."""
 
 from __future__ import annotations
 

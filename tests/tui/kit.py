@@ -1,4 +1,4 @@
-"""A tiny app for tests of the screens: it provides the view, as gputop's app does, and nothing else."""
+"""A tiny app for tests of the screens: like gputop's app, it provides the view, but nothing else."""
 
 from __future__ import annotations
 

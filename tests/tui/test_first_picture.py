@@ -30,7 +30,7 @@ sys.path.remove(os.path.dirname(__file__))
 del sys.modules["textual"]
 import textual
 """
-"""Stands for textual, and becomes it when a file is there."""
+"""Replaces textual, and becomes it once a file is there."""
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 
 

@@ -1,4 +1,4 @@
-"""Findings on several ranks or devices are one row; those of a run that is gone are none."""
+"""Findings on several ranks or devices are one row; those of a run that is gone are dropped."""
 
 from __future__ import annotations
 

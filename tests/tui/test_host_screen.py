@@ -1,4 +1,4 @@
-"""The dashboard of another machine, in a real terminal over a real sshd: the same screen, that acts on nothing here."""
+"""The dashboard of another machine, in a real terminal over a real sshd: the same screen, without actions on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of each machine: nothing of it reaches another machine that is watched beside it."""
+"""What is kept of each machine stays apart from the other watched machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys on a machine whose readings come faster than the screen takes them in."""
+"""Keys on a machine whose readings arrive faster than the screen processes them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TURNS = 200
 
 
 class BusyFeed(StillFeed):
-    """Always has one more snapshot when the last one has been taken in, which takes a while; ends after many."""
+    """Always has one more snapshot once the last one has been processed, which takes a while; ends after many."""
 
     def __init__(self) -> None:
         super().__init__()

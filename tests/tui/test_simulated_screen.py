@@ -1,4 +1,4 @@
-"""The dashboard on the simulated driver: it agrees with the other outputs and with nvitop, and no fault takes it down."""
+"""The dashboard on the simulated driver: it agrees with the other outputs and with nvitop, and survives every fault."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_a_fault_leaves_the_rest_of_the_screen_alive(tmp_path: Path, name: str) 
             build().write(path)
         terminal.wait_for(words)
         if name in ("lost", "hangs", "slow"):
-            # The others go on: what changes now on GPU 7 is seen.
+            # The others continue: a change on GPU 7 is seen.
             build().set(7, utilization=33, memory_used=12 * GIB).write(path)
             terminal.wait_for(lambda text: gpu_row(text, 7) == (33, "12.0"))
         terminal.press("?")

@@ -1,4 +1,4 @@
-"""The list of runs on the run's screen: live and stored runs, the filter, and what is asked of the sampler."""
+"""The list of runs on the run's screen: live and stored runs, the filter, and the questions to the sampler."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.tui.kit import ScreenApp, text_of, view_of
 
 
 class AskingApp(ScreenApp):
-    """Also keeps what the screen asks."""
+    """Also keeps the screen's questions."""
 
     def __init__(self, screen: RunScreen) -> None:
         super().__init__(screen, view_of())

@@ -1,4 +1,4 @@
-"""Signals from the process table: real processes; who gets one, who does not, and what is said of each."""
+"""Signals from the process table: real processes; which get one, which do not, and the remark on each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The screen that says where every rank is: it asks, again and again, and shows what comes."""
+"""The screen that shows where every rank is: it asks repeatedly, and shows the answers."""
 
 from __future__ import annotations
 

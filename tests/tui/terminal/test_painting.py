@@ -1,4 +1,4 @@
-"""What the dashboard sends each second shows the same as painting everything anew, in characters and in colours."""
+"""What the dashboard sends each second shows the same as repainting everything, in characters and in colors."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_cut_line_keeps_its_styles_and_whole_characters() -> None:
 
 
 class SlowTerminal(io.RawIOBase):
-    """Takes seven bytes a call, as a terminal whose reader is behind."""
+    """Takes seven bytes per call, like a terminal whose reader is behind."""
 
     def __init__(self) -> None:
         self.taken = b""

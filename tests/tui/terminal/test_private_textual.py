@@ -70,7 +70,7 @@ RENAMES = {
 
 
 def renamed_textual(folder: Path, rename: Rename) -> None:
-    """Make a Textual in ``folder`` that differs from the installed one by ``rename`` alone."""
+    """Make a Textual in ``folder`` that differs from the installed one only by ``rename``."""
     changed = 0
     for path in TEXTUAL.rglob("*"):
         target = folder / "textual" / path.relative_to(TEXTUAL)
@@ -104,7 +104,7 @@ def wanted() -> str:
 
 
 def log_of(terminal: Terminal, log: Path, wanted: str) -> list[str]:
-    """See that the terminal shows what is wanted, leave, and return what was logged."""
+    """Check that the terminal shows what is wanted, leave, and return what was logged."""
     terminal.wait_for(lambda text: text == wanted)
     terminal.press("\x11")
     assert terminal.wait_exit(60.0) == 0
@@ -115,7 +115,7 @@ def dashboard(log: Path, *first_on_path: Path) -> Terminal:
     environment = {
         "TEXTUAL_LOG": str(log),
         "TEXTUAL_ANIMATIONS": "none",
-        # What was compiled of the other Textual must not stand among the caches of the installed one.
+        # Compiled files of the other Textual must not get into the caches of the installed one.
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": ":".join(map(str, (*first_on_path, ROOT))),
     }
@@ -141,7 +141,7 @@ def test_with_the_textual_that_is_known_nothing_is_logged_and_less_is_sent(wante
 
 
 def test_every_private_name_in_use_is_checked() -> None:
-    """Of the modules that name something private of Textual, each such name has its check."""
+    """Every private name of Textual that our modules use has a check."""
     assert set(CHECKS) == set(RENAMES)
     used = set()
     for module in (ROOT / "gputop" / "tui").rglob("*.py"):

@@ -1,4 +1,4 @@
-"""The widget of lines: what it paints again, how it scrolls, what it looks like in each theme."""
+"""The widget of lines: what it repaints, how it scrolls, what it looks like in each theme."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gputop.tui.widgets.lines import LinesWidget, Pane
 
 
 class Watched(LinesWidget):
-    """Remembers what it asked to be painted again."""
+    """Remembers what it asked to be repainted."""
 
     def __init__(self, lines: Sequence[Line] = ()) -> None:
         super().__init__(lines, can_focus=True)
