@@ -26,7 +26,7 @@ from gputop.tracking.reader.runs import RunReader
 from tests.tracking.kit import Home, read_all, without_checkout
 
 SCRIPTS = Path(__file__).parent / "scripts"
-RIGHT, NOT_TOLD, WRONG, NONE = "right", "not told", "wrong", "-"
+RIGHT, NOT_RECORDED, WRONG, NONE = "right", "not recorded", "wrong", "-"
 COLUMNS = ("steps", "loss", "lr", "epoch", "output", "weights", "end")
 ON_TWO_RANKS = ("all_reduce_by_hand", "ddp", "ddp_join", "ddp_no_sync", "fsdp", "with_transformers_ddp")
 TOLERANCE = 1e-5
@@ -35,7 +35,7 @@ REMARKS = {
     "functional": "no optimizer steps and no backward runs: nothing shows a step; `gputop run` says that it saw none.",
     "gradients_only": "the loss is not that of a backward; `autograd.grad` is asked for penalties and attacks as well.",
 }
-"""Why something is not told, by script."""
+"""Why something is not recorded, by script."""
 PUBLIC = (
     "Trainers of public libraries (Ultralytics, timm, Transformers, TRL with PEFT, Sentence Transformers, Stable-Baselines3,",
     "fastai, Ignite, skorch, MMEngine, and torch's FSDP2 and tensor parallelism) run under `benchmarks/trainers.py`, where",
@@ -115,8 +115,8 @@ def _run(home: Home, words: Sequence[str]) -> Ran:
 
 def _judge_script(result: Result, bare: Ran, tracked: Ran) -> None:
     """Judge whether the script behaves the same with and without tracking."""
-    told = any("gputop" in line and line != NO_STEP for line in without_checkout(tracked.err).splitlines())
-    result.verdicts["output"] = RIGHT if (bare.code, bare.out) == (tracked.code, tracked.out) and not told else WRONG
+    noticed = any("gputop" in line and line != NO_STEP for line in without_checkout(tracked.err).splitlines())
+    result.verdicts["output"] = RIGHT if (bare.code, bare.out) == (tracked.code, tracked.out) and not noticed else WRONG
     # The records hold a checksum of the weights, and all losses on the way to them.
     result.verdicts["weights"] = RIGHT if bare.records and bare.records == tracked.records else WRONG
     if WRONG in result.verdicts.values():
@@ -129,7 +129,7 @@ def _judge_runs(result: Result, bare: Ran, home: Home) -> None:
     runs = reader.poll().runs
     reader.close()
     ranks = {rank.rank: rank for run in runs for rank in run.ranks}
-    result.verdicts["end"] = NOT_TOLD
+    result.verdicts["end"] = NOT_RECORDED
     if ranks:
         ended = all(
             (rank.state, rank.exit_code or 0) == ("failed" if bare.code else "finished", bare.code) for rank in ranks.values()
@@ -143,14 +143,14 @@ def _judge_runs(result: Result, bare: Ran, home: Home) -> None:
         found = read_all(archives[0]).series if archives else {}
         for column, verdict in _judge(record["steps"], found, result.why).items():
             known = result.verdicts.get(column, verdict)
-            result.verdicts[column] = max(known, verdict, key=(NONE, RIGHT, NOT_TOLD, WRONG).index)
+            result.verdicts[column] = max(known, verdict, key=(NONE, RIGHT, NOT_RECORDED, WRONG).index)
 
 
 def _judge(steps: Sequence[Mapping[str, Any]], found: Points, why: list[str]) -> dict[str, str]:
     """Return a verdict for each of the numbers of one rank."""
     numbered = {step for name, points in found.items() if _is_automatic(name) for step, _ in points}
     verdicts = {
-        "steps": NOT_TOLD if not numbered else RIGHT if (min(numbered), max(numbered)) == (0, len(steps) - 1) else WRONG
+        "steps": NOT_RECORDED if not numbered else RIGHT if (min(numbered), max(numbered)) == (0, len(steps) - 1) else WRONG
     }
     if verdicts["steps"] == WRONG:
         why.append(f"steps {min(numbered)} to {max(numbered)} of {len(steps)}")
@@ -174,7 +174,7 @@ def _judge_losses(steps: Sequence[Mapping[str, Any]], found: Points, why: list[s
     if invented:
         why.append(f"losses {invented} are none of {list(truth)}")
         why += [f"{name}: {points[:6]}, {len(points)} in all" for name, points in (*shown.items(), *truth.items())]
-    return WRONG if invented else NOT_TOLD if missing else RIGHT
+    return WRONG if invented else NOT_RECORDED if missing else RIGHT
 
 
 def _series(steps: Sequence[Mapping[str, Any]], name: str) -> list[tuple[int, float]]:
@@ -198,7 +198,7 @@ def _judge_values(name: str, truth: Sequence[float | None], points: Sequence[tup
     if None in truth:
         return WRONG if points and name == "lr" else NONE
     if not points:
-        return NOT_TOLD
+        return NOT_RECORDED
     wrong = [
         (at, value) for at, value in points if at >= len(truth) or not math.isclose(value, truth[at] or 0.0, rel_tol=TOLERANCE)
     ]
@@ -228,7 +228,8 @@ def page(results: Sequence[Result]) -> str:
         "",
         "Written by `make conformance` (`tests/tracking/conformance`): "
         f"gputop {gputop.__version__}, Python {platform.python_version()}, torch {version('torch')}.",
-        f"{len(results)} scripts: {cells.count(RIGHT)} right, {cells.count(NOT_TOLD)} not told, {cells.count(WRONG)} wrong.",
+        f"{len(results)} scripts: {cells.count(RIGHT)} right, {cells.count(NOT_RECORDED)} {NOT_RECORDED}, "
+        f"{cells.count(WRONG)} wrong.",
         "",
         "| script | what it does | " + " | ".join(COLUMNS) + " | bare, s | tracked, s |",
         "|---|---|" + "---|" * len(COLUMNS) + "---:|---:|",
@@ -238,12 +239,12 @@ def page(results: Sequence[Result]) -> str:
         row = [f"`{result.name}`", title(result.name), *verdicts, f"{result.bare_s:.1f}", f"{result.tracked_s:.1f}"]
         lines.append("| " + " | ".join(row) + " |")
     remarks = [f"- `{result.name}`: {REMARKS[result.name]}" for result in results if result.name in REMARKS]
-    told = ["", "What is not told, and why:", "", *remarks] if remarks else []
-    return "\n".join([*lines, *told, "", *PUBLIC]) + "\n"
+    explained = ["", "What is not recorded, and why:", "", *remarks] if remarks else []
+    return "\n".join([*lines, *explained, "", *PUBLIC]) + "\n"
 
 
 def _marked(verdict: str) -> str:
-    return f"**{verdict}**" if verdict in (NOT_TOLD, WRONG) else verdict
+    return f"**{verdict}**" if verdict in (NOT_RECORDED, WRONG) else verdict
 
 
 def main(chosen: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import REPOSITORY
-from tests.tracking.conformance.bench import COLUMNS, NONE, NOT_TOLD, REMARKS, RIGHT, SCRIPTS, check, names
+from tests.tracking.conformance.bench import COLUMNS, NONE, NOT_RECORDED, REMARKS, RIGHT, SCRIPTS, check, names
 
 QUICK = ("epochs_and_validation", "autocast_and_scaler", "accumulation_by_tokens", "critic_more_often", "pkg.train")
 """The last one, a module, is started; the others are forks (``tests/nursery``)."""
@@ -26,8 +26,8 @@ def test_a_script_is_the_same_to_itself_and_rightly_tracked(name: str, tmp_path:
 def test_the_page_lists_the_scripts_that_there_are() -> None:
     page = (REPOSITORY / "docs" / "tracking.md").read_text()
     assert re.findall(r"^\| `([\w.]+)` \|", page, re.MULTILINE) == names(), "run make conformance"
-    untold = [row.split("`")[1] for row in page.splitlines() if row.startswith("| `") and f"**{NOT_TOLD}**" in row]
-    assert untold == [name for name in names() if name in REMARKS], "each has its reason in REMARKS"
+    missing = [row.split("`")[1] for row in page.splitlines() if row.startswith("| `") and f"**{NOT_RECORDED}**" in row]
+    assert missing == [name for name in names() if name in REMARKS], "each has its reason in REMARKS"
     assert "**wrong**" not in page
 
 
