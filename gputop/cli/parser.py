@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from gputop.cli.arguments import machine
 from gputop.cli.arguments.help import Parser
 from gputop.cli.arguments.shared import add_hosts, add_reading
 from gputop.errors import UsageError
@@ -51,6 +50,8 @@ def build_parser(only: Literal["", "agent"] | None = None) -> argparse.ArgumentP
         return parser
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     if only == "agent":
+        from gputop.cli.arguments import machine
+
         machine.add_agent(commands)
     else:
         _add_all(commands)
@@ -60,7 +61,7 @@ def build_parser(only: Literal["", "agent"] | None = None) -> argparse.ArgumentP
 def _add_all(commands: Any) -> None:
     """Add every command, in the order of ``--help``."""
     from gputop.cli import completion, doctor, selftest
-    from gputop.cli.arguments import jobs, live, runs
+    from gputop.cli.arguments import jobs, live, machine, runs
 
     for add in (jobs.add_run, jobs.add_demo, jobs.add_launch, jobs.add_jobs, runs.add_runs):
         add(commands)
