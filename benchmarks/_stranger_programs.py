@@ -89,6 +89,22 @@ ALL: tuple[Program, ...] = (
     Program(Case("healthy-reinforce"), with_python("reinforce")),
     Program(Case("healthy-sweep"), ("bash", "sweep_two.sh"), 2),
     Program(Case("healthy-server"), with_python("serve")),
+    # The optimizer holds the parameters of the model before it was copied: the loss is constant.
+    Program(Case("stale-optimizer", ("J03",)), with_python("stale_optimizer")),
+    # Rank 1 has fewer batches and is in the evaluation's all_gather while rank 0 is in a backward.
+    Program(Case("short-shard", ("C07", "C08"), acceptable=("G01",)), with_torchrun("short_shard"), 2, onset="last line"),
+    # Rank 1 reads over a slow mount, and rank 0 waits for it in each backward.
+    Program(Case("slow-mount", ("F01",), acceptable=("D01",)), with_torchrun("slow_mount"), 2),
+    # In each batch one of two heads takes no part in the loss.
+    Program(Case("two-heads", ("C09",)), with_torchrun("two_heads"), 2, onset="end"),
+    # Actors with small networks and a learner; the loss changes its sign, as it may.
+    Program(Case("healthy-actor-learner"), with_python("actor_learner")),
+    # Five steps of the critic for one of the generator, whose losses have no floor at 0.
+    Program(Case("healthy-wgan"), with_python("wgan_gp")),
+    # A pipeline by send and recv: the ranks hold different layers and need no wrapper.
+    Program(Case("healthy-two-stages"), with_torchrun("two_stage"), 2),
+    # A search in one process: each trial begins anew, and one that diverges is dropped on purpose.
+    Program(Case("healthy-random-search"), with_python("random_search")),
 )
 
 

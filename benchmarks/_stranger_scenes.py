@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from _stranger_healthy import HEALTHY
+from _stranger_machines import CASES as MACHINE_CASES
+from _stranger_machines import JOURNAL_ONLY, MACHINES
 from _strangers import Answer, Case, is_alarm, judge
 
 from gputop.doctor.diagnosis import Doctor
@@ -27,8 +29,8 @@ from tests.samples import EPOCH
 SECONDS = 120
 
 
-def play(scene_of: Scene, case: Case) -> tuple[Answer, int | None]:
-    """Return what was said of a scene, and after how many seconds the right verdict stood first; the fault is there from 0."""
+def play(scene_of: Scene, case: Case) -> tuple[Answer, int | None, tuple[str, ...]]:
+    """Return the answer, after how many seconds the right verdict stood first, and what was said; the fault begins at 0."""
     doctor = Doctor()
     first_s = None
     alarms = []
@@ -37,8 +39,9 @@ def play(scene_of: Scene, case: Case) -> tuple[Answer, int | None]:
         alarms += [item for item in found if is_alarm(item)]
         if first_s is None and found and found[0].id in case.right:
             first_s = second
-    answer = judge(case, found if case.right else alarms, suspected=bool(doctor.undecided))
-    return answer, first_s
+    told = found if case.right else alarms
+    answer = judge(case, told, suspected=bool(doctor.undecided))
+    return answer, first_s, tuple(dict.fromkeys(item.id for item in told))
 
 
 def both(build: Scene, journal_only: bool) -> Iterator[tuple[str, Scene]]:
@@ -248,8 +251,9 @@ SCENES: dict[str, Scene] = {
         steady_for_hours,
     )
 }
-IN_THE_JOURNAL = ("prints-its-data-time", "logs-data-time-in-order", "slower-by-the-hour", "steady-for-hours")
+IN_THE_JOURNAL = ("prints-its-data-time", "logs-data-time-in-order", "slower-by-the-hour", "steady-for-hours", *JOURNAL_ONLY)
 SCENES.update(HEALTHY)
+SCENES.update(MACHINES)
 CASES: tuple[Case, ...] = (
     Case("yaml-device-zero", ("A07",)),
     Case("wrapper-script-forgot-torchrun", ("A01",)),
@@ -274,4 +278,5 @@ CASES: tuple[Case, ...] = (
         )
     ),
     *(Case(name) for name in HEALTHY),
+    *MACHINE_CASES,
 )

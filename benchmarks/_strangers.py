@@ -1,7 +1,8 @@
 """Programs and logs in other people's style, with what the doctor should say of each; and how an answer is judged.
 
-These are the open half: rules may be written against them. The other half, in ``set_aside``, has an author of its own, and is
-only measured: whoever writes or mends rules reads nothing of it, and no report names its cases that fail.
+There are two sets. The cases listed here are the first: rules were mended while its figures were watched, so they show that
+what was mended stays so. The second set has two halves by an author who had not read the rules: rules may be written against
+``open_half``; ``set_aside`` is only measured: who writes or mends rules reads nothing of it, and no report names its cases.
 """
 
 from __future__ import annotations
@@ -16,8 +17,14 @@ from gputop.doctor.findings.finding import Finding
 
 REPOSITORY = Path(__file__).parent.parent
 ROOT = Path(__file__).parent / "strangers"
-SET_ASIDE = Path(__file__).parent / "set_aside"
-Half = Literal["open", "set aside"]
+Half = Literal["first", "open", "set aside"]
+FOLDERS: dict[Half, Path] = {
+    "first": ROOT,
+    "open": Path(__file__).parent / "open_half",
+    "set aside": Path(__file__).parent / "set_aside",
+}
+ANY = "*"
+"""Among the right ids: whichever finding says what it should. What counts is the cause that is named, not the rule."""
 Answer = Literal["right", "acceptable", "silent", "undecided", "wrong", "false alarm"]
 ANSWERS: tuple[Answer, ...] = ("right", "acceptable", "silent", "undecided", "wrong", "false alarm")
 """What a first verdict is. Of a fault: right, less than right, no finding, a finding or suspicion that is only possible, or
@@ -28,19 +35,20 @@ wrong. Of a healthy case: right, or a false alarm (a problem above "possible")."
 class Case:
     """``right``: ids that the first finding may have; none: healthy. ``says``: what the finding has to contain, too.
 
-    ``acceptable`` are ids that are not wrong, and say less; so is a right id that does not say what it should.
+    ``acceptable`` are ids that are not wrong, and say less; so is a right id that does not say what it should. With ANY each
+    finding that says it is right, and the others are wrong where they are not acceptable.
     """
 
     name: str
     right: tuple[str, ...] = ()
     says: str = ""
     acceptable: tuple[str, ...] = ()
-    half: Half = "open"
+    half: Half = "first"
 
     @property
     def folder(self) -> Path:
         """Where the logs and programs of its half are."""
-        return ROOT if self.half == "open" else SET_ASIDE
+        return FOLDERS[self.half]
 
 
 def judge(case: Case, findings: Sequence[Finding], suspected: bool = False) -> Answer:
@@ -51,7 +59,7 @@ def judge(case: Case, findings: Sequence[Finding], suspected: bool = False) -> A
     if first is None:
         return "undecided" if suspected else "silent"
     text = f"{first.title}\n{first.cause}\n{first.fix}"
-    if first.id in case.right and re.search(case.says, text, re.IGNORECASE) is not None:
+    if (first.id in case.right or ANY in case.right) and re.search(case.says, text, re.IGNORECASE) is not None:
         return "right"
     if first.id in case.right or first.id in case.acceptable:
         return "acceptable"
@@ -118,5 +126,53 @@ LOGS: tuple[Case, ...] = (
     Case("watchdog-of-torch-1-9", ("G01",), acceptable=("cpp_terminate",)),
     Case("watchdog-of-torch-2-6", ("G01", "C08")),
     Case("watchdog-ranks-in-different-calls", ("C08",), acceptable=("G01",)),
+    # The state of AdamW does not fit beside 8 billion parameters: the first optimizer step of two ranks fails.
+    Case("accelerate-sft-oom-in-the-optimizer", ("H02",), acceptable=("exception",)),
+    # cuBLAS cannot create its handle on a full card: out of memory by another name.
+    Case("fairseq-cublas-create-fails", ("H02", "cublas_handle", "exception"), "memory", ("exception",)),
+    # "Killed" is SIGKILL, which the kernel sends to workers when the host has no memory left.
+    Case("lightning-loader-workers-killed", ("H05",), acceptable=("exception",)),
+    # Ray's monitor killed a task because the node's memory was at 95 %.
+    Case("ray-low-memory-on-the-node", ("H05",), acceptable=("exception",)),
+    # Rank 5 could not write its part of the checkpoint; the timeouts half an hour later follow from that.
+    Case("nemo-checkpoint-over-quota", ("exception", "quota"), "quota", ("G04",)),
+    # Torch says itself that rank 0 is in ALLREDUCE and rank 1 in BROADCAST.
+    Case("detail-mode-names-two-collectives", ("C08",)),
+    # All ranks but 0 time out in one and the same barrier, while rank 0 packs the data set.
+    Case("torchtune-packing-outlasts-the-barrier", ("G01",), acceptable=("cpp_terminate",)),
+    # The name of the head node has no address on the other node.
+    Case("rendezvous-name-does-not-resolve", ("G03",), r"c0411\.ib|resol|address"),
+    # Port 29500 belongs to another process.
+    Case("accelerate-port-in-use", ("G03",), "29500|port", ("exception",)),
+    # The wheel holds no code for sm_120.
+    Case("new-card-old-wheel", ("A12",), acceptable=("exception",)),
+    # Nine added tokens and an embedding that was not resized: an index beyond its rows. cuBLAS only tells it later.
+    Case("added-tokens-and-cublas", ("illegal",), "index|vocab|embedding", ("cublas_handle", "exception")),
+    # A mask that was made with .cuda() stays on cuda:0 for every rank.
+    Case("spawn-mask-stays-on-the-first-gpu", ("A13",), acceptable=("exception",)),
+    # Parameters 318 to 341 take no part in the loss.
+    Case("mmengine-auxiliary-head-unused", ("C09",)),
+    # Validation runs without the autocast that training runs under.
+    Case("srun-validation-without-autocast", ("exception", "two_dtypes"), "dtype"),
+    # The gradients overflow at every scale: training has diverged.
+    Case("fairseq-smallest-loss-scale", ("J01", "J02", "exception"), "loss scale|explod|diverge|overflow", ("exception",)),
+    # torch.distributed.launch passes --local-rank, and the script requires --local_rank.
+    Case("swin-script-and-the-new-launcher", ("A17",)),
+    # The names in the checkpoint begin with "module.".
+    Case("hydra-evaluates-a-wrapped-checkpoint", ("C13",)),
+    # /dev/shm is too small for NCCL's segments.
+    Case("container-nccl-segment", ("G05",), acceptable=("D08",)),
+    # A lock file in a shared cache belongs to somebody else.
+    Case("deepspeed-lock-of-a-colleague", ("exception",), "permission"),
+    # Warnings about new heads, long sequences and forks; the F1 rises, and the run ends well.
+    Case("healthy-ner-with-a-page-of-warnings"),
+    # The scaler skips a few steps, one with a gradient norm of nan; the perplexity falls.
+    Case("healthy-fairseq-finds-its-loss-scale"),
+    # NCCL's own account of a run that ends well: plugins that it does without, and "Abort COMPLETE" as it closes.
+    Case("healthy-nccl-talks-a-lot"),
+    # Out of memory is how the batch size is found; the run goes on with a smaller one.
+    Case("healthy-yolo-halves-its-batch"),
+    # No episode has ended yet, so its mean is nan; the loss grows with the returns.
+    Case("healthy-ppo-nan-before-the-first-episode"),
 )
-"""Logs as people paste them; each is the file of its name in strangers/logs."""
+"""Logs as people paste them; each is the file of its name in strangers/logs. The later ones were once set aside."""

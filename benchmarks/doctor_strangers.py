@@ -1,11 +1,11 @@
 """How often the doctor is right about programs and logs that its rules were not written against.
 
-Run: ``python benchmarks/doctor_strangers.py [--logs] [--scenes] [--live] [--only NAME ...] [--json FILE] [--page]``. Without
---live it takes a minute: logs, and simulated machines. --live runs real programs on virtual GPUs, attached and under ``gputop
-run``, a quarter of an hour on two quiet cores; where others train on the machine, run it among processes of its own, as
+Run: ``python benchmarks/doctor_strangers.py [--logs] [--scenes] [--live] [--sets SET ...] [--only NAME ...] [--json FILE]
+[--page]``. Without --live it takes a minute: logs, and simulated machines. --live runs real programs on virtual GPUs, attached
+and under ``gputop run``, two minutes for each; where others train on the machine, run it among processes of its own, as
 doctor_accuracy.py says. ``--page`` writes docs/doctor-accuracy.md from the numbers, and keeps those of parts that did not run.
-Cases that are set aside (the package ``set_aside`` says who may read them) are counted and not named: no rule may be written
-against them.
+Cases that are set aside (the package ``set_aside`` says who may read them) are counted and not named, unless their author asks
+for it with ``--name-set-aside``: no rule may be written against them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from _strangers import ANSWERS, ROOT, Answer, Case
+from _strangers import ANSWERS, FOLDERS, ROOT, Answer, Case, Half
 
 PAGE = Path(__file__).parent.parent / "docs" / "doctor-accuracy.md"
 NUMBERS = ROOT / "numbers.json"
 SECONDS = 75.0
+Numbers = dict[str, dict[str, dict[str, float | None]]]
+"""What was counted: by set, and by the way of looking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +44,24 @@ def main() -> int:
     """Measure what is asked for, print it, and return 1 for a wrong verdict or a false alarm."""
     args = _arguments()
     everything = not (args.logs or args.scenes or args.live)
+    named: tuple[Half, ...] = ("first", "open", "set aside") if args.name_set_aside else ("first", "open")
     rows: list[Row] = []
     if args.logs or everything:
-        rows += _logs(args.only)
+        rows += _logs(args.sets, args.only)
     if args.scenes or everything:
-        rows += _scenes(args.only)
+        rows += _scenes(args.sets, args.only)
     if args.live:
-        rows += _live(args.only, args.seconds)
+        rows += _live(args.sets, args.only, args.seconds, named)
     numbers = _numbers(rows)
     print(_table(numbers))
     for row in rows:
-        if row.case.half == "open" and row.answer != "right":
-            print(f"  open, {row.how}: {row.case.name} is {row.answer}: {', '.join(row.said) or 'nothing'}")
+        if row.case.half in named and row.answer != "right":
+            print(f"  {row.case.half}, {row.how}: {row.case.name} is {row.answer}: {', '.join(row.said) or 'nothing'}")
     if args.json:
         Path(args.json).write_text(json.dumps(numbers, indent=1))
     if args.page and not args.only:
         known = json.loads(NUMBERS.read_text()) if NUMBERS.exists() else {}
-        merged = {half: {**known.get(half, {}), **numbers[half]} for half in numbers}
+        merged: Numbers = {half: {**known.get(half, {}), **numbers.get(half, {})} for half in FOLDERS}
         NUMBERS.write_text(json.dumps(merged, indent=1) + "\n")
         PAGE.write_text(page(merged))
     return 1 if any(row.answer in ("wrong", "false alarm") for row in rows) else 0
@@ -69,6 +72,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--logs", action="store_true", help="logs alone")
     parser.add_argument("--scenes", action="store_true", help="simulated machines alone")
     parser.add_argument("--live", action="store_true", help="real programs, too")
+    parser.add_argument("--sets", nargs="+", choices=tuple(FOLDERS), default=tuple(FOLDERS), help="these sets (default: all)")
+    parser.add_argument("--name-set-aside", action="store_true", help="name its cases, too: for their author")
     parser.add_argument("--only", nargs="*", default=(), metavar="NAME", help="these cases")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="watch each program for at most this long (default: 75)")
     parser.add_argument("--json", metavar="FILE", help="write the numbers there")
@@ -76,63 +81,70 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _logs(only: Sequence[str]) -> list[Row]:
+def _logs(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
     from _strangers import LOGS, judge
-    from set_aside import cases
+    from open_half import cases as opened
+    from set_aside import cases as set_aside
 
     from gputop.cli.doctor import explain_logs
 
     rows = []
-    for case in (*LOGS, *cases.LOGS):
-        if only and case.name not in only:
+    for case in (*LOGS, *opened.LOGS, *set_aside.LOGS):
+        if not _wanted(case, sets, only):
             continue
         found, _ = explain_logs([str(case.folder / "logs" / f"{case.name}.log")])
         rows.append(Row("from the log", case, judge(case, found), said=tuple(item.id for item in found)))
     return rows
 
 
-def _scenes(only: Sequence[str]) -> list[Row]:
+def _scenes(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
     import _stranger_scenes
-    from set_aside import scenes
+    from open_half import scenes as opened
+    from set_aside import scenes as set_aside
 
     rows = []
-    for half in (_stranger_scenes, scenes):
+    for half in (_stranger_scenes, opened, set_aside):
         for case in half.CASES:
-            if only and case.name not in only:
+            if not _wanted(case, sets, only):
                 continue
             for how, scene in _stranger_scenes.both(half.SCENES[case.name], case.name in half.IN_THE_JOURNAL):
-                answer, first_s = _stranger_scenes.play(scene, case)
-                rows.append(Row(f"simulated, {how}", case, answer, None if first_s is None else float(first_s)))
+                answer, first_s, said = _stranger_scenes.play(scene, case)
+                rows.append(Row(f"simulated, {how}", case, answer, None if first_s is None else float(first_s), said))
     return rows
 
 
-def _live(only: Sequence[str], seconds: float) -> list[Row]:
+def _live(sets: Sequence[Half], only: Sequence[str], seconds: float, named: Sequence[Half]) -> list[Row]:
     from _stranger_programs import ALL, How, watch
-    from set_aside import cases
+    from open_half import cases as opened
+    from set_aside import cases as set_aside
 
     rows = []
     hows: tuple[How, ...] = ("attached", "tracked")
-    for program in (*ALL, *cases.PROGRAMS):
-        if only and program.case.name not in only:
+    for program in (*ALL, *opened.PROGRAMS, *set_aside.PROGRAMS):
+        if not _wanted(program.case, sets, only):
             continue
         for how in hows:
             told = watch(program, how, seconds)
             rows.append(Row(f"program, {how}", program.case, told.answer, told.delay_s, told.said))
-            if program.case.half == "open":
+            if program.case.half in named:
                 print(f"{program.case.name} {how}: {told.answer} {told.delay_s} {told.said}", file=sys.stderr, flush=True)
         rows.append(Row("program, from its log", program.case, told.from_log))
     return rows
 
 
-def _numbers(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, float | None]]]:
-    """Return the counts of each answer for both halves and each way of looking, and the median delay."""
-    found: dict[str, dict[str, dict[str, float | None]]] = {"open": {}, "set aside": {}}
-    for half, table in found.items():
-        for how in dict.fromkeys(row.how for row in rows):
+def _wanted(case: Case, sets: Sequence[Half], only: Sequence[str]) -> bool:
+    return case.half in sets and (not only or case.name in only)
+
+
+def _numbers(rows: Sequence[Row]) -> Numbers:
+    """Return the counts of each answer for each set and each way of looking, and the median delay."""
+    found: Numbers = {}
+    for half in FOLDERS:
+        for how in dict.fromkeys(row.how for row in rows if row.case.half == half):
             mine = [row for row in rows if row.how == how and row.case.half == half]
             counts = Counter(row.answer for row in mine)
             delays = [row.delay_s for row in mine if row.delay_s is not None and row.answer in ("right", "acceptable")]
-            table[how] = {
+            found.setdefault(half, {})[how] = {
                 "cases": len(mine),
                 "healthy": sum(not row.case.right for row in mine),
                 **{answer: counts[answer] for answer in ANSWERS},
@@ -141,42 +153,55 @@ def _numbers(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, float | None]
     return found
 
 
-def _table(numbers: dict[str, dict[str, dict[str, float | None]]]) -> str:
+def _table(numbers: Numbers) -> str:
     lines = []
     for half, table in numbers.items():
         lines += [
-            f"### {half.capitalize()}",
+            f"### {_HEADINGS[half]}",
             "",
-            f"| seen | cases | healthy | {' | '.join(ANSWERS)} | median seconds |",
-            f"|---|{'---:|' * (len(ANSWERS) + 3)}",
+            f"| seen | cases | healthy | {' | '.join(ANSWERS)} | faults named | median seconds |",
+            f"|---|{'---:|' * (len(ANSWERS) + 4)}",
         ]
-        for how, row in table.items():
+        counted = ("cases", "healthy", *ANSWERS)
+        total: dict[str, float | None] = {name: sum(row[name] or 0 for row in table.values()) for name in counted}
+        for how, row in (*table.items(), ("sum", {**total, "seconds": None})):
             seconds = "-" if row["seconds"] is None else f"{row['seconds']:g}"
-            counts = " | ".join(f"{row[name]:g}" for name in ("cases", "healthy", *ANSWERS))
-            lines.append(f"| {how} | {counts} | {seconds} |")
+            counts = " | ".join(f"{row[name]:g}" for name in counted)
+            lines.append(f"| {how} | {counts} | {_faults_named(row)} | {seconds} |")
         lines.append("")
     return "\n".join(lines)
 
 
-def page(numbers: dict[str, dict[str, dict[str, float | None]]]) -> str:
+def _faults_named(row: dict[str, float | None]) -> str:
+    """Return the share of the faults whose first verdict is right or acceptable."""
+    known = {name: value or 0 for name, value in row.items()}
+    faults = known["cases"] - known["healthy"]
+    named = known["right"] + known["acceptable"] - (known["healthy"] - known["false alarm"])
+    return f"{named:g} of {faults:g}" if faults else "-"
+
+
+def page(numbers: Numbers) -> str:
     """Return the text of docs/doctor-accuracy.md."""
     return f"{_HEAD}\n{_table(numbers)}"
 
 
+_HEADINGS: dict[str, str] = {"first": "First set", "open": "Second set, open half", "set aside": "Second set, set aside"}
 _HEAD = """\
 # How accurate the doctor is
 
 <!-- Written by `python benchmarks/doctor_strangers.py --page`: change the script, not this page. -->
 
 Rules that are tested on their author's own examples look better than they are. So the doctor is measured on programs, logs
-and simulated machines in the style of other people's repositories and forum posts, in two halves. Rules may be written
-against the *open* half (`benchmarks/strangers`). The other half (`benchmarks/set_aside`) has an author of its own, who has not
-read the rules; it is *set aside*, only measured, and not looked into by those who write rules.
+and simulated machines in the style of other people's repositories and forum posts. The *first* set (`benchmarks/strangers`)
+was watched while rules were mended: it shows that what was mended stays so. The second set was written without a look at the
+rules, and committed before it was measured. Rules may be written against its *open* half (`benchmarks/open_half`); the other
+half (`benchmarks/set_aside`) is *set aside*: only measured, and not looked into by those who write rules.
 
 - **right**: the first finding is the cause, or a healthy case raised no alarm.
 - **acceptable**: it is true and says less: the exception without its reason, the rank that died without why.
 - **silent**: nothing was found. **undecided**: there is only a possible finding, or one that needs more time.
 - **wrong**: the first finding names another cause. **false alarm**: a healthy case has a problem above "possible".
+- **faults named**: how many of the faults have a right or an acceptable first verdict.
 - **median seconds**: from the onset of the fault, as far as it is known, to the right verdict. A simulated fault begins with
   the first reading.
 

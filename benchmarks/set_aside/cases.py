@@ -5,76 +5,89 @@ from __future__ import annotations
 from functools import partial
 
 from _stranger_programs import Program, with_python, with_torchrun
-from _strangers import Case
+from _strangers import ANY, Case
 
 _case = partial(Case, half="set aside")
 
 LOGS: tuple[Case, ...] = (
-    # The state of AdamW does not fit beside 8 billion parameters: the first optimizer step of two ranks fails.
-    _case("accelerate-sft-oom-in-the-optimizer", ("H02",), acceptable=("exception",)),
-    # cuBLAS cannot create its handle on a full card: out of memory by another name.
-    _case("fairseq-cublas-create-fails", ("H02", "cublas_handle", "exception"), "memory", ("exception",)),
-    # "Killed" is SIGKILL, which the kernel sends to workers when the host has no memory left.
-    _case("lightning-loader-workers-killed", ("H05",), acceptable=("exception",)),
-    # Ray's monitor killed a task because the node's memory was at 95 %.
-    _case("ray-low-memory-on-the-node", ("H05",), acceptable=("exception",)),
-    # Rank 5 could not write its part of the checkpoint; the timeouts half an hour later follow from that.
-    _case("nemo-checkpoint-over-quota", ("exception", "quota"), "quota", ("G04",)),
-    # Torch says itself that rank 0 is in ALLREDUCE and rank 1 in BROADCAST.
-    _case("detail-mode-names-two-collectives", ("C08",)),
-    # All ranks but 0 time out in one and the same barrier, while rank 0 packs the data set.
-    _case("torchtune-packing-outlasts-the-barrier", ("G01",), acceptable=("cpp_terminate",)),
-    # The name of the head node has no address on the other node.
-    _case("rendezvous-name-does-not-resolve", ("G03",), r"c0411\.ib|resol|address"),
-    # Port 29500 belongs to another process.
-    _case("accelerate-port-in-use", ("G03",), "29500|port", ("exception",)),
-    # The wheel holds no code for sm_120.
-    _case("new-card-old-wheel", ("A12",), acceptable=("exception",)),
-    # Nine added tokens and an embedding that was not resized: an index beyond its rows. cuBLAS only tells it later.
-    _case("added-tokens-and-cublas", ("illegal",), "index|vocab|embedding", ("cublas_handle", "exception")),
-    # A mask that was made with .cuda() stays on cuda:0 for every rank.
-    _case("spawn-mask-stays-on-the-first-gpu", ("A13",), acceptable=("exception",)),
-    # Parameters 318 to 341 take no part in the loss.
-    _case("mmengine-auxiliary-head-unused", ("C09",)),
-    # Validation runs without the autocast that training runs under.
-    _case("srun-validation-without-autocast", ("exception", "two_dtypes"), "dtype"),
+    # Slurm's cgroup killed a process of task 3 for memory.
+    _case("slurm-cgroup-took-task-three", ("H05",), acceptable=("signal_killed",)),
+    # 3 x 2 does not divide by 8 generations.
+    _case("trl-generations-do-not-divide", (ANY,), "divisible|generations"),
+    # The trial asks for 16 GPUs, and the cluster has 4.
+    _case("ray-asks-for-more-than-there-is", (ANY,), "GPU|resource"),
+    # The validation images are not where the YAML says.
+    _case("ultralytics-images-not-found", (ANY,), r"images not found|missing path|data\.yaml"),
+    # 135 bytes that begin with "version https://git-lfs": a pointer, not weights.
+    _case("weights-are-an-lfs-pointer", (ANY,), "LFS|pointer|download|not a (torch )?checkpoint", ("exception",)),
+    # Ranks built embeddings of different size, from vocabularies of their own.
+    _case("vocabularies-differ-between-ranks", (ANY,), "sizes|shape|same param|differ", ("exception",)),
+    # Open MPI counts fewer slots than ranks are asked for.
+    _case("mpirun-has-too-few-slots", (ANY,), "slots"),
+    # Rank 5 ran out of GPU memory at line 37 of 2,000; the timeouts follow.
+    _case("first-error-is-an-oom-far-up", ("H02",)),
+    # The checkpoint's head has 1,000 classes and the model's 37.
+    _case("head-of-another-data-set", (ANY,), "size mismatch|shape|head"),
+    # The container was started without --nv.
+    _case("apptainer-without-nv", ("I10", "container_gpu", "A12", ANY), "driver|--nv|container"),
+    # ECC found an error that it cannot correct: the card, not the script.
+    _case("card-with-bad-memory", ("I04", "I05", ANY), "ECC|memory error", ("exception",)),
+    # The config names a module that nobody imports.
+    _case("mmengine-module-not-registered", (ANY,), "registry|registered|custom_imports"),
+    # Checkpoints of 38 GB on the node's own disk.
+    _case("pod-evicted-by-its-own-checkpoints", (ANY,), "ephemeral|disk|storage|evict"),
+    # Another job has a higher priority.
+    _case("preempted-by-a-higher-queue", (ANY,), "preempt"),
+    # Rank 2 submits other tensors, or none.
+    _case("horovod-misses-rank-two", ("C08", "G01", ANY), r"rank 2|ranks?:? 2|different (collectives|tensors)|wait", ("G04",)),
+    # A lambda cannot be sent to a worker that is spawned.
+    _case("dataset-with-a-lambda", (ANY,), "pickle|lambda"),
     # The gradients overflow at every scale: training has diverged.
-    _case("fairseq-smallest-loss-scale", ("J01", "J02", "exception"), "loss scale|explod|diverge|overflow", ("exception",)),
-    # torch.distributed.launch passes --local-rank, and the script requires --local_rank.
-    _case("swin-script-and-the-new-launcher", ("A17",)),
-    # The names in the checkpoint begin with "module.".
-    _case("hydra-evaluates-a-wrapped-checkpoint", ("C13",)),
-    # /dev/shm is too small for NCCL's segments.
-    _case("container-nccl-segment", ("G05",), acceptable=("D08",)),
-    # A lock file in a shared cache belongs to somebody else.
-    _case("deepspeed-lock-of-a-colleague", ("exception",), "permission"),
-    # Warnings about new heads, long sequences and forks; the F1 rises, and the run ends well.
-    _case("healthy-ner-with-a-page-of-warnings"),
-    # The scaler skips a few steps, one with a gradient norm of nan; the perplexity falls.
-    _case("healthy-fairseq-finds-its-loss-scale"),
-    # NCCL's own account of a run that ends well: plugins that it does without, and "Abort COMPLETE" as it closes.
-    _case("healthy-nccl-talks-a-lot"),
-    # Out of memory is how the batch size is found; the run goes on with a smaller one.
-    _case("healthy-yolo-halves-its-batch"),
-    # No episode has ended yet, so its mean is nan; the loss grows with the returns.
-    _case("healthy-ppo-nan-before-the-first-episode"),
+    _case("zero-cannot-lower-its-scale", ("J01", "J02", ANY), "loss scale|overflow|diverge", ("exception",)),
+    # Nobody has accepted the model's terms with this account, or no token is there.
+    _case("gated-weights-without-a-token", (ANY,), "gated|access|token|authenticat"),
+    # A name of the hostfile has no address, so that node 1 never starts.
+    _case("worker-of-the-hostfile-has-no-address", ("G03", ANY), "dgx-b|resol|hostname"),
+    # data: 1.6 s of 2.0 s.
+    _case("cyclegan-waits-for-its-photos", ("D01", "D07")),
+    # All losses are nan from epoch 12 on.
+    _case("yolov5-table-of-nan", ("J01", "nan_loss")),
+    # It falls to 3.6, and then grows twentyfold.
+    _case("fairseq-loss-climbs-again", ("J02", "J01")),
+    # Slurm's time is over; Lightning requeues the job, goes on and ends.
+    _case("healthy-requeued-by-slurm"),
+    # A few steps are skipped while the scale is found, and now and then later.
+    _case("healthy-apex-lowers-its-scale"),
+    # Classes that the validation images lack have an IoU of nan.
+    _case("healthy-classes-absent-from-validation"),
+    # What loaders and process groups print as the interpreter shuts down.
+    _case("healthy-noise-after-the-last-epoch"),
+    # A server that runs near the limit of its cache; a bad request of a client.
+    _case("healthy-server-preempts-requests"),
+    # Two trials of forty end in nan, and the study goes on.
+    _case("healthy-study-with-failed-trials"),
+    # A negative log-likelihood of a density may be negative, and goes on falling.
+    _case("healthy-flow-goes-below-zero"),
+    # Deprecations, a tracker without a network, a secret that nobody needs.
+    _case("healthy-offline-tracker-and-futures"),
 )
 
 PROGRAMS: tuple[Program, ...] = (
-    # The optimizer holds the parameters of the model before it was copied: the loss is constant.
-    Program(_case("stale-optimizer", ("J03",)), with_python("stale_optimizer")),
-    # Rank 1 has fewer batches and is in the evaluation's all_gather while rank 0 is in a backward.
-    Program(_case("short-shard", ("C07", "C08"), acceptable=("G01",)), with_torchrun("short_shard"), 2, onset="last line"),
-    # Rank 1 reads over a slow mount, and rank 0 waits for it in each backward.
-    Program(_case("slow-mount", ("F01",), acceptable=("D01",)), with_torchrun("slow_mount"), 2),
-    # In each batch one of two heads takes no part in the loss.
-    Program(_case("two-heads", ("C09",)), with_torchrun("two_heads"), 2, onset="end"),
-    # Actors with small networks and a learner; the loss changes its sign, as it may.
-    Program(_case("healthy-actor-learner"), with_python("actor_learner")),
-    # Five steps of the critic for one of the generator, whose losses have no floor at 0.
-    Program(_case("healthy-wgan"), with_python("wgan_gp")),
-    # A pipeline by send and recv: the ranks hold different layers and need no wrapper.
-    Program(_case("healthy-two-stages"), with_torchrun("two_stage"), 2),
-    # A search in one process: each trial begins anew, and one that diverges is dropped on purpose.
-    Program(_case("healthy-random-search"), with_python("random_search")),
+    # A linear decay whose length is that of one epoch: the rate is 0 from there on, and the loop goes on.
+    Program(_case("decays-to-nothing", ("J03",)), with_python("decays_to_nothing")),
+    # Rank 1 of two that mp.spawn started divides by a count that is 0.
+    Program(
+        _case("spawned-rank-divides-by-zero", ("exception",), "ZeroDivisionError", ("G04", "LOG")),
+        with_python("spawned_rank_divides_by_zero"),
+        2,
+        onset="end",
+    ),
+    # Three hundred batches of validation after every twenty of training.
+    Program(_case("validates-all-the-time", ("E07", "B13")), with_python("validates_all_the_time")),
+    # Q-learning with a replay buffer: the loss follows the returns, and grows at first.
+    Program(_case("healthy-double-dqn"), with_python("double_dqn")),
+    # Unequal numbers of batches, which torch's Join takes care of.
+    Program(_case("healthy-joined-ranks"), with_torchrun("joined_ranks"), 2),
+    # Somebody at a prompt: a few cells, a look at the result, and more cells.
+    Program(_case("healthy-session-at-a-prompt"), ("bash", "session_at_a_prompt.sh")),
 )

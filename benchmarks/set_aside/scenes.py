@@ -2,161 +2,276 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-import _stranger_scenes  # puts the tests' helpers in reach
 from _strangers import Case
 
-from gputop.snapshot import DeviceUse, Snapshot
+from gputop.snapshot import Ancestor, DeviceUse, LaunchEnvironment, Snapshot, Workers
+
+sys.path.insert(0, str(Path(__file__).parent.parent.parent))
+
 from tests import samples
 from tests.doctor import tracked
 from tests.doctor.scenes.base import Scene, gpus, journal, rank, scene, single, use
-from tests.samples import GIB
+from tests.samples import EPOCH, GIB
 
-assert _stranger_scenes.SECONDS >= 120, "the scenes below take two minutes"
 _case = partial(Case, half="set aside")
 
 
 # ---- faults
 
 
-def nproc_four_on_eight_cards(second: int) -> Snapshot:
-    """The script of a machine with four GPUs, started with --nproc_per_node 4 on one with eight."""
-    ranks = tuple(rank(number, use(number, 33.0, 94.0), world=4, second=second) for number in range(4))
-    return scene(second, gpus(range(4)), ranks, (journal(4, second),))
+def host_memory_nearly_gone(second: int) -> Snapshot:
+    """A data set that is kept in memory, once in each of four ranks."""
+    base = tracked.ddp(second, 4)
+    fat = tuple(replace(process, memory_rss_bytes=61 * GIB) for process in base.processes)
+    full: dict[str, Any] = {"memory_used_bytes": 252 * GIB, "memory_available_bytes": 3 * GIB, "memory_pressure_percent": 31.0}
+    return replace(base, processes=fat, host=replace(base.host, memory_total_bytes=256 * GIB, **full))
 
 
-def memory_without_an_owner(second: int) -> Snapshot:
-    """GPU 3 rests and holds 46 GiB that belong to no process; somebody trains on GPUs 0 and 1."""
-    ranks = tuple(rank(n, use(n, 52.0), world=2, second=second, cuda_visible_devices="0,1") for n in range(2))
-    left = samples.idle_device(3, memory_used_bytes=46 * GIB, power_w=74.0)
-    return scene(second, (*gpus([0, 1], 3), left), ranks, (journal(2, second),))
+def container_with_docker_s_shm(second: int) -> Snapshot:
+    """docker run without --shm-size: 64 MiB, and eight workers that fill them."""
+    workers = Workers(8, cpu_percent=240.0, cores_allowed=32)
+    process = replace(single(4000, use(0, 20.0), second=second, visible=1), workers=workers, container="docker")
+    base = scene(second, gpus([0], 1, utilization_percent=57.0 + second % 9), (process,))
+    return replace(base, host=replace(base.host, shm_total_bytes=64 * 2**20, shm_used_bytes=61 * 2**20))
 
 
-def layers_in_turns(second: int) -> Snapshot:
-    """A model of 60 GiB over four cards by device_map: one batch takes eight seconds, two on each card."""
-    turn = second // 2 % 4
+def second_node_never_came(second: int) -> Snapshot:
+    """Eight ranks of sixteen sleep in the rendezvous: the other node is still in the queue."""
+    quiet: dict[str, Any] = {
+        "state": "S",
+        "cpu_percent": 0.4,
+        "main_thread_cpu_percent": 0.2,
+        "nvidia_open": False,
+        "waits_in": "do_sys_poll",
+        "autograd_threads": (),
+        "run_id": None,
+    }
+    ranks = tuple(replace(rank(n, world=16, second=0, local_world_size=8), started_at=EPOCH - 45, **quiet) for n in range(8))
+    return scene(second, gpus([]), ranks)
+
+
+def slow_card_in_the_row(second: int) -> Snapshot:
+    """Three H100 and a replacement from the old machine."""
+    old: dict[str, Any] = {"name": "NVIDIA A100-PCIE-40GB", "memory_total_bytes": 40 * GIB, "memory_used_bytes": 36 * GIB}
+    old |= {"power_limit_w": 250.0, "power_default_limit_w": 250.0, "power_w": 241.0, "sm_clock_max_mhz": 1410.0}
     devices = tuple(
-        samples.device(
-            n,
-            utilization_percent=96.0 if n == turn else 0.0,
-            sm_activity_percent=81.0 if n == turn else 0.0,
-            power_w=420.0 if n == turn else 118.0,
-            memory_used_bytes=int((15.0 + n) * GIB),
+        samples.device(n, sm_clock_mhz=1410.0, utilization_percent=100.0, **old)
+        if n == 3
+        else samples.device(n, utilization_percent=58.0 + (second + n) % 7, power_w=330.0, memory_used_bytes=36 * GIB)
+        for n in range(4)
+    )
+
+    def each(number: int, step: int) -> dict[str, Any]:
+        slow = number == 3
+        return {"ddp": {"forward_s": 0.13 if slow else 0.06, "backward_s": 0.16 if slow else 0.23}}
+
+    processes = [rank(n, use(n, 35.0), world=4, second=second) for n in range(4)]
+    return tracked.ddp(second, 4, each=each, devices=devices, processes=processes)
+
+
+def trainer_without_a_launcher(second: int) -> Snapshot:
+    """python run_glue.py on a machine with four GPUs."""
+    process = tracked.one_process(second, 0, 1, 2, 3, gib=(31.0, 19.0, 19.0, 19.0), visible=4)
+    process = replace(process, command=("python", "run_glue.py", "--model_name_or_path", "roberta-large", "--do_train"))
+    facts: Mapping[str, Any] = {
+        "frameworks": ["transformers", "transformers.trainer", "accelerate"],
+        "model": {"class": "RobertaForSequenceClassification", "wrapper": "DataParallel", "wrappers": ["DataParallel"]},
+        "data_parallel": {
+            "device_ids": [0, 1, 2, 3],
+            "replicas": 4,
+            "batch_rows": 32,
+            "rows_per_device": [8, 8, 8, 8],
+            "calls": 40 + 3 * second,
+            "underused_calls": 0,
+            "uneven_calls": 0,
+            "module": "RobertaForSequenceClassification",
+            "output_device": 0,
+            "dim": 0,
+            "tensor_leaves": 3,
+            "leaf_sizes": [32, 32, 32],
+        },
+        "wrapper_calls": {"wrapped": 40 + 3 * second, "bypassed": 0, "bypassed_steps": 0, "module": None, "where": None},
+    }
+    loads = (74.0, 46.0, 44.0, 45.0)
+    sizes = (32, 20, 20, 20)
+    devices = tuple(
+        samples.device(n, utilization_percent=loads[n] + second % 5, memory_used_bytes=sizes[n] * GIB, power_w=310.0)
+        for n in range(4)
+    )
+    return tracked.single(second, facts, devices=devices, process=process, numbers=(0, 1, 2, 3))
+
+
+def full_precision_everywhere(second: int) -> Snapshot:
+    """float32 without TF32: the tensor cores do nothing."""
+    facts: Mapping[str, Any] = {
+        "settings": {"float32_matmul_precision": "highest", "allow_tf32": False, "autocast": False},
+        "model": {"class": "ViT", "parameter_dtypes": {"float32": 86_000_000}},
+    }
+    busy = gpus([0], 1, utilization_percent=97.0, tensor_activity_percent=0.0, sm_activity_percent=91.0)
+    return tracked.single(second, facts, devices=busy)
+
+
+def gradients_over_slow_ethernet(second: int) -> Snapshot:
+    """Half of each step is an all_reduce that nothing covers."""
+    ddp = {"forward_s": 0.09, "backward_s": 0.14, "communication_s": 0.31, "overlap_s": 0.05}
+    metrics: tracked.Metrics = {**tracked.CALM, "step_s": lambda r, s: 0.52, "phase/data": lambda r, s: 0.004}
+    devices = tuple(samples.device(n, utilization_percent=99.0, power_w=290.0 + second % 9) for n in range(4))
+    return tracked.ddp(second, 4, each=lambda number, step: {"ddp": ddp}, metrics=metrics, devices=devices)
+
+
+def four_ranks_that_never_met(second: int) -> Snapshot:
+    """srun -n 4 python train.py, and the script knows only torchrun's variables: four times the same training."""
+    step = Ancestor(3900, "slurmstepd")
+    ranks = tuple(
+        replace(
+            single(4000 + n, use(0, 17.5, 24.0), second=second, visible=4),
+            ppid=3900,
+            ancestors=(step, Ancestor(1, "systemd")),
+            started_at=EPOCH - 300 + 0.2 * n,
+            command=("python", "train.py", "--config", "base.yaml"),
+            environment=LaunchEnvironment(),
         )
         for n in range(4)
     )
-    uses = tuple(use(n, 14.5 + n, 96.0 if n == turn else 0.0) for n in range(4))
-    threads = tuple((n, 30.0 + second / 4) for n in range(4))
-    process = replace(single(4000, *uses, second=second, visible=4), autograd_threads=threads)
-    return scene(second, devices, (replace(process, command=("python", "qlora.py", "--base", "70b")),))
+    return scene(second, gpus([0], 4, memory_used_bytes=71 * GIB), ranks)
 
 
-def rank_five_was_killed(second: int) -> Snapshot:
-    """Seven of eight ranks spin in a collective at the power of a card that computes nothing; rank 5 is gone."""
-    devices = tuple(
-        samples.device(n, utilization_percent=100.0, power_w=131.0, sm_activity_percent=3.0, tensor_activity_percent=0.0)
-        if n != 5
-        else samples.idle_device(5)
-        for n in range(8)
-    )
-    base = journal(8, 0)
-    ranks = tuple(replace(item, state="killed", exit_code=-9) if item.rank == 5 else item for item in base.ranks)
-    alive = [rank(n, use(n, 61.0, 100.0), world=8, second=0) for n in range(8) if n != 5]
-    run = replace(base, state="killed", ranks=ranks)
-    return tracked.ddp(second, 8, frozen=True, devices=devices, processes=alive, run=run)
+def notebook_with_three_cards_to_spare(second: int) -> Snapshot:
+    """A kernel that trains for real, on the first of four cards that it sees."""
+    command = ("/opt/conda/bin/python", "-m", "ipykernel_launcher", "-f", "/home/eva/.local/share/jupyter/kernel-7.json")
+    kernel = replace(single(8100, use(0, 34.0), second=second, visible=4), command=command, ppid=8000)
+    kernel = replace(kernel, ancestors=(Ancestor(8000, "jupyter-lab"), Ancestor(1, "systemd")))
+    return scene(second, gpus([0], 4), (kernel,))
 
 
-def one_rank_reads_over_the_network(second: int) -> Snapshot:
-    """Rank 2 waits 0.12 s of each step of 0.3 s for its batch; the others spend that time in backward."""
-    slow = 2
-    metrics: dict[str, Callable[[int, int], float | None]] = {
-        **tracked.CALM,
-        "phase/data": lambda r, s: 0.12 if r == slow else 0.008,
-        "phase/forward": lambda r, s: 0.07,
-        "phase/backward": lambda r, s: 0.09 if r == slow else 0.202,
-        "phase/optimizer": lambda r, s: 0.015,
-    }
-
-    def each(number: int, step: int) -> dict[str, Any]:
-        return {"ddp": {"forward_s": 0.07, "backward_s": 0.09 if number == slow else 0.202}}
-
-    devices = tuple(samples.device(n, utilization_percent=62.0 if n == slow else 99.0, power_w=380.0) for n in range(4))
-    return tracked.ddp(second, 4, each=each, metrics=metrics, devices=devices)
+def debug_switches_from_last_week(second: int) -> Snapshot:
+    """CUDA_LAUNCH_BLOCKING=1 and detect_anomaly are still there since a hunt for a NaN."""
+    process = tracked.one_process(second, 0, visible=1)
+    environment = LaunchEnvironment(settings=(("CUDA_LAUNCH_BLOCKING", "1"), ("OMP_NUM_THREADS", "16")))
+    process = replace(process, environment=environment)
+    devices = gpus([0], 1, utilization_percent=61.0 + second % 5)
+    return tracked.single(second, {"settings": {"anomaly_detection": True}}, process=process, devices=devices)
 
 
 # ---- healthy
 
 
-def notebook_rests_beside_a_job(second: int) -> Snapshot:
-    """A kernel holds the model of this morning on GPU 0, while a colleague trains on GPUs 2 and 3."""
-    command = ("python", "-m", "ipykernel_launcher", "-f", "/home/ada/.local/share/jupyter/runtime/kernel-51.json")
-    kernel = replace(single(8100, use(0, 12.0, 0.0), second=0, visible=1, mask="0"), command=command)
-    kernel = replace(kernel, cpu_percent=0.3, state="S")
-    ranks = tuple(
-        replace(rank(n, use(2 + n, 64.0), world=2, second=second, cuda_visible_devices="2,3"), uid=1007, user="lin")
-        for n in range(2)
-    )
-    resting = samples.idle_device(0, memory_used_bytes=int(12.6 * GIB), power_w=82.0)
-    return scene(second, (resting, *gpus([2, 3], 4)[1:]), (kernel, *ranks), (journal(2, second),))
+def coordinator_without_a_gpu(second: int) -> Snapshot:
+    """Five ranks: four learn, and rank 0 hands out work and holds the weights on the CPU."""
+    learners = tuple(replace(rank(n, use(n - 1, 30.0), world=5, second=second), pid=4000 + n, run_id=None) for n in range(1, 5))
+    head = replace(rank(0, world=5, second=0), nvidia_open=False, autograd_threads=(), cpu_percent=140.0, run_id=None)
+    devices = tuple(samples.device(n, utilization_percent=83.0 + (second * (n + 3)) % 11) for n in range(4))
+    return scene(second, devices, (head, *learners))
 
 
-def four_small_runs_under_mps(second: int) -> Snapshot:
-    """Four seeds of a small network share one card through MPS, on purpose."""
-    contexts = tuple(DeviceUse(use(0).device_uuid, int(5.5 * GIB), 23.0, "M") for _ in range(4))
-    runs = tuple(
-        replace(single(4000 + n, contexts[n], second=second, visible=1), command=("python", "td3.py", "--seed", str(n)))
+def two_tasks_with_unlike_losses(second: int) -> Snapshot:
+    """Batches of two tasks take turns: one loss is about 0.4, the other about 2.9."""
+    metrics: tracked.Metrics = {
+        **tracked.CALM,
+        "loss": lambda r, s: (2.9 if s // 40 % 2 else 0.4) - s * 0.0002 + ((s * 7 + r) % 11) * 0.01,
+    }
+    return tracked.ddp(second, 4, metrics=metrics)
+
+
+def clients_of_a_federation(second: int) -> Snapshot:
+    """Four simulated sites on four cards: each trains for ten seconds, and waits for the round of the others."""
+    turn = second // 10 % 4
+    clients = tuple(
+        replace(
+            single(4000 + n, use(n, 9.0, 60.0 if n == turn else 0.0), second=second, visible=1, mask=str(n)),
+            command=("python", "client.py", "--site", f"hospital-{n}", "--server", "127.0.0.1:8080"),
+            ppid=3950,
+            cpu_percent=101.0 if n == turn else 0.3,
+            state="R" if n == turn else "S",
+        )
         for n in range(4)
     )
-    base = scene(second, gpus([0], 1, utilization_percent=93.0, memory_used_bytes=23 * GIB), runs)
-    return replace(base, host=replace(base.host, mps_server_pid=880))
-
-
-def compiles_before_it_goes_on(second: int) -> Snapshot:
-    """A run goes on from a checkpoint; torch.compile takes 70 seconds of CPU before the first step."""
-    if second >= 70:
-        return tracked.single(second, {})
-    base = journal(1, 0)
-    waiting = replace(base.ranks[0], step=None, last_log_at=None, metrics={}, facts=tracked.merged(tracked.PLAIN))
-    compiling = samples.idle_device(0, memory_used_bytes=9 * GIB, utilization_percent=1.0 * (second % 9 == 0), power_w=95.0)
-    process = tracked.one_process(0, 0, gib=[8.5], visible=1, cpu_percent=612.0, main_thread_cpu_percent=88.0)
-    return samples.snapshot(
-        second, devices=(compiling,), processes=(process,), runs=(replace(base, ranks=(waiting,)),), points=()
+    devices = tuple(
+        samples.device(n, utilization_percent=88.0) if n == turn else samples.idle_device(n, memory_used_bytes=9 * GIB)
+        for n in range(4)
     )
+    return scene(second, devices, clients)
+
+
+def desktop_beside_the_training(second: int) -> Snapshot:
+    """A workstation: Xorg and a browser draw on both cards on which somebody trains."""
+    graphics = tuple(DeviceUse(use(n).device_uuid, 300 * 2**20, 1.0, "G") for n in range(2))
+    plain: dict[str, Any] = {"torch_mapped": False, "torch_cuda_mapped": False, "autograd_threads": ()}
+    xorg = replace(single(1500, *graphics, second=0), uid=0, user="root", name="Xorg", command=("/usr/lib/xorg/Xorg",), **plain)
+    browser = replace(single(2500, graphics[0], second=0), name="firefox", command=("firefox",), **plain)
+    ranks = tuple(rank(n, use(n, 18.0), world=2, second=second) for n in range(2))
+    return scene(second, gpus([0, 1], 2), (xorg, browser, *ranks), (journal(2, second),))
+
+
+def goes_on_after_a_jump(second: int) -> Snapshot:
+    """A checkpoint without its optimizer's state: the loss jumps, and falls again within a minute."""
+
+    def loss(number: int, step: int) -> float:
+        if step < 150:
+            return 1.3 - step * 0.001
+        return 1.15 + 3.0 * math.exp(-(step - 150) / 40) + (step % 5) * 0.004
+
+    return tracked.ddp(second, 4, metrics={**tracked.CALM, "loss": loss})
 
 
 SCENES: dict[str, Scene] = {
     build.__name__.replace("_", "-"): build
     for build in (
-        nproc_four_on_eight_cards,
-        memory_without_an_owner,
-        layers_in_turns,
-        rank_five_was_killed,
-        one_rank_reads_over_the_network,
-        notebook_rests_beside_a_job,
-        four_small_runs_under_mps,
-        compiles_before_it_goes_on,
+        host_memory_nearly_gone,
+        container_with_docker_s_shm,
+        second_node_never_came,
+        slow_card_in_the_row,
+        trainer_without_a_launcher,
+        full_precision_everywhere,
+        gradients_over_slow_ethernet,
+        four_ranks_that_never_met,
+        notebook_with_three_cards_to_spare,
+        debug_switches_from_last_week,
+        coordinator_without_a_gpu,
+        two_tasks_with_unlike_losses,
+        clients_of_a_federation,
+        desktop_beside_the_training,
+        goes_on_after_a_jump,
     )
 }
-IN_THE_JOURNAL = ("one-rank-reads-over-the-network",)
+IN_THE_JOURNAL = ("full-precision-everywhere", "gradients-over-slow-ethernet")
 CASES: tuple[Case, ...] = (
-    # Four ranks on four cards, and four more that they see and nobody uses.
-    _case("nproc-four-on-eight-cards", ("A02",)),
-    # The memory of an idle card exceeds what its processes hold: they were killed, or hide.
-    _case("memory-without-an-owner", ("H04",)),
-    # The four cards together are as busy as one.
-    _case("layers-in-turns", ("A10", "E08")),
-    # The others wait for a rank that is dead; from outside only the standstill is to be seen.
-    _case("rank-five-was-killed", ("G04",), acceptable=("G01",)),
-    # One rank's data explains the wait of all others.
-    _case("one-rank-reads-over-the-network", ("F01",), acceptable=("D01",)),
-    # The kernel computes nothing, and the job uses its own two cards.
-    _case("notebook-rests-beside-a-job"),
-    # The MPS server says that the card is shared on purpose; none of the runs is a rank.
-    _case("four-small-runs-under-mps"),
-    # A pause before the first step, on a CPU that works.
-    _case("compiles-before-it-goes-on"),
+    # 3 of 256 GiB are left.
+    _case("host-memory-nearly-gone", ("H05",)),
+    # 61 of 64 MiB are taken.
+    _case("container-with-docker-s-shm", ("D08",), acceptable=("G05",)),
+    # World size 16, eight on this machine, and none of them has done anything.
+    _case("second-node-never-came", ("G03",), acceptable=("G02",)),
+    # Another card, with half the memory; the others wait for it.
+    _case("slow-card-in-the-row", ("I06",), acceptable=("F02",)),
+    # One process on four cards, and the first holds more.
+    _case("trainer-without-a-launcher", ("A09",), acceptable=("B07", "B08")),
+    # A card at 97 % whose tensor cores count 0.
+    _case("full-precision-everywhere", ("E03",)),
+    # 0.26 s of 0.52 s.
+    _case("gradients-over-slow-ethernet", ("E06",)),
+    # Four equal commands of one parent, without ranks, on one card.
+    _case("four-ranks-that-never-met", ("A18",), acceptable=("A07", "A01")),
+    # ipykernel on one busy card beside three that it sees.
+    _case("notebook-with-three-cards-to-spare", ("A11",), acceptable=("A01",)),
+    # Two switches that are made for hunting faults.
+    _case("debug-switches-from-last-week", ("E05",)),
+    # Rank 0 needs no card.
+    _case("coordinator-without-a-gpu"),
+    # Two levels in turns are no growth.
+    _case("two-tasks-with-unlike-losses"),
+    # Sites that wait for their round; each has settings of its own.
+    _case("clients-of-a-federation"),
+    # What draws the screen is no other job.
+    _case("desktop-beside-the-training"),
+    # A jump that passes.
+    _case("goes-on-after-a-jump"),
 )
