@@ -58,7 +58,7 @@ def judge(case: Case, findings: Sequence[Finding], suspected: bool = False) -> A
         return "false alarm" if any(is_alarm(finding) for finding in findings) else "right"
     if first is None:
         return "undecided" if suspected else "silent"
-    text = f"{first.title}\n{first.cause}\n{first.fix}"
+    text = f"{first.title}\n{first.cause}\n{first.fix}".replace(case.name, "")  # the file's name gives the cause away
     if (first.id in case.right or ANY in case.right) and re.search(case.says, text, re.IGNORECASE) is not None:
         return "right"
     if first.id in case.right or first.id in case.acceptable:
