@@ -207,6 +207,10 @@ half (`benchmarks/set_aside`) is *set aside*: only measured, and not looked into
 
 *Attached* means that gputop looks from outside at a run that it did not start; *tracked* means `gputop run`; *from the log*
 means `gputop doctor --log`. Programs run on virtual GPUs, that is, on the cores of one machine.
+
+`python benchmarks/doctor_strangers.py --page` writes the rows of logs and simulated machines; with `--live` those of programs,
+two minutes for each. `--sets open "set aside"` measures only the second set. The rows of a part that did not run stay as they
+were.
 """
 
 

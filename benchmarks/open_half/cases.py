@@ -90,6 +90,6 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("healthy-http-embedder"), with_python("http_embedder")),
     # Hinge losses, which may be 0 or below, and a moving average of the generator.
     Program(_case("healthy-hinge-gan"), with_python("hinge_gan")),
-    # A pool of two workers fits small networks, one after the other.
-    Program(_case("healthy-pool-of-fits"), with_python("pool_of_fits"), 2),
+    # A pool of two workers fits small networks, one after the other, on the one card that it is given.
+    Program(_case("healthy-pool-of-fits"), with_python("pool_of_fits")),
 )
