@@ -130,7 +130,55 @@ def gloo_between_gpus(second: int) -> Snapshot:
     return tracked.ddp(second, 4, each=lambda number, step: facts, processes=ranks, devices=devices)
 
 
+def ranks_on_one_card_of_a_container(second: int) -> Snapshot:
+    """Consumer cards in a container: the driver lists who uses which card, and tells neither memory nor load of a process."""
+    ranks = tuple(rank(n, use(0, None, None), world=4, second=second) for n in range(4))
+    return scene(second, tuple(_consumer(n, busy=n == 0) for n in range(4)), ranks)
+
+
+def all_spin_and_nothing_moves(second: int) -> Snapshot:
+    """After 15 s the four cards of a run still show 100 %, at a quarter of their power; nobody tracks it."""
+    hangs = second >= 15
+    ranks = tuple(
+        replace(
+            rank(n, use(n, 19.0, 100.0), world=4, second=min(second, 15)),
+            run_id=None,
+            main_thread_cpu_percent=100.0,
+            cpu_percent=100.0,
+        )
+        for n in range(4)
+    )
+    spinning: dict[str, Any] = {"utilization_percent": 100.0, "power_w": 104.0, "memory_activity_percent": 0.0}
+    devices = tuple(replace(_consumer(n, busy=True), **(spinning if hangs else {})) for n in range(4))
+    return scene(second, devices, ranks)
+
+
+def own_training_fell_back_to_the_cpu(second: int) -> Snapshot:
+    """A colleague's job keeps GPU 0 busy; mine says nothing, and trains on forty cores."""
+    other = replace(single(9000, use(0, 44.0), second=second, visible=2, mask="0"), uid=1007, user="lin")
+    mine = single(4000, nvidia_open=False, torch_cuda_mapped=False, autograd_threads=(), cpu_percent=3980.0)
+    mine = replace(mine, command=("python", "segment.py", "--fold", "2"), main_thread_cpu_percent=99.0, threads=())
+    return scene(second, gpus([0], 2), (other, mine))
+
+
+def _consumer(index: int, busy: bool) -> Device:
+    """An RTX 4090: no GPM, no NVLink, no ECC."""
+    unknown: dict[str, Any] = {"sm_activity_percent": None, "tensor_activity_percent": None}
+    card: dict[str, Any] = {"name": "NVIDIA GeForce RTX 4090", "memory_total_bytes": 24 * GIB, "pcie_generation_max": 4}
+    card |= {"pcie_generation": 4, "power_limit_w": 450.0, "power_default_limit_w": 450.0, "sm_clock_max_mhz": 3105.0}
+    if busy:
+        return samples.device(index, memory_used_bytes=20 * GIB, power_w=391.0, sm_clock_mhz=2700.0, **card, **unknown)
+    return samples.idle_device(index, power_w=21.0, sm_clock_mhz=210.0, **card, **unknown)
+
+
 # ---- healthy
+
+
+def fetches_its_weights_first(second: int) -> Snapshot:
+    """torch is loaded and 60 GB of weights come over the network: no card is open yet, and the CPU has little to do."""
+    process = single(4000, nvidia_open=False, torch_cuda_mapped=False, autograd_threads=(), cpu_percent=22.0, state="S")
+    process = replace(process, started_at=EPOCH - 8, command=("python", "finetune_70b.py"), main_thread_cpu_percent=14.0)
+    return scene(second, gpus([], 4), (process,))
 
 
 def rollouts_and_updates_in_turns(second: int) -> Snapshot:
@@ -220,6 +268,10 @@ SCENES: dict[str, Scene] = {
         logs_fourteen_values_each_step,
         rank_three_alone_is_nan,
         gloo_between_gpus,
+        ranks_on_one_card_of_a_container,
+        all_spin_and_nothing_moves,
+        own_training_fell_back_to_the_cpu,
+        fetches_its_weights_first,
         rollouts_and_updates_in_turns,
         one_card_among_colleagues,
         sixteen_batches_a_step,
@@ -249,6 +301,14 @@ CASES: tuple[Case, ...] = (
     _case("rank-three-alone-is-nan", ("C11",), acceptable=("J01",)),
     # Parameters on CUDA, and gloo's threads in every rank.
     _case("gloo-between-gpus", ("C16",), acceptable=("E06",)),
+    # Four ranks on one of four cards, as far as the driver tells.
+    _case("ranks-on-one-card-of-a-container", ("A07",)),
+    # Full load without power or memory traffic, on all cards alike.
+    _case("all-spin-and-nothing-moves", ("G01",), acceptable=("C08", "G02")),
+    # Forty cores at work in torch, no GPU open, one of two cards free.
+    _case("own-training-fell-back-to-the-cpu", ("A12",)),
+    # A run that has not begun.
+    _case("fetches-its-weights-first"),
     # Neither half is idle for lack of anything but its turn.
     _case("rollouts-and-updates-in-turns"),
     # The mask is a promise to the others; GPU 2 is free for whoever comes next.

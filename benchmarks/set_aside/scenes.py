@@ -161,7 +161,58 @@ def debug_switches_from_last_week(second: int) -> Snapshot:
     return tracked.single(second, {"settings": {"anomaly_detection": True}}, process=process, devices=devices)
 
 
+def stranger_on_two_of_my_cards(second: int) -> Snapshot:
+    """Another user's job computes on two cards of mine; of its processes the system hides nearly all."""
+    hidden: dict[str, Any] = {"command": None, "environment": None, "state": "R", "hidden": ("command", "environment")}
+    hidden |= {"torch_mapped": None, "torch_cuda_mapped": None, "nvidia_open": None, "autograd_threads": (), "ancestors": ()}
+    mine = tuple(rank(n, use(n, 38.0, 52.0 if n < 2 else 96.0), world=4, second=second) for n in range(4))
+    others = tuple(
+        replace(single(9100 + n, use(n, 29.0, 47.0), second=0), uid=1044, user="rt", name="python3", **hidden) for n in range(2)
+    )
+    return scene(second, gpus(range(4), 4), (*mine, *others), (journal(4, second),))
+
+
+def small_box_in_a_warm_room(second: int) -> Snapshot:
+    """A desktop card at 89 degrees, at half of its clock."""
+    process = replace(single(4000, use(0, 18.0), second=second, visible=1), command=("python", "train_unet.py"))
+    hot = samples.device(
+        0,
+        name="NVIDIA GeForce RTX 3090",
+        memory_total_bytes=24 * GIB,
+        memory_used_bytes=19 * GIB,
+        sm_activity_percent=None,
+        tensor_activity_percent=None,
+        temperature_c=89.0,
+        sm_clock_mhz=1005.0,
+        power_w=221.0,
+        power_limit_w=350.0,
+        power_default_limit_w=350.0,
+        throttle_reasons=("sw_thermal_slowdown",),
+    )
+    return scene(second, (hot,), (process,))
+
+
+def two_processes_on_six_cards(second: int) -> Snapshot:
+    """accelerate's default_config.yaml was written on another machine: num_processes: 2."""
+    accelerate = Ancestor(3999, "accelerate")
+    ranks = tuple(
+        replace(rank(n, use(n, 40.0), world=2, second=second), launcher=accelerate, run_id=None, ancestors=(accelerate,))
+        for n in range(2)
+    )
+    return scene(second, gpus(range(2), 6), ranks)
+
+
 # ---- healthy
+
+
+def queue_of_short_jobs(second: int) -> Snapshot:
+    """A bash loop over settings: a new process every 40 s, and half a minute of each on the card."""
+    number, into = second // 40, second % 40
+    busy = 8 <= into < 38
+    base = single(4000 + 10 * number, *((use(0, 12.0),) if busy else ()), second=into, visible=1, mask="0")
+    job = replace(base, started_at=EPOCH + 40 * number, command=("python", "fit.py", "--c", str(number)), nvidia_open=busy)
+    device = samples.device(0, utilization_percent=93.0) if busy else samples.idle_device(0)
+    return scene(second, (device,), (job,))
 
 
 def coordinator_without_a_gpu(second: int) -> Snapshot:
@@ -235,6 +286,10 @@ SCENES: dict[str, Scene] = {
         four_ranks_that_never_met,
         notebook_with_three_cards_to_spare,
         debug_switches_from_last_week,
+        stranger_on_two_of_my_cards,
+        small_box_in_a_warm_room,
+        two_processes_on_six_cards,
+        queue_of_short_jobs,
         coordinator_without_a_gpu,
         two_tasks_with_unlike_losses,
         clients_of_a_federation,
@@ -264,6 +319,14 @@ CASES: tuple[Case, ...] = (
     _case("notebook-with-three-cards-to-spare", ("A11",), acceptable=("A01",)),
     # Two switches that are made for hunting faults.
     _case("debug-switches-from-last-week", ("E05",)),
+    # A compute context of 29 GiB that is none of the run's, on two of its cards.
+    _case("stranger-on-two-of-my-cards", ("H03",)),
+    # The driver names heat as its reason.
+    _case("small-box-in-a-warm-room", ("I01",)),
+    # Two ranks, and four cards that they see and nobody uses.
+    _case("two-processes-on-six-cards", ("A02",)),
+    # Pauses between jobs are no fault of a job.
+    _case("queue-of-short-jobs"),
     # Rank 0 needs no card.
     _case("coordinator-without-a-gpu"),
     # Two levels in turns are no growth.
