@@ -244,18 +244,6 @@ def test_names_of_a_checkpoint_outside_of_a_traceback_say_something_by_the_prefi
     assert [finding.id for finding in told(MISSING + '"module.fc.weight".\n').findings] == ["C13"]
 
 
-@pytest.mark.parametrize("name", ["version_required", "undefined_symbol", "library_missing"])
-def test_a_long_line_without_spaces_is_scanned_quickly(name: str) -> None:
-    """From each character of it, or each ".so" of it, to its end: minutes for one line, which the test's limit would end."""
-    (pattern,) = (pattern for pattern in PATTERNS if pattern.id == name)
-    for filling in (".so", "a<", "a"):
-        for line in (f"{filling * (4000 // len(filling))}!{pattern.key}", f"{pattern.key}{filling * (4000 // len(filling))}"):
-            assert pattern.match(line) is None
-    assert pattern.expression.startswith("(?<!"), "it begins at a word only"
-    before = pattern.expression.partition("): " if ".so" in pattern.expression else ") is")[0]
-    assert len(re.findall(r"\][*+]", before)) < 2, "of repeats that may share characters, one at most has no bound"
-
-
 def test_no_line_is_evidence_twice() -> None:
     line = next(line for name, line, _ in MATCHING if name == "oom_other_proc")
     for error in (line, OOM, f"{OOM}\n{OOM}"):

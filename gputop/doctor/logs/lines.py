@@ -86,7 +86,7 @@ _ANEW = re.compile(
     r"\[|[IWEF]\d{4} |=====|-----|\*\*\*\*\*|\d{4}-\d\d-\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b|\{"
     # Whoever started the process, on its end: a shell, a batch system, make, a tracker.
     r"|srun: |slurmstepd: |make(?:\[\d+\])?: |wandb: |(?:Killed|Aborted|Terminated|Segmentation fault|Bus error)(?:\s*\(|\s*$)"
-    r"|(?:\S*/)?\S+(?:\.sh)?: line \d+: "
+    r"|\S+: line \d+: "
 )
 
 

@@ -17,7 +17,7 @@ from gputop.tracking.printed.names import EVALUATION
 
 READ_BYTES = 1 << 20
 RUN_ID = "log"
-_BAR = re.compile(r"^(?P<name>[^|]*?)\d{1,3}%\|.*?(?P<done>\d+)/(?P<total>\d+) \[")
+_BAR = re.compile(r"^(?P<name>[^|]*?)\d{1,3}%\|.*?(?<!\d)(?P<done>\d+)/(?P<total>\d+) \[")
 
 
 def printed_run(path: Path) -> tuple[Run, tuple[Points, ...]] | None:

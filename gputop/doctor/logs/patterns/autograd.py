@@ -26,7 +26,7 @@ _SHAPES = (
     ),
     (
         " channels, but got ",
-        r"expected input\[?[^\]]*\]? to have (?P<one>\d+) channels, but got (?P<other>\d+) channels instead",
+        r"expected input\[?[^\]]{0,200}\]? to have (?P<one>\d+) channels, but got (?P<other>\d+) channels instead",
         "A convolution expects {one} channels and gets {other}",
         "Images with another number of channels (grayscale, alpha), or dimensions in another order (height, width, channels).",
     ),
@@ -38,8 +38,8 @@ PATTERNS: tuple[Pattern, ...] = (
         None,
         "has been modified by an inplace operation",
         r"variables? needed for gradient computation has been modified by an inplace operation"
-        r"(?:: \[(?P<kind>[\w.]+) \[(?P<shape>[^\]]*)\]\](?:, which is output (?P<output>\d+) of (?P<made>\w+),)? is at "
-        r"version (?P<version>\d+); expected version (?P<expected>\d+))?",
+        r"(?:: \[(?P<kind>[\w.]{1,80}) \[(?P<shape>[^\]]{0,200})\]\](?:, which is output (?P<output>\d+) of (?P<made>\w+),)? "
+        r"is at version (?P<version>\d+); expected version (?P<expected>\d+))?",
         "A tensor that backward needs was changed in place (shape [{shape}], made by {made})",
         "After forward had kept it, something wrote into it: +=, relu_, an optimizer's step between forward and backward, or "
         "in DDP a second forward before backward, which broadcasts the buffers (BatchNorm) anew.",

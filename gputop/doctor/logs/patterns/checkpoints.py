@@ -18,7 +18,7 @@ _SAVE = (
     "torch.save(state, path + '.tmp'); os.replace(path + '.tmp', path)  # a save that cannot be cut short"
 )
 _DAMAGED = (
-    ("PytorchStreamReader failed", r"PytorchStreamReader failed (?P<why>[^:\n]+)(?:: (?P<more>.+))?"),
+    ("PytorchStreamReader failed", r"PytorchStreamReader failed (?P<why>[^:\n]{1,200})(?:: (?P<more>.+))?"),
     ("pickle data was truncated", r"UnpicklingError: (?P<why>pickle data was truncated)"),
     ("unexpected EOF, expected", r"(?P<why>unexpected EOF), expected (?P<more>\d+) more bytes\. The file might be corrupted"),
     ("Invalid magic number", r"(?P<why>Invalid magic number); corrupt file\?"),
@@ -30,8 +30,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "shape_differs",
         None,
         "size mismatch for",
-        r"size mismatch for (?P<name>\S+): copying a param with shape torch\.Size\((?P<saved>[^)]*)\) from checkpoint, "
-        r"the shape in current model is torch\.Size\((?P<own>[^)]*)\)",
+        r"size mismatch for (?P<name>\S{1,200}): copying a param with shape torch\.Size\((?P<saved>[^)]{0,200})\)"
+        r" from checkpoint, the shape in current model is torch\.Size\((?P<own>[^)]{0,200})\)",
         "The checkpoint does not fit the model: {name} is {saved} there and {own} here",
         "The model was built with other sizes than the one that was saved: number of classes, width, vocabulary.",
         "# build the model with the checkpoint's configuration, or leave {name} out:\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gputop.doctor.logs.patterns.pattern import Pattern, failure, hint
 
 _NAN_LOSS = (
-    r"(?i)(?:\b|_)loss(?:(?:[ _]\w+)?['\"]?\s*(?:[:=]|is|became)\s*(?:tensor\()?nan\b"
+    r"(?i)(?:\b|_)loss(?:(?:[ _]\w{1,40})?['\"]?\s*(?:[:=]|is|became)\s*(?:tensor\()?nan\b"
     # As print(f"epoch {epoch} loss {loss}") writes it: the value ends the line, or the next name and number follow.
     r"|\s+(?:tensor\()?nan(?:\s*(?:$|[,;|)\]])|\s+(?!(?:count|check|guard|ratio|rate|skip|step|batch|event|value|error)\w*\b)"
     r"[\w/]+[ :=]\s*[-+]?(?:\d|nan\b|inf\b)))"
@@ -74,7 +74,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "arch_unsupported",
         "A12",
         "is not compatible with the current PyTorch",
-        r"(?P<name>\S.*?) with CUDA capability (?P<arch>sm_\w+) is not compatible with the current PyTorch installation",
+        r"(?P<name>(?<!\S)\S.{0,80}?) with CUDA capability (?P<arch>sm_\w+) is not compatible "
+        r"with the current PyTorch installation",
         "This torch has no code for {name} ({arch})",
         "torch was built without kernels for {arch}: the GPU is newer or older than the build.",
         'python -c "import torch; print(torch.cuda.get_arch_list())"\n# install a torch build whose list has {arch}',
@@ -107,7 +108,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "bad_device_string",
         "A12",
         "device type at start of device string",
-        r"Expected one of .* device type at start of device string: (?P<device>\S+)",
+        r"Expected one of .{0,400} device type at start of device string: (?P<device>\S+)",
         "There is no device named {device}",
         'torch calls a GPU "cuda", not "{device}".',
         'device = torch.device("cuda")',
@@ -259,7 +260,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "I04",
         "Xid (",
         # Not 45, which reports a torn-down context, as for every killed job. ``xids`` explains the numbers.
-        r"NVRM: Xid \((?P<pci>[^)]+)\): (?P<xid>(?!45\b)\d+)",
+        r"NVRM: Xid \((?P<pci>[^)]{1,40})\): (?P<xid>(?!45\b)\d+)",
         "The driver reported an Xid error",
         "The GPU, its memory, its links, its driver, or a kernel that ran on it failed.",
         "sudo dmesg --ctime | grep -i -E 'xid|nvrm' | tail",
@@ -279,9 +280,9 @@ PATTERNS: tuple[Pattern, ...] = (
         "H02",
         "out of memory",
         r"CUDA out of memory\. Tried to allocate (?P<size>[\d.]+ \w+)\.? ?\(?GPU (?P<gpu>\d+)(?: has a total capacity of |; )"
-        r"(?P<total>[\d.]+ \w+)(?: of which (?P<free>[\d.]+ \w+) is free| total capacity; .*?(?P<free_old>[\d.]+ \w+) free)?"
-        r"(?:.*?this process has (?P<own>[\d.]+ \w+) memory in use)?(?:.*?(?P<reserved>[\d.]+ \w+) is "
-        r"reserved by PyTorch but)?",
+        r"(?P<total>[\d.]+ \w+)(?: of which (?P<free>[\d.]+ \w+) is free| total capacity; "
+        r".{0,200}?(?P<free_old>\b[\d.]{1,12} \w+) free)?(?:.{0,400}?this process has (?P<own>[\d.]+ \w+) memory in use)?"
+        r"(?:.{0,400}?(?P<reserved>\b[\d.]{1,12} \w+) is reserved by PyTorch but)?",
         "GPU {gpu} is full: {size} more did not fit into its {total}",
         "The model, its activations, gradients and optimizer state, with whatever else is on the GPU, need more than it has. "
         "The index is the process's own: under a mask it is another card.",

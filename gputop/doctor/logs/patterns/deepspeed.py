@@ -29,7 +29,7 @@ _REFUSED = (
         "deepspeed configs in the deepspeed arguments",
         r"(?P<why>we were given deepspeed configs in the deepspeed arguments and)",
     ),
-    ("not a supported DeepSpeed Optimizer", r"(?P<why>\S+ is not a supported DeepSpeed Optimizer)"),
+    ("not a supported DeepSpeed Optimizer", r"(?P<why>(?<!\S)\S+ is not a supported DeepSpeed Optimizer)"),
     ("DeepSpeed config values that mismatch", r"(?P<why>DeepSpeed config values that mismatch \w+ +values)"),
 )
 

@@ -11,7 +11,7 @@ from gputop.doctor.logs.patterns.pattern import Pattern, failure
 
 _BEGAN = "The script goes on after it."
 _ACCELERATE = (
-    ("had unknown keys", r"The config file at (?P<file>\S+) had (?P<why>unknown keys \([^)]*\))"),
+    ("had unknown keys", r"The config file at (?P<file>\S{1,400}) had (?P<why>unknown keys \([^)]{0,400}\))"),
     ("passed configuration file", r"The passed configuration file `?(?P<file>[^`\s]+)`? (?P<why>does not exist)"),
     ("`distributed_type` must be", r"(?P<why>A `distributed_type` must be specified in the config file)"),
     ("to use `--multi_gpu`", r"(?P<why>You need to use at least 2 processes to use `--multi_gpu`)"),
@@ -22,7 +22,7 @@ _ACCELERATE = (
 _NO_GPU = (
     (
         "Mixed precision training with AMP",
-        r"(?:FP16 )?Mixed precision training with AMP or APEX \((?P<flag>`--\w+`).*?can only be used on",
+        r"(?:FP16 )?Mixed precision training with AMP or APEX \((?P<flag>`--\w+`).{0,400}?can only be used on",
     ),
     (
         "mixed precision requires a",
@@ -35,7 +35,7 @@ _LIGHTNING = (
     ("You requested gpu", r"You requested gpu: (?P<asked>.+)"),
     ("GPUs requested but none", r"(?P<asked>GPUs) requested but none are available"),
     ("No supported gpu backend", r"No supported (?P<asked>gpu) backend found"),
-    ("can not run on your system", r"`?(?P<asked>\w+Accelerator)`? can not run on your system since the accelerator is not"),
+    ("can not run on your system", r"`?(?P<asked>\b\w+Accelerator)`? can not run on your system since the accelerator is not"),
 )
 
 PATTERNS: tuple[Pattern, ...] = (
@@ -59,7 +59,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "accelerate_state",
         None,
         "has already been initialized",
-        r"(?P<name>AcceleratorState|PartialState) has already been initialized and cannot be changed.*?pass `(?P<flag>[^`]+)`",
+        r"(?P<name>AcceleratorState|PartialState) has already been initialized and cannot be changed"
+        r".{0,400}?pass `(?P<flag>[^`]+)`",
         "A second Accelerator was made with other settings ({flag})",
         "The state is one for each process: a notebook cell that ran again, a library that made one before, or Trainer and "
         "script both.",

@@ -9,7 +9,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "local_rank_dash",
         "A17",
         "unrecognized arguments:",
-        r"unrecognized arguments:.*--local-rank=(?P<rank>\d+)",
+        r"unrecognized arguments:.{0,400}--local-rank=(?P<rank>\d+)",
         "The launcher passes --local-rank, which the script does not know",
         "torch.distributed.launch passes --local-rank with a dash since torch 2.0; the script expects --local_rank or nothing.",
         'torchrun --standalone --nproc-per-node=gpu train.py  # and in it: local_rank = int(os.environ["LOCAL_RANK"])\n'
@@ -58,7 +58,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "addr_in_use",
         "G03",
         "EADDRINUSE",
-        r"(?:port: (?P<port>\d+).*)?EADDRINUSE",
+        r"(?:port: (?P<port>\d+).{0,400})?EADDRINUSE",
         "The port for the rendezvous is taken ({port})",
         "Another job, or a process that a former one left behind, listens on it.",
         "ss -ltnp 'sport = :{port}'  # who listens\ntorchrun --standalone --nproc-per-node=gpu train.py  # takes a free port",
@@ -87,7 +87,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "rdzv_timeout",
         "G03",
         "client socket has timed out",
-        r"(?:Error|Exception)\b.*client socket has timed out after (?P<ms>\d+)ms while trying to connect to "
+        r"(?:Error|Exception)\b.{0,400}client socket has timed out after (?P<ms>\d+)ms while trying to connect to "
         r"\(?(?P<address>[^\s),]+, ?\d+|[^\s)]+)",
         "Nobody answered at {address}",
         "The first rank does not listen there: not started, ended before, another MASTER_ADDR or port, or a firewall.",
@@ -142,7 +142,7 @@ PATTERNS: tuple[Pattern, ...] = (
             (
                 "slurmstepd: error: Detected",
                 r"slurmstepd: error: Detected (?P<kills>[1-9]\d*) oom[-_]kill events?(?:\(s\))? in (?:StepId=|step )"
-                r"(?P<step>(?P<job>\d+)[.\w+]*\w)",
+                r"(?P<step>(?P<job>\d{1,20})[.\w+]{0,40}\w)",
                 {"what": "processes were"},
             ),
             (
@@ -174,7 +174,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "pl_slurm_tasks",
         "A02",
         "ntasks-per-node=",
-        r"You set `?--?(?:devices|num_nodes)=(?P<devices>\d+).*?--ntasks-per-node=(?P<tasks>\d+)`? does not match",
+        r"You set `?--?(?:devices|num_nodes)=(?P<devices>\d+).{0,200}?--ntasks-per-node=(?P<tasks>\d+)`? does not match",
         "Lightning wants {devices} devices, and Slurm starts {tasks} task(s) for each node",
         "With Slurm, Lightning leaves the starting of ranks to srun: one task for each device.",
         "#SBATCH --ntasks-per-node={devices}\nsrun python train.py",
@@ -192,7 +192,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "pl_workers",
         "D01",
         "does not have many workers",
-        r"The '(?P<loader>\w+)' does not have many workers.*?num_workers=(?P<workers>\d+)",
+        r"The '(?P<loader>\w+)' does not have many workers.{0,400}?num_workers=(?P<workers>\d+)",
         "{loader} has few or no workers",
         "The data are prepared in the training process itself, or by too few workers: GPUs wait for them.",
         "DataLoader(..., num_workers={workers}, persistent_workers=True, pin_memory=True)",
@@ -285,7 +285,8 @@ PATTERNS: tuple[Pattern, ...] = (
             "G01",
             "Watchdog caught collective operation timeout",
             r"(?:\[Rank (?P<rank>\d+)\] )?Watchdog caught collective operation timeout: "
-            rf"WorkNCCL\({number}OpType=(?P<op>\w+).*?Timeout\(ms\)=(?P<timeout>\d+)\) ran for (?P<ran>\d+) milliseconds",
+            rf"WorkNCCL\({number}OpType=(?P<op>\w+).{{0,400}}?Timeout\(ms\)=(?P<timeout>\d+)\) "
+            r"ran for (?P<ran>\d+) milliseconds",
             f"A collective operation did not end: {which}, after {{timeout}} ms",
             f"At least one rank did not come to {which.replace(',', '')}: it died, is stuck elsewhere, or runs other code.",
             "TORCH_FR_BUFFER_SIZE=2000 TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun ...  # torchfrtrace names the missing rank\n"

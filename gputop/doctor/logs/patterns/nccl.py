@@ -52,7 +52,7 @@ PATTERNS: tuple[Pattern, ...] = (
             (
                 "onnect to ",
                 # Behind NCCL WARN, or as the "Last error" that torch repeats.
-                r"^(?!.*NCCL INFO).*?(?:NCCL WARN .*?|\w*[sS]ocket\w*: |Net : )[Cc]onnect to (?P<peer>\S+<\d+>) "
+                r"^(?!.*NCCL INFO).*?(?:NCCL WARN .{0,400}?|[sS]ocket\w{0,40}: |Net : )[Cc]onnect to (?P<peer>\S{1,200}<\d+>) "
                 r"(?:returned|failed :|failed with error)(?: -?\d+\()? ?(?P<why>No route to host|Connection refused|Connection "
                 r"timed out|Network is unreachable|Software caused connection abort|Operation not permitted)",
             ),
@@ -76,7 +76,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "nccl_peer_closed",
         "G04",
         "NCCL WARN ",
-        r"NCCL WARN .*?(?:Connection closed by remote peer (?P<peer>\S+)|Call to (?:recv|send)\w* (?:from |to )?(?P<other>\S+) "
+        r"NCCL WARN .{0,400}?(?:Connection closed by remote peer (?P<peer>\S+)|Call to (?:recv|send)\w* (?:from |to )?"
+        r"(?P<other>\S+) "
         r"failed : (?:Connection reset by peer|Broken pipe))",
         "Another rank closed its connection, says NCCL",
         "The process at the other end is gone; what ended it is the cause.",
@@ -86,7 +87,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "nccl_ib",
         None,
         "Got completion from peer",
-        r"NCCL WARN .*?Got completion from peer (?P<peer>\S+) with (?:status=|error )(?P<status>1[23])\b",
+        r"NCCL WARN .{0,400}?Got completion from peer (?P<peer>\S+) with (?:status=|error )(?P<status>1[23])\b",
         "InfiniBand or RoCE packets to {peer} are not acknowledged (status {status})",
         "The network card gave up after some tries: no route between these ports, a wrong GID index, a link that fails.",
         "ibv_devinfo -v  # ports up on every host; show_gids: the index of RoCE v2\n"
@@ -98,7 +99,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "nccl_ib_memory",
         None,
         "ibv_reg_mr",
-        r"NCCL WARN .*?Call to (?P<call>ibv_reg_mr\w*) failed(?: with error (?P<why>[^,\n]+))?",
+        r"NCCL WARN .{0,400}?Call to (?P<call>ibv_reg_mr\w*) failed(?: with error (?P<why>[^,\n]+))?",
         "The network card may not lock enough memory ({call})",
         "InfiniBand needs memory that is not swapped, and the limit of this shell, container or batch system is too low.",
         "ulimit -l  # unlimited is what NCCL needs\n"
@@ -109,7 +110,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "nccl_ib_call",
         None,
         "Call to ibv_",
-        r"NCCL WARN .*?Call to (?P<call>ibv_(?!reg_mr)\w+) failed(?: with error (?P<why>[^,\n]+))?",
+        r"NCCL WARN .{0,400}?Call to (?P<call>ibv_(?!reg_mr)\w+) failed(?: with error (?P<why>[^,\n]+))?",
         "A call to the InfiniBand library failed: {call}",
         "{why}. The port, its GID or the route to the other host is not what NCCL took it for.",
         "ibv_devinfo -v; show_gids\nNCCL_IB_HCA=mlx5_0,mlx5_1 NCCL_IB_GID_INDEX=3 torchrun ...\n"

@@ -79,8 +79,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "ddp_devids_cpu",
         "C15",
         "device_ids and output_device arguments only work",
-        r"DistributedDataParallel device_ids and output_device arguments only work with .*?"
-        r"but got device_ids \[(?P<ids>[^\]]*)\], .*?module parameters \{(?P<devices>[^}]*cpu[^}]*)\}",
+        r"DistributedDataParallel device_ids and output_device arguments only work with .{0,200}?"
+        r"but got device_ids \[(?P<ids>[^\]]{0,200})\], .{0,200}?module parameters \{(?P<devices>[^}]{0,200}cpu[^}]{0,200})\}",
         "DistributedDataParallel was given device_ids [{ids}], and the model is on {devices}",
         "The model was wrapped before it was moved to its GPU (or only part of it was moved).",
         'local_rank = int(os.environ["LOCAL_RANK"])\nmodel = model.to(local_rank)\nmodel = DDP(model, device_ids=[local_rank])',
@@ -89,8 +89,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "ddp_devids_spread",
         None,
         "device_ids and output_device arguments only work",
-        r"DistributedDataParallel device_ids and output_device arguments only work with .*?"
-        r"but got device_ids \[(?P<ids>[^\]]*)\], .*?module parameters \{(?P<devices>(?:(?!cpu)[^}])*)\}",
+        r"DistributedDataParallel device_ids and output_device arguments only work with .{0,200}?"
+        r"but got device_ids \[(?P<ids>[^\]]{0,200})\], .{0,200}?module parameters \{(?P<devices>(?:(?!cpu)[^}]){0,400})\}",
         "DistributedDataParallel was given device_ids [{ids}], and the model is spread over {devices}",
         "With device_ids the whole model has to be on that one GPU. One whose layers lie on several GPUs is wrapped without.",
         "model = DDP(model)  # layers on several GPUs: no device_ids, no output_device\n"
@@ -181,7 +181,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "C08",
         "mismatch between collectives on ranks",
         r"Detected mismatch between collectives on ranks\. Rank (?P<rank>\d+) is running collective: "
-        r"CollectiveFingerPrint\((?:SequenceNumber=(?P<sequence>\d+), )?OpType=(?P<op>\w+).*?"
+        r"CollectiveFingerPrint\((?:SequenceNumber=(?P<sequence>\d+), )?OpType=(?P<op>\w+).{0,400}?"
         r"but Rank (?P<other>\d+) is running collective: "
         r"CollectiveFingerPrint\((?:SequenceNumber=(?P<other_sequence>\d+), )?OpType=(?P<other_op>\w+)",
         "Rank {rank} called {op} while rank {other} called {other_op}",
@@ -193,7 +193,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "coll_mismatch",
         "C08",
         "distributed collective mismatch",
-        r"(?P<got>\d+) vs (?P<expected>\d+)\. Received data size doesn't match expected size\. "
+        r"(?P<got>\b\d+) vs (?P<expected>\d+)\. Received data size doesn't match expected size\. "
         r"Is there a distributed collective mismatch",
         "Ranks met in one collective with {got} and {expected} bytes",
         "The ranks ran different code or had tensors of different shapes in the same collective operation.",
@@ -224,7 +224,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "gloo_peer",
         "G04",
         "gloo/transport",
-        r"gloo/transport/.*(?:Connection closed by peer|Connection reset by peer|Broken pipe)",
+        r"gloo/transport/.{0,400}(?:Connection closed by peer|Connection reset by peer|Broken pipe)",
         "Another rank is gone",
         "A rank ended, and this one noticed when they next met. What ended the other one is the cause.",
         "# read the log of the rank that failed first",

@@ -15,10 +15,14 @@ _SLURM = (
     ("Unable to allocate resources", r"srun: error: Unable to allocate resources: (?P<why>.+)"),
 )
 _CONTAINER = (
-    ("could not select device driver", r"could not select device driver (?P<why>.+?)\.?$", "Docker has no driver for GPUs"),
+    (
+        "could not select device driver",
+        r"could not select device driver (?P<why>.{1,400}?)\.?$",
+        "Docker has no driver for GPUs",
+    ),
     (
         "nvidia-container-cli:",
-        r"nvidia-container-cli: (?P<why>.+ error: [^:,]+(?:: lib[^:,]+)?)",
+        r"nvidia-container-cli: (?P<why>.{1,400} error: [^:,]+(?:: lib[^:,]+)?)",
         "The container gets no GPU: {why}",
     ),
     ("runtime name: nvidia", r"(?P<why>unknown or invalid runtime name: nvidia)", "Docker does not know the runtime nvidia"),

@@ -21,8 +21,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "store_timeout",
         "G03",
         "ncclUniqueId from [",
-        r"\[(?P<rank>\d+)\] is setting up NCCL communicator and retrieving ncclUniqueId from \[(?P<other>\d+)\].*?got error: "
-        r"(?P<why>(?:[Ww]ait timeout|[Ss]ocket [Tt]imeout|.*?timed? ?out)[^\n]*)",
+        r"\[(?P<rank>\d+)\] is setting up NCCL communicator and retrieving ncclUniqueId from \[(?P<other>\d+)\].{0,400}?"
+        r"got error: (?P<why>(?:[Ww]ait timeout|[Ss]ocket [Tt]imeout|.{0,400}?timed? ?out)[^\n]*)",
         "Rank {other} did not come to the first collective operation that rank {rank} entered",
         "NCCL is set up at the first collective of a group: rank {rank} waited for rank {other}, which was still elsewhere "
         "(loading, downloading, tokenizing), or had ended.",
@@ -34,8 +34,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "store_lost",
         "G04",
         "ncclUniqueId from [",
-        r"\[(?P<rank>\d+)\] is setting up NCCL communicator and retrieving ncclUniqueId from \[(?P<other>\d+)\].*?got error: "
-        r"(?P<why>(?![^\n]*(?:[Tt]imeout|[Tt]imed? ?out))[^\n]+)",
+        r"\[(?P<rank>\d+)\] is setting up NCCL communicator and retrieving ncclUniqueId from \[(?P<other>\d+)\].{0,400}?"
+        r"got error: (?P<why>(?![^\n]{0,400}(?:[Tt]imeout|[Tt]imed? ?out))[^\n]+)",
         "Rank {other} was gone when rank {rank} wanted to set up NCCL",
         "The store of rank {other} does not answer any more: its process ended.",
         "# read the log of rank {other}",
@@ -44,7 +44,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "rdzv_timeout",
         "G03",
         "in store based",
-        r"Timed out initializing process group in store based ?barrier on rank:? (?P<rank>\d+),.*?\(world_size=(?P<world>\d+), "
+        r"Timed out initializing process group in store based ?barrier on rank:? (?P<rank>\d+),"
+        r".{0,400}?\(world_size=(?P<world>\d+), "
         r"(?:worker_count|num_workers_joined)=(?P<joined>\d+)",
         "{joined} of {world} ranks came to init_process_group or new_group in time",
         "Fewer than the world size: the others were not started, ended, or take another path. More: ranks of an earlier start "
@@ -70,7 +71,7 @@ PATTERNS: tuple[Pattern, ...] = (
         for key, expression, title in (
             (
                 "ait timeout after",
-                r"(?:Error|Exception)\b.*?wait timeout after (?P<ms>\d+)ms, keys: (?P<keys>[^\n]+)",
+                r"(?:Error|Exception)\b.{0,400}?wait timeout after (?P<ms>\d+)ms, keys: (?P<keys>[^\n]+)",
                 "A rank waited {ms} ms for what another rank has to write: {keys}",
             ),
             (
@@ -84,7 +85,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "store_other_program",
         "G03",
         "Ping failed, invalid value returned",
-        r"(?:host (?P<host>\S+?):(?P<port>\d+).*?)?Ping failed, invalid value returned from server",
+        r"(?:host (?P<host>\S{1,200}?):(?P<port>\d+).{0,200}?)?Ping failed, invalid value returned from server",
         "Something that is no store of torch answers at MASTER_ADDR and port {port}",
         "Another program listens on the port that the ranks were given: a web server, another launcher, another "
         "library's store.",
@@ -97,7 +98,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "rdzv_address",
         "G03",
         "(gai error",
-        r"^(?!.*\[W).*network addresses of \((?P<host>[^,]*), ?(?P<port>\d+)\) cannot be retrieved "
+        r"^(?!.*\[W).*network addresses of \((?P<host>[^,]{0,200}), ?(?P<port>\d+)\) cannot be retrieved "
         r"\(gai error: (?P<code>-?\d+)(?: - (?P<why>[^)]+))?",
         "The name {host} has no address: {why}",
         "MASTER_ADDR or --rdzv-endpoint names a host that this one cannot resolve; with --standalone it is the host's "
@@ -111,7 +112,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "G03",
         "(gai error",
         # torch tries IPv6 first, and warns of it on machines that have none: alone it means nothing.
-        r"\[W.*network addresses of \((?P<host>[^,]*), ?(?P<port>\d+)\) cannot be retrieved \(gai error: (?P<code>-?\d+)"
+        r"\[W.{0,200}network addresses of \((?P<host>[^,]{0,200}), ?(?P<port>\d+)\) cannot be retrieved "
+        r"\(gai error: (?P<code>-?\d+)"
         r"(?: - (?P<why>[^)]+))?",
         "The name {host} has no address of one kind: {why}",
         "Harmless where ranks then meet over IPv4. Where they do not, MASTER_ADDR or --rdzv-endpoint names a host that this "
@@ -124,7 +126,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "rdzv_address",
         "G03",
         "Name or service not known",
-        r"(?:socket\.gaierror|getaddrinfo|(?:Error|Exception)\b.*gai error).*?(?P<why>Name or service not known)",
+        r"(?:socket\.gaierror|getaddrinfo|(?:Error|Exception)\b.{0,400}gai error).{0,400}?(?P<why>Name or service not known)",
         "The name of the first host has no address",
         "MASTER_ADDR or --rdzv-endpoint names a host that this one cannot resolve.",
         "getent hosts $MASTER_ADDR  # nothing: add it to /etc/hosts, or pass an address",
@@ -187,10 +189,10 @@ PATTERNS: tuple[Pattern, ...] = (
             _READ_FIRST,
         )
         for key, expression in (
-            (" failed on SocketImpl(", r"(?:sendBytes|recvValue\w*|recvVector) failed on SocketImpl\("),
+            (" failed on SocketImpl(", r"(?:sendBytes|recvValue\w{0,40}|recvVector) failed on SocketImpl\("),
             # The whole message of an exception, as c10d raises it.
-            ("Broken pipe", r"(?:RuntimeError|Dist\w+Error): Broken pipe\s*$"),
-            ("Connection reset by peer", r"(?:RuntimeError|Dist\w+Error): Connection reset by peer\s*$"),
+            ("Broken pipe", r"(?:RuntimeError|Dist\w{1,40}Error): Broken pipe\s*$"),
+            ("Connection reset by peer", r"(?:RuntimeError|Dist\w{1,40}Error): Connection reset by peer\s*$"),
         )
     ),
 )

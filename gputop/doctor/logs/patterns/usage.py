@@ -24,7 +24,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "argparse_unknown",
         None,
         "error: unrecognized arguments",
-        r"(?P<program>\S+): error: unrecognized arguments: (?P<arguments>.+)",
+        r"(?P<program>(?<!\S)\S+): error: unrecognized arguments: (?P<arguments>.+)",
         "{program} does not know {arguments}",
         "The script's command line holds arguments that it does not know: a typing error, or an option of another "
         "version or of the launcher, which has to stand before the script.",
@@ -34,7 +34,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "argparse_value",
         None,
         "error: argument ",
-        r"(?P<program>\S+): error: argument (?P<argument>[^:]+): (?P<why>.+)",
+        r"(?P<program>(?<!\S)\S+): error: argument (?P<argument>[^:]+): (?P<why>.+)",
         "{program} refuses {argument}: {why}",
         "A value on the script's command line is not accepted: it ended before it began.",
         _HELP,

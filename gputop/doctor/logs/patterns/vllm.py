@@ -32,7 +32,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "H02",
         "larger than the available KV",
         r"max seq len \((?P<length>\d+)\),? \(?(?P<wanted>[\d.]+) Gi?B KV cache is ?needed, which is larger than the "
-        r"available KV [Cc]ache memory \((?P<free>[\d.]+) Gi?B\)(?:.*?estimated maximum model length is (?P<fits>\d+))?",
+        r"available KV [Cc]ache memory \((?P<free>[\d.]+) Gi?B\)(?:.{0,400}?estimated maximum model length is (?P<fits>\d+))?",
         "The KV cache of one request of {length} tokens needs {wanted} GiB, and {free} GiB are left",
         "By default vLLM reserves room for the longest request that the model can take; weights and activations leave less.",
         f"{_LESS}{_ROOM}{_MORE}",
@@ -83,8 +83,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "vllm_bfloat16",
         None,
         "is only supported on GPUs with compute capability",
-        r"(?P<type>\w+) is only supported on GPUs with compute capability of at least (?P<least>[\d.]+)\. Your "
-        r"(?P<gpu>.+?) GPU has compute capability (?P<has>[\d.]+\d)",
+        r"(?P<type>\b\w+) is only supported on GPUs with compute capability of at least (?P<least>[\d.]+)\. Your "
+        r"(?P<gpu>.{1,80}?) GPU has compute capability (?P<has>[\d.]+\d)",
         "{gpu} cannot compute in {type} (it has compute capability {has})",
         "The type needs a newer GPU.",
         "vllm serve MODEL --dtype half",
