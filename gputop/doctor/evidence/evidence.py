@@ -42,6 +42,8 @@ WARM_UP_STEPS = 20
 """No finding about utilization in the first 30 s or 20 steps, in which cuDNN, NCCL and compilers start."""
 PROGRESS_S = 60.0
 CPU_BUSY_PERCENT = 80.0
+CPU_WORKS_PERCENT = 25.0
+"""What a process that computes on a crowded machine still gets of a core (our choice)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class Load:
 class _ProcessTrack:
     first_seen: float
     cpu_busy_since: float | None = None
+    worked: bool = False
     backward_s: float = 0.0
     backward_at: float | None = None
 
@@ -173,6 +176,7 @@ class Evidence:
         track = known or _ProcessTrack(self.now)
         busy = process.cpu_percent is not None and process.cpu_percent > CPU_BUSY_PERCENT
         track.cpu_busy_since = (track.cpu_busy_since if track.cpu_busy_since is not None else self.now) if busy else None
+        track.worked = track.worked or (process.cpu_percent is not None and process.cpu_percent >= CPU_WORKS_PERCENT)
         seconds = sum(value for _, value in process.autograd_threads if math.isfinite(value))
         if seconds > track.backward_s and known is not None:
             track.backward_at = self.now
@@ -382,6 +386,11 @@ class Evidence:
         """Return for how many seconds the process has used more than 80% of a core without a pause."""
         track = self._track(process)
         return self.now - track.cpu_busy_since if track is not None and track.cpu_busy_since is not None else 0.0
+
+    def has_worked(self, process: Process) -> bool:
+        """Return whether the process was ever observed to use a quarter of a core or more."""
+        track = self._track(process)
+        return track is not None and track.worked
 
     def _track(self, process: Process) -> _ProcessTrack | None:
         return self._processes.get((process.pid, process.started_at))

@@ -29,6 +29,7 @@ from tests.doctor.scenes.hangs import (
     may_wait_for_rank_2,
     may_work,
     may_write,
+    met_over_gloo,
     mute_by_torch,
     no_backward_threads,
     no_batch,
@@ -229,6 +230,23 @@ def test_ranks_that_never_begin_are_possible_soon_and_likely_as_late_as_before()
     assert all(found[0].id == "G03" for found in said if found)
     assert levels.index("possible") <= 15
     assert levels.index("likely") >= 38
+
+
+def test_ranks_that_have_met_and_worked_and_rest_may_hang() -> None:
+    """From outside, without a GPU that polls: they are not ranks that never began (G03)."""
+    for scene in (met_over_gloo(15), met_over_gloo(0, backward_s=5.0)):
+        said = play(scene, 70)
+        assert {(finding.id, finding.confidence) for found in said for finding in found} == {("G01", "possible")}
+        assert "none of its ranks computes any more" in said[-1][0].title
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [met_over_gloo(0), met_over_gloo(15, rank_0_cpu_percent=100.0), met_over_gloo(60)],
+    ids=["nobody saw them work", "one works on", "they have just stopped"],
+)
+def test_ranks_that_have_met_and_may_have_their_reasons_are_left_alone(scene: Scene) -> None:
+    assert all(not found for found in play(scene, 70))
 
 
 def test_a_rank_that_reads_for_long_at_its_start_is_left_alone() -> None:

@@ -13,7 +13,13 @@ _BARE = {"model": {"wrapper": None, "wrappers": [], "mesh": []}, "ddp": None, "w
 
 
 def by_hand(
-    calls: Mapping[str, int], *, batches: str = "equal", weights: str | None = "unlike", losses: str = "equal", world: int = 4
+    calls: Mapping[str, int],
+    *,
+    batches: str = "equal",
+    weights: str | None = "unlike",
+    losses: str = "equal",
+    world: int = 4,
+    times: tracked.Metrics | None = None,
 ) -> Scene:
     """Ranks with so many calls in each step. ``losses`` "last": only the last rank has one."""
 
@@ -36,7 +42,7 @@ def by_hand(
         return 2.0 - step * 0.001 + ((step * 7 + (13 * number if losses == "unlike" else 0)) % 11) * 0.01
 
     def scene(second: int) -> Snapshot:
-        return tracked.ddp(second, world, each=each, metrics={**tracked.CALM, "loss": loss})
+        return tracked.ddp(second, world, each=each, metrics={**tracked.CALM, "loss": loss, **(times or {})})
 
     return scene
 

@@ -317,6 +317,30 @@ def idle_server(second: int) -> Snapshot:
     return samples.snapshot(second, devices=gpus([], 4), processes=processes, runs=(), points=())
 
 
+def met_over_gloo(worked_s: int, *, rank_0_cpu_percent: float = 1.0, backward_s: float = 0.0) -> Scene:
+    """Four young ranks that are connected to one another, work for so long, and rest; rank 0 may go on."""
+    base = young()
+
+    def scene(second: int) -> Snapshot:
+        shot = base(second)
+        ranks = []
+        for number, process in enumerate(shot.processes):
+            percent = 100.0 if second < worked_s else rank_0_cpu_percent if number == 0 else 1.0
+            ranks.append(
+                replace(
+                    process,
+                    devices=process.devices if backward_s else (),
+                    threads=(("pt_gloo_runloop", 2),),
+                    autograd_threads=((number, backward_s),) if backward_s else (),
+                    cpu_percent=percent,
+                    state="R" if percent > 50 else "S",
+                )
+            )
+        return replace(shot, processes=tuple(ranks))
+
+    return scene
+
+
 def old_server(second: int) -> Snapshot:
     """The same on the CPU, since yesterday."""
     base = idle_server(second)

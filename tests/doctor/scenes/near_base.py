@@ -12,9 +12,10 @@ from gputop.snapshot import Snapshot
 from tests import samples
 from tests.doctor.rules import test_faults as faults
 from tests.doctor.scenes.base import gpus, journal, rank, scene, use
+from tests.doctor.scenes.by_hand import by_hand
 from tests.doctor.scenes.hangs import counted
 from tests.doctor.scenes.near import Pair, look_alikes
-from tests.doctor.scenes.pace import MS, first_hangs, jitter, rank_0_draws, small_shm_for_nccl, timed, with_host
+from tests.doctor.scenes.pace import MS, first_hangs, jitter, rank_0_draws, small_shm_for_nccl, timed, turn, with_host
 from tests.doctor.scenes.placement import (
     data_parallel_on_mig,
     doubled,
@@ -77,6 +78,16 @@ def by_turns_and_unfelt(second: int) -> Snapshot:
     return ddp(second, metrics=late)
 
 
+averaged_after_backward = by_hand(
+    {"all_reduce": 1},
+    batches="own",
+    weights="same",
+    losses="unlike",
+    times=timed(lambda r, s: 0.2 * MS, lambda r, s: 10 * MS, lambda r, s: 10 * MS if r == turn(s) else 40 * MS),
+)
+"""No wrapper: the exchange comes after backward, whose time is the rank's own."""
+
+
 def rank_0_draws_unfelt(second: int) -> Snapshot:
     late = timed(lambda r, s: 0.2 * MS, lambda r, s: 10 * MS, lambda r, s: 39.5 * MS if r == 0 else 40 * MS)
     return ddp(second, metrics=late)
@@ -110,6 +121,7 @@ def an_argument_that_does_not_divide(second: int) -> Snapshot:
 
 
 PAIRS: tuple[Pair, ...] = (
+    Pair("F04", "gradients that are averaged after backward", averaged_after_backward, jitter, 40),
     Pair("A14", "a run on its instance", one_run_on_an_instance, data_parallel_on_mig, 30),
     Pair("A15", "busy, in the default compute mode", busy_in_default_mode, exclusive, 10, verdict="devices_busy"),
     Pair("A17", "a text of a run that goes on", took_its_local_rank, local_rank_refused, 10),

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gputop.doctor.evidence import straggling as waits
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.evidence.straggling import COVERAGE_MIN, FOLLOWS_MIN, SCORE_MIN, WINDOW_STEPS, WINDOWS, Straggling
+from gputop.doctor.facts import stated
+from gputop.doctor.facts.calls import wrapped_by
+from gputop.doctor.facts.ddp import has_engine
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Severity
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
-from gputop.snapshot import Device
+from gputop.snapshot import Device, Rank
 
 SEVERE_SCORE = 0.2
 _NAMES = {"phase/data": "waiting for data", "phase/forward": "forward", "phase/optimizer": "optimizer", "rest": "the rest"}
@@ -44,6 +48,8 @@ class _Culprit:
 def _find_culprit(evidence: Evidence, group: RankGroup) -> _Culprit | None:
     if not tracked.all_speak(group):
         return None
+    if not _exchange_in_backward(tracked.ranks_of(group)):
+        return None
     ranks = tuple(rank.rank for rank in tracked.ranks_of(group))
     found = waits.straggling(evidence, group, ranks)
     if found is None:
@@ -52,6 +58,14 @@ def _find_culprit(evidence: Evidence, group: RankGroup) -> _Culprit | None:
     member = next(late, None) if found.culprit is not None else None
     device = next((device for device in group.pool if member is not None and device.uuid == member.main), None)
     return _Culprit(found, member, device, waits.work(evidence, group, ranks))
+
+
+def _exchange_in_backward(ranks: Sequence[Rank]) -> bool:
+    """Return whether ranks may meet in backward, where the wait is looked for.
+
+    Where the model has no wrapper and no engine, gradients are averaged after it, and backward holds nobody's wait.
+    """
+    return has_engine(ranks) or any(not stated.model_inspected(rank) or wrapped_by(rank) is not None for rank in ranks)
 
 
 def _culprit_by(evidence: Evidence, group: RankGroup, *parts: str) -> _Culprit | None:

@@ -8,6 +8,7 @@ from gputop.doctor.evidence import collective_counts
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.standstill.at_rest import REST_HOLD_S, all_rest
 from gputop.doctor.rules.standstill.behind import judge_counts
 from gputop.doctor.rules.standstill.spinning import HANG_SYMPTOMS, SPIN_HOLD_S, SPIN_PERCENT, SPIN_POWER_SHARE, spins
 from gputop.doctor.rules.standstill.stalls import is_paused, judge_early, judge_several, judge_single, standstills
@@ -32,7 +33,7 @@ def hang(evidence: Evidence, group: RankGroup) -> Judgement:
     if held_up is not None:
         return held_up
     if not stalls:
-        return spins(evidence, group)
+        return spins(evidence, group) or all_rest(evidence, group)
     if len(tracked.ranks_of(group)) > 1:
         return judge_several(evidence, group, stalls)
     return judge_single(evidence, group, *next(iter(stalls.values())))
@@ -53,7 +54,8 @@ G01 = Rule(
         "(possible after a third of that, where one rank idles and all others wait for it); certain where NCCL's or "
         f"torch's counts differ and have not moved for {collective_counts.STILL_S:.0f} s, or a process is stopped; from "
         f"outside: {SPIN_PERCENT:.0f}% utilization at {SPIN_POWER_SHARE:.0%} of the power for {SPIN_HOLD_S:.0f} s "
-        "(possible), while the GPUs and processes of other ranks idle, or no backward thread runs (likely)"
+        "(possible), while the GPUs and processes of other ranks idle, or no backward thread runs (likely); or all ranks, "
+        f"which have met and worked, use no processor, disk or GPU for {REST_HOLD_S:.0f} s (possible)"
     ),
     hides=HANG_SYMPTOMS,
     mechanism=(

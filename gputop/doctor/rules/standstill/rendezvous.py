@@ -7,6 +7,7 @@ from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.standstill.at_rest import has_met_others
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.snapshot import Process
@@ -108,7 +109,9 @@ def _waits(evidence: Evidence, process: Process, least_s: float) -> bool:
 
 
 def _has_group(evidence: Evidence, group: RankGroup) -> bool:
-    """Return whether the ranks have found each other: one reports its group, or NCCL knows them all."""
+    """Return whether the ranks have found each other: one reports its group, shows it, or NCCL knows them all."""
+    if any(member.process is not None and has_met_others(member.process) for member in group.members):
+        return True
     if any(model_facts.group_size(rank) is not None for rank in tracked.ranks_of(group)):
         return True
     return any(len(item.ranks) > 1 for item in evidence.communicators(group))

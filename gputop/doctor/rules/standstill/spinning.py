@@ -9,10 +9,11 @@ from gputop.doctor.evidence.evidence import IDLE_PERCENT, Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.standstill.at_rest import uses_no_processor
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import utilization
-from gputop.snapshot import Device, Process
+from gputop.snapshot import Device
 
 SPIN_PERCENT = 95.0
 SPIN_POWER_SHARE = 0.35
@@ -21,8 +22,6 @@ SPIN_SM_PERCENT = 10.0
 """A polling kernel keeps a few of the SMs. Tiny kernels of a training do, too: it counts only beside a rank that rests."""
 SPIN_HOLD_S = 60.0
 STOOD_HOLD_S = 5.0
-RESTS_CPU_PERCENT = 10.0
-"""Below this share of a core, a rank computes nothing."""
 FIRST_CALLS = 5
 FIRST_HOLD_S = 60.0
 """NCCL's kernels poll: 100% utilization at little power (docs/rules.md#g01, estimates)."""
@@ -88,7 +87,7 @@ def _all_poll(evidence: Evidence, group: RankGroup, facts: Sequence[Fact]) -> Ju
     stood = [evidence.no_backward_s(member.process) if member.process is not None else None for member in group.members]
     known = [seconds for seconds in stood if seconds is not None]
     rests = len(known) == len(stood) and min(known) >= SPIN_HOLD_S
-    calm = {m.process.pid: m.rank for m in group.members if m.process is not None and _rests(m.process)}
+    calm = {m.process.pid: m.rank for m in group.members if m.process is not None and uses_no_processor(m.process)}
     odd = next(iter(calm.items())) if len(calm) == 1 and len(group.members) > 2 else None
     if rests:
         text = f"no rank's backward threads have used a processor for {min(known):.0f} s"
@@ -112,10 +111,6 @@ def _all_poll(evidence: Evidence, group: RankGroup, facts: Sequence[Fact]) -> Ju
     return Suspicion(finding, SPIN_HOLD_S)
 
 
-def _rests(process: Process) -> bool:
-    return process.cpu_percent is not None and process.cpu_percent < RESTS_CPU_PERCENT
-
-
 def _some_wait(evidence: Evidence, group: RankGroup, idle: Sequence[Device], facts: Sequence[Fact]) -> Judgement:
     """Judge ranks that poll for others whose GPUs idle: likely a hang if those rest, possible if they work on the CPU."""
     uuids = {device.uuid for device in idle}
@@ -123,7 +118,7 @@ def _some_wait(evidence: Evidence, group: RankGroup, idle: Sequence[Device], fac
     processes = [member.process for member in behind if member.process is not None]
     if not processes or any(evidence.still.disks_s(process) < SPIN_HOLD_S / 2 for process in processes):
         return None  # a checkpoint is written, or data is prepared, and the others wait for that
-    rests = all(map(_rests, processes))
+    rests = all(map(uses_no_processor, processes))
     if group.run is not None and not rests:
         return None
     numbers = [member.rank for member in behind]

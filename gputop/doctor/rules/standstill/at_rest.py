@@ -1,0 +1,85 @@
+"""Ranks that have met and rest together: what tells a standstill from outside where no GPU polls (G01), and refutes G03."""
+
+from __future__ import annotations
+
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.rule import Judgement, Suspicion
+from gputop.doctor.rules.support.shared import utilization
+from gputop.snapshot import Process
+
+RESTS_CPU_PERCENT = 10.0
+"""Below this share of a core, a rank computes nothing."""
+REST_HOLD_S = 30.0
+"""As long as a rank that reports its steps waits before it calls that a standstill."""
+_GLOO_THREAD = "pt_gloo_runloop"
+
+
+def uses_no_processor(process: Process) -> bool:
+    """Return whether a process computes nothing; False where that is unknown."""
+    return process.cpu_percent is not None and process.cpu_percent < RESTS_CPU_PERCENT
+
+
+def has_met_others(process: Process) -> bool:
+    """Return whether a rank has got beyond init_process_group.
+
+    gloo starts its threads once every rank is connected to every other one; backward runs only in a training. NCCL's watchdog
+    tells nothing: under torchrun it starts without the others.
+    """
+    return dict(process.threads).get(_GLOO_THREAD, 0) > 0 or has_run_backward(process)
+
+
+def has_run_backward(process: Process) -> bool:
+    """Return whether the process has computed gradients on a GPU: its backward threads have used a processor."""
+    return any(seconds > 0 for _, seconds in process.autograd_threads)
+
+
+def all_rest(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge G01 of ranks that nobody tracks: they have trained, and none of them uses a processor, a disk or a GPU any more."""
+    processes = [member.process for member in group.members if member.process is not None]
+    if group.run is not None or len(processes) < max(2, len(group.members)):
+        return None
+    if not all(process.state == "S" and uses_no_processor(process) and has_met_others(process) for process in processes):
+        return None
+    if not all(_has_worked(evidence, group, process) and _is_still(evidence, process) for process in processes):
+        return None
+    devices = tracked.used_devices(group)
+    loads = [evidence.load(device.uuid) for device in devices]
+    if not group.virtual and any(load is None or not load.idle for load in loads):  # virtual ones are everybody's cores
+        return None
+    pid = processes[0].pid
+    facts = [
+        Fact(
+            f"process {process.pid} uses {process.cpu_percent:.0f}% of a core, and no disk",
+            process.cpu_percent,
+            f"/proc/{process.pid}/stat, io",
+        )
+        for process in processes[:4]
+    ]
+    finding = tracked.about(
+        group,
+        "G01",
+        "warning",
+        "possible",
+        "The training may hang: none of its ranks computes any more",
+        [*facts, *utilization(evidence, devices)],
+        "The ranks have met and worked, and now all of them wait: in a collective operation that one of them never enters (a "
+        "barrier under `if rank == 0`), for a file, or for somebody's input.",
+        f"py-spy dump --pid {pid}  # of each rank: who stands elsewhere?",
+        "They wait for requests, as a server does; or the next round of work comes.",
+    )
+    return Suspicion(finding, REST_HOLD_S)
+
+
+def _has_worked(evidence: Evidence, group: RankGroup, process: Process) -> bool:
+    """Return whether a rank has trained: on GPUs its backward threads tell, on the CPU only that it was seen at work."""
+    if has_run_backward(process):
+        return True
+    return (group.virtual or not process.devices) and evidence.has_worked(process)
+
+
+def _is_still(evidence: Evidence, process: Process) -> bool:
+    workers = process.workers.cpu_percent if process.workers is not None else None
+    return (workers or 0.0) < RESTS_CPU_PERCENT and evidence.still.disks_s(process) >= REST_HOLD_S / 2
