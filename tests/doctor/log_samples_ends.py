@@ -16,6 +16,36 @@ ENDS: tuple[tuple[str, str, dict[str, str]], ...] = (
         {"argument": "-a/--arch"},
     ),
     ("argparse_value", "train.py: error: argument --lr: invalid float value: '1e-'", {"why": "invalid float value: '1e-'"}),
+    (
+        "argparse_missing",
+        "My Own Trainer: error: the following arguments are required: --cfg",
+        {"program": "My Own Trainer", "arguments": "--cfg"},
+    ),
+    ("local_rank_dash", "pose.py: error: the following arguments are required: --local_rank", {}),
+    ("local_rank_dash", "Pose estimation: error: the following arguments are required: --cfg, --local_rank", {}),
+    ("array_cut_short", "ValueError: mmap length is greater than file size", {}),
+    ("background_workers", "RuntimeError: One or more background workers are no longer alive. Exiting.", {}),
+    ("killed", "      Reason:       OOMKilled", {}),
+    ("killed", '            "OOMKilled": true,', {}),
+    ("killed", "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.", {}),
+    ("killed", "(raylet) 2 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed", {}),
+    (
+        "addr_in_use",
+        "ConnectionError: Tried to launch distributed communication on port `29501`, but another process is utilizing it.",
+        {"port": "29501"},
+    ),
+    (
+        "illegal",
+        "../aten/src/ATen/native/cuda/Loss.cu:250: nll_loss_forward: block: [0,0,0], thread: [7,0,0] Assertion "
+        "`t >= 0 && t < n_classes` failed.",
+        {"what": "t >= 0 && t < n_classes"},
+    ),
+    (
+        "rdzv_address",
+        "[W socket.cpp:601] [c10d] The IPv4 network addresses of (head.example, 29400) cannot be retrieved "
+        "(gai error: -2 - Name or service not known).",
+        {"host": "head.example", "why": "Name or service not known"},
+    ),
     ("click_usage", "Error: No such option: --epoch (Possible options: --epochs)", {}),
     ("click_usage", "Error: Missing option '--data'.", {}),
     ("hydra_override", "Could not override 'model.width'.", {"name": "model.width"}),
@@ -141,6 +171,12 @@ ENDS: tuple[tuple[str, str, dict[str, str]], ...] = (
 
 NO_ENDS: tuple[str, ...] = (
     "config.yaml: not found",
+    "      Reason:       Completed",
+    '            "OOMKilled": false,',
+    "the node is running low on memory; spilling objects",
+    "port 29500 is free, another process is utilizing the GPU",
+    "the mmap length is smaller than the file size",
+    "Assertion `x > 0` failed in the unit test",
     "INFO: cache: not found",
     "checkpoint last.pt not found, starting from scratch",
     "Error: 0.031 (mean over 3 runs)",

@@ -244,6 +244,56 @@ def test_names_of_a_checkpoint_outside_of_a_traceback_say_something_by_the_prefi
     assert [finding.id for finding in told(MISSING + '"module.fc.weight".\n').findings] == ["C13"]
 
 
+SKIPPED = "I0614 12:05:40.000 1401 trainer.py:201] step=3400 loss=2.3\n" * 2
+
+
+def test_a_script_that_says_first_that_it_skips_goes_on() -> None:
+    """Also where it logs in glog's form, which torch's own C++ code has, too."""
+    log = "W0614 12:05:30.900 1401 wds.py:88] skipping sample 3:\n" + traceback("PIL.UnidentifiedImageError: no image")
+    assert [finding.confidence for finding in told(log + SKIPPED).findings] == ["possible"]
+    assert [finding.confidence for finding in told(log).findings] == ["certain"], "nothing shows that it went on"
+    assert [finding.confidence for finding in told(log.replace("skipping", "reading") + SKIPPED).findings] == ["likely"]
+
+
+@pytest.mark.parametrize(("times", "level"), [(1, "certain"), (4, "possible")])
+def test_what_a_run_survives_again_and_again_did_not_end_it(times: int, level: str) -> None:
+    """A language model writes such texts; the last one has only the end of the log behind it."""
+    progress = "".join(f"step {at} | loss 2.{at}\n" for at in range(3))
+    sample = f"A: it was RuntimeError: {OOM}\n" + traceback(f"torch.cuda.OutOfMemoryError: {OOM}") + "Killed\n---\n"
+    explained = told((progress + sample) * times + "saved to out/qa\n")
+    assert explained.findings[0].confidence == level
+    assert explained.ended is (times == 1)
+
+
+def test_a_warning_that_says_how_it_goes_on_is_no_alarm() -> None:
+    warned = "WARNING CUDA out of memory with batch=64. Reducing to batch=32 and retrying (1/3).\n"
+    assert [finding.confidence for finding in told(warned + PROGRESS).findings] == ["possible"]
+
+
+def test_a_shell_goes_on_after_a_command_that_it_does_not_find() -> None:
+    missing = "slurm_script: line 21: nvidia_smi: command not found\n"
+    script = "0: python: can't open file '/home/ada/trian.py': [Errno 2] No such file or directory\n"
+    assert [finding.id for finding in told(missing + script).findings] == ["script_not_found"]
+    assert [finding.id for finding in told(missing).findings] == ["command_not_found"]
+
+
+def test_a_name_without_an_address_of_any_kind_comes_before_the_rendezvous_that_fails_of_it() -> None:
+    def line(kind: str) -> str:
+        why = "(gai error: -2 - Name or service not known)"
+        return f"[W socket.cpp:601] [c10d] The {kind} network addresses of (head.ib, 29400) cannot be retrieved {why}.\n"
+
+    lost = traceback("torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection has failed.")
+    assert told(line("IPv6") + line("IPv4") + lost).findings[0].title.startswith("The name head.ib has no address:")
+    assert told(line("IPv6") + lost).findings[0].title.startswith("This node cannot reach the rendezvous")
+
+
+def test_an_assertion_in_a_kernel_comes_before_what_the_host_hears_of_it() -> None:
+    kernel = "Indexing.cu:1292: indexSelect: block: [2,0,0], thread: [64,0,0] Assertion `srcIndex < srcSelectDimSize` failed.\n"
+    failed = traceback("RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`")
+    (finding,) = told(kernel * 24 + failed).findings
+    assert finding.title == "An assertion failed inside a CUDA kernel: srcIndex < srcSelectDimSize"
+
+
 def test_no_line_is_evidence_twice() -> None:
     line = next(line for name, line, _ in MATCHING if name == "oom_other_proc")
     for error in (line, OOM, f"{OOM}\n{OOM}"):

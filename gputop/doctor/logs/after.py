@@ -24,9 +24,10 @@ _OWN_WORDS = re.compile(r"[A-Za-z]{2}.*[(\s:=-]")
 _LOGGED = re.compile(r"^(?:terminate called|what\(\)|Exception in thread|E  )|(?:^|\W)(?:ERROR|CRITICAL|FATAL|error)\W")
 """What may also precede an uncaught exception: an abort's own words, a log level."""
 _NO_LINE_OF_ITS_OWN = re.compile(
-    r"^(?:.*(?:Error|Exception|error:)|\s*(?:$|frame #|#\d+ |Exception raised from|\*{3}|={5}|-{5}|\[[A-Z]\d|[WEIF]\d{4} "
-    r"|terminate called|what\(\)|wandb:|srun:|slurmstepd|make|Aborted|Killed|Segmentation fault|Fatal Python error"
-    r"|\S+\.so\b|/\S+:\d+: \w*Warn))"
+    r"^(?:.*(?:Error|Exception|error:)|\s*(?:$|frame #|#\d+ |Exception raised from|\*{3}|={5}|-{5}|\[[A-Z]\d|[WEF]\d{4} "
+    # glog's form is that of torch's C++ code, and of trainers in Python that use absl.
+    r"|I\d{4} (?!.*\.py:\d)|terminate called|what\(\)|wandb:|srun:|slurmstepd|make|Aborted|Killed|Segmentation fault"
+    r"|Fatal Python error|\S+\.so\b|/\S+:\d+: \w*Warn))"
 )
 _PROGRESS = re.compile(r"(?i)\b(?:epoch|step|iter(?:ation)?|batch|loss)\b\D{0,3}\d|\d\s?it/s|\ds/it")
 

@@ -7,6 +7,8 @@ and by the order within one log. Pure: ``scan`` reads the logs.
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -31,6 +33,13 @@ _ENDS = frozenset({"cpp_terminate", "killed", "sigkill", "signal_crash", "slurm_
 """How a process ended, seen by others: an exception before it, after which nothing went on, comes first."""
 
 
+_SHELL_GOES_ON = frozenset({"command_not_found"})
+"""What a shell script survives, unless it says set -e: another failure after it is what ended it."""
+SURVIVED_MIN, SURVIVED_PROGRESS = 2, 2
+"""A text that came so often before, each time with so many lines of progress after it, ends no run (our choice)."""
+_NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
+
+
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """The explanation of logs: ``findings`` holds the root first, then remarks. ``root`` is None if no run failed in them."""
@@ -47,6 +56,8 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
     """Explain the logs of one run, each read to its end. ``failed``: the run is known to have failed."""
     seen = [item for scan in scans for item in scan.observations]
     launcher = next((scan.root for scan in scans if scan.root is not None), None)
+    if not failed and launcher is None:
+        seen = _without_habits(seen)
     if (failed or launcher is not None) and not any(item.failure for item in seen):
         # A script that catches its error, reports it and then ends did not really go on.
         seen = [replace(item, went_on=False) for item in seen]
@@ -137,7 +148,31 @@ def _fatal(failures: list[Observation], passed: frozenset[tuple[str, int]]) -> l
         is_end = item.pattern is not None and item.pattern.id in _ENDS and not item.block
         if before is None or not is_end or (before.file, before.line_number) in passed:
             last[(item.file, item.rank)] = item
-    return [item for item in failures if item.pattern is not None or last[(item.file, item.rank)] is item]
+    kept = [item for item in failures if item.pattern is not None or last[(item.file, item.rank)] is item]
+    return [item for at, item in enumerate(kept) if not _is_survived_by_a_shell(item, kept[at + 1 :])]
+
+
+def _is_survived_by_a_shell(item: Observation, later: Sequence[Observation]) -> bool:
+    return item.pattern is not None and item.pattern.id in _SHELL_GOES_ON and any(not _same(item, other) for other in later)
+
+
+def _without_habits(seen: list[Observation]) -> list[Observation]:
+    """Mark what a run survives again and again: samples that it skips, or texts that a language model writes."""
+    came: dict[tuple[str, int | None, str], list[int]] = {}
+    for item in seen:
+        if item.pattern is None or not item.pattern.cascade:
+            came.setdefault(_shape(item), []).append(item.progress)
+    survived = {
+        shape
+        for shape, at in came.items()
+        if sum(after - before >= SURVIVED_PROGRESS for before, after in itertools.pairwise(at)) >= SURVIVED_MIN
+    }
+    return [replace(item, went_on=True) if _shape(item) in survived else item for item in seen]
+
+
+def _shape(item: Observation) -> tuple[str, int | None, str]:
+    """Return a line without its numbers, with the file and the rank that it is from."""
+    return item.file, item.rank, _NUMBERS.sub("0", item.line)
 
 
 def _first(failures: list[Observation], launcher: Root | None, scans: Sequence[LogScan]) -> Observation | None:

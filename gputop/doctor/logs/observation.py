@@ -29,6 +29,8 @@ class Observation:
     went_on: bool = False
     """The log goes on after it: the script caught and printed the error."""
     followed: bool = False  # progress follows its traceback: it was caught, or the progress was written late
+    progress: int = 0
+    """Lines of progress that were seen before it, after other texts."""
     in_library: bool = False
     """Whether ``where`` is a library's line, because no line of the user's own code is in the traceback."""
 

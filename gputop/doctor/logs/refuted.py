@@ -100,6 +100,8 @@ REFUTED_BY = {
     "cublas_handle": "Several GiB are free when it fails, and CUDA_LAUNCH_BLOCKING=1 shows no earlier error.",
     "cudnn_init": "Several GiB are free when it fails, and torch.backends.cudnn.version() is the one torch was built with.",
     "deepspeed_exit": "All ranks ended with 0.",
+    "array_cut_short": "The file has the size that its header says (numpy.load of it succeeds).",
+    "background_workers": "The lines before it hold no traceback of a worker.",
     "disk_full": "df shows room and free inodes on the disk that is written to.",
     "glibc_version": "The library loads in a fresh Python on the same host.",
     "heap_corrupted": "The process goes on.",

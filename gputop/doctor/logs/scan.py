@@ -32,6 +32,8 @@ TRACEBACK_LINES = 400
 _TRACEBACK = "Traceback (most recent call last):"
 _ROOT = "Root Cause (first observed failure)"
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
+_WARNED_AND_FATAL = ("NCCL WARN", "IPv4 network addresses")
+"""What NCCL fails with, and what torch's store gives up after, is printed as a warning."""
 _WEAK = ("Exception ignored in", "--- Logging error ---")
 _TRIGGERS = tuple(trigger.encode() for trigger in (*TRIGGERS, _TRACEBACK[:21], _ROOT))
 _TRIGGER = re.compile(b"|".join(re.escape(trigger) for trigger in _TRIGGERS))
@@ -42,7 +44,6 @@ _FIELD = re.compile(r"^\s+(?P<name>time|host|rank|exitcode|error_file|traceback)
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>")
 _STOPPED = ("KeyboardInterrupt", "SignalException", "SystemExit", "GeneratorExit", "BdbQuit")
 _WARNING = re.compile(r"^\[?[WI]\d{4} |Warning: |\bWARNING?\b(?! Err)")
-_NCCL_WARN = "NCCL WARN"
 _ABORT = re.compile(r"core dumped|^(?:Aborted|Segmentation fault|Fatal Python error)|^srun: error: |Exited with exit code")
 """Not "Killed": a process that is killed had not ended of an exception before, and writes no buffered output afterwards."""
 _BREAKS = re.compile(rb"[\r\n]")
@@ -108,9 +109,13 @@ class LogScan:
         self._blocks = 0
         self._summary = False
         self._weak_next = False
+        self._previous = ""
+        """The line before the one that is looked at."""
         self._chain: dict[Key, bool] = {}
         self._rest = b""
         self._numbered = True
+        self._progress = 0
+        """Lines of progress after texts; the others are not looked at."""
         self._after = Afterwards()
 
     @property
@@ -175,6 +180,7 @@ class LogScan:
             parts = unfolded(clean(data[begin:finish])) if data[begin : begin + 1] == b"{" else []
             for part in parts if len(parts) > 1 else [clean(data[left : min(finish, left + TEXT_CHARS)])]:
                 self._line(part[:TEXT_CHARS], number)
+                self._previous = part
             position = finish + 1
         self.lines += data.count(b"\n", counted)
 
@@ -186,6 +192,7 @@ class LogScan:
     def _announce(self, before: bytes) -> None:
         lines = [line for line in before.decode("utf-8", "replace").splitlines() if line.strip()][-2:]
         self._weak_next = any(marker in line for line in lines[-1:] for marker in _WEAK)
+        self._previous = lines[-1] if lines else ""
         for line in lines:
             if any(marker in line for marker in _CHAINED):
                 self._chain[rank_and_text(line)[0]] = True
@@ -238,6 +245,7 @@ class LogScan:
                     block.where or block.fallback if block is not None and in_exception else None,
                     block=block.number if block is not None and in_exception else 0,
                     warned=warned,
+                    went_on=warned and says_went_on(text),
                     in_library=block is not None and in_exception and block.where is None,
                 )
             )
@@ -261,6 +269,7 @@ class LogScan:
         if _ABORT.search(text) is not None:
             for number in self._after.failed():
                 self._mark(number, False, False)
+        self._progress += is_progress(text)
         for number, surely in self._after.line(text, key):
             self._mark(number, surely, not surely)
 
@@ -281,7 +290,7 @@ class LogScan:
             self._close(key)
         self._chain.pop(key, None)
         self._blocks += 1
-        self._open[key] = _Traceback(self._blocks, weak=self._weak_next)
+        self._open[key] = _Traceback(self._blocks, weak=self._weak_next, own_words=says_went_on(self._previous))
         self._weak_next = False
 
     def _extend_traceback(self, key: Key, block: _Traceback, text: str, number: int) -> None:
@@ -376,6 +385,7 @@ class LogScan:
             self.root.error_file = value
 
     def _note(self, observation: Observation) -> None:
+        observation = replace(observation, progress=self._progress)
         if observation.rank is not None:
             self.ranks.add(observation.rank)
         self._new.append(observation)
@@ -385,8 +395,8 @@ class LogScan:
 
 
 def is_warning(text: str) -> bool:
-    """Return whether a line marks itself as a warning; NCCL warns where it fails."""
-    return _WARNING.search(text) is not None and _NCCL_WARN not in text
+    """Return whether a line marks itself as a warning, and means no failure."""
+    return _WARNING.search(text) is not None and not any(mark in text for mark in _WARNED_AND_FATAL)
 
 
 def _number(value: str | None) -> int | None:

@@ -115,3 +115,12 @@ def test_other_numbers_are_no_pace() -> None:
         assert paces(line) == {}, line
     for line in ("time 3", "an epoch of training, in 2026", "eval in 3 steps", "trained for 3 epochs"):
         assert whole_times(line) == {}, line
+
+
+@pytest.mark.parametrize("name", ["lr", "learning_rate", "train/learning_rate"])
+@pytest.mark.parametrize("rate", [0.0, 3e-5])
+def test_a_printed_learning_rate_of_0_is_told_by_each_of_its_names(tmp_path: Path, name: str, rate: float) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"{ {'loss': 2.3 + (at * 7 % 11) / 100, name: rate, 'epoch': at / 100} }\n" for at in range(130)))
+    found, _ = explain_logs([str(log)])
+    assert [finding.id for finding in found] == (["J03"] if rate == 0 else [])

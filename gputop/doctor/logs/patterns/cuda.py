@@ -240,6 +240,18 @@ PATTERNS: tuple[Pattern, ...] = (
     failure(
         "illegal",
         None,
+        "Assertion `",
+        # CUDA_KERNEL_ASSERT of torch, which each thread prints: the error that comes up on the host tells less.
+        r"\.(?:cu|cuh|h):\d+: .{0,300}\bthread: \[[\d,]+\] Assertion `(?P<what>[^`]{1,200})` failed",
+        "An assertion failed inside a CUDA kernel: {what}",
+        "Usually a class index or an embedding index out of range: a label beyond the number of classes, a token beyond the "
+        "vocabulary (tokens that were added without resizing the embedding). What fails afterwards follows from it.",
+        "CUDA_LAUNCH_BLOCKING=1 python train.py  # the traceback then points at the operation; on the CPU it names the index\n"
+        "model.resize_token_embeddings(len(tokenizer))  # where tokens were added",
+    ),
+    failure(
+        "illegal",
+        None,
         "device-side assert triggered",
         r"device-side assert triggered",
         "An assertion failed inside a CUDA kernel",

@@ -1,11 +1,12 @@
 """Texts about disks that are full, and hubs that refuse. Pure.
 
-Sources: the kernel's ENOSPC and EDQUOT; huggingface_hub/utils/_http.py; wandb/sdk/lib/apikey.py.
+Sources: NumPy's memmap over CPython's mmapmodule.c; batchgenerators' multi-threaded augmenters; the kernel's ENOSPC and
+EDQUOT; huggingface_hub/utils/_http.py; wandb/sdk/lib/apikey.py.
 """
 
 from __future__ import annotations
 
-from gputop.doctor.logs.patterns.pattern import Pattern, failure
+from gputop.doctor.logs.patterns.pattern import Pattern, cascade, failure
 
 PATTERNS: tuple[Pattern, ...] = (
     failure(
@@ -16,6 +17,26 @@ PATTERNS: tuple[Pattern, ...] = (
         "The disk is full",
         "Something could not be written: a checkpoint, a log, or a temporary file (/tmp and /dev/shm count as disks too).",
         "df -h . /tmp /dev/shm; df -i .",
+    ),
+    failure(
+        "array_cut_short",
+        None,
+        "mmap length is greater than file size",
+        r"mmap length is greater than file size",
+        "A data file is shorter than its header says: it is truncated",
+        "NumPy maps the array that the header describes, and the file ends before: it was not written or copied to its end (a "
+        "full disk, a job that was stopped), or is still being written.",
+        "find DATA -name '*.npy' -size -1k; df -h DATA  # DATA: where the preprocessed files are\n"
+        "# delete the file that the traceback was reading, and preprocess it again",
+    ),
+    cascade(
+        "background_workers",
+        None,
+        "background workers are no longer alive",
+        r"One or more background workers are no longer alive",
+        "A loader's worker has ended",
+        "What the worker printed before is the cause.",
+        "# read the lines above: a worker's own traceback comes first",
     ),
     failure(
         "quota",

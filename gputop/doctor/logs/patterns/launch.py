@@ -15,6 +15,17 @@ PATTERNS: tuple[Pattern, ...] = (
         'torchrun --standalone --nproc-per-node=gpu train.py  # and in it: local_rank = int(os.environ["LOCAL_RANK"])\n'
         'parser.add_argument("--local-rank", "--local_rank", type=int, default=0)  # or take both spellings',
     ),
+    failure(
+        "local_rank_dash",
+        "A17",
+        "the following arguments are required",
+        r"error: the following arguments are required: (?:.{0,200}, )?--local_rank\b",
+        "The script requires --local_rank, which the launcher does not pass",
+        "torch.distributed.launch passes --local-rank with a dash since torch 2.0, and torchrun passes nothing: the local rank "
+        "is in the environment.",
+        'torchrun --standalone --nproc-per-node=gpu train.py  # and in it: local_rank = int(os.environ["LOCAL_RANK"])\n'
+        'parser.add_argument("--local-rank", "--local_rank", type=int, default=0)  # not required; both spellings',
+    ),
     hint(
         "launch_deprecated",
         "A17",
@@ -72,6 +83,15 @@ PATTERNS: tuple[Pattern, ...] = (
         "Another job, or a process that a former one left behind, listens on it.",
         "ss -ltnp  # who listens\ntorchrun --standalone --nproc-per-node=gpu train.py  # takes a free port",
         confidence="likely",
+    ),
+    failure(
+        "addr_in_use",
+        "G03",
+        "another process is utilizing it",
+        r"launch distributed communication on port `?(?P<port>\d+)`?, but another process is utilizing it",
+        "The port for the rendezvous is taken ({port})",
+        "Another job, or a process that a former one left behind, listens on it.",
+        "ss -ltnp 'sport = :{port}'  # who listens\naccelerate launch --main_process_port 0 train.py  # takes a free port",
     ),
     failure(
         "rdzv_timeout",

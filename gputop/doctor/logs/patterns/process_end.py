@@ -1,7 +1,8 @@
 """How a process ended, in the words of the shell, the C libraries, Python, Slurm and Open MPI. Pure.
 
 Sources: strsignal of glibc and its malloc_printerr; vterminate.cc of libstdc++; Python/pylifecycle.c and Lib/subprocess.py;
-torch/multiprocessing/spawn.py; slurmstepd's req.c and srun's task_state; orterun's help texts; launcher/launch.py of DeepSpeed.
+torch/multiprocessing/spawn.py; slurmstepd's req.c and srun's task_state; orterun's help texts; launcher/launch.py of
+DeepSpeed; kubectl describe; ray's worker_killing_policy and exceptions.py.
 """
 
 from __future__ import annotations
@@ -25,6 +26,11 @@ _KILLED = (
     # A pool of processes misses one: concurrent.futures, and datasets' map.
     ("terminated abruptly", r"A process in the process pool was terminated abruptly"),
     ("abruptly died", r"One of the subprocesses has abruptly died"),
+    # Kubernetes (kubectl describe), and docker inspect.
+    ("OOMKilled", r"^\s*Reason:\s+OOMKilled\s*$|\"OOMKilled\": ?true\b"),
+    # Ray's monitor of a node's memory.
+    ("running low on memory", r"killed due to the node running low on memory"),
+    ("memory pressure", r"\(tasks / actors\) killed due to memory pressure \(OOM\)"),
 )
 _AFTER = "Read what the process printed before: this line only says that it ended."
 

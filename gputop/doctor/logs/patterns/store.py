@@ -107,6 +107,19 @@ PATTERNS: tuple[Pattern, ...] = (
         "torchrun --master-addr=127.0.0.1 --nproc-per-node=gpu train.py  # on one host",
         refuted_by="getent hosts {host} prints an address on the same host and in the same container.",
     ),
+    failure(
+        "rdzv_address",
+        "G03",
+        "(gai error",
+        # IPv4 comes last: after it torch has no address at all, and tries again until its time limit.
+        r"\[W.{0,200}IPv4 network addresses of \((?P<host>[^,]{0,200}), ?(?P<port>\d+)\) cannot be retrieved "
+        r"\(gai error: (?P<code>-?\d+)(?: - (?P<why>[^)]+))?",
+        "The name {host} has no address: {why}",
+        "MASTER_ADDR or --rdzv-endpoint names a host that this one cannot resolve: a typing error, a name of another network, "
+        "or a name server that does not know it yet.",
+        "getent hosts {host}  # nothing: pass an address, or a name that every node resolves",
+        refuted_by="getent hosts {host} prints an address on the same host and in the same container.",
+    ),
     hint(
         "rdzv_address",
         "G03",

@@ -15,7 +15,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "argparse_missing",
         None,
         "error: the following arguments are required",
-        r"^(?:\S+: )?(?P<program>\S+): error: the following arguments are required: (?P<arguments>.+)",
+        r"^(?:\S+: )?(?P<program>[^\s:][^:]{0,80}): error: the following arguments are required: (?P<arguments>.+)",
         "{program} needs {arguments}",
         "The script's command line lacks arguments that it requires: it ended before it began.",
         _HELP,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Sequence
 
@@ -32,6 +33,8 @@ FLAT_SHARE = 0.01
 FLAT_BAND = 0.05
 """A loss is flat that ends within 1% of where it began, and on average never left a band of 5% around it (our choice)."""
 _SEEN_FROM_STEP = 50
+_RATE = re.compile(r"^lr(?:/|$)|(?:^|/)(?:lr|learning_rate)$")
+"""How frameworks call the learning rate: lr and one for each group (lr/0), or Transformers' learning_rate."""
 _REWARDS = ("reward", "return", "episod")
 """Where the target moves with the policy, a loss that grows or stays says nothing."""
 
@@ -165,7 +168,7 @@ def _only_loss(group: RankGroup) -> tuple[Rank, str] | None:
 
 def _no_rate(evidence: Evidence, group: RankGroup, rank: Rank) -> Judgement:
     automatic = (metric.removeprefix(AUTOMATIC_PREFIX) for metric in rank.metrics)
-    names = sorted({own_or_automatic(item, rank.metrics) for item in automatic if item == "lr" or item.startswith("lr/")})
+    names = sorted({own_or_automatic(item, rank.metrics) for item in automatic if _RATE.search(item)})
     rates = [evidence.series(logged.run_id(group), rank.rank, name).values[-ZERO_RATE_STEPS:] for name in names]
     if not rates or any(len(values) < ZERO_RATE_STEPS or any(values) for values in rates):
         return None
