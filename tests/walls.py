@@ -109,7 +109,7 @@ _TABLE = {
     "doctor/logs": "ground doctor/findings doctor/logs/patterns",
     "doctor/preflight": "ground doctor/evidence doctor/findings",
     "doctor/rules/support": "ground doctor/evidence doctor/facts doctor/findings doctor/logs doctor/logs/patterns",
-    "doctor/rules/hosts": "ground doctor/evidence doctor/findings doctor/rules/support joined",
+    "doctor/rules/hosts": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support joined",
     "doctor/rules/data_parallel": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support",
     "doctor/rules/ddp": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support",
     "doctor/rules/learning": "ground doctor/evidence doctor/findings doctor/rules/support history",

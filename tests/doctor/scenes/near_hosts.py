@@ -11,7 +11,7 @@ from typing import Any
 from gputop.snapshot import Host, Snapshot
 from tests.doctor.scenes.near import Pair, look_alikes
 from tests.doctor.tracked import Metrics, ddp
-from tests.samples import EPOCH
+from tests.samples import EPOCH, GIB
 
 HOSTS = ("node1", "node2")
 
@@ -77,7 +77,48 @@ def alone(second: int, hosts: tuple[str, ...]) -> Snapshot:
     return replace(base, runs=(replace(run, ranks=ranks),), points=tuple(part for part in base.points if part.rank in moving))
 
 
+def with_gpus(
+    second: int, forward_s: dict[int, float] | None = None, gib: dict[int, int] | None = None, leave_out: tuple[int, ...] = ()
+) -> Snapshot:
+    """Ranks that time forward on their GPUs (60 ms, of 80 GiB), but on some ranks; and without some ranks."""
+    metrics = {**paced({}), "cuda/forward_s": lambda rank, step: (forward_s or {}).get(rank, 0.06) + (step + rank) % 3 * 0.0005}
+    base = over_hosts(second, metrics)
+    (run,) = base.runs
+    memory = {"allocated_bytes": GIB, "reserved_bytes": GIB, "peak_bytes": GIB, "retries": 0, "out_of_memory": 0}
+    ranks = tuple(
+        replace(
+            rank,
+            facts={
+                **rank.facts,
+                "cuda_memory": {**memory, "total_bytes": (gib or {}).get(rank.rank, 80) * GIB, "empty_cache_calls": 0},
+            },
+        )
+        for rank in run.ranks
+        if rank.rank not in leave_out
+    )
+    points = tuple(part for part in base.points if part.rank not in leave_out)
+    return replace(base, runs=(replace(run, ranks=ranks, world_size=len(ranks)),), points=points)
+
+
+def older_cards(second: int) -> Snapshot:
+    """The second host has cards of half the memory, which are slower, too."""
+    return with_gpus(second, dict.fromkeys(range(4, 8), 0.09), dict.fromkeys(range(4, 8), 40))
+
+
+def capped_clocks(second: int) -> Snapshot:
+    """The same cards, whose clocks somebody has capped on the second host."""
+    return with_gpus(second, dict.fromkeys(range(4, 8), 0.072))
+
+
+def smaller_cards(second: int) -> Snapshot:
+    return with_gpus(second, gib=dict.fromkeys(range(4, 8), 40))
+
+
 PAIRS = (
+    Pair("K04", "one slow card of a host", lambda second: with_gpus(second, {5: 0.09}), older_cards, 60),
+    Pair("K04", "hosts with alike cards", with_gpus, capped_clocks, 60),
+    Pair("K04", "a host with fewer cards", lambda second: with_gpus(second, leave_out=(6, 7)), smaller_cards, 60),
+    Pair("K04", "a host with mixed cards", lambda second: with_gpus(second, gib={5: 40}), smaller_cards, 60),
     Pair("K01", "one rank of a host is slow", slow_rank, slow_host, 80),
     Pair("K01", "all hosts are even", over_hosts, slow_host, 80),
     Pair(

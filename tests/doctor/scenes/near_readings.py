@@ -287,6 +287,30 @@ def failed_of_it(second: int) -> Snapshot:
     return replace(shot, runs=runs, processes=(), logs=tuple(replace(match, job_state="failed") for match in shot.logs))
 
 
+# ---- I11
+
+
+def with_links(*active: int | None) -> Scene:
+    """DDP on GPUs with so many active NVLinks each."""
+
+    def scene_of(second: int) -> Snapshot:
+        shot = training(second, samples.device(0), len(active))
+        devices = tuple(replace(d, nvlinks_active=number) for d, number in zip(shot.devices, active, strict=True))
+        return replace(shot, devices=devices)
+
+    return scene_of
+
+
+two_links_down = with_links(18, 18, 16, 18)
+
+
+def an_older_card(second: int) -> Snapshot:
+    """The card with fewer links is of another model."""
+    shot = two_links_down(second)
+    devices = tuple(replace(d, name="NVIDIA A100-SXM4-80GB") if d.index == 2 else d for d in shot.devices)
+    return replace(shot, devices=devices)
+
+
 PAIRS: tuple[Pair, ...] = (
     Pair("H05", "a count from before", killed_before, killed_without_a_word, 20),
     Pair("H05", "a full page cache", fills_the_page_cache, hardware.hardly_any_memory, 30),
@@ -334,6 +358,14 @@ PAIRS: tuple[Pair, ...] = (
     Pair("I09", "persistence mode", with_persistence, hardware.without_persistence, 30),
     Pair("I09", "a client on each GPU", has_a_client, hardware.without_persistence, 30),
     Pair("I09", "the start is over", running_for_long, hardware.without_persistence, 30),
+    Pair("I11", "all links up", with_links(18, 18, 18, 18), two_links_down, 40),
+    Pair("I11", "a link down on all of them", with_links(17, 17, 17, 17), two_links_down, 40),
+    Pair("I11", "two bridged cards and two without", with_links(4, 4, 0, 0), two_links_down, 40),
+    Pair("I11", "two bridged cards and a third one", with_links(4, 4, 0), two_links_down, 40),
+    Pair("I11", "one of many has no link", with_links(4, 4, 4, 0), two_links_down, 40, at_most="possible"),
+    Pair("I11", "the state of one is not known", with_links(18, None, 16, 18), two_links_down, 40),
+    Pair("I11", "an older card", an_older_card, two_links_down, 40, verdict="I06"),
+    Pair("I11", "no job uses them together", at_rest(two_links_down), two_links_down, 40, at_most="info"),
     Pair("I10", "no driver at all", not_there, hardware.mismatch, 10),
     Pair("I10", "a list that is refused", refused_list, refused_gpu, 10, at_most="possible"),
     Pair("I10", "words of a job that trains", shown_in_a_log, failed_of_it, 10, at_most="possible"),
