@@ -19,7 +19,10 @@ RAY_DAEMON = "raylet"
 
 def compute_uses(process: Process) -> tuple[DeviceUse, ...]:
     """Return the process's device uses except pure graphics."""
-    return tuple(use for use in process.devices if use.contexts != "G")
+    uses = process.devices
+    if len(uses) == 1:  # nearly every process
+        return uses if uses[0].contexts != "G" else ()
+    return tuple([use for use in uses if use.contexts != "G"])
 
 
 def ray_daemon(process: Process) -> Ancestor | None:

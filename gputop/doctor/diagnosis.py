@@ -209,7 +209,8 @@ class Doctor:
         assert rule.judge is not None
         self._evidence.early = False
         try:
-            return self._in_time(rule.judge(self._evidence, group))
+            judgement = rule.judge(self._evidence, group)
+            return self._in_time(judgement) if self._evidence.early else judgement
         except Exception as error:  # noqa: BLE001 - one rule that fails takes neither the others nor the screen with it
             return self._failed(rule, error)
 

@@ -21,7 +21,9 @@ DEVICE_DIGITS_MAX = 3
 
 def read_whole(value: Any) -> int | None:
     """Return a count or an index; None for everything else (also for True and for negative numbers)."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < COUNT_MAX else None
+    if type(value) is int or (isinstance(value, int) and not isinstance(value, bool)):
+        return value if 0 <= value < COUNT_MAX else None
+    return None
 
 
 def read_number(value: Any) -> float | None:
@@ -137,7 +139,9 @@ class Record:
     @classmethod
     def of(cls: type[R], value: Any) -> R | None:
         """Return a value as a record; None where it is no object, is empty, or a vital key cannot be read."""
-        # What came as JSON is a dict; the check against Mapping takes five times as long.
+        # Most are left out or a dict, as JSON makes them; the check against Mapping takes five times as long.
+        if value is None:
+            return None
         if not (type(value) is dict or isinstance(value, Mapping)) or not value:
             return None
         for key in cls.vital_keys:

@@ -214,10 +214,11 @@ class MetricMemory:
 
     def add(self, points: Points) -> None:
         """Add new points."""
-        ranks = self._runs.setdefault(points.run_id, {}).setdefault(points.metric, {})
-        series = ranks.get(points.rank)
-        if series is None:
-            series = ranks[points.rank] = MetricSeries(self._buckets)
+        try:
+            series = self._runs[points.run_id][points.metric][points.rank]
+        except KeyError:
+            series = MetricSeries(self._buckets)
+            self._runs.setdefault(points.run_id, {}).setdefault(points.metric, {})[points.rank] = series
         series.extend(points.steps, points.times, points.values)
 
     def recall(self, points: Iterable[Points]) -> None:

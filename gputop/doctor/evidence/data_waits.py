@@ -71,6 +71,8 @@ def _share(evidence: Evidence, group: RankGroup, rank: int, loader: Loader | Non
 
 
 def _without(steps: PointSeries, firsts: Sequence[int], batches: int) -> PointSeries:
+    if not firsts:
+        return steps
     left_out = {first + place for first in firsts for place in range(min(max(1, batches), KEPT_POINTS))}
     if left_out.isdisjoint(steps.steps):
         return steps

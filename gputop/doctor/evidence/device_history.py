@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from gputop.snapshot import Device, Host, Process, Snapshot
@@ -118,6 +119,8 @@ class DeviceHistory:
         None if the driver does not count it, the counter was reset, or it was observed for less than 10 s.
         """
         readings = self.readings(uuid)
+        if [*map(attrgetter(counter), readings)].count(None) == len(readings):
+            return None
         first = next(_counted(readings, counter), None)
         if first is None:
             return None
@@ -147,7 +150,8 @@ class DeviceHistory:
     def _at_work(self, uuid: str) -> list[Reading]:
         """Return the readings in which the device works. Cached, because several rules use them for each snapshot."""
         if uuid not in self._working:
-            self._working[uuid] = [reading for reading in self.readings(uuid) if reading.working]
+            readings = self.readings(uuid)
+            self._working[uuid] = [r for r in readings if (r.utilization_percent or 0.0) >= WORKING_PERCENT]
         return self._working[uuid]
 
     def peak_memory_bytes(self, uuid: str) -> float | None:

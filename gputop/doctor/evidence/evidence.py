@@ -9,6 +9,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from gputop.doctor.evidence.device_history import DeviceHistory
@@ -44,6 +45,10 @@ PROGRESS_S = 60.0
 CPU_BUSY_PERCENT = 80.0
 CPU_WORKS_PERCENT = 25.0
 """What a process that computes on a crowded machine still gets of a core (our choice)."""
+
+
+_is_a_loss = lru_cache(maxsize=1024)(names_a_loss)
+"""The same names come with every snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +182,9 @@ class Evidence:
         busy = process.cpu_percent is not None and process.cpu_percent > CPU_BUSY_PERCENT
         track.cpu_busy_since = (track.cpu_busy_since if track.cpu_busy_since is not None else self.now) if busy else None
         track.worked = track.worked or (process.cpu_percent is not None and process.cpu_percent >= CPU_WORKS_PERCENT)
-        seconds = sum(value for _, value in process.autograd_threads if math.isfinite(value))
+        seconds = 0.0
+        for _, value in process.autograd_threads:
+            seconds += value if math.isfinite(value) else 0.0
         if seconds > track.backward_s and known is not None:
             track.backward_at = self.now
         track.backward_s = seconds
@@ -223,7 +230,7 @@ class Evidence:
             try:
                 if self._own_memory:
                     self.memory.add(points)
-                if names_a_loss(points.metric) or (points.rank == 0 and is_pace(points.metric)):
+                if _is_a_loss(points.metric) or (points.rank == 0 and is_pace(points.metric)):
                     key = (points.run_id, points.rank, points.metric)
                     self._levels.setdefault(key, Levels()).extend(points.steps, points.values)
             except Exception as error:  # noqa: BLE001 - as above

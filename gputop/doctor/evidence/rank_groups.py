@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from gputop.doctor.evidence.visible import devices_behind, mask_of, same_uuid
 from gputop.doctor.facts import model as model_facts
@@ -63,10 +63,15 @@ class RankGroup:
     shown: Run | None = None
     """Of a job without a journal: the metrics that its files or its output show. Only those: nothing that a rank states."""
 
-    @property
-    def run_id(self) -> str | None:
-        """The run's id, None for a job without a journal."""
-        return self.run.run_id if self.run is not None else None
+    run_id: str | None = field(init=False, default=None)
+    """The run's id, None for a job without a journal."""
+    live_ranks: tuple[Rank, ...] = field(init=False, default=(), repr=False)
+    """The ranks that live and write a journal, those on other machines too. Nearly every rule asks for them."""
+
+    def __post_init__(self) -> None:
+        if self.run is not None:
+            object.__setattr__(self, "run_id", self.run.run_id)
+            object.__setattr__(self, "live_ranks", tuple([rank for rank in self.run.ranks if rank.state in LIVE_STATES]))
 
     @property
     def pids(self) -> tuple[int, ...]:

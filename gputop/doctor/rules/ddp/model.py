@@ -100,11 +100,11 @@ def hidden_losses(evidence: Evidence, group: RankGroup) -> Judgement:
     name = tracked.loss_of(ranks)
     if name is None:
         return None
-    losses = {
-        rank.rank: dict(zip(series.steps[-60:], series.values[-60:], strict=True))
-        for rank in ranks
-        for series in (evidence.series(group.run_id, rank.rank, name),)
-    }
+    series = {rank.rank: evidence.series(group.run_id, rank.rank, name) for rank in ranks}
+    newest = {number: (points.steps[-60:], points.values[-60:]) for number, points in series.items()}
+    if _are_alike(newest):
+        return None
+    losses = {number: dict(zip(steps, values, strict=True)) for number, (steps, values) in newest.items()}
     if not losses.get(0):
         return None
     for number, values in losses.items():
@@ -203,6 +203,16 @@ def _deviates(group: RankGroup, name: str, losses: dict[int, dict[int, float]]) 
             )
             return Suspicion(finding)
     return None
+
+
+def _are_alike(newest: Mapping[int, tuple[Sequence[int], Sequence[float]]]) -> bool:
+    """Return whether the losses are finite, of the same steps, and none is far from the others: so in most runs."""
+    first, _ = next(iter(newest.values()))
+    if len(first) < LOSS_STEPS or first[-1] - first[0] != len(first) - 1 or first != sorted(set(first)):
+        return False
+    if any(steps != first or not math.isfinite(sum(values)) for steps, values in newest.values()):
+        return False
+    return not _far({number: values[-LOSS_STEPS:] for number, (_, values) in newest.items()})
 
 
 def _far(columns: Mapping[int, Sequence[float]]) -> list[int]:

@@ -11,6 +11,8 @@ def runs_over_hosts(evidence: Evidence) -> list[tuple[Run, dict[str, list[Rank]]
     snapshot = evidence.snapshot
     found = []
     for run in snapshot.runs if snapshot is not None else ():
+        if run.state == "finished":
+            continue
         hosts: dict[str, list[Rank]] = {}
         for rank in run.ranks:
             if rank.state in LIVE_STATES and rank.hostname is not None:

@@ -33,7 +33,9 @@ _FREE = "beside visible GPUs without a process, below 1 GiB and 3% in 95% of sam
 def plain_python(evidence: Evidence, group: RankGroup) -> Judgement:
     """A01: one process without a launcher trains on one GPU while other GPUs that it sees are free."""
     # A notebook (A11) and a framework with its own launch command (A16) use more GPUs in their own way.
-    return None if is_notebook(group) or framework_of(group) is not None else lone_process(evidence, group)
+    if len(group.members) != 1 or is_notebook(group) or framework_of(group) is not None:
+        return None
+    return lone_process(evidence, group)
 
 
 A01 = Rule(

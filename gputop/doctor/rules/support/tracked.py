@@ -10,12 +10,12 @@ from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.support.outputs import Output, command_of, quoted, soften
 from gputop.doctor.rules.support.rule import Suspicion
-from gputop.snapshot import AUTOMATIC_PREFIX, LIVE_STATES, Device, LogMatch, Rank, is_training_loss, loss_metric
+from gputop.snapshot import AUTOMATIC_PREFIX, Device, LogMatch, Rank, is_training_loss, loss_metric
 
 
 def ranks_of(group: RankGroup) -> tuple[Rank, ...]:
     """Return the job's live ranks that write a journal, including those on other machines."""
-    return tuple(rank for rank in group.run.ranks if rank.state in LIVE_STATES) if group.run is not None else ()
+    return group.live_ranks
 
 
 def world(group: RankGroup) -> int:
