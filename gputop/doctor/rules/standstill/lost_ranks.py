@@ -10,6 +10,7 @@ from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.standstill import left_early
 from gputop.doctor.rules.standstill.left_early import LATE_S, STILL_S
+from gputop.doctor.rules.standstill.missing_ranks import STOOD_S, missing_ranks
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.outputs import Output, command_of, is_consequence, outputs_of, quoted
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
@@ -52,7 +53,7 @@ def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
             found[f"dead:{run.run_id}"] = judgement
     for group in evidence.groups:
         subject = f"dead:{group.run_id or group.key}"
-        if subject not in found and (lost := _lost(evidence, group)) is not None:
+        if subject not in found and (lost := _lost(evidence, group) or missing_ranks(evidence, group)) is not None:
             found[subject] = lost
     return found
 
@@ -75,7 +76,8 @@ G04 = Rule(
     threshold=(
         f"a rank has failed or was killed while others live and make no step for {STILL_S:.0f} s; or one has "
         "finished and all others wait in a collective; or all have ended and nothing else explains it; or NCCL "
-        f"reports a rank dead and no count moves for {G04_COUNTS_S:.0f} s"
+        f"reports a rank dead and no count moves for {G04_COUNTS_S:.0f} s; or, from outside, fewer ranks live than were "
+        f"started and none runs backward for {STOOD_S:.0f} s (likely)"
     ),
     hides=("G01", "G02", "G03", "A02", "LOG", "K02", "K03"),
     hides_if=_others_wait,
