@@ -12,6 +12,7 @@ from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.pace.between_phases import BUSY_PERCENT, OWN_WORK_SHARE, own_work
 from gputop.doctor.rules.pace.own_times import SHARE as OWN_SHARE
 from gputop.doctor.rules.pace.own_times import waits_by_own_times
 from gputop.doctor.rules.support import tracked
@@ -347,7 +348,7 @@ def _saws(evidence: Evidence, uuid: str) -> bool:
 def waits_for_data(evidence: Evidence, group: RankGroup) -> Judgement:
     """D01: by the journal, else by the times that the run logs itself, else as far as it is visible from outside."""
     judged = loader_bound(evidence, group) if group.run is not None else None
-    judged = judged or waits_by_own_times(evidence, group)
+    judged = judged or waits_by_own_times(evidence, group) or own_work(evidence, group)
     return from_outside(evidence, group) if judged is None and group.run is None else judged
 
 
@@ -357,16 +358,19 @@ D01 = Rule(
     family="input",
     title="The GPUs wait for data",
     severities=("error", "warning"),
-    confidences=("certain", "likely"),
+    confidences=("certain", "likely", "possible"),
     needs=("journal: phase/data, step_s, loader", "/proc", "data_time and time in its files or output"),
     window_s=3.0,
     every_s=SELDOM_S,
     threshold=(
         f"waiting for data takes {WARN_SHARE:.0%} of the time (severe: {SEVERE_SHARE:.0%}), by sums over "
         f"{STEPS_MIN} steps or more, in the median rank; from outside: bursts of work, and a loader that is busy "
-        f"(likely); by times that the run logs itself: {OWN_SHARE:.0%} (likely)"
+        f"(likely); by times that the run logs itself: {OWN_SHARE:.0%} (likely); without a loader, "
+        f"{OWN_WORK_SHARE:.0%} of each step outside of all phases, with GPUs below {BUSY_PERCENT:.0f}% (possible)"
     ),
     hides=("E02", "E01", "E07", "D05", "B08"),
+    hides_if=lambda finding: finding.confidence != "possible",
+    hides_when="it is more than possible",
     mechanism=(
         "The loader does not prepare batches as fast as the GPU takes them: it has no workers or too few, or decoding is slow."
     ),

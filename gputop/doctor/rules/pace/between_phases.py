@@ -1,0 +1,79 @@
+"""Steps whose time goes to the script's own code, between data, forward, backward and optimizer (D01, possible)."""
+
+from __future__ import annotations
+
+from gputop.doctor.evidence import windows
+from gputop.doctor.evidence.data_waits import DATA, STEP, STEPS_MIN
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.rule import Judgement, Suspicion
+from gputop.doctor.rules.support.shared import utilization
+from gputop.snapshot import Rank
+
+OWN_WORK_SHARE = 0.5
+OWN_WORK_MIN_S = 0.02
+"""Of a step, and in seconds: less is bookkeeping, prints and the tracking of metrics (our choice)."""
+BUSY_PERCENT = 40.0
+"""A busier GPU computes meanwhile: its kernels run on after forward and backward have returned (our choice)."""
+HOLD_S = 10.0
+_PHASES = ("phase/forward", "phase/backward", "phase/optimizer", "phase/evaluation", "checkpoint_s")
+_WORLDS = ("reward", "return", "episod")
+"""Metrics of trainings whose environment takes the time, as it has to."""
+
+
+def own_work(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge D01 where no loader is seen: most of a step passes outside of all phases, and the GPUs idle meanwhile."""
+    ranks = tracked.ranks_of(group)
+    if not ranks or not evidence.is_warm(group):
+        return None
+    loads = [evidence.load(device.uuid) for device in tracked.used_devices(group)]
+    if not group.virtual and (not loads or any(load is None or load.mean_percent >= BUSY_PERCENT for load in loads)):
+        return None
+    shares = []
+    for rank in ranks:
+        found = _own_share(evidence, group, rank)
+        if found is None or found[0] < OWN_WORK_SHARE or found[1] < OWN_WORK_MIN_S:
+            return None
+        shares.append(found)
+    share, seconds = min(shares)
+    pid = group.pids[0] if group.pids else "PID"
+    finding = tracked.about(
+        group,
+        "D01",
+        "warning",
+        "possible",
+        f"{share:.0%} of each step passes in the script's own code, while nothing trains",
+        [
+            Fact(
+                f"{seconds * 1e3:.0f} ms of a step belong to no phase: neither forward, backward nor optimizer",
+                round(seconds, 4),
+                "journal: step_s, phase/*",
+            ),
+            Fact("no loader of torch is in use", None, "journal: phase/data"),
+            *utilization(evidence, tracked.used_devices(group)),
+        ],
+        "The process that trains prepares its data itself between two steps (reads, unpacks, tokenizes), or does other work "
+        "there.",
+        f"py-spy top --pid {pid}  # which lines take the time\n"
+        "class Batches(torch.utils.data.IterableDataset): ...  # what prepares a batch goes into its __iter__\n"
+        "DataLoader(Batches(), batch_size=None, num_workers=4)  # workers prepare batches while the step before runs",
+        "What runs there is meant to take so long, as an environment or a search does.",
+    )
+    return Suspicion(finding, HOLD_S)
+
+
+def _own_share(evidence: Evidence, group: RankGroup, rank: Rank) -> tuple[float, float] | None:
+    """Return the share and the seconds of a usual step outside of all phases; None where a loader or a world takes it."""
+    if evidence.series(group.run_id, rank.rank, DATA) or any(word in name.lower() for name in rank.metrics for word in _WORLDS):
+        return None
+    # Of many quick steps few are recorded whole: only those count.
+    whole = evidence.series(group.run_id, rank.rank, "phase/backward")[-5 * STEPS_MIN :].steps
+    steps = windows.at(evidence.series(group.run_id, rank.rank, STEP), set(whole))
+    if len(steps) < STEPS_MIN:
+        return None
+    total = sum(steps.values())
+    known = sum(sum(windows.at(evidence.series(group.run_id, rank.rank, name), steps).values()) for name in _PHASES)
+    rest = total - known
+    return (rest / total, rest / len(steps)) if total > 0 and rest == rest else None

@@ -1,0 +1,44 @@
+"""Steps that pass mostly in the script's own code (D01, possible), and those that only look so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from gputop.snapshot import Snapshot
+from tests import samples
+from tests.doctor import tracked
+from tests.doctor.scenes.base import Scene
+
+
+def constant(value: float) -> Callable[[int, int], float]:
+    return lambda rank, step: value
+
+
+def prepares_between_steps(second: int, utilization: float = 22.0, evaluation_s: float = 0.0) -> Snapshot:
+    """A process without a loader; of 300 ms of a step, 220 belong to no phase."""
+    metrics: tracked.Metrics = {
+        "step_s": constant(0.3),
+        "loss": tracked.CALM["loss"],
+        "phase/forward": constant(0.02),
+        "phase/backward": constant(0.05),
+        "phase/optimizer": constant(0.01),
+        "phase/evaluation": constant(evaluation_s),
+    }
+    devices = (samples.device(0, utilization_percent=utilization),)
+    return tracked.single(second, {"loader": None}, metrics=metrics, devices=devices)
+
+
+def plays_an_environment(second: int) -> Snapshot:
+    shot = prepares_between_steps(second)
+    (run,) = shot.runs
+    ranks = tuple(replace(rank, metrics={**rank.metrics, "mean_reward": 3.0}) for rank in run.ranks)
+    return replace(shot, runs=(replace(run, ranks=ranks),))
+
+
+POSSIBLE: tuple[tuple[str, str, Scene, int], ...] = (("D01", "batches prepared between steps", prepares_between_steps, 60),)
+LOOK_ALIKES: tuple[tuple[str, str, Scene, int], ...] = (
+    ("D01", "the GPU computes meanwhile", lambda second: prepares_between_steps(second, 96.0), 60),
+    ("D01", "an environment is played", plays_an_environment, 60),
+    ("D01", "an evaluation in each step", lambda second: prepares_between_steps(second, evaluation_s=0.2), 60),
+)
