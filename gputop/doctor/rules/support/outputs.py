@@ -102,10 +102,10 @@ def _outputs_of(evidence: Evidence, snapshot: Snapshot) -> tuple[Output, ...]:
     groups = {group.run_id: group for group in evidence.groups if group.run_id is not None}
     found = []
     begun: dict[tuple[str, ...], float] | None = None
-    error = Facts.error.name
+    has_error = Facts.error.stands_in
     for run in snapshot.runs:
         # Not kept as by facts_of: most runs of a long list have ended well, and nobody else asks for their facts.
-        failed = [rank for rank in run.ranks if error in rank.facts]
+        failed = [rank for rank in run.ranks if has_error(rank.facts)]
         if not failed and not snapshot.logs:
             continue
         begun = _latest_of_commands(snapshot.runs) if begun is None else begun
