@@ -7,6 +7,7 @@ import operator
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, TypeAlias, overload
 
 
@@ -105,6 +106,26 @@ class Buckets(Sequence[Bucket]):
         last.append(finite[-1] if finite else values[0])
         non_finite.append(len(values) - len(finite))
 
+    def append_groups(self, x: Sequence[float], values: Sequence[float], size: int) -> None:
+        """Add a bucket for every ``size`` values, which divides their number, as ``append_all`` would one by one."""
+        if not _all_finite(values):
+            for start in range(0, len(values), size):
+                self.append_all(x[start : start + size], values[start : start + size])
+            return
+        places = [x[place::size] for place in range(size)]
+        self.x_first.extend(map(min, zip(*places, strict=True)))
+        self.x_last.extend(map(max, zip(*places, strict=True)))
+        if not self._owns_values:
+            return
+        members = [values[place::size] for place in range(size)]
+        low, high, total, count, last, non_finite = self._columns
+        low.extend(map(min, zip(*members, strict=True)))
+        high.extend(map(max, zip(*members, strict=True)))
+        total.extend(map(sum, zip(*members, strict=True)))
+        count.extend([size] * len(members[0]))
+        last.extend(members[-1])
+        non_finite.extend([0] * len(members[0]))
+
     def extend_last(self, x: Sequence[float], values: Sequence[float]) -> None:
         """Add values to the last bucket."""
         self.x_first[-1] = min(self.x_first[-1], min(x))
@@ -141,6 +162,39 @@ class Buckets(Sequence[Bucket]):
         """Return the sum and the number of the finite values in buckets [first, last): far cheaper than one by one."""
         _, _, total, count, _, _ = self._columns
         return sum(total[first:last]), sum(count[first:last])
+
+    def merged(self, first: int, last: int) -> Bucket:
+        """Return buckets [first, last), at least one, merged: far cheaper than one by one."""
+        low, high, total, count, newest, non_finite = self._columns
+        counts = count[first:last]
+        finite = last - 1
+        while finite > first and not count[finite]:
+            finite -= 1
+        return Bucket(
+            min(self.x_first[first:last]),
+            max(self.x_last[first:last]),
+            min(low[first:last]),
+            max(high[first:last]),
+            sum(total[first:last]),
+            sum(counts),
+            newest[finite],
+            sum(non_finite[first:last]),
+        )
+
+    def columns(self, first: int, last: int, start: float, end: float, number: int) -> Iterator[tuple[int, Bucket]]:
+        """Divide [start, end] evenly into ``number`` columns; yield the buckets [first, last) in each, merged, with its place.
+
+        A bucket belongs to the column of its middle x, and to none outside of [start, end]. Buckets come in their order: where
+        x decreases, one column comes several times. ``end`` is greater than ``start``.
+        """
+        scale, after = number / (end - start), number - 1
+        middles = [(low + high) / 2 for low, high in zip(self.x_first[first:last], self.x_last[first:last], strict=True)]
+        places = [min(after, int((middle - start) * scale)) if start <= middle <= end else None for middle in middles]
+        for place, group in groupby(places):
+            upto = first + len(list(group))
+            if place is not None:
+                yield place, self.merged(first, upto)
+            first = upto
 
     def __len__(self) -> int:
         return len(self.x_first)

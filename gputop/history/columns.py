@@ -45,17 +45,21 @@ class LiveColumns:
             or held.taken > complete
         ):
             held = self._held[key] = _Held(series, domain, series.width, 0, [None] * count)
-        for bucket in series.buckets[held.taken : complete]:
-            place = _place(bucket, start, end, count)
-            if place is not None:
-                held.columns[place] = _merged(held.columns[place], bucket, in_place=True)
+        for place, bucket in series.buckets.columns(held.taken, complete, start, end, count):
+            before = held.columns[place]
+            if before is None:
+                held.columns[place] = bucket
+            else:
+                before.absorb(bucket)
         held.taken = complete
         # The last bucket may still grow, so merge it into a copy.
         result = list(held.columns)
-        last = series.buckets[-1]
-        place = _place(last, start, end, count)
-        if place is not None:
-            result[place] = _merged(result[place], last, in_place=False)
+        for place, bucket in series.buckets.columns(complete, complete + 1, start, end, count):
+            before = result[place]
+            if before is not None:
+                before = dataclasses.replace(before)
+                before.absorb(bucket)
+            result[place] = before or bucket
         return result
 
     def keep_only(self, keys: Iterable[Hashable]) -> None:
@@ -63,21 +67,6 @@ class LiveColumns:
         wanted = set(keys)
         for key in [key for key in self._held if key not in wanted]:
             del self._held[key]
-
-
-def _place(bucket: Bucket, start: float, end: float, count: int) -> int | None:
-    middle = (bucket.x_first + bucket.x_last) / 2
-    if not start <= middle <= end:
-        return None
-    return min(count - 1, int((middle - start) * (count / (end - start))))
-
-
-def _merged(held: Bucket | None, bucket: Bucket, *, in_place: bool) -> Bucket:
-    if held is None:
-        return dataclasses.replace(bucket)
-    result = held if in_place else dataclasses.replace(held)
-    result.absorb(bucket)
-    return result
 
 
 def steady_end(start: float, last: float, smallest: float = 10.0) -> float:

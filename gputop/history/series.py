@@ -94,6 +94,10 @@ class Series:
                 if self.width == 1:
                     end = start + self.limit - len(self.buckets)
                     self.buckets.append_each(x[start:end], values[start:end])
+                elif self.samples % self.width == 0 and len(values) - start >= self.width:
+                    whole = min((len(values) - start) // self.width, self.limit - len(self.buckets))
+                    end = start + whole * self.width
+                    self.buckets.append_groups(x[start:end], values[start:end], self.width)
                 else:
                     end = start + self.width - self.samples % self.width
                     self.buckets.append_all(x[start:end], values[start:end])
@@ -115,15 +119,10 @@ class Series:
         result: list[Bucket | None] = [None] * count
         if count <= 0 or end <= start:
             return result
-        scale = count / (end - start)
-        for bucket in self.buckets:
-            middle = (bucket.x_first + bucket.x_last) / 2
-            if not start <= middle <= end:
-                continue
-            column = min(count - 1, int((middle - start) * scale))
-            held = result[column]
+        for place, bucket in self.buckets.columns(0, len(self.buckets), start, end, count):
+            held = result[place]
             if held is None:
-                result[column] = bucket
+                result[place] = bucket
             else:
                 held.absorb(bucket)
         return result

@@ -67,3 +67,36 @@ def test_neighbors_are_merged_in_pairs(chunks: list[list[tuple[float, float]]]) 
     pairs = [list(chain(*chunks[place : place + 2])) for place in range(0, len(chunks), 2)]
     # A last value that is not finite stays where the first of the two had nothing else.
     assert [said(bucket)[:5] + said(bucket)[6:] for bucket in buckets] == [told(pair)[:5] + told(pair)[6:] for pair in pairs]
+
+
+@given(CHUNKS, st.integers(0, 6), st.integers(1, 9))
+def test_columns_are_the_buckets_by_their_middles(chunks: list[list[tuple[float, float]]], first: int, count: int) -> None:
+    buckets, start, end = filled(chunks), 10.0, 90.0
+    wanted: list[Bucket | None] = [None] * count
+    for bucket in buckets[first:]:
+        middle = (bucket.x_first + bucket.x_last) / 2
+        if start <= middle <= end:
+            place = min(count - 1, int((middle - start) * (count / (end - start))))
+            held = wanted[place]
+            if held is None:
+                wanted[place] = bucket
+            else:
+                held.absorb(bucket)
+    found: list[Bucket | None] = [None] * count
+    for place, bucket in buckets.columns(first, len(buckets), start, end, count):
+        held = found[place]
+        if held is None:
+            found[place] = bucket
+        else:
+            held.absorb(bucket)
+    assert [held and said(held) for held in found] == [held and said(held) for held in wanted]
+    for one, other in zip(found, wanted, strict=True):
+        assert one is None or other is None or math.isclose(one.total, other.total, abs_tol=1e-6)
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), NUMBERS), min_size=1, max_size=20), st.integers(1, 7))
+def test_groups_of_values_are_buckets(points: list[tuple[float, float]], size: int) -> None:
+    points = points * size
+    buckets = Buckets()
+    buckets.append_groups([x for x, _ in points], [value for _, value in points], size)
+    assert [said(bucket) for bucket in buckets] == [told(points[start : start + size]) for start in range(0, len(points), size)]
