@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gputop.device import Device, DeviceKind, DeviceState, Host, HostSource, Problem
@@ -26,7 +26,7 @@ from gputop.process import (
     ProcessRun,
     Workers,
 )
-from gputop.wire import FormatError, RecordMemory, decode, encode, parse_json, to_plain
+from gputop.wire import FormatError, decode, encode, parse_json, to_plain
 
 __all__ = [
     "AUTOMATIC_PREFIX",
@@ -301,30 +301,18 @@ class Snapshot:
         Raises:
             FormatError: the line is not a snapshot, or its schema is newer.
         """
-        return SnapshotReader().read(line, levels_max)
+        return decode(Snapshot, checked_version(parse_json(line, levels_max)))
 
 
-class SnapshotReader:
-    """Reads the snapshots of one stream; what one holds as the one before did is the same record in both."""
+def checked_version(data: Any) -> dict[str, Any]:
+    """Return decoded JSON if it is a snapshot that this gputop reads.
 
-    def __init__(self) -> None:
-        self._memories: dict[str, RecordMemory[Any]] = {
-            "processes": RecordMemory(Process, "pid"),
-            "process_runs": RecordMemory(ProcessRun, "key"),
-            "runs": RecordMemory(Run, "run_id"),
-        }
-
-    def read(self, line: str | bytes, levels_max: int | None = None) -> Snapshot:
-        """Parse a snapshot. Where its origin is unknown, pass ``wire.LEVELS_MAX``.
-
-        Raises:
-            FormatError: the line is not a snapshot, or its schema is newer.
-        """
-        data = parse_json(line, levels_max)
-        version = data.get("schema_version") if isinstance(data, dict) else None
-        if not isinstance(version, int):
-            raise FormatError("a snapshot is a JSON object with a schema_version")
-        if version > SCHEMA_VERSION:
-            raise FormatError(f"schema_version {version} is newer than this gputop reads ({SCHEMA_VERSION})")
-        lists: dict[str, Any] = {name: memory.decode(data.pop(name)) for name, memory in self._memories.items() if name in data}
-        return replace(decode(Snapshot, data), **lists)
+    Raises:
+        FormatError: it is no snapshot, or its schema is newer.
+    """
+    version = data.get("schema_version") if isinstance(data, dict) else None
+    if not isinstance(version, int):
+        raise FormatError("a snapshot is a JSON object with a schema_version")
+    if version > SCHEMA_VERSION:
+        raise FormatError(f"schema_version {version} is newer than this gputop reads ({SCHEMA_VERSION})")
+    return dict(data)

@@ -14,7 +14,7 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 T = TypeVar("T")
 
@@ -244,11 +244,11 @@ def _make_decoder(kind: Any) -> Callable[[Any], Any]:
 
 
 def _make_record_decoder(kind: Any) -> Callable[[Any], Any]:
-    fields = _fields_decoder(kind)
+    fields = fields_decoder(kind)
     return lambda value: kind(**fields(value))
 
 
-def _fields_decoder(kind: Any) -> Callable[[Any], dict[str, Any]]:
+def fields_decoder(kind: Any) -> Callable[[Any], dict[str, Any]]:
     """Return what makes a record's fields of decoded JSON; those that are missing keep their defaults."""
     hints = typing.get_type_hints(kind)
     converters = {name: _decoder(hints[name]) for name in _fields_of(kind)}
@@ -263,45 +263,6 @@ def _fields_decoder(kind: Any) -> Callable[[Any], dict[str, Any]]:
         }
 
     return convert
-
-
-class RecordMemory(Generic[T]):
-    """Builds the records of a list that comes again and again; what is as it was the last time is not built again.
-
-    ``key`` names the field that tells one record from another.
-    """
-
-    def __init__(self, kind: type[T], key: str) -> None:
-        self._kind = kind
-        self._key = key
-        self._convert = _fields_decoder(kind)
-        self._known: dict[Any, tuple[dict[str, Any], dict[str, Any], T]] = {}
-
-    def decode(self, items: Any) -> tuple[T, ...]:
-        """Return the records of decoded JSON, as ``decode`` would.
-
-        Raises:
-            FormatError: a required field is missing or has the wrong shape.
-        """
-        known, self._known = self._known, {}
-        try:
-            return tuple([self._record(data, known) for data in items])
-        except (TypeError, KeyError, ValueError, AttributeError, OverflowError) as error:
-            raise FormatError(f"not a {self._kind.__name__}: {error}") from error
-
-    def _record(self, data: dict[str, Any], known: Mapping[Any, tuple[dict[str, Any], dict[str, Any], T]]) -> T:
-        before, values, record = known.get(data[self._key]) or (None, {}, None)
-        if before != data or record is None:
-            # Lists and objects are what takes long, and few of them change.
-            fresh = data
-            if before is not None and before.keys() == data.keys():
-                fresh = {name: item for name, item in data.items() if item != before[name]}
-            else:
-                values = {}
-            values = values | self._convert(fresh)
-            record = self._kind(**values)
-        self._known[data[self._key]] = data, values, record
-        return record
 
 
 def _types_as_is(kind: Any) -> frozenset[type]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.snapshot import SCHEMA_VERSION, FormatError, Host, Points, Rank, Run, Snapshot, SnapshotReader, encode
+from gputop.snapshot import SCHEMA_VERSION, FormatError, Host, Points, Rank, Run, Snapshot, encode
 from tests import samples
 from tests.how_to import step
 
@@ -106,29 +106,3 @@ def test_the_compact_form_comes_back_the_same(simulated: bool, load: float | Non
     compact = snapshot.to_json(compact=True)
     assert repr(Snapshot.from_json(compact)) == repr(Snapshot.from_json(snapshot.to_json())) == repr(snapshot)
     assert len(compact) < len(snapshot.to_json())
-
-
-def test_a_stream_is_read_as_its_lines_are() -> None:
-    """What is as it was is the same record; a field that went, came or changed is as if read alone."""
-    still, moving = samples.rank_process(1, ()), samples.rank_process(2, (), cpu_percent=None)
-    moved = dataclasses.replace(moving, cpu_percent=math.nan, command=("python", "x.py"), devices=(), workers=None)
-    run, ended = Run("a", "a", "running"), Run("a", "a", "finished", ranks=(Rank(0, facts={"line": 3}),))
-    reader = SnapshotReader()
-    first: Snapshot | None = None
-    for processes, runs in (((still, moving), (run,)), ((moved, still), (ended,)), ((still, moving), ()), ((), (run, ended))):
-        line = Snapshot(0, 1.0, 1.0, 1.0, Host("h"), processes=processes, runs=runs).to_json(compact=True)
-        found = reader.read(line)
-        assert repr(found) == repr(Snapshot.from_json(line))
-        first = first or found
-        assert all(process is first.processes[0] for process in found.processes if process.pid == still.pid)
-
-
-@pytest.mark.parametrize(
-    "processes", [3, None, [3], [{}], [{"pid": []}], [{"pid": 1, "cpu_percent": "much"}], [{"pid": "one"}]]
-)
-def test_a_damaged_line_of_a_stream_is_refused_and_the_next_one_read(processes: object) -> None:
-    good = json.loads(Snapshot(0, 1.0, 1.0, 1.0, Host("h"), processes=(samples.rank_process(1, ()),)).to_json())
-    reader = SnapshotReader()
-    with pytest.raises(FormatError):
-        reader.read(json.dumps(good | {"processes": processes}))
-    assert reader.read(json.dumps(good)) == Snapshot.from_json(json.dumps(good))

@@ -29,7 +29,7 @@ GROUND = frozenset(
             "profiled",
             "questions",
         ),
-        *("run_questions", "snapshot", "terminal_text", "units", "whereabouts", "wire"),
+        *("run_questions", "snapshot", "stream", "terminal_text", "units", "whereabouts", "wire"),
     )
 )
 """Records, formats and words: modules that every package may import, but for those inside a training process."""
@@ -48,6 +48,7 @@ _TABLE = {
     "process": "wire",
     "groups": "command_line process",
     "snapshot": "device losses process wire",
+    "stream": "device process snapshot wire",
     "units": "errors",
     "profiled": "units wire",
     "whereabouts": "units wire",

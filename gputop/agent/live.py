@@ -20,13 +20,14 @@ from gputop.agent import lines
 from gputop.agent.feed import FeedKind, Inbox
 from gputop.agent.first_look import OPTION, first_look_in
 from gputop.agent.lines import ChildLines, ended
-from gputop.agent.process import start_sampler
+from gputop.agent.process import WHOLE, start_sampler
 from gputop.errors import GputopError
 
 if TYPE_CHECKING:
     from gputop.device import FirstLook
     from gputop.questions import Question
-    from gputop.snapshot import Snapshot, SnapshotReader
+    from gputop.snapshot import Snapshot
+    from gputop.stream import SnapshotReader
 
 PENDING_MAX = 3600
 MUTE_S = 15.0
@@ -158,7 +159,7 @@ class LiveFeed(Inbox):
                 self._first_look = look if self.looks_first else None
                 return False
             from gputop.questions import answer_in
-            from gputop.snapshot import SnapshotReader
+            from gputop.stream import SnapshotReader
 
             answer = answer_in(line)
         except FormatError:
@@ -171,6 +172,7 @@ class LiveFeed(Inbox):
             snapshot = self._reader.read(line)
         except FormatError as error:
             self._problem = f"The sampler sent a line that cannot be read: {error}."
+            self._send(WHOLE)
             return False
         self._problem = None
         self._interval_s = snapshot.interval_s

@@ -15,6 +15,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
 
+CHANGES = "--changes"
+"""The agent's option for a reader of the same gputop that reads every line: leave out what the line before said."""
+WHOLE: dict[str, object] = {"whole": True}
+"""The command that asks for a whole line again."""
 _OF_THE_SCREEN = ("--ascii", "--no-color", "--no-mouse", "--readonly")
 _waiting: subprocess.Popen[bytes] | None = None
 
@@ -28,7 +32,7 @@ def start_sampler(arguments: Iterable[str]) -> subprocess.Popen[bytes]:
     import subprocess
 
     process = subprocess.Popen(
-        [sys.executable, "-m", "gputop", "agent", *arguments],
+        [sys.executable, "-m", "gputop", "agent", CHANGES, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

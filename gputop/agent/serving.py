@@ -14,11 +14,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from gputop.agent.nccl_turns import WhenToAsk
+from gputop.agent.process import WHOLE
 from gputop.agent.sampler import Sampler
 from gputop.agent.source import choose_source
+from gputop.snapshot import Snapshot
+from gputop.stream import SnapshotWriter
 from gputop.wire import FormatError, parse_json
 
 if TYPE_CHECKING:
@@ -34,19 +38,21 @@ def serve(
     write: Callable[[str], None],
     inbox: Inbox | None = None,
     *,
-    compact: bool = False,
+    form: Callable[[Snapshot], str] = Snapshot.to_json,
+    whole: Callable[[], object] | None = None,
 ) -> None:
     """Write a snapshot per interval until ``write`` fails or the commands end (a ``None`` in ``inbox``).
 
     Commands are objects: ``{"interval_s": 2.0}``, ``{"pcie": true}`` (measure its throughput also where that costs something),
     and the questions of ``gputop/questions.py``, such as ``{"process": {"pid": 4242}}``. Answers are written as soon as they
-    arrive. A late tick is skipped, never caught up.
+    arrive. A late tick is skipped, never caught up. ``form`` makes the line of a snapshot; ``whole`` is called where the reader
+    has lost one (``{"whole": true}``).
     """
     answering: Answering | None = None
     due = time.monotonic()
     while True:
         snapshot = sampler.take()
-        write(snapshot.to_json(compact))
+        write(form(snapshot))
         sampler.keep_gpus(snapshot)
         if inbox is not None and answering is None:  # the first snapshot does not wait for it
             from gputop.agent.answering import Answering
@@ -65,6 +71,9 @@ def serve(
                 return
             if not isinstance(item, dict):
                 write(item.to_json())
+            elif item == WHOLE:
+                if whole is not None:
+                    whole()
             elif apply(sampler, answering, item):
                 due = time.monotonic()
 
@@ -101,10 +110,18 @@ def read_commands(stream: BinaryIO, inbox: Inbox) -> None:
     inbox.put(None)
 
 
-def main(interval_s: float, virtual: int | None, gpus: Sequence[str], ask_nccl: WhenToAsk, *, fall_back: bool = True) -> int:
+def main(
+    interval_s: float,
+    virtual: int | None,
+    gpus: Sequence[str],
+    ask_nccl: WhenToAsk,
+    *,
+    fall_back: bool = True,
+    changes: bool = False,
+) -> int:
     """Run the agent on standard input and output until either closes; never wait for a driver call.
 
-    ``fall_back`` is that of ``choose_source``.
+    ``fall_back`` is that of ``choose_source``. With ``changes``, a line leaves out what the one before said.
     """
     inbox: Inbox = queue.Queue()
     commands = open(0, "rb", closefd=False)  # noqa: SIM115 - read as long as this process lives; sys.stdin may be None
@@ -112,7 +129,11 @@ def main(interval_s: float, virtual: int | None, gpus: Sequence[str], ask_nccl: 
     source, problem = choose_source(interval_s, virtual, fall_back=fall_back)
     sampler = Sampler(source, interval_s, problem=problem, gpus=gpus, ask_nccl=ask_nccl)
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
-        serve(sampler, write_line, inbox, compact=True)
+        if changes:
+            writer = SnapshotWriter()
+            serve(sampler, write_line, inbox, form=writer.line, whole=writer.forget)
+        else:
+            serve(sampler, write_line, inbox, form=partial(Snapshot.to_json, compact=True))
     source.close()
     # A thread stuck in the driver would keep the interpreter from exiting, so exit without it.
     os._exit(0)

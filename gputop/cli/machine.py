@@ -203,7 +203,14 @@ def agent(options: argparse.Namespace) -> int:
         saved = load_settings()
         interval_s, gpus = interval_of(options, saved.interval_s), gpus or saved.gpus
     with output_errors():
-        return agent_main(interval_s, options.virtual, gpus, _ask_nccl(options), fall_back=not options.no_stand_in)
+        return agent_main(
+            interval_s,
+            options.virtual,
+            gpus,
+            _ask_nccl(options),
+            fall_back=not options.no_stand_in,
+            changes=options.changes,
+        )
 
 
 def record(options: argparse.Namespace) -> int:

@@ -10,7 +10,8 @@ from pathlib import Path
 from types import TracebackType
 
 from gputop.errors import GputopError
-from gputop.snapshot import SCHEMA_VERSION, FormatError, Snapshot, SnapshotReader
+from gputop.snapshot import SCHEMA_VERSION, FormatError, Snapshot
+from gputop.stream import SnapshotReader
 from gputop.wire import LEVELS_MAX, LINE_MAX_BYTES, parse_json
 
 RECORDING_VERSION = 1

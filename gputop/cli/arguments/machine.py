@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gputop.agent.first_look import OPTION as FIRST_LOOK
+from gputop.agent.process import CHANGES
 from gputop.cli.arguments.help import add_command
 from gputop.cli.arguments.shared import add_hosts, add_reading
 
@@ -58,6 +59,7 @@ def add_agent(commands: Any) -> None:
     agent.add_argument(
         FIRST_LOOK, action="store_true", help="internal: write a first look at the GPUs, in its own form, before the stream"
     )
+    agent.add_argument(CHANGES, action="store_true", help="internal: leave out of each line what the one before said")
     agent.add_argument("--no-stand-in", action="store_true", help="do not show virtual GPUs where there is no GPU")
     add_reading(agent)
 

@@ -1,0 +1,212 @@
+"""The lines of one stream of snapshots: what one holds as the one before did is sent once, and is the same record when read.
+
+Every reader reads whole lines, in which each snapshot is as ``Snapshot.to_json`` writes it. A screen asks its own sampler, of
+the same gputop, to leave out what it has sent (``SnapshotWriter``): a line then says after which one it comes (``since``). In
+it, a process that is as it was is its PID alone, one that changed is its PID with the fields that did, and so for devices and
+runs; points without steps and times have those of the points before them.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Generic, TypeVar
+
+from gputop.device import Device
+from gputop.process import Process, ProcessRun
+from gputop.snapshot import Points, Run, Snapshot, checked_version
+from gputop.wire import FormatError, decode, encode, fields_decoder, parse_json, to_plain
+
+T = TypeVar("T")
+SINCE = "since"
+"""The key of a line that holds changes: the sequence of the line that it continues."""
+_ROWS: tuple[tuple[str, Any, str], ...] = (
+    ("devices", Device, "uuid"),
+    ("processes", Process, "pid"),
+    ("process_runs", ProcessRun, "key"),
+    ("runs", Run, "run_id"),
+)
+"""The lists whose records come again and again, and the field that tells one record from another."""
+_SENT_ONCE: dict[str, Any] = dict.fromkeys((*(name for name, _, _ in _ROWS), "points"), ())
+_Known = dict[Any, tuple[dict[str, Any], dict[str, Any], T]]
+_Plain = Callable[[Any, bool], Any]
+
+
+class SnapshotWriter:
+    """Writes the lines of one stream, for a reader that reads every one of them."""
+
+    def __init__(self) -> None:
+        self._rows = {name: _RowsSent(kind, key) for name, kind, key in _ROWS}
+        self._last: int | None = None
+
+    def forget(self) -> None:
+        """Write the next line whole: the reader has lost one."""
+        self._last = None
+        for rows in self._rows.values():
+            rows.sent = {}
+
+    def line(self, snapshot: Snapshot) -> str:
+        """Return the next line, without a newline."""
+        try:
+            return self._line(snapshot, to_plain)
+        except (TypeError, ValueError):
+            # A value is not finite, or not JSON: check every value, which takes several times as long.
+            return self._line(snapshot, encode)
+
+    def _line(self, snapshot: Snapshot, plain: _Plain) -> str:
+        data = plain(replace(snapshot, **_SENT_ONCE), True)
+        if self._last is not None:
+            data[SINCE] = self._last
+        data["points"] = _without_repeats(plain(snapshot.points, True))
+        sent = {}
+        for name, rows in self._rows.items():
+            data[name], sent[name] = rows.changes(getattr(snapshot, name), plain)
+        line = json.dumps(data, separators=(",", ":"), allow_nan=False)
+        self._last = snapshot.sequence
+        for name, rows in self._rows.items():
+            rows.sent = sent[name]
+        return line
+
+
+class _RowsSent:
+    """What the last line said of the records of one list."""
+
+    def __init__(self, kind: Any, key: str) -> None:
+        self._names = tuple(kind.__dataclass_fields__)
+        self._read = operator.attrgetter(*self._names)
+        self._key = key
+        self._place = self._names.index(key)
+        self.sent: dict[Any, tuple[Any, ...]] = {}
+
+    def changes(self, records: Iterable[Any], plain: _Plain) -> tuple[list[Any], dict[Any, tuple[Any, ...]]]:
+        """Return the rows to send, and what the reader knows then."""
+        rows: list[Any] = []
+        known = {}
+        for record in records:
+            values = self._read(record)
+            key = values[self._place]
+            before = self.sent.get(key)
+            known[key] = values
+            if before is None:
+                rows.append(plain(record, True))
+            elif before == values:
+                rows.append(key)
+            else:
+                row = {self._key: key}
+                for name, old, new in zip(self._names, before, values, strict=True):
+                    if new is not old and new != old:
+                        row[name] = plain(new, True)
+                rows.append(row)
+        return rows, known
+
+
+def _without_repeats(points: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Leave out steps and times that are those of the points before: a rank logs most of its metrics together."""
+    steps: Any = None
+    times: Any = None
+    kept = []
+    for item in points:
+        if item["times"] == times and item["steps"] == steps:
+            item = {name: value for name, value in item.items() if name not in ("steps", "times")}
+        else:
+            steps, times = item["steps"], item["times"]
+        kept.append(item)
+    return kept
+
+
+class SnapshotReader:
+    """Reads the snapshots of one stream."""
+
+    def __init__(self) -> None:
+        self._memories: dict[str, _RecordMemory[Any]] = {name: _RecordMemory(kind, key) for name, kind, key in _ROWS}
+        self._last: int | None = None
+
+    def read(self, line: str | bytes, levels_max: int | None = None) -> Snapshot:
+        """Parse a snapshot. Where its origin is unknown, pass ``wire.LEVELS_MAX``.
+
+        Raises:
+            FormatError: the line is not a snapshot, its schema is newer, or it continues a line that was not read.
+        """
+        last, self._last = self._last, None
+        data = checked_version(parse_json(line, levels_max))
+        since = data.pop(SINCE, None)
+        if since is not None and (since != last or isinstance(since, bool)):
+            raise FormatError("it continues a line that was not read")
+        lists: dict[str, Any] = {
+            name: memory.decode(data.pop(name), since is not None) for name, memory in self._memories.items() if name in data
+        }
+        if "points" in data:
+            lists["points"] = _points(data.pop("points"))
+        snapshot = replace(decode(Snapshot, data), **lists)
+        self._last = snapshot.sequence
+        return snapshot
+
+
+def _points(items: Any) -> tuple[Points, ...]:
+    found: list[Points] = []
+    try:
+        for item in items:
+            if "steps" in item or not found:
+                found.append(decode(Points, item))
+                continue
+            points = decode(Points, {**item, "steps": (), "times": ()})
+            found.append(replace(points, steps=found[-1].steps, times=found[-1].times))
+    except TypeError as error:
+        raise FormatError(f"not points: {error}") from error
+    return tuple(found)
+
+
+class _RecordMemory(Generic[T]):
+    """Builds the records of a list that comes again and again; what is as it was the last time is not built again.
+
+    ``key`` names the field that tells one record from another.
+    """
+
+    def __init__(self, kind: type[T], key: str) -> None:
+        self._kind = kind
+        self._key = key
+        self._convert = fields_decoder(kind)
+        self._known: _Known[T] = {}
+
+    def decode(self, items: Any, changes: bool) -> tuple[T, ...]:
+        """Return the records of decoded JSON. With ``changes``, rows may say only how they differ from those of the last line.
+
+        Raises:
+            FormatError: a required field is missing or has the wrong shape, or a row that should be known is not.
+        """
+        known, self._known = self._known, {}
+        try:
+            if changes:
+                return tuple([self._continued(row, known) for row in items])
+            return tuple([self._record(row, known) for row in items])
+        except (TypeError, KeyError, ValueError, AttributeError, OverflowError) as error:
+            raise FormatError(f"not a {self._kind.__name__}: {error}") from error
+
+    def _continued(self, row: Any, known: Mapping[Any, tuple[dict[str, Any], dict[str, Any], T]]) -> T:
+        if not isinstance(row, dict):
+            data, values, record = self._known[row] = known[row]
+            return record
+        key = row[self._key]
+        if key not in known:
+            return self._record(row, known)
+        data, values, _ = known[key]
+        values = values | self._convert(row)
+        record = self._kind(**values)
+        self._known[key] = data | row, values, record
+        return record
+
+    def _record(self, data: dict[str, Any], known: Mapping[Any, tuple[dict[str, Any], dict[str, Any], T]]) -> T:
+        before, values, record = known.get(data[self._key]) or (None, {}, None)
+        if before != data or record is None:
+            # Lists and objects are what takes long, and few of them change.
+            fresh = data
+            if before is not None and before.keys() == data.keys():
+                fresh = {name: item for name, item in data.items() if item != before[name]}
+            else:
+                values = {}
+            values = values | self._convert(fresh)
+            record = self._kind(**values)
+        self._known[data[self._key]] = data, values, record
+        return record

@@ -1,0 +1,160 @@
+"""The lines of one stream: read alone or as changes, they say the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gputop.agent.process import CHANGES
+from gputop.snapshot import FormatError, Host, Points, ProcessRun, Rank, Run, Snapshot
+from gputop.stream import SnapshotReader, SnapshotWriter
+from tests import samples
+from tests.fuzzing import examples
+
+
+def test_a_stream_is_read_as_its_lines_are() -> None:
+    """What is as it was is the same record; a field that went, came or changed is as if read alone."""
+    still, moving = samples.rank_process(1, ()), samples.rank_process(2, (), cpu_percent=None)
+    moved = dataclasses.replace(moving, cpu_percent=math.nan, command=("python", "x.py"), devices=(), workers=None)
+    run, ended = Run("a", "a", "running"), Run("a", "a", "finished", ranks=(Rank(0, facts={"line": 3}),))
+    reader = SnapshotReader()
+    first: Snapshot | None = None
+    for processes, runs in (((still, moving), (run,)), ((moved, still), (ended,)), ((still, moving), ()), ((), (run, ended))):
+        line = Snapshot(0, 1.0, 1.0, 1.0, Host("h"), processes=processes, runs=runs).to_json(compact=True)
+        found = reader.read(line)
+        assert repr(found) == repr(Snapshot.from_json(line))
+        first = first or found
+        assert all(process is first.processes[0] for process in found.processes if process.pid == still.pid)
+
+
+@pytest.mark.parametrize(
+    "processes", [3, None, [3], [{}], [{"pid": []}], [{"pid": 1, "cpu_percent": "much"}], [{"pid": "one"}]]
+)
+def test_a_damaged_line_of_a_stream_is_refused_and_the_next_one_read(processes: object) -> None:
+    good = json.loads(Snapshot(0, 1.0, 1.0, 1.0, Host("h"), processes=(samples.rank_process(1, ()),)).to_json())
+    reader = SnapshotReader()
+    with pytest.raises(FormatError):
+        reader.read(json.dumps(good | {"processes": processes}))
+    assert reader.read(json.dumps(good)) == Snapshot.from_json(json.dumps(good))
+
+
+VALUES = st.floats() | st.sampled_from([0.0, 1.0])
+PROCESSES = st.lists(
+    st.builds(
+        lambda pid, share, command, cores: dataclasses.replace(
+            samples.rank_process(pid, ()), cpu_percent=share, command=command, cores_used=cores
+        ),
+        st.integers(1, 4),
+        st.none() | VALUES,
+        st.none() | st.tuples(st.sampled_from("ab")),
+        st.just(()) | st.tuples(st.integers(0, 1)),
+    ),
+    max_size=4,
+    unique_by=lambda process: process.pid,
+)
+RUNS = st.lists(
+    st.builds(
+        lambda run_id, state, loss: Run(run_id, run_id, state, ranks=(Rank(0, metrics={"loss": loss}, facts={"line": 3}),)),
+        st.sampled_from("ab"),
+        st.sampled_from(["running", "failed"]),
+        VALUES,
+    ),
+    max_size=2,
+    unique_by=lambda run: run.run_id,
+)
+POINTS = st.lists(
+    st.builds(
+        lambda rank, steps, values: Points(
+            "a", rank, "loss", steps, tuple(float(step) for step in steps), values[: len(steps)]
+        ),
+        st.integers(0, 1),
+        st.sampled_from([(), (1,), (1, 2)]),
+        st.tuples(VALUES, VALUES),
+    ),
+    max_size=4,
+)
+
+
+@given(st.lists(st.tuples(PROCESSES, RUNS, POINTS, st.integers(0, 2), st.booleans()), max_size=5))
+@settings(max_examples=examples(60))
+def test_changes_say_what_whole_lines_say(
+    ticks: list[tuple[list[object], list[object], list[object], int, bool]],
+) -> None:
+    writer, reader = SnapshotWriter(), SnapshotReader()
+    for second, (processes, runs, points, power, lost) in enumerate(ticks):
+        snapshot = Snapshot(
+            second,
+            float(second),
+            float(second),
+            1.0,
+            Host("h"),
+            (samples.device(0), samples.device(1, power_w=power or None)),
+            tuple(processes),  # type: ignore[arg-type]
+            tuple(runs),  # type: ignore[arg-type]
+            tuple(points),  # type: ignore[arg-type]
+            process_runs=(ProcessRun("pid:1", "train.py", world_size=power or None),),
+        )
+        if lost:
+            writer.forget()
+        assert repr(reader.read(writer.line(snapshot))) == repr(Snapshot.from_json(snapshot.to_json()))
+
+
+def test_what_did_not_change_is_not_sent_again() -> None:
+    process = samples.rank_process(1, ())
+    first = Snapshot(0, 1.0, 1.0, 1.0, Host("h"), (samples.device(0),), (process,))
+    writer, reader = SnapshotWriter(), SnapshotReader()
+    known = reader.read(writer.line(first))
+    line = writer.line(dataclasses.replace(first, sequence=1, devices=(samples.device(0, power_w=1.5),)))
+    sent = json.loads(line)
+    assert sent["processes"] == [process.pid]
+    assert sent["devices"] == [{"uuid": samples.device(0).uuid, "power_w": 1.5}]
+    assert reader.read(line).processes[0] is known.processes[0]
+
+
+def test_changes_after_a_line_that_was_not_read_are_refused() -> None:
+    snapshots = [
+        dataclasses.replace(samples.snapshot(second), processes=(samples.rank_process(second, ()),)) for second in range(4)
+    ]
+    writer, reader = SnapshotWriter(), SnapshotReader()
+    reader.read(writer.line(snapshots[0]))
+    with pytest.raises(FormatError):
+        reader.read("{")
+    for snapshot in snapshots[1:3]:
+        with pytest.raises(FormatError):
+            reader.read(writer.line(snapshot))
+    writer.forget()
+    assert reader.read(writer.line(snapshots[3])) == Snapshot.from_json(snapshots[3].to_json())
+
+
+@pytest.mark.parametrize("rows", [[7], [{"pid": 7, "cpu_percent": "much"}], [[1]], 3, [None]])
+def test_a_damaged_row_of_changes_is_refused(rows: object) -> None:
+    writer, reader = SnapshotWriter(), SnapshotReader()
+    snapshot = Snapshot(0, 1.0, 1.0, 1.0, Host("h"), processes=(samples.rank_process(7, ()),))
+    empty = dataclasses.replace(snapshot, sequence=1, processes=())
+    reader.read(writer.line(snapshot))
+    reader.read(writer.line(empty))
+    changed = json.loads(writer.line(dataclasses.replace(empty, sequence=2))) | {"processes": rows}
+    with pytest.raises(FormatError):
+        reader.read(json.dumps(changed))
+
+
+def test_the_agent_sends_changes_to_whom_asks_for_them_and_a_whole_line_on_request() -> None:
+    command = [sys.executable, "-m", "gputop", "agent", "--virtual", "1", "-i", "0.2s"]
+    with subprocess.Popen([*command, CHANGES], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as agent:
+        assert agent.stdin is not None
+        assert agent.stdout is not None
+        lines = [json.loads(agent.stdout.readline()) for _ in range(2)]
+        agent.stdin.write(b'{"whole": true}\n')
+        agent.stdin.flush()
+        while "since" in (last := json.loads(agent.stdout.readline())):
+            lines.append(last)
+        agent.stdin.close()
+    assert ["since" in line for line in lines] == [False] + [True] * (len(lines) - 1)
+    assert "host" in last
