@@ -284,11 +284,20 @@ class History:
         self.memory.observe(snapshot)
 
     def _observe_processes(self, snapshot: Snapshot) -> None:
-        for process in snapshot.processes:
-            if not process.devices:
-                continue
+        listed = {process_key(process): process for process in snapshot.processes if process.devices}
+        for key in listed:
             # The newest come last, so that those that ended longest ago are forgotten first.
-            held = self._processes[process_key(process)] = self._processes.pop(process_key(process), {})
+            if key in self._processes:
+                self._processes[key] = self._processes.pop(key)
+        for key, process in listed.items():
+            held = self._processes.get(key)
+            if held is None:
+                if len(self._processes) >= PROCESSES_KEPT:
+                    oldest = next(iter(self._processes))
+                    if oldest in listed:
+                        continue  # more run than are kept: those that came first keep their past
+                    del self._processes[oldest]
+                held = self._processes[key] = {}
             for use in process.devices:
                 for reading in PROCESS_READINGS:
                     value = getattr(use, reading)
@@ -297,8 +306,6 @@ class History:
                         if series is None:
                             series = held[use.device_uuid, reading] = Series(PROCESS_BUCKETS)
                         series.append(snapshot.time, float(value))
-        while len(self._processes) > PROCESSES_KEPT:
-            del self._processes[next(iter(self._processes))]
 
     def process(self, process: Process, uuid: str, reading: str) -> Series | None:
         """Return a reading of ``PROCESS_READINGS`` of a process on a device; None if it was never known."""

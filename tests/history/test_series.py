@@ -144,3 +144,19 @@ def test_a_value_without_a_place_on_an_axis_is_left_out() -> None:
     series.extend([0, 1, 2**70, 3], [1.0, math.nan, 2.0, 3.0], [0.5, 0.6, 0.7, 0.8])
     assert [bucket.last for bucket in series.by_step.buckets] == [0.5, 0.8]
     assert [bucket.x_first for bucket in series.by_time.buckets] == [1.0, 3.0]
+
+
+def test_where_more_processes_run_than_are_kept_the_first_keep_their_past() -> None:
+    held_by = History()
+    running = tuple(
+        Process(pid, devices=(DeviceUse("GPU-1", 1 << 30),), started_at=1.0) for pid in range(history.PROCESSES_KEPT + 2)
+    )
+    for turn in range(3):
+        held_by.observe(samples.snapshot(turn, time=samples.EPOCH + turn, processes=running, points=()))
+    first = held_by.process(running[0], "GPU-1", "memory_used_bytes")
+    assert first is not None
+    assert first.samples == 3
+    assert held_by.process(running[-1], "GPU-1", "memory_used_bytes") is None
+    held_by.observe(samples.snapshot(3, time=samples.EPOCH + 3, processes=running[1:], points=()))
+    assert held_by.process(running[0], "GPU-1", "memory_used_bytes") is None
+    assert held_by.process(running[-2], "GPU-1", "memory_used_bytes") is not None

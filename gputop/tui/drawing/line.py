@@ -284,7 +284,7 @@ class Drawing(NamedTuple):
     """The contents of one pane."""
 
     title: Line
-    lines: tuple[Line, ...]
+    lines: Sequence[Line]
     subtitle: Line = ()
     footer: Line = ()
 

@@ -17,6 +17,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from gputop.tui.drawing.late_lines import LateLines
 from gputop.tui.drawing.line import (
     Line,
     Span,
@@ -38,6 +39,11 @@ __all__ = ["THEMES", "LinesWidget", "Pane", "palette", "theme_name"]
 WHEEL_LINES = 3
 BRIDGE_CELLS = 3
 """Gaps of at most this many unchanged cells are resent: moving the cursor takes as many bytes."""
+
+
+def _kept(lines: Sequence[Line]) -> Sequence[Line]:
+    """Return lines that stay as they are; those of a long list are drawn when they are seen."""
+    return lines if isinstance(lines, LateLines) else tuple(lines)
 
 
 class LinesWidget(Widget):
@@ -95,7 +101,7 @@ class LinesWidget(Widget):
     ) -> None:
         super().__init__(id=id, classes=classes)
         self.can_focus = can_focus
-        self.lines: tuple[Line, ...] = tuple(lines)
+        self.lines: Sequence[Line] = _kept(lines)
         self.cursor: int | None = None
         self.first = 0
         """Index of the first visible line."""
@@ -116,7 +122,7 @@ class LinesWidget(Widget):
 
     def take_lines(self, lines: Sequence[Line], cursor: int | None = None) -> None:
         """Set the lines without painting: for use in ``resized``."""
-        self.lines = tuple(lines)
+        self.lines = _kept(lines)
         self.cursor = None if cursor is None or not self.lines else min(max(0, cursor), len(self.lines) - 1)
         if self.cursor is not None:
             self._reveal(self.cursor)
@@ -168,7 +174,8 @@ class LinesWidget(Widget):
 
     def state(self) -> tuple[object, ...]:
         """Return everything that the rows depend on: while it is unchanged, nothing is rebuilt."""
-        return self.lines, self.cursor, self.first, self.header_lines, self.ascii, self.size
+        shown = tuple(self.visible_lines())
+        return shown, len(self.lines), self.cursor, self.first, self.header_lines, self.ascii, self.size
 
     def _built(self) -> list[Line]:
         columns, height = self.size

@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from gputop.errors import UsageError
 from gputop.filters.processes import parse
 from gputop.snapshot import Process, Snapshot
+from gputop.tui.drawing.late_lines import LateLines
 from gputop.tui.drawing.line import Drawing, Line, clean, line
 from gputop.tui.drawing.processes.pane import columns_for, draw_processes, scrolls_most
 from gputop.tui.drawing.processes.rows import SORTABLE, Order, Row, Tag, process_rows, tag_of
@@ -49,14 +50,16 @@ class ProcessesPane(TypedFilter, ViewPane):
     def drawing(self, view: View, columns: int, rows: int) -> Drawing:
         """Return the table."""
         self._rows_shown = self._rows_in(view)
-        self._tagged &= {tag_of(process) for process in view.snapshot.processes}
+        if self._tagged:
+            self._tagged &= {tag_of(process) for process in view.snapshot.processes}
         if self.scrolled:
             self.scrolled = min(self.scrolled, scrolls_most(self._rows_shown, columns))
         drawing = draw_processes(view, self._rows_shown, self.order, columns, self._tagged, self.scrolled)
         above = self._problem_lines()
         self.header_lines = len(above) + (1 if self._rows_shown else 0)
         if self.typing or above:
-            drawing = drawing._replace(lines=(*above, *drawing.lines), footer=self.input_line())
+            lines = drawing.lines.below(above) if isinstance(drawing.lines, LateLines) else (*above, *drawing.lines)
+            drawing = drawing._replace(lines=lines, footer=self.input_line())
         return drawing
 
     def _problem_lines(self) -> tuple[Line, ...]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from gputop import units
 from gputop.snapshot import Device, Problem
+from gputop.tui.drawing.late_lines import LateLines
 from gputop.tui.drawing.line import ASCII_ELLIPSIS, ELLIPSIS, Drawing, Line, Span, clean, clip, line, text_width, wrap
 from gputop.tui.drawing.processes.commands import SCROLL_CELLS, command_text, indent, scrolled_text
 from gputop.tui.drawing.processes.rows import DESCENDING, Order, Row, Tag, tag_of
@@ -111,14 +112,16 @@ def draw_processes(
     columns = columns_for(rows, width)
     ascii_only = view.settings.ascii
     heading = heading_line(columns, width, ascii_only, order.sort)
-    body = []
-    for row in rows:
+    involved = view.involved_pids
+
+    def draw(number: int) -> Line:
+        row = rows[number]
         cells = _cells(row, view.snapshot.time, scrolled, ascii_only)
-        body.append(_row_line(row, columns, cells, width, ascii_only, _mark(row, view.involved_pids, tagged, ascii_only)))
+        return _row_line(row, columns, cells, width, ascii_only, _mark(row, involved, tagged, ascii_only))
+
     # Notes in full after the rows; the footer keeps their beginning visible while the list is long.
-    for note in view.snapshot.notes:
-        body += [(), *_note_lines(note, width)]
-    return Drawing(title, (heading, *body), subtitle, footer)
+    notes = [part for note in view.snapshot.notes for part in ((), *_note_lines(note, width))]
+    return Drawing(title, LateLines((heading,), len(rows), draw, notes), subtitle, footer)
 
 
 def columns_for(rows: Sequence[Row], width: int) -> tuple[tuple[Column, int], ...]:

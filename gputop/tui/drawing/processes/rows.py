@@ -102,27 +102,30 @@ def _unattributed(snapshot: Snapshot) -> list[Row]:
     ]
 
 
+_NUMBERS: dict[str, Callable[[Row, Process | None], float | None]] = {
+    "gpu": lambda row, _: float(row.device.index) if row.device else 1e9,
+    "pid": lambda _, process: float(process.pid) if process else 1e18,
+    "mem": lambda row, _: row.memory_bytes,
+    "sm": lambda row, _: row.use.sm_utilization_percent if row.use else None,
+    "cpu": lambda _, process: process.cpu_percent if process else None,
+    "rss": lambda _, process: process.memory_rss_bytes if process else None,
+    "rank": lambda _, process: None if process is None or process.rank is None else float(process.rank),
+    "time": lambda _, process: None if process is None or process.started_at is None else -process.started_at,
+}
+"""What rows are sorted by, where it is a number."""
+
+
 def _sort_key(key: str) -> Callable[[Row], tuple[float | str, ...]]:
     """Return a sort key function; unknown values sort as the lowest, except ranks and PIDs, which sort as the highest."""
+
+    read, unknown = _NUMBERS.get(key), 1e18 if key == "rank" else -1e18
 
     def value(row: Row) -> float | str:
         process = row.process
         if key in ("user", "run"):
             return ((process.user if process else None) or "") if key == "user" else (row.run.name if row.run else "")
-        numbers: dict[str, float | None] = {
-            "gpu": float(row.device.index) if row.device else 1e9,
-            "pid": float(process.pid) if process else 1e18,
-            "mem": row.memory_bytes,
-            "sm": row.use.sm_utilization_percent if row.use else None,
-            "cpu": process.cpu_percent if process else None,
-            "rss": process.memory_rss_bytes if process else None,
-            "rank": None if process is None or process.rank is None else float(process.rank),
-            "time": None if process is None or process.started_at is None else -process.started_at,
-        }
-        number = numbers.get(key)
-        if number is None:
-            return 1e18 if key == "rank" else -1e18
-        return number
+        number = read(row, process) if read is not None else None
+        return unknown if number is None else number
 
     return lambda row: (value(row), row.device.index if row.device else -1, row.pid or 0)
 
