@@ -38,7 +38,7 @@ from gputop.sources.nccl.ras import RasWatch
 from gputop.tracking.reader import leftovers
 from gputop.tracking.reader.runs import RunReader, RunUpdate
 from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
-from gputop.untracked.found import process_runs
+from gputop.untracked.found import ProcessRuns
 
 if TYPE_CHECKING:
     from gputop.jobs.output.matches import LogMatches
@@ -86,6 +86,7 @@ class Sampler:
         self._logs: LogMatches | None = None
         self.listed_runs: tuple[Run, ...] = ()
         """The runs of the last snapshot."""
+        self._found = ProcessRuns()
         self._untracked_curves: UntrackedCurves | None = None
 
     def take(self) -> Snapshot:
@@ -106,7 +107,7 @@ class Sampler:
         processes = self._read("The processes", lambda: self._host.read_processes(uses, pids, note_failure, elsewhere)) or ()
         foreign = self._read(
             "The runs without a journal",
-            lambda: process_runs(processes, began_of(update.runs), command_line_of, str(state_dir())),
+            lambda: self._found.find(processes, began_of(update.runs), command_line_of, str(state_dir())),
         )
         curves = self._read("The curves of runs that gputop does not track", lambda: self._curves(foreign or (), pids))
         if curves is not None:

@@ -8,7 +8,9 @@ computes on a GPU trains is unknown, so nothing here claims it.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from gputop.command_line import is_spawned, script_name, script_words
 from gputop.groups import DEAD_STATES, compute_uses, group_keys, ray_daemon, unnumbered_ranks
@@ -28,6 +30,52 @@ _NUMBERS_BY_LAUNCHER = {
 """The variables that hold rank, local rank and world size under launchers that do not set torch's."""
 
 
+_Known = dict[str, tuple[list[tuple[Any, ...]], ProcessRun | None]]
+_SEEN_ONCE = operator.attrgetter(
+    *("pid", "ppid", "name", "command", "environment", "launcher", "ancestors", "user", "started_at"),
+    *("in_namespace", "torch_mapped", "nvidia_open"),
+)
+"""What tells a run of a process and seldom changes."""
+
+
+class ProcessRuns:
+    """Finds the runs of one machine again and again; a group whose processes are what they were is the run that it was."""
+
+    def __init__(self) -> None:
+        self._known: _Known = {}
+
+    def find(
+        self,
+        processes: Sequence[Process],
+        written: Mapping[int, float] | None = None,
+        command_of: Callable[[int], Sequence[str] | None] = lambda pid: None,
+        state_dir: str | None = None,
+    ) -> tuple[ProcessRun, ...]:
+        """Return what ``process_runs`` returns."""
+        groups: dict[str, list[Process]] = {}
+        for position, key in group_keys(processes).items():
+            groups.setdefault(key, []).append(processes[position])
+        before, self._known = self._known, {}
+        found = []
+        for key, group in groups.items():
+            if _is_ours(group, written or {}):
+                continue
+            seen = [_seen(process) for process in group]
+            known = before.get(key)
+            if known is None or known[0] != seen:
+                known = seen, _run(key, group, command_of, state_dir)
+            self._known[key] = known
+            if known[1] is not None:
+                found.append(known[1])
+        return tuple(sorted(found, key=_largest_first))
+
+
+def _seen(process: Process) -> tuple[Any, ...]:
+    """Return all of a process that ``_run`` judges by."""
+    uses = [(use.device_uuid, use.contexts) for use in process.devices]
+    return *_SEEN_ONCE(process), process.state in DEAD_STATES, bool(process.autograd_threads), uses
+
+
 def process_runs(
     processes: Sequence[Process],
     written: Mapping[int, float] | None = None,
@@ -42,11 +90,7 @@ def process_runs(
         that this gputop reads. Runs stored elsewhere do not count as tracked. command_of: returns the command line of a process
         that is not listed (the parent of spawned ranks), if known.
     """
-    groups: dict[str, list[Process]] = {}
-    for position, key in group_keys(processes).items():
-        groups.setdefault(key, []).append(processes[position])
-    found = [_run(key, group, command_of, state_dir) for key, group in groups.items() if not _is_ours(group, written or {})]
-    return tuple(sorted((run for run in found if run is not None), key=_largest_first))
+    return ProcessRuns().find(processes, written, command_of, state_dir)
 
 
 def _largest_first(run: ProcessRun) -> tuple[int, int, float, str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gputop.process import Ancestor, DeviceUse, LaunchEnvironment, Process, ProcessRank, ProcessRun
-from gputop.untracked.found import process_runs
+from gputop.untracked.found import ProcessRuns, process_runs
 from tests.samples import EPOCH, GIB, rank_process
 
 GPUS = tuple(f"GPU-{index}" for index in range(8))
@@ -223,3 +223,39 @@ def test_the_run_on_the_most_gpus_comes_first_and_then_the_one_of_the_most_ranks
 )
 def test_a_run_has_the_name_of_what_it_runs(command: tuple[str, ...] | None, name: str) -> None:
     assert only(python(1, 0, command=command)).name == name
+
+
+def test_a_finder_that_remembers_finds_what_one_without_memory_does() -> None:
+    """Whatever changes of a process: its run is as found anew; and where nothing that tells it does, it is the same record."""
+    base = (torchrun(0, 0), torchrun(1, 1), python(62, 6))
+    changes: list[dict[str, object]] = [
+        {"state": "Z"},
+        {"devices": use(5)},
+        {"devices": use(0, contexts="G")},
+        {"devices": ()},
+        {"devices": (), "nvidia_open": True},
+        {"name": "Xorg"},
+        {"command": ("python", "other.py")},
+        {"environment": RENDEZVOUS},
+        {"launcher": Ancestor(9, "srun"), "ancestors": (Ancestor(9, "srun"),)},
+        {"ancestors": (Ancestor(8, "raylet"),), "launcher": None},
+        {"user": "eve"},
+        {"started_at": EPOCH - 9999},
+        {"in_namespace": False},
+        {"torch_mapped": None, "devices": ()},
+        {"ppid": 62, "command": SPAWNED},
+        {"autograd_threads": ((0, 1.0),)},
+        {"run_id": "run-1"},
+        {"pid": 77},
+    ]
+    finder = ProcessRuns()
+    for change in changes:
+        for place in range(len(base)):
+            for processes in (base, (*base[:place], replace(base[place], **change), *base[place + 1 :])):  # type: ignore[arg-type]
+                assert finder.find(processes) == process_runs(processes)
+    before = finder.find(base)
+    moved = tuple(
+        replace(process, cpu_percent=3.0, devices=tuple(replace(item, sm_utilization_percent=1.0) for item in process.devices))
+        for process in base
+    )
+    assert all(one is other for one, other in zip(finder.find(moved), before, strict=True))
