@@ -5,7 +5,9 @@ Processes are grouped by run id, else by launcher, else by the launch that gputo
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from gputop.command_line import is_spawned
 from gputop.process import Ancestor, DeviceUse, Process
@@ -15,6 +17,10 @@ DEAD_STATES = ("X", "Z")
 WORKER_NAME = "pt_data_worker"
 """What torch calls the worker processes of a DataLoader."""
 RAY_DAEMON = "raylet"
+
+
+_GROUPED_BY = operator.attrgetter("pid", "ppid", "run_id", "launcher", "ancestors", "environment", "command")
+"""What ``group_keys`` looks at, besides whether a process computes."""
 
 
 def compute_uses(process: Process) -> tuple[DeviceUse, ...]:
@@ -45,6 +51,21 @@ def group_keys(processes: Sequence[Process]) -> dict[int, str]:
         own = names[position] or _inherited(process, by_pid, launchers)
         keys[position] = stronger.get(own[0], own[0])
     return keys
+
+
+class GroupKeys:
+    """``group_keys`` of one machine again and again: worked out where what groups its processes has changed."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[Any, ...]] = []
+        self._keys: dict[int, str] = {}
+
+    def of(self, processes: Sequence[Process]) -> dict[int, str]:
+        """Return what ``group_keys`` returns; the caller must not change it."""
+        seen = [(*_GROUPED_BY(process), bool(compute_uses(process))) for process in processes]
+        if seen != self._seen:
+            self._seen, self._keys = seen, group_keys(processes)
+        return self._keys
 
 
 def unnumbered_ranks(group: Iterable[Process]) -> list[Process]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gputop.command_line import is_spawned, script_name, script_words
-from gputop.groups import DEAD_STATES, compute_uses, group_keys, ray_daemon, unnumbered_ranks
+from gputop.groups import DEAD_STATES, GroupKeys, compute_uses, ray_daemon, unnumbered_ranks
 from gputop.process import Ancestor, Process, ProcessRank, ProcessRun
 
 RAY = "ray"
@@ -43,6 +43,7 @@ class ProcessRuns:
 
     def __init__(self) -> None:
         self._known: _Known = {}
+        self._keys = GroupKeys()
 
     def find(
         self,
@@ -53,7 +54,7 @@ class ProcessRuns:
     ) -> tuple[ProcessRun, ...]:
         """Return what ``process_runs`` returns."""
         groups: dict[str, list[Process]] = {}
-        for position, key in group_keys(processes).items():
+        for position, key in self._keys.of(processes).items():
             groups.setdefault(key, []).append(processes[position])
         before, self._known = self._known, {}
         found = []

@@ -15,7 +15,7 @@ from typing import Any
 from gputop.doctor.evidence.device_history import DeviceHistory
 from gputop.doctor.evidence.levels import Levels, is_pace
 from gputop.doctor.evidence.memory_growth import MemoryGrowth
-from gputop.doctor.evidence.rank_groups import Member, RankGroup, groups_of
+from gputop.doctor.evidence.rank_groups import Member, RankGroup, RankGroups
 from gputop.doctor.evidence.stillness import Stillness
 from gputop.doctor.facts import stated
 from gputop.groups import compute_uses
@@ -112,6 +112,7 @@ class Evidence:
         self.memo: dict[str, Any] = {}
         """Results that rules compute from this snapshot and share; cleared with each snapshot."""
         self.groups: tuple[RankGroup, ...] = ()
+        self._rank_groups = RankGroups()
         self.early = False
         """A rule asked for a mean over a longer span than was observed so far: what it suspects cannot be told yet."""
         self._first = -math.inf
@@ -146,7 +147,7 @@ class Evidence:
                 self._lost(what, error)
 
     def _observe_groups(self, snapshot: Snapshot) -> None:
-        self.groups = groups_of(snapshot, lambda error: self._lost("a job", error))
+        self.groups = self._rank_groups.of(snapshot, lambda error: self._lost("a job", error))
 
     def _observe_devices(self, snapshot: Snapshot) -> None:
         self._devices = {device.uuid: device for device in snapshot.devices}

@@ -6,15 +6,17 @@ Everything is joined by PID and UUID, never by index.
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from gputop.doctor.evidence.visible import devices_behind, mask_of, same_uuid
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
 from gputop.errors import reraise
-from gputop.groups import DEAD_STATES, compute_uses, group_keys, unnumbered_ranks
+from gputop.groups import DEAD_STATES, GroupKeys, compute_uses, unnumbered_ranks
 from gputop.snapshot import LIVE_STATES, Ancestor, Device, DeviceUse, Process, Rank, Run, Snapshot
 
 
@@ -119,31 +121,71 @@ def duplicate_ranks(group: RankGroup) -> list[Member]:
     return found
 
 
-def groups_of(snapshot: Snapshot, lost: Callable[[Exception], None] = reraise) -> tuple[RankGroup, ...]:
-    """Group the snapshot's processes and live runs into rank groups; ``lost`` gets the error for each that fails."""
-    runs = {run.run_id: run for run in snapshot.runs}
-    listed: dict[str, list[Process]] = {}
-    for position, key in group_keys(snapshot.processes).items():
-        listed.setdefault(key, []).append(snapshot.processes[position])
-    # Those are judged by their processes, and by the metrics that they show.
-    untracked = snapshot.untracked_ids
-    shown = {rank.pid: runs[item.run_id] for item in snapshot.process_runs if item.run_id in runs for rank in item.ranks}
-    for run in snapshot.runs:
-        if run.run_id in untracked:
-            continue
-        if run.state != "finished" and any(_here(rank, snapshot) for rank in run.ranks):
-            listed.setdefault(f"run:{run.run_id}", [])
-    real = tuple(sorted((d for d in snapshot.devices if d.kind == "gpu" and d.state != "lost"), key=lambda d: d.index))
-    fake = tuple(sorted((d for d in snapshot.devices if d.kind == "virtual"), key=lambda d: d.index))
-    groups = []
-    for key, processes in listed.items():
-        try:
-            group = _group(key, processes, runs.get(key.removeprefix("run:")), snapshot, real, fake)
-            curve = next((shown[process.pid] for process in processes if process.pid in shown), None)
-            groups.append(replace(group, shown=curve) if curve is not None and group.run is None else group)
-        except Exception as error:  # noqa: BLE001 - one group takes none of the others with it
-            lost(error)
-    return tuple(group for group in groups if group.members)
+class RankGroups:
+    """Groups the snapshots of one stream. A group whose processes and run are the same records is not formed again."""
+
+    def __init__(self) -> None:
+        self._keys = GroupKeys()
+        self._known: dict[str, tuple[_Basis, RankGroup]] = {}
+
+    def of(self, snapshot: Snapshot, lost: Callable[[Exception], None] = reraise) -> tuple[RankGroup, ...]:
+        """Return the groups of a snapshot's processes and live runs; ``lost`` gets the error for each that fails."""
+        runs = {run.run_id: run for run in snapshot.runs}
+        listed: dict[str, list[Process]] = {}
+        for position, key in self._keys.of(snapshot.processes).items():
+            listed.setdefault(key, []).append(snapshot.processes[position])
+        # Those are judged by their processes, and by the metrics that they show.
+        untracked = snapshot.untracked_ids
+        shown = {rank.pid: runs[item.run_id] for item in snapshot.process_runs if item.run_id in runs for rank in item.ranks}
+        for run in snapshot.runs:
+            if run.run_id in untracked:
+                continue
+            if run.state != "finished" and any(_here(rank, snapshot) for rank in run.ranks):
+                listed.setdefault(f"run:{run.run_id}", [])
+        real = tuple(sorted((d for d in snapshot.devices if d.kind == "gpu" and d.state != "lost"), key=lambda d: d.index))
+        fake = tuple(sorted((d for d in snapshot.devices if d.kind == "virtual"), key=lambda d: d.index))
+        machine = snapshot.host.hostname, [(d.uuid, d.index) for d in real], [(d.uuid, d.index) for d in fake]
+        before, self._known = self._known, {}
+        groups = []
+        for key, processes in listed.items():
+            basis = _Basis(processes, runs.get(key.removeprefix("run:")), machine)
+            try:
+                known = before.get(key)
+                if known is not None and known[0].is_that_of(basis):
+                    group = _with_devices(known[1], fake if known[1].virtual else real)
+                else:
+                    group = _group(key, processes, basis.run, snapshot, real, fake)
+                self._known[key] = basis, group
+                curve = next((shown[process.pid] for process in processes if process.pid in shown), None)
+                groups.append(replace(group, shown=curve) if curve is not None and group.run is None else group)
+            except Exception as error:  # noqa: BLE001 - one group takes none of the others with it
+                lost(error)
+        return tuple(group for group in groups if group.members)
+
+
+def groups_of(snapshot: Snapshot) -> tuple[RankGroup, ...]:
+    """Return the groups of one snapshot's processes and live runs."""
+    return RankGroups().of(snapshot)
+
+
+class _Basis(NamedTuple):
+    """What a group is formed of, besides the readings of its devices."""
+
+    processes: list[Process]
+    run: Run | None
+    machine: tuple[object, ...]
+
+    def is_that_of(self, other: _Basis) -> bool:
+        """Return whether these are the same records."""
+        same = len(self.processes) == len(other.processes) and all(map(operator.is_, self.processes, other.processes))
+        return same and self.run is other.run and self.machine == other.machine
+
+
+def _with_devices(group: RankGroup, pool: tuple[Device, ...]) -> RankGroup:
+    """Return a group with the newest readings of its devices, which are the same as before."""
+    newest = {device.uuid: device for device in pool}
+    visible = None if group.visible is None else tuple(newest[device.uuid] for device in group.visible)
+    return replace(group, pool=pool, visible=visible)
 
 
 def _here(rank: Rank, snapshot: Snapshot) -> bool:

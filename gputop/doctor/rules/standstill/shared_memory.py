@@ -14,8 +14,10 @@ SHM_NCCL_BYTES = 256 * 2**20
 def small_shared_memory(evidence: Evidence, group: RankGroup) -> Judgement:
     """G05: NCCL's ranks share less than 256 MB of /dev/shm."""
     host = evidence.snapshot.host if evidence.snapshot is not None else None
+    if host is None or not host.shm_total_bytes or host.shm_total_bytes >= SHM_NCCL_BYTES:
+        return None
     nccl = [p for p in group.processes if any(name.startswith("pt_nccl") for name, _ in p.threads)]
-    if host is None or not host.shm_total_bytes or host.shm_total_bytes >= SHM_NCCL_BYTES or len(nccl) < 2:
+    if len(nccl) < 2:
         return None
     runs = evidence.progressing(group)  # NCCL allocates what it needs at the start: here that was enough
     finding = tracked.about(
