@@ -44,6 +44,9 @@ REASONS_KEPT = 512
 """Changes of a GPU's throttle reasons that are kept."""
 SHARED_DEVICE_BUCKETS, SHARED_METRIC_BUCKETS = 512, 64
 """Fewest buckets of each series where many machines are watched: 128 machines with 8 GPUs each must fit into 300 MiB."""
+METRICS_FULL = 128
+"""So many metrics of ranks keep all their buckets, 38 MiB together; of more, each keeps half as many, a quarter, and so on."""
+METRIC_BUCKETS_MIN = 256
 PAST_BUCKETS = 1024
 """Buckets of each reading of a run's GPU as it was recorded."""
 RECORDED_READINGS = ("utilization_percent", "memory_used_bytes", "power_w")
@@ -89,8 +92,9 @@ class Series:
                 self.buckets.extend_last(x[start:end], values[start:end])
             else:
                 if len(self.buckets) >= self.limit:
-                    self.buckets.halve()
-                    self.width *= 2
+                    self._halve()
+                    while len(self.buckets) >= self.limit and len(self.buckets) > 1:
+                        self._halve()  # the limit was lowered
                 if self.width == 1:
                     end = start + self.limit - len(self.buckets)
                     self.buckets.append_each(x[start:end], values[start:end])
@@ -104,6 +108,10 @@ class Series:
             end = min(end, len(values))
             self.samples += end - start
             start = end
+
+    def _halve(self) -> None:
+        self.buckets.halve()
+        self.width *= 2
 
     def span(self) -> tuple[float, float] | None:
         """Return the smallest and largest x, or None while empty."""
@@ -184,10 +192,10 @@ class MetricMemory:
 
     def __init__(self, buckets: int = BUCKETS, ended_runs: int = ENDED_RUNS_KEPT) -> None:
         """Args:
-        buckets: How many each series keeps of its past; 0 keeps the newest values only.
+        buckets: How many each series keeps of its past; 0 keeps the newest values only. See ``METRICS_FULL``.
         ended_runs: How many runs to keep that the stream no longer lists.
         """
-        self._buckets = buckets
+        self._buckets = self._limit = buckets
         self._ended_runs = ended_runs
         self._runs: dict[str, dict[str, dict[int, MetricSeries]]] = {}
         self._last: Snapshot | None = None
@@ -213,12 +221,26 @@ class MetricMemory:
 
     def add(self, points: Points) -> None:
         """Add new points."""
-        try:
-            series = self._runs[points.run_id][points.metric][points.rank]
-        except KeyError:
-            series = MetricSeries(self._buckets)
-            self._runs.setdefault(points.run_id, {}).setdefault(points.metric, {})[points.rank] = series
+        ranks = self._runs.setdefault(points.run_id, {}).setdefault(points.metric, {})
+        series = ranks.get(points.rank)
+        if series is None:
+            series = ranks[points.rank] = MetricSeries(self._limit)
+            self._share_memory()
         series.extend(points.steps, points.times, points.values)
+
+    def _share_memory(self) -> None:
+        """Give each series fewer buckets where there are many; those that have more merge theirs when the next value comes."""
+        number = sum(len(ranks) for run in self._runs.values() for ranks in run.values())
+        limit = self._buckets
+        while limit * number > self._buckets * METRICS_FULL and limit > METRIC_BUCKETS_MIN:
+            limit //= 2
+        if limit == self._limit:
+            return
+        self._limit = limit
+        for run in self._runs.values():
+            for ranks in run.values():
+                for series in ranks.values():
+                    series.by_step.limit = series.by_time.limit = limit
 
     def recall(self, points: Iterable[Points]) -> None:
         """Add the past of runs that the stream does not carry; a run whose metrics are known keeps them."""

@@ -10,7 +10,7 @@ import pytest
 
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.history.points import KEPT_POINTS
-from gputop.history.series import History, MetricMemory, MetricSeries
+from gputop.history.series import METRICS_FULL, History, MetricMemory, MetricSeries
 from gputop.snapshot import Points, Snapshot
 from gputop.tui.machine import Machine
 from tests import samples
@@ -83,3 +83,25 @@ def test_a_doctor_alone_keeps_no_past() -> None:
     series = memory.metric("run-1", "loss")[0]
     assert len(series.newest) == KEPT_POINTS
     assert not series.by_step.buckets
+
+
+def test_many_metrics_share_the_memory_of_some() -> None:
+    """More series keep fewer buckets each, those that were full too once they grow; the past and every extreme remain."""
+    memory = MetricMemory(buckets=1024)
+    steps, values = tuple(range(1024)), tuple(9.0 if step == 700 else step % 7 / 7 for step in range(1024))
+    times = tuple(samples.EPOCH + step for step in steps)
+    for rank in range(METRICS_FULL):
+        memory.add(Points("run-1", rank, "loss", steps, times, values))
+    first = memory.metric("run-1", "loss")[0]
+    assert len(first.by_step.buckets) == 1024
+    for rank in range(METRICS_FULL, 2 * METRICS_FULL + 1):
+        memory.add(Points("run-1", rank, "loss", steps, times, values))
+    found = memory.metric("run-1", "loss")
+    for rank in found:
+        memory.add(Points("run-1", rank, "loss", (1024, 1025), (samples.EPOCH + 1024, samples.EPOCH + 1025), (0.5, math.nan)))
+    for rank, series in found.items():
+        for axis, start in ((series.by_step, 0.0), (series.by_time, samples.EPOCH)):
+            assert len(axis.buckets) <= 256 + 1, rank
+            assert axis.span() == (start, start + 1025)
+            assert max(bucket.high for bucket in axis.buckets) == 9.0
+    assert [str(bucket.low) for bucket in first.by_step.buckets] == [str(bucket.low) for bucket in first.by_time.buckets]
