@@ -24,7 +24,10 @@ from gputop.untracked.source import Source
 LOOK_S = 10.0
 """How often to check which files a run writes: a launcher may restart its ranks, and a library may start another file."""
 FIRST_LOOK_S = 2.0
-"""How often to look while none of its files is known."""
+"""How often to look at first while none of its files is known."""
+PATIENCE = 5
+"""A file is found after a fifth of the time that the run was followed without one, if that is between these two: eight runs
+without a file cost the sampler as much CPU as all else."""
 LOOK_SHARE = 50
 """The pause between two searches, as a multiple of the time that one takes."""
 TURN_S = 0.5
@@ -40,6 +43,12 @@ class Key(NamedTuple):
 
     label: str
     root: str
+
+
+def next_look_s(found: bool, followed_s: float, took_s: float) -> float:
+    """Return how long to wait for the next search, after one that took so long of a run followed for so long."""
+    wait_s = LOOK_S if found else min(LOOK_S, max(FIRST_LOOK_S, followed_s / PATIENCE))
+    return max(wait_s, LOOK_SHARE * took_s)
 
 
 @dataclass(slots=True)
@@ -76,6 +85,7 @@ class FollowedRun:
         self._reads: dict[tuple[str, Path], _Read] = {}
         self._printed: dict[int, PrintedRank] = {}
         self._due_s = 0.0
+        self._first_s: float | None = None
         self._pane: PaneReader | None = None
         self._pane_due_s = 0.0
         self._turn = threading.Condition()
@@ -145,7 +155,8 @@ class FollowedRun:
             own = {file.path for files in printed.values() for file in files}
             found = [item for item in search(run, tracked) if own.isdisjoint(item.paths)]
             took = time.monotonic() - began
-            self._due_s = began + max(LOOK_S if found else FIRST_LOOK_S, LOOK_SHARE * took)
+            self._first_s = began if self._first_s is None else self._first_s
+            self._due_s = began + next_look_s(bool(found), began - self._first_s, took)
             with self.lock:
                 self._take_in(found, min((rank.rank or 0 for rank in run.ranks), default=0))
                 self._take_in_output(printed)

@@ -299,3 +299,9 @@ def test_an_unexpected_error_in_one_run_is_told_and_spares_the_others(
     runs = [run_of(broken), run_of(sound)]
     eventually(lambda: reader.poll(runs, (), told.append), lambda found: len(found.runs) == 1 and bool(told))
     assert str(told[0]) == "a bug"
+
+
+def test_a_run_without_a_file_is_looked_at_ever_more_rarely() -> None:
+    assert [followed.next_look_s(False, seconds, 0.001) for seconds in (0, 5, 20, 45, 3600)] == [2.0, 2.0, 4.0, 9.0, 10.0]
+    assert followed.next_look_s(True, 0.0, 0.001) == 10.0
+    assert followed.next_look_s(False, 0.0, 1.0) == 50.0
