@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import signal
 import socket
 import subprocess
@@ -57,7 +56,7 @@ class Listing:
 
 def new_id() -> str:
     """Return an id that no other job has."""
-    return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(2).hex()}"
 
 
 def start(launch: Launch, after: Sequence[str] = (), *, job_id: str | None = None, launch_id: str | None = None) -> Job:

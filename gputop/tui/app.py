@@ -6,6 +6,7 @@ It must not import drawing or sources. Keys that work on every screen are handle
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from textual.notifications import SeverityLevel
 
 from gputop import units
 from gputop.agent.feed import Feed, ReplayFeed
+from gputop.places import jobs_dir
 from gputop.terminal_text import printable
 from gputop.tui import screenshot
 from gputop.tui.machine import Machine
@@ -274,9 +276,7 @@ class GputopApp(SparingApp):
 
     def action_leave(self) -> None:
         """Quit. Launched jobs keep running, and the farewell line names them."""
-        from gputop.jobs.store import list_jobs
-
-        running = [job.id for job in list_jobs() if job.active]
+        running = _running_jobs()
         if running:
             word = "job keeps" if len(running) == 1 else "jobs keep"
             self.farewell = f"{len(running)} {word} running: {', '.join(running)}. See: gputop jobs, logs JOB, stop JOB."
@@ -387,3 +387,15 @@ class GputopApp(SparingApp):
     async def action_stop_chosen(self) -> None:
         """Ask whether to stop the chosen process or run."""
         await self._open("stop")
+
+
+def _running_jobs() -> list[str]:
+    """Return the ids of the jobs that go on. Where none was ever launched, their package, which takes long, is not imported."""
+    try:
+        if not os.listdir(jobs_dir()):
+            return []
+    except OSError:
+        return []
+    from gputop.jobs.store import list_jobs
+
+    return [job.id for job in list_jobs() if job.active]

@@ -10,11 +10,13 @@ from tests import REPOSITORY
 from tests.terminal import Terminal
 
 SITE = """
-import atexit, os
+import atexit, os, pathlib, sys
 if os.environ.get("GPUTOP_TEST_ENDS"):
-    atexit.register(lambda path: open(path, "w").close(), os.environ.pop("GPUTOP_TEST_ENDS"))
+    path, leave = os.environ.pop("GPUTOP_TEST_ENDS"), os._exit
+    atexit.register(lambda: open(path, "w").close())
+    os._exit = lambda code: (pathlib.Path(path + ": modules").write_text("\\n".join(sys.modules)), leave(code))
 """
-"""Notes that Python itself takes the first process down; what that starts has lost the variable."""
+"""Notes that Python itself takes the first process down, or what it had imported; what that starts has lost the variable."""
 
 
 def test_q_does_not_wait_for_python_to_free_what_the_screen_had(tmp_path: Path) -> None:
@@ -36,3 +38,6 @@ def test_q_does_not_wait_for_python_to_free_what_the_screen_had(tmp_path: Path) 
         assert terminal.wait_exit() == 0
         assert b"\x1b[?1049l" in terminal.received, "the terminal shows again what it showed before"
     assert not taken_down.exists()
+    loaded = Path(f"{taken_down}: modules").read_text().splitlines()
+    assert "gputop.tui.app" in loaded
+    assert "gputop.jobs.store" not in loaded, "no job was ever launched that could go on"
