@@ -49,8 +49,10 @@ class Piece(NamedTuple):
 class PartialUpdate(CompositorUpdate):
     """An update of several pieces of the screen."""
 
-    def __init__(self, pieces: Sequence[Piece]) -> None:
+    def __init__(self, pieces: Sequence[Piece], columns: int = 0) -> None:
+        """``columns``: the width of the screen, if known: after the last one, only the terminal knows where the cursor is."""
         self.pieces = pieces
+        self.columns = columns
 
     def render_segments(self, console: Console) -> str:
         """Return the escape sequences and text to write to the terminal.
@@ -68,12 +70,30 @@ class PartialUpdate(CompositorUpdate):
             elif now is not _PLAIN:
                 written.append(_change(now, _PLAIN, system))
                 now = _PLAIN
-            for x, y, text in runs:
-                written.append(_move(place, (x, y)))
+            moves = self._moves(place, runs)
+            if len(runs) > 2:
+                # Numbers that change stand below one another, and end in one column.
+                columns = sorted(runs, key=lambda run: (run[0] + cell_len(run[2]), run[1]))
+                below = self._moves(place, columns)
+                if sum(map(len, below)) < sum(map(len, moves)):
+                    runs, moves = columns, below
+            for move, (x, y, text) in zip(moves, runs, strict=True):
+                written.append(move)
                 written.append(Strip.render_style(wanted, text, system) if wanted.link else text)
                 place = (x + cell_len(text), y)
         written.append(_change(now, _PLAIN, system))
         return "".join(written)
+
+    def _moves(self, place: tuple[int, int] | None, runs: Sequence[tuple[int, int, str]]) -> list[str]:
+        """Return the sequence that moves the cursor before each run; at first it is at ``place``, None if that is not known."""
+        moves = []
+        sure = False
+        for x, y, text in runs:
+            moves.append(_move(place, (x, y), below=sure))
+            place = (x + cell_len(text), y)
+            # Terminals disagree about how wide some characters are: after others than these, a row is counted from its start.
+            sure = (sure or moves[-1].endswith("H")) and text.isascii() and place[0] < self.columns
+        return moves
 
 
 def _by_style(pieces: Sequence[Piece]) -> dict[Style, list[tuple[int, int, str]]]:
@@ -87,14 +107,27 @@ def _by_style(pieces: Sequence[Piece]) -> dict[Style, list[tuple[int, int, str]]
     return found
 
 
-def _move(place: tuple[int, int] | None, to: tuple[int, int]) -> str:
-    """Return the shortest sequence that moves the cursor; it stays where it is after the cells before."""
+def _move(place: tuple[int, int] | None, to: tuple[int, int], *, below: bool) -> str:
+    """Return a short sequence that moves the cursor; it stays where it is after the cells before.
+
+    ``below``: whether it is sure to be at ``place``, so that it may go from there to another row.
+    """
     x, y = to
     if place == to:
         return ""
     if place is not None and place[1] == y and place[0] < x:
-        return f"\x1b[{x - place[0]}C" if x - place[0] > 1 else "\x1b[C"
-    return f"\x1b[{y + 1};{x + 1}H"
+        return _by(x - place[0], "C")
+    absolute = f"\x1b[{y + 1};{x + 1}H"
+    if place is None or not below or place[1] >= y:
+        return absolute
+    back = place[0] - x
+    across = _by(-back, "C") if back < 0 else "\b" * back if back <= 3 else _by(back, "D")
+    relative = _by(y - place[1], "B") + across
+    return relative if len(relative) < len(absolute) else absolute
+
+
+def _by(cells: int, direction: str) -> str:
+    return f"\x1b[{cells}{direction}" if cells > 1 else f"\x1b[{direction}"
 
 
 def cut_pieces(update: ChopsUpdate) -> list[Piece]:
@@ -113,14 +146,17 @@ def cut_pieces(update: ChopsUpdate) -> list[Piece]:
 @lru_cache(maxsize=4096)
 def _change(now: Style, wanted: Style, system: ColorSystem) -> str:
     """Return the sequence that changes one style into another; "" if they look the same."""
-    if _attributes(now) != _attributes(wanted):
-        # A terminal cannot switch off only bold (SGR 22 ends dim as well), so start from the plain style.
-        codes = Strip.render_ansi(wanted, system)
-        return f"\x1b[0;{codes}m" if codes else "\x1b[0m"
-    codes = ";".join(
-        (*_color_change(now.color, wanted.color, system, True), *_color_change(now.bgcolor, wanted.bgcolor, system, False))
-    )
-    return f"\x1b[{codes}m" if codes else ""
+    before, after = _attributes(now), _attributes(wanted)
+    codes = Strip.render_ansi(wanted, system)
+    anew = f"\x1b[0;{codes}m" if codes else "\x1b[0m"
+    weight: tuple[str, ...] = ()
+    if before != after:
+        if before[2:] != after[2:] or now.dim or wanted.dim:
+            return anew  # a terminal cannot switch off only bold beside dim: SGR 22 ends both
+        weight = ("1",) if wanted.bold else ("22",)
+    colors = (*_color_change(now.color, wanted.color, system, True), *_color_change(now.bgcolor, wanted.bgcolor, system, False))
+    changes = ";".join((*weight, *colors))
+    return min(anew, f"\x1b[{changes}m", key=len) if changes else ""
 
 
 def _attributes(style: Style) -> tuple[bool, ...]:

@@ -53,7 +53,7 @@ class ShownCells:
             self._wide.clear()
         changed, spans = self._changed_rows(pieces)
         differing = [piece for y, row in changed.items() for piece in _differing(y, self._rows[y], row, spans[y], self._wide)]
-        return _Difference(self, changed, differing) if differing else None
+        return _Difference(self, changed, differing, columns) if differing else None
 
     def _changed_rows(self, pieces: Sequence[Piece]) -> tuple[dict[int, Row], dict[int, list[range]]]:
         """Return the rows as they will be, and which of their cells the pieces cover."""
@@ -85,10 +85,10 @@ class ShownCells:
 class _Difference(CompositorUpdate):
     """An update of the cells that differ; they count as shown once they are rendered."""
 
-    def __init__(self, shown: ShownCells, rows: dict[int, Row], pieces: Sequence[Piece]) -> None:
+    def __init__(self, shown: ShownCells, rows: dict[int, Row], pieces: Sequence[Piece], columns: int) -> None:
         self._shown = shown
         self._rows = rows
-        self._update = PartialUpdate(pieces)
+        self._update = PartialUpdate(pieces, columns)
 
     def render_segments(self, console: Console) -> str:
         """Return the escape sequences and text to write to the terminal."""

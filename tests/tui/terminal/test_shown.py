@@ -83,7 +83,7 @@ def test_what_is_shown_already_is_not_sent_again() -> None:
     changed[1] = [("power 643 W".ljust(COLUMNS), STYLES[0])]
     screen.update(whole(changed))
     changed[1] = [("power 645 W".ljust(COLUMNS), STYLES[0])]
-    assert screen.update(whole(changed)) == "\x1b[31m\x1b[2;9H5\x1b[39m"
+    assert screen.update(whole(changed)) == "\x1b[31m\x1b[2;9H5\x1b[0m"
     screen.check()
 
 
@@ -106,3 +106,36 @@ def test_everything_is_sent_after_another_size_and_when_something_else_wrote() -
     other = object()
     assert shown.sparing(other, COLUMNS + 1, ROWS) is other
     assert shown.sparing(whole(rows), COLUMNS + 1, ROWS).render_segments(CONSOLE) == first
+
+
+def test_numbers_below_one_another_are_reached_from_one_another() -> None:
+    """From row to row only where the cursor's place is sure: not after a wide character, nor at the edge."""
+    style = STYLES[0]
+    pieces = [
+        *(Piece(10 - len(text), y, [(text, style)]) for y, text in enumerate(("7", "42", "100"))),
+        *(Piece(COLUMNS - 1, y, [("9", style)]) for y in range(3)),
+        *(Piece(14, y, [("日", style), ("1", style)]) for y in range(3)),
+    ]
+    wanted, kept = pyte.Screen(COLUMNS, ROWS), pyte.Screen(COLUMNS, ROWS)
+    whole = PartialUpdate(pieces).render_segments(CONSOLE)
+    sparing = PartialUpdate(pieces, COLUMNS).render_segments(CONSOLE)
+    pyte.Stream(wanted).feed(whole)
+    pyte.Stream(kept).feed(sparing)
+    assert kept.display == wanted.display
+    assert "\x1b[1;10H7\x1b[B\b\b42\x1b[3;8H100" in sparing, "not where it takes as much"
+    assert sparing.count("H") == 2 + 3 + 3
+    assert len(sparing) < len(whole)
+
+
+def test_bold_is_changed_alone() -> None:
+    def sent(*styles: str) -> str:
+        cells = [Piece(2 * x, 0, [("x", Style.parse(text))]) for x, text in enumerate(styles)]
+        return PartialUpdate(cells, COLUMNS).render_segments(CONSOLE)
+
+    assert sent("red on blue", "bold red on blue", "green on blue") == (
+        "\x1b[31;44m\x1b[1;1Hx\x1b[1m\x1b[Cx\x1b[22;32m\x1b[Cx\x1b[0m"
+    )
+    assert sent("dim red", "bold red") == "\x1b[0;2;31m\x1b[1;1Hx\x1b[0;1;31m\x1b[Cx\x1b[0m", "22 ends dim as well"
+    screen = pyte.Screen(COLUMNS, ROWS)
+    pyte.Stream(screen).feed(sent("bold red", "red"))
+    assert [screen.buffer[0][x].bold for x in (0, 2)] == [True, False]
