@@ -38,15 +38,31 @@ class _Pace:
     last: dict[tuple[int, str], tuple[int, float]] = field(default_factory=dict)
     steps_s: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT_STEPS))
 
-    def add(self, points: Points) -> None:
-        """Process the seconds per step between neighboring points."""
-        before = self.last.get((points.rank, points.metric))
-        for now in zip(points.steps, points.times, strict=True):
-            if before is not None and now[0] > before[0]:
-                self.steps_s.append((now[1] - before[1]) / (now[0] - before[0]))
-            before = now
-        if before is not None:
-            self.last[points.rank, points.metric] = before
+    def add(self, items: Sequence[Points]) -> None:
+        """Process the seconds per step between neighboring points; of many, only the newest count."""
+        before: list[tuple[int, float] | None] = []
+        for points in items:
+            before.append(self.last.get((points.rank, points.metric)))
+            if points.steps:
+                self.last[points.rank, points.metric] = points.steps[-1], points.times[-1]
+        found: list[list[float]] = []
+        number = 0
+        for last, points in zip(reversed(before), reversed(items), strict=True):
+            found.append(_seconds_per_step(last, points))
+            number += len(found[-1])
+            if number >= RECENT_STEPS:
+                break
+        for seconds in reversed(found):
+            self.steps_s.extend(seconds)
+
+
+def _seconds_per_step(last: tuple[int, float] | None, points: Points) -> list[float]:
+    found = []
+    for now in zip(points.steps, points.times, strict=True):
+        if last is not None and now[0] > last[0]:
+            found.append((now[1] - last[1]) / (now[0] - last[0]))
+        last = now
+    return found
 
 
 class NcclTurns:
@@ -65,9 +81,12 @@ class NcclTurns:
         known, self._paces = self._paces, {}
         for run in runs:
             self._paces[run.run_id] = known.get(run.run_id) or _Pace()
+        by_run: dict[str, list[Points]] = {}
         for item in points:
             if item.run_id in self._paces:
-                self._paces[item.run_id].add(item)
+                by_run.setdefault(item.run_id, []).append(item)
+        for run_id, items in by_run.items():
+            self._paces[run_id].add(items)
         self._still, self._unsteady = set(), set()
         for run in runs:
             pace = self._paces[run.run_id]

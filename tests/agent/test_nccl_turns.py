@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import pytest
 
+from gputop.agent import nccl_turns
 from gputop.agent.nccl_turns import QUIET_S, STILL_MIN_S, NcclTurns, WhenToAsk
 from gputop.process import LaunchEnvironment, Process
 from gputop.snapshot import Points, Rank, Run
@@ -153,3 +155,15 @@ def test_a_first_look_at_a_run_that_hangs_asks_at_once(ras: Ras) -> None:
     ranks = (Rank(0, pid=11, state="running", last_log_at=START + 600),)
     machine.turns.observe_runs([Run(RUN, "resnet", created_at=START, ranks=ranks)], (past,), machine.now)
     assert machine.turns.askable(machine.processes, machine.now) == tuple(machine.processes)
+
+
+def test_of_many_ranks_the_pace_is_that_of_the_newest_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nccl_turns, "RECENT_STEPS", 5)
+    pace = nccl_turns._Pace()
+    pace.steps_s = deque(maxlen=5)
+    pace.add([Points("r", rank, "loss", (0, 1), (0.0, 1.0 + rank), (1.0, 1.0)) for rank in range(3)])
+    assert list(pace.steps_s) == [1.0, 2.0, 3.0]
+    pace.add([Points("r", rank, "loss", (1, 3, 4), (1.0, 5.0, 5.5), (1.0, 1.0, 1.0)) for rank in range(3)])
+    assert list(pace.steps_s) == [0.5, 2.0, 0.5, 2.0, 0.5]
+    pace.add([Points("r", 0, "loss", (6,), (7.5,), (1.0,)), Points("r", 0, "loss", (7,), (10.5,), (1.0,))])
+    assert list(pace.steps_s) == [0.5, 2.0, 0.5, 1.0, 3.0]

@@ -27,14 +27,21 @@ class Decimator:
         self._last: Point | None = None
 
     def extend(
-        self, steps: Sequence[int], times_ns: Sequence[int], values: Sequence[float], wall: Callable[[int], float]
+        self,
+        steps: Sequence[int],
+        times_ns: Sequence[int],
+        values: Sequence[float],
+        wall: Callable[[int], float],
+        walls: Callable[[], Sequence[float]] | None = None,
     ) -> None:
-        """Add points; ``wall`` converts a record's time to wall-clock seconds."""
+        """Add points; ``wall`` converts a record's time to wall-clock seconds, ``walls`` returns all of them converted."""
         index, total = 0, len(values)
         if self._width == 1 and len(self._buckets) + total < self.limit:
             # While all points fit, keep every one.
             numbers = range(self._seen, self._seen + total)
-            self._buckets += zip(zip(numbers, steps, map(wall, times_ns), values, strict=True))
+            self._buckets += zip(
+                zip(numbers, steps, walls() if walls is not None else map(wall, times_ns), values, strict=True)
+            )
             self._seen, index = self._seen + total, total
         while index < total:
             upto = min(total, index + self._width - self._filled)

@@ -198,11 +198,18 @@ class RankLog:
         self, names: Sequence[str], steps: Sequence[int], times_ns: Sequence[int], columns: Sequence[Sequence[float]]
     ) -> None:
         """Receive records of one shape (``journal/read.Sink``)."""
+        found: list[float] = []
+
+        def walls() -> list[float]:
+            if not found:  # the metrics of a record share its time
+                found.extend([(time_ns + self._shift) / 1e9 for time_ns in times_ns])
+            return found
+
         for name, column in zip(names, columns, strict=True):
             fresh = self._fresh.get(name)
             if fresh is None:
                 fresh = self._fresh[name] = Decimator(self._limit)
-            fresh.extend(steps, times_ns, column, self._wall)
+            fresh.extend(steps, times_ns, column, self._wall, walls)
             self.metrics[name] = column[-1]
         if not all(name.startswith(form.PHASE) for name in names):
             self._number(names, max(steps))
