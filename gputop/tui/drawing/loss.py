@@ -93,7 +93,7 @@ def traces(columns: dict[int, list[Bucket | None]], *, per_rank: bool, weight: f
             drawn.append(Trace(smooth(values, weight), f"rank{rank % MAX_CURVES}", low, high))
         return drawn
     every = list(columns.values())
-    means = [_mean([_value(bucket) for bucket in column]) for column in zip(*every, strict=True)]
+    means = [_mean(column) for column in zip(*every, strict=True)]
     low, high = _edges(every)
     return [Trace(smooth(means, weight), "rank0", low, high)]
 
@@ -104,12 +104,14 @@ def _value(bucket: Bucket | None) -> float | None:
     return bucket.mean if bucket.count and not bucket.non_finite else math.nan
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
+def _mean(column: Sequence[Bucket | None]) -> float | None:
+    known = [bucket for bucket in column if bucket is not None]
     if not known:
         return None
     # NaN in one rank makes the mean NaN, so that it is visible.
-    return units.mean(known) if all(map(math.isfinite, known)) else math.nan
+    if any(bucket.non_finite or not bucket.count for bucket in known):
+        return math.nan
+    return units.mean([bucket.mean for bucket in known])
 
 
 def _edges(columns: Sequence[Sequence[Bucket | None]]) -> tuple[list[float | None], list[float | None]]:
@@ -118,6 +120,6 @@ def _edges(columns: Sequence[Sequence[Bucket | None]]) -> tuple[list[float | Non
     high: list[float | None] = []
     for column in zip(*columns, strict=True):
         held = [bucket for bucket in column if bucket is not None and bucket.count]
-        low.append(min((bucket.low for bucket in held), default=None))
-        high.append(max((bucket.high for bucket in held), default=None))
+        low.append(min([bucket.low for bucket in held], default=None))
+        high.append(max([bucket.high for bucket in held], default=None))
     return low, high
