@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gputop import units
-from gputop.snapshot import LIVE_STATES, Rank, Run, Snapshot, own_or_automatic, worst
+from gputop.snapshot import FAILED_STATES, LIVE_STATES, Rank, Run, Snapshot, own_or_automatic, worst
 
 SLOWER_SHARE = 0.1
 """From this share of a step on, a host counts as slower: the doctor's limit for a rank that the others wait for."""
@@ -73,6 +73,8 @@ class JoinedRun:
     """The hosts that list the run."""
     source: str | None = None
     """What wrote its curve, if gputop does not track it."""
+    failed: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """Where ranks of it failed, and which; a machine that nobody watches by its own name."""
 
     @property
     def missing(self) -> tuple[int, ...]:
@@ -137,9 +139,12 @@ def join(seen: Sequence[Seen]) -> tuple[JoinedRun, ...]:
 
 
 def shared_runs(seen: Sequence[Seen]) -> tuple[JoinedRun, ...]:
-    """Return the live runs that are on several hosts, or of which ranks are missing."""
-    live = (run for run in join(seen) if run.run.state in LIVE_STATES and run.parts)
-    return tuple(run for run in live if len(run.parts) > 1 or run.missing)
+    """Return the runs with live ranks that are on several hosts, or of which ranks are missing.
+
+    A run counts also if ranks of it failed on one host while those of another one still wait for them.
+    """
+    live = (run for run in join(seen) if run.parts and (run.run.state in LIVE_STATES or run.failed))
+    return tuple(run for run in live if len({part.host for part in run.parts}.union(dict(run.failed))) > 1 or run.missing)
 
 
 def by_our_clock(run: Run, offset_s: float) -> Run:
@@ -227,14 +232,23 @@ def _joined(listed: _Listed, homes: Mapping[str, list[Seen]]) -> JoinedRun:
         world_size=max(sizes, default=None),
     )
     there: dict[str, tuple[Seen, list[Rank]]] = {}
+    failed: dict[str, list[int]] = {}
     for _, rank, one in best.values():
         home = _home(rank, one, homes)
         if home is not None and rank.state in LIVE_STATES:
             there.setdefault(home.host, (home, []))[1].append(rank)
+        elif rank.state in FAILED_STATES:
+            failed.setdefault(home.host if home is not None else rank.hostname or "", []).append(rank.rank)
     hosts = [one.host for one, _, _ in listed]
     parts = tuple(_part(home, held) for home, held in there.values())
     order = {host: place for place, host in enumerate(dict.fromkeys((*hosts, *there)))}
-    return JoinedRun(whole, tuple(sorted(parts, key=lambda part: order[part.host])), tuple(dict.fromkeys(hosts)), source)
+    return JoinedRun(
+        whole,
+        tuple(sorted(parts, key=lambda part: order[part.host])),
+        tuple(dict.fromkeys(hosts)),
+        source,
+        tuple((host, tuple(sorted(numbers))) for host, numbers in failed.items()),
+    )
 
 
 def _home(rank: Rank, listed_by: Seen, homes: Mapping[str, list[Seen]]) -> Seen | None:

@@ -7,6 +7,7 @@ import getpass
 import os
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -54,6 +55,11 @@ def free_port() -> int:
     listener, port = silent_port()
     listener.close()
     return port
+
+
+def sessions_of(server: int) -> list[int]:
+    """The processes of an sshd for those who are logged in."""
+    return [int(pid) for pid in Path(f"/proc/{server}/task/{server}/children").read_text().split()]
 
 
 class Lab:
@@ -111,17 +117,37 @@ class Lab:
             "PermitRootLogin prohibit-password\n"
             f'SetEnv "GPUTOP_DIR={self.state(name)}"\n'
         )
+        self.listen(name, port)
+        return port
+
+    def listen(self, name: str, port: int) -> None:
+        """Start the server of a host that ``serve`` has set up."""
         assert SSHD is not None
         log = self.folder / f"log_{name}"
-        self.servers.append(subprocess.Popen([SSHD, "-D", "-f", str(config), "-E", str(log)]))
+        self.servers.append(subprocess.Popen([SSHD, "-D", "-f", str(self.folder / f"sshd_{name}"), "-E", str(log)]))
         deadline = time.monotonic() + DEADLINE_S
         while True:
             with contextlib.suppress(OSError):
                 socket.create_connection(("127.0.0.1", port), 1).close()
-                return port
+                return
             assert self.servers[-1].poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.02)
+
+    @contextlib.contextmanager
+    def cut_off(self, name: str) -> Iterator[None]:
+        """Take a host from the network: its server and all its sessions end, and it refuses connections meanwhile."""
+        server = self.servers[list(self.ports).index(name)]
+        sessions = sessions_of(server.pid)
+        server.kill()
+        server.wait()
+        for pid in sessions:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        try:
+            yield
+        finally:
+            self.listen(name, self.ports[name])
 
     def state(self, name: str) -> Path:
         """Where gputop keeps its files on a host, unless a command says otherwise."""

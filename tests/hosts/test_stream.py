@@ -25,7 +25,7 @@ from gputop.hosts.transport import SSH, Transport, transport_of
 from gputop.process import ProcessAnswer, ProcessQuestion
 from gputop.snapshot import Snapshot
 from tests import samples
-from tests.hosts.sshd import DEADLINE_S, Lab, gputop_there, lab, needs_sshd
+from tests.hosts.sshd import DEADLINE_S, Lab, gputop_there, lab, needs_sshd, sessions_of
 
 assert lab
 
@@ -174,8 +174,7 @@ def test_a_pulled_connection_leaves_the_others_current_and_comes_back(lab: Lab, 
     try:
         until(lambda: {host for host, _, _ in heard} == {"a", "b"})
         before = len(heard)
-        server = lab.servers[0].pid
-        sessions = [int(pid) for pid in Path(f"/proc/{server}/task/{server}/children").read_text().split()]
+        sessions = sessions_of(lab.servers[0].pid)
         assert sessions
         for pid in sessions:
             os.kill(pid, signal.SIGKILL)

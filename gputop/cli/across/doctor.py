@@ -7,6 +7,7 @@ import contextlib
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, UsageError
@@ -15,6 +16,7 @@ from gputop.terminal_text import printable
 if TYPE_CHECKING:
     from gputop.doctor.watch import Outcome
     from gputop.hosts.fleet import Fleet
+    from gputop.hosts.state import HostStatus
     from gputop.hosts.stream import Heard
     from gputop.joined.runs import JoinedRun, Seen
 
@@ -32,6 +34,8 @@ class _Watched:
         self.over = Doctor()
         self.over_outcome: Outcome | None = None
         self.runs: tuple[JoinedRun, ...] = ()
+        self.failed_apart: tuple[JoinedRun, ...] = ()
+        """Runs that failed on the hosts that were read, and that may have had ranks on the others."""
         self._stream = JoinedStream()
 
     def take(self, heard: Heard, run: str | None) -> None:
@@ -47,16 +51,27 @@ class _Watched:
         self.seen[host] = Seen(host, snapshot, offset_s)
         self._stream.take(host, [snapshot], offset_s)
 
-    def join(self, run: str | None) -> None:
+    def join(self, run: str | None, statuses: Sequence[HostStatus]) -> None:
         """Judge the runs over hosts by what has arrived."""
         from gputop.doctor.watch import standing
+        from gputop.hosts.state import SHOWING_STATES
         from gputop.joined.runs import shared_runs
+        from gputop.joined.troubles import failed_apart
 
-        seen = list(self.seen.values())
+        current = {status.host: status.state in SHOWING_STATES for status in statuses}
+        seen = [replace(self.seen[host], current=current[host]) for host in self.doctors if host in self.seen]
         self.runs = shared_runs(seen)
+        self.failed_apart = failed_apart(seen, time.time()) if len(seen) < len(self.doctors) else ()
         if self.runs:
             whole = self._stream.snapshot(self.runs, seen, time.time(), time.monotonic())
             self.over_outcome = standing(self.over, whole, run)
+
+    def troubles(self) -> list[tuple[JoinedRun, tuple[str, ...]]]:
+        """Return the runs over hosts, and what is wrong among the hosts of each."""
+        from gputop.joined.troubles import troubles
+
+        unread = [host for host in self.doctors if host not in self.seen]
+        return [(run, troubles(run, unread)) for run in (*self.runs, *self.failed_apart)]
 
     def settled(self, lost: int) -> bool:
         """Return whether more time would change nothing on the hosts that are read, and in the runs over them."""
@@ -97,15 +112,14 @@ def diagnose(options: argparse.Namespace, fleet: Fleet) -> int:
                 watched.take(heard, options.run)
             if now - joined_at >= JOINED_EVERY_S:
                 joined_at = now
-                watched.join(options.run)
+                watched.join(options.run, [stream.status for stream in fleet.streams])
                 lost = sum(stream.status.last_heard_at is None and stream.failures > 0 for stream in fleet.streams)
                 if watched.settled(lost if now - began > LOST_AFTER_S else 0):
                     break
         statuses = [stream.status for stream in fleet.streams]
     _print(options, watched, [(status.host, status.sentence) for status in statuses])
     outcomes = [*watched.outcomes.values(), *([watched.over_outcome] if watched.over_outcome is not None else [])]
-    missing = any(run.missing for run in watched.runs)
-    wrong = missing or any(
+    wrong = any(text for _, texts in watched.troubles() for text in texts) or any(
         outcome.undecided or any(item.severity != "info" for item in outcome.findings) for outcome in outcomes
     )
     return EXIT_PROBLEM if wrong or len(watched.outcomes) < len(statuses) else EXIT_OK
@@ -124,7 +138,7 @@ def _print(options: argparse.Namespace, watched: _Watched, hosts: Sequence[tuple
             for host, _ in hosts
         }
         joined = None if over is None else findings_json(over.findings, over.suppressed, watched.over.abstained, over.undecided)
-        print(json.dumps({"hosts": data, "runs_over_hosts": joined}))
+        print(json.dumps({"hosts": data, "runs_over_hosts": joined, "incomplete_runs": _incomplete(watched)}))
         return
     blocks = []
     for host, sentence in hosts:
@@ -135,23 +149,41 @@ def _print(options: argparse.Namespace, watched: _Watched, hosts: Sequence[tuple
         abstained = watched.doctors[host].abstained
         report = text_report(outcome.findings, abstained, outcome.snapshot, outcome.suppressed, outcome.undecided)
         blocks.append(f"{host}:\n\n{report}")
-    for run in watched.runs:
-        blocks.append(_over(run, over, list(watched.seen)))
+    for run, texts in watched.troubles():
+        blocks.append(_over(run, texts, over, list(watched.seen)))
     print("\n\n".join("\n".join(map(printable, block.split("\n"))) for block in blocks))
 
 
-def _over(run: JoinedRun, outcome: Outcome | None, read: Sequence[str]) -> str:
+def _incomplete(watched: _Watched) -> list[dict[str, object]]:
+    """Return the runs over hosts of which ranks are missing, failed or out of reach, as JSON."""
+    return [
+        {
+            "run_id": run.run.run_id,
+            "name": run.run.name,
+            "world_size": run.run.world_size,
+            "missing_ranks": list(run.missing),
+            "failed_ranks": {host: list(ranks) for host, ranks in run.failed},
+            "lost_hosts": list(run.silent),
+            "unread_hosts": [host for host in watched.doctors if host not in watched.seen],
+        }
+        for run, texts in watched.troubles()
+        if texts
+    ]
+
+
+def _over(run: JoinedRun, texts: Sequence[str], outcome: Outcome | None, read: Sequence[str]) -> str:
     """Return what a run comes to over its hosts, and what is wrong among them; ``read`` are all hosts that were read."""
     from gputop import units
     from gputop.doctor.report import finding_text
 
-    places = ", ".join(f"{part.host} ranks {units.ranges(part.ranks)}" for part in run.parts)
-    hosts = "1 host" if len(run.parts) == 1 else f"{len(run.parts)} hosts"
-    blocks = [f"Run {run.run.name} over {hosts}: {places}."]
-    if run.missing:
-        without = [host for host in read if host not in {part.host for part in run.parts}]
-        which = f" {', '.join(without)} list{'s' if len(without) == 1 else ''} no rank of it." if without else ""
-        blocks.append(f"Ranks {units.ranges(run.missing)} of {run.run.world_size} have not been heard of.{which}")
+    blocks = [f"Run {run.run.name} has failed."]
+    if run.parts:
+        places = ", ".join(f"{part.host} ranks {units.ranges(part.ranks)}" for part in run.parts)
+        blocks = [f"Run {run.run.name} over {len(run.parts)} host{'s' * (len(run.parts) != 1)}: {places}."]
+    without = [host for host in read if host not in {part.host for part in run.parts}.union(dict(run.failed))]
+    which = f"{', '.join(without)} list{'s' if len(without) == 1 else ''} no rank of it." if without and run.missing else ""
+    if texts:
+        blocks.append(" ".join((*(f"{text[:1].upper()}{text[1:]}." for text in texts), *([which] if which else []))))
     found = [item for item in outcome.findings if item.run == run.run.run_id] if outcome is not None else []
     blocks += [finding_text(item, number, len(found)) for number, item in enumerate(found, 1)]
-    return "\n\n".join(blocks if found or run.missing else [*blocks, "Nothing is wrong among its hosts."])
+    return "\n\n".join(blocks if found or texts else [*blocks, "Nothing is wrong among its hosts."])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gputop import units
 from gputop.doctor.findings.finding import Finding
 from gputop.joined.runs import JoinedRun
+from gputop.joined.troubles import troubles
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.line import Line, Span, clean, clip, joined, line
 from gputop.tui.state.fleet import FleetView
@@ -18,17 +19,6 @@ PLACES_MOST = 16
 def of_host(fleet: FleetView, host: str) -> tuple[JoinedRun, ...]:
     """Return the runs over several hosts that have ranks on this one."""
     return tuple(run for run in fleet.runs if any(part.host == host for part in run.parts))
-
-
-def troubles(run: JoinedRun, silent: Sequence[str]) -> tuple[str, ...]:
-    """Return what is wrong among the hosts of a run, the worst first. ``silent``: the hosts without a reading."""
-    found = [f"{clean(host)} has not been heard of" for host in run.silent]
-    if run.missing:
-        word = "rank" if len(run.missing) == 1 else "ranks"
-        who = f"; no reading of {', '.join(map(clean, silent[:3]))}" if silent else ""
-        verb = "has" if len(run.missing) == 1 else "have"
-        found.append(f"{word} {units.ranges(run.missing)} of {run.run.world_size} {verb} not been heard of{who}")
-    return tuple(found)
 
 
 def found_in(fleet: FleetView, run: JoinedRun) -> tuple[Finding, ...]:
@@ -57,7 +47,7 @@ def run_lines(run: JoinedRun, silent: Sequence[str], width: int) -> tuple[Line, 
     places = [_place(run, number) for number in range(min(PLACES_MOST, hosts))]
     more = line((f"and {hosts - PLACES_MOST} more", "dim")) if hosts > PLACES_MOST else ()
     lines.append(clip(joined((line("  "), *places, more), Span("  ")), width))
-    return (*lines, *(clip(line(("  ! ", "warn"), (text, "warn")), width) for text in troubles(run, silent)))
+    return (*lines, *(clip(line(("  ! ", "warn"), (clean(text), "warn")), width) for text in troubles(run, silent)))
 
 
 def _place(run: JoinedRun, number: int) -> Line:

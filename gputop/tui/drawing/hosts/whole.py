@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gputop import units
-from gputop.tui.drawing.hosts.joined import found_in, silent_hosts, troubles
+from gputop.joined.troubles import troubles
+from gputop.tui.drawing.hosts.joined import found_in, silent_hosts
 from gputop.tui.drawing.hosts.row import HostRow, Level, by_need
 from gputop.tui.drawing.line import Line, Span, clean, clip, fit, joined, line, spread
 from gputop.tui.state.fleet import FleetView
@@ -58,7 +59,7 @@ def _parts(fleet: FleetView, rows: Sequence[HostRow], levels: Counter[Level]) ->
     problems = [
         f"run {clean(run.run.name)}: {text}"
         for run in fleet.runs
-        for text in (*(clean(finding.title) for finding in found_in(fleet, run)), *troubles(run, silent))
+        for text in (*map(clean, troubles(run, silent)), *(clean(finding.title) for finding in found_in(fleet, run)))
     ]
     if problems:
         parts.append(line((problems[0], "warn"), (f" (+{len(problems) - 1})" if len(problems) > 1 else "", "dim")))

@@ -1,0 +1,42 @@
+"""What is wrong among the hosts of a run, in words, and which of the runs that have ended are told of for it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gputop import units
+from gputop.joined.runs import JoinedRun, Seen, join
+from gputop.snapshot import FAILED_STATES
+
+REPORTED_S = 600.0
+"""A run that failed longer ago is no longer told of: the same as for a rank that died (G04)."""
+NAMED_MOST = 3
+
+
+def troubles(run: JoinedRun, unread: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return what is wrong among the hosts of a run, the worst first. ``unread``: the hosts without a reading."""
+    found = [f"{host} has not been heard of" for host in run.silent]
+    if run.missing:
+        who = f"; no reading of {', '.join(unread[:NAMED_MOST])}" if unread else ""
+        verb = "has" if len(run.missing) == 1 else "have"
+        found.append(f"{_ranks(run.missing)} of {run.run.world_size} {verb} not been heard of{who}")
+    found += [f"{_ranks(ranks)} failed on {host}" for host, ranks in run.failed]
+    return tuple(found)
+
+
+def failed_apart(seen: Sequence[Seen], now: float) -> tuple[JoinedRun, ...]:
+    """Return the runs that failed within ``REPORTED_S`` before ``now``, by our clock, and of which ranks are missing.
+
+    They tell of a host only where one was not read: many scripts report from one rank, and end so.
+    """
+    return tuple(run for run in join(seen) if run.run.state in FAILED_STATES and not run.parts and _just_now(run, now))
+
+
+def _just_now(run: JoinedRun, now: float) -> bool:
+    ended = [rank.last_log_at for rank in run.run.ranks if rank.last_log_at is not None]
+    at = run.run.ended_at or max(ended, default=None)
+    return bool(run.missing) and at is not None and now - at <= REPORTED_S
+
+
+def _ranks(numbers: Sequence[int]) -> str:
+    return f"rank{'s' * (len(numbers) != 1)} {units.ranges(numbers)}"
