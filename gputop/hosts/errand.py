@@ -27,6 +27,7 @@ from gputop.terminal_text import strip_controls
 LINE_MAX_BYTES = 16 << 20
 SAID_MAX = 4096
 """Lines that wait to be taken: when these are full, hosts wait too."""
+LEAVING_LOOKS_S = 0.02
 BUSY_TRIES = 3
 BUSY_WAIT_S = 1.0
 _GPUTOP_CODES = (0, 1, 2, 3, 130)
@@ -126,6 +127,15 @@ class Errands:
         with ThreadPoolExecutor(CLOSING_MOST) as pool:
             list(pool.map(_Errand.close, self._errands.values()))
 
+    def leave(self, within_s: float) -> None:
+        """End the input of every command, give them so long to end by themselves, and close what is left."""
+        for errand in self._errands.values():
+            errand.end_input()
+        until = time.monotonic() + within_s
+        while time.monotonic() < until and any(errand.is_open for errand in self._errands.values()):
+            time.sleep(LEAVING_LOOKS_S)
+        self.close()
+
     def _put(self, said: Said) -> None:
         while not self._closed.is_set():
             with contextlib.suppress(queue.Full):
@@ -172,6 +182,18 @@ class _Errand:
         if process is not None and process.stdin is not None:
             with contextlib.suppress(OSError, ValueError):
                 os.write(process.stdin.fileno(), line)
+
+    @property
+    def is_open(self) -> bool:
+        process = self._process
+        return process is not None and process.poll() is None
+
+    def end_input(self) -> None:
+        self._closed.set()
+        with self._lock:
+            if self._process is not None and self._process.stdin is not None:
+                with contextlib.suppress(OSError):
+                    self._process.stdin.close()
 
     def close(self) -> None:
         self._closed.set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gputop.errors import EXIT_OK, EXIT_USAGE, UsageError
@@ -93,6 +93,12 @@ def stop_over(
         if host not in left:
             say(printable(end.sentence(host)))
     return left
+
+
+def may_still_run(hosts: Iterable[str], job_id: str) -> str:
+    """Return where a job was not stopped for sure, and the command that stops it there."""
+    names = list(hosts)
+    return f"It may still run on {', '.join(names)}: gputop stop -H {','.join(names)} {job_id}"
 
 
 def run_over(

@@ -14,11 +14,13 @@ from gputop.hosts.errand import Errands
 from gputop.hosts.transport import Transport
 from gputop.jobs.job import ACTIVE, SHOWN_FIRST, Job
 from gputop.jobs.store import Listing
-from gputop.over_hosts.jobs import LaunchThere, jobs_of, launches, stop_over, text_of
+from gputop.over_hosts.jobs import LaunchThere, jobs_of, launches, may_still_run, stop_over, text_of
 from gputop.snapshot import JobState
 
 LIST_S = 5.0
 """How often hosts are asked for their jobs: each answer is a connection, and a start of gputop there."""
+STOP_S = 120.0
+"""How long hosts may take to stop a job: its supervisor kills what has not ended after 10 s."""
 TAKEN_MOST = 500
 """Lines of a log that are taken at a time: a screen goes on meanwhile."""
 
@@ -72,12 +74,14 @@ class HostJobs:
         """Stop a job on its hosts and wait for its end; return a sentence.
 
         Raises:
-            GputopError: a process of it may be left on a host.
+            GputopError: a process of it may be left on a host, which said so or has not answered within ``STOP_S``.
         """
-        left = stop_over(job.hosts or self.hosts, self.transport, job.id)
+        told: list[str] = []
+        left = stop_over(job.hosts or self.hosts, self.transport, job.id, told.append, STOP_S)
         self.look_again()
         if left:
-            raise GputopError(" ".join(end.sentence(host) for host, end in left.items()), "Try again, or log in there.")
+            said = [*(end.sentence(host) for host, end in left.items()), *(f"{line}." for line in told)]
+            raise GputopError(" ".join(said), may_still_run(left, job.id))
         return f"Job {job.id} has ended on {', '.join(job.hosts)}."
 
     def follow(self, job: Job) -> HostsLog:

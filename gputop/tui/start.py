@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, TextIO
 
 from gputop.agent.feed import Feed
 from gputop.errors import GputopError
+from gputop.terminal_text import printable
 from gputop.tui.gc_freeze import long_lived
 from gputop.tui.state.settings import Settings
+from gputop.tui.state.under_way import UNDER_WAY
 from gputop.tui.terminal_watch import watch
 from gputop.tui.without_ssl import import_asyncio
 
@@ -102,13 +104,16 @@ def _run(
         if first is not None and first.shown:
             first.hand_over(made)
         app = made
+    left: tuple[str, ...] = ()
     try:
         app.run(mouse=settings.mouse)
     finally:
+        left = UNDER_WAY.leave()
         close()
         app.keeper.finish()
-    if app.farewell:
-        print(app.farewell, file=sys.stderr)  # noqa: T201 - the screen is closed; this prints to the plain terminal
+    for said in (app.farewell, *left):
+        if said:
+            print(printable(said), file=sys.stderr)  # noqa: T201 - the screen is closed; this prints to the plain terminal
     return app.return_code or 0
 
 

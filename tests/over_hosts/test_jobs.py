@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +15,8 @@ from gputop.cli.main import main
 from gputop.errors import GputopError
 from gputop.hosts.transport import Transport, transport_of
 from gputop.jobs import store
-from gputop.over_hosts import jobs
-from gputop.over_hosts.launch import launch_over
+from gputop.over_hosts import jobs, watched
+from gputop.over_hosts.launch import CallOff, launch_over
 from gputop.over_hosts.watched import HostJobs
 from gputop.recipes.nodes import NodeOrder
 from tests import REPOSITORY
@@ -90,6 +91,47 @@ esac
         launch_over(("a", "b"), saying(tmp_path, cannot), order, None, lambda line: None)
     assert "b: The disk is full." in told.value.message
     assert told.value.hint == "It may still run on a: gputop stop -H a 20261122-141300-3f2a"
+
+
+def test_a_launch_is_called_off_without_a_wait_for_hosts(home: Home, tmp_path: Path) -> None:
+    """One host has started it, and stops it by itself; the other one would hold it up for three minutes."""
+    there = tmp_path / "run there.py"
+    there.write_text(AS_HOST)
+    run = shlex.join(["env", f"PYTHONPATH={REPOSITORY}", sys.executable, str(there)])
+    transport = saying(
+        tmp_path,
+        f"""
+case $GPUTOP_TEST_HOST in
+    a) exec {run} "$@";;
+    b) {READY}; exec cat >/dev/null;;
+esac
+""",
+    )
+    order = NodeOrder(store.new_id(), 0, 1, command=("sleep", "600"), cwd=str(tmp_path))
+    off = CallOff()
+    with ThreadPoolExecutor(1) as pool:
+        launching = pool.submit(launch_over, ("a", "b"), transport, order, None, lambda line: None, off)
+        try:
+            (job,) = eventually(lambda: [job for job in store.list_jobs() if job.state == "running"], "it runs on one host")
+        finally:
+            was_in_time = off.call()
+        assert was_in_time
+        with pytest.raises(GputopError):
+            launching.result(timeout=60)
+    eventually(lambda: store.find(job.id).state == "stopped", "it was stopped")
+    late = CallOff()
+    late.all_started()
+    assert not late.call(), "then it is theirs"
+
+
+def test_a_stop_that_a_host_does_not_answer_says_what_became_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watched, "STOP_S", 3.0)
+    over = HostJobs(("a", "b"), saying(tmp_path, "case $GPUTOP_TEST_HOST in a) echo x-n0: stopped;; b) exec sleep 600;; esac"))
+    with pytest.raises(GputopError) as told:
+        over.stop(store.Job("x", "mine", "running", (), tmp_path, launch_id="x", hosts=("a", "b")))
+    assert "b: timed out. It has not answered for 3 s." in told.value.message
+    assert told.value.message.endswith("a: x-n0: stopped.")
+    assert told.value.hint == "It may still run on b: gputop stop -H b x"
 
 
 def test_a_host_that_hangs_is_cut_off_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from textual import work
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.message import Message
@@ -17,6 +16,7 @@ from gputop.tui.drawing.prose import BLANK, wrapped
 from gputop.tui.screens.question import Question
 from gputop.tui.screens.signals import SignalScreen
 from gputop.tui.screens.stopping import StopTarget, job_of, stop, target_of_job, target_of_process, target_of_run
+from gputop.tui.state.under_way import UNDER_WAY
 from gputop.tui.state.view import View
 from gputop.tui.widgets.form import Field, Form
 
@@ -77,7 +77,7 @@ class StopScreen(Question):
             self._asking = True
             closing = Field("no", "Close", "button", detail=(Span("Esc", "dim"),), help="the answer is shown all the same")
             self.put(wrapped("Asking for its end ...", self.columns()), [closing])
-            self._stop_slowly()
+            UNDER_WAY.start(self._stop_slowly, lambda: f"{self.target.title} was being stopped; gputop jobs lists it.")
             return
         try:
             done = stop(self.target)
@@ -87,7 +87,6 @@ class StopScreen(Question):
         self.app.notify(done, timeout=5)
         self.dismiss(True)
 
-    @work(thread=True)
     def _stop_slowly(self) -> None:
         app = self.app
         try:

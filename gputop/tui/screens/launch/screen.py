@@ -16,10 +16,10 @@ from textual.containers import Container
 
 from gputop.errors import GputopError
 from gputop.hosts.names import parse_hosts
-from gputop.jobs import series, slurm, slurm_submit, store
+from gputop.jobs import series, slurm, slurm_submit_apart, store
 from gputop.jobs.output import logs
 from gputop.jobs.store import Job
-from gputop.over_hosts.launch import launch_over
+from gputop.over_hosts.launch import CallOff, launch_over
 from gputop.over_hosts.watched import HostJobs, HostsLog
 from gputop.recipes.nodes import NodeOrder
 from gputop.snapshot import Device
@@ -35,7 +35,8 @@ from gputop.tui.screens.launch.hosts_log import HostsJobLog
 from gputop.tui.screens.launch.listing import list_items
 from gputop.tui.screens.launch.log import JobLog, JobsPolled
 from gputop.tui.screens.launch.recipe_list import RecipeList
-from gputop.tui.screens.launch.submitting import SlurmSaid, Submitted
+from gputop.tui.screens.launch.submitting import SlurmSaid, Submitted, left_over_hosts, left_to_slurm
+from gputop.tui.state.under_way import UNDER_WAY
 from gputop.tui.state.view import View
 from gputop.tui.widgets.choice_list import ChoiceList, Item
 from gputop.tui.widgets.form import Field, Form
@@ -263,9 +264,8 @@ class LaunchScreen(SubScreen):
         self._slurm_due = time.monotonic() + SLURM_POLL_S
         if not self._asking_slurm and self.over is None:
             self._asking_slurm = True
-            self._ask_slurm()
+            UNDER_WAY.start(self._ask_slurm, str)
 
-    @work(thread=True)
     def _ask_slurm(self) -> None:
         self.post_message(SlurmSaid([str(problem) for problem in slurm.refresh(store.list_jobs())]))
 
@@ -423,7 +423,7 @@ class LaunchScreen(SubScreen):
             if ordered is not None:
                 if self._may_submit(form, wanted):
                     self._show_message(form, "warn", "Slurm is asked to take it ...", "")
-                    self._submit(self.entry, ordered, values)
+                    UNDER_WAY.start(partial(self._submit, self.entry, ordered, values), partial(left_to_slurm, ordered[0]))
                 return
             job = store.start(self.entry.prepare(devices, values))
         except GputopError as error:
@@ -454,14 +454,23 @@ class LaunchScreen(SubScreen):
         order = replace(self.entry.order_for_hosts(values), virtual=over.virtual)
         if self._may_submit(form, wanted):
             self._show_message(form, "warn", f"Starting on {', '.join(hosts)} ...", "All of them start it, or none.")
-            self._launch_over(over, hosts, self.entry, order, values)
+            off = CallOff()
+            UNDER_WAY.start(
+                partial(self._launch_over, over, hosts, self.entry, order, values, off),
+                partial(left_over_hosts, off, order, hosts),
+            )
 
-    @work(thread=True, exclusive=True, group="submit")
     def _launch_over(
-        self, over: HostJobs, hosts: tuple[str, ...], entry: Launchable, order: NodeOrder, values: dict[str, str]
+        self,
+        over: HostJobs,
+        hosts: tuple[str, ...],
+        entry: Launchable,
+        order: NodeOrder,
+        values: dict[str, str],
+        off: CallOff,
     ) -> None:
         try:
-            launch_over(hosts, over.transport, order, None, lambda line: None)
+            launch_over(hosts, over.transport, order, None, lambda line: None, off)
             over.look_again()
             name = order.name or order.recipe or ""
             job = Job(order.id, name, "starting", order.command, Path(), order.recipe, launch_id=order.id, hosts=hosts)
@@ -470,11 +479,10 @@ class LaunchScreen(SubScreen):
             over.look_again()
             self.post_message(Submitted(None, None, error))
 
-    @work(thread=True, exclusive=True, group="submit")
     def _submit(self, entry: Launchable, ordered: tuple[NodeOrder, str], values: dict[str, str]) -> None:
         """Hand it to Slurm, which may take its time."""
         try:
-            job = slurm_submit.submit(*ordered)
+            job = slurm_submit_apart.submit_apart(*ordered)
             self.post_message(Submitted(job, entry.started((), values)))
         except GputopError as error:
             self.post_message(Submitted(None, None, error))

@@ -1,4 +1,4 @@
-"""What threads tell the launch screen about Slurm: what it answered, and what became of a job that it was asked to take."""
+"""What threads tell the launch screen of whom it asked to start a job, and what becomes of that if the screen ends before."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from textual.message import Message
 
 from gputop.errors import GputopError
 from gputop.jobs.store import Job
+from gputop.over_hosts.launch import CallOff
+from gputop.recipes.nodes import NodeOrder
 
 
 class SlurmSaid(Message):
@@ -26,3 +28,16 @@ class Submitted(Message):
         self.job = job
         self.problem = problem
         self.error = error
+
+
+def left_over_hosts(off: CallOff, order: NodeOrder, hosts: Sequence[str]) -> str:
+    """Call a launch off that not all hosts have started; return what becomes of it."""
+    name, where = order.name or order.recipe or order.id, ",".join(hosts)
+    if off.call():
+        return f"{name} was being started on {', '.join(hosts)} and is called off: gputop jobs -H {where}"
+    return f"{name} has been started on {', '.join(hosts)}: gputop jobs -H {where}"
+
+
+def left_to_slurm(order: NodeOrder) -> str:
+    """Return what becomes of a job that Slurm has not taken yet."""
+    return f"Slurm is being asked to take {order.name or order.id}; gputop jobs lists it then."

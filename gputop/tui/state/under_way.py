@@ -1,0 +1,48 @@
+"""What the screen asks others to do, in threads that quitting does not wait for: each says at the end how it was left.
+
+Textual's own threads hold up its end until they have ended, which a host that hangs may delay by minutes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextvars import copy_context
+
+
+class UnderWay:
+    """The requests of one process that are not answered yet."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._left: dict[int, Callable[[], str]] = {}
+        self._begun = 0
+
+    def start(self, work: Callable[[], object], leave: Callable[[], str]) -> None:
+        """Run ``work`` in a thread, which may post messages.
+
+        ``leave`` is called if the screen ends before: it takes a second at most, and returns what becomes of the request.
+        """
+        context = copy_context()
+        with self._lock:
+            number = self._begun = self._begun + 1
+            self._left[number] = leave
+
+        def run() -> None:
+            try:
+                context.run(work)
+            finally:
+                with self._lock:
+                    self._left.pop(number, None)
+
+        threading.Thread(target=run, daemon=True, name="request").start()
+
+    def leave(self) -> tuple[str, ...]:
+        """Leave what is not answered; return a sentence on each."""
+        with self._lock:
+            left, self._left = list(self._left.values()), {}
+        return tuple(leave() for leave in left)
+
+
+UNDER_WAY = UnderWay()
+"""Those of this process: it ends with its screen."""
