@@ -22,7 +22,7 @@ from gputop.errors import EXIT_OK, EXIT_PROBLEM, UsageError
 from gputop.jobs import attached
 from gputop.jobs import store as job_store
 from gputop.jobs.output.logs import LogFollower, sources
-from gputop.recipes import catalogue
+from gputop.recipes import catalogue, own_commands
 from gputop.recipes.nodes import NodeOrder
 from gputop.recipes.recipe import YES
 from gputop.snapshot import encode
@@ -89,13 +89,17 @@ def order_of(options: argparse.Namespace) -> NodeOrder:
     if options.recipe:
         chosen, found = recipe_values(catalogue.find(options.recipe), options.options)
         devices, values = devices or chosen, {name: str(value) for name, value in found.items()}
+    variables, command = own_commands.apart(options.words)
+    if options.words and not command:
+        raise UsageError("There is no command.", "Write it behind its variables: gputop launch -- A=1 python train.py")
     return NodeOrder(
         id=job_store.new_id(),
         node=0,
         nodes=1,
         recipe=options.recipe,
         values=values,
-        command=tuple(options.words),
+        command=tuple(command),
+        environment=variables,
         devices=devices,
         cwd=options.cwd or os.getcwd(),
         name=options.name,

@@ -137,10 +137,7 @@ def split(command: str) -> tuple[dict[str, str], list[str]]:
         words = shlex.split(command)
     except ValueError as error:
         raise UsageError(f"The command cannot be read: {error}.", "Close every quote.") from error
-    variables: dict[str, str] = {}
-    while words and _VARIABLE.match(words[0]):
-        name, _, value = words.pop(0).partition("=")
-        variables[name] = value
+    variables, words = apart(words)
     if not words:
         raise UsageError("There is no command.", "Write it as in a terminal: python train.py --lr 0.1")
     for sign in ("|", "||", "&&", ";", "&", ">", ">>", "<", "2>&1"):
@@ -149,6 +146,21 @@ def split(command: str) -> tuple[dict[str, str], list[str]]:
     if words[0].endswith(".py"):
         words = [sys.executable, "-u", *words]
     return variables, words
+
+
+def apart(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the variables before a command, also those that it gives to ``env``, and its words.
+
+    They may be secrets, and the words of a process, as of Slurm's srun, are seen by every user of its machine.
+    """
+    variables: dict[str, str] = {}
+    rest = list(words)
+    if len(rest) > 1 and Path(rest[0]).name == "env" and _VARIABLE.match(rest[1]):
+        del rest[0]
+    while rest and _VARIABLE.match(rest[0]):
+        name, _, value = rest.pop(0).partition("=")
+        variables[name] = value
+    return variables, rest
 
 
 def named_after(words: Sequence[str]) -> str:

@@ -26,7 +26,7 @@ import os, time
 import torch, torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 dist.init_process_group("gloo")
-print("rank", dist.get_rank(), "of", dist.get_world_size(), flush=True)
+print("rank", dist.get_rank(), "of", dist.get_world_size(), os.environ["TRAIN_KEY"], flush=True)
 model = DistributedDataParallel(torch.nn.Linear(8, 1))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 while True:
@@ -49,7 +49,7 @@ def test_a_training_over_two_hosts_from_its_launch_to_its_end(
     there.mkdir()
     (there / "train.py").write_text(TRAIN)
     over = reach(lab, "a,b")
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=1", "train.py"]
+    command = ["env", "TRAIN_KEY=sesame", sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=1", "train.py"]
     assert main(["--virtual", "1", "launch", *over, "--name", "mine", "--cwd", str(there), "--", *command]) == 0
     job_id = capfd.readouterr().out.split()[0]
     screen = [sys.executable, "-m", "gputop", *over, "--virtual", "1", "-i", "300ms", "--no-nccl-ras"]

@@ -45,6 +45,23 @@ def test_words_variables_and_the_number_of_gpus(tmp_path: Path, monkeypatch: pyt
     assert "HOME" not in launch.env
 
 
+@pytest.mark.parametrize(
+    ("words", "variables", "command"),
+    [
+        ("env KEY=a=b LR=1 python train.py X=2", {"KEY": "a=b", "LR": "1"}, ["python", "train.py", "X=2"]),
+        ("/usr/bin/env KEY=x python", {"KEY": "x"}, ["python"]),
+        ("KEY=x env python", {"KEY": "x"}, ["env", "python"]),
+        ("env -i KEY=x python", {}, ["env", "-i", "KEY=x", "python"]),
+        ("env", {}, ["env"]),
+        ("python KEY=x", {}, ["python", "KEY=x"]),
+    ],
+)
+def test_variables_that_env_is_given_are_no_words_of_the_command(
+    words: str, variables: dict[str, str], command: list[str]
+) -> None:
+    assert own_commands.apart(words.split()) == (variables, command)
+
+
 def test_a_script_alone_is_run_by_this_python(tmp_path: Path) -> None:
     (tmp_path / "train.py").touch()
     assert own_commands.prepare(own("train.py --lr 1", tmp_path), ()).argv == (sys.executable, "-u", "train.py", "--lr", "1")
