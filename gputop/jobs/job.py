@@ -117,6 +117,7 @@ def _slurm_job(directory: Path, spec: Mapping[str, Any], status: Mapping[str, An
         state=state,
         argv=tuple(spec["argv"]),
         directory=directory,
+        recipe_id=spec.get("recipe_id"),
         values=spec.get("values", {}),
         started_at=status.get("began_at") or spec.get("created_at"),
         ended_at=ended.get("ended_at", status.get("ended_at")) if state not in ACTIVE else None,

@@ -9,6 +9,7 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gputop.errors import GputopError, UsageError
@@ -17,7 +18,8 @@ from gputop.jobs.job import Job
 from gputop.jobs.slurm import ANSWER_S, COMMANDS
 from gputop.places import jobs_dir, make_private_dir
 from gputop.programs.asked import NoAnswerError, printed
-from gputop.recipes.nodes import NodeOrder
+from gputop.recipes import catalogue
+from gputop.recipes.nodes import NodeOrder, as_node
 from gputop.recipes.own_commands import named_after
 from gputop.recipes.slurm_script import batch_script
 
@@ -26,14 +28,18 @@ SBATCH_S = 60.0
 
 
 def submit(order: NodeOrder, sbatch: str, rendezvous: str | None = None) -> Job:
-    """Submit the command of ``order`` with these options of sbatch; Slurm runs it on each node of the job.
+    """Submit the command or the recipe of ``order`` with these options of sbatch; Slurm runs it on each node of the job.
 
     Raises:
-        UsageError: there is no command or no Slurm, or an option cannot be read.
+        UsageError: there is nothing to run or no Slurm, or an option cannot be read; or a recipe trains on one machine.
         GputopError: Slurm does not take it, or the job cannot be kept.
     """
-    if not order.command or order.devices is not None:
-        raise UsageError("--sbatch takes a command, and Slurm chooses its GPUs.", "Write --sbatch=-N2 -- torchrun … train.py.")
+    if order.devices is not None or not (order.command or order.recipe):
+        raise UsageError(
+            "With --sbatch, Slurm chooses the GPUs.", "Write --sbatch='-N2 --gpus-per-node=8' -- torchrun … train.py."
+        )
+    if order.recipe is not None:
+        order = _with_command(order, order.recipe)
     try:
         options = shlex.split(sbatch)
     except ValueError as error:
@@ -63,6 +69,7 @@ def submit(order: NodeOrder, sbatch: str, rendezvous: str | None = None) -> Job:
         "name": name,
         "argv": list(order.command),
         "cwd": order.cwd,
+        "recipe_id": order.recipe,
         "values": {"command": shlex.join(order.command), "sbatch": sbatch},
         "hostname": socket.gethostname(),
         "created_at": time.time(),
@@ -75,6 +82,13 @@ def submit(order: NodeOrder, sbatch: str, rendezvous: str | None = None) -> Job:
             f"Slurm took job {job}, but it cannot be kept: {error}.", f"squeue -j {job}; scancel {job}"
         ) from error
     return store.find(order.id)
+
+
+def _with_command(order: NodeOrder, recipe_id: str) -> NodeOrder:
+    """Return the order with the recipe's own command, which torchrun starts on every GPU that a node gets."""
+    named = {"name": order.name} if order.name else {}
+    launch = as_node(catalogue.prepare_elsewhere(catalogue.find(recipe_id), order.virtual, {**named, **order.values}))
+    return replace(order, command=launch.argv, environment={**launch.env, **order.environment}, name=launch.name)
 
 
 def _submitted(words: Sequence[str], script: str) -> tuple[str, str | None]:

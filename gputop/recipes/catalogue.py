@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,7 +31,7 @@ class Launch:
     values: Mapping[str, object] = field(default_factory=dict)
 
 
-__all__ = ["RECIPES", "Launch", "Option", "Recipe", "demos_dir", "device_environment", "find", "prepare"]
+__all__ = ["RECIPES", "Launch", "Option", "Recipe", "demos_dir", "device_environment", "find", "prepare", "prepare_elsewhere"]
 
 RECIPES: tuple[Recipe, ...] = (*table.RECIPES, *faults.FAULTS)
 
@@ -70,6 +70,44 @@ def prepare(recipe: Recipe, devices: Sequence[Device], values: Mapping[str, obje
         UsageError: a value is invalid, the devices do not fit the recipe, or torch is missing.
     """
     _check_devices(recipe, devices)
+    chosen, command = _command(recipe, values)
+    return Launch(
+        argv=(*_launcher(recipe, len(devices)), *command),
+        env={**_environment(recipe, device_environment(devices)), **recipe.env},
+        cwd=os.getcwd(),
+        name=chosen["name"],
+        recipe_id=recipe.id,
+        device_uuids=tuple(device.uuid for device in devices),
+        values=chosen,
+    )
+
+
+def prepare_elsewhere(recipe: Recipe, virtual: int | None, values: Mapping[str, object] | None = None) -> Launch:
+    """Return the command that runs ``recipe`` on all GPUs that another machine has, or on ``virtual`` ones there.
+
+    How many those are is known there only: torchrun counts them (``--nproc-per-node=gpu``).
+
+    Raises:
+        UsageError: a value is invalid, or torch is missing.
+    """
+    chosen, command = _command(recipe, values)
+    seen = virtual_environment(range(virtual)) if virtual is not None else {}
+    return Launch(
+        argv=(*_launcher(recipe, "gpu" if virtual is None else virtual), *command),
+        env={**_environment(recipe, seen), **recipe.env},
+        cwd=os.getcwd(),
+        name=chosen["name"],
+        recipe_id=recipe.id,
+        values=chosen,
+    )
+
+
+def _command(recipe: Recipe, values: Mapping[str, object] | None) -> tuple[dict[str, str], list[str]]:
+    """Return the values as text, by option name, and the words of the script with them.
+
+    Raises:
+        UsageError: a value is invalid, or torch is missing.
+    """
     known = {option.name: option for option in recipe.options}
     given = {**recipe.defaults(), **(values or {})}
     unknown = sorted(set(given) - set(known))
@@ -88,17 +126,8 @@ def prepare(recipe: Recipe, devices: Sequence[Device], values: Mapping[str, obje
     chosen.setdefault("name", f"{chosen['model']}-{own_name}" if "model" in chosen else own_name)
     if importlib.util.find_spec("torch") is None:
         raise UsageError("PyTorch is not installed beside gputop.", f"Install it with: {sys.executable} -m pip install torch")
-    script = str(demos_dir() / recipe.script)
     arguments = [part for name, text in chosen.items() for part in known[name].arguments(text)]
-    return Launch(
-        argv=(*_launcher(recipe, len(devices)), script, *arguments),
-        env={**_environment(recipe, devices), **recipe.env},
-        cwd=os.getcwd(),
-        name=chosen["name"],
-        recipe_id=recipe.id,
-        device_uuids=tuple(device.uuid for device in devices),
-        values=chosen,
-    )
+    return chosen, [str(demos_dir() / recipe.script), *arguments]
 
 
 def device_environment(devices: Sequence[Device]) -> dict[str, str]:
@@ -112,13 +141,17 @@ def device_environment(devices: Sequence[Device]) -> dict[str, str]:
         return {"CUDA_VISIBLE_DEVICES": ",".join(device.uuid for device in devices)}
     if len(virtual) != len(devices):
         raise UsageError("Real and virtual GPUs cannot train together.", "Choose GPUs of one kind.")
+    return virtual_environment([device.index for device in devices])
+
+
+def virtual_environment(indices: Iterable[int]) -> dict[str, str]:
+    """Return the variables that make only the virtual GPUs with these indices visible to a process, in this order."""
     # One virtual GPU is one core; torchrun would set the same, with a warning.
-    mask = ",".join(str(device.index) for device in devices)
-    return {"CUDA_VISIBLE_DEVICES": "", "GPUTOP_VIRTUAL_DEVICES": mask, "OMP_NUM_THREADS": "1"}
+    return {"CUDA_VISIBLE_DEVICES": "", "GPUTOP_VIRTUAL_DEVICES": ",".join(map(str, indices)), "OMP_NUM_THREADS": "1"}
 
 
-def _environment(recipe: Recipe, devices: Sequence[Device]) -> dict[str, str]:
-    found = device_environment(devices)
+def _environment(recipe: Recipe, seen: Mapping[str, str]) -> dict[str, str]:
+    found = dict(seen)
     # The scripts start their own runs; automatic tracking joins them. The user's own setting wins.
     found["GPUTOP_AUTO"] = os.environ.get("GPUTOP_AUTO", "1")
     if recipe.mask is not None:
@@ -141,7 +174,7 @@ def _check_devices(recipe: Recipe, devices: Sequence[Device]) -> None:
         raise UsageError(f"GPU {lost.index} is lost: the driver no longer reaches it.", "Choose another.")
 
 
-def _launcher(recipe: Recipe, count: int) -> tuple[str, ...]:
+def _launcher(recipe: Recipe, count: int | str) -> tuple[str, ...]:
     if recipe.launcher == "python":
         return (sys.executable, "-u")
     processes = f"--nproc-per-node={recipe.processes or count}"

@@ -34,6 +34,7 @@ import torch, torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 dist.init_process_group("gloo")
 rank = dist.get_rank()
+assert os.environ["TRAIN_KEY"] == "sesame"
 print("rank", rank, "of", dist.get_world_size(), *sys.argv[1:], flush=True)
 model = DistributedDataParallel(torch.nn.Linear(8, 1))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -88,7 +89,8 @@ def test_a_training_over_two_nodes(
 ) -> None:
     state = shlex.quote(str(there / "state"))
     train = f'GPUTOP_DIR={state}/$SLURMD_NODENAME exec "$@"'
-    command = ["sh", "-c", train, "sh", sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=1", "train.py", "a b"]
+    own = ["sh", "-c", train, "sh", sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=1", "train.py", "a b"]
+    command = ["env", "TRAIN_KEY=sesame", *own]
     meet = ["--rendezvous", "127.0.0.1"]  # the names of these nodes have no address
     assert main(["launch", "--sbatch=-N2 --begin=now+1hour", "--name", "mine", *meet, "--cwd", str(there), "--", *command]) == 0
     said = capsys.readouterr().out.splitlines()
@@ -116,6 +118,7 @@ def test_a_training_over_two_nodes(
             reader.close()
 
     eventually(lambda: min(map(steps, ("n1", "n2"))) > 80, "both nodes train", TRAIN_S)
+    assert not any(b"TRAIN_KEY" in line for line in command_lines()), "every user of a node sees these"
     row = listed(capsys)
     assert (row[1], row[-3:]) == ("running", [number, "on", "n[1-2]"])
     assert main(["logs", job_id]) == 0
@@ -145,6 +148,34 @@ def test_a_training_over_two_nodes(
     assert listed(capsys)[1] == "stopped"
     assert main(["stop", number]) == 2
     assert "has ended: stopped" in capsys.readouterr().err
+
+
+def test_a_recipe_over_two_nodes(nodes: Slurm, there: Path, home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    launch = ["--virtual", "1", "launch", "--sbatch=-N2", "--rendezvous", "127.0.0.1", "--cwd", str(there)]
+    assert main([*launch, "single"]) == 2
+    assert "single trains on one machine." in capsys.readouterr().err
+    assert main([*launch, "--devices", "0", "ddp"]) == 2
+    assert "Slurm chooses the GPUs." in capsys.readouterr().err
+    assert main([*launch, "ddp", "--epochs", "1000", "--train-samples", "2000", "--batch-size", "8"]) == 0
+    job_id = capsys.readouterr().out.split(":")[0]
+    reader = RunReader(home.runs)
+
+    def trains() -> bool:
+        ranks = {rank.rank: rank.step or 0 for run in reader.poll().runs for rank in run.ranks if run.world_size == 2}
+        return set(ranks) == {0, 1} and min(ranks.values()) > 3
+
+    try:
+        eventually(trains, "both nodes train", TRAIN_S)
+        row = listed(capsys)
+        assert (row[:3], row[-2:]) == ([job_id, "running", "ddp"], ["on", "n[1-2]"])
+        assert main(["logs", job_id]) == 0
+        said = capsys.readouterr().out
+        assert "[n1 local rank 0" in said
+        assert "of 2 trains on virtual GPU 0" in said
+    finally:
+        reader.close()
+        assert main(["stop", job_id]) == 0
+    assert not any(b"ddp.py" in line and b"2000" in line for line in command_lines())
 
 
 SQUEUE = r"""printf '%s\n' "$@" > {asked}

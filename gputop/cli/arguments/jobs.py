@@ -54,6 +54,7 @@ def add_launch(commands: Any) -> None:
         ("gputop launch ddp --devices 0,1", "a recipe on this machine"),
         ("gputop launch -H gpu1,gpu2 ddp --epochs 3", "on two hosts, as one run"),
         ("gputop launch -H gpu1,gpu2 -- torchrun --nproc-per-node=8 train.py", "a command of your own"),
+        ("gputop launch --sbatch=-N2 ddp", "a recipe, as a Slurm job"),
         ("gputop launch --sbatch=-N2 -- torchrun --nproc-per-node=8 train.py", "the same, as a Slurm job"),
         more="On several hosts, torchrun's nodes meet at the first host.",
         usage="gputop launch [options] RECIPE [its options] | -- CMD …",
@@ -68,7 +69,7 @@ def add_launch(commands: Any) -> None:
     launch.add_argument(
         "--rendezvous", metavar="HOST[:PORT]", help="where the nodes meet (default: the first host, a free port)"
     )
-    launch.add_argument("--sbatch", metavar="OPTIONS", help="submit a command to Slurm with these options: --sbatch='-N2 -p x'")
+    launch.add_argument("--sbatch", metavar="OPTIONS", help="submit it to Slurm with these options: --sbatch='-N2 -p x'")
     launch.add_argument("--as-node", action="store_true", help="internal: start as one host of several; -H uses it")
     launch.set_defaults(words=())
     add_hosts(launch)

@@ -17,15 +17,15 @@ AGAIN_S = 10.0
 
 
 def submit(order: NodeOrder, sbatch: str, rendezvous: str | None) -> int:
-    """Submit the command of ``order`` with these options of sbatch, and print the commands that follow it up.
+    """Submit the command or the recipe of ``order`` with these options of sbatch, and print the commands that follow it up.
 
     Raises:
-        UsageError: there is no command or no Slurm, or an option cannot be read.
+        UsageError: there is nothing to run or no Slurm, or an option cannot be read; or a recipe trains on one machine.
         GputopError: Slurm does not take it.
     """
     job = slurm_submit.submit(order, sbatch, rendezvous)
     assert job.slurm is not None
-    print(printable(f"{job.id}: Slurm job {job.slurm.id}: {shlex.join(order.command)}"))
+    print(printable(f"{job.id}: Slurm job {job.slurm.id}: {shlex.join(job.argv)}"))
     print(f"  gputop --slurm {job.slurm.id}\n  gputop logs -f {job.id}\n  gputop stop {job.id}")
     return EXIT_OK
 
