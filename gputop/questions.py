@@ -6,14 +6,15 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from gputop.clocks import ClockAnswer, ClockQuestion
 from gputop.process import ProcessAnswer, ProcessQuestion
 from gputop.profiled import Profile, ProfileQuestion
 from gputop.run_questions import GpusAnswer, GpusQuestion, RunsAnswer, RunsQuestion
 from gputop.whereabouts import Whereabouts, WhereQuestion
 from gputop.wire import decode
 
-Question: TypeAlias = ProcessQuestion | RunsQuestion | GpusQuestion | WhereQuestion | ProfileQuestion
-Answer: TypeAlias = ProcessAnswer | RunsAnswer | GpusAnswer | Whereabouts | Profile
+Question: TypeAlias = ProcessQuestion | RunsQuestion | GpusQuestion | WhereQuestion | ProfileQuestion | ClockQuestion
+Answer: TypeAlias = ProcessAnswer | RunsAnswer | GpusAnswer | Whereabouts | Profile | ClockAnswer
 
 _QUESTIONS: Mapping[str, type[Question]] = {
     "process": ProcessQuestion,
@@ -21,9 +22,10 @@ _QUESTIONS: Mapping[str, type[Question]] = {
     "gpus": GpusQuestion,
     "where": WhereQuestion,
     "profile": ProfileQuestion,
+    "clock": ClockQuestion,
 }
 """The command's only key -> what it holds."""
-_ANSWERS: tuple[type[Answer], ...] = (ProcessAnswer, RunsAnswer, GpusAnswer, Whereabouts, Profile)
+_ANSWERS: tuple[type[Answer], ...] = (ProcessAnswer, RunsAnswer, GpusAnswer, Whereabouts, Profile, ClockAnswer)
 
 
 def command_of(question: Question) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pathlib import Path
 GROUND = frozenset(
     (
         *(
+            "clocks",
             "command_line",
             "device",
             "errors",
@@ -45,6 +46,7 @@ _TABLE = {
     "preflight": "",
     "terminal_text": "",
     "wire": "",
+    "clocks": "wire",
     "process": "wire",
     "groups": "command_line process",
     "snapshot": "device losses process wire",
@@ -53,7 +55,7 @@ _TABLE = {
     "profiled": "units wire",
     "whereabouts": "units wire",
     "run_questions": "snapshot wire",
-    "questions": "process profiled run_questions whereabouts wire",
+    "questions": "clocks process profiled run_questions whereabouts wire",
     "filters": "errors losses process snapshot units",
     # The training side: inside somebody's training process. It writes journals and knows no reader of them.
     "tracking/journal": "places wire",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from gputop.agent.process_reader import ProcessReader
+from gputop.clocks import ClockAnswer, ClockQuestion
 from gputop.process import ProcessQuestion
 from gputop.profiled import ProfileQuestion
 from gputop.questions import Answer, Question
@@ -32,6 +34,8 @@ class Answering:
         """Queue the question and return at once. ``runs`` are those of the last snapshot."""
         if isinstance(question, ProcessQuestion):
             self._processes.ask(question)
+        elif isinstance(question, ClockQuestion):
+            self._deliver(ClockAnswer(question, time.time()))
         elif isinstance(question, RunsQuestion):
             if self._shelf is None:
                 from gputop.agent.run_shelf import RunShelf

@@ -106,6 +106,8 @@ def read_commands(stream: BinaryIO, inbox: Inbox) -> None:
         except FormatError:
             continue
         if isinstance(command, dict):
+            if isinstance(command.get("clock"), dict):  # it may wait here for a reading
+                command["clock"]["received_at"] = time.time()
             inbox.put(command)
     inbox.put(None)
 

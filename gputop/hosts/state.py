@@ -103,7 +103,9 @@ class HostStatus:
     last_heard_at: float | None = None
     """When the last snapshot arrived, by this machine's clock."""
     clock_offset_s: float | None = None
-    """The host's clock minus this machine's, measured when a snapshot arrived: too small by the time that it traveled."""
+    """The host's clock minus this machine's: by question and answer, else by a snapshot, too small by the time it traveled."""
+    clock_error_s: float | None = None
+    """By how much ``clock_offset_s`` may be off at most; None where the host has not answered."""
 
     @property
     def sentence(self) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import random
 import select
@@ -20,6 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gputop.agent.lines import ChildLines, end_group, ended
+from gputop.clocks import ClockAnswer, ClockWatch, Compared
 from gputop.hosts import checked, traveling
 from gputop.hosts.state import (
     PERSON_STATES,
@@ -32,7 +34,7 @@ from gputop.hosts.state import (
     unread,
 )
 from gputop.hosts.transport import HELLO, Transport
-from gputop.questions import Answer
+from gputop.questions import Answer, command_of
 from gputop.snapshot import Snapshot
 from gputop.wire import FormatError
 
@@ -91,6 +93,7 @@ class HostStream:
         self._turn = turn or threading.Semaphore(CONNECTING_MOST)
         self._tries = tries
         self._wanted: dict[str, Mapping[str, Any]] = {}
+        self._clock = ClockWatch(lambda question: self.send(command_of(question)))
         self._offsets: deque[float] = deque(maxlen=CLOCK_READINGS)
         self._closed = threading.Event()
         self._lock = threading.Lock()
@@ -234,6 +237,9 @@ class HostStream:
             FormatError: it cannot be read.
         """
         answer = checked.answer_of(line)
+        if isinstance(answer, ClockAnswer):
+            self._clock.take(answer, time.time())
+            return None
         if answer is not None:
             self._deliver(Heard(self.status, answer=answer))
             return None
@@ -241,7 +247,16 @@ class HostStream:
         snapshot = checked.snapshot_in(line)
         self._offsets.append(snapshot.time - arrived_at)
         since = self.status.since if self.status.state == "live" else arrived_at
-        self.status = HostStatus(self.status.host, "live", since, last_heard_at=arrived_at, clock_offset_s=max(self._offsets))
+        self._clock.look(arrived_at)
+        clock = self._clock.best or Compared(max(self._offsets), math.inf)
+        self.status = HostStatus(
+            self.status.host,
+            "live",
+            since,
+            last_heard_at=arrived_at,
+            clock_offset_s=clock.offset_s,
+            clock_error_s=clock.error_s if clock.error_s < math.inf else None,
+        )
         self._deliver(Heard(self.status, snapshot))
         return snapshot.interval_s
 

@@ -24,7 +24,7 @@ from gputop.hosts.stream import Heard, HostStream
 from gputop.hosts.transport import SSH, Transport, transport_of
 from gputop.process import ProcessAnswer, ProcessQuestion
 from gputop.snapshot import Snapshot
-from tests import samples
+from tests import REPOSITORY, samples
 from tests.hosts.sshd import DEADLINE_S, Lab, gputop_there, lab, needs_sshd, sessions_of
 
 assert lab
@@ -226,6 +226,29 @@ def test_a_screen_asks_and_sets_the_interval_there(lab: Lab, tmp_path: Path) -> 
         assert feed.problem() is None
     finally:
         feed.close()
+
+
+def test_the_clock_of_a_host_is_compared_by_question_and_answer(tmp_path: Path, follow: Callable[..., Followed]) -> None:
+    there = tmp_path / "gputop there.py"
+    there.write_text(
+        "import sys, time\n"
+        "ours = time.time\n"
+        "time.time = lambda: ours() + 75.0\n"
+        "from gputop.__main__ import main\n"
+        "sys.exit(main())\n"
+    )
+    remote = shlex.join(["env", f"GPUTOP_DIR={tmp_path}", f"PYTHONPATH={REPOSITORY}", sys.executable, str(there)])
+    # What comes back is slow, what goes there is not.
+    late = f"""{remote} "$@" | while IFS= read -r line; do sleep 0.3; printf '%s\\n' "$line"; done"""
+    slow = follow("slow", transport_of(HERE, shlex.join(["sh", "-c", late, "sh"])))
+    quick = follow("quick", transport_of(HERE, remote))
+    for followed in (slow, quick):
+        followed.until(lambda status=followed: status.stream.status.clock_error_s is not None)
+        status = followed.stream.status
+        assert status.clock_offset_s is not None
+        assert status.clock_error_s is not None
+        assert abs(status.clock_offset_s - 75.0) <= status.clock_error_s + 0.001, "the truth is within"
+    assert (slow.stream.status.clock_error_s or 0.0) >= 0.15
 
 
 def test_a_login_may_talk_before_and_gputop_between(

@@ -13,7 +13,9 @@ from gputop.tui.drawing.training import draw_training
 from gputop.tui.state.fleet import FleetView, HostView
 
 CLOCK_OFF_S = 1.0
-"""Smaller differences between clocks are not shown: a snapshot's journey takes part of that."""
+"""Smaller differences between clocks are not shown where their error has no bound: a snapshot's journey takes part of that."""
+CLOCK_KNOWN_OFF_S = 0.1
+"""The same where a bound is known, if the difference is above that too: far below a step of most trainings."""
 FINDING_LINES_MOST = 6
 FINDING_SHARE = 0.5
 RUN_LINES_MIN = 2
@@ -57,7 +59,11 @@ def _machine(host: HostView) -> Line:
         parts.append(line((clean(found.hostname), "dim")))
     if found.cpu_percent is not None:
         parts.append(line((f"CPU {found.cpu_percent:.0f}%", "dim")))
-    if offset is not None and abs(offset) >= CLOCK_OFF_S:
+    error = host.status.clock_error_s
+    least_s = CLOCK_OFF_S if error is None else max(error, CLOCK_KNOWN_OFF_S)
+    if offset is not None and abs(offset) >= least_s:
         where = "ahead of" if offset > 0 else "behind"
-        parts.append(line((f"its clock is {units.duration(abs(offset))} {where} ours", "warn")))
+        by = units.duration(abs(offset)) if abs(offset) >= CLOCK_OFF_S else f"{abs(offset) * 1000:.0f} ms"
+        within = f" ±{error * 1000:.0f} ms" if error is not None else ""
+        parts.append(line((f"its clock is {by} {where} ours{within}", "warn")))
     return joined(parts, Span(" · ", "dim"))

@@ -1,0 +1,87 @@
+"""The clock of another machine against ours, by a question and its answer, and how far off that may be. Pure.
+
+The answer tells when the question came and when it left, so that only the way counts: whatever the two ways take, together
+they bound the error (as in NTP, RFC 5905, section 8). A reading of a snapshot's arrival alone knows no such bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gputop.wire import AnswerLine
+
+KEPT = 24
+"""Comparisons that count, of the last minutes: the one with the least error is taken, and clocks drift."""
+EAGER, EAGER_S, EVERY_S = 4, 0.5, 5.0
+"""How often is asked: at first a few times soon, as some answers wait for a reading of the GPUs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClockQuestion:
+    """Asked at ``sent_at`` by the asking clock; whoever reads it notes ``received_at`` by his own. Wall clock, seconds."""
+
+    sent_at: float
+    received_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClockAnswer(AnswerLine):
+    """The answer left at ``answered_at``, by the answering clock, in seconds."""
+
+    KEY = "clock_answer"
+
+    question: ClockQuestion
+    answered_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The other clock minus ours, in seconds; the truth lies within ``error_s`` of it."""
+
+    offset_s: float
+    error_s: float
+
+
+def compared(answer: ClockAnswer, arrived_at: float) -> Compared | None:
+    """Return the comparison that an answer allows; None if its times cannot be. ``arrived_at`` is by our clock."""
+    sent, received, answered = answer.question.sent_at, answer.question.received_at, answer.answered_at
+    if received is None or not all(map(math.isfinite, (received, answered))):
+        return None
+    ways_s = (arrived_at - sent) - (answered - received)
+    if answered < received or ways_s < 0:
+        return None  # a clock was set meanwhile
+    return Compared(((received - sent) + (answered - arrived_at)) / 2, ways_s / 2)
+
+
+class ClockWatch:
+    """Compares the clock of one machine with ours, for as long as its stream lasts."""
+
+    def __init__(self, ask: Callable[[ClockQuestion], object]) -> None:
+        self._ask = ask
+        self._asked: ClockQuestion | None = None
+        self._asked_times = 0
+        self._kept: deque[Compared] = deque(maxlen=KEPT)
+
+    def look(self, now: float) -> None:
+        """Ask if it is time to; called when a reading has come, as the other side rests then. ``now`` is by our clock."""
+        wait_s = EAGER_S if self._asked_times < EAGER else EVERY_S
+        if self._asked is None or not 0 <= now - self._asked.sent_at < wait_s:
+            self._asked = ClockQuestion(now)
+            self._asked_times += 1
+            self._ask(self._asked)
+
+    def take(self, answer: ClockAnswer, arrived_at: float) -> None:
+        """Take an answer; one to another question than the last counts for nothing."""
+        if self._asked is None or answer.question.sent_at != self._asked.sent_at:
+            return
+        found = compared(answer, arrived_at)
+        if found is not None:
+            self._kept.append(found)
+
+    @property
+    def best(self) -> Compared | None:
+        """The comparison with the least error; None before the first."""
+        return min(self._kept, key=lambda found: found.error_s, default=None)
