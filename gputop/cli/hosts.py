@@ -124,7 +124,7 @@ def once(options: argparse.Namespace, source: Sequence[str]) -> int:
     watch = watch_of(options, 1.0)
     if watch is not None:
         uuids = frozenset[str]().union(*map(_gpus, heard))
-        without = _others_than(one.status.host for one in heard)
+        without = others_than(one.status.host for one in heard)
         told = [one for one in watch.once() if not without(one.status.host)]
         heard += tuple(one for one in told if not (found := _gpus(one)) or not found <= uuids)
     if options.json:
@@ -252,10 +252,10 @@ def links_of(options: argparse.Namespace, names: Sequence[str], arguments: Seque
     from gputop.hosts.following import links_by
 
     reached = links_by(names, transport_of(options), arguments) if names else {}
-    return {**reached, **(watch.links(_others_than(names)) if watch is not None else {})}
+    return {**reached, **(watch.links(others_than(names)) if watch is not None else {})}
 
 
-def _others_than(names: Iterable[str]) -> Callable[[str], bool]:
+def others_than(names: Iterable[str]) -> Callable[[str], bool]:
     """Return what tells whether a host is among ``names``: by its name, with or without its domain."""
     plain = {name.rpartition("@")[2].partition(":")[0] for name in names}
     short = {name for name in plain if "." not in name} | {name.partition(".")[0] for name in plain}

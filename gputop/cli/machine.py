@@ -173,6 +173,13 @@ def _screen_of_hosts(options: argparse.Namespace, settings: Settings) -> int:
     # Slurm ends, with a step, what the step started: nothing is launched over one. Prometheus only tells of hosts.
     launches = bool(names) and options.slurm is None
     over = HostJobs(tuple(names), hosts.transport_of(options), options.virtual) if launches else None
+    if watch is not None:
+        return run_hosts_app(
+            feeds,
+            settings,
+            over,
+            lambda add: watch.announce(lambda links: add(feeds_of(links)), hosts.others_than(names)),
+        )
     return run_app(feeds[0], settings, over) if len(feeds) == 1 else run_hosts_app(feeds, settings, over)
 
 

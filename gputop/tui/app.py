@@ -121,8 +121,7 @@ class GputopApp(SparingApp):
         answer_signals(loop, self._driver, self.draw_anew)
         bound_keys(self, self._driver, loop)
         await self.push_screen(self.first_screen())
-        for feed in self.feeds():
-            feed.start(lambda: self.post_message(FeedArrived()))
+        self.follow(self.feeds())
         self.set_interval(1.0, self._check_age)
         self.set_timer(FIRST_PICTURE_S, self.let_go)
         for problem in self._settings_problems:
@@ -135,6 +134,11 @@ class GputopApp(SparingApp):
     def first_screen(self) -> AnyScreen:
         """Return the screen below all others."""
         return DashboardScreen(self.keeper.layout)
+
+    def follow(self, feeds: Sequence[Feed]) -> None:
+        """Take in what arrives in these streams."""
+        for feed in feeds:
+            feed.start(lambda: self.post_message(FeedArrived()))
 
     def feeds(self) -> Sequence[Feed]:
         """Return the streams that are followed."""

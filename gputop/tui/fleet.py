@@ -38,6 +38,11 @@ class Fleet:
         self.judging = False
         """Whether the doctor is loaded, and judges each snapshot as it arrives."""
 
+    def add(self, feeds: Sequence[HostFeed]) -> None:
+        """Show these hosts too, below the others."""
+        self.feeds += tuple(feeds)
+        self.machines += tuple(Machine(feed, shared_by=len(self.feeds)) for feed in feeds)
+
     def take_in(self) -> bool:
         """Process what is waiting, one host after another; return whether there may be more after ``TURN_S``."""
         until = time.monotonic() + TURN_S

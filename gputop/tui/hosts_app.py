@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from gputop.agent.feed import Feed
 from gputop.hosts.feed import HostFeed
 from gputop.tui.app import GputopApp
 from gputop.tui.fleet import Fleet
+from gputop.tui.messages import HostsFound
 from gputop.tui.screen_factory import AnyScreen
 from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.screens.hosts.screen import HostsScreen
@@ -25,12 +27,17 @@ DRAWN_EVERY_S = 0.4
 REST_S = 0.02
 """A pause between two turns at what has arrived, for keys and drawings: consecutive messages would leave them no time."""
 
+More: TypeAlias = Callable[[Callable[[Sequence[HostFeed]], object]], object]
+"""Takes what is called, in any thread, with the feeds of hosts that are found later."""
+
 
 class HostsApp(GputopApp):
     """gputop's screen on several hosts."""
 
-    def __init__(self, hosts: Sequence[HostFeed], settings: Settings) -> None:
+    def __init__(self, hosts: Sequence[HostFeed], settings: Settings, more: More | None = None) -> None:
+        """``more`` asks to be told of hosts that are found later."""
         super().__init__(hosts[0], settings)
+        self._more = more
         self.fleet = Fleet(hosts)
         self.machine = self.fleet.machines[0]
         self._fleet_view: FleetView | None = None
@@ -38,6 +45,16 @@ class HostsApp(GputopApp):
         """Whether a drawing of the hosts screen is scheduled."""
         self._turn = False
         """Whether a turn at what has arrived is scheduled."""
+
+    async def on_mount(self) -> None:
+        """Also ask for the hosts that are found later; Textual calls the handler of the class below by itself."""
+        if self._more is not None:
+            self._more(lambda feeds: self.post_message(HostsFound(feeds)))
+
+    def on_hosts_found(self, message: HostsFound) -> None:
+        """Show hosts that were not there at the start."""
+        self.fleet.add(message.feeds)
+        self.follow(message.feeds)
 
     def first_screen(self) -> AnyScreen:
         """Return the screen of all hosts."""

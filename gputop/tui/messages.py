@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual.message import Message
+
+from gputop.hosts.feed import HostFeed
 
 
 class FeedArrived(Message):
@@ -11,3 +15,11 @@ class FeedArrived(Message):
     def can_replace(self, message: Message) -> bool:
         """Collapse a burst into one message."""
         return isinstance(message, FeedArrived)
+
+
+class HostsFound(Message):
+    """There are more hosts than at the start; their streams connect already."""
+
+    def __init__(self, feeds: Sequence[HostFeed]) -> None:
+        super().__init__()
+        self.feeds = feeds

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gputop.over_hosts.watched import HostJobs
     from gputop.tui.app import GputopApp
     from gputop.tui.first_picture import FirstPicture
+    from gputop.tui.hosts_app import More
 
 FRAMES_PER_S = "15"
 """Keys still feel immediate, and a burst of changes becomes one frame: a slow link gets few, small writes."""
@@ -46,8 +47,10 @@ def run_app(feed: Feed, settings: Settings, over: HostJobs | None = None) -> int
     return _run(app, feed.close, settings, lambda settings: _first_picture(feed, settings))
 
 
-def run_hosts_app(hosts: Sequence[HostFeed], settings: Settings, over: HostJobs | None = None) -> int:
+def run_hosts_app(hosts: Sequence[HostFeed], settings: Settings, over: HostJobs | None = None, more: More | None = None) -> int:
     """Run the screen of several hosts until the user quits; return the exit code. ``over``: as for ``run_app``.
+
+    ``more`` asks to be told of hosts that are found later.
 
     Raises:
         GputopError: there is no terminal to read keys from.
@@ -56,14 +59,17 @@ def run_hosts_app(hosts: Sequence[HostFeed], settings: Settings, over: HostJobs 
     def app(settings: Settings) -> GputopApp:
         from gputop.tui.hosts_app import HostsApp
 
-        found = HostsApp(hosts, settings)
+        found = HostsApp(hosts, settings, more)
         found.over = over
+        apps.append(found)
         return found
+
+    apps: list[GputopApp] = []
 
     def close() -> None:
         from gputop.hosts.feed import close_all
 
-        close_all(hosts)
+        close_all(apps[0].feeds() if apps else hosts)
 
     return _run(app, close, settings, lambda settings: None)
 

@@ -431,6 +431,37 @@ def test_the_screen_shows_hosts_of_prometheus_with_the_age_of_their_samples(
         assert terminal.wait_exit() == 0
 
 
+def test_hosts_that_come_and_go_while_the_screen_runs(tmp_path: Path, serve: Callable[[Answer], FakeServer]) -> None:
+    instances = ["node1:9400"]
+
+    def answer(connection: socket.socket, request: bytes) -> None:
+        now, query, found = time.time(), unquote_plus(request.decode()), []
+        for labels in [{"job": "gpus", "instance": instance} for instance in instances]:
+            host = labels["instance"].partition(":")[0]
+            gpus = [dict(one.metric) for one in series(DCGM, *labels.values())]
+            own = [{**labels_, **{name: host for name in labels_ if name.lower() == "hostname"}} for labels_ in gpus]
+            if "up{" in query:
+                found.append({"metric": labels, "values": [[now - 2, "1"], [now - 1, "1"]]})
+            elif "timestamp(" in query:
+                found.append({"metric": labels, "value": [now, str(now - 1)]})
+            else:
+                values = [one.value and one.value[1] for one in series(DCGM, *labels.values())]
+                found += [{"metric": metric, "value": [now, value]} for metric, value in zip(own, values, strict=True)]
+        body = json.dumps({"status": "success", "data": {"resultType": "", "result": found}})
+        http(body)(connection, request)
+
+    environment = {"GPUTOP_DIR": str(tmp_path), "HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "gputop", "--prometheus", f"http://127.0.0.1:{serve(answer).port}"]
+    with Terminal(command, environment, columns=140, rows=30) as terminal:
+        terminal.wait_for(lambda text: "1 host " in text and re.search(r"node1 +\S+ old", text))
+        instances.append("node3:9400")
+        terminal.wait_for(lambda text: "2 hosts" in text and re.search(r"node3 +\S+ old", text))
+        instances.remove("node1:9400")
+        terminal.wait_for("Prometheus does not know it any more.")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+
+
 def test_nobody_answers() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]

@@ -1,7 +1,8 @@
 """Follows the hosts that a Prometheus server knows: one thread asks for all of them.
 
-The hosts are those that the server knows at the start. New readings are passed on when there are new samples, not with every
-query: whoever judges by how often something was seen must not take one sample for several.
+The hosts are those that the server knows at the start; whoever asks for it is told of those that it hears of later. New readings
+are passed on when there are new samples, not with every query: whoever judges by how often something was seen must not take one
+sample for several.
 """
 
 from __future__ import annotations
@@ -86,11 +87,28 @@ class Watch:
         self._new: list[PrometheusHost] = []
         """Those among them that have received nothing yet."""
         self._started = False
+        self._tell_new: Callable[[Links], object] = lambda links: None
+        self._is_left_out: Callable[[str], bool] = lambda host: True
         self._changed = threading.Event()
 
     def links(self, without: Callable[[str], bool] = lambda host: False) -> Links:
         """Return the streams of the hosts, but for those that ``without`` leaves out."""
         return {host: partial(PrometheusHost, self, host) for host in self.hosts if not without(host)}
+
+    def announce(self, tell: Callable[[Links], object], without: Callable[[str], bool] = lambda host: False) -> None:
+        """Tell the streams of hosts that the server hears of from now on, but for those that ``without`` leaves out.
+
+        ``tell`` is called in the watch's own thread, which runs as long as a host is followed.
+        """
+        self._tell_new, self._is_left_out = tell, without
+
+    def _announce(self) -> None:
+        known = set(self.hosts)
+        new = [host for host in self._readings if host not in known and not self._is_left_out(host)]
+        new = new[: HOSTS_MAX - len(self.hosts)]
+        if new:
+            self.hosts += tuple(new)
+            self._tell_new({host: partial(PrometheusHost, self, host) for host in new})
 
     def once(self) -> tuple[Heard, ...]:
         """Return what was read of each host."""
@@ -138,6 +156,7 @@ class Watch:
                 continue
             began = time.monotonic()
             self._read()
+            self._announce()
             self._tell(followed)
             took_s = time.monotonic() - began
             failures = failures + 1 if self._failure is not None else 0
