@@ -37,6 +37,7 @@ def test_the_screen_of_a_host_names_it_and_comes_back(lab: Lab, tmp_path: Path) 
     environment = {"GPUTOP_DIR": str(tmp_path / "here"), "HOME": str(tmp_path), "GPUTOP_CONFIG": str(config)}
     with Terminal(command(lab, "a", tmp_path / "there"), environment) as terminal:
         assert "launch a demo" not in terminal.wait_for("ON a")
+        (connection,) = children(terminal.process.pid)
         terminal.press("l")
         terminal.wait_for("on a, as one run")
         terminal.press("escape")
@@ -44,8 +45,7 @@ def test_the_screen_of_a_host_names_it_and_comes_back(lab: Lab, tmp_path: Path) 
         terminal.press("?")
         assert "ON a" in terminal.wait_for("help  ")
         terminal.press("escape")
-        (connection,) = children(terminal.process.pid)
-        os.kill(connection, signal.SIGKILL)
+        os.kill(connection, signal.SIGKILL)  # jobs that were asked for on the way have connections of their own
         terminal.wait_for("link to a lost")
         terminal.wait_for(lambda text: "link to a lost" not in text and "STALE" not in text)
         terminal.press("q")

@@ -1,8 +1,8 @@
 """Follows the hosts that a Prometheus server knows: one thread asks for all of them.
 
-The hosts are those that the server knows at the start; whoever asks for it is told of those that it hears of later. New readings
-are passed on when there are new samples, not with every query: whoever judges by how often something was seen must not take one
-sample for several.
+The hosts are those that the server knows at the start; whoever asks for it is told of those that it hears of later. New
+readings are passed on when there are new samples, not with every query: whoever judges by how often something was seen must
+not take one sample for several.
 """
 
 from __future__ import annotations
