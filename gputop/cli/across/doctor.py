@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gputop.hosts.state import HostStatus
     from gputop.hosts.stream import Heard
     from gputop.joined.runs import JoinedRun, Seen
+    from gputop.joined.untracked import JoinedProcessRun
 
 
 class _Watched:
@@ -128,6 +129,7 @@ def diagnose(options: argparse.Namespace, fleet: Fleet) -> int:
 def _print(options: argparse.Namespace, watched: _Watched, hosts: Sequence[tuple[str, str]]) -> None:
     from gputop.doctor.findings.finding import findings_json
     from gputop.doctor.report import text_report
+    from gputop.joined.untracked import untracked_runs
 
     over = watched.over_outcome
     if options.as_json:
@@ -151,7 +153,21 @@ def _print(options: argparse.Namespace, watched: _Watched, hosts: Sequence[tuple
         blocks.append(f"{host}:\n\n{report}")
     for run, texts in watched.troubles():
         blocks.append(_over(run, texts, over, list(watched.seen)))
+    blocks += [
+        _untracked(run) for run in untracked_runs([watched.seen[host] for host in watched.doctors if host in watched.seen])
+    ]
     print("\n\n".join("\n".join(map(printable, block.split("\n"))) for block in blocks))
+
+
+def _untracked(run: JoinedProcessRun) -> str:
+    """Return where the ranks of a run are that gputop does not track."""
+    from gputop import units
+
+    places = ", ".join(f"{host} ranks {units.ranges(ranks)}" for host, ranks in run.parts)
+    lacking = (
+        f" Of its {run.world_size} ranks, {units.ranges(run.missing)} are on no host that was read." if run.missing else ""
+    )
+    return f"Not tracked: {run.name} over {len(run.parts)} hosts: {places}.{lacking}"
 
 
 def _incomplete(watched: _Watched) -> list[dict[str, object]]:

@@ -10,6 +10,7 @@ from gputop.cli.output.once import RUN_COLUMNS, machine_lines, process_run_lines
 from gputop.cli.output.table import table
 from gputop.hosts.stream import Heard
 from gputop.joined.runs import Seen, join
+from gputop.joined.untracked import untracked_runs
 from gputop.snapshot import LIVE_STATES
 from gputop.terminal_text import printable
 
@@ -30,6 +31,18 @@ def hosts_text(heard: Sequence[Heard]) -> str:
         if one.snapshot.process_runs:
             parts += ["", *process_run_lines(one.snapshot)]
     seen = [Seen(one.status.host, one.snapshot, one.status.clock_offset_s or 0.0) for one in heard if one.snapshot is not None]
+    over = [
+        (
+            run.name,
+            f"{sum(len(ranks) for _, ranks in run.parts)}/{run.world_size}",
+            units.ranges(run.missing) if run.missing else "-",
+            run.meets_at,
+            ", ".join(host for host, _ in run.parts),
+        )
+        for run in untracked_runs(seen)
+    ]
+    if over:
+        parts += ["", *table(("NOT TRACKED OVER HOSTS", "RANKS", "MISSING", "MEETS AT", "HOST"), over)]
     live = [joined for joined in join(seen) if joined.run.state in LIVE_STATES]
     rows = [(*run_row(joined.run, joined.source), ", ".join(joined.known_by)) for joined in live]
     if rows:
