@@ -38,23 +38,27 @@ def free() -> None:
             for ring in _children(directory):
                 if ring.suffix == ".ring":
                     with suppress(OSError, FormatError):  # no ring, or gone: another reader was faster
-                        if ring.lstat().st_mtime < before:
-                            _free_ring(ring)
+                        found = ring.lstat()
+                        if found.st_mtime < before:
+                            _free_ring(ring, found.st_size)
             _free_profiles(directory, before)
             with suppress(OSError):  # not empty, or gone
                 if directory.lstat().st_mtime < before:
                     directory.rmdir()
 
 
-def _free_ring(ring: Path) -> None:
+def _free_ring(ring: Path, size: int) -> None:
+    if not size:  # its process was killed before it wrote anything
+        ring.unlink()
+        return
     log = RankLog(None, ring)
     log.close()
     partner = log.reader.header.partner
     if log.alive or not partner:
         return
     archive = Path(partner)
-    if not archive.exists():
-        ring.unlink()  # the run was deleted
+    if not (archive.exists() and log.reader.live.head):
+        ring.unlink()  # the run was deleted, or it wrote no record
         return
     kept = RankLog(archive)
     if kept.ring == ring:

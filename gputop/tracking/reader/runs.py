@@ -10,6 +10,8 @@ from __future__ import annotations
 import operator
 import os
 import re
+import stat
+import time
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +34,8 @@ POLL_POINTS = 500
 """New points per metric, rank and poll; a faster log is decimated to minima and maxima."""
 POLL_BYTES = 64 << 20
 """At most this much is read per poll, about half a second of work; the next polls read the rest."""
+OPENING_S = 5.0
+"""For this long after a ring was made, its empty archive is one that is being opened; later, the disk is full."""
 Lost: TypeAlias = Callable[[str, Exception], object]
 """Is called with a run's id and an unexpected error in reading it."""
 _RANK_FILE = re.compile(r"rank-\d{5,}(?:-\d+)?\.gpr")
@@ -101,6 +105,8 @@ class RunReader:
         self._first = True
         self.problems: dict[Path, str] = {}
         """Files that are not journals, and why."""
+        self._empty: set[Path] = set()
+        """Files without a byte so far: a rank opens them just now, or was killed as it did."""
         self._lost: Lost = raise_lost
 
     def unreadable(self) -> dict[str, str]:
@@ -225,7 +231,10 @@ class RunReader:
 
     def _unsettled(self, followed: _Followed) -> bool:
         """Return whether a file of this run was no journal (yet): it may have been read while it was being created."""
-        return any(path in self.problems for path in followed.files)
+        return any(self._is_open_question(path) for path in followed.files)
+
+    def _is_open_question(self, path: Path) -> bool:
+        return path in self.problems or path in self._empty
 
     def _open(self, followed: _Followed, archive: Path | None, ring: Path | None) -> None:
         path = archive or ring
@@ -233,9 +242,11 @@ class RunReader:
         try:
             found = path.lstat()
             stamp = (found.st_mtime_ns, found.st_size)
-            if followed.files.get(path) == stamp or (path in followed.files and path not in self.problems):
+            if followed.files.get(path) == stamp or (path in followed.files and not self._is_open_question(path)):
                 return
             followed.files[path] = stamp
+            if self._is_empty(path, found):
+                return
             log = self._opened(archive, ring)
             if log.identity.run_id != followed.run_id:
                 log.close()
@@ -249,6 +260,12 @@ class RunReader:
             log.close()
         else:
             followed.logs[key] = log
+
+    def _is_empty(self, path: Path, found: os.stat_result) -> bool:
+        """Note whether a file holds nothing yet: that is no problem to tell of."""
+        empty = stat.S_ISREG(found.st_mode) and not found.st_size
+        (self._empty.add if empty else self._empty.discard)(path)
+        return empty
 
     def _opened(self, archive: Path | None, ring: Path | None) -> RankLog | KeptLog:
         """Return the journal, or what is kept of it."""
@@ -280,6 +297,9 @@ class RunReader:
             stamp = (found.st_mtime_ns, found.st_size)
             if self._rings.get(path) == stamp:
                 return
+            if self._is_empty(path, found):
+                self._look_again(path)
+                return
             self._rings[path] = stamp
             log = RankLog(None, path)
         except Exception as error:  # noqa: BLE001 - as in _open
@@ -287,8 +307,13 @@ class RunReader:
             return
         self.problems.pop(path, None)
         partner = log.reader.header.partner
-        if partner and (os.path.exists(partner) or not log.alive):
+        size = _size_of(partner) if partner else None
+        if size or (partner and not log.alive and (size is None or not log.reader.live.head)):
             self._leave_to_archive(log, path, Path(partner))
+            return
+        if size == 0 and time.time() - log.identity.created_ns / 1e9 < OPENING_S:
+            log.close()
+            self._look_again(path)
             return
         if not self._wanted(log.identity.run_id):
             log.close()
@@ -299,16 +324,20 @@ class RunReader:
             key = (key[0], key[1] + 1)
         followed.logs[key] = log
 
+    def _look_again(self, ring: Path) -> None:
+        self._rings.pop(ring, None)
+        self._mtimes.pop(ring.parent, None)
+
     def _leave_to_archive(self, log: RankLog, ring: Path, archive: Path) -> None:
         """Leave a ring to its archive; free its memory if its process is dead, even for a run too old to be followed."""
         log.close()
         if log.alive:
             return
         try:
-            if archive.exists():
-                RankLog(archive).settle()
+            if _size_of(archive) is None or not log.reader.live.head:
+                ring.unlink()  # the run was deleted, or it wrote no record
             else:
-                ring.unlink()  # the run was deleted
+                RankLog(archive).settle()
         except Exception as error:  # noqa: BLE001 - as in _open
             self._note_problem(ring, log.identity.run_id, error)
 
@@ -333,6 +362,14 @@ class RunReader:
                 for log in run.logs.values():
                     log.close()
                 del self._followed[run.run_id]
+
+
+def _size_of(path: str | Path) -> int | None:
+    """Return the size of a file; None if it is gone."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return None
 
 
 def _describe(followed: _Followed) -> Run:

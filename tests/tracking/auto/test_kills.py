@@ -68,16 +68,18 @@ def test_a_journal_says_what_the_killed_training_did(home: Home, tmp_path: Path)
         truth = [(step, loss) for step, loss, _ in own]
         both = min(len(truth), len(bare[kind][1]))
         assert truth[:both] == bare[kind][1][:both], "tracking has changed the training"
-        archives = sorted((home.runs / name).glob("*.gpr"))
+        archives = [path for path in (home.runs / name).glob("*.gpr") if path.stat().st_size]
         ring = next((ring for ring in home.rings() if ring.name.startswith(f"{name}-")), None)
         seen = read_all(archives[0], ring).series.get("loss", []) if archives else []
         assert seen[: len(truth)] == truth[: len(seen)], "each step that is there is right, and none before it is missing"
         assert len(seen) <= len(truth) + 1, "the last one was killed before it wrote its own record"
         reader = RunReader(home.runs)
         state = next((run.state for run in reader.poll().runs if run.run_id == name), None)
+        assert reader.unreadable() == {}
         reader.close()
         assert state == ("killed" if archives else None)
-        assert not [left for left in home.rings() if left.name.startswith(f"{name}-")], "its ring is copied and removed"
+        left = [ring for ring in home.rings() if ring.name.startswith(f"{name}-") and ring.stat().st_size]
+        assert not left, "its ring is copied and removed"
         if archives:
             assert read_all(archives[0]).series.get("loss", []) == seen, "nothing is lost on the way to the disk"
         steps, empty = steps + len(truth), empty + (not seen)

@@ -13,6 +13,7 @@ from gputop.agent.sampler import Sampler
 from gputop.sources.virtual import VirtualSource
 from gputop.tracking.journal import places
 from gputop.tracking.reader import leftovers
+from gputop.tracking.reader.runs import RunReader
 from tests.tracking.kit import Home, home, read_all
 
 assert home
@@ -98,3 +99,32 @@ def test_a_ring_that_is_the_only_copy_stays(home: Home, tmp_path: Path) -> None:
     leftovers.free()
     assert ring.exists()
     shutil.rmtree(ring.parent)
+
+
+KILLED = """
+import os, sys
+from gputop.tracking.journal import files, ring
+def kill(*ignored, **also):
+    os.kill(os.getpid(), 9)
+place, name = sys.argv[1].split()
+setattr(os if place == "os" else {"files": files, "ring": ring}[place], name, kill)
+import gputop
+gputop.init()
+"""
+MOMENTS = ("files open_ring", "os pwrite", "os posix_fallocate", "ring private", "files Journal")
+
+
+def test_a_training_that_is_killed_while_it_opens_its_files_leaves_no_memory_and_no_complaint(home: Home) -> None:
+    killed = [home.start(KILLED, moment) for moment in MOMENTS]
+    assert [process.wait(90) for process in killed] == [-9] * len(MOMENTS)
+    assert len(home.archives()) == len(MOMENTS)
+    assert len(home.rings()) == len(MOMENTS) - 1
+    reader = RunReader(home.runs)
+    reader.poll()
+    assert reader.unreadable() == {}
+    reader.close()
+    (ring,) = home.rings()
+    assert ring.stat().st_size == 0, "it takes no memory"
+    age(ring)
+    leftovers.free()
+    assert home.rings() == []

@@ -90,10 +90,11 @@ def _make(identity: form.Identity, directory: Path, archive: Path | None, wanted
     fd = os.open(path, flags, 0o600)
     try:
         size = form.RING_DATA_OFFSET + capacity
+        page = form.pack_header(form.RING, capacity, identity, str(archive or ""))
+        os.pwrite(fd, page, 0)  # before all else: whoever finds the ring of a process that was killed here knows whose it was
         # A sparse file on a full tmpfs would refuse a later record, so allocate the space now.
         os.posix_fallocate(fd, 0, size)
         memory = private(size)
-        page = form.pack_header(form.RING, capacity, identity, str(archive or ""))
         memory[: len(page)] = bytes(page)
         mirror = Mirror(memory, map_shared(fd, size))
         # After this only root can truncate it by accident (`> FILE`).
