@@ -152,7 +152,8 @@ def _behind(places: Sequence[RankPlace]) -> tuple[Sequence[RankPlace], str | Non
         told = "; ".join(f"{who(_in(places, name))} in {name}" for name in sorted(operations))
         return few if 2 * len(few) < len(places) else places, f"The ranks wait for one another in different collectives: {told}"
     idle = [place for place in places if place.state == "answers" and not place.waits]
-    if idle and len(idle) < len(places) and all(place.begun is None for place in places):
+    # Before its first collective, torch counts none for a rank.
+    if idle and len(idle) < len(places) and all(place.begun is None for place in idle):
         return (
             idle,
             f"{who(waiting)} {_wait(waiting)} in {_operations(waiting)}, {who(idle)} {_verb(idle, 'is', 'are')} elsewhere",

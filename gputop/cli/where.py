@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 from gputop.cli.stored.shelf import Shelf
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, UsageError
+from gputop.places import state_dir
 from gputop.snapshot import LIVE_STATES, ProcessRun, Run, encode
 from gputop.terminal_text import printable
-from gputop.where import py_spy
+from gputop.where import before_steps, py_spy
 from gputop.where.asking import ask_run
 from gputop.where.untracked import ask_process
+from gputop.where.before_steps import Waiting
 from gputop.whereabouts import RankPlace, Whereabouts, folded, judged, sentence, summary, who
 
 if TYPE_CHECKING:
@@ -43,6 +45,9 @@ def where(
     if options.run is not None:
         return _tell(_answer(options.run), options)
     live = [run for run in Shelf(backlog_points=2).poll().runs if run.state in LIVE_STATES]
+    newest = _before_steps(live[0] if live else None)
+    if newest is not None:
+        return _tell(newest, options)
     if live:
         return _tell(ask_run(live[0]), options)
     sampler = make_sampler(options)
@@ -81,6 +86,29 @@ def _tell(answer: Whereabouts, options: argparse.Namespace) -> int:
     return EXIT_PROBLEM if answer.behind else EXIT_OK
 
 
+def _before_steps(run: Run | None) -> Whereabouts | None:
+    """Return where the newest launch is that has no step yet; None if there is none, or none newer than ``run``."""
+    found = before_steps.find(state_dir())
+    try:
+        for waiting in found if run is None else before_steps.unrelated(found, run):
+            if run is None or waiting.created_ns / 1e9 > (run.created_at or 0.0):
+                return before_steps.ask_waiting(waiting)
+        return None
+    finally:
+        for waiting in found:
+            waiting.close()
+
+
+def _one_before_steps(wanted: Callable[[Waiting], bool]) -> Whereabouts | None:
+    found = before_steps.find()
+    try:
+        chosen = next(filter(wanted, found), None)
+        return None if chosen is None else before_steps.ask_waiting(chosen)
+    finally:
+        for waiting in found:
+            waiting.close()
+
+
 def _newest_untracked(runs: Sequence[ProcessRun]) -> Whereabouts:
     found = [run for run in runs if run.ranks]
     if not found:
@@ -93,8 +121,16 @@ def _answer(name: str) -> Whereabouts:
     found = runs.poll().runs
     if name.isdigit() and not any(name in (run.run_id, run.name) for run in found):
         run = _run_of(int(name), found)
-        return ask_run(run) if run is not None else ask_process(int(name))
-    return ask_run(runs.find(name, found))
+        if run is not None:
+            return ask_run(run)
+        return _one_before_steps(lambda waiting: int(name) in waiting.pids()) or ask_process(int(name))
+    try:
+        return ask_run(runs.find(name, found))
+    except UsageError:
+        answer = _one_before_steps(lambda waiting: waiting.run_id == name)
+        if answer is None:
+            raise
+        return answer
 
 
 def _run_of(pid: int, runs: tuple[Run, ...]) -> Run | None:

@@ -25,6 +25,7 @@ from gputop.tracking.journal.writing.values import labels
 from gputop.tracking.profiling.service import ProfileService
 from gputop.tracking.run import Run
 from gputop.tracking.standing.reporter import Reporter
+from gputop.tracking.standing import early
 
 _current = Run(None)
 _initialized = False
@@ -129,6 +130,7 @@ def _start(
         thread=env.get("GPUTOP_THREAD") != "0",
         ring_bytes=int(ring) * 1024 if ring.isdigit() else None,
     )
+    early.end()
     if resuming:
         opened.continue_steps()
     run = Run(opened, run_id, name, project)

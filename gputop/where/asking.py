@@ -7,7 +7,7 @@ sends the signal of ``last_words`` if Python does not run there. Nothing is stop
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,24 +32,29 @@ _STATES: Mapping[str, PlaceState] = {"T": "stopped", "t": "traced", "D": "disk"}
 def ask_run(run: Run, runs_dir: Path | None = None) -> Whereabouts:
     """Return where the ranks of a run are now. Takes two seconds at most, and longer only if /proc hangs."""
     rings = rings_of(run, runs_dir)
-    before = {rank: outside.look(ring.identity.pid) for rank, ring in rings.items()}
-    started = time.monotonic()
     try:
-        answers = _answers(rings, ANSWER_S)
-        if answers:
-            time.sleep(max(0.0, STILL_S - (time.monotonic() - started)))
-            answers |= _answers({rank: rings[rank] for rank in answers}, ANSWER_S)
-        places = []
-        for rank in run.ranks:
-            ring = rings.get(rank.rank)
-            if ring is None:
-                places.append(_without_ring(rank))
-                continue
-            places.append(_place(rank, ring, answers.get(rank.rank), before[rank.rank], time.monotonic() - started))
+        return ask(run.run_id, run.name, run.ranks, rings)
     finally:
         for ring in rings.values():
             ring.close()
-    return judged(run.run_id, run.name, time.time(), places)
+
+
+def ask(run_id: str, name: str, ranks: Sequence[Rank], rings: Mapping[int, Ring]) -> Whereabouts:
+    """Return where these ranks are now; ``rings``: by rank, where they say so."""
+    before = {rank: outside.look(ring.identity.pid) for rank, ring in rings.items()}
+    started = time.monotonic()
+    answers = _answers(rings, ANSWER_S)
+    if answers:
+        time.sleep(max(0.0, STILL_S - (time.monotonic() - started)))
+        answers |= _answers({rank: rings[rank] for rank in answers}, ANSWER_S)
+    places = []
+    for rank in ranks:
+        ring = rings.get(rank.rank)
+        if ring is None:
+            places.append(_without_ring(rank))
+            continue
+        places.append(_place(rank, ring, answers.get(rank.rank), before[rank.rank], time.monotonic() - started))
+    return judged(run_id, name, time.time(), places)
 
 
 def _answers(rings: Mapping[int, Ring], within_s: float) -> dict[int, Page]:

@@ -16,10 +16,11 @@ from gputop.wire import FormatError
 
 
 class Ring:
-    """An open ring of a live rank."""
+    """An open ring of a live rank; or, ``unnamed``, the memory in which one says where it is that has no ring yet."""
 
-    def __init__(self, path: Path, descriptor: int, who: form.Identity) -> None:
+    def __init__(self, path: Path, descriptor: int, who: form.Identity, *, unnamed: bool = False) -> None:
         self.path = path
+        self._asked = descriptor if unnamed else path
         self.identity = who
         self._descriptor = descriptor
         self.asked_ns = 0
@@ -30,7 +31,7 @@ class Ring:
         Raises:
             OSError: the ring is gone.
         """
-        self.asked_ns = page.ask(self.path)
+        self.asked_ns = page.ask(self._asked)
 
     def read(self) -> page.Page | None:
         """Return the rank's last report."""

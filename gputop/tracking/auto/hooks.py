@@ -258,7 +258,10 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
                 if feed is None:
                     feed = feeds[self] = Feed()
                 steps.end_early()
-                if steps.facts is not None:
+                if steps.facts is None:
+                    if steps.on_workers is not None:
+                        steps.on_workers()
+                else:
                     steps.facts.stall.start()  # it ended if workers were forked, and they may be what never answers
                 feed.begin(self, perf_counter() - started, steps.fed_by)
                 result._gputop_feed = feed

@@ -18,6 +18,7 @@ from typing import Any
 from gputop.tracking import early_failure, ending
 from gputop.tracking.auto.hooks import patch
 from gputop.tracking.auto.steps import Steps
+from gputop.tracking.journal.identity import is_launched
 
 _steps: Steps | None = None
 
@@ -34,6 +35,11 @@ def install(torch: Any) -> None:
         ending.use_libraries(lambda path: steps.code.is_library(path))
         if os.environ.get("GPUTOP_LAUNCH_ID") or os.environ.get("GPUTOP_JOB_ID"):
             early_failure.record(lambda: steps.off or steps.run is not None)
+        if is_launched():
+            from gputop.tracking.standing import early
+
+            early.start(torch, ending.is_library)
+            steps.on_workers = early.revive
     except Exception as error:  # noqa: BLE001 - an unknown torch: the script continues, untracked
         if _steps is not None:
             _steps.failed(error)

@@ -71,6 +71,23 @@ def _spawned() -> tuple[int, str] | None:
     return arguments[1], f"{_mark(multiprocessing.parent_process().pid)}:{number[-1] - arguments[1]}"
 
 
+def is_launched() -> bool:
+    """Return whether ``gputop run``, a job, or a launcher of ranks started this process, as its environment says."""
+    return bool(os.environ.get("GPUTOP_LAUNCH_ID") or os.environ.get("GPUTOP_JOB_ID")) or _first(_RANKS) is not None
+
+
+def is_worker() -> bool:
+    """Return whether this is a process of multiprocessing that does not train: none that torch's ``spawn`` started."""
+    multiprocessing: Any = sys.modules.get("multiprocessing.process")
+    return multiprocessing is not None and multiprocessing.parent_process() is not None and _spawned() is None
+
+
+def shared_id(where: Place) -> str | None:
+    """Return the id that the run of this job will have; None for a process on its own, whose run's id nobody knows yet."""
+    launched = launched_id()
+    return clean(launched) if launched else _shared(where)
+
+
 def run_id(where: Place, resume: str | None) -> str:
     """Return the id that all ranks of this job share; a second ``init`` in the same process gets "-2", and so on."""
     global _inits

@@ -96,12 +96,17 @@ def parse(raw: bytes) -> Page | None:
     return Page(answered_ns, written_ns, thread, signal, fd, said)
 
 
-def ask(ring: Path) -> int:
+def ask(ring: Path | int) -> int:
     """Ask a rank to say where it is; return the request's time, which the answer repeats or exceeds.
+
+    ``ring`` is its file, or the descriptor of a file without a name.
 
     Raises:
         OSError: the ring is gone, or belongs to another user.
     """
     now = time.time_ns()
+    if isinstance(ring, int):
+        os.utime(ring, ns=(now, now))
+        return os.fstat(ring).st_mtime_ns
     os.utime(ring, ns=(now, now), follow_symlinks=False)
     return os.stat(ring, follow_symlinks=False).st_mtime_ns

@@ -54,6 +54,8 @@ class Training:
         self.fast = FastPath(torch)
         self.on_failure: Callable[[], None] | None = None
         """Called once when automatic tracking stops after an error."""
+        self.on_workers: Callable[[], None] | None = None
+        """Called where a loader may have forked its workers, as long as there is no run."""
         self.blind = False
         """Whether an optimizer's step was compiled: such steps cannot be counted, and their losses cannot be separated."""
         self._allows_fast_path = True

@@ -11,6 +11,8 @@ import fcntl
 import os
 from pathlib import Path
 
+from gputop.tracking.journal.mapping import map_shared
+
 _STANDARD_STREAMS = 3
 
 
@@ -41,6 +43,25 @@ class OwnFile:
             OSError: as ``write``.
         """
         return os.fstat(self._claim()).st_nlink
+
+    def modified_ns(self) -> int:
+        """Return when the file was last modified, in ns since the epoch.
+
+        Raises:
+            OSError: as ``write``.
+        """
+        return os.fstat(self._claim()).st_mtime_ns
+
+    def mapped(self, size: int, seals: int) -> memoryview[int]:
+        """Return the file as memory: ``size`` bytes, all of them there, with these seals of ``fcntl``.
+
+        Raises:
+            OSError: as ``write``, or there is no memory.
+        """
+        fd = self._claim()
+        os.posix_fallocate(fd, 0, size)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+        return map_shared(fd, size)
 
     def close(self) -> None:
         """Close the descriptor, unless the script has closed it."""

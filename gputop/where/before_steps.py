@@ -1,0 +1,143 @@
+"""Processes of a launch that have no run yet, because no step of theirs has ended: found, and asked where they are.
+
+What they say is in memory without a name that they have open (``tracking/standing/early.py``): /proc shows it to their user.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from gputop import units
+from gputop.command_line import script_name
+from gputop.snapshot import Rank, Run
+from gputop.sources.host import procfs
+from gputop.tracking.journal import format as form
+from gputop.tracking.journal import identity
+from gputop.tracking.standing.early import NAME
+from gputop.where.asking import ask
+from gputop.where.rings import Ring
+from gputop.whereabouts import Whereabouts, operation_of, who
+from gputop.wire import FormatError
+
+_MEMORY = f"/memfd:{NAME}"
+
+
+class Waiting:
+    """Processes of one launch without a run, by rank. Whoever gets it closes it."""
+
+    def __init__(self, run_id: str, rings: dict[int, Ring]) -> None:
+        self.run_id = run_id
+        self.rings = rings
+
+    @property
+    def created_ns(self) -> int:
+        """When the first of them began to say where it is, in ns since the epoch."""
+        return min(ring.identity.created_ns for ring in self.rings.values())
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks the launch has, as its processes were told."""
+        return max((ring.identity.world_size or 1 for ring in self.rings.values()), default=1)
+
+    def pids(self) -> set[int]:
+        """Return their processes."""
+        return {ring.identity.pid for ring in self.rings.values()}
+
+    def ranks(self) -> list[Rank]:
+        """Return their ranks, as a run would list them."""
+        found = sorted(self.rings.items())
+        return [Rank(rank, pid=ring.identity.pid, hostname=ring.identity.hostname) for rank, ring in found]
+
+    def close(self) -> None:
+        """Close all of them."""
+        for ring in self.rings.values():
+            ring.close()
+
+
+def find(state: Path | None = None) -> list[Waiting]:
+    """Return what waits for its first step on this machine, the newest first; of a process and its helpers the process.
+
+    ``state``: only what keeps its runs in this directory.
+    """
+    groups: dict[str, dict[int, Ring]] = {}
+    for ring in _rings(state):
+        group = groups.setdefault(ring.identity.run_id, {})
+        other = group.get(ring.identity.rank)
+        if other is None or ring.identity.start_ticks < other.identity.start_ticks:
+            group[ring.identity.rank], ring = ring, other  # type: ignore[assignment]
+        if ring is not None:
+            ring.close()
+    found = [Waiting(run_id, rings) for run_id, rings in groups.items()]
+    return sorted(found, key=lambda item: item.created_ns, reverse=True)
+
+
+def unrelated(found: Iterable[Waiting], run: Run) -> list[Waiting]:
+    """Return those that are neither launchers nor helpers of a run's ranks, nor ranks of it."""
+    pids = {rank.local_pid for rank in run.ranks if rank.local_pid is not None}
+    above = {pid for own in pids for pid in _ancestors(own)}
+    return [
+        item
+        for item in found
+        if item.run_id != run.run_id and not any(pid in above or pids & set(_ancestors(pid)) for pid in item.pids() - pids)
+    ]
+
+
+def ask_waiting(waiting: Waiting) -> Whereabouts:
+    """Return where these processes are, and which ranks of theirs are missing here. Takes two seconds at most."""
+    pid = min(waiting.pids())
+    name = script_name(procfs.command_line_of(pid) or ()) or f"process {pid}"
+    answer = ask(waiting.run_id, name, waiting.ranks(), waiting.rings)
+    there = [place for place in answer.ranks if place.is_there]
+    missing = [rank for rank in range(waiting.world_size) if rank not in waiting.rings]
+    if answer.verdict is not None or not missing or not there or not all(place.waits for place in there):
+        return answer
+    told = f"rank{'s' if len(missing) > 1 else ''} {units.ranges(missing)} of {waiting.world_size}"
+    waits = f"wait{'s' if len(there) == 1 else ''} in {' and '.join(sorted({operation_of(place) for place in there}))}"
+    be = "are" if len(missing) > 1 else "is"
+    return replace(answer, verdict=f"{who(there)} {waits}; {told} {be} not on this machine, or had not imported torch")
+
+
+def _rings(state: Path | None) -> Iterable[Ring]:
+    for pid in sorted(procfs.list_pids()):
+        with suppress(OSError):
+            for number in os.listdir(f"/proc/{pid}/fd"):
+                path = Path(f"/proc/{pid}/fd/{number}")
+                with suppress(OSError):
+                    if os.readlink(path).startswith(_MEMORY) and (ring := _open(path, pid, state)) is not None:
+                        yield ring
+
+
+def _open(path: Path, pid: int, directory: Path | None) -> Ring | None:
+    """Return what a process says; None if it only inherited another one's memory, or keeps its runs elsewhere."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        header = form.unpack_header(os.pread(fd, form.HEADER_BYTES, 0))
+        who = header.identity
+        state = identity.process_state(pid)
+        same = who.pid == pid and state is not None and state[0] == who.start_ticks
+        here = directory is None or header.partner == str(directory.absolute())
+        if here and same and who.pid_namespace == identity.pid_namespace() and stat.S_ISREG(os.fstat(fd).st_mode):
+            return Ring(path, fd, who, unnamed=True)
+    except (OSError, FormatError):
+        pass
+    os.close(fd)
+    return None
+
+
+def _ancestors(pid: int) -> Sequence[int]:
+    found: list[int] = []
+    while pid > 1 and len(found) < 64:
+        try:
+            state = procfs.read_stat(pid)
+        except OSError:
+            break
+        if state is None:
+            break
+        pid = state.ppid
+        found.append(pid)
+    return found

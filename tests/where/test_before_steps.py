@@ -1,0 +1,198 @@
+"""Real ranks that hang before their first step: no list counts them as a run, and whoever asks is told their lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from gputop.where import before_steps
+from gputop.whereabouts import Whereabouts
+from tests.tracking.kit import Home, clean_environment, eventually, home
+
+pytest.importorskip("torch")
+assert home
+
+SCRIPT = Path(__file__).with_name("before_steps.py")
+LINES = {
+    mark: f"{SCRIPT.name}:{number}"
+    for number, line in enumerate(SCRIPT.read_text().splitlines(), 1)
+    for mark in re.findall(r"# ([A-Z]+)$", line)
+}
+LAUNCH_S = 120.0
+
+
+def ask(pids: set[int]) -> Whereabouts | None:
+    """Ask the launch of these processes; None while not all of them say where they are."""
+    found = before_steps.find()
+    try:
+        chosen = next((waiting for waiting in found if waiting.pids() & pids), None)
+        return before_steps.ask_waiting(chosen) if chosen is not None and pids <= chosen.pids() else None
+    finally:
+        for waiting in found:
+            waiting.close()
+
+
+def children(pid: int) -> set[int]:
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return {int(child) for child in found}
+
+
+def until(pids: Callable[[], set[int]], holds: Callable[[Whereabouts], bool]) -> Whereabouts:
+    last: list[object] = []
+
+    def asked() -> Whereabouts | None:
+        answer = ask(pids())
+        last[:] = [answer]
+        return answer if answer is not None and holds(answer) else None
+
+    try:
+        return eventually(asked, "an answer", LAUNCH_S)
+    except AssertionError:
+        raise AssertionError(f"{last}") from None
+
+
+@pytest.fixture
+def launched(home: Home, tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
+    """Start two ranks by torchrun under ``gputop run``."""
+    (tmp_path / "loads").touch()
+    started = []
+
+    def launch(way: str) -> subprocess.Popen[str]:
+        torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gputop", "run", "--", *torchrun, str(SCRIPT), way, str(tmp_path)],
+            env=clean_environment(home.state, OMP_NUM_THREADS="1"),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        home.started.append(process)
+        return process
+
+    yield launch
+    for process in started:
+        for pid in (process.pid, *(children(process.pid) if process.poll() is None else ())):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("way", ["load", "branch"])
+def test_the_rank_that_hangs_before_its_first_step_is_named_with_its_line(
+    home: Home, launched: Callable[[str], subprocess.Popen[str]], tmp_path: Path, way: str
+) -> None:
+    process = launched(way)
+    found = until(lambda: children(process.pid), lambda found: len(found.ranks) == 2 and found.behind == (1,))
+    ahead, late = found.ranks
+    assert (late.state, late.source, late.line, late.function) == ("answers", "rank", LINES["LOAD"], "load")
+    call = {"load": (LINES["INIT"], "init_process_group"), "branch": (LINES["FIRST"], "all_reduce")}[way]
+    assert (ahead.state, ahead.line, ahead.operation) == ("answers", *call)
+    assert not home.runs.exists(), "it is no run"
+    assert not home.rings()
+    asked = [str(late.pid)] if way == "load" else []
+    done = subprocess.run(
+        [sys.executable, "-m", "gputop", "where", *asked, "--json"],
+        env=clean_environment(home.state), capture_output=True, text=True, timeout=180, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert json.loads(done.stdout)["behind"] == [1]
+    if way == "load":
+        pids = {place.pid for place in found.ranks if place.pid is not None}
+        (tmp_path / "loads").unlink()
+        assert process.stdout is not None
+        assert process.stdout.read() == "stepped\n" * 2
+        assert process.wait() == 0
+        assert ask(pids) is None
+
+
+def test_a_rank_that_never_came_is_named(home: Home, tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    script = f"""
+for rank in 0 1
+do RANK=$rank "$PYTHON" "{SCRIPT}" none "{tmp_path}" &
+done
+wait
+"""
+    path = tmp_path / "job.sh"
+    path.write_text(script)
+    given = {"WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "PYTHON": sys.executable}
+    process = home.open((sys.executable, "-m", "gputop", "run", "--", "sh", str(path)), tmp_path, OMP_NUM_THREADS="1", **given)
+    found = until(lambda: children(process.pid), lambda found: found.verdict is not None)
+    assert found.verdict == (
+        "ranks 0, 1 wait in init_process_group; rank 2 of 3 is not on this machine, or had not imported torch"
+    )
+    assert {place.line for place in found.ranks} == {LINES["INIT"]}
+    assert found.behind == ()
+
+
+LEAVES_NOTHING = """
+import os, sys, threading, time
+import torch
+from gputop.tracking.standing import early
+
+def own():
+    files = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+    return sum(early.NAME in file for file in files), sum("standing" in thread.name for thread in threading.enumerate())
+
+if __name__ == "__main__":
+    deadline = time.monotonic() + 60
+    while own()[0] == 0 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    print(own(), flush=True)
+    pid = os.fork()
+    if not pid:
+        print(own(), flush=True)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    model = torch.nn.Linear(2, 1)
+    model(torch.ones(1, 2)).sum().backward()
+    torch.optim.SGD(model.parameters(), 0.1).step()
+    print(own(), flush=True)
+"""
+
+
+@pytest.mark.warm
+def test_a_child_and_a_run_that_begins_leave_nothing_of_it(home: Home) -> None:
+    code, out, err = home.run(LEAVES_NOTHING, command=(sys.executable, "-m", "gputop", "run", "--", sys.executable))
+    assert (code, err) == (0, "")
+    assert out.splitlines() == ["(1, 1)", "(0, 0)", "(0, 0)"]
+
+
+STARTS = """
+import os, sys, threading
+{before}
+import torch
+print(sum("standing" in thread.name for thread in threading.enumerate()))
+"""
+
+
+@pytest.mark.warm
+def test_only_a_process_of_a_launch_tells_of_itself(home: Home) -> None:
+    tracked = (sys.executable, "-m", "gputop", "run", "--", sys.executable)
+    torchs = (
+        "import __main__, importlib.util, os\n"
+        "__main__.__file__ = os.path.dirname(importlib.util.find_spec('torch').origin) + '/run.py'"
+    )
+    for before, command, environment, expected in (
+        ("", tracked, {}, "1"),
+        ("import gputop", (sys.executable,), {}, "0"),
+        ("import gputop", (sys.executable,), {"RANK": "0"}, "1"),
+        (torchs, tracked, {}, "0"),
+        ("", tracked, {"GPUTOP_WHERE": "0"}, "0"),
+        ("", tracked, {"GPUTOP": "0"}, "0"),
+    ):
+        code, out, err = home.run(STARTS.format(before=before), command=command, **environment)
+        assert (code, out.strip()) == (0, expected), (before, environment, err)
