@@ -69,11 +69,11 @@ _TABLE = {
         " tracking/standing"
     ),
     "tracking/auto/losses": "frameworks",
-    "tracking/auto/readings": "facts frameworks tracking tracking/journal/writing",
+    "tracking/auto/readings": "facts frameworks tracking tracking/journal tracking/journal/writing",
     "tracking/auto/training": (
         "losses tracking/auto/losses tracking/auto/readings tracking tracking/journal tracking/journal/writing"
     ),
-    "tracking/auto/models": "facts tracking tracking/auto/readings tracking/auto/training",
+    "tracking/auto/models": "facts tracking tracking/auto/readings tracking/auto/training tracking/journal",
     "tracking/auto": (
         "facts tracking tracking/auto/losses tracking/auto/models tracking/auto/readings tracking/auto/training"
         " tracking/journal tracking/standing"

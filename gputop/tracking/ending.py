@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any, NoReturn
 
 from gputop.facts.table import Error
@@ -64,17 +64,15 @@ def hook(current: Callable[[], Recorder]) -> None:
             exit_call.note(status, current())
         original_exit(status)
 
-    exit.__doc__ = original_exit.__doc__
-    sys.exit = exit
+    sys.exit = _as(original_exit, exit, sys)
     last_exit.watch(lambda error: exit_call.end(error, current()))
 
-    @wraps(original_leave)
     def leave(status: int) -> NoReturn:
         with suppress(Exception):  # the script leaves, whatever goes wrong here
             current().note_end(status & 0xFF)  # the part of it that its parent sees
         original_leave(status)
 
-    os._exit = leave
+    os._exit = _as(original_leave, leave, os)
 
     def failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         with suppress(Exception):  # Python reports the error, whatever goes wrong here
@@ -82,7 +80,7 @@ def hook(current: Callable[[], Recorder]) -> None:
             current().finish(exit_code_of(error))
         original_hook(kind, error, trace)
 
-    sys.excepthook = failed
+    sys.excepthook = _as(original_hook, failed, sys)
     multiprocessing: Any = sys.modules.get("multiprocessing.util")
     if multiprocessing is not None:
         # Such a child ends with os._exit, which skips atexit. Its finalizers run while the exception, if any, is being
@@ -92,6 +90,13 @@ def hook(current: Callable[[], Recorder]) -> None:
         )
         if sys.modules["multiprocessing.process"].parent_process() is not None:
             _follow_child(current)
+
+
+def _as(original: Any, ours: Any, home: ModuleType) -> Any:
+    """Return a function of ours that takes another one's place in a module, where pickle looks for it."""
+    found = wraps(original)(ours)
+    found.__module__ = home.__name__
+    return found
 
 
 def _follow_child(current: Callable[[], Recorder]) -> None:

@@ -61,13 +61,17 @@ class Listener:
         self.over = False
 
     def hear(self, stream: str, text: str) -> None:
-        """Parse text written to the stream of this name. Never raises."""
+        """Parse text written to the stream of this name. Raises only what a signal handler of the script raises meanwhile."""
         if self.over or self._busy:
             return
         self._busy = True  # ignore what we print in here, and what other threads print meanwhile
         try:
             self._hear(stream, text)
-        except Exception:  # noqa: BLE001 - the script keeps printing, whatever is wrong with a line
+        except Exception as error:  # noqa: BLE001 - the script keeps printing, whatever is wrong with a line
+            if self._load():
+                from gputop.tracking.journal.handlers import let_through
+
+                let_through(error)
             self.over = True
         finally:
             self._busy = False

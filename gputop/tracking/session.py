@@ -18,6 +18,7 @@ from gputop.tracking import ending, evidence
 from gputop.tracking.gpus.watcher import GpuWatcher
 from gputop.tracking.journal import identity
 from gputop.tracking.journal.command import KERNELS, users_command
+from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.harmless import harmless
 from gputop.tracking.journal.notice import reason, tell
 from gputop.tracking.journal.writing.files import OpenJournal
@@ -78,6 +79,7 @@ def init(
             if ignored.get(label):
                 _current.fact(label, str(ignored[label]))
     except Exception as error:  # noqa: BLE001 - the training starts whether or not it can be recorded
+        let_through(error)
         why = (error.strerror if isinstance(error, OSError) else None) or reason(error)
         tell(f"the run is not recorded, the training goes on: {why}.")
         _current = Run(None)
@@ -217,6 +219,7 @@ def log(data: Mapping[str, Any] | None = None, step: int | None = None, commit: 
             tell("log was called before gputop.init(): nothing is recorded.")
         _current.log(data, step, commit, **metrics)
     except Exception as error:  # noqa: BLE001 - a guard around this function would cost each call of it
+        let_through(error)
         tell(f"log failed, the training goes on ({reason(error)}).")
 
 

@@ -23,6 +23,7 @@ from gputop.tracking.auto.readings.batches import PROBE_EVERY, RECENT_BATCHES, R
 from gputop.tracking.auto.readings.gpu import Clock, next_timed
 from gputop.tracking.auto.readings.waits import Waits
 from gputop.tracking.auto.training.state import Training
+from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.notice import reason
 from gputop.tracking.no_compile import no_compile
 
@@ -163,6 +164,7 @@ class Facts:
         try:
             action()
         except Exception as error:  # noqa: BLE001 - the model, the loader and torch itself may be of any version and kind
+            let_through(error)
             self._give_up(name, error)
 
     def _give_up(self, name: str, error: Exception) -> None:

@@ -355,4 +355,5 @@ def _patch_save(torch: Any, steps: Steps) -> None:
             steps.failed(error)
         return result
 
+    save.__module__ = torch.__name__  # where it now is: pickle looks for it there, for a process that is to save
     torch.save = save

@@ -26,6 +26,7 @@ from gputop.tracking.auto.training.iteration import GC_S
 from gputop.tracking.auto.training.optimizers import Optimizers
 from gputop.tracking.auto.training.records import Records
 from gputop.tracking.auto.training.state import Training
+from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.notice import tell
 from gputop.tracking.manual_steps import NEEDED, ManualSteps
 
@@ -49,6 +50,7 @@ class Steps(Training):
         """The module ``gputop.tracking.session``, imported when first needed."""
         self.models: Models | None = None
         self.facts: Facts | None = None
+        self._inherited: dict[str, Any] = {}
         super().__init__(torch)
         self.on_failure = self._abandon
         self._begin()
@@ -74,6 +76,8 @@ class Steps(Training):
 
     def reset(self) -> None:
         """Reset in a forked child, which opens its own run if it trains."""
+        # Kept for good: to free what is on a GPU, or pinned for one, calls the driver, which does not work in a forked child.
+        self._inherited = self.__dict__.copy()
         self._abandon()
         self.facts = None
         self.clear()
@@ -137,7 +141,8 @@ class Steps(Training):
         try:
             if self.by_hand is not None and not self.stepping:
                 self.by_hand.after_backward()
-        except Exception:  # noqa: BLE001 - a tensor of any kind: then only an optimizer's steps are known
+        except Exception as error:  # noqa: BLE001 - a tensor of any kind: then only an optimizer's steps are known
+            let_through(error)
             self.by_hand = None
 
     def _step_by_hand(self, by_hand: ManualSteps) -> None:

@@ -11,6 +11,7 @@ from functools import partial, wraps
 from types import FunctionType
 from typing import Any, TypeVar, cast, overload
 
+from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.notice import reason, tell
 
 T = TypeVar("T")
@@ -65,6 +66,7 @@ def _guarded(
             trace = error.__traceback__
             if isinstance(error, TypeError) and trace is not None and trace.tb_next is None:
                 raise  # the function was not entered: the arguments do not match its signature
+            let_through(error)
             tell(f"{function.__qualname__} failed, the training goes on ({reason(error)}).")
             return None if otherwise is None else otherwise()
 

@@ -489,3 +489,58 @@ def test_processes_that_torch_spawns_are_ranks_of_one_run_with_the_user_s_comman
         [(0, 6, "finished"), (1, 6, "finished")],
     ]
     assert {run.command for run in runs} == {command}
+
+
+def test_what_a_signal_handler_raises_reaches_the_script_wherever_tracking_is(home: Home) -> None:
+    done = finish(home, (*RUN, sys.executable, "timeouts.py"))
+    assert (done.returncode, done.stdout) == (0, "True 0\n"), done.stderr
+    assert int(done.stderr) > 50, "it was raised in so many lines of gputop"
+
+
+def test_what_takes_the_place_of_a_function_is_pickled_and_called_as_that(home: Home) -> None:
+    said = both(home, sys.executable, "unchanged.py")
+    assert all(value for name, value in said.items() if name.startswith("pickled"))
+    assert len(series(home)["loss"]) > 9
+
+
+KEEPS = """
+import os, sys, weakref, torch
+from torch import nn
+
+class Pinned:
+    pass
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(2):
+    net(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+steps = sys.modules["gputop.tracking.auto.install"].tracked()
+held = [Pinned(), Pinned(), Pinned()]
+steps.sites.added, steps.fast.loss, steps.journal._late._pools[4] = held
+freed = []
+known = [weakref.ref(item, freed.append) for item in held]
+del held
+pid = os.fork()
+print("child" if not pid else "parent", len(freed), steps.run is None, flush=True)
+if not pid:
+    os._exit(0)
+os.waitpid(pid, 0)
+steps.sites.added, steps.fast.loss = None, None
+steps.journal._late._pools.clear()
+"""
+
+
+def test_a_forked_child_frees_nothing_that_may_be_on_a_gpu(home: Home) -> None:
+    code, out, err = home.run(KEEPS, command=(*RUN, sys.executable))
+    assert (code, err) == (0, "")
+    assert sorted(out.splitlines()) == ["child 0 True", "parent 0 False"]
+
+
+def test_an_optimizer_for_each_of_many_tasks_costs_few_searches_and_leaves_nothing(home: Home) -> None:
+    done = finish(home, (*RUN, sys.executable, "tasks.py"))
+    assert (done.returncode, done.stderr) == (0, "")
+    searches, known = map(int, done.stdout.split())
+    assert 8 <= searches < 30
+    assert known <= 1, "modules that are gone are forgotten"
+    assert len(series(home)["loss"]) == 120

@@ -14,7 +14,11 @@ def value_of(torch: Any, tensor: Any) -> Any:
     if tensor.numel() != 1:
         return None
     if tensor.is_cpu:
-        return tensor.item()
+        modes = getattr(torch._C, "_len_torch_dispatch_stack", None)
+        if modes is None or not modes():
+            return tensor.item()
+        with torch._C._DisableTorchDispatch():  # a mode of the script's counts or forbids operations: this is none of its
+            return tensor.item()
     if tensor.is_cuda and not torch.cuda.is_current_stream_capturing():
         return tensor.detach()
     return None

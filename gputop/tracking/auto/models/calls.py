@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import sys
 import weakref
+from types import FunctionType
 from typing import Any, Protocol
 
 from gputop.tracking.auto.readings.ddp import is_ddp, is_sharded
@@ -44,12 +45,19 @@ def timed_call(torch: Any, cls: Any, fast: FastPath) -> Any:
     is the plain call.
     """
     own = cls.__dict__.get("__call__")
+    # As Python itself binds what a class defines, which may be any callable object: with the owner, or not at all.
+    bind = getattr(type(own), "__get__", None)
     # Both return True while torch.compile traces; the first is cheaper to call, but not every torch has it.
     tracing = getattr(torch.compiler, "is_dynamo_compiling", torch.compiler.is_compiling)
     grad_enabled = torch.is_grad_enabled
 
     def call_module(self: Any, *args: Any, **kwargs: Any) -> Any:
-        onward = super(cls, self).__call__ if own is None else own.__get__(self)
+        if own is None:
+            onward = super(cls, self).__call__
+        elif isinstance(own, FunctionType):
+            onward = own.__get__(self)
+        else:
+            onward = own if bind is None else bind(own, self, type(self))
         if tracing() or (fast.mode == "fast" and self.training and grad_enabled()):
             return onward(*args, **kwargs)
         if torch.compiler.is_compiling():

@@ -25,10 +25,15 @@ from gputop.tracking.auto.readings.parallel import Place, place_of
 from gputop.tracking.auto.readings.settings import autocast_is_on
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.describe import defines_forward, describe_model, describe_optimizer
+from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.no_compile import no_compile
 from gputop.tracking.watch import SplitCounter, splits
 
 CLASSES_MAX = 24
+SEARCHES = 8
+SEARCH_SHARE = 0.005
+"""After the first searches for modules, which look at every live object, further ones take at most this share of the time: a
+script may make an optimizer for each of a million tasks."""
 UNUSED_AFTER = (2, 4, 8)
 """After these iterations a root that was never called is replaced by its submodules (a LightningModule, a ModuleList)."""
 
@@ -48,6 +53,9 @@ class Models:
         """Whether autocast was on in a forward."""
         self.evaluating = False
         """Whether the module that is being called, if any, is being evaluated."""
+        self._searches = 0
+        self._searched_s = 0.0
+        self._began_s = perf_counter()
         self.begin_run()
         publish(self)
         for cls in (Models, Wrapping):
@@ -82,8 +90,14 @@ class Models:
 
     def add_optimizer(self, run: Any, optimizer: Any) -> None:
         """Find the modules of an optimizer, at its first step, and record what they are."""
+        self._forget_dead()
         own = {id(item) for group in optimizer.param_groups for item in group["params"]}
+        started = perf_counter()
+        if self._searches >= SEARCHES and self._searched_s > SEARCH_SHARE * (started - self._began_s):
+            return
         roots, meshes = find_roots(self._torch, own)
+        self._searches += 1
+        self._searched_s += perf_counter() - started
         self._parameters |= own
         for root in roots:
             self._add(root)
@@ -96,6 +110,15 @@ class Models:
         name = "optimizer" if number == 0 else f"optimizer/{number}"
         if getattr(optimizer, "kind", "") is not None:
             run.fact(name, describe_optimizer(optimizer))
+
+    def _forget_dead(self) -> None:
+        """Forget modules that are gone, so that they do not pile up."""
+        gone = [key for key, top in self.tops.items() if top.module() is None]
+        for key in gone:
+            del self.tops[key]
+        if gone and not self.tops:
+            self._parameters.clear()
+            self._ddp_parameters.clear()
 
     def after_iteration(self, step: int) -> None:
         """Replace roots that were never called, after the iterations ``UNUSED_AFTER``."""
@@ -272,7 +295,8 @@ class Models:
     def _find_place(self, meshes: Sequence[Any]) -> None:
         try:
             self.place = place_of(self._torch, meshes, self._root() if self._root is not None else None)
-        except Exception:  # noqa: BLE001 - meshes and groups of any version: then nobody knows which ranks share samples
+        except Exception as error:  # noqa: BLE001 - meshes and groups of any version: then nobody knows which ranks share samples
+            let_through(error)
             self.place = Place()
 
     def _choose_root(self, roots: Iterable[Any], own: set[int]) -> None:

@@ -20,6 +20,7 @@ from zlib import crc32
 
 from gputop.facts import table
 from gputop.tracking.journal.writing.gpu_values import LateValues
+from gputop.tracking.journal.handlers import let_through
 
 BATCH_BYTES = 256
 RECENT_BATCHES = 16
@@ -74,7 +75,8 @@ class Batches:
                     self.recent.append((step, checksum))
                     if self._seen < EPOCH_BATCHES:
                         self._count(checksum)
-        except Exception:  # noqa: BLE001 - sparse, fake and wrapped tensors own no bytes
+        except Exception as error:  # noqa: BLE001 - sparse, fake and wrapped tensors own no bytes
+            let_through(error)
             self._blind, self.counting = True, False
 
     def _count(self, checksum: int) -> None:
@@ -123,7 +125,8 @@ class Called:
                     rows = tensors[0].shape[0] if value is tensors[0] else len(tensors)
                     elements = sum(tensor.numel() for tensor in tensors)
                     break
-        except Exception:  # noqa: BLE001 - nested, fake and wrapped tensors have no plain shape
+        except Exception as error:  # noqa: BLE001 - nested, fake and wrapped tensors have no plain shape
+            let_through(error)
             self._blind = True
         if type(rows) is not int or type(elements) is not int or not elements:
             return

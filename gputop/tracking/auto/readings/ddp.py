@@ -14,6 +14,7 @@ from typing import Any
 
 from gputop.facts import table
 from gputop.tracking.auto.readings.parallel import Place
+from gputop.tracking.journal.handlers import let_through
 
 COLLECTIVES = {
     "allreduce": "all_reduce",
@@ -64,7 +65,8 @@ def listen(torch: Any, no_compile: Callable[..., None]) -> None:
         try:
             found = [item for item in self.module.parameters() if item.requires_grad]
             _wrapped_as[self] = {id(item): (weakref.ref(item), item.dtype, item.device) for item in found}
-        except Exception:  # noqa: BLE001 - what cannot be remembered is not reported
+        except Exception as error:  # noqa: BLE001 - what cannot be remembered is not reported
+            let_through(error)
             return
 
     no_compile(torch, made, inside=False)

@@ -12,6 +12,7 @@ from typing import Any
 
 from gputop.facts.table import Loader, Sampler
 from gputop.tracking.auto.readings.batches import Batches
+from gputop.tracking.journal.handlers import let_through
 
 _DEPTH = 6
 _KNOWN = ("torch", "accelerate")
@@ -199,7 +200,8 @@ def lengths(loader: Any) -> dict[str, Any]:
     for name, value in (("length", loader), ("dataset_length", dataset)):
         try:
             found[name] = len(value)
-        except Exception:  # noqa: BLE001 - __len__ is the user's code, and may be missing
+        except Exception as error:  # noqa: BLE001 - __len__ is the user's code, and may be missing
+            let_through(error)
             continue
     return found
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from gputop.facts.table import Environment, Settings
 from gputop.frameworks import FRAMEWORKS
+from gputop.tracking.journal.handlers import let_through
 
 _AUTOCASTS = ("fp16", "bf16", "fp8")
 """Accelerate's names for the precisions for which it puts autocast into a model's forward."""
@@ -98,5 +99,6 @@ def _at_launch(name: str) -> str | None:
 def _read(getter: Callable[[], Any]) -> Any:
     try:
         return getter()
-    except Exception:  # noqa: BLE001 - torch rejects reading some switches, and older versions lack some
+    except Exception as error:  # noqa: BLE001 - torch rejects reading some switches, and older versions lack some
+        let_through(error)
         return None

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gputop.tracking.auto.losses import values
 from gputop.tracking.auto.training.pace import FULL_FROM_S
 from gputop.tracking.auto.training.several_losses import Several
+from gputop.tracking.journal.handlers import let_through
 
 if TYPE_CHECKING:
     from gputop.tracking.journal.writing.writer import Deferred
@@ -184,7 +185,8 @@ class FastPath:
             else:
                 self.loss = values.value_of(self._torch, tensor)
                 taken = self.loss is not None
-        except Exception:  # noqa: BLE001 - a tensor of any kind: the full path reports what is wrong with it
+        except Exception as error:  # noqa: BLE001 - a tensor of any kind: the full path reports what is wrong with it
+            let_through(error)
             return False
         self.in_backward = taken
         return taken

@@ -20,6 +20,7 @@ from gputop.tracking.auto.training.iteration import Iteration
 from gputop.tracking.auto.training.optimizers import Optimizers
 from gputop.tracking.auto.training.pace import WRITE_EVERY_S, Pace
 from gputop.tracking.auto.training.several_losses import Several
+from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.notice import reason, tell
 
 if TYPE_CHECKING:  # the first step opens the run: ``import gputop`` stays cheap
@@ -124,7 +125,8 @@ class Training:
         return self.taken + self.reached - self.step
 
     def failed(self, error: Exception) -> None:
-        """Stop tracking after an error; the training continues without it."""
+        """Stop tracking after an error; the training continues without it. An error of a signal handler passes."""
+        let_through(error)
         if not self.off:
             self.fast.stop()
             if self.on_failure is not None:

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.notice import reason, tell
 
 SLOTS = 256
@@ -72,6 +73,7 @@ class LateValues:
         try:
             self._stage(name, tensor, step, time_ns)
         except Exception as error:  # noqa: BLE001 - no pinned memory, a broken context: other metrics must not suffer
+            let_through(error)
             tell(f"metric {name!r} on a GPU cannot be logged ({reason(error)}). Log {name}.item().")
 
     def _stage(self, name: str, tensor: Any, step: int, time_ns: int) -> None:

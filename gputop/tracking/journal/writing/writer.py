@@ -22,6 +22,7 @@ from time import monotonic_ns, sleep, time_ns
 from typing import Any
 
 from gputop.tracking.journal import format as form
+from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.notice import reason, tell
 from gputop.tracking.journal.writing.gpu_values import LateValues
 from gputop.tracking.journal.writing.mapping import Mirror
@@ -77,7 +78,7 @@ class Journal(Turns, Schemas):
         self.quick = False
         """Whether the flusher's thread polls often, because records are deferred."""
         self._anchor_shift = 0
-        self._late = LateValues()
+        self._late = self._inherited = LateValues()
         _all.add(self)
 
     def log(
@@ -303,6 +304,7 @@ class Journal(Turns, Schemas):
         """Disable this journal: the ring belongs to the parent, and so may the current turn."""
         Turns.__init__(self, parked=1)
         self.closed, self._plans, self._limit = True, {}, 0
+        self._inherited = self._late  # kept for good: a forked child must not free memory that is pinned for a GPU
         self.deferred, self.stretch, self._late = deque(), None, LateValues()
         self.archive = self._mirror = None
 
@@ -382,6 +384,7 @@ class Journal(Turns, Schemas):
         self._put(struct.pack("=qqq", word, step, now) + struct.pack(f"={(word >> 32) // 8 - 3}d", *values))
 
     def _failed(self, error: Exception) -> None:
+        let_through(error)
         try:
             self.set_word(form.W_ERRORS, self.words[form.W_ERRORS] + 1)
             tell(f"a log call failed and was skipped ({reason(error)}).")

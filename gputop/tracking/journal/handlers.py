@@ -1,0 +1,52 @@
+"""Lets pass what a signal handler of the script raises: Python runs it between any two of our lines, and it is not our failure.
+
+A script may bound an epoch by ``signal.alarm``, or save a checkpoint where SIGTERM's handler raises. What guards our code
+against our own mistakes must not take such an exception for one of them: the script would wait for it for ever.
+"""
+
+from __future__ import annotations
+
+import inspect
+import signal
+from collections.abc import Iterable
+from functools import partial
+from types import CodeType, FrameType
+from typing import Any
+
+
+def let_through(error: BaseException) -> None:
+    """Raise the error again if a signal handler raised it while our code ran; else return."""
+    if _is_of_handler(error):
+        raise error
+
+
+def _is_of_handler(error: BaseException) -> bool:
+    codes, trace = set(_codes()), error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code in codes or _has_its_caller(trace.tb_frame):
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def _codes() -> Iterable[CodeType]:
+    """Yield the code of each signal handler."""
+    for number in signal.valid_signals():
+        handler: Any = signal.getsignal(number)
+        while isinstance(handler, partial):
+            handler = handler.func
+        handler = getattr(handler, "__func__", handler)
+        code = getattr(handler, "__code__", None) or getattr(type(handler).__call__, "__code__", None)
+        if isinstance(code, CodeType):
+            yield code
+
+
+def _has_its_caller(frame: FrameType) -> bool:
+    """Return whether a function was given its caller's frame, as is a handler, which may have been replaced since."""
+    caller = frame.f_back
+    code = frame.f_code
+    given = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
+    if caller is None or not given:
+        return False
+    values = [frame.f_locals.get(name) for name in code.co_varnames[:given]]
+    return any(item is caller for value in values for item in (value if type(value) is tuple else (value,)))
