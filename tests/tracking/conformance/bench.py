@@ -41,6 +41,11 @@ PUBLIC = (
     "fastai, Ignite, skorch, MMEngine, and torch's FSDP2 and tensor parallelism) run under `benchmarks/trainers.py`, where",
     "they are installed: the loss of each step, the weights, the exit code.",
 )
+FOLDS = (
+    "Folds that reset one model in place (`reset_parameters()`, `load_state_dict` of its first weights) and make a new optimizer",
+    "are shown as one training: only the values of the weights could tell that from a next phase of one training, which starts",
+    "from its best checkpoint with a new optimizer as well. Folds that make a new model each are told apart.",
+)
 Points = Mapping[str, list[tuple[int, float]]]
 
 
@@ -240,7 +245,7 @@ def page(results: Sequence[Result]) -> str:
         lines.append("| " + " | ".join(row) + " |")
     remarks = [f"- `{result.name}`: {REMARKS[result.name]}" for result in results if result.name in REMARKS]
     explained = ["", "What is not recorded, and why:", "", *remarks] if remarks else []
-    return "\n".join([*lines, *explained, "", *PUBLIC]) + "\n"
+    return "\n".join([*lines, *explained, "", *PUBLIC, "", *FOLDS]) + "\n"
 
 
 def _marked(verdict: str) -> str:
