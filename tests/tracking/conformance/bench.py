@@ -42,9 +42,9 @@ PUBLIC = (
     "they are installed: the loss of each step, the weights, the exit code.",
 )
 FOLDS = (
-    "Folds that reset one model in place (`reset_parameters()`, `load_state_dict` of its first weights) and make a new optimizer",
-    "are shown as one training: only the values of the weights could tell that from a next phase of one training, which starts",
-    "from its best checkpoint with a new optimizer as well. Folds that make a new model each are told apart.",
+    "Folds that reset one model in place (`reset_parameters()`, `load_state_dict` of its first weights) and make a new",
+    "optimizer are shown as one training: only the values of the weights could tell that from a next phase of one training,",
+    "which starts from its best checkpoint with a new optimizer as well. Folds that make a new model each are told apart.",
 )
 Points = Mapping[str, list[tuple[int, float]]]
 

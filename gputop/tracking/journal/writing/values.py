@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 from gputop.tracking.journal.format import NAME_CHARACTERS
+from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.notice import reason, tell
 from gputop.tracking.journal.writing.not_kept import NotKept
 
@@ -31,6 +32,7 @@ def flatten(data: Mapping[Any, Any], prefix: str = "", depth: int = 0) -> Iterat
         try:
             name = f"{prefix}{key}"
         except Exception as error:  # noqa: BLE001 - a key may be any object
+            let_through(error)
             tell(f"a metric has a name that cannot be read, and is not logged ({reason(error)}).")
             continue
         if isinstance(value, Mapping) and depth < _DEPTH:
@@ -61,6 +63,7 @@ def classify(metrics: Mapping[Any, Any]) -> tuple[dict[str, float], list[str], l
                 elif found is not None:
                     numbers[name] = found
         except Exception as error:  # noqa: BLE001 - a value may be any object; the other metrics of the call are recorded
+            let_through(error)
             tell(f"metric {name!r} cannot be read and is not logged ({reason(error)}).")
     return numbers, texts, late
 
@@ -86,6 +89,7 @@ def number(name: str, value: Any) -> float | str | None:
     try:
         return float(value.item()) if hasattr(value, "item") else float(value)
     except Exception as error:  # noqa: BLE001 - __float__ and item() are the user's code, and may raise anything
+        let_through(error)
         tell(f"metric {name!r} ({kind.__name__}) is not a number and is not logged: {reason(error)}")
         return None
 
@@ -96,7 +100,8 @@ def on_gpu(value: Any) -> bool:
         return False
     try:
         return bool(value.numel() == 1 and value.device.type == "cuda" and not value.is_complex())
-    except Exception:  # noqa: BLE001 - fake and subclassed tensors raise their own kinds
+    except Exception as error:  # noqa: BLE001 - fake and subclassed tensors raise their own kinds
+        let_through(error)
         return False
 
 
@@ -116,6 +121,7 @@ def _tensor(name: str, value: Any) -> float | None:
             return None
         return float(value.item())
     except Exception as error:  # noqa: BLE001 - fake, meta and subclassed tensors raise their own kinds
+        let_through(error)
         tell(f"metric {name!r} cannot be read and is not logged ({reason(error)}).")
         return None
 
@@ -128,6 +134,7 @@ def to_int(step: Any) -> int | None:
     try:
         return int(step)
     except Exception as error:  # noqa: BLE001 - __int__ is the user's code
+        let_through(error)
         shown = repr(step)[:60] if type(step) is str else f"of type {type(step).__name__}"
         tell(f"step {shown} is not an integer ({reason(error)}): steps are counted instead.")
         return None
@@ -161,7 +168,8 @@ def _plain(value: Any, depth: int, left: list[int]) -> Any:
         if kind.__module__.partition(".")[0] == "numpy" and getattr(value, "size", 2) == 1:
             return _plain(value.item(), _DEPTH, left)
         return str(value)[:500]
-    except Exception:  # noqa: BLE001 - whatever its class does is the user's code
+    except Exception as error:  # noqa: BLE001 - whatever its class does is the user's code
+        let_through(error)
         return f"<{kind.__name__}>"
 
 
