@@ -24,6 +24,8 @@ from gputop.where.rings import Ring
 from gputop.whereabouts import Whereabouts, operation_of, who
 from gputop.wire import FormatError
 
+RANKS_MAX = 65_536
+"""No launch has more; what a process says of its size is not trusted."""
 _MEMORY = f"/memfd:{NAME}"
 
 
@@ -66,12 +68,14 @@ def find(state: Path | None = None) -> list[Waiting]:
     """
     groups: dict[str, dict[int, Ring]] = {}
     for ring in _rings(state):
-        group = groups.setdefault(ring.identity.run_id, {})
-        other = group.get(ring.identity.rank)
-        if other is None or ring.identity.start_ticks < other.identity.start_ticks:
-            group[ring.identity.rank], ring = ring, other  # type: ignore[assignment]
-        if ring is not None:
+        group, rank = groups.setdefault(ring.identity.run_id, {}), ring.identity.rank
+        known = group.get(rank)
+        if known is not None and known.identity.start_ticks <= ring.identity.start_ticks:
             ring.close()
+            continue
+        if known is not None:
+            known.close()
+        group[rank] = ring
     found = [Waiting(run_id, rings) for run_id, rings in groups.items()]
     return sorted(found, key=lambda item: item.created_ns, reverse=True)
 
@@ -93,7 +97,7 @@ def ask_waiting(waiting: Waiting) -> Whereabouts:
     name = script_name(procfs.command_line_of(pid) or ()) or f"process {pid}"
     answer = ask(waiting.run_id, name, waiting.ranks(), waiting.rings)
     there = [place for place in answer.ranks if place.is_there]
-    missing = [rank for rank in range(waiting.world_size) if rank not in waiting.rings]
+    missing = [rank for rank in range(min(waiting.world_size, RANKS_MAX)) if rank not in waiting.rings]
     if answer.verdict is not None or not missing or not there or not all(place.waits for place in there):
         return answer
     told = f"rank{'s' if len(missing) > 1 else ''} {units.ranges(missing)} of {waiting.world_size}"

@@ -196,3 +196,24 @@ def test_only_a_process_of_a_launch_tells_of_itself(home: Home) -> None:
     ):
         code, out, err = home.run(STARTS.format(before=before), command=command, **environment)
         assert (code, out.strip()) == (0, expected), (before, environment, err)
+
+
+@pytest.mark.warm
+def test_of_a_rank_and_its_helpers_the_rank_is_asked(home: Home) -> None:
+    script = "import time, torch\nprint(flush=True)\ntime.sleep(300)"
+    tracked = (sys.executable, "-m", "gputop", "run", "--", sys.executable)
+    started = []
+    for _ in range(2):
+        started.append(home.start(script, command=tracked, RANK="0", WORLD_SIZE=str(10**12), GPUTOP_RUN_ID="helped"))
+        assert started[-1].stdout is not None
+        started[-1].stdout.readline()
+    own, helper = ({process.pid} for process in started)
+    eventually(lambda: _memories(started[1].pid), "the helper says where it is, too")
+    assert ask(helper) is None
+    found = until(lambda: own, lambda found: True)
+    assert (found.run_id, len(found.ranks), found.verdict) == ("helped", 1, None)
+
+
+def _memories(pid: int) -> int:
+    folder = Path(f"/proc/{pid}/fd")
+    return sum(before_steps.NAME in os.path.realpath(file) for file in folder.iterdir())
