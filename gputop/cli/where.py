@@ -16,8 +16,8 @@ from gputop.snapshot import LIVE_STATES, ProcessRun, Run, encode
 from gputop.terminal_text import printable
 from gputop.where import before_steps, py_spy
 from gputop.where.asking import ask_run
-from gputop.where.untracked import ask_process
 from gputop.where.before_steps import Waiting
+from gputop.where.untracked import ask_process
 from gputop.whereabouts import RankPlace, Whereabouts, folded, judged, sentence, summary, who
 
 if TYPE_CHECKING:

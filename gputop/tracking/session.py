@@ -25,8 +25,8 @@ from gputop.tracking.journal.writing.files import OpenJournal
 from gputop.tracking.journal.writing.values import labels
 from gputop.tracking.profiling.service import ProfileService
 from gputop.tracking.run import Run
-from gputop.tracking.standing.reporter import Reporter
 from gputop.tracking.standing import early
+from gputop.tracking.standing.reporter import Reporter
 
 _current = Run(None)
 _initialized = False

@@ -21,9 +21,9 @@ from typing import Any
 from gputop.places import state_dir
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
-from gputop.tracking.journal.own_file import OwnFile
 from gputop.tracking.journal.worker import Worker
-from gputop.tracking.standing.attendant import Attendant
+from gputop.tracking.journal.writing.own_file import OwnFile
+from gputop.tracking.standing.reporter import Attendant
 
 NAME = "gputop-before-steps"
 """Of the memory, as /proc shows it."""

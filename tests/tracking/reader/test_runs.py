@@ -169,7 +169,7 @@ def test_a_run_whose_archive_is_empty_because_the_disk_is_full_is_read_from_its_
     def full(*ignored: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("gputop.tracking.journal.own_file.OwnFile.write", full)
+    monkeypatch.setattr("gputop.tracking.journal.writing.own_file.OwnFile.write", full)
     rank = open_rank(home, "full")
     rank.journal.log(loss=1.0)
     (archive,) = home.archives()

@@ -19,8 +19,8 @@ from typing import Any
 from zlib import crc32
 
 from gputop.facts import table
-from gputop.tracking.journal.writing.gpu_values import LateValues
 from gputop.tracking.journal.handlers import let_through
+from gputop.tracking.journal.writing.gpu_values import LateValues
 
 BATCH_BYTES = 256
 RECENT_BATCHES = 16

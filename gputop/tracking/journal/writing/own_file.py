@@ -11,7 +11,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from gputop.tracking.journal.mapping import map_shared
+from gputop.tracking.journal.writing.mapping import map_shared
 
 _STANDARD_STREAMS = 3
 
