@@ -6,7 +6,10 @@ The sampler asks, on the machine where the ranks run: the screen posts ``Asked``
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 
 from gputop.questions import Answer
 from gputop.snapshot import Run
@@ -29,6 +32,7 @@ class WhereScreen(SubScreen):
     """Shows where the ranks of ``run`` are."""
 
     NAME = "where"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("w", "back", "back", show=False)]
     HINTS = (KeyHint("Up/Down", "scroll"),)
 
     def __init__(self, run: Run, view: View | None = None) -> None:

@@ -32,7 +32,10 @@ class ProfileScreen(SubScreen):
 
     NAME = "profile"
     HINTS = (KeyHint("Enter", "take the profile", "screen.take", 1), KeyHint("Up/Down", "scroll"))
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "take", "take the profile", show=False, priority=True)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "take", "take the profile", show=False, priority=True),
+        Binding("P", "back", "back", show=False),
+    ]
 
     def __init__(self, run: Run, view: View | None = None) -> None:
         super().__init__(view)

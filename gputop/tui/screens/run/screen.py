@@ -332,7 +332,9 @@ class RunScreen(ChartScreen):
             self.show(self.view)
 
     def action_list(self) -> None:
-        """Switch between the list and the charts, where there is no room for both."""
+        """Switch between the list and the charts, where there is no room for both; else say where the list is."""
+        if not any(self.has_class(name) for name in ("narrow", "table", "grid")):
+            self.notify("The runs are on the left: Up and Down choose one, / filters them.", timeout=4)
         self.toggle_class("list")
         self.remove_class("table", "grid")
         self._focus_first()
