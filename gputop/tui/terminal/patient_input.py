@@ -1,4 +1,4 @@
-"""The keys of a terminal, waited for without a clock.
+"""The keys of a terminal, waited for without a clock, and its answers to whether all has arrived (``pace``).
 
 Textual polls for keys ten times a second, and waits for up to two polls when it closes. Here the thread sleeps until a key
 arrives, and ends when it is woken for that.
@@ -14,6 +14,7 @@ from typing import Any
 from textual import constants
 from textual.drivers.linux_driver import LinuxDriver
 
+from gputop.tui.terminal.pace import ASK, Answers, Pace
 from gputop.tui.terminal.private_textual import parser_of_keys
 
 READ_BYTES = 4096
@@ -34,12 +35,31 @@ def patient(driver: type[Any]) -> type[Any]:
         def __init__(self, *arguments: Any, **options: Any) -> None:
             super().__init__(*arguments, **options)
             self._woken, self._wake = os.pipe()
+            self.pace = Pace()
+
+        def write(self, data: str) -> None:
+            super().write(data)
+            self.pace.sent(len(data))
+
+        def ask(self) -> None:
+            """Ask the terminal whether it has come so far, if enough was sent for that."""
+            if self.pace.is_to_ask():
+                super().write(ASK)
+
+        def answered(self) -> None:
+            """Note the answer, and tell the app."""
+            self.pace.answered()
+            go_on = getattr(self._app, "go_on", None)
+            if go_on is not None:
+                self._loop.call_soon_threadsafe(go_on)
 
         def disable_input(self) -> None:
             thread = self._key_thread
             if thread is not None and thread.is_alive() and not self.exit_event.is_set():
+                self.pace.wait()
                 os.write(self._wake, b".")
             super().disable_input()
+            self.pace.forget()
 
         def run_input_thread(self) -> None:
             parser, decode = parser_of_keys(), codecs.getincrementaldecoder("utf-8")().decode
@@ -49,6 +69,7 @@ def patient(driver: type[Any]) -> type[Any]:
             poller = select.poll()
             for descriptor in (self.fileno, self._woken):
                 poller.register(descriptor, select.POLLIN)
+            answers = Answers(self.answered)
             looks = 0
             while not self.exit_event.is_set():
                 ready = dict(poller.poll(1000 * constants.ESCAPE_DELAY if looks else None))
@@ -61,7 +82,10 @@ def patient(driver: type[Any]) -> type[Any]:
                     data = os.read(self.fileno, READ_BYTES)
                     if not data:
                         return  # the terminal is gone, which another thread notices
-                    for event in parser.feed(text) if (text := decode(data)) else ():
+                    for event in parser.feed(text) if (text := answers.without(decode(data))) else ():
+                        self.process_message(event)
+                elif rest := answers.rest():
+                    for event in parser.feed(rest):
                         self.process_message(event)
                 for event in parser.tick():
                     self.process_message(event)

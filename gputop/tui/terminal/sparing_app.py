@@ -1,12 +1,14 @@
-"""An app that sends the terminal only what differs from what it shows."""
+"""An app that sends the terminal only what differs from what it shows, and nothing while the last frame is on its way."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from textual.app import App
 from textual.screen import Screen
 
+from gputop.tui.terminal.pace import PATIENCE_S
 from gputop.tui.terminal.patient_input import patient
 from gputop.tui.terminal.private_textual import shown_cells
 
@@ -19,6 +21,8 @@ class SparingApp(App[None]):
         self.driver_class = patient(self.driver_class)
         self._shown = shown_cells()
         self._held = False
+        self._late = False
+        """Whether a frame was left out, because the one before it was on its way."""
 
     async def on_mount(self) -> None:
         """Redraw after a suspension: the terminal then shows an empty screen."""
@@ -29,12 +33,26 @@ class SparingApp(App[None]):
         self.draw_anew()
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
-        """Display an update of a screen, unless ``hold`` keeps what is there."""
+        """Display an update of a screen, unless ``hold`` keeps what is there, or the last one has not arrived yet."""
         if self._held:
+            return
+        pace = getattr(self._driver, "pace", None)
+        if pace is not None and pace.is_behind and self._shown is not None:
+            if not self._late:
+                self._late = True
+                asyncio.get_running_loop().call_later(PATIENCE_S, self.go_on)
             return
         if self._shown is not None:
             renderable = self._shown.sparing(renderable, *self.size)
         super()._display(screen, renderable)
+        if pace is not None and not self._batch_count:
+            self._driver.ask()  # type: ignore[union-attr] # a driver with a pace asks
+
+    def go_on(self) -> None:
+        """Draw what was left out: all that differs now from what the terminal shows."""
+        if self._late and self.is_running:
+            self._late = False
+            self.screen.refresh(layout=True)
 
     def hold(self) -> None:
         """Leave on the terminal what another part of the program has drawn, until ``let_go``."""
