@@ -12,7 +12,6 @@ from textual.screen import Screen
 
 from gputop.tui.app import GputopApp
 from gputop.tui.screens.compare import CompareScreen
-from gputop.tui.screens.profile.screen import ProfileScreen
 from gputop.tui.state.keys import APP_KEYS
 from gputop.tui.state.view import View
 from tests import samples
@@ -20,11 +19,10 @@ from tests.tui.kit import text_of, whole_app
 from tests.tui.screens.test_sizes import SCREENS
 
 OPENED: dict[str, Callable[[View], Screen[object]]] = {
-    **{name: build for name, (_, build) in SCREENS.items() if name not in ("stop", "settings")},
+    **{name: build for name, (_, build) in SCREENS.items() if name not in ("palette", "stop", "settings")},
     "compare": lambda shown: CompareScreen((), None, shown),
-    "profile": lambda shown: ProfileScreen(shown.snapshot.runs[0], shown),
 }
-"""Without a question and the settings, whose fields take every printable key."""
+"""Without those whose fields take every printable key."""
 ELSEWHERE = ("leave", "draw_anew", "save_screen", "replay")
 KEYS = [row.keys.split(",")[0] for row in APP_KEYS if not row.action.startswith(ELSEWHERE)]
 NOTHING_TO_DO = {("launch", "l"), ("run", "plus"), ("run", "minus")}

@@ -122,6 +122,7 @@ def three_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
             return lines
 
     monkeypatch.setattr(store, "read_jobs", lambda: store.Listing(tuple(listed), ()))
+    monkeypatch.setattr(store, "list_jobs", lambda: list(listed))
     monkeypatch.setattr(logs, "LogFollower", Log)
 
 

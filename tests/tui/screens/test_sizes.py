@@ -1,29 +1,41 @@
 """Every screen at every size, as text: one start of each, resized. After a change that is meant, run with --snapshot-update.
 
-Looks are in the pictures of ``test_looks``; here, where words and lines stand.
+Looks are in the pictures of ``test_looks``; here, where words and lines stand. In light and in monochrome, screens differ in
+nothing but colors: some have a picture, and the others are searched for cells of another theme.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
+from textual.color import Color
 from textual.screen import Screen
 
+from gputop.jobs import store
+from gputop.tui.screens.compare import CompareScreen
 from gputop.tui.screens.details import EnvironmentScreen, ProcessScreen
 from gputop.tui.screens.doctor import DoctorScreen
 from gputop.tui.screens.gpu import GpuScreen
 from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.launch.screen import LaunchScreen
+from gputop.tui.screens.palette import Choice, PaletteScreen
+from gputop.tui.screens.profile.screen import ProfileScreen
 from gputop.tui.screens.run.screen import RunScreen
 from gputop.tui.screens.settings import SettingsScreen
 from gputop.tui.screens.stop import StopScreen
 from gputop.tui.screens.stopping import StopTarget
 from gputop.tui.screens.where import WhereScreen
+from gputop.tui.state.keys import APP_KEYS, key_name
 from gputop.tui.state.view import Settings, View
+from gputop.tui.terminal.palette import theme_name
 from tests.tui.dashboards import DashboardApp
 from tests.tui.kit import ScreenApp, text_of
+from tests.tui.screens.hosts.kit import FleetScreenApp, fleet_view
+from tests.tui.screens.hosts.test_looks import lab
+from tests.tui.screens.profile.test_profile_screen import DONE
 from tests.tui.screens.test_looks import Look, compare, hot_gpu, jobs_view, settle, three_jobs, utc, view
 from tests.tui.screens.test_where import answer as whereabouts
 
@@ -40,6 +52,26 @@ def where_screen(shown: View) -> WhereScreen:
     return screen
 
 
+def profile_screen(shown: View) -> ProfileScreen:
+    run = shown.snapshot.runs[0]
+    screen = ProfileScreen(run)
+    screen.answer = replace(DONE, run_id=run.run_id)
+    return screen
+
+
+def compare_screen(shown: View) -> CompareScreen:
+    return CompareScreen(store.read_jobs().jobs, None, shown)
+
+
+def palette_screen(shown: View) -> PaletteScreen:
+    here = Screen[object]()
+    return PaletteScreen([Choice(key_name(row.keys.split(",")[0]), row.what, row.action, here) for row in APP_KEYS])
+
+
+def replayed() -> View:
+    return replace(view(), feed="replay", replay_status="×2 paused")
+
+
 SCREENS: dict[str, tuple[Callable[[], View], Build]] = {
     "run": (view, lambda shown: RunScreen("run-1")),
     "GPU": (hot_gpu, lambda shown: GpuScreen(shown.snapshot.devices[0])),
@@ -50,18 +82,30 @@ SCREENS: dict[str, tuple[Callable[[], View], Build]] = {
     "environment": (view, lambda shown: EnvironmentScreen(shown.snapshot.processes[1])),
     "settings": (view, lambda shown: SettingsScreen(shown, lambda settings: None)),
     "help": (view, lambda shown: HelpScreen()),
+    "profile": (view, profile_screen),
+    "compare": (jobs_view, compare_screen),
+    "palette": (view, palette_screen),
     "stop": (view, lambda shown: StopScreen(StopTarget("run resnet18-ddp", "SIGTERM goes to torchrun.", 3999))),
 }
 
 
-@pytest.mark.parametrize("name", ["dashboard", *SCREENS])
+def app_of(name: str, settings: Settings) -> DashboardApp | ScreenApp | FleetScreenApp:
+    """The app that shows a screen."""
+    if name == "hosts":
+        return FleetScreenApp(replace(fleet_view(lab()), settings=settings))
+    if name in ("dashboard", "replay"):
+        shown = replace(replayed() if name == "replay" else view(), settings=settings)
+        return DashboardApp(shown, theme_name(settings.theme, settings.color))
+    make, build = SCREENS[name]
+    shown = replace(make(), settings=settings)
+    app = ScreenApp(build(shown), shown)
+    app.mono = not settings.color
+    return app
+
+
+@pytest.mark.parametrize("name", ["dashboard", "replay", "hosts", *SCREENS])
 async def test_every_size(snapshot: SnapshotAssertion, three_jobs: None, name: str) -> None:
-    if name == "dashboard":
-        app: DashboardApp | ScreenApp = DashboardApp(view())
-    else:
-        make, build = SCREENS[name]
-        shown = make()
-        app = ScreenApp(build(shown), shown)
+    app = app_of(name, Settings())
     async with app.run_test(size=SIZES[0]) as pilot:
         for columns, rows in SIZES:
             await pilot.resize_terminal(columns, rows)
@@ -70,7 +114,11 @@ async def test_every_size(snapshot: SnapshotAssertion, three_jobs: None, name: s
             assert text_of(app).splitlines() == snapshot(name=f"{columns}x{rows}")
 
 
-@pytest.mark.parametrize("name", [name for name in SCREENS if name != "run"])
+PICTURED = ("GPU", "doctor", "where", "launch", "process", "environment", "settings", "help", "stop")
+"""In light and in monochrome; the run and the hosts are in ``test_looks``, the dashboard in ``test_dashboard``."""
+
+
+@pytest.mark.parametrize("name", PICTURED)
 @pytest.mark.parametrize("theme", ["light", "mono"])
 def test_light_and_monochrome(snap_compare: Look, three_jobs: None, name: str, theme: str) -> None:
     make, build = SCREENS[name]
@@ -78,3 +126,36 @@ def test_light_and_monochrome(snap_compare: Look, three_jobs: None, name: str, t
     settings = Settings(theme=theme, color=theme != "mono")
     screen = build(shown)
     compare(snap_compare, screen, (100, 30), View(shown.snapshot, shown.history, shown.findings, settings, run_id="run-1"))
+
+
+def colors(app: DashboardApp | ScreenApp | FleetScreenApp) -> tuple[set[str], set[str]]:
+    """The colors of all characters, and behind them, as they are sent to the terminal."""
+    strips = app.screen._compositor.render_strips(app.size)
+    filtered = [strip.apply_filter(one, app.screen.background_colors[1]) for strip in strips for one in app._filters or ()]
+    styles = [style for strip in filtered or strips for _, style, _ in strip if style is not None]
+    return (
+        {style.color.name for style in styles if style.color is not None},
+        {style.bgcolor.name for style in styles if style.bgcolor is not None},
+    )
+
+
+BRIGHT = 0.8
+"""Textual's brightness of the darkest background in light."""
+APART = 0.1
+"""How much darker the faintest rule is than its background."""
+
+
+@pytest.mark.parametrize("name", ["dashboard", "replay", "hosts", *SCREENS])
+async def test_no_cell_of_another_theme(three_jobs: None, name: str) -> None:
+    app = app_of(name, Settings(theme="light"))
+    async with app.run_test(size=SIZES[0]) as pilot:
+        await settle(pilot)
+        written, behind = (list(map(Color.parse, found)) for found in colors(app))
+        assert all(color.brightness > BRIGHT for color in behind)
+        paper = max(color.brightness for color in behind)
+        assert all(paper - ink.brightness > APART for ink in written if ink not in behind)
+    app = app_of(name, Settings(theme="mono", color=False))
+    async with app.run_test(size=SIZES[0]) as pilot:
+        await settle(pilot)
+        if not app.screen.is_modal:  # what lies behind a question is of the screen below, which is not here
+            assert colors(app) == (set(), set())
