@@ -86,6 +86,7 @@ bench: $(VENV)/.measured
 
 picture: $(VENV)/.developed
 	$(BIN)/python -m tests.tui.picture docs/dashboard.svg
+	$(BIN)/python benchmarks/_pictures.py
 
 clean:
 	rm -rf $(VENV) build dist tests/nvml_sim/build

@@ -1,5 +1,7 @@
 """What watching costs: gputop against nvitop, on the same simulated eight (or sixteen) H100s, in one run.
 
+nvtop is measured, too, where it is installed; ``NVTOP`` names its command if that is another.
+
 Measured of whole process trees over the same stretch of time: CPU seconds, bytes to the terminal, memory (PSS), NVML
 calls; and how long it takes from the start until GPU data is on the screen, and for one reading on standard output.
 Both tools start with their modules compiled, as an installer leaves them, whatever this checkout or environment has.
@@ -15,6 +17,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -36,6 +39,9 @@ TOOLS = {
     "gputop": ([sys.executable, "-m", "gputop", "-i", "1"], r"\d\.\d/80G", [sys.executable, "-m", "gputop", "--once"]),
 }
 """Per tool: the live screen, the pattern of a GPU's memory on it, and one reading."""
+if (nvtop := shutil.which(os.environ.get("NVTOP", "nvtop"))) is not None:
+    TOOLS = {"nvtop": ([nvtop, "--delay", "10"], r"\d\.\d+Gi/80", [nvtop, "-s"]), **TOOLS}
+    """A second, as the others; the ratio compares gputop with nvitop."""
 SETTLE_S = 5.0
 ROUNDS = 5
 
@@ -147,7 +153,7 @@ def main() -> None:
     print(f"{'':28}" + "".join(f"{name:>12}" for name in names) + f"{'ratio':>10}")
     for figure in result[names[0]]:
         values = [result[name][figure] for name in names]
-        print(f"{figure:28}" + "".join(f"{value:12.2f}" for value in values) + f"{values[-1] / values[0]:10.2f}")
+        print(f"{figure:28}" + "".join(f"{value:12.2f}" for value in values) + f"{values[-1] / values[-2]:10.2f}")
     if options.json:
         options.json.write_text(json.dumps(result, indent=1) + "\n")
 
