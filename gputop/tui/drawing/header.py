@@ -25,8 +25,7 @@ def header_line(view: View | None, cells: int, remote: str | None = None) -> Lin
     """
     name = line(" ", ("gputop", "title"))
     if view is None:
-        waiting = "starting …" if remote is None else f"connecting to {clean(remote)} …"
-        return spread((*name, Span(f"  {waiting}", "dim")), (), cells)
+        return spread((*name, Span("  "), waiting_for(remote)), (), cells)
     badges = joined(badges_of(view), Span(" "))
     clock = units.clock(view.snapshot.time)
     right: list[Line] = [badges, *_load(view), line(clock), line((_interval(view.settings.interval_s), "dim"))]
@@ -46,6 +45,11 @@ def header_line(view: View | None, cells: int, remote: str | None = None) -> Lin
     tail = (*joined(right, _GAP), Span(" "))
     head = joined((name, joined(left, _DOT)), Span("  "))
     return spread(clip(head, max(0, cells - width(tail) - 2)), tail, cells)
+
+
+def waiting_for(remote: str | None) -> Span:
+    """Return what is waited for before there is a snapshot, of another machine if ``remote`` names one."""
+    return Span("starting …" if remote is None else f"connecting to {clean(remote)} …", "dim")
 
 
 def _needed(name: Line, left: Sequence[Line], right: Sequence[Line]) -> int:

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from gputop import units
-from gputop.tui.drawing.header import badges_of
+from gputop.tui.drawing.header import badges_of, waiting_for
 from gputop.tui.drawing.line import Line, Span, clean, joined, spread, text_width
 from gputop.tui.state.view import View
 from gputop.tui.terminal.private_textual import forget_removed_widgets, install_compositor
@@ -151,6 +151,9 @@ class SubScreen(Screen[None]):
         """Draw once the panes have their new sizes."""
         if self.view is not None:
             self.call_after_refresh(self.show, self.view)
+        elif self.is_mounted:
+            head, waiting = self.query_one("#head", LinesWidget), waiting_for(getattr(self.app, "remote", None))
+            head.set_lines([spread((*self._called(head.ascii), waiting), (), self.size.width)])
 
     def show(self, view: View) -> None:
         """Draw the newest view; nothing on a screen that is being closed: its panes are removed first."""
@@ -173,16 +176,14 @@ class SubScreen(Screen[None]):
     def draw_head(self, view: View) -> None:
         """Draw the header: which screen this is, and whether its values are current."""
         head = self.query_one("#head", LinesWidget)
-        left = (
-            Span(" gputop", "title"),
-            Span(" › " if not view.settings.ascii else " > ", "dim"),
-            Span(f"{self.NAME}  ", "accent"),
-        )
         right = (
             *joined(badges_of(view), Span("  ")),
             Span(f"  {units.clock(view.snapshot.time)} ", "text"),
         )
-        head.set_lines([spread((*left, *self.head_text(view)), right, self.size.width)])
+        head.set_lines([spread((*self._called(view.settings.ascii), *self.head_text(view)), right, self.size.width)])
+
+    def _called(self, ascii_only: bool) -> Line:
+        return (Span(" gputop", "title"), Span(" > " if ascii_only else " › ", "dim"), Span(f"{self.NAME}  ", "accent"))
 
     def action_back(self) -> None:
         """Go back to the screen below."""

@@ -1,0 +1,43 @@
+"""Screens over a machine that has not answered yet: each says which screen it is, and what is waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gputop.tui.app import GputopApp
+from gputop.tui.screens.base import SubScreen
+from gputop.tui.screens.doctor import DoctorScreen
+from gputop.tui.screens.help import HelpScreen
+from gputop.tui.screens.launch.screen import LaunchScreen
+from gputop.tui.state.view import Settings
+from tests.tui.kit import StillFeed, text_of
+from tests.tui.screens.test_looks import settle
+
+
+class SilentFeed(StillFeed):
+    """Sends nothing."""
+
+    def __init__(self, host: str | None) -> None:
+        super().__init__()
+        self.host = host  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(("host", "waiting"), [(None, "starting …"), ("gpu1", "connecting to gpu1 …")])
+@pytest.mark.parametrize("make", [LaunchScreen, HelpScreen, DoctorScreen])
+async def test_the_header_names_the_screen_and_what_is_waited_for(
+    host: str | None, waiting: str, make: Callable[[], SubScreen]
+) -> None:
+    feed: Any = SilentFeed(host)
+    app = GputopApp(feed, Settings())
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = make()
+        await app.push_screen(screen)
+        for size in ((80, 24), (100, 30)):
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            head = text_of(app).splitlines()[0]
+            assert f"› {screen.NAME}" in head
+            assert waiting in head
