@@ -22,9 +22,8 @@ from gputop.places import jobs_dir, make_private_dir
 from gputop.recipes import catalogue, own_commands
 from gputop.recipes.catalogue import Option, Recipe
 from gputop.snapshot import Device, DeviceUse
-from gputop.tui.screens.launch import entries
+from gputop.tui.screens.launch import entries, following
 from gputop.tui.screens.launch import form as launch_form
-from gputop.tui.screens.launch import screen as launch_screen
 from gputop.tui.screens.launch.screen import LaunchScreen
 from gputop.tui.screens.stop import StopScreen
 from gputop.tui.state.view import Settings
@@ -471,7 +470,7 @@ async def test_a_command_becomes_a_job_of_slurm(tmp_path: Path, monkeypatch: pyt
         (programs / name).write_text(f"#!/bin/sh\n{script.replace('{kept}', chr(39) + str(tmp_path) + chr(39))}\n")
         (programs / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-    monkeypatch.setattr(launch_screen, "SLURM_POLL_S", 0.2)
+    monkeypatch.setattr(following, "SLURM_POLL_S", 0.2)
     app = ScreenApp(LaunchScreen(recipe=entries.OWN), virtual_view())
     async with app.run_test(size=(160, 50)) as pilot:
         await pilot.pause()
