@@ -201,7 +201,6 @@ def held(terminal: FarTerminal) -> tuple[float, float]:
         for key in (b"d", b"d", b"?", b"?"):
             terminal.back.put(key)
             time.sleep(1 / REPEATS)
-    terminal.lines()
     terminal.back.put(b"l")
     began = time.monotonic()
     return terminal.out.most_waiting, terminal.shows(is_open("› launch")) - began

@@ -34,6 +34,12 @@ class KeyHint(NamedTuple):
 
 
 MORE = KeyHint("?", "more", "app.help", 0)
+EVERYWHERE = (
+    KeyHint("S", "picture", "app.save_screen", 8),
+    KeyHint(":", "actions", "app.palette", 7),
+    KeyHint("?", "help", "app.help", 0),
+)
+"""What a screen over the dashboard names last, if it has room."""
 
 
 def fitted(hints: Sequence[KeyHint], columns: int) -> tuple[KeyHint, ...]:
@@ -109,6 +115,7 @@ class SubScreen(Screen[None]):
     ]
     NAME = ""
     HINTS: tuple[KeyHint, ...] = ()
+    COMMON: tuple[KeyHint, ...] = EVERYWHERE
 
     def __init__(self, view: View | None = None) -> None:
         super().__init__()
@@ -119,7 +126,12 @@ class SubScreen(Screen[None]):
         """Lay out the header, the body and the key bar."""
         yield LinesWidget(id="head")
         yield from self.compose_body()
-        yield KeyBar((KeyHint("Esc", "back", "screen.back", 0), *self.HINTS))
+        yield KeyBar(self.named(self.HINTS))
+
+    def named(self, hints: Sequence[KeyHint]) -> tuple[KeyHint, ...]:
+        """Return these keys between those of every screen."""
+        known = {hint.key for hint in hints}
+        return (KeyHint("Esc", "back", "screen.back", 0), *hints, *(hint for hint in self.COMMON if hint.key not in known))
 
     def compose_body(self) -> ComposeResult:
         """Yield the widgets between the header and the key bar."""

@@ -50,10 +50,10 @@ class DoctorScreen(SubScreen):
         Binding("enter", "read", "read and scroll the finding", show=False),
     ]
     HINTS = (
-        KeyHint("Up/Down", "choose a finding"),
-        KeyHint("Enter", "read and scroll it", "screen.read"),
-        KeyHint("c", "copy it", "screen.copy_all"),
-        KeyHint("y", "copy its fix", "app.copy"),
+        KeyHint("Up/Down", "choose a finding", "", 4),
+        KeyHint("Enter", "read and scroll it", "screen.read", 3),
+        KeyHint("c", "copy it", "screen.copy_all", 6),
+        KeyHint("y", "copy its fix", "app.copy", 1),
     )
 
     def compose_body(self) -> ComposeResult:

@@ -103,12 +103,13 @@ class GpuScreen(SubScreen):
         self.query_one(KeyBar).set_hints(self._hints(len(lines) > rows))
 
     def _hints(self, more: bool) -> tuple[KeyHint, ...]:
-        return (
-            KeyHint("Esc", "back", "screen.back", 0),
-            KeyHint("Up/Down", "other GPU", "screen.other(1)"),
-            KeyHint("Left/Right", f"range: {SPANS[self.span][0]}", "screen.span(1)"),
-            *([KeyHint("PgUp/PgDn", "scroll", "screen.scroll(1)")] if more else []),
-            KeyHint("d", "doctor", "app.doctor"),
+        return self.named(
+            (
+                KeyHint("Up/Down", "other GPU", "screen.other(1)"),
+                KeyHint("Left/Right", f"range: {SPANS[self.span][0]}", "screen.span(1)"),
+                *([KeyHint("PgUp/PgDn", "scroll", "screen.scroll(1)")] if more else []),
+                KeyHint("d", "doctor", "app.doctor"),
+            )
         )
 
     def action_other(self, by: int) -> None:

@@ -51,6 +51,7 @@ class HelpScreen(SubScreen):
         Binding("f1", "back", "back", show=False),
     ]
     HINTS = (KeyHint("Up/Down PgUp/PgDn", "scroll"), KeyHint("q", "quit gputop", "app.leave"))
+    COMMON = ()
 
     def compose_body(self) -> ComposeResult:
         """Yield the text."""

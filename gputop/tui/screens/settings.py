@@ -38,6 +38,8 @@ class SettingsScreen(SubScreen):
         KeyHint("Space Left/Right", "change: takes effect at once"),
         KeyHint("Ctrl-S", "save", "screen.save"),
     )
+    COMMON = ()
+    """Its fields take every printable key."""
 
     def __init__(self, view: View, change: Callable[[Settings], None]) -> None:
         super().__init__(view)

@@ -33,6 +33,7 @@ HINTS = (
     KeyHint("d", "doctor", "app.doctor", 3),
     KeyHint("o", "runs", "app.runs", 3),
     KeyHint("p", "pause", "app.pause", 4),
+    KeyHint("S", "picture", "app.save_screen", 8),
     KeyHint(":", "actions", "app.palette", 4),
     KeyHint("?", "help", "app.help", 0),
     KeyHint("q", "quit", "app.leave", 0),

@@ -73,7 +73,6 @@ class LaunchScreen(StartingScreen):
         KeyHint("c", "compare", "screen.compare", 4),
         KeyHint("x", "stop the job", "screen.stop", 2),
         KeyHint("Tab 1-4", "panes", "app.focus_next"),
-        KeyHint("?", "help", "app.help", 0),
     )
 
     def __init__(self, view: View | None = None, recipe: str | None = None, over: HostJobs | None = None) -> None:

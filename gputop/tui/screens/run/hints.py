@@ -9,12 +9,14 @@ _AXIS = KeyHint("x", "axis", "screen.x_axis", 4)
 _LOG = KeyHint("Y", "log", "screen.log_axis", 5)
 _SMOOTH = KeyHint("[ ]", "smooth", "screen.smooth(1)", 6)
 _OVERLAY = KeyHint("Space", "overlay", "screen.mark", 1)
+_UNSEEN_OVERLAY = _OVERLAY._replace(drop=7)
+"""Where the list with the run is not visible."""
 _FILTER = KeyHint("/", "filter", "screen.filter", 1)
 _TABLE = KeyHint("t", "table", "screen.table", 4)
 
 _CHART = (
     KeyHint("arrows", "read", "screen.read(-1)", 2),
-    KeyHint("+ -", "zoom", "screen.zoom(0.5)", 2),
+    KeyHint("+ -", "zoom", "screen.zoom(0.5)", 1),
     KeyHint("m", "metric", "screen.metric(1)", 3),
     KeyHint("g", "all", "screen.grid", 3),
     _AXIS,
@@ -69,4 +71,4 @@ def hints(*, grid: bool, narrow: bool, listed: bool, zoomed: bool, live: bool) -
         return (KeyHint("Up/Down", "run"), _OVERLAY, _FILTER, *changed, *_CHART, *_MORE, *alive)
     if listed:
         return (*_LIST, *alive)
-    return (KeyHint("o", "runs", "screen.list", 2), *changed, *_CHART, _OVERLAY, _FILTER, *_MORE, *alive)
+    return (KeyHint("o", "runs", "screen.list", 2), *changed, *_CHART, _FILTER, *_MORE, *alive, _UNSEEN_OVERLAY)

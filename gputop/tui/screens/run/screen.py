@@ -201,7 +201,7 @@ class RunScreen(ChartScreen):
             run = runs[0]
             self.run_id = run.run_id
         self._draw_list(view)
-        self.query_one(KeyBar).set_hints((KeyHint("Esc", "back", "screen.back", 0), *self._hints()))
+        self.query_one(KeyBar).set_hints(self.named(self._hints()))
         if run is None:
             text = "This run is no longer listed." if self.run_id else "No run yet: l launches a demo."
             gone = wrapped(text, 60, "warn")
