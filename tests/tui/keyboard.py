@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from gputop.tui.state.keys import KEYS
 from tests.terminal import Terminal
 
 CHANGES_WITHIN_S = 20.0
+TAKEN_BACK_WITHIN_S = 5.0
+"""On a busy machine, a screen stands still before a key has been answered."""
 NAMES = {
     "Ctrl-C": "ctrl+c", "Ctrl-P": "\x10", "Ctrl-L": "\x0c", "Ctrl-S": "ctrl+s", "Ctrl-D": "\x04", "Esc": "escape",
     "Tab": "tab", "Shift-Tab": "shift+tab", "PgUp": "pageup", "PgDn": "pagedown", "Home": "home", "End": "end",
@@ -77,7 +79,7 @@ AFTER = {
 AFTER_ON = {
     ("dashboard", "space"): ("escape",),
     ("run", "space"): ("u",),
-    ("hosts", "/"): ("escape", "escape"),
+    ("hosts", "/"): ("escape",),
     ("launch", "space"): ("tab",),
     ("launch", "1"): ("tab",),
     ("launch", "x"): ("escape",),
@@ -148,16 +150,24 @@ class Keyboard:
         self.terminal.press(*BEFORE.get((place, key), ()))
         before, size = self.still(), len(self.terminal.received)
         self.terminal.press(key)
-        end = time.monotonic() + CHANGES_WITHIN_S
-        while not self.has_changed(key, before, size):
+        if not self.waits(lambda: self.has_changed(key, before, size), CHANGES_WITHIN_S):
+            self.dead.append((place, key))
+            return
+        for back in AFTER_ON.get((place, key), AFTER.get(key, ())):
+            shown = self.still()
+            self.terminal.press(back)
+            self.waits(lambda shown=shown: seen(self.terminal) != shown, TAKEN_BACK_WITHIN_S)
+        self.still()
+
+    @staticmethod
+    def waits(happened: Callable[[], bool], within_s: float) -> bool:
+        """Wait until it has happened; return whether it has."""
+        end = time.monotonic() + within_s
+        while not happened():
             if time.monotonic() > end:
-                self.dead.append((place, key))
-                return
+                return False
             time.sleep(0.03)
-        if back := AFTER_ON.get((place, key), AFTER.get(key, ())):
-            self.still()
-            self.terminal.press(*back)
-            self.still()
+        return True
 
     def has_changed(self, key: str, before: list[list[tuple[object, ...]]], size: int) -> bool:
         if key == DRAWS_ANEW:
