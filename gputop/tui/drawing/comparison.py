@@ -68,8 +68,10 @@ def reached_by(jobs: Sequence[Job], like: Job, snapshot: Snapshot, history: Hist
         if kind_of(job) == kind_of(like) and job.device_uuids:
             newest[len(job.device_uuids)] = job
     found = [_reached(job, count, snapshot, history) for count, job in sorted(newest.items())]
-    measure = next((item for item in found if item.speed), None)
-    of_one = measure.speed / measure.gpus if measure is not None and measure.speed else 0.0
+    measured = [item for item in found if item.speed]
+    if len(measured) < 2 and all(item.gpus > 1 for item in measured):
+        return tuple(found)  # there is nothing that its speed-up could be relative to
+    of_one = (measured[0].speed or 0.0) / measured[0].gpus
     return tuple(_relative_to(item, of_one) if of_one else item for item in found)
 
 
@@ -166,7 +168,9 @@ def chart(found: Sequence[Reached], width: int, ascii_only: bool) -> tuple[Line,
     """Return one bar per number of GPUs: its speed-up, with a mark at the ideal speed-up, where nothing is lost."""
     known = [item for item in found if item.speed_up is not None]
     if not known:
-        return ((Span("No job has reported its samples per second yet.", "dim"),),)
+        measured = any(item.speed for item in found)
+        why = "A speed-up needs a second number of GPUs." if measured else "No job has reported its samples per second yet."
+        return ((Span(why, "dim"),),)
     most = max(max(item.gpus, item.speed_up or 0.0) for item in known)
     cells = max(10, width - _LABEL - _FIGURES)
     lines: list[Line] = []

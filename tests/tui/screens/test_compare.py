@@ -139,3 +139,11 @@ def test_a_real_series_is_told_as_its_journals_tell_it(home: Home) -> None:
         job.id: [read_all(a).series["loss"][-1][1] for a in sorted((home.runs / job.id).glob("rank-*.gpr"))] for job in ended
     }
     assert two.loss == pytest.approx(math.fsum(final[ended[1].id]) / 2)
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_one_number_of_gpus_alone_has_no_speed_up_but_that_of_one(number: int) -> None:
+    found, snapshot, history = scaling()
+    (item,) = comparison.reached_by([found[number]], found[number], snapshot, history)
+    assert item.speed == pytest.approx(SPEEDS[item.gpus])
+    assert (item.speed_up, item.efficiency) == ((1.0, 1.0) if item.gpus == 1 else (None, None))
