@@ -38,6 +38,7 @@ from tests import nvml_sim  # noqa: E402
 PICTURES = ROOT / "docs" / "pictures"
 GPUS = 8
 CELL_X, CELL_Y, FONT = 8.0, 17.0, 13.3
+WORDS = re.compile(r"[^ ]+(?: [^ ]+)*")
 TRAINING = """
 import math, os, sys, time, gputop
 rank = int(os.environ["RANK"])
@@ -158,11 +159,10 @@ def drawn(captured: str, columns: int, rows: int, title: str) -> str:
             if paper is not None:
                 place = f'x="{at * CELL_X:g}" y="{row * CELL_Y:g}" width="{cells * CELL_X:g}" height="{CELL_Y:g}"'
                 behind.append(f'<rect {place} fill="{paper}"/>')
-            if text.strip():
-                weight = ' font-weight="bold"' if style.bold else ""
-                spans.append(
-                    f'<tspan x="{at * CELL_X:g}" textLength="{cells * CELL_X:g}" fill="{ink}"{weight}>{escape(text)}</tspan>'
-                )
+            weight = ' font-weight="bold"' if style.bold else ""
+            for word in WORDS.finditer(text):  # each at its own place: viewers differ in what they make of spaces
+                x, wide = (at + cell_len(text[: word.start()])) * CELL_X, cell_len(word[0]) * CELL_X
+                spans.append(f'<tspan x="{x:g}" textLength="{wide:g}" fill="{ink}"{weight}>{escape(word[0])}</tspan>')
             at += cells
         if spans:
             texts.append(f'<text y="{row * CELL_Y + FONT:g}">{"".join(spans)}</text>')
