@@ -60,7 +60,7 @@ _TABLE = {
     # The training side: inside somebody's training process. It writes journals and knows no reader of them.
     "tracking/journal": "places wire",
     "tracking/journal/writing": "losses places tracking/journal",
-    "tracking/standing": "facts places tracking/journal wire",
+    "tracking/standing": "facts places tracking/journal tracking/journal/writing wire",
     "tracking/gpus": "tracking/journal wire",
     "tracking/profiling": "tracking/journal tracking/standing",
     "tracking/printed": "terminal_text",

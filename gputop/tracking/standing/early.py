@@ -23,7 +23,7 @@ from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
 from gputop.tracking.journal.worker import Worker
 from gputop.tracking.journal.writing.own_file import OwnFile
-from gputop.tracking.standing.reporter import Attendant
+from gputop.tracking.standing.reporter import Reporter
 
 NAME = "gputop-before-steps"
 """Of the memory, as /proc shows it."""
@@ -43,14 +43,14 @@ class _Early:
         self._due_s = time.monotonic() + AFTER_S
         self._memory: memoryview[int] | None = None
         self._file: OwnFile | None = None
-        self._attendant: Attendant | None = None
+        self._reporter: Reporter | None = None
 
     def end(self) -> None:
         """Give everything back: there is a run now, or the process ends."""
         self.worker.stop()
         if self.worker.join(END_S):
-            if self._attendant is not None:
-                self._attendant.end()
+            if self._reporter is not None:
+                self._reporter.end()
             self.close()
 
     def close(self) -> None:
@@ -74,8 +74,8 @@ class _Early:
                     self.worker.stopping = True
                     return
                 self._open()
-            if self._file is not None and self._memory is not None and self._attendant is not None:
-                self._attendant.look(self._memory, self._file.modified_ns())
+            if self._file is not None and self._memory is not None and self._reporter is not None:
+                self._reporter.look(self._memory, self._file.modified_ns())
 
     def _open(self) -> None:
         """Make the memory, of a size that nobody can change: so writing to it can end nothing.
@@ -89,7 +89,7 @@ class _Early:
         self._memory = file.mapped(form.HEADER_BYTES, _SEALS)
         page = form.pack_header(form.ARCHIVE, 0, who, str(state_dir().absolute()))
         self._memory[: len(page)] = bytes(page)
-        self._attendant = Attendant(self._is_library)
+        self._reporter = Reporter(self._is_library)
 
 
 _early: _Early | None = None
