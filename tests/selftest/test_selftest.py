@@ -67,8 +67,9 @@ def assert_becomes_a_machine(bundle: dict[str, Any], place: Path) -> None:
         }
 
 
-def test_a_real_h100_becomes_a_machine(tmp_path: Path) -> None:
-    path = Path(__file__).parent.parent / "recordings" / "h100_selftest.json"
+@pytest.mark.parametrize("gpu", ["h100", "h200"])
+def test_a_real_gpu_becomes_a_machine(tmp_path: Path, gpu: str) -> None:
+    path = Path(__file__).parent.parent / "recordings" / f"{gpu}_selftest.json"
     assert_becomes_a_machine(json.loads(path.read_text()), tmp_path / "machine")
 
 
