@@ -43,6 +43,13 @@ def gib(value: float | None, digits: int = 1) -> str:
     return UNKNOWN if value is None else f"{value / 2**30:.{digits}f}"
 
 
+def gib_or_mib(value: float | None) -> str:
+    """Return bytes as "1.9G", or "19M" where that would be less than a tenth of a GiB."""
+    if value is None:
+        return UNKNOWN
+    return f"{value / 2**20:.0f}M" if value < 0.1 * 2**30 else f"{gib(value)}G"
+
+
 def percent(value: float | None, digits: int = 0) -> str:
     """Return "97%"."""
     return UNKNOWN if value is None else f"{value:.{digits}f}%"

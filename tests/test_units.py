@@ -102,3 +102,7 @@ def test_texts_write_percent_without_a_space() -> None:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.search(r"(^|\d) %(?!\w)", node.value):
                 wrong.append(f"{module}:{node.lineno}")
     assert not wrong
+
+
+def test_little_memory_is_not_nothing() -> None:
+    assert [units.gib_or_mib(value) for value in (None, 0, 19 << 20, 1 << 30)] == [units.UNKNOWN, "0M", "19M", "1.0G"]

@@ -17,8 +17,8 @@ from gputop.agent.sampler import Sampler
 from gputop.agent.source import NoSource
 from gputop.cli import main as program
 from gputop.doctor.diagnosis import Doctor
-from gputop.doctor.evidence import evidence as evidence_room
 from gputop.doctor.evidence.evidence import KEPT_S, Evidence
+from gputop.doctor.evidence.rank_groups import RankGroups
 from gputop.doctor.findings.finding import EVIDENCE, Abstained
 from gputop.doctor.report import text_report
 from gputop.errors import UsageError
@@ -132,7 +132,7 @@ def test_findings_stand_while_the_jobs_cannot_be_put_together(quiet: None, monke
     doctor = Doctor()
     for second in range(30):
         doctor.observe(FAULT(second))
-    monkeypatch.setattr(evidence_room, "groups_of", lambda *_: Bad().groups)
+    monkeypatch.setattr(RankGroups, "of", lambda *_: Bad().groups)
     found = [doctor.observe(FAULT(second)) for second in range(30, 75)]
     assert "C01" in ids(found[15]), "no observation is no clean one"
     assert "C01" not in ids(found[-1])

@@ -457,7 +457,7 @@ def test_hosts_that_come_and_go_while_the_screen_runs(tmp_path: Path, serve: Cal
         instances.append("node3:9400")
         terminal.wait_for(lambda text: "2 hosts" in text and re.search(r"node3 +\S+ old", text))
         instances.remove("node1:9400")
-        terminal.wait_for("Prometheus does not know it any more.")
+        terminal.wait_for("Prometheus no longer knows it.")
         terminal.press("q")
         assert terminal.wait_exit() == 0
 

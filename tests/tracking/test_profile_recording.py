@@ -148,7 +148,7 @@ def test_every_profiler_of_the_script_comes_first(trainer: Trainer) -> None:
 def test_a_step_that_was_saved_before_the_end_counts(trainer: Trainer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = recording_of(trainer, Profiler(on_save=lambda: setattr(trainer, "hangs", True)), monkeypatch)
     found.record(1, tmp_path / "rank.ring", "0" * 16)
-    assert found.note == "no step ended for a while"
+    assert found.note == "no step came for a while"
     assert [path.name for path in tmp_path.glob("rank*")] == found.traces
     assert len(found.traces) == len(found.windows) == 1
 

@@ -103,7 +103,7 @@ def test_a_ring_that_is_the_only_copy_stays(home: Home, tmp_path: Path) -> None:
 
 KILLED = """
 import os, sys
-from gputop.tracking.journal import files, ring
+from gputop.tracking.journal.writing import files, ring
 def kill(*ignored, **also):
     os.kill(os.getpid(), 9)
 place, name = sys.argv[1].split()

@@ -66,7 +66,7 @@ def _cells(row: Row, now: float, scrolled: int, ascii_only: bool) -> Cells:
     hidden = "?" if "cpu_percent" in process.hidden else units.UNKNOWN
     cells["cpu"] = Span(hidden, dim) if process.cpu_percent is None else Span(f"{process.cpu_percent:.0f}")
     rss = process.memory_rss_bytes
-    cells["rss"] = Span(units.UNKNOWN, dim) if rss is None else Span(f"{units.gib(rss)}G")
+    cells["rss"] = Span(units.UNKNOWN, dim) if rss is None else Span(units.gib_or_mib(rss))
     cells["rank"] = Span("-", dim) if process.rank is None else Span(str(process.rank), f"rank{process.rank % 8}")
     cells["run"] = Span(clean(row.run.name)) if row.run else Span("-", dim)
     since = None if process.started_at is None else max(0.0, now - process.started_at)
