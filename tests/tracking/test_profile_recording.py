@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 import time
@@ -14,6 +15,7 @@ import pytest
 
 from gputop.tracking.journal.worker import Worker
 from gputop.tracking.profiling import exchange, recording
+from gputop.tracking.profiling.one_step import OneStep
 from gputop.tracking.profiling.recording import Recording
 from gputop.tracking.profiling.service import ProfileService
 from gputop.tracking.standing import reporter
@@ -129,6 +131,45 @@ def test_a_thread_that_trains_elsewhere_starts_nothing(
     monkeypatch.setattr(trainer, "trains_on", lambda: 1)
     found.record(1, tmp_path / "rank.ring", "0" * 16)
     assert (profiler.calls, found.note) == ([], "no step came for a while")
+
+
+@pytest.mark.parametrize("interrupted", ["_prepare_trace", "_start_trace", "__exit__"])
+def test_what_a_signal_handler_raises_reaches_the_script_and_no_profiler_stays_on(
+    trainer: Trainer, monkeypatch: pytest.MonkeyPatch, interrupted: str
+) -> None:
+    class TimeUpError(Exception):
+        pass
+
+    def handler(*_: object) -> None:
+        raise TimeUpError
+
+    profiler = Profiler()
+    usual = getattr(profiler, interrupted)
+    once = [True]
+
+    def called(*args: object) -> None:
+        usual(*args)
+        if once and once.pop():
+            signal.raise_signal(signal.SIGALRM)
+
+    monkeypatch.setattr(profiler, interrupted, called)
+    monkeypatch.setattr(trainer, "trains_on", get_ident)
+    monkeypatch.setattr(trainer, "last_step", lambda: (trainer.step, 0.0))
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        one = OneStep(trainer, profiler)
+        raised = 0
+        for step in (1, 2):
+            trainer.step = 1000 * step
+            try:
+                one.between_steps()
+            except TimeUpError:
+                raised += 1
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert raised == 1
+    assert one.stopped.is_set()
+    assert "stop" in [name for name, _ in profiler.calls]
 
 
 def test_every_profiler_of_the_script_comes_first(trainer: Trainer) -> None:

@@ -128,6 +128,7 @@ class Facts:
         self._collect_next = (step // self._stride + 1) * self._stride
         self._wanted.batches_from = self._collect_next - RECENT_BATCHES
         self._collected_at = now
+        self._guarded("garbage collections", self._steps.check_collector)
         for name, collect in self._expensive.items():
             self._guarded(name, lambda name=name, collect=collect: self._steps.update_fact(name, collect()))  # type: ignore[misc]
         self.flush()

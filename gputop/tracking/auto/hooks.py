@@ -35,6 +35,7 @@ from gputop.tracking.auto.training.optimizers import Optimizers
 from gputop.tracking.auto.training.pace import Pace
 from gputop.tracking.auto.training.several_losses import Several
 from gputop.tracking.auto.training.state import Training
+from gputop.tracking.journal.handlers import has_handlers
 from gputop.tracking.manual_steps import ManualSteps, sorted_leaves
 from gputop.tracking.no_compile import no_compile
 
@@ -329,8 +330,17 @@ def _listen_to_gc(torch: Any, steps: Steps) -> None:
             if took >= GC_S:
                 steps.fast.end_soon()  # nothing more: this may run between any two of our lines
 
+    def check() -> None:
+        """Listen, unless the script handles signals: Python drops what a handler raises while a listener runs."""
+        listens = collected in gc.callbacks
+        if listens and has_handlers():
+            gc.callbacks.remove(collected)
+        elif not listens and not has_handlers():
+            gc.callbacks.append(collected)
+
     no_compile(torch, collected)
-    gc.callbacks.append(collected)
+    no_compile(torch, check)
+    steps.check_collector = check
 
 
 def _patch_save(torch: Any, steps: Steps) -> None:

@@ -13,6 +13,7 @@ docs/facts.md lists the recorded metrics and facts. All times are CPU times, exc
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any
 
 from gputop.tracking import early_failure, ending
@@ -35,14 +36,16 @@ def install(torch: Any) -> None:
         ending.use_libraries(lambda path: steps.code.is_library(path))
         if os.environ.get("GPUTOP_LAUNCH_ID") or os.environ.get("GPUTOP_JOB_ID"):
             early_failure.record(lambda: steps.off or steps.run is not None)
+    except Exception as error:  # noqa: BLE001 - an unknown torch: the script continues, untracked
+        if _steps is not None:
+            _steps.failed(error)
+        return
+    with suppress(Exception):  # a system without what this needs: tracking goes on
         if is_launched():
             from gputop.tracking.standing import early
 
             early.start(torch, ending.is_library)
             steps.on_workers = early.revive
-    except Exception as error:  # noqa: BLE001 - an unknown torch: the script continues, untracked
-        if _steps is not None:
-            _steps.failed(error)
 
 
 def tracked() -> Steps | None:

@@ -20,6 +20,12 @@ def let_through(error: BaseException) -> None:
         raise error
 
 
+def has_handlers() -> bool:
+    """Return whether the script handles a signal in Python; that of Ctrl-C counts if it is not Python's own."""
+    usual = (signal.SIG_DFL, signal.SIG_IGN, None, signal.default_int_handler)
+    return any(signal.getsignal(number) not in usual for number in signal.valid_signals())
+
+
 def _is_of_handler(error: BaseException) -> bool:
     codes, trace = set(_codes()), error.__traceback__
     while trace is not None:

@@ -17,6 +17,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 
 FORK_WAIT_S = 0.2
 """How long a fork waits for our threads; once they took longer, no later fork waits."""
@@ -57,6 +58,10 @@ class Worker:
             thread.start()
         except RuntimeError:  # no more threads available, or the interpreter is shutting down
             self._thread, self._cannot_start = None, True
+        except BaseException:  # a signal handler of the script raised: a thread that comes after all leaves at once
+            if not thread.is_alive():
+                self._thread = None
+            raise
 
     def stop(self) -> None:
         """Stop the thread for good, without waiting for it."""
@@ -68,7 +73,8 @@ class Worker:
         thread = self._thread
         if thread is None:
             return True
-        thread.join(max(0.0, within_s))
+        with suppress(RuntimeError):  # a signal handler kept it from starting
+            thread.join(max(0.0, within_s))
         return not thread.is_alive()
 
     def wake(self) -> None:
@@ -96,6 +102,8 @@ class Worker:
         return True
 
     def _run(self) -> None:
+        if self._thread is not threading.current_thread():
+            return
         try:
             self._work()
         finally:

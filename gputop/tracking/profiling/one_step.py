@@ -10,15 +10,17 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from contextlib import suppress
 from threading import get_ident
 from typing import Any
 
+from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.profiling import obstacles
 from gputop.tracking.standing.reporter import Trainer
 
 
 class OneStep:
-    """The profiler of one step. ``between_steps`` and ``stop`` run on the training's thread and never raise."""
+    """The profiler of one step. ``between_steps`` and ``stop`` run on the training's thread, and raise what its handlers do."""
 
     def __init__(self, trainer: Trainer, profiler: Any) -> None:
         """Record the step that begins next.
@@ -39,7 +41,7 @@ class OneStep:
         """For how long torch collected, while the training waited."""
         self.is_whole = False
         """Whether it ended with the step."""
-        self.failure: Exception | None = None
+        self.failure: BaseException | None = None
         self.overdue = False
         """Whether to stop at the next chance, be it inside a step: at a fetched batch or a call of the model."""
         self.stopped = threading.Event()
@@ -82,8 +84,8 @@ class OneStep:
             self.end, self.is_whole = started, whole
             self._profiler.use_device = None  # or it waits for the GPU, which a graph's capture does not survive
             self._profiler.__exit__(None, None, None)
-        except Exception as error:  # noqa: BLE001 - torch and the interpreter may be in any state: then there is no profile
-            self.failure = error
+        except BaseException as error:  # noqa: BLE001 - what is not torch's own is raised again
+            self._abandon(error)
         self.collecting_s = time.perf_counter() - started
         self.stopped.set()
 
@@ -96,10 +98,24 @@ class OneStep:
             if obstacles.inside_backward(sys._getframe()):
                 raise RuntimeError("the optimizer steps inside of backward")
             self._first = step
+            self._thread = get_ident()
             self._profiler._prepare_trace()
             self._profiler._start_trace()
-            self._thread = get_ident()
             self.begin = time.perf_counter()
-        except Exception as error:  # noqa: BLE001 - as above
-            self.failure = error
-            self.stopped.set()
+        except BaseException as error:  # noqa: BLE001 - what is not torch's own is raised again
+            self._abandon(error)
+
+    def _abandon(self, error: BaseException) -> None:
+        """Leave no profiler running after an error; torch and the interpreter may be in any state. There is no profile then.
+
+        Raises:
+            BaseException: the error, where a signal handler of the script raised it, or it ends the script.
+        """
+        with suppress(Exception):
+            if getattr(sys.modules["torch.autograd.profiler"], "_is_profiler_enabled", True):
+                self._profiler.__exit__(None, None, None)
+        self.failure = error
+        self.stopped.set()
+        if not isinstance(error, Exception):
+            raise error
+        let_through(error)

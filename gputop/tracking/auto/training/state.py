@@ -55,6 +55,8 @@ class Training:
         self.fast = FastPath(torch)
         self.on_failure: Callable[[], None] | None = None
         """Called once when automatic tracking stops after an error."""
+        self.check_collector: Callable[[], None] = lambda: None
+        """Times Python's garbage collections, or stops to where the script handles signals."""
         self.on_workers: Callable[[], None] | None = None
         """Called where a loader may have forked its workers, as long as there is no run."""
         self.blind = False

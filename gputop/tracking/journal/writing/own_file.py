@@ -14,6 +14,8 @@ from pathlib import Path
 from gputop.tracking.journal.writing.mapping import map_shared
 
 _STANDARD_STREAMS = 3
+_ADD_SEALS = 1033
+"""F_ADD_SEALS of Linux (fcntl.h): a Python that was built on an older system lacks the name."""
 
 
 class OwnFile:
@@ -60,7 +62,7 @@ class OwnFile:
         """
         fd = self._claim()
         os.posix_fallocate(fd, 0, size)
-        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+        fcntl.fcntl(fd, _ADD_SEALS, seals)
         return map_shared(fd, size)
 
     def close(self) -> None:
