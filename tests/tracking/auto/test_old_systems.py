@@ -1,4 +1,4 @@
-"""A Python that was built on an older Linux: it lacks names of newer system calls, and tracking goes on without what needs them."""
+"""A Python that was built on an older Linux lacks names of newer system calls: tracking goes on without what needs them."""
 
 from __future__ import annotations
 
