@@ -36,6 +36,8 @@ class LaunchEnvironment:
     gputop_job_id: str | None = None
     gputop_launch_id: str | None = None
     """Set by ``gputop run``."""
+    gputop_name: str | None = None
+    """The name that ``gputop run --name`` or the launch screen gave the run."""
     gputop_state_dir: str | None = None
     """The directory of the runs of a process that gputop started; None if tracking is turned off."""
     virtual_devices: str | None = None

@@ -123,9 +123,11 @@ def _run(
         parent = next((process for process in group if process.pid == first.ppid), None)
         command = parent.command if parent is not None else tuple(command_of(first.ppid) or ())
     worlds = [_number(process, 2) for process in ranks]
+    started = any(_is_started_by_gputop(process, state_dir) for process in alive)
+    given = first.environment.gputop_name if started and first.environment is not None else None
     return ProcessRun(
         key=key,
-        name=script_name(command) or first.name or f"process {first.pid}",
+        name=given or script_name(command) or first.name or f"process {first.pid}",
         ranks=tuple(
             ProcessRank(
                 process.pid,
@@ -141,7 +143,7 @@ def _run(
         user=first.user,
         started_at=min((process.started_at for process in alive if process.started_at is not None), default=None),
         command=script_words(command),
-        starting=any(_is_started_by_gputop(process, state_dir) for process in alive),
+        starting=started,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gputop.process import Ancestor, DeviceUse, LaunchEnvironment, Process, ProcessRank, ProcessRun
+from gputop.sources.host.book import launch_environment
 from gputop.untracked.found import ProcessRuns, process_runs
 from tests.samples import EPOCH, GIB, rank_process
 
@@ -187,6 +188,9 @@ def test_what_gputop_started_is_a_run_from_the_beginning() -> None:
         assert process_runs([replace(early, run_id="run-1")]) == ()
         assert process_runs([early], {7: EPOCH}) == (), "it has finished its run and goes on"
     assert not only(python(7, 0)).starting
+    named = launch_environment({"GPUTOP_LAUNCH_ID": "20261123-1", "GPUTOP_NAME": "mine", "GPUTOP_DIR": "/data"})
+    assert only(python(7, environment=named), state_dir="/data").name == "mine"
+    assert only(python(7, environment=named), state_dir="/other").name != "mine", "its own tracking does not name it here"
     elsewhere = LaunchEnvironment(gputop_launch_id="20261123-1", gputop_state_dir="/home/ada/.local/state/gputop")
     assert not only(python(7, environment=elsewhere), state_dir="/home/bob/.local/state/gputop").starting, (
         "its journal is not read here"

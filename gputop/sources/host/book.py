@@ -187,6 +187,7 @@ def launch_environment(values: dict[str, str]) -> LaunchEnvironment:
         gputop_run_id=values.get("GPUTOP_RUN_ID"),
         gputop_job_id=values.get("GPUTOP_JOB_ID"),
         gputop_launch_id=values.get("GPUTOP_LAUNCH_ID"),
+        gputop_name=values.get("GPUTOP_NAME"),
         gputop_state_dir=_state_dir(values),
         virtual_devices=values.get("GPUTOP_VIRTUAL_DEVICES"),
         master_port=_number(values.get("MASTER_PORT")),
