@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from gputop.doctor.evidence.device_history import DeviceHistory
+from gputop.doctor.evidence.group_past import GroupPast
 from gputop.doctor.evidence.levels import Levels, is_pace
 from gputop.doctor.evidence.memory_growth import MemoryGrowth
 from gputop.doctor.evidence.rank_groups import Member, RankGroup, RankGroups
@@ -108,6 +109,7 @@ class Evidence:
         self.snapshot: Snapshot | None = None
         self.history = DeviceHistory()
         self.still = Stillness()
+        self.past = GroupPast()
         self.memory_growth = MemoryGrowth()
         self.memo: dict[str, Any] = {}
         """Results that rules compute from this snapshot and share; cleared with each snapshot."""
@@ -148,6 +150,7 @@ class Evidence:
 
     def _observe_groups(self, snapshot: Snapshot) -> None:
         self.groups = self._rank_groups.of(snapshot, lambda error: self._lost("a job", error))
+        self.past.observe(self.groups, self.now)
 
     def _observe_devices(self, snapshot: Snapshot) -> None:
         self._devices = {device.uuid: device for device in snapshot.devices}

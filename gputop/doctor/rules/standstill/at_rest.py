@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.group_past import RESTS_CPU_PERCENT, has_run_backward, uses_no_processor
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
@@ -10,16 +11,9 @@ from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.doctor.rules.support.shared import utilization
 from gputop.snapshot import Process
 
-RESTS_CPU_PERCENT = 10.0
-"""Below this share of a core, a rank computes nothing."""
 REST_HOLD_S = 30.0
 """As long as a rank that reports its steps waits before it calls that a standstill."""
 _GLOO_THREAD = "pt_gloo_runloop"
-
-
-def uses_no_processor(process: Process) -> bool:
-    """Return whether a process computes nothing; False where that is unknown."""
-    return process.cpu_percent is not None and process.cpu_percent < RESTS_CPU_PERCENT
 
 
 def has_met_others(process: Process) -> bool:
@@ -29,11 +23,6 @@ def has_met_others(process: Process) -> bool:
     tells nothing: under torchrun it starts without the others.
     """
     return dict(process.threads).get(_GLOO_THREAD, 0) > 0 or has_run_backward(process)
-
-
-def has_run_backward(process: Process) -> bool:
-    """Return whether the process has computed gradients on a GPU: its backward threads have used a processor."""
-    return any(seconds > 0 for _, seconds in process.autograd_threads)
 
 
 def all_rest(evidence: Evidence, group: RankGroup) -> Judgement:

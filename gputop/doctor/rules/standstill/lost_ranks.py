@@ -76,8 +76,9 @@ G04 = Rule(
     threshold=(
         f"a rank has failed or was killed while others live and make no step for {STILL_S:.0f} s; or one has "
         "finished and all others wait in a collective; or all have ended and nothing else explains it; or NCCL "
-        f"reports a rank dead and no count moves for {G04_COUNTS_S:.0f} s; or, from outside, fewer ranks live than were "
-        f"started and none runs backward for {STOOD_S:.0f} s (likely)"
+        f"reports a rank dead and no count moves for {G04_COUNTS_S:.0f} s; or, from outside, ranks that were seen (or whose "
+        f"GPUs are free) have no process, none of the others runs backward for {STOOD_S:.0f} s, and all of these wait: no "
+        "processor and no disk, or a GPU that polls (likely; possible if only one is left)"
     ),
     hides=("G01", "G02", "G03", "A02", "LOG", "K02", "K03"),
     hides_if=_others_wait,
@@ -89,7 +90,8 @@ G04 = Rule(
     signature=(
         "A rank has failed, was killed or has finished, while the others are alive and make no step; or NCCL reports it dead."
     ),
-    look_alike=("Ranks that end one after the other at the end of a run; tasks of a sweep, which do not need each other."),
+    look_alike="Ranks that end one after the other at the end of a run, after which rank 0 tests or uploads alone; ranks in "
+    "another container; tasks of a sweep, which do not need each other.",
     fix="Read the last output of the first rank that failed, and look for the OOM killer and Xid errors in dmesg.",
     judge_machine=dead_rank,
 )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.evidence.group_past import has_run_backward, uses_no_processor
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.standstill.at_rest import has_run_backward
+from gputop.doctor.rules.standstill.spinning import polls
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 
@@ -16,27 +20,34 @@ HOLD_S = 5.0
 
 
 def missing_ranks(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge ranks that nobody tracks: fewer live than their launcher started, and the others have stopped to train."""
+    """Judge ranks that nobody tracks: some that were seen are gone, and all others have trained and now wait."""
     size = group.local_world_size
-    seen = {member.local_rank for member in group.members}
+    seen = {member.local_rank for member in group.members if member.local_rank is not None}
     processes = [member.process for member in group.members if member.process is not None]
-    if group.run is not None or size is None or None in seen or len(seen) >= size or len(processes) < len(group.members):
+    if group.run is not None or size is None or len(seen) < len(group.members) or len(processes) < len(group.members):
+        return None
+    gone = sorted(set(range(size)) - seen)
+    left = _left_free(evidence, group, gone)
+    if not gone or not (left or evidence.past.local_ranks(group).issuperset(gone)):  # they may run where nothing shows them
         return None
     if not all(map(has_run_backward, processes)):
         return None
     stood = [seconds for process in processes if (seconds := evidence.no_backward_s(process)) is not None]
     if len(stood) < len(processes) or min(stood) < STOOD_S:
         return None
-    gone = sorted(set(range(size)) - {number for number in seen if number is not None})
+    waits = [_waits(evidence, member, left) for member in group.members]
+    if None in waits:
+        return None
     whole = all(process.environment is not None and process.environment.world_size == size for process in processes)
     numbers = words.ranks(gone) if whole else f"local {words.ranks(gone)}"
     is_gone = "is" if len(gone) == 1 else "are"
+    alone = len(seen) == 1  # after a training one rank is often left, with work that is its own
     finding = tracked.about(
         group,
         "G04",
-        "error",
-        "likely",
-        f"{tracked.capital(numbers)} {is_gone} gone, and the others wait",
+        "warning" if alone else "error",
+        "possible" if alone else "likely",
+        f"{tracked.capital(numbers)} {is_gone} gone, and {'the last one may wait' if alone else 'the others wait'}",
         [
             Fact(f"{len(seen)} of {size} ranks that were started here have a process", len(seen), "/proc/<pid>/environ"),
             Fact(
@@ -44,12 +55,34 @@ def missing_ranks(evidence: Evidence, group: RankGroup) -> Judgement:
                 round(min(stood)),
                 "pt_autograd threads (/proc/<pid>/task)",
             ),
+            *[fact for fact in waits[:4] if fact is not None],
         ],
         "A rank died without taking the others with it, as where no torchrun watches over them: they wait for it in a "
         "collective operation until its time limit.",
         "sudo dmesg --ctime | grep -i -E 'killed process|oom|xid' | tail\n# the last output of that rank, then start anew:\n"
         f"{fixes.launch_line(group, size)}",
-        "The rank runs where gputop cannot see it, as in another container; or the run is about to end.",
+        "The others still work: they test, save or send what they have trained.",
         pids=list(group.pids),
     )
     return Suspicion(finding, HOLD_S)
+
+
+def _left_free(evidence: Evidence, group: RankGroup, gone: Sequence[int]) -> bool:
+    """Return whether the GPUs that are the missing ranks' by their numbers are free: a rank out of sight would fill its own."""
+    known = group.visible if group.visible is not None and not group.virtual else ()
+    return all(number < len(known) and evidence.is_free(known[number]) for number in gone)
+
+
+def _waits(evidence: Evidence, member: Member, beside_idle: bool) -> Fact | None:
+    """Return what shows that a rank waits: it uses neither a processor nor a disk, or its GPU polls; None if it may work."""
+    process = member.process
+    if process is None:
+        return None
+    if uses_no_processor(process) and evidence.still.disks_s(process) >= STOOD_S:
+        text = f"process {process.pid} uses {process.cpu_percent:.0f}% of a core, and no disk"
+        return Fact(text, process.cpu_percent, f"/proc/{process.pid}/stat, io")
+    device = evidence.device(member.main) if member.main is not None else None
+    if device is None or not polls(evidence, device, beside_idle):
+        return None
+    share = windows.power_share_at_most(evidence, device.uuid)
+    return Fact(f"{words.gpu(device)} is fully used at {share or 0.0:.0%} of its power limit: NCCL polls", share, "NVML")

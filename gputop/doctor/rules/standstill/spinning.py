@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import IDLE_PERCENT, Evidence
+from gputop.doctor.evidence.group_past import uses_no_processor
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.standstill.at_rest import uses_no_processor
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import utilization
@@ -55,7 +55,7 @@ def spins(evidence: Evidence, group: RankGroup) -> Judgement:
     if stood and min(stood) < SPIN_HOLD_S:
         return None
     idle = [device for device in devices if _idles(evidence, device)]
-    polling = [device for device in devices if device not in idle and _polls(evidence, device, beside_idle=bool(idle))]
+    polling = [device for device in devices if device not in idle and polls(evidence, device, beside_idle=bool(idle))]
     if not polling or len(polling) + len(idle) < len(devices) or len(idle) > len(polling) or (stood and not idle):
         return None
     facts = [*utilization(evidence, devices)]
@@ -69,7 +69,11 @@ def spins(evidence: Evidence, group: RankGroup) -> Judgement:
     return _all_poll(evidence, group, facts) if not idle else _some_wait(evidence, group, idle, facts)
 
 
-def _polls(evidence: Evidence, device: Device, beside_idle: bool) -> bool:
+def polls(evidence: Evidence, device: Device, beside_idle: bool = False) -> bool:
+    """Return whether a GPU does nothing but poll for other ranks: full utilization at little power, and no data moves.
+
+    ``beside_idle``: a GPU of the same group idles, so that a kernel on few SMs is no tiny kernel of a training.
+    """
     use, power = windows.mean_utilization(evidence, device.uuid), windows.power_share_at_most(evidence, device.uuid)
     memory, cores = device.memory_activity_percent, device.sm_activity_percent
     if use is None or power is None or use < SPIN_PERCENT or power > SPIN_POWER_SHARE:
