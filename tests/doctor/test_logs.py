@@ -265,6 +265,21 @@ def test_what_a_run_survives_again_and_again_did_not_end_it(times: int, level: s
     assert explained.ended is (times == 1)
 
 
+def test_the_last_of_texts_that_a_run_survived_ends_it_where_no_progress_follows() -> None:
+    """Batches that do not fit are caught three times; the fourth time nobody catches it."""
+    progress = "".join(f"step {at} loss 2.{at}\n" for at in range(5))
+    caught = progress + traceback(f"torch.OutOfMemoryError: {OOM}")
+    ended = told(caught * 4)
+    assert ended.ended
+    assert [(finding.severity, finding.confidence) for finding in ended.findings] == [("error", "likely")]
+    assert [fact.text for fact in ended.findings[0].evidence][
+        1
+    ] == "progress followed 3 of these texts, and none follows this one"
+    survived = told(caught * 4 + progress)
+    assert not survived.ended
+    assert survived.findings[0].evidence[1].text == "progress followed this text 4 times: it ended no run"
+
+
 def test_a_warning_that_says_how_it_goes_on_is_no_alarm() -> None:
     warned = "WARNING CUDA out of memory with batch=64. Reducing to batch=32 and retrying (1/3).\n"
     assert [finding.confidence for finding in told(warned + PROGRESS).findings] == ["possible"]

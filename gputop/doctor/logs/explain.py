@@ -7,8 +7,6 @@ and by the order within one log. Pure: ``scan`` reads the logs.
 
 from __future__ import annotations
 
-import itertools
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +15,7 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Confidence, Fact, Finding
 from gputop.doctor.findings.fixes import SCRIPT_UNKNOWN
 from gputop.doctor.logs import xids
+from gputop.doctor.logs.habits import shape_of, without_habits
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.patterns.pattern import HINT
 from gputop.doctor.logs.refuted import REFUTED_BY
@@ -35,9 +34,6 @@ _ENDS = frozenset({"cpp_terminate", "killed", "sigkill", "signal_crash", "slurm_
 
 _SHELL_GOES_ON = frozenset({"command_not_found"})
 """What a shell script survives, unless it says set -e: another failure after it is what ended it."""
-SURVIVED_MIN, SURVIVED_PROGRESS = 2, 2
-"""A text that came so often before, each time with so many lines of progress after it, ends no run (our choice)."""
-_NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +53,7 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
     seen = [item for scan in scans for item in scan.observations]
     launcher = next((scan.root for scan in scans if scan.root is not None), None)
     if not failed and launcher is None:
-        seen = _without_habits(seen)
+        seen = without_habits(seen, {scan.name: scan.progress for scan in scans})
     if (failed or launcher is not None) and not any(item.failure for item in seen):
         # A script that catches its error, reports it and then ends did not really go on.
         seen = [replace(item, went_on=False) for item in seen]
@@ -76,9 +72,11 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
         findings.append(_consequence_alone(consequences, scans, launcher))
     ended = bool(findings)
     titles = {finding.title for finding in findings}
+    habits = {shape_of(root)} if root is not None else set()
     for item in seen:
         shown = item.went_on or (item.pattern is not None and (item.pattern.kind == HINT or item.warned))
-        if shown and item is not root and not item.failure:
+        if shown and item is not root and not item.failure and not (item.survived and shape_of(item) in habits):
+            habits.add(shape_of(item))
             finding = finding_of(item)
             if finding.severity == "error":
                 finding = replace(finding, severity="warning")
@@ -92,7 +90,13 @@ def finding_of(seen: Observation) -> Finding:
     """Return the finding for one observation, from its own line only."""
     facts: tuple[Fact, ...] = (Fact(quote(seen), _short(seen.line), place(seen)),)
     pattern = seen.pattern
-    if seen.went_on:
+    if seen.survived:
+        times = words.count(seen.survived, "time")
+        text = f"progress followed this text {times}: it ended no run"
+        if not seen.went_on:
+            text = f"progress followed {seen.survived} of these texts, and none follows this one"
+        facts = (*facts, Fact(text, seen.survived, place(seen)))
+    elif seen.went_on:
         facts = (*facts, Fact("the job went on after this text: the lines that follow are no traceback", True, place(seen)))
     if seen.followed:
         facts = (*facts, Fact(_FOLLOWED, True, place(seen)))
@@ -115,7 +119,7 @@ def _sure(seen: Observation, otherwise: Confidence) -> Confidence:
     if seen.went_on:
         return "possible"
     # A script with buffered output writes what it printed earlier after the traceback that ended it.
-    return "likely" if seen.followed and otherwise == "certain" else otherwise
+    return "likely" if (seen.followed or seen.survived) and otherwise == "certain" else otherwise
 
 
 def _of_xid(seen: Observation, finding: Finding) -> Finding:
@@ -154,25 +158,6 @@ def _fatal(failures: list[Observation], passed: frozenset[tuple[str, int]]) -> l
 
 def _is_survived_by_a_shell(item: Observation, later: Sequence[Observation]) -> bool:
     return item.pattern is not None and item.pattern.id in _SHELL_GOES_ON and any(not _same(item, other) for other in later)
-
-
-def _without_habits(seen: list[Observation]) -> list[Observation]:
-    """Mark what a run survives again and again: samples that it skips, or texts that a language model writes."""
-    came: dict[tuple[str, int | None, str], list[int]] = {}
-    for item in seen:
-        if item.pattern is None or not item.pattern.cascade:
-            came.setdefault(_shape(item), []).append(item.progress)
-    survived = {
-        shape
-        for shape, at in came.items()
-        if sum(after - before >= SURVIVED_PROGRESS for before, after in itertools.pairwise(at)) >= SURVIVED_MIN
-    }
-    return [replace(item, went_on=True) if _shape(item) in survived else item for item in seen]
-
-
-def _shape(item: Observation) -> tuple[str, int | None, str]:
-    """Return a line without its numbers, with the file and the rank that it is from."""
-    return item.file, item.rank, _NUMBERS.sub("0", item.line)
 
 
 def _first(failures: list[Observation], launcher: Root | None, scans: Sequence[LogScan]) -> Observation | None:

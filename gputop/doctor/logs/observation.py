@@ -31,6 +31,8 @@ class Observation:
     followed: bool = False  # progress follows its traceback: it was caught, or the progress was written late
     progress: int = 0
     """Lines of progress that were seen before it, after other texts."""
+    survived: int = 0
+    """After how many texts of its kind progress came, where that is so often that the run survives them."""
     in_library: bool = False
     """Whether ``where`` is a library's line, because no line of the user's own code is in the traceback."""
 

@@ -114,7 +114,7 @@ class LogScan:
         self._chain: dict[Key, bool] = {}
         self._rest = b""
         self._numbered = True
-        self._progress = 0
+        self.progress = 0
         """Lines of progress after texts; the others are not looked at."""
         self._after = Afterwards()
 
@@ -269,7 +269,7 @@ class LogScan:
         if _ABORT.search(text) is not None:
             for number in self._after.failed():
                 self._mark(number, False, False)
-        self._progress += is_progress(text)
+        self.progress += is_progress(text)
         for number, surely in self._after.line(text, key):
             self._mark(number, surely, not surely)
 
@@ -385,7 +385,7 @@ class LogScan:
             self.root.error_file = value
 
     def _note(self, observation: Observation) -> None:
-        observation = replace(observation, progress=self._progress)
+        observation = replace(observation, progress=self.progress)
         if observation.rank is not None:
             self.ranks.add(observation.rank)
         self._new.append(observation)

@@ -1,0 +1,60 @@
+"""Errors that a run survives again and again, and which of them may have ended it. Pure: a function of the observations."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from gputop.doctor.logs.after import quoted
+from gputop.doctor.logs.observation import Observation
+
+SURVIVED_MIN, SURVIVED_PROGRESS = 2, 2
+"""A text that came so often before, each time with so many lines of progress after it, ends no run (our choice)."""
+_NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
+
+
+def without_habits(seen: list[Observation], progress: Mapping[str, int]) -> list[Observation]:
+    """Mark what a run survives again and again: samples that it skips, or texts that a language model writes.
+
+    The last of them may have ended the run, unless progress follows it, too (``progress``: lines of it in each whole file), or
+    the script's own words announced it: whoever writes about an error has caught it.
+    """
+    came: dict[tuple[str, int | None, str], list[Observation]] = {}
+    for item in seen:
+        if item.pattern is None or not item.pattern.cascade:
+            came.setdefault(shape_of(item), []).append(item)
+    habits = {}
+    for shape, items in came.items():
+        times = sum(after.progress - item.progress >= SURVIVED_PROGRESS for item, after in itertools.pairwise(items))
+        if times >= SURVIVED_MIN:
+            habits[shape] = times
+    words_of = [items[-1] for shape, items in came.items() if shape in habits and _is_in_words(items[-1])]
+    marked = []
+    for item in seen:
+        shape = shape_of(item)
+        if shape not in habits:
+            marked.append(item)
+            continue
+        *_, before, last = came[shape]
+        follows = progress[item.file] - last.progress >= SURVIVED_PROGRESS
+        announced = any(own is last or _lies_between(own, before, last) for own in words_of)
+        went_on = item.went_on or item is not last or follows or announced
+        marked.append(replace(item, survived=habits[shape] + follows, went_on=went_on))
+    return marked
+
+
+def _is_in_words(item: Observation) -> bool:
+    """Return whether the script's own words surround an exception, also after a speaker as in "A: the log says ..."."""
+    return not item.block and (quoted(item.line) or quoted(item.line.partition(": ")[2]))
+
+
+def _lies_between(item: Observation, before: Observation, after: Observation) -> bool:
+    same = (item.file, item.rank) == (after.file, after.rank)
+    return same and before.line_number < item.line_number < after.line_number
+
+
+def shape_of(item: Observation) -> tuple[str, int | None, str]:
+    """Return a line without its numbers, with the file and the rank that it is from."""
+    return item.file, item.rank, _NUMBERS.sub("0", item.line)
