@@ -114,7 +114,16 @@ def smaller_cards(second: int) -> Snapshot:
     return with_gpus(second, gib=dict.fromkeys(range(4, 8), 40))
 
 
+def stages_over_hosts(second: int) -> Snapshot:
+    """Ranks that hold one stage of the model each: those of the second host have more layers."""
+    base = capped_clocks(second)
+    (run,) = base.runs
+    group = {"process_group": {"backend": "nccl", "world_size": 8, "groups": 3}}
+    return replace(base, runs=(replace(run, ranks=tuple(replace(r, facts={**r.facts, **group}) for r in run.ranks)),))
+
+
 PAIRS = (
+    Pair("K04", "stages of a pipeline on hosts with alike cards", stages_over_hosts, capped_clocks, 60),
     Pair("K04", "one slow card of a host", lambda second: with_gpus(second, {5: 0.09}), older_cards, 60),
     Pair("K04", "hosts with alike cards", with_gpus, capped_clocks, 60),
     Pair("K04", "a host with fewer cards", lambda second: with_gpus(second, leave_out=(6, 7)), smaller_cards, 60),

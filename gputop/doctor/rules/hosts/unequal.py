@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.facts.ddp import divides_models
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
@@ -30,7 +31,7 @@ def unequal_hosts(evidence: Evidence) -> Mapping[str, Judgement]:
 
 def _judged(evidence: Evidence, run: Run, hosts: Mapping[str, Sequence[Rank]]) -> Judgement:
     times = {host: _forward_s(evidence, run, ranks) for host, ranks in hosts.items()}
-    slow = _slow(times)
+    slow = None if divides_models(run.ranks) else _slow(times)  # a stage of a pipeline has a time of its own
     small = _small(hosts)
     if slow is None and small is None:
         return None
@@ -114,16 +115,16 @@ K04 = Rule(
     estimated=True,
     threshold=(
         f"forward on the GPU takes each rank of one host {SLOWER_SHARE:.0%} longer than any rank of the others, by medians of "
-        f"{STEPS} steps (likely); or its GPUs have less than {MEMORY_RATIO} of the memory of the others' (certain, for "
-        "information)"
+        f"{STEPS} steps, where each rank holds the whole model (likely); or its GPUs have less than {MEMORY_RATIO} of the "
+        "memory of the others' (certain, for information)"
     ),
     hides=("K01", "F01", "F02", "F04"),
     hides_if=lambda finding: finding.severity == "warning",
     hides_when="the GPUs of the host are slower",
     mechanism="Ranks get equal batches and wait for each other in each step: the slowest GPUs set the pace of all hosts.",
     signature="Another model of GPU, or a lower limit of clocks or power, on one of the hosts.",
-    look_alike="K01, where a whole host is slow for another reason; one slow GPU of a host (F02); hosts with fewer GPUs that "
-    "are alike.",
+    look_alike="K01, where a whole host is slow for another reason; one slow GPU of a host (F02); stages of a pipeline, whose "
+    "work differs; hosts with fewer GPUs that are alike.",
     fix="Use hosts that are alike, lift the limit, or give the slower host less work.",
     judge_machine=unequal_hosts,
 )
