@@ -21,6 +21,7 @@ from tests.doctor.scenes.hangs import (
     breakpoint_on_one,
     counted,
     in_a_debugger,
+    learns_in_turns,
     may_all_wait,
     may_compile,
     may_differ,
@@ -235,9 +236,22 @@ def test_ranks_that_never_begin_are_possible_soon_and_likely_as_late_as_before()
 def test_ranks_that_have_met_and_worked_and_rest_may_hang() -> None:
     """From outside, without a GPU that polls: they are not ranks that never began (G03)."""
     for scene in (met_over_gloo(15), met_over_gloo(0, backward_s=5.0)):
-        said = play(scene, 70)
+        said = play(scene, 130)
         assert {(finding.id, finding.confidence) for found in said for finding in found} == {("G01", "possible")}
         assert "none of its ranks computes any more" in said[-1][0].title
+
+
+def test_learners_that_wait_for_rollouts_do_not_hang() -> None:
+    """What a group came back from, it may come back from again; a server of the same user may work for it."""
+    for scene in (learns_in_turns(60, 60), learns_in_turns(20, 200, server=True)):
+        assert all(not found for found in play(scene, 300))
+
+
+def test_learners_that_rest_for_much_longer_than_before_may_hang() -> None:
+    said = play(learns_in_turns(40, 40, until_s=120), 340)
+    told = [second for second, found in enumerate(said) if found]
+    assert told[0] > 120 + 3 * 39
+    assert (said[-1][0].id, said[-1][0].confidence) == ("G01", "possible")
 
 
 @pytest.mark.parametrize(

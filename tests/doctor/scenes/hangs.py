@@ -341,6 +341,27 @@ def met_over_gloo(worked_s: int, *, rank_0_cpu_percent: float = 1.0, backward_s:
     return scene
 
 
+def learns_in_turns(learns_s: int, waits_s: int, until_s: int | None = None, server: bool = False) -> Scene:
+    """Two learners that nobody tracks: they train, and wait for new rollouts, again and again, the last time for good.
+
+    ``server``: another process of the same user makes the rollouts on another GPU.
+    """
+
+    def scene(second: int) -> Snapshot:
+        rounds, within = divmod(min(second, until_s or second), learns_s + waits_s)
+        works = within < learns_s and not (until_s is not None and second >= until_s)
+        done = rounds * learns_s + min(within, learns_s)
+        state: dict[str, Any] = {"cpu_percent": 101.0, "state": "R"} if works else {"cpu_percent": 0.5, "state": "S"}
+        processes = [replace(rank(n, use(n), world=2, second=done), run_id=None, rank=n, **state) for n in range(2)]
+        if server:
+            apart = {"environment": None, "launcher": None, "ancestors": (), "ppid": 3000, "autograd_threads": ()}
+            processes.append(replace(rank(2, use(2)), run_id=None, rank=None, **apart))
+        busy = [*((0, 1) if works else ()), *((2,) if server else ())]
+        return samples.snapshot(second, devices=gpus(busy, 2 + server), processes=tuple(processes), runs=(), points=())
+
+    return scene
+
+
 def old_server(second: int) -> Snapshot:
     """The same on the CPU, since yesterday."""
     base = idle_server(second)

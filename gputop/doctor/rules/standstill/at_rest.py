@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.evidence import CPU_WORKS_PERCENT, Evidence
 from gputop.doctor.evidence.group_past import RESTS_CPU_PERCENT, has_run_backward, uses_no_processor
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.doctor.rules.support.shared import utilization
+from gputop.groups import compute_uses
 from gputop.snapshot import Process
 
-REST_HOLD_S = 30.0
-"""As long as a rank that reports its steps waits before it calls that a standstill."""
+REST_HOLD_S = 90.0
+"""From outside nothing tells a hang from a wait for new rollouts, which takes a minute or more (our choice)."""
+LONGER_THAN_BEFORE = 3.0
+"""Ranks came back from their longest rest so far: only one so many times as long means anything (our choice)."""
+FED_HOLD_S = 600.0
+"""Beside a process that may work for them, ranks rest for as long as torch lets a collective of NCCL wait."""
+NO_DISK_S = 15.0
 _GLOO_THREAD = "pt_gloo_runloop"
 
 
@@ -59,7 +65,18 @@ def all_rest(evidence: Evidence, group: RankGroup) -> Judgement:
         f"py-spy dump --pid {pid}  # of each rank: who stands elsewhere?",
         "They wait for requests, as a server does; or the next round of work comes.",
     )
-    return Suspicion(finding, REST_HOLD_S)
+    hold_s = FED_HOLD_S if _may_be_fed(evidence, group) else REST_HOLD_S
+    return Suspicion(finding, max(hold_s, LONGER_THAN_BEFORE * evidence.past.longest_rest_s(group)))
+
+
+def _may_be_fed(evidence: Evidence, group: RankGroup) -> bool:
+    """Return whether another process of the same user works on a GPU: it may make the rollouts that the ranks wait for."""
+    own = set(group.pids)
+    return evidence.snapshot is not None and any(
+        process.pid not in own and process.uid in group.uids and (process.cpu_percent or 0.0) >= CPU_WORKS_PERCENT
+        for process in evidence.snapshot.processes
+        if compute_uses(process)
+    )
 
 
 def _has_worked(evidence: Evidence, group: RankGroup, process: Process) -> bool:
@@ -71,4 +88,4 @@ def _has_worked(evidence: Evidence, group: RankGroup, process: Process) -> bool:
 
 def _is_still(evidence: Evidence, process: Process) -> bool:
     workers = process.workers.cpu_percent if process.workers is not None else None
-    return (workers or 0.0) < RESTS_CPU_PERCENT and evidence.still.disks_s(process) >= REST_HOLD_S / 2
+    return (workers or 0.0) < RESTS_CPU_PERCENT and evidence.still.disks_s(process) >= NO_DISK_S

@@ -8,7 +8,7 @@ from gputop.doctor.evidence import collective_counts
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.standstill.at_rest import REST_HOLD_S, all_rest
+from gputop.doctor.rules.standstill.at_rest import FED_HOLD_S, LONGER_THAN_BEFORE, REST_HOLD_S, all_rest
 from gputop.doctor.rules.standstill.behind import judge_counts
 from gputop.doctor.rules.standstill.spinning import HANG_SYMPTOMS, SPIN_HOLD_S, SPIN_PERCENT, SPIN_POWER_SHARE, spins
 from gputop.doctor.rules.standstill.stalls import is_paused, judge_early, judge_several, judge_single, standstills
@@ -55,7 +55,9 @@ G01 = Rule(
         f"torch's counts differ and have not moved for {collective_counts.STILL_S:.0f} s, or a process is stopped; from "
         f"outside: {SPIN_PERCENT:.0f}% utilization at {SPIN_POWER_SHARE:.0%} of the power for {SPIN_HOLD_S:.0f} s "
         "(possible), while the GPUs and processes of other ranks idle, or no backward thread runs (likely); or all ranks, "
-        f"which have met and worked, use no processor, disk or GPU for {REST_HOLD_S:.0f} s (possible)"
+        f"which have met and worked, use no processor, disk or GPU for {REST_HOLD_S:.0f} s and {LONGER_THAN_BEFORE:.0f} times "
+        f"the longest rest that they came back from, or for {FED_HOLD_S:.0f} s beside a process of the same user that works "
+        "on a GPU (possible)"
     ),
     hides=HANG_SYMPTOMS,
     mechanism=(
@@ -65,7 +67,8 @@ G01 = Rule(
     signature=(
         "Ranks are alive but make no step for 30 s or ten usual steps, outside evaluation, checkpoints and compilation."
     ),
-    look_alike="A long evaluation, checkpoint or compilation on all ranks; E02, where steps advance.",
+    look_alike="A long evaluation, checkpoint or compilation on all ranks; learners that wait for rollouts; E02, where steps "
+    "advance.",
     fix=("Look at the stack of the rank that the finding names (py-spy dump), and bring every rank to the same collectives."),
     judge=hang,
 )
