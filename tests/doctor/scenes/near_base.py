@@ -93,6 +93,22 @@ def rank_0_draws_unfelt(second: int) -> Snapshot:
     return ddp(second, metrics=late)
 
 
+def rank_0_alone(second: int, gpu_s: float) -> Snapshot:
+    """Rank 0 takes 35 ms longer outside of all phases; its GPU computes for so long in each step of 63 ms."""
+    late = timed(lambda r, s: 0.2 * MS, lambda r, s: 10 * MS, lambda r, s: 10 * MS if r == 0 else 45 * MS)
+    kernels = {"cuda/forward_s": lambda r, s: gpu_s / 3, "cuda/backward_s": lambda r, s: gpu_s * 2 / 3}
+    return ddp(second, metrics={**late, **kernels})
+
+
+def rank_0_draws_meanwhile(second: int) -> Snapshot:
+    return rank_0_alone(second, 26 * MS)
+
+
+def rank_0_reads_the_loss(second: int) -> Snapshot:
+    """Rank 0 alone calls loss.item(), where it waits for its GPU; the others wait for theirs where its queue is full."""
+    return rank_0_alone(second, 61 * MS)
+
+
 def rows_for_all(second: int) -> Snapshot:
     """DataParallel with 32 rows for each of its devices."""
     return faults.data_parallel(second, faults.dp_facts(64, [32, 32], second), places=(0, 1))
@@ -135,6 +151,7 @@ PAIRS: tuple[Pair, ...] = (
     Pair("C12", "large rows at little power", large_rows_at_little_power, divided, 90),
     Pair("F04", "by turns, and unfelt", by_turns_and_unfelt, jitter, 60),
     Pair("F05", "rank 0 draws, unfelt", rank_0_draws_unfelt, rank_0_draws, 60),
+    Pair("F05", "rank 0 reads the loss while its GPU computes", rank_0_reads_the_loss, rank_0_draws_meanwhile, 60),
     Pair("G02", "joined by NVLink", joined_by_nvlink, first_hangs, 150),
     Pair("G02", "counts that go on", first_of_many, first_hangs, 150),
     Pair("G05", "enough shared memory", enough_shared_memory, small_shm_for_nccl, 20),

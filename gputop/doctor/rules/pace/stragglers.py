@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -21,6 +22,7 @@ from gputop.snapshot import Device, Rank
 
 SEVERE_SCORE = 0.2
 _NAMES = {"phase/data": "waiting for data", "phase/forward": "forward", "phase/optimizer": "optimizer", "rest": "the rest"}
+_KERNELS = ("cuda/forward_s", "cuda/backward_s")
 _SOURCES = ("journal: phase/*, step_s of all ranks",)
 _SCORE = f"a wait of {SCORE_MIN:.0%} of the step in each of {WINDOWS} windows of {WINDOW_STEPS} steps, {COVERAGE_MIN:.0%} of it"
 
@@ -328,7 +330,7 @@ F04 = Rule(
 def does_more(evidence: Evidence, group: RankGroup) -> Judgement:
     """F05: one rank does more between steps than the others."""
     known = _culprit_by(evidence, group, "rest", "phase/optimizer")
-    if known is None or known.found.culprit is None:
+    if known is None or known.found.culprit is None or _waits_for_its_gpu(evidence, group, known.found):
         return None
     who = f"rank {known.found.culprit}"
     if known.found.culprit == 0:
@@ -353,6 +355,18 @@ def does_more(evidence: Evidence, group: RankGroup) -> Judgement:
     )
 
 
+def _waits_for_its_gpu(evidence: Evidence, group: RankGroup, found: Straggling) -> bool:
+    """Return whether the culprit's GPU computes while the rank does more, which then delays nobody.
+
+    A rank that alone calls ``loss.item()`` waits there for its GPU. The others run ahead, and wait where they launch kernels.
+    """
+    times = [evidence.series(group.run_id, found.culprit or 0, name)[-WINDOW_STEPS:] for name in _KERNELS]
+    if not all(series and series.finite() for series in times):
+        return False
+    idle_s = found.step_s - sum(statistics.median(series.values) for series in times)
+    return idle_s < (found.excess_s["rest"] + found.excess_s["phase/optimizer"]) / 2
+
+
 F05 = Rule(
     id="F05",
     order=2503,
@@ -363,14 +377,14 @@ F05 = Rule(
     needs=_SOURCES,
     window_s=3.0,
     every_s=SELDOM_S,
-    threshold=f"{_SCORE} explained by what one rank does between steps",
+    threshold=f"{_SCORE} explained by what one rank does between steps, while its GPU, where its times are known, idles",
     hides=("E06", "F04"),
     mechanism=(
         "Logging, progress bars, images or metrics on rank 0 take time in every step, or another rank reads or makes its "
         "batches more slowly without a DataLoader, and the others wait for its gradients."
     ),
     signature="One rank spends more time between optimizer and next step.",
-    look_alike="F04, where another rank is late each time.",
+    look_alike="F04, where another rank is late each time; a rank that alone reads the loss, and waits there for its GPU.",
     fix="On rank 0, log every 50 steps or in a separate thread; on another rank, see at which line it is (`gputop where`).",
     judge=does_more,
 )
