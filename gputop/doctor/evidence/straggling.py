@@ -189,7 +189,8 @@ def _parts(
 class Work:
     """How unequal the ranks' work is: maximum over mean, averaged over ``steps`` common steps. ``source``: who reports it.
 
-    ``measured``: from what the model was called with, rather than from what a loader delivered.
+    ``measured``: from what the model was called with, rather than from what a loader delivered. ``heaviest``: the rank that has
+    clearly more than the mean of all, over these steps together; None if no rank has.
     """
 
     ratio: float
@@ -197,6 +198,7 @@ class Work:
     steps: int
     source: str
     measured: bool
+    heaviest: int | None = None
 
     @property
     def unequal(self) -> bool:
@@ -218,11 +220,12 @@ def _called(group: RankGroup, ranks: Sequence[int]) -> Work | None:
     steps = set(said[0]).intersection(*said[1:]) if said and len(said) == len(ranks) else set()
     if len(steps) < WINDOW_STEPS:
         return None
-    rows = _ratio([[sizes[step][0] for sizes in said] for step in steps])
-    elements = _ratio([[sizes[step][1] for sizes in said] for step in steps])
+    rows = [[sizes[step][0] for sizes in said] for step in steps]
+    elements = [[sizes[step][1] for sizes in said] for step in steps]
     # With equal rows, longer sequences or larger images mean more work.
-    ratio, unit = (rows, "rows") if rows >= elements else (elements, "elements")
-    return Work(ratio, unit, len(steps), "journal: batches (what the model was called with)", True)
+    amounts, unit = (rows, "rows") if _ratio(rows) >= _ratio(elements) else (elements, "elements")
+    heaviest = _heaviest([rank.rank for rank in journals if rank.rank in ranks], amounts)
+    return Work(_ratio(amounts), unit, len(steps), "journal: batches (what the model was called with)", True, heaviest)
 
 
 def cost_of(work: Work, evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> tuple[float, float, int] | None:
@@ -265,8 +268,8 @@ def _loaded(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> Work 
         took = {rank: windows.at(evidence.series(group.run_id, rank, STEP), rates[rank]) for rank in ranks}
         steps = set.intersection(*(set(rates[rank]) & set(took[rank]) for rank in ranks))
         if len(steps) >= WINDOW_STEPS:
-            ratio = _ratio([[rates[rank][step] * took[rank][step] for rank in ranks] for step in steps])
-            return Work(ratio, unit, len(steps), f"journal: {name}, step_s", False)
+            amounts = [[rates[rank][step] * took[rank][step] for rank in ranks] for step in steps]
+            return Work(_ratio(amounts), unit, len(steps), f"journal: {name}, step_s", False, _heaviest(ranks, amounts))
     return None
 
 
@@ -274,3 +277,9 @@ def _ratio(amounts: Sequence[Sequence[float]]) -> float:
     """Return the mean over steps of maximum over mean."""
     means = [units.mean(step) for step in amounts]
     return units.mean([max(step) / mean if mean > 0 else 1.0 for step, mean in zip(amounts, means, strict=True)])
+
+
+def _heaviest(ranks: Sequence[int], amounts: Sequence[Sequence[float]]) -> int | None:
+    """Return the rank with clearly more work than the mean of all; ``amounts``: of each step, those of the ranks in order."""
+    sums = [sum(column) for column in zip(*amounts, strict=True)]
+    return ranks[sums.index(max(sums))] if max(sums) >= WORK_RATIO_MIN * units.mean(sums) > 0 else None

@@ -109,6 +109,18 @@ def rank_0_reads_the_loss(second: int) -> Snapshot:
     return rank_0_alone(second, 61 * MS)
 
 
+def loss_outside_of_the_model(second: int, rank_2_tokens: float = 40_000.0) -> Snapshot:
+    """Rank 2 takes 25 ms longer for a loss that no phase holds; ``rank_2_tokens``: how many it has in a second."""
+    late = timed(
+        lambda r, s: 0.2 * MS, lambda r, s: 12 * MS if r == 2 else 10 * MS, lambda r, s: 20 * MS if r == 2 else 45 * MS
+    )
+    return ddp(second, metrics={**late, "tokens_per_s": lambda r, s: rank_2_tokens if r == 2 else 18_000.0})
+
+
+def loss_of_equal_work(second: int) -> Snapshot:
+    return loss_outside_of_the_model(second, 18_000.0)
+
+
 def rows_for_all(second: int) -> Snapshot:
     """DataParallel with 32 rows for each of its devices."""
     return faults.data_parallel(second, faults.dp_facts(64, [32, 32], second), places=(0, 1))
@@ -151,6 +163,7 @@ PAIRS: tuple[Pair, ...] = (
     Pair("C12", "large rows at little power", large_rows_at_little_power, divided, 90),
     Pair("F04", "by turns, and unfelt", by_turns_and_unfelt, jitter, 60),
     Pair("F05", "rank 0 draws, unfelt", rank_0_draws_unfelt, rank_0_draws, 60),
+    Pair("F05", "a rank has longer sequences", loss_outside_of_the_model, loss_of_equal_work, 60, verdict="F03"),
     Pair("F05", "rank 0 reads the loss while its GPU computes", rank_0_reads_the_loss, rank_0_draws_meanwhile, 60),
     Pair("G02", "joined by NVLink", joined_by_nvlink, first_hangs, 150),
     Pair("G02", "counts that go on", first_of_many, first_hangs, 150),

@@ -46,6 +46,11 @@ class _Culprit:
         """Whether the ranks' work was measured and differs."""
         return self.work is not None and self.work.unequal
 
+    @property
+    def has_most_work(self) -> bool:
+        """Whether the culprit has clearly more work than the others: it explains longer parts of the step of any kind."""
+        return self.work is not None and self.found.culprit is not None and self.work.heaviest == self.found.culprit
+
 
 def _find_culprit(evidence: Evidence, group: RankGroup) -> _Culprit | None:
     if not tracked.all_speak(group):
@@ -204,7 +209,7 @@ def unequal_work(evidence: Evidence, group: RankGroup) -> Judgement:
     by_turns = found.culprit is None and found.explained_by("phase/forward") > max(
         found.explained_by("phase/data"), found.explained_by("rest"), found.explained_by("phase/optimizer")
     )
-    if not ((known.unequal and computes) or (by_turns and not _equal_work(group, work))):
+    if not ((known.unequal and (computes or known.has_most_work)) or (by_turns and not _equal_work(group, work))):
         return None
     judged = _told(group, "F03", known, *_UNEQUAL)
     if work is None or not work.unequal:
@@ -330,7 +335,7 @@ F04 = Rule(
 def does_more(evidence: Evidence, group: RankGroup) -> Judgement:
     """F05: one rank does more between steps than the others."""
     known = _culprit_by(evidence, group, "rest", "phase/optimizer")
-    if known is None or known.found.culprit is None or _waits_for_its_gpu(evidence, group, known.found):
+    if known is None or known.has_most_work or _waits_for_its_gpu(evidence, group, known.found):
         return None
     who = f"rank {known.found.culprit}"
     if known.found.culprit == 0:
@@ -384,7 +389,8 @@ F05 = Rule(
         "batches more slowly without a DataLoader, and the others wait for its gradients."
     ),
     signature="One rank spends more time between optimizer and next step.",
-    look_alike="F04, where another rank is late each time; a rank that alone reads the loss, and waits there for its GPU.",
+    look_alike="F04, where another rank is late each time; F03, where the rank has most work; a rank that alone reads the "
+    "loss, and waits there for its GPU.",
     fix="On rank 0, log every 50 steps or in a separate thread; on another rank, see at which line it is (`gputop where`).",
     judge=does_more,
 )
