@@ -26,6 +26,9 @@ def answer_signals(loop: asyncio.AbstractEventLoop, driver: Any = None, redraw: 
 
 
 def _go_on(loop: asyncio.AbstractEventLoop, driver: Any, redraw: Callable[[], object]) -> None:
+    pace = getattr(driver, "pace", None)
+    if pace is not None:
+        pace.forget()  # a shell had the terminal; the restart would wait for the answer, and then drop keys
     restart(driver)
     answer_signals(loop, driver, redraw)  # the driver has set its own handlers
     redraw()

@@ -19,8 +19,21 @@ UNASKED_BYTES = 1400
 """So much is sent without a question: a TCP segment, which takes 0.14 s at 10 kB/s."""
 PATIENCE_S = 10.0
 """An answer that takes longer is not waited for; nor is any other, where none has come before."""
+LEAST_PATIENCE_S = 1.0
+"""From a terminal that has answered, an answer is lost after so long, unless others have taken a while, too."""
+PATIENCE_TIMES = 4.0
+"""An answer is lost that takes so many times as long as the longest of late: frames differ in size."""
+OVERDUE_S = 0.25
+OVERDUE_TIMES = 2.0
+"""A key is not kept waiting for an answer that takes so long, and so many times as long as the longest of late."""
+FADES = 0.9
+"""What of the longest answer's time is left after each answer: a link recovers."""
+LOST_MOST = 3
+"""So many lost in a row, and no frame waits until an answer comes: another terminal may have taken the place of the first."""
 LEAVING_S = 0.5
 """How long the end waits for an answer: after it, the shell would read it."""
+FIRST_S = 2.0
+"""The end waits for the first answer of all only so long after its question: most that do not answer by then never do."""
 
 
 class Pace:
@@ -30,8 +43,16 @@ class Pace:
         self._clock = clock
         self._unasked = 0
         self._asked_at: float | None = None
+        self._passed = False
+        """Whether frames no longer wait for the answer that is out, which the end still does."""
+        self._passed_by = False
+        """Whether ``pass_by`` has let a frame pass since the last answer."""
         self._answers: bool | None = None
         """Whether this terminal answers; None: it has not yet, and has had little time."""
+        self._longest_s = 0.0
+        """How long the longest answer of late has taken."""
+        self._lost = 0
+        """How many answers in a row have not come in time."""
         self._nothing_open = threading.Event()
         self._nothing_open.set()
 
@@ -43,35 +64,69 @@ class Pace:
         """Return whether to send ``ASK`` now, which counts as sent then."""
         if self._answers is False or self._unasked < UNASKED_BYTES or self._waits():
             return False
-        self._unasked, self._asked_at = 0, self._clock()
+        self._unasked, self._asked_at, self._passed = 0, self._clock(), False
         self._nothing_open.clear()
         return True
 
     @property
     def is_behind(self) -> bool:
         """Whether a frame would have to wait behind the last one."""
-        return self._waits() and self._answers is True
+        return self._waits() and self._answers is True and self._lost < LOST_MOST
+
+    @property
+    def patience_s(self) -> float:
+        """How long an answer is waited for, in seconds."""
+        if self._answers is not True:
+            return PATIENCE_S
+        return min(PATIENCE_S, max(LEAST_PATIENCE_S, PATIENCE_TIMES * self._longest_s))
 
     def _waits(self) -> bool:
         """Whether an answer is out, and still waited for."""
-        if self._asked_at is not None and self._clock() - self._asked_at > PATIENCE_S:
+        age_s = self._age_s()
+        if age_s is not None and age_s > self.patience_s:
             self._answers = self._answers or False
+            self._lost += 1
             self.forget()
-        return self._asked_at is not None
+        return self._asked_at is not None and not self._passed
+
+    def _age_s(self) -> float | None:
+        asked_at = self._asked_at  # another thread may clear it
+        return None if asked_at is None else self._clock() - asked_at
 
     def answered(self) -> None:
         """Note an answer."""
+        age_s = self._age_s()
+        if age_s is not None:
+            self._longest_s = max(age_s, FADES * self._longest_s)
         self._answers = True
+        self._lost = 0
         self.forget()
 
     def forget(self) -> None:
         """Wait for no answer: it has come, or the terminal was another program's in between."""
-        self._asked_at = None
+        self._asked_at, self._passed, self._passed_by = None, False, False
         self._nothing_open.set()
+
+    def pass_by(self) -> None:
+        """Let the next frame pass an answer that is out: the terminal has changed, and may never give it.
+
+        Only once until an answer comes: a corner that is dragged changes the terminal often, and frames would queue.
+        """
+        if self._asked_at is not None and not self._passed_by:
+            self._passed = self._passed_by = True
+
+    def hurry(self) -> bool:
+        """Let the next frame pass an answer that is overdue, as a person waits; return whether one is."""
+        age_s = self._age_s()
+        if not self.is_behind or age_s is None or age_s <= max(OVERDUE_S, OVERDUE_TIMES * self._longest_s):
+            return False
+        self._passed = True
+        return True
 
     def wait(self) -> None:
         """Wait for an answer that is out, ``LEAVING_S`` at most."""
-        if self._answers is True:
+        age_s = self._age_s()
+        if self._answers is not False and age_s is not None and age_s <= (self.patience_s if self._answers else FIRST_S):
             self._nothing_open.wait(LEAVING_S)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from textual import constants
 from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Key
 
 from gputop.tui.terminal.pace import ASK, Answers, Pace
 from gputop.tui.terminal.private_textual import parser_of_keys
@@ -49,6 +50,14 @@ def patient(driver: type[Any]) -> type[Any]:
         def answered(self) -> None:
             """Note the answer, and tell the app."""
             self.pace.answered()
+            self._go_on()
+
+        def process_message(self, message: Any) -> None:
+            super().process_message(message)
+            if isinstance(message, Key) and self.pace.hurry():
+                self._go_on()
+
+        def _go_on(self) -> None:
             go_on = getattr(self._app, "go_on", None)
             if go_on is not None:
                 self._loop.call_soon_threadsafe(go_on)

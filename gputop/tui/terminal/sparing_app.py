@@ -8,7 +8,7 @@ from typing import Any
 from textual.app import App
 from textual.screen import Screen
 
-from gputop.tui.terminal.pace import PATIENCE_S
+from gputop.tui.terminal.pace import Pace
 from gputop.tui.terminal.patient_input import patient
 from gputop.tui.terminal.private_textual import shown_cells
 
@@ -30,17 +30,23 @@ class SparingApp(App[None]):
 
     def on_resize(self) -> None:
         """Redraw even if the size is the old one: a different size in between has cut off what was shown."""
-        self.draw_anew()
+        if self._pace is not None:
+            self._pace.pass_by()
+        self._send_whole()
+
+    @property
+    def _pace(self) -> Pace | None:
+        return getattr(self._driver, "pace", None)
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
         """Display an update of a screen, unless ``hold`` keeps what is there, or the last one has not arrived yet."""
         if self._held:
             return
-        pace = getattr(self._driver, "pace", None)
+        pace = self._pace
         if pace is not None and pace.is_behind and self._shown is not None:
             if not self._late:
                 self._late = True
-                asyncio.get_running_loop().call_later(PATIENCE_S, self.go_on)
+                asyncio.get_running_loop().call_later(pace.patience_s, self.go_on)
             return
         if self._shown is not None:
             renderable = self._shown.sparing(renderable, *self.size)
@@ -65,7 +71,12 @@ class SparingApp(App[None]):
             self.draw_anew()
 
     def draw_anew(self) -> None:
-        """Send the whole screen, whatever the terminal shows."""
+        """Send the whole screen, whatever the terminal shows or has left unanswered."""
+        if self._pace is not None:
+            self._pace.forget()
+        self._send_whole()
+
+    def _send_whole(self) -> None:
         if self._shown is not None:
             self._shown.forget()
         self.screen.refresh(layout=True)

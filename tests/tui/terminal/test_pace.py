@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from pathlib import Path
 
-from gputop.tui.terminal.pace import ANSWER, LEAVING_S, PATIENCE_S, UNASKED_BYTES, Answers, Pace
+from gputop.tui.terminal.pace import (
+    ANSWER,
+    FIRST_S,
+    LEAST_PATIENCE_S,
+    LEAVING_S,
+    LOST_MOST,
+    OVERDUE_S,
+    PATIENCE_S,
+    PATIENCE_TIMES,
+    UNASKED_BYTES,
+    Answers,
+    Pace,
+)
 from tests.terminal import Terminal
 
-COMMAND = [sys.executable, "-m", "gputop", "--virtual", "1", "-i", "10m"]
+PATIENT = """
+import sys
+from gputop.cli.main import main
+from gputop.tui.terminal import pace
+pace.PATIENCE_S = pace.LEAST_PATIENCE_S = pace.OVERDUE_S = pace.LEAVING_S = pace.FIRST_S = 600.0
+sys.exit(main(["--virtual", "1", "-i", "10m"]))
+"""
+COMMAND = [sys.executable, "-c", PATIENT]
+"""Whatever it does in a test, it does not because it has waited long enough."""
 
 POINTER = b"\x1b]22;default\x07"
 """The shape of the mouse pointer, which Textual sets with each screen."""
@@ -26,9 +47,13 @@ class Clock:
 
 def asked(clock: Clock) -> Pace:
     pace = Pace(clock)
+    ask(pace)
+    return pace
+
+
+def ask(pace: Pace) -> None:
     pace.sent(UNASKED_BYTES)
     assert pace.is_to_ask()
-    return pace
 
 
 def test_little_is_sent_without_a_question_and_one_is_out_at_a_time() -> None:
@@ -48,24 +73,83 @@ def test_frames_wait_only_for_a_terminal_that_has_answered() -> None:
     pace = asked(clock)
     assert not pace.is_behind
     pace.answered()
-    pace.sent(UNASKED_BYTES)
-    assert pace.is_to_ask()
+    ask(pace)
     assert pace.is_behind
-    clock.now += PATIENCE_S + 1
+    clock.now += LEAST_PATIENCE_S + 0.1
     assert not pace.is_behind
     assert not pace.is_to_ask()
-    pace.sent(UNASKED_BYTES)
-    assert pace.is_to_ask(), "it answered once: it is asked again"
+    ask(pace)  # it answered once: it is asked again
+
+
+def test_a_slow_terminal_is_waited_for_longer_until_it_is_quick_again() -> None:
+    clock = Clock()
+    pace = asked(clock)
+    clock.now += 2.0
+    pace.answered()
+    ask(pace)
+    clock.now += PATIENCE_TIMES * 2.0 - 0.1
+    assert pace.is_behind
+    pace.answered()
+    assert pace.patience_s == PATIENCE_S
+    for _ in range(60):
+        ask(pace)
+        pace.answered()
+    assert pace.patience_s == LEAST_PATIENCE_S
+
+
+def test_frames_no_longer_wait_for_a_terminal_that_has_stopped_answering() -> None:
+    clock = Clock()
+    pace = asked(clock)
+    pace.answered()
+    for _ in range(LOST_MOST):
+        ask(pace)
+        assert pace.is_behind
+        clock.now += LEAST_PATIENCE_S + 0.1
+        assert not pace.is_behind
+    ask(pace)
+    assert not pace.is_behind
+    pace.answered()
+    ask(pace)
+    assert pace.is_behind
+
+
+def test_a_key_passes_only_an_answer_that_is_overdue() -> None:
+    clock = Clock()
+    pace = asked(clock)
+    pace.answered()
+    ask(pace)
+    assert not pace.hurry()
+    clock.now += OVERDUE_S + 0.1
+    assert pace.hurry()
+    assert not pace.is_behind
+    assert not pace.hurry()
+
+
+def test_a_change_of_size_passes_one_answer_and_not_each() -> None:
+    pace = asked(Clock())
+    pace.answered()
+    ask(pace)
+    pace.pass_by()
+    assert not pace.is_behind
+    ask(pace)
+    pace.pass_by()
+    assert pace.is_behind
+    pace.answered()
+    ask(pace)
+    pace.pass_by()
+    assert not pace.is_behind
 
 
 def test_a_terminal_that_does_not_answer_is_not_asked_again() -> None:
     clock = Clock()
     pace = asked(clock)
-    clock.now += PATIENCE_S + 1
+    clock.now += FIRST_S + 0.1
+    began = time.monotonic()
+    pace.wait()
+    clock.now += PATIENCE_S
     assert not pace.is_behind
     pace.sent(UNASKED_BYTES)
     assert not pace.is_to_ask()
-    began = time.monotonic()
     pace.wait()
     assert time.monotonic() - began < LEAVING_S
 
@@ -103,6 +187,12 @@ class Link:
         os.write(self.terminal._master, ANSWER.encode() * self.waiting)
         self.waiting = 0
 
+    def lose(self) -> None:
+        """Lose what waits, and what the terminal shows: another terminal has taken its place."""
+        assert self.waiting == 1
+        self.cut, self.waiting = False, 0
+        self.terminal.screen.reset()
+
 
 def test_a_slow_terminal_gets_one_frame_and_then_the_newest(tmp_path: Path) -> None:
     with Terminal(COMMAND, {"GPUTOP_DIR": str(tmp_path)}) as terminal:
@@ -122,4 +212,49 @@ def test_a_slow_terminal_gets_one_frame_and_then_the_newest(tmp_path: Path) -> N
         link.mend()
         terminal.wait_for("› run")
         terminal.press("escape", "q")
+        assert terminal.wait_exit() == 0
+
+
+def test_a_lost_answer_keeps_back_nothing_that_is_drawn_anew(tmp_path: Path) -> None:
+    with Terminal(COMMAND, {"GPUTOP_DIR": str(tmp_path)}) as terminal:
+        link = Link(terminal)
+        terminal.wait_for("3 Processes")
+        link.cut = True
+        terminal.press("?")
+        terminal.wait_for("Keys and words")
+        link.lose()
+        terminal.resize(150, 48)
+        terminal.wait_for("Keys and words")
+
+        link.cut = True
+        terminal.press("escape")
+        terminal.wait_for("3 Processes")
+        link.lose()
+        terminal.press("ctrl+l")
+        terminal.wait_for("3 Processes")
+
+        link.cut = True
+        terminal.press("?")
+        terminal.wait_for("Keys and words")
+        os.kill(terminal.process.pid, signal.SIGSTOP)
+        link.lose()
+        seen = len(terminal.received)
+        os.kill(terminal.process.pid, signal.SIGCONT)
+        terminal.wait_for(lambda text: b"\x1b[?1049h" in terminal.received[seen:] and "Keys and words" in text)
+        terminal.press("escape")
+        terminal.wait_for("3 Processes")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+
+
+def test_the_end_waits_for_the_first_answer_which_the_shell_would_read(tmp_path: Path) -> None:
+    with Terminal(COMMAND, {"GPUTOP_DIR": str(tmp_path)}) as terminal:
+        link = Link(terminal)
+        link.cut = True
+        terminal.wait_for("3 Processes")
+        assert link.waiting == 1
+        terminal.press("q")
+        time.sleep(0.3)
+        assert b"\x1b[?1049l" not in terminal.received
+        link.mend()
         assert terminal.wait_exit() == 0
