@@ -81,7 +81,8 @@ def refresh(jobs: Iterable[Job]) -> list[GputopError]:
                 problems.append(error)
             continue
         for job in members:
-            _note(job, rows)
+            with contextlib.suppress(checked.UnreadableJobError):  # the list of jobs names it
+                _note(job, rows)
     return problems
 
 

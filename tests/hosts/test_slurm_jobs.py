@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -235,6 +236,13 @@ def test_what_squeue_says(job: store.Job, programs: Path, home: Home, capsys: py
     record.write_json(job.directory / record.ENDED, {"exit_code": 3, "ended_at": 1790000000})
     found = store.find(job.id)
     assert (found.state, found.exit_code, found.ended_at) == ("failed", 3, 1790000000)
+
+
+def test_a_job_that_cannot_be_read_keeps_no_other_from_its_news(job: store.Job, programs: Path, home: Home) -> None:
+    deleted = replace(job, id="deleted", directory=job.directory.with_name("deleted"))
+    stand_in(programs, squeue=squeue(home, "RUNNING"))
+    assert slurm.refresh([deleted, job]) == []
+    assert store.find(job.id).state == "running"
 
 
 @pytest.mark.parametrize(("word", "state"), [("TIMEOUT", "killed"), ("COMPLETED", "finished"), ("OUT_OF_MEMORY", "failed")])

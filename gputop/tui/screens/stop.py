@@ -77,7 +77,8 @@ class StopScreen(Question):
             self._asking = True
             closing = Field("no", "Close", "button", detail=(Span("Esc", "dim"),), help="the answer is shown all the same")
             self.put(wrapped("Asking for its end ...", self.columns()), [closing])
-            UNDER_WAY.start(self._stop_slowly, lambda: f"{self.target.title} was being stopped; gputop jobs lists it.")
+            left = f"{self.target.title} was being stopped; gputop jobs lists it."
+            UNDER_WAY.start(self._stop_slowly, lambda: left, self._refused)
             return
         try:
             done = stop(self.target)
@@ -88,14 +89,12 @@ class StopScreen(Question):
         self.dismiss(True)
 
     def _stop_slowly(self) -> None:
-        app = self.app
-        try:
-            app.notify(stop(self.target), timeout=5)
-        except GputopError as error:
-            if not self.post_message(self.Answered(error)):
-                app.notify(str(error), severity="warning", timeout=10)
-        else:
-            self.post_message(self.Answered())
+        self.app.notify(stop(self.target), timeout=5)
+        self.post_message(self.Answered())
+
+    def _refused(self, error: GputopError) -> None:
+        if not self.post_message(self.Answered(error)):
+            self.app.notify(str(error), severity="warning", timeout=10)
 
     def on_stop_screen_answered(self, event: Answered) -> None:
         """Close, or show what was refused."""

@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable
 from contextvars import copy_context
 
+from gputop.errors import PLEASE_REPORT, GputopError, describe_unexpected
+
 
 class UnderWay:
     """The requests of one process that are not answered yet."""
@@ -18,10 +20,11 @@ class UnderWay:
         self._left: dict[int, Callable[[], str]] = {}
         self._begun = 0
 
-    def start(self, work: Callable[[], object], leave: Callable[[], str]) -> None:
+    def start(self, work: Callable[[], object], leave: Callable[[], str], on_error: Callable[[GputopError], object]) -> None:
         """Run ``work`` in a thread, which may post messages.
 
         ``leave`` is called if the screen ends before: it takes a second at most, and returns what becomes of the request.
+        ``on_error`` is called with what ``work`` raises, also with what nobody expected: who waits for an answer gets one.
         """
         context = copy_context()
         with self._lock:
@@ -31,6 +34,11 @@ class UnderWay:
         def run() -> None:
             try:
                 context.run(work)
+            except GputopError as error:
+                context.run(on_error, error)
+            except Exception as error:  # noqa: BLE001 - a bug in a request is said like any other failure
+                unexpected = GputopError(f"gputop failed: {describe_unexpected(error)}.", f"It needs {PLEASE_REPORT}.")
+                context.run(on_error, unexpected)
             finally:
                 with self._lock:
                     self._left.pop(number, None)

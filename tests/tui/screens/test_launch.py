@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 
 from gputop.errors import GputopError
 from gputop.hosts.transport import transport_of
-from gputop.jobs import identity, record, store
+from gputop.jobs import identity, record, slurm, slurm_submit_apart, store
 from gputop.over_hosts.watched import HostJobs
 from gputop.places import jobs_dir, make_private_dir
 from gputop.recipes import catalogue, own_commands
@@ -514,3 +514,35 @@ async def test_a_job_that_slurm_does_not_take_is_said_in_the_form(tmp_path: Path
         await pilot.press("f5")
         await until(pilot, lambda: "sbatch failed: invalid partition specified" in text_of(app))
     assert store.list_jobs() == []
+
+
+async def test_slurm_is_asked_again_after_a_failure_that_nobody_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def refresh(jobs: object) -> list[GputopError]:
+        asked.append(1)
+        raise ValueError("an odd answer")
+
+    monkeypatch.setattr(following, "SLURM_POLL_S", 0.05)
+    monkeypatch.setattr(slurm, "refresh", refresh)
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50), notifications=True) as pilot:
+        await until(pilot, lambda: len(asked) > 1)
+        await until(pilot, lambda: "an odd answer" in str([notice.message for notice in app._notifications]))
+
+
+async def test_a_start_is_answered_by_a_failure_that_nobody_expected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def submit(*ordered: object) -> object:
+        raise ValueError("an odd answer")
+
+    monkeypatch.setattr(slurm_submit_apart, "submit_apart", submit)
+    own_commands.remember(own_commands.OwnCommand("mine", "python train.py", str(tmp_path), sbatch="-p gpu"))
+    app = ScreenApp(LaunchScreen(recipe=f"{entries.OWN}mine"), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        for _ in range(2):
+            await pilot.pause()
+            await pilot.press("f5")
+            await until(pilot, lambda: "an odd answer" in text_of(app))
+            app.screen.query_one(Form).show_message([], launch_form.START)
+            await pilot.pause()
+            assert "an odd answer" not in text_of(app)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from functools import partial
 
 from textual import work
@@ -95,10 +96,12 @@ class JobsScreen(SubScreen):
         self._slurm_due = time.monotonic() + SLURM_POLL_S
         if not self._asking_slurm and self.over is None:
             self._asking_slurm = True
-            UNDER_WAY.start(self._ask_slurm, str)
+            UNDER_WAY.start(
+                lambda: self._slurm_said(slurm.refresh(store.list_jobs())), str, lambda error: self._slurm_said([error])
+            )
 
-    def _ask_slurm(self) -> None:
-        self.post_message(SlurmSaid([str(problem) for problem in slurm.refresh(store.list_jobs())]))
+    def _slurm_said(self, problems: Sequence[GputopError]) -> None:
+        self.post_message(SlurmSaid([str(problem) for problem in problems]))
 
     def on_slurm_said(self, event: SlurmSaid) -> None:
         """Say once what keeps Slurm from answering."""

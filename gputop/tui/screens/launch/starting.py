@@ -89,7 +89,11 @@ class StartingScreen(JobsScreen):
             if ordered is not None:
                 if self._may_submit(form, wanted):
                     self._show_message(form, "warn", "Slurm is asked to take it ...", "")
-                    UNDER_WAY.start(partial(self._submit, self.entry, ordered, values), partial(left_to_slurm, ordered[0]))
+                    UNDER_WAY.start(
+                        partial(self._submit, self.entry, ordered, values),
+                        partial(left_to_slurm, ordered[0]),
+                        self._not_started,
+                    )
                 return
             job = store.start(self.entry.prepare(devices, values))
         except GputopError as error:
@@ -124,6 +128,7 @@ class StartingScreen(JobsScreen):
             UNDER_WAY.start(
                 partial(self._launch_over, over, hosts, self.entry, order, values, off),
                 partial(left_over_hosts, off, order, hosts),
+                self._not_started,
             )
 
     def _launch_over(
@@ -137,21 +142,19 @@ class StartingScreen(JobsScreen):
     ) -> None:
         try:
             launch_over(hosts, over.transport, order, None, lambda line: None, off)
+        finally:
             over.look_again()
-            name = order.name or order.recipe or ""
-            job = Job(order.id, name, "starting", order.command, Path(), order.recipe, launch_id=order.id, hosts=hosts)
-            self.post_message(Submitted(job, entry.started((), values)))
-        except GputopError as error:
-            over.look_again()
-            self.post_message(Submitted(None, None, error))
+        name = order.name or order.recipe or ""
+        job = Job(order.id, name, "starting", order.command, Path(), order.recipe, launch_id=order.id, hosts=hosts)
+        self.post_message(Submitted(job, entry.started((), values)))
 
     def _submit(self, entry: Launchable, ordered: tuple[NodeOrder, str], values: dict[str, str]) -> None:
         """Hand it to Slurm, which may take its time."""
-        try:
-            job = slurm_submit_apart.submit_apart(*ordered)
-            self.post_message(Submitted(job, entry.started((), values)))
-        except GputopError as error:
-            self.post_message(Submitted(None, None, error))
+        job = slurm_submit_apart.submit_apart(*ordered)
+        self.post_message(Submitted(job, entry.started((), values)))
+
+    def _not_started(self, error: GputopError) -> None:
+        self.post_message(Submitted(None, None, error))
 
     def on_submitted(self, event: Submitted) -> None:
         """Show the job, or why hosts or Slurm do not take it."""
