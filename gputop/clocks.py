@@ -53,7 +53,8 @@ def compared(answer: ClockAnswer, arrived_at: float) -> Compared | None:
     ways_s = (arrived_at - sent) - (answered - received)
     if answered < received or ways_s < 0:
         return None  # a clock was set meanwhile
-    return Compared(((received - sent) + (answered - arrived_at)) / 2, ways_s / 2)
+    offset_s = ((received - sent) + (answered - arrived_at)) / 2
+    return Compared(offset_s, ways_s / 2) if math.isfinite(offset_s) else None
 
 
 class ClockWatch:

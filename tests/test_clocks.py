@@ -27,6 +27,10 @@ def test_times_that_cannot_be_are_no_comparison(received: float | None, answered
     assert compared(ClockAnswer(ClockQuestion(4.0, received), answered), 7.0) is None
 
 
+def test_times_near_the_end_of_numbers_are_no_comparison() -> None:
+    assert compared(ClockAnswer(ClockQuestion(4.0, 1.7e308), 1.7e308), 7.0) is None
+
+
 def test_the_least_error_counts_and_an_answer_to_no_question_does_not() -> None:
     asked: list[ClockQuestion] = []
     watch = ClockWatch(asked.append)
