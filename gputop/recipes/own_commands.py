@@ -29,6 +29,8 @@ GPUS = "{gpus}"
 """In a command: the number of chosen GPUs."""
 KEPT_MOST = 100
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_STARTERS = frozenset({"nice", "nohup", "setsid", "time"})
+"""Programs that start the rest of their words, and give it their environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,16 +153,35 @@ def split(command: str) -> tuple[dict[str, str], list[str]]:
 def apart(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """Return the variables before a command, also those that it gives to ``env``, and its words.
 
-    They may be secrets, and the words of a process, as of Slurm's srun, are seen by every user of its machine.
+    They may be secrets, and the words of a process, as of Slurm's srun, are seen by every user of its machine. An ``env``
+    with options is left as it is: ``-i`` and ``-u`` mean more than variables.
     """
-    variables: dict[str, str] = {}
-    rest = list(words)
-    if len(rest) > 1 and Path(rest[0]).name == "env" and _VARIABLE.match(rest[1]):
-        del rest[0]
-    while rest and _VARIABLE.match(rest[0]):
-        name, _, value = rest.pop(0).partition("=")
-        variables[name] = value
-    return variables, rest
+    before: list[str] = []
+    variables, rest = _leading(words)
+    while True:
+        if rest and Path(rest[0]).name in _STARTERS:
+            before.append(rest.pop(0))
+        given = _given_to_env(rest)
+        if given is None:
+            return variables, [*before, *rest]
+        added, rest = given
+        variables |= added
+
+
+def _given_to_env(words: Sequence[str]) -> tuple[dict[str, str], list[str]] | None:
+    """Return the variables and the command of a plain ``env``; None for any other words."""
+    if len(words) < 2 or Path(words[0]).name != "env":
+        return None
+    added, rest = _leading(words[2:] if words[1] == "--" else words[1:])
+    has_options = bool(rest) and rest[0].startswith("-") and words[1] == rest[0]
+    is_plain = not has_options and not (rest and "=" in rest[0])
+    return (added, rest) if is_plain and (added or rest) else None
+
+
+def _leading(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the variables that words begin with, and the rest."""
+    count = next((place for place, word in enumerate(words) if not _VARIABLE.match(word)), len(words))
+    return dict(word.split("=", 1) for word in words[:count]), list(words[count:])
 
 
 def named_after(words: Sequence[str]) -> str:
