@@ -107,7 +107,7 @@ def offer_text(profile: Profile) -> str:
         return f"What a profile of {steps} would cost is not known."
     times = profile.expected_s / profile.step_s if profile.step_s else 0.0
     return (
-        f"A profile of {steps} costs the training about {times:.0f} times a step's time ({_time(profile.expected_s)}). "
+        f"A profile of {steps} costs the training about {_time(profile.expected_s)}, {times:.0f} times a step's time. "
         f"It ends after a step that takes more than five times as long as usual."
     )
 

@@ -130,7 +130,7 @@ def test_question_and_answer_travel() -> None:
 def test_the_words() -> None:
     offer = Profile("r", "gpt", 0, "offer", steps=3, step_s=0.1, expected_s=0.6)
     assert offer_text(offer) == (
-        "A profile of 3 steps costs the training about 6 times a step's time (600.0 ms). "
+        "A profile of 3 steps costs the training about 600.0 ms, 6 times a step's time. "
         "It ends after a step that takes more than five times as long as usual."
     )
     assert lines(refused("r", "gpt", "It hangs.", "Ask later.")) == ["gpt  r", "No profile: It hangs.", "Ask later."]
