@@ -178,6 +178,6 @@ async def test_a_process_shows_its_memory_and_its_share_of_the_gpu_over_time() -
         await until_shown(app, pilot, "min 40 mean 40 max 40")
         text = text_of(app)
         assert "GPU 0 memory ─" in text
-        assert "2.0 GiB  min" in text
+        assert "2.0 GiB  min 1.0G mean 1.5G max 2.0G" in text, "as little as 20 MiB is told apart from none"
         assert "GPU 0 SM ─" in text
         assert "1m29s ago" in text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from gputop import units
@@ -122,7 +122,8 @@ def draw_graph(view: View, device: Device, graph: Graph, stretch: Stretch, cells
         past = held_means(recorded, stretch.start, stretch.end, cells, hold_s)
         means = [before if seen is None else seen for seen, before in zip(means, past, strict=True)]
     shares = [None if mean is None or top is None else mean / top for mean in means]
-    extremes = min_mean_max(graph.reading, [found for found in (series, recorded) if found is not None], stretch)
+    form = units.gib if graph.reading == "memory_used_bytes" else units.number
+    extremes = min_mean_max(form, [found for found in (series, recorded) if found is not None], stretch)
     numbers = line((_now(device, graph.reading), _style(device, graph.reading)))
     head = heading(graph.name, numbers, extremes, cells, view.settings.ascii)
     return [head, *area(shares, height - 1, view.settings.ascii, graph.style)]
@@ -161,8 +162,8 @@ def held_means(series: Series | None, start: float, end: float, count: int, hold
     return [total / number if number else None for total, number in zip(totals, counts, strict=True)]
 
 
-def min_mean_max(reading: str, sources: Sequence[Series], stretch: Stretch) -> str:
-    """Return "min 48 mean 77 max 98" for the period; nothing if no value is known.
+def min_mean_max(form: Callable[[float], str], sources: Sequence[Series], stretch: Stretch) -> str:
+    """Return "min 48 mean 77 max 98" for the period, each as ``form`` writes it; nothing if no value is known.
 
     What this screen saw comes first among ``sources``: the others count only for the time before it.
     """
@@ -181,7 +182,6 @@ def min_mean_max(reading: str, sources: Sequence[Series], stretch: Stretch) -> s
         total, seconds, end = total + whole.mean * covers, seconds + covers, min(end, span[0])
     if not lows:
         return ""
-    form = units.gib if reading == "memory_used_bytes" else units.number
     return f"min {form(min(lows))} mean {form(total / seconds)} max {form(max(highs))}"
 
 

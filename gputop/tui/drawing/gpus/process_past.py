@@ -70,7 +70,7 @@ def _graph(
     value = getattr(use, reading)
     text = units.bytes_text(value) if is_memory else units.percent(value)
     gpu = f"GPU {device.index}" if device is not None else "GPU"
-    extremes = min_mean_max(reading, [series] if series is not None else [], stretch)
+    extremes = min_mean_max(units.gib_or_mib if is_memory else units.number, [series] if series is not None else [], stretch)
     numbers = line((text, "dim" if value is None else "value"))
     head = heading(f"{gpu} {'memory' if is_memory else 'SM'}", numbers, extremes, cells, view.settings.ascii)
     return [head, *area(shares, GRAPH_LINES - 1, view.settings.ascii, "memory" if is_memory else "")]
