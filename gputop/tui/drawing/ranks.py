@@ -71,13 +71,20 @@ def _is_known(key: str, metric: str, known: Collection[str]) -> bool:
 def phase_shares(rank: Rank) -> dict[str, float]:
     """Return each known part's share (0 to 1) of a step, from the newest values.
 
-    Only some short steps have values for all parts: a part longer than the newest step belongs to another step.
+    Only some short steps have values for all parts: a part longer than the newest step belongs to another step, and parts
+    that exceed it together are shares of their sum.
     """
     whole = rank.metrics.get("step_s")
     if not whole or not whole > 0:
         return {}
     shares = {name: rank.metrics[metric] / whole for name, metric in PHASES if metric in rank.metrics}
-    return {name: share for name, share in shares.items() if share <= 1.0}
+    return of_one_step({name: share for name, share in shares.items() if share <= 1.0})
+
+
+def of_one_step(shares: Mapping[str, float]) -> dict[str, float]:
+    """Return shares that add up to no more than 1."""
+    total = max(1.0, sum(shares.values()))
+    return {word: share / total for word, share in shares.items()}
 
 
 def _cells(rank: Rank, metric: str, devices: str) -> dict[str, Span]:

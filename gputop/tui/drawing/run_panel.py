@@ -9,6 +9,7 @@ from gputop.snapshot import Rank, Run
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.bars import segments
 from gputop.tui.drawing.line import Line, Span, clip, joined, line
+from gputop.tui.drawing.ranks import of_one_step
 from gputop.tui.state.view import View
 
 PANEL_CELLS = 50
@@ -47,7 +48,8 @@ def _progress(run: Run, ascii_only: bool) -> list[Line]:
 def step_shares(run: Run) -> dict[str, float]:
     """Return the known parts of a step as shares (0 to 1) of its time, from sums over the ranks, by word.
 
-    Waiting is taken out of the backward pass. Values that cannot belong to one step are left out.
+    Waiting is taken out of the backward pass. Values that cannot belong to one step are left out. The newest parts may be of
+    a longer step than the newest one: parts that exceed it are shares of their sum.
     """
     shares: dict[str, float] = {}
     for word, metric, _ in PARTS:
@@ -60,7 +62,7 @@ def step_shares(run: Run) -> dict[str, float]:
             shares[word] = part / whole
     if "wait" in shares and "bwd" in shares:
         shares["bwd"] = max(0.0, shares["bwd"] - shares["wait"])
-    return shares
+    return of_one_step(shares)
 
 
 def _split(run: Run, ascii_only: bool) -> list[Line]:

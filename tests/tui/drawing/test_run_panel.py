@@ -11,6 +11,7 @@ from gputop.snapshot import Points, Run
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.line import plain, width
 from gputop.tui.drawing.loss import LossChart
+from gputop.tui.drawing.ranks import phase_shares
 from gputop.tui.drawing.run_panel import PANEL_CELLS, panel_lines, slowest_rank, step_shares
 from gputop.tui.drawing.training import draw_training
 from gputop.tui.state.view import View
@@ -39,6 +40,12 @@ def test_the_parts_of_a_step_add_up() -> None:
     assert sum(shares.values()) < 1
     assert step_shares(samples.run()) == {}
     assert "data" not in step_shares(split_run(0.06, **{"phase/data": 9.0})), "a part longer than its step is another step's"
+
+
+def test_parts_of_several_steps_take_no_more_than_a_step() -> None:
+    run = split_run(0.0, **{"phase/forward": 0.24, "phase/backward": 0.24, "phase/data": 0.0, "phase/optimizer": 0.0})
+    assert step_shares(run) == pytest.approx({"data": 0.0, "fwd": 0.5, "bwd": 0.5, "wait": 0.0, "opt": 0.0})
+    assert phase_shares(run.ranks[0]) == pytest.approx({"data": 0.0, "fwd": 0.5, "bwd": 0.5, "opt": 0.0})
 
 
 def test_the_rank_that_waits_for_nobody_is_the_slowest() -> None:
