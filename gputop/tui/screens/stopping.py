@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from gputop.errors import GputopError
 from gputop.jobs import identity
-from gputop.snapshot import Process, Run
+from gputop.snapshot import ENDED_STATES, Process, Run
 from gputop.tui.state.view import View
 
 IN_ANOTHER_CONTAINER = "It runs in another container, under a PID that means another process here."
@@ -58,6 +58,9 @@ def target_of_process(process: Process, view: View) -> StopTarget:
 def target_of_run(run: Run, view: View) -> StopTarget:
     """Return the target for this run."""
     if run.job_id is not None and not _refusal_of_view(view):
+        ended = _end_of(run.job_id) if run.state in ENDED_STATES else ""
+        if ended:
+            return StopTarget(f"job {run.job_id} ({run.name})", "", refusal=ended)
         return target_of_job(run.job_id, run.name, view)
     pids = {rank.local_pid for rank in run.ranks}
     found = next((process for process in view.snapshot.processes if process.run_id == run.run_id or process.pid in pids), None)
@@ -66,6 +69,17 @@ def target_of_run(run: Run, view: View) -> StopTarget:
             f"run {run.name}", "", refusal=_refusal_of_view(view) or "None of its processes is alive on this machine."
         )
     return target_of_process(found, view)
+
+
+def _end_of(job_id: str) -> str:
+    """Return how a job has ended, as a sentence; nothing if it goes on, which it may do after its run, or is not known."""
+    from gputop.jobs import store
+
+    try:
+        job = store.find(job_id)
+    except GputopError:
+        return ""
+    return "" if job.active or job.left else f"It has ended: {job.state}."
 
 
 def target_of_job(job_id: str, name: str, view: View, left: Sequence[int] = (), elsewhere: str = "") -> StopTarget:

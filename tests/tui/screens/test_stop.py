@@ -9,14 +9,17 @@ from dataclasses import replace
 import pytest
 
 from gputop.errors import GputopError
-from gputop.jobs import identity
+from gputop.jobs import identity, store
 from gputop.snapshot import Ancestor, Process, Rank
 from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.stop import StopScreen, open_stop
 from gputop.tui.screens.stopping import StopTarget, stop, target_of_process, target_of_run
 from gputop.tui.state.view import Settings, View
 from tests import samples
+from tests.jobs.test_store import SLEEP, ended, launch, nothing_left, says
 from tests.tui.kit import SIZES, ScreenApp, text_of, view_of
+
+assert nothing_left
 
 
 @pytest.fixture
@@ -75,6 +78,19 @@ def test_a_job_is_stopped_through_its_record() -> None:
     view = here()
     run = replace(view.snapshot.runs[0], job_id="20260101-000000-abcd")
     assert target_of_run(run, view).job_id == "20260101-000000-abcd"
+
+
+def test_a_job_that_has_ended_is_not_offered_to_be_stopped() -> None:
+    view = here()
+    done = ended(store.start(launch("pass")))
+    run = replace(view.snapshot.runs[0], job_id=done.id, state="finished")
+    assert target_of_run(run, view).refusal == "It has ended: finished."
+    lives = store.start(launch(SLEEP))
+    says(lives, "up")
+    target = target_of_run(replace(run, job_id=lives.id), view)
+    assert (target.refusal, target.job_id) == ("", lives.id), "a job may outlive its run"
+    stop(target)
+    assert ended(lives).state == "stopped"
 
 
 @pytest.mark.parametrize(
