@@ -121,7 +121,7 @@ class Facts:
 
     def _collect(self, step: int, now: float) -> None:
         since, limit = now - self._collected_at, max(EVERY_S, SHARE * self._took_s)
-        if step and since < limit:
+        if self._collect_next and since < limit:  # not where an optimizer was added, however many are
             self._stride *= 8 if since < limit / 16 else 2
         elif since > 4 * limit:
             self._stride = max(1, self._stride // 2)

@@ -285,8 +285,7 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
             return batch
         if fast.mode == "fast":
             steps.end_early()
-        if steps.between_steps is not None:
-            steps.between_steps()
+        steps.do_between_steps()
         if steps.off or not grad_enabled() or (steps.thread and get_ident() != steps.thread):
             return original_next(self)
         try:

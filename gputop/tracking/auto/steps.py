@@ -250,20 +250,21 @@ class Steps(Training):
         if opened or not known:
             facts.optimizer_added(optimizer)
         if not known:
-            models.add_optimizer(self.run, optimizer)
+            models.add_optimizer(optimizer)
         if models.wrapped:
             models.wrapping.stepped()
         if not self.partial:
             self.gradients.stepped(known and index in models.ddp_optimizers)
+        searched = not known
         if self.step >= self.wanted.facts_due or facts.stall.stalled:
+            searched |= models.search_late()
             facts.due(self.step)
-        if not known:
+        if searched:
             self.mark = perf_counter()
         # Which of several backwards a wrapper reduced over the ranks is counted in every step.
         counted = models.settling or models.splits or (models.wrapped and self.accumulates())
         self.decide(plain and not counted)
-        if self.between_steps is not None:
-            self.between_steps()
+        self.do_between_steps()
 
     def _begin_training(self, number: int) -> None:
         """Begin another training of this run: its steps continue, its epochs and its losses start over."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gputop.facts.table import Standing
-from gputop.losses import AUTOMATIC_PREFIX, are_automatic
+from gputop.losses import AUTOMATIC_PREFIX, are_automatic, beside
 from gputop.snapshot import LIVE_STATES, FormatError, Points, Rank, RunState
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
@@ -38,6 +38,10 @@ class Text:
     time: float
     level: str
     message: str
+
+
+_TRAININGS = ("training", beside("training"))
+"""Which of several consecutive trainings this is, from the second one's first step on."""
 
 
 class RankLog:
@@ -205,6 +209,11 @@ class RankLog:
                 found.extend([(time_ns + self._shift) / 1e9 for time_ns in times_ns])
             return found
 
+        if any(
+            name in _TRAININGS and column[-1] > self.metrics.get(name, 1.0) for name, column in zip(names, columns, strict=True)
+        ):
+            # The parts of a step of the training before it: not each is measured in this one.
+            self.metrics = {name: value for name, value in self.metrics.items() if not name.startswith(form.PHASE)}
         for name, column in zip(names, columns, strict=True):
             fresh = self._fresh.get(name)
             if fresh is None:

@@ -84,6 +84,22 @@ def test_several_trainings_in_one_process(home: Home) -> None:
     assert not {6, 30} & set(found["step_s"]), "what came between two trainings is no step"
 
 
+def test_no_training_has_the_model_and_the_forward_of_an_earlier_one(home: Home) -> None:
+    done = finish(home, (*RUN, sys.executable, "grid.py"))
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    sizes = [None if facts["model"] is None else facts["model"]["parameters"] for facts in said]
+    assert sizes == [*range(2, 10), None, None, 11, 21, 22], (
+        "unknown where a search costs more than the training; each run searches"
+    )
+    assert all(facts["optimizer"]["type"] == "SGD" for facts in said)
+    (found,) = [rank for rank in map(read_all, home.archives()) if "training" in rank.series]
+    forward = {step for step, _ in found.series["phase/forward"]}
+    assert {10, 23} <= forward
+    assert {24, 29}.isdisjoint(forward)
+    assert max(forward) > 30, "from the late search on"
+
+
 class Weight:
     pass
 

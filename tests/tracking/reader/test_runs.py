@@ -61,6 +61,19 @@ def test_runs_and_ranks_that_come_later_are_found(home: Home) -> None:
     follow.close()
 
 
+def test_a_training_has_no_phase_of_the_one_before_it(home: Home) -> None:
+    opened, follow = open_rank(home, "folds"), RunReader(home.runs)
+    opened.journal.log(step=0, **{"loss": 2.0, "phase/forward": 1.0, "phase/backward": 1.0})
+    follow.poll()
+    opened.journal.log(step=1, **{"auto/training": 2.0, "loss": 1.0, "phase/backward": 3.0})
+    opened.journal.log(step=2, loss=0.5)
+    opened.journal.log(step=3, **{"auto/training": 2.0, "loss": 0.5})
+    (rank,) = by_id(follow.poll())["folds"].ranks
+    assert rank.metrics == {"auto/training": 2.0, "loss": 0.5, "phase/backward": 3.0}
+    opened.finish(form.FINISHED, None)
+    follow.close()
+
+
 def test_a_long_past_is_decimated_and_no_spike_is_lost(home: Home) -> None:
     opened = open_rank(home, "long")
     rng = random.Random(1)

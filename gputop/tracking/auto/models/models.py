@@ -17,6 +17,7 @@ from typing import Any
 from gputop.facts.table import Evaluation
 from gputop.tracking.auto.models.calls import AUTOCAST_CALLS, WRAPPERS, Top, publish, timed_call
 from gputop.tracking.auto.models.roots import find_roots
+from gputop.tracking.auto.models.searches import Searches
 from gputop.tracking.auto.models.wrapping import Wrapping, called_by_wrapper
 from gputop.tracking.auto.readings.batches import Called
 from gputop.tracking.auto.readings.ddp import ddp_fact, is_ddp
@@ -30,10 +31,6 @@ from gputop.tracking.no_compile import no_compile
 from gputop.tracking.watch import SplitCounter, splits
 
 CLASSES_MAX = 24
-SEARCHES = 8
-SEARCH_SHARE = 0.005
-"""After the first searches for modules, which look at every live object, further ones take at most this share of the time: a
-script may make an optimizer for each of a million tasks."""
 UNUSED_AFTER = (2, 4, 8)
 """After these iterations a root that was never called is replaced by its submodules (a LightningModule, a ModuleList)."""
 
@@ -53,12 +50,9 @@ class Models:
         """Whether autocast was on in a forward."""
         self.evaluating = False
         """Whether the module that is being called, if any, is being evaluated."""
-        self._searches = 0
-        self._searched_s = 0.0
-        self._began_s = perf_counter()
         self.begin_run()
         publish(self)
-        for cls in (Models, Wrapping):
+        for cls in (Models, Searches, Wrapping):
             for item in vars(cls).values():
                 if isinstance(item, FunctionType) and item.__name__ != "timed":
                     no_compile(torch, item)
@@ -87,29 +81,68 @@ class Models:
         self._evaluations = 0
         self._evaluation_s = 0.0
         self._evaluated: tuple[str | None, bool] = (None, False)
+        self._training = 1
+        """Which of several consecutive trainings the modules belong to."""
+        self._searches = Searches()
 
-    def add_optimizer(self, run: Any, optimizer: Any) -> None:
-        """Find the modules of an optimizer, at its first step, and record what they are."""
+    def add_optimizer(self, optimizer: Any) -> None:
+        """Record what an optimizer is, at its first step, and find its modules, unless the search for them is put off."""
         self._forget_dead()
-        own = {id(item) for group in optimizer.param_groups for item in group["params"]}
+        number, trainings = len(self._steps.optimizers) - 1, self._steps.optimizers.trainings
+        begins, self._training = trainings > self._training, trainings
+        if begins:
+            self._forget_training()
+        if self._searches.allows():
+            self._search({number: optimizer})
+        else:
+            self._searches.put_off(optimizer, number)
+            if begins:
+                self._lose_modules()
+        if getattr(optimizer, "kind", "") is not None:
+            self._steps.update_fact("optimizer" if number == 0 else f"optimizer/{number}", describe_optimizer(optimizer))
+
+    def search_late(self) -> bool:
+        """Find the modules whose search was put off, if it is due now; return whether it was."""
+        due = self._searches.due()
+        if due:
+            self._search(due)
+        return bool(due)
+
+    def _search(self, optimizers: dict[int, Any]) -> None:
+        """Find the modules of these optimizers, by number."""
         started = perf_counter()
-        if self._searches >= SEARCHES and self._searched_s > SEARCH_SHARE * (started - self._began_s):
-            return
+        each = {
+            number: {id(item) for group in optimizer.param_groups for item in group["params"]}
+            for number, optimizer in optimizers.items()
+        }
+        own = set[int]().union(*each.values())
         roots, meshes = find_roots(self._torch, own)
-        self._searches += 1
-        self._searched_s += perf_counter() - started
+        self._searches.took(perf_counter() - started)
         self._parameters |= own
         for root in roots:
             self._add(root)
             self._find_ddp(root)
         self._choose_root(roots, own)
         self._find_place(meshes)
-        number = len(self._steps.optimizers) - 1
-        if own & self._ddp_parameters:
-            self.ddp_optimizers.add(number)
-        name = "optimizer" if number == 0 else f"optimizer/{number}"
-        if getattr(optimizer, "kind", "") is not None:
-            run.fact(name, describe_optimizer(optimizer))
+        of_engines = own.difference(*each.values())
+        self.ddp_optimizers |= {number for number, ids in each.items() if (ids | of_engines) & self._ddp_parameters}
+
+    def _forget_training(self) -> None:
+        """Forget which modules were described for an earlier training; the script may keep them."""
+        self._largest = 0
+        self._root = self._ddp = None
+        self._ddp_parameters.clear()
+        self.ddp_optimizers.clear()
+
+    def _lose_modules(self) -> None:
+        """State nothing about modules until they are searched for: what an earlier training left is not this one's."""
+        self.tops.clear()
+        self._parameters.clear()
+        self.wrapped = False
+        run = self._steps.run
+        for name in ("model", "ddp", "wrapper_calls"):
+            if run is not None and run.facts.get(name) is not None:
+                run.fact(name, None)
 
     def _forget_dead(self) -> None:
         """Forget modules that are gone, so that they do not pile up."""
@@ -220,8 +253,7 @@ class Models:
             return onward(*args, **kwargs)
         trains = module.training and self._grad_enabled()
         steps.end_early()
-        if steps.between_steps is not None:
-            steps.between_steps()
+        steps.do_between_steps()
         if trains:
             if top.plain and steps.loader is not None:
                 self.wrapping.through()
@@ -304,7 +336,7 @@ class Models:
         sized = [(sum(int(item.numel()) for item in root.parameters() if id(item) in own), root) for root in roots]
         if not sized:
             return
-        if self._root is not None and self._root() is None:  # it belongs to an earlier training
+        if self._root is not None and self._root() is None:  # it belongs to an earlier training or phase
             self._largest = 0
         size, root = max(sized, key=lambda pair: pair[0])
         if size <= self._largest:

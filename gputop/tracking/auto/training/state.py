@@ -138,6 +138,12 @@ class Training:
             if self.run is not None:
                 self.run.text(stops, "warning")
 
+    def do_between_steps(self) -> None:
+        """Do what a profile has to do now, if there is one. Called on the training's thread."""
+        call = self.between_steps  # read once: the profile's own thread takes it away
+        if call is not None:
+            call()
+
     def lose_sight(self) -> None:
         """Note that an optimizer's step is being compiled."""
         self.blind = True

@@ -1,0 +1,50 @@
+"""When the live objects may be searched for the modules of an optimizer: each search looks at all of them, 0.1 s or more.
+
+Most scripts make one optimizer, or one for each fold. But one may make an optimizer for each of a million tasks.
+"""
+
+from __future__ import annotations
+
+import weakref
+from time import perf_counter
+from typing import Any
+
+SEARCHES = 8
+SEARCH_SHARE = 0.005
+"""After a run's first searches, an optimizer begins with one if all of them take at most this share of the time."""
+WORTH_A_SEARCH = 20
+"""Else they are once the optimizer has lasted so many times as long as a search takes: one of a moment never is."""
+
+
+class Searches:
+    """How long the searches of a run took, and which optimizers wait for one."""
+
+    def __init__(self) -> None:
+        self._began_s = perf_counter()
+        self._number = 0
+        self._all_s = self._last_s = 0.0
+        self._waiting: weakref.WeakKeyDictionary[Any, tuple[int, float]] = weakref.WeakKeyDictionary()
+        """The optimizers whose modules were not searched for: their numbers, and when they first stepped."""
+
+    def allows(self) -> bool:
+        """Return whether there may be a search now."""
+        return self._number < SEARCHES or self._all_s <= SEARCH_SHARE * (perf_counter() - self._began_s)
+
+    def took(self, seconds: float) -> None:
+        """Note a search."""
+        self._number += 1
+        self._all_s += seconds
+        self._last_s = seconds
+
+    def put_off(self, optimizer: Any, number: int) -> None:
+        """Let an optimizer wait."""
+        self._waiting[optimizer] = number, perf_counter()
+
+    def due(self) -> dict[int, Any]:
+        """Return the optimizers that wait, by number, once one has lasted long enough; they wait no longer then."""
+        worth = perf_counter() - WORTH_A_SEARCH * self._last_s
+        waiting = list(self._waiting.items())
+        if not any(began <= worth for _, (_, began) in waiting):
+            return {}
+        self._waiting.clear()
+        return {number: optimizer for optimizer, (number, _) in waiting}
