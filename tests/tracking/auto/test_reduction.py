@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, divided_by, read, step_loss
 from gputop.tracking.auto.losses.sites import Sites
 from gputop.tracking.auto.losses.user_code import UserCode
+from gputop.tracking.auto.losses.values import value_of
 from tests.fuzzing import examples
 
 torch = pytest.importorskip("torch")
+modes = pytest.importorskip("torch.utils._python_dispatch")
 functional = torch.nn.functional
 Loss = Callable[[Any, Any, int, int], Any]
 """(prediction, target, number of micro-batches, items of the whole step) -> the loss that backward runs on."""
@@ -262,6 +264,46 @@ def test_a_counter_on_a_gpu_may_be_used_again() -> None:
     counter.zero_()
     ((_, found),) = sites.take()
     assert found.item() == (1.0 * 2 + 2.0 * 6) / 8
+
+
+class Wrapper(torch.Tensor):
+    """A number in a tensor without memory of its own."""
+
+    held: torch.Tensor
+
+    @staticmethod
+    def __new__(cls, held: torch.Tensor) -> Wrapper:
+        made = torch.Tensor._make_wrapper_subclass(cls, held.size(), dtype=held.dtype, device=held.device)
+        made.held = held
+        return made  # type: ignore[no-any-return]
+
+    @classmethod
+    def __torch_dispatch__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return function(*(item.held if isinstance(item, cls) else item for item in args), **(kwargs or {}))
+
+
+class Mute(Wrapper):
+    @classmethod
+    def __torch_dispatch__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise NotImplementedError(str(function))
+
+
+def test_a_loss_of_a_class_of_the_scripts_is_read_as_its_class_reads_it_or_not_at_all() -> None:
+    seen: list[str] = []
+
+    class Counts(modes.TorchDispatchMode):  # type: ignore[misc,name-defined]
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    losses = [torch.tensor(2.0), torch.nn.Parameter(torch.tensor(3.0)), Wrapper(torch.tensor(4.0)), Mute(torch.tensor(5.0))]
+    expected = [2.0, 3.0, 4.0, None]
+    assert [value_of(torch, loss) for loss in losses] == expected
+    with Counts():
+        assert [value_of(torch, loss) for loss in losses] == expected
+        assert seen == [], "the script's mode sees nothing of it"
+        losses[0].add(1)
+    assert seen == ["aten.add.Tensor"], "but what the script does"
 
 
 def test_adding_up_losses_that_are_still_on_a_gpu_leaves_the_script_s_tensors_alone() -> None:
