@@ -147,14 +147,19 @@ def own():
     files = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
     return sum(early.NAME in file for file in files), sum("standing" in thread.name for thread in threading.enumerate())
 
+def signals():
+    files = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+    caught = int(next(line for line in open("/proc/self/status") if line.startswith("SigCgt")).split()[1], 16)
+    return sum("gputop-stack" in file for file in files), sum(caught >> number - 1 & 1 for number in range(34, 65))
+
 if __name__ == "__main__":
     deadline = time.monotonic() + 60
-    while own()[0] == 0 and time.monotonic() < deadline:
+    while (own()[0] == 0 or signals() != (1, 1)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    print(own(), flush=True)
+    print(own(), signals(), flush=True)
     pid = os.fork()
     if not pid:
-        print(own(), flush=True)
+        print(own(), signals(), flush=True)
         os._exit(0)
     os.waitpid(pid, 0)
     model = torch.nn.Linear(2, 1)
@@ -168,7 +173,7 @@ if __name__ == "__main__":
 def test_a_child_and_a_run_that_begins_leave_nothing_of_it(home: Home) -> None:
     code, out, err = home.run(LEAVES_NOTHING, command=(sys.executable, "-m", "gputop", "run", "--", sys.executable))
     assert (code, err) == (0, "")
-    assert out.splitlines() == ["(1, 1)", "(0, 0)", "(0, 0)"]
+    assert out.splitlines() == ["(1, 1) (1, 1)", "(0, 0) (0, 0)", "(0, 0)"]
 
 
 STARTS = """

@@ -48,13 +48,22 @@ class _Early:
     def end(self) -> None:
         """Give everything back: there is a run now, or the process ends."""
         self.worker.stop()
-        if self.worker.join(END_S):
-            if self._reporter is not None:
-                self._reporter.end()
-            self.close()
+        if self.worker.join(END_S):  # else the thread does, once it can
+            self._give_back()
 
-    def close(self) -> None:
-        """Close the descriptor, in a forked child as well; with the last one the memory is gone."""
+    def forget(self) -> None:
+        """Give back what a forked child has inherited; with the last descriptor of it the memory is gone."""
+        self.worker.stopping = True  # the thread is the parent's
+        if self._reporter is not None:
+            self._reporter.forget()
+        self._close()
+
+    def _give_back(self) -> None:
+        if self._reporter is not None:
+            self._reporter.end()
+        self._close()
+
+    def _close(self) -> None:
         if self._file is not None:
             self._file.close()
 
@@ -63,6 +72,9 @@ class _Early:
             self._attend()
         except Exception:  # noqa: BLE001 - the script and the system may be in any state: then nobody is told
             self.worker.stopping = True
+        if self.worker.stopping:
+            with suppress(Exception):  # the interpreter may be shutting down
+                self._give_back()
 
     def _attend(self) -> None:
         while not self.worker.has_to_leave():
@@ -131,6 +143,5 @@ def _forget() -> None:
     global _early
     inherited, _early = _early, None
     if inherited is not None:
-        inherited.worker.stopping = True  # its thread is the parent's
         with suppress(Exception):  # the child goes on, whatever is wrong here
-            inherited.close()
+            inherited.forget()

@@ -102,6 +102,11 @@ class Reporter:
         if self._pid == os.getpid():
             self._words.give_up()
 
+    def forget(self) -> None:
+        """Release in a forked child what it has inherited: the signal, and the parent's memory for it."""
+        self._off = True
+        self._words.give_up()
+
     def _say(self, ring: memoryview[int], asked_ns: int, now: float) -> None:
         if not self._prepared:
             self._prepared = True

@@ -7,6 +7,7 @@ import os
 import random
 import struct
 import sys
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,11 +18,11 @@ import pytest
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal.writing.mapping import private
 from gputop.tracking.reader.runs import RunReader
-from gputop.tracking.standing import page
+from gputop.tracking.standing import early, page
 from gputop.tracking.standing.counters import Counters
 from gputop.tracking.standing.stack import Frame, where
 from tests.facts.checks import assert_facts
-from tests.tracking.kit import Home, eventually, home
+from tests.tracking.kit import DEADLINE_S, Home, eventually, home
 
 assert home
 pytestmark = pytest.mark.interpreter
@@ -87,6 +88,35 @@ def test_counts_that_are_not_due_are_not_told_as_if_they_were(monkeypatch: pytes
     assert (counters.begun, counters.completed, len(asked)) == (None, None, 1)
     counters.read(102.0, asked=True)
     assert (counters.begun, counters.completed, len(asked)) == (15, 14, 2)
+
+
+def test_a_thread_that_is_too_slow_to_be_waited_for_gives_everything_back_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, goes_on, ended = threading.Event(), threading.Event(), []
+
+    class Slow:
+        def __init__(self, is_library: object) -> None:
+            pass
+
+        def look(self, ring: object, asked_ns: int) -> None:
+            looks.set()
+            goes_on.wait(DEADLINE_S)
+
+        def end(self) -> None:
+            ended.append(threading.current_thread().name)
+
+    monkeypatch.setattr(early, "Reporter", Slow)
+    monkeypatch.setattr(early, "AFTER_S", 0.0)
+    monkeypatch.setattr(early, "END_S", 0.0)
+    slow = early._Early(lambda path: False)
+    slow.worker.start()
+    assert looks.wait(DEADLINE_S)
+    assert slow._file is not None
+    slow.end()
+    assert not ended, "it may be in the middle of writing"
+    goes_on.set()
+    eventually(lambda: ended or None, "it gives everything back")
+    eventually(lambda: slow._file is None or slow._file._fd < 0 or None, "the memory as well")
+    assert ended == ["gputop-standing"]
 
 
 STANDS = """
