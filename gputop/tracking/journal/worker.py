@@ -19,6 +19,8 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 
+from gputop.tracking.journal.handlers import let_through
+
 FORK_WAIT_S = 0.2
 """How long a fork waits for our threads; once they took longer, no later fork waits."""
 _WARNS = sys.version_info >= (3, 12)
@@ -138,8 +140,8 @@ def _before_fork() -> None:
         for worker, _ in running:
             worker._ask_to_leave()
         _too_slow = bool([worker for worker, thread in running if not worker._left(thread, until)])
-    except Exception:  # noqa: BLE001 - the script forks, whatever goes wrong here
-        return
+    except Exception as error:  # noqa: BLE001 - the script forks, whatever goes wrong here
+        let_through(error)  # Python prints what a fork hook raises, and forks: the script is told at least
 
 
 if _WARNS:

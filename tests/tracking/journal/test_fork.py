@@ -63,6 +63,40 @@ def test_a_fork_prints_no_warning_and_the_run_goes_on(home: Home) -> None:
     assert read_all(archive).series["loss"] == [(step, float(step)) for step in range(201)]
 
 
+RAISES = """
+import os, signal, threading, time
+from gputop.tracking.journal import worker
+
+class TimeIsUp(Exception):
+    pass
+
+def handle(number, frame):
+    raise TimeIsUp
+
+def work():
+    while not slow._fork:
+        time.sleep(0.001)
+    os.kill(os.getpid(), signal.SIGALRM)
+    waits.wait()
+
+worker.FORK_WAIT_S = 30.0
+waits = threading.Event()
+slow = worker.Worker("gputop-slow", work)
+signal.signal(signal.SIGALRM, handle)
+slow.start()
+try:
+    worker._before_fork()
+    print("lost")
+except TimeIsUp:
+    print("raised")
+waits.set()
+"""
+
+
+def test_what_a_signal_handler_raises_while_a_fork_waits_is_not_taken_for_our_failure(home: Home) -> None:
+    assert home.run(RAISES) == (0, "raised\n", "")
+
+
 DEAD_DISK = """
 import os, threading, gputop
 
