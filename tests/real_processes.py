@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
-DEADLINE_S = 75.0
+DEADLINE_S = 30.0
 
 PRELUDE = """
 import mmap, os, sys, threading, time

@@ -394,7 +394,9 @@ def test_training_on_the_cpu_is_listed_and_other_work_is_not(processes: Processe
     assert training.pid not in listed(reader)
 
 
-def test_ranks_that_wait_are_listed_and_what_they_start_is_not(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_that_wait_are_listed_and_what_they_start_is_not(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     environment = {"RANK": "0", "WORLD_SIZE": "2"}
     child = "child = os.fork()\nif child: say(child)\nparent = os.getppid()\nidle()"
     waiting, words = processes.ready(child, **environment)
@@ -403,11 +405,13 @@ def test_ranks_that_wait_are_listed_and_what_they_start_is_not(processes: Proces
     starts = f"import subprocess\nsubprocess.Popen([sys.executable, '-c', {PRELUDE + IDLE!r}])\nidle()"
     script = processes.script("mpirun", starts)
     launcher, _ = processes.ready(argv=(script,), **environment)
+    # Before the reader begins: a process that has just started counts as busy, and would be listed for that.
+    started_by_us, _ = processes.ready(IDLE, GPUTOP_LAUNCH_ID="20261123-1", GPUTOP_DIR=os.environ["GPUTOP_DIR"])
+    started_elsewhere, _ = processes.ready(IDLE, GPUTOP_LAUNCH_ID="20261123-1", GPUTOP_DIR=str(tmp_path / "elsewhere"))
     reader = watch_training(monkeypatch)
-    started_by_us, _ = processes.ready(IDLE, GPUTOP_LAUNCH_ID="20261123-1")
     below = int(Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()[0])
     found = eventually(lambda: listed(reader), lambda found: {waiting.pid, below, started_by_us.pid} <= found)
-    assert not {int(words[0]), without_torch.pid, alone.pid, launcher.pid} & found
+    assert not {int(words[0]), without_torch.pid, alone.pid, started_elsewhere.pid, launcher.pid} & found
     # A rank on a GPU that is not shown does not wait.
     shown = {process.pid for process in reader.read_processes({}, {}, elsewhere={waiting.pid})}
     assert (waiting.pid in shown, below in shown) == (False, True)
