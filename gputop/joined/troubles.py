@@ -1,4 +1,4 @@
-"""What is wrong among the hosts of a run, in words, and which of the runs that have ended are told of for it. Pure."""
+"""What is wrong among the hosts of a run, in words, and which failed runs are still reported. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gputop.joined.runs import JoinedRun, Seen, join
 from gputop.snapshot import FAILED_STATES
 
 REPORTED_S = 600.0
-"""A run that failed longer ago is no longer told of: the same as for a rank that died (G04)."""
+"""A run that failed longer ago than this is no longer reported, as for a rank that died (G04)."""
 NAMED_MOST = 3
 
 
@@ -27,7 +27,7 @@ def troubles(run: JoinedRun, unread: Sequence[str] = ()) -> tuple[str, ...]:
 def failed_apart(seen: Sequence[Seen], now: float) -> tuple[JoinedRun, ...]:
     """Return the runs that failed within ``REPORTED_S`` before ``now``, by our clock, and of which ranks are missing.
 
-    They tell of a host only where one was not read: many scripts report from one rank, and end so.
+    They say something about a host only where one was not read: many scripts report from one rank only.
     """
     return tuple(run for run in join(seen) if run.run.state in FAILED_STATES and not run.parts and _just_now(run, now))
 

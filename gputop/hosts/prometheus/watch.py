@@ -1,6 +1,6 @@
 """Follows the hosts that a Prometheus server knows: one thread asks for all of them.
 
-The hosts are those that the server knows at the start; whoever asks for it is told of those that it hears of later. New
+The hosts are those that the server knows at the start; a caller can ask to be notified of later ones. New
 readings are passed on when there are new samples, not with every query: whoever judges by how often something was seen must
 not take one sample for several.
 """

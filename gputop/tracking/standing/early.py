@@ -70,7 +70,7 @@ class _Early:
     def _run(self) -> None:
         try:
             self._attend()
-        except Exception:  # noqa: BLE001 - the script and the system may be in any state: then nobody is told
+        except Exception:  # noqa: BLE001 - the script and the system may be in any state: then there is nothing to find
             self.worker.stopping = True
         if self.worker.stopping:
             with suppress(Exception):  # the interpreter may be shutting down

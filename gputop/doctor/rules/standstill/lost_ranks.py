@@ -90,7 +90,7 @@ G04 = Rule(
     signature=(
         "A rank has failed, was killed or has finished, while the others are alive and make no step; or NCCL reports it dead."
     ),
-    look_alike="Ranks that end one after the other at the end of a run, after which rank 0 tests or uploads alone; ranks in "
+    look_alike="Ranks that exit one by one at the end of a run while rank 0 alone still evaluates or uploads; ranks in "
     "another container; tasks of a sweep, which do not need each other.",
     fix="Read the last output of the first rank that failed, and look for the OOM killer and Xid errors in dmesg.",
     judge_machine=dead_rank,

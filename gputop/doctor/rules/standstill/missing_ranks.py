@@ -15,7 +15,7 @@ from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 
 STOOD_S = 20.0
-"""No rank has run backward for so long. At the end of a run they leave one after the other, faster than this (our choice)."""
+"""No rank has run backward for this long. Ranks that exit one by one at the end of a run take less (our choice)."""
 HOLD_S = 5.0
 
 

@@ -56,7 +56,7 @@ class Training:
         self.on_failure: Callable[[], None] | None = None
         """Called once when automatic tracking stops after an error."""
         self.check_collector: Callable[[], None] = lambda: None
-        """Times Python's garbage collections, or stops to where the script handles signals."""
+        """Starts timing Python's garbage collections, or stops it if the script handles signals."""
         self.on_workers: Callable[[], None] | None = None
         """Called where a loader may have forked its workers, as long as there is no run."""
         self.blind = False
