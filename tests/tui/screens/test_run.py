@@ -344,3 +344,25 @@ async def test_a_run_without_epochs_skips_their_axis() -> None:
             await pilot.press("x")
             await pilot.pause()
             assert words in text_of(app)
+
+
+@pytest.mark.parametrize(
+    ("keys", "ranks", "said"),
+    [
+        (("g", "h"), 2, "The heat rows are below the charts: g returns there."),
+        (("t", "h"), 2, "The heat rows are below the charts: t returns there."),
+        (("h",), 1, "This run has one rank: no other to compare it with."),
+        (("h",), 2, "Of its ranks, only the loss is recorded."),
+    ],
+)
+async def test_a_key_that_changes_nothing_says_why(keys: tuple[str, ...], ranks: int, said: str) -> None:
+    view = view_of(samples.snapshot())
+    run = replace(view.snapshot.runs[0], ranks=view.snapshot.runs[0].ranks[:ranks])
+    view = replace(view, snapshot=replace(view.snapshot, runs=(run,)))
+    screen = RunScreen(run.run_id)
+    app = ScreenApp(screen, view)
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        await pilot.press(*keys)
+        await pilot.pause()
+        assert [note.message for note in app._notifications] == [said]

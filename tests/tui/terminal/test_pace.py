@@ -168,29 +168,39 @@ def test_answers_are_no_keys_however_they_are_cut() -> None:
 
 
 class Link:
-    """The way from the terminal to gputop; while it is ``cut``, answers wait."""
+    """The way from the terminal to gputop, on which answers wait while the screen shows what ``cut_at`` says."""
 
     def __init__(self, terminal: Terminal) -> None:
         self.terminal = terminal
-        self.cut = False
         self.waiting = 0
+        self._cut_at: str | None = None
         terminal.screen.write_process_input = self.answer
 
     def answer(self, data: str) -> None:
         assert data == ANSWER
         self.waiting += 1
-        if not self.cut:
-            self.mend()
+        # Answers to earlier frames pass: cut at a moment, one of those might be the one that waits.
+        if self._cut_at is None or not any(self._cut_at in line for line in self.terminal.screen.display):
+            self._give()
 
-    def mend(self) -> None:
-        self.cut = False
+    def _give(self) -> None:
         os.write(self.terminal._master, ANSWER.encode() * self.waiting)
         self.waiting = 0
+
+    def press(self, key: str, shown: str) -> None:
+        """Press a key, and let the answer to its frame, which has ``shown``, wait."""
+        self._cut_at = shown
+        self.terminal.press(key)
+        self.terminal.wait_for(lambda text: shown in text and self.waiting)
+
+    def mend(self) -> None:
+        self._cut_at = None
+        self._give()
 
     def lose(self) -> None:
         """Lose what waits, and what the terminal shows: another terminal has taken its place."""
         assert self.waiting == 1
-        self.cut, self.waiting = False, 0
+        self._cut_at, self.waiting = None, 0
         self.terminal.screen.reset()
 
 
@@ -200,9 +210,7 @@ def test_a_slow_terminal_gets_one_frame_and_then_the_newest(tmp_path: Path) -> N
         terminal.wait_for("3 Processes")
         terminal.press("?")
         terminal.wait_for("Keys and words")
-        link.cut = True
-        terminal.press("escape")
-        terminal.wait_for("3 Processes")
+        link.press("escape", "3 Processes")
         assert link.waiting == 1
         before = len(terminal.received)
         terminal.press("?", "escape", "d", "escape", "l", "escape", "o")
@@ -219,23 +227,17 @@ def test_a_lost_answer_keeps_back_nothing_that_is_drawn_anew(tmp_path: Path) -> 
     with Terminal(COMMAND, {"GPUTOP_DIR": str(tmp_path)}) as terminal:
         link = Link(terminal)
         terminal.wait_for("3 Processes")
-        link.cut = True
-        terminal.press("?")
-        terminal.wait_for("Keys and words")
+        link.press("?", "Keys and words")
         link.lose()
         terminal.resize(150, 48)
         terminal.wait_for("Keys and words")
 
-        link.cut = True
-        terminal.press("escape")
-        terminal.wait_for("3 Processes")
+        link.press("escape", "3 Processes")
         link.lose()
         terminal.press("ctrl+l")
         terminal.wait_for("3 Processes")
 
-        link.cut = True
-        terminal.press("?")
-        terminal.wait_for("Keys and words")
+        link.press("?", "Keys and words")
         os.kill(terminal.process.pid, signal.SIGSTOP)
         link.lose()
         seen = len(terminal.received)
@@ -250,8 +252,7 @@ def test_a_lost_answer_keeps_back_nothing_that_is_drawn_anew(tmp_path: Path) -> 
 def test_the_end_waits_for_the_first_answer_which_the_shell_would_read(tmp_path: Path) -> None:
     with Terminal(COMMAND, {"GPUTOP_DIR": str(tmp_path)}) as terminal:
         link = Link(terminal)
-        link.cut = True
-        terminal.wait_for("3 Processes")
+        link.press("", "3 Processes")
         assert link.waiting == 1
         terminal.press("q")
         time.sleep(0.3)

@@ -405,9 +405,18 @@ class RunScreen(ChartScreen):
     def action_subject(self) -> None:
         """Show something else in the rows of ranks: waiting, step time, or loss."""
         run = self._run(self.view) if self.view is not None else None
-        if self.view is not None and run is not None:
-            self.subject = first_subject(run, self.view.history, after=self.subject)
-            self.draw(self.view)
+        if self.view is None or run is None:
+            return
+        shown = self.subject
+        self.subject = first_subject(run, self.view.history, after=shown)
+        if self.has_class("grid") or self.has_class("table"):
+            key = "g" if self.has_class("grid") else "t"
+            self.notify(f"The heat rows are below the charts: {key} returns there.", timeout=4)
+        elif len(run.ranks) < 2:
+            self.notify("This run has one rank: no other to compare it with.", timeout=4)
+        elif self.subject == shown:
+            self.notify(f"Of its ranks, only the {shown} is recorded.", timeout=4)
+        self.draw(self.view)
 
     def action_table(self) -> None:
         """Switch between the charts and full-screen tables."""
