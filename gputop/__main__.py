@@ -1,4 +1,4 @@
-"""The entry point of the ``gputop`` command and of ``python -m gputop``: what must not wait for the command line's imports."""
+"""The entry point of ``gputop`` and ``python -m gputop``: runs what cannot wait for the imports of the command line."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _end_screen(code: int) -> None:
             if stream is not None:
                 stream.flush()
     except (OSError, ValueError):
-        return  # Python says what it makes of such a stream
+        return  # Python itself reports a broken stream
     os._exit(code)
 
 

@@ -1,7 +1,7 @@
-"""The clock of another machine against ours, by a question and its answer, and how far off that may be. Pure.
+"""Compares the clock of another machine with ours, by a question and its answer, and bounds the error. Pure.
 
-The answer tells when the question came and when it left, so that only the way counts: whatever the two ways take, together
-they bound the error (as in NTP, RFC 5905, section 8). A reading of a snapshot's arrival alone knows no such bound.
+The answer says when the question arrived and when the answer left, so that only the time in transit remains: it bounds the
+error (as in NTP, RFC 5905, section 8). The arrival of a snapshot alone gives no such bound.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from gputop.wire import AnswerLine
 
 KEPT = 24
-"""Comparisons that count, of the last minutes: the one with the least error is taken, and clocks drift."""
+"""Comparisons to keep. The one with the smallest error wins; older ones are dropped because clocks drift."""
 EAGER, EAGER_S, EVERY_S = 4, 0.5, 5.0
-"""How often is asked: at first a few times soon, as some answers wait for a reading of the GPUs."""
+"""How often to ask: a few times in quick succession at first, because some answers wait for a reading of the GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClockQuestion:
-    """Asked at ``sent_at`` by the asking clock; whoever reads it notes ``received_at`` by his own. Wall clock, seconds."""
+    """Sent at ``sent_at`` by the asking clock; the receiver adds ``received_at`` by its own clock. Wall clock, seconds."""
 
     sent_at: float
     received_at: float | None = None
@@ -29,7 +29,7 @@ class ClockQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ClockAnswer(AnswerLine):
-    """The answer left at ``answered_at``, by the answering clock, in seconds."""
+    """The answer, sent at ``answered_at`` by the answering clock, in seconds."""
 
     KEY = "clock_answer"
 
@@ -39,14 +39,14 @@ class ClockAnswer(AnswerLine):
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The other clock minus ours, in seconds; the truth lies within ``error_s`` of it."""
+    """The other clock minus ours, in seconds; the true offset lies within ``error_s`` of it."""
 
     offset_s: float
     error_s: float
 
 
 def compared(answer: ClockAnswer, arrived_at: float) -> Compared | None:
-    """Return the comparison that an answer allows; None if its times cannot be. ``arrived_at`` is by our clock."""
+    """Return the comparison that an answer allows; None if its times are impossible. ``arrived_at`` is by our clock."""
     sent, received, answered = answer.question.sent_at, answer.question.received_at, answer.answered_at
     if received is None or not all(map(math.isfinite, (received, answered))):
         return None
@@ -67,7 +67,7 @@ class ClockWatch:
         self._kept: deque[Compared] = deque(maxlen=KEPT)
 
     def look(self, now: float) -> None:
-        """Ask if it is time to; called when a reading has come, as the other side rests then. ``now`` is by our clock."""
+        """Ask if it is time to. Call it after each reading, when the other side is idle. ``now`` is by our clock."""
         wait_s = EAGER_S if self._asked_times < EAGER else EVERY_S
         if self._asked is None or not 0 <= now - self._asked.sent_at < wait_s:
             self._asked = ClockQuestion(now)
@@ -75,7 +75,7 @@ class ClockWatch:
             self._ask(self._asked)
 
     def take(self, answer: ClockAnswer, arrived_at: float) -> None:
-        """Take an answer; one to another question than the last counts for nothing."""
+        """Take an answer; ignore it unless it answers the last question."""
         if self._asked is None or answer.question.sent_at != self._asked.sent_at:
             return
         found = compared(answer, arrived_at)
@@ -84,5 +84,5 @@ class ClockWatch:
 
     @property
     def best(self) -> Compared | None:
-        """The comparison with the least error; None before the first."""
+        """The comparison with the smallest error; None before the first."""
         return min(self._kept, key=lambda found: found.error_s, default=None)

@@ -17,7 +17,7 @@ def is_python(command: Sequence[str]) -> bool:
 
 
 def is_spawned(command: Sequence[str] | None) -> bool:
-    """Return whether Python's multiprocessing started this process anew ("spawn"), as torch.multiprocessing.spawn does."""
+    """Return whether Python's multiprocessing spawned this process, as torch.multiprocessing.spawn does."""
     return _SPAWNED in " ".join(command or ())
 
 

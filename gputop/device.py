@@ -1,4 +1,4 @@
-"""The records of a machine and its GPUs. See ``snapshot``; separate from it because the first picture needs nothing else."""
+"""The records of a machine and its GPUs. Separate from ``snapshot`` because the first picture needs nothing else."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Host:
     """Size of /dev/shm, through which DataLoader workers and NCCL exchange data."""
     shm_used_bytes: int | None = None
     cpu_quota: float | None = None
-    """Cores that the cgroup (a container, a batch system) allows; None without a limit."""
+    """Cores that the cgroup (of a container or a batch system) allows; None without a limit."""
     cpu_throttled_share: float | None = None
     """Share of the cgroup's scheduling periods since the previous reading that hit the quota: 0 to 1."""
     cpu_pressure_percent: float | None = None
@@ -141,7 +141,7 @@ class Device:
 
 
 class FirstLook(NamedTuple):
-    """The GPUs as a first look shows them, with the field names of ``Snapshot``: the data for a picture of the GPUs."""
+    """The GPUs as a first look shows them: enough to draw them. The fields have the same names as in ``Snapshot``."""
 
     time: float
     host: Host

@@ -20,7 +20,7 @@ class Framework(NamedTuple):
     runs_backward: bool = False
     """The framework calls backward in its own code, so the calling line is not the user's."""
     divides_data: bool = False
-    """The framework splits the data over the ranks by itself, with its own loaders or samplers."""
+    """The framework splits the data among the ranks by itself, with its own loaders or samplers."""
     averages_gradients: bool = False
     """The framework averages gradients with its own calls, which the counters of torch.distributed may miss."""
     one_gpu_in_notebooks: bool = False

@@ -20,7 +20,7 @@ RAY_DAEMON = "raylet"
 
 
 _GROUPED_BY = operator.attrgetter("pid", "ppid", "run_id", "launcher", "ancestors", "environment", "command")
-"""What ``group_keys`` looks at, besides whether a process computes."""
+"""The fields that ``group_keys`` depends on, besides whether a process computes."""
 
 
 def compute_uses(process: Process) -> tuple[DeviceUse, ...]:
@@ -54,7 +54,7 @@ def group_keys(processes: Sequence[Process]) -> dict[int, str]:
 
 
 class GroupKeys:
-    """``group_keys`` of one machine again and again: worked out where what groups its processes has changed."""
+    """Caches ``group_keys`` of one machine; computes them again only when a field that they depend on has changed."""
 
     def __init__(self) -> None:
         self._seen: list[tuple[Any, ...]] = []
@@ -126,6 +126,6 @@ def _inherited(process: Process, by_pid: dict[int, Process], launchers: set[int]
 
 
 def _is_a_program_of_its_own(process: Process, parent: Process) -> bool:
-    """Return whether a parent that computes on no GPU itself, such as a notebook, started another program that does."""
+    """Return whether a parent that does not compute on a GPU itself, such as a notebook, started another program that does."""
     other = None not in (process.command, parent.command) and process.command != parent.command
     return other and not is_spawned(process.command) and bool(compute_uses(process)) and not compute_uses(parent)

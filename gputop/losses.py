@@ -15,7 +15,7 @@ AUTOMATIC_PREFIX = "auto/"
 LOSS_METRICS = ("loss", "auto/loss", "train/loss", "train_loss", "training_loss")
 """Names of a run's training loss, in order of preference: the first that the run logs wins."""
 _SHARED = ("loss", "lr", "epoch", "training")
-"""Names that scripts log as well; also in parts, as in ``loss/generator``."""
+"""Names that scripts log as well, also as the first part of a name, as in ``loss/generator``."""
 _AUTOMATIC_PREFIXES = (AUTOMATIC_PREFIX, "phase/", "cuda/")
 _AUTOMATIC = frozenset(
     (
@@ -48,12 +48,12 @@ def beside(name: str) -> str:
 
 
 def are_automatic(names: Iterable[str]) -> bool:
-    """Return whether all names of a record are names of automatic values in such a run."""
+    """Return whether all names in a record are those of automatic values in such a run."""
     return all(name in _AUTOMATIC or name.startswith(_AUTOMATIC_PREFIXES) for name in names)
 
 
 def own_or_automatic(name: str, known: Container[str]) -> str:
-    """Return this metric's name in a run: that of the automatic one if the script logs none of its own."""
+    """Return this metric's name in a run: the name of the automatic metric if the script does not log its own."""
     automatic = AUTOMATIC_PREFIX + name
     return automatic if name not in known and automatic in known else name
 

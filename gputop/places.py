@@ -20,7 +20,7 @@ def home_dir() -> Path:
 def state_dir(environment: Mapping[str, str] = os.environ) -> Path:
     """Return where runs and jobs live: ``$GPUTOP_DIR``, else ``$XDG_STATE_HOME/gputop``, else ``~/.local/state/gputop``.
 
-    ``environment``: that of another process, for where its runs live.
+    ``environment`` is that of another process, to find its runs.
     """
     own = environment.get("GPUTOP_DIR")
     if own:
@@ -78,7 +78,7 @@ def make_private_dir(path: Path) -> Path:
 
 
 def check_parents(path: Path) -> None:
-    """Check that only this user and root can replace ``path``, by the directories above it that exist.
+    """Check that only this user and root can replace ``path``, judging by the directories above it that exist.
 
     Raises:
         OSError: one of them belongs to another user, or others may write it and it has no sticky bit.
@@ -109,12 +109,12 @@ def create_dirs(path: Path) -> None:
 
 
 def _is_open(found: os.stat_result) -> bool:
-    """Return whether every user can rename what is in a directory. Groups are left out: many users have one of their own."""
+    """Return whether every user can rename what is in a directory. Groups are ignored: many users have one of their own."""
     return bool(found.st_mode & stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
 
 
 def _outside_uid() -> int:
-    """Return the user that represents all users outside of this user namespace, including root; -1 if there is no outside."""
+    """Return the user that represents all users outside this user namespace, including root; -1 if there are none."""
     try:
         everybody_inside = Path("/proc/self/uid_map").read_text().split() == ["0", "0", "4294967295"]
         return -1 if everybody_inside else int(Path("/proc/sys/kernel/overflowuid").read_text())

@@ -1,4 +1,4 @@
-"""What the doctor checks on a machine before a run, as a plain record. ``sources.preflight`` fills it, the doctor judges it."""
+"""What the doctor checks on a machine before a run, as a plain record that ``sources.preflight`` fills."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """What a run depends on and a snapshot does not hold. None means unknown."""
+    """What a run depends on and a snapshot does not contain. None means unknown."""
 
     interpreter: str | None = None
     """The first Python on PATH, which would start a training run."""

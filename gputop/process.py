@@ -128,7 +128,8 @@ class Process:
 class ProcessRank:
     """One rank of a ``ProcessRun``. ``devices`` are the UUIDs of the devices that it computes on, as the driver lists them.
 
-    None: it has a GPU open, and the driver does not say which (no permission, or a container without the host's PIDs).
+    They are None if it has a GPU open and the driver does not say which one (no permission, or a container without the
+    host's PIDs).
     """
 
     pid: int
@@ -139,14 +140,14 @@ class ProcessRank:
 
 @dataclass(frozen=True, slots=True)
 class ProcessCurve:
-    """A curve that a run's files show; ``Snapshot.runs`` holds it under ``run_id``."""
+    """A curve read from a run's files; ``Snapshot.runs`` contains it under ``run_id``."""
 
     run_id: str
     source: str
     """What wrote the files: "TensorBoard", "W&B", "CSV", "its output" …"""
     files: tuple[str, ...] = ()
     shared: bool = False
-    """Whether the files may as well be another run's: nothing shows which of them writes them."""
+    """Whether the files may belong to another run: nothing shows which run writes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +156,8 @@ class ProcessRun:
 
     gputop does not track it, or (``starting``) waits for its first training step.
 
-    Whether it trains is unknown: any program that computes on a GPU counts. ``ranks`` are those seen on this machine, without
-    the launcher and the workers of a rank.
+    Whether it trains is unknown: any program that computes on a GPU counts. ``ranks`` are those on this machine, without the
+    launcher and the workers of a rank.
     """
 
     key: str
@@ -174,13 +175,13 @@ class ProcessRun:
     command: tuple[str, ...] = ()
     """The script with its arguments; empty if it is not known."""
     run_id: str | None = None
-    """The run in ``Snapshot.runs`` that holds its curve; None while no curve is known."""
+    """The run in ``Snapshot.runs`` that contains its curve; None while no curve is known."""
     outputs: tuple[str, ...] = ()
     """The files from which that curve is read."""
     curves: tuple[ProcessCurve, ...] = ()
     """All its curves, the best first; that of ``run_id`` is one of them."""
     starting: bool = False
-    """Whether gputop started it, and has seen no training step of it yet."""
+    """Whether gputop started it and has not seen a training step yet."""
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -189,12 +190,12 @@ class ProcessRun:
 
     @property
     def curve_ids(self) -> frozenset[str]:
-        """The runs in ``Snapshot.runs`` that hold its curves."""
+        """The runs in ``Snapshot.runs`` that contain its curves."""
         return frozenset(curve.run_id for curve in self.curves) | ({self.run_id} if self.run_id is not None else set())
 
     @property
     def missing_local_ranks(self) -> tuple[int, ...]:
-        """The local ranks that should be on this machine and are not seen; empty if that is not known."""
+        """The local ranks that should be on this machine and were not found; empty if that is not known."""
         seen = {rank.local_rank for rank in self.ranks}
         if self.local_world_size is None or None in seen:
             return ()
@@ -210,7 +211,7 @@ class ProcessRun:
 
 @dataclass(frozen=True, slots=True)
 class ProcessDetails:
-    """Details of one process, read on demand. ``cpu_affinity`` holds the cores that it may run on."""
+    """Details of one process, read on demand. ``cpu_affinity`` lists the cores that it may run on."""
 
     threads: int | None = None
     open_files: int | None = None

@@ -1,4 +1,4 @@
-"""A profile of a few steps of a rank: the records of an answer, and its text. Pure.
+"""A profile of a few steps of a rank: the records of the answer, and their text. Pure.
 
 ``profiles`` fills them; the command and the screen show them.
 """
@@ -23,12 +23,12 @@ SHARES: Mapping[str, str] = {
     "gpu": "waiting for the GPU",
     "peers": "waiting for peers",
 }
-"""Key of ``Profile.shares`` -> its words."""
+"""Key of ``Profile.shares`` -> the words for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileQuestion:
-    """A screen's request for a profile of a run; ``go`` False asks only for its cost. ``rank`` None: the lowest one."""
+    """A screen's request for a profile of a run; ``go`` False asks only for its cost. ``rank`` None is the lowest rank."""
 
     run_id: str
     steps: int = STEPS
@@ -38,18 +38,18 @@ class ProfileQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Hot:
-    """An operator or a kernel that takes time: its own time, without what it calls, in all recorded steps."""
+    """An operator or kernel that takes time: its own time, without that of what it calls, over all recorded steps."""
 
     name: str
     own_s: float
     calls: int
     line: str | None = None
-    """The script's line that ran most often meanwhile, by samples: "train.py:88 step"."""
+    """The line of the script that most samples found meanwhile: "train.py:88 step"."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptLine:
-    """A line of the script, and in how many of the samples of the recorded steps it ran."""
+    """A line of the script, and how many samples of the recorded steps found it."""
 
     line: str
     """As in ``Hot``."""
@@ -58,7 +58,7 @@ class ScriptLine:
 
 @dataclass(frozen=True, slots=True)
 class Profile(AnswerLine):
-    """The answer to one question. What is not known is None."""
+    """The answer to one question. Unknown values are None."""
 
     KEY = "profile"
 
@@ -76,27 +76,27 @@ class Profile(AnswerLine):
     steps: int | None = None
     """How many steps were recorded, or would be."""
     longest_s: float | None = None
-    """The longest step while it was recorded and written."""
+    """The longest step while the profile was recorded and written."""
     extra_s: float | None = None
-    """What the recording has added to the training's time, by its steps."""
+    """What the recording has added to the training's time, judging by its steps."""
     note: str | None = None
     recorded_s: float | None = None
     shares: Mapping[str, float] = field(default_factory=dict)
     """Key of ``SHARES`` -> seconds of ``recorded_s``."""
     gpu_busy_s: float | None = None
-    """For how many seconds of ``recorded_s`` kernels or copies ran on the GPU; None where kernels were not recorded."""
+    """How many seconds of ``recorded_s`` kernels or copies ran on the GPU; None if kernels were not recorded."""
     operators: tuple[Hot, ...] = ()
     kernels: tuple[Hot, ...] = ()
     samples: int = 0
     """How often the training's thread was sampled during the recorded steps."""
     script_lines: tuple[ScriptLine, ...] = ()
-    """Where it was most often."""
+    """The lines that most samples found."""
     trace: str | None = None
-    """Where the trace for Perfetto is kept."""
+    """The file with the trace for Perfetto."""
 
 
 def refused(run_id: str, name: str, why: str, hint: str | None = None, rank: int | None = None) -> Profile:
-    """Return the answer without a profile; ``why`` is a sentence."""
+    """Return an answer without a profile; ``why`` is a sentence."""
     return Profile(run_id, name, rank, "refused", why=why, hint=hint)
 
 

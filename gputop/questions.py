@@ -1,4 +1,4 @@
-"""What a screen can ask the sampler: the questions as commands, and the answers as lines of their own between the snapshots."""
+"""What a screen can ask the sampler: the questions as commands, and the answers as separate lines between the snapshots."""
 
 from __future__ import annotations
 

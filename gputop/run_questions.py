@@ -1,7 +1,7 @@
 """A screen's questions to the sampler about runs that are not in the stream, and the answers: separate lines in the stream.
 
 The stream carries live runs and the newest ended ones. ``RunsQuestion`` without ids asks for a list of all runs on the disk;
-with ids, for those runs completely: their facts and their points. ``GpusQuestion`` asks for the readings of their GPUs.
+with ids, for all that is known of these runs, with facts and points. ``GpusQuestion`` asks for the readings of their GPUs.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from gputop.wire import AnswerLine
 
 @dataclass(frozen=True, slots=True)
 class RunsQuestion:
-    """A screen's question about stored runs: all of them in brief, or those with ``run_ids`` completely."""
+    """A screen's question about stored runs: a summary of all, or everything about those in ``run_ids``."""
 
     run_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RunsAnswer(AnswerLine):
-    """The sampler's answer. The runs of a list carry no facts, only means of the ranks' values, and no points."""
+    """The sampler's answer. In a list, runs carry neither facts nor points, and only means of the ranks' values."""
 
     KEY = "runs_answer"
     COMPACT = True
@@ -54,13 +54,13 @@ class GpuPast:
 
     @property
     def is_whole(self) -> bool:
-        """Whether its columns are equally long."""
+        """Whether all columns have the same length."""
         return len(self.times) == len(self.utilization_percent) == len(self.memory_used_bytes) == len(self.power_w)
 
 
 @dataclass(frozen=True, slots=True)
 class GpusAnswer(AnswerLine):
-    """The sampler's answer, without GPUs that nothing measured."""
+    """The sampler's answer, without GPUs for which there are no readings."""
 
     KEY = "gpus_answer"
     COMPACT = True

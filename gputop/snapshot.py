@@ -76,7 +76,7 @@ RunState = Literal["starting", "running", "stalled", "unheard", "finished", "fai
 """State of a run and of each of its ranks.
 
 "starting": nothing logged yet; "stalled": a signal has stopped the process; "unheard": it runs on another machine that shares
-the directory, and its journal has long been silent: whether it still runs is unknown here; "finished": ended with exit code 0;
+the directory and has not written to its journal for long, so it may have ended; "finished": ended with exit code 0;
 "failed": ended with another exit code; "killed": ended by a signal or without notice; "stopped": ended on request or by Ctrl-C.
 """
 LIVE_STATES: frozenset[RunState] = frozenset({"starting", "running", "stalled", "unheard"})
@@ -86,7 +86,7 @@ FAILED_STATES: frozenset[RunState] = frozenset({"failed", "killed"})
 ENDED_STATES: frozenset[RunState] = FAILED_STATES | {"finished", "stopped"}
 
 WORST_FIRST: tuple[RunState, ...] = ("failed", "killed", "stalled", "running", "starting", "unheard", "stopped", "finished")
-"""A run has the first of these states that one of its ranks has."""
+"""A run's state is the first of these that one of its ranks has."""
 
 JobState = Literal["waiting", "starting", "running", "finished", "failed", "stopped", "killed", "lost"]
 """State of a launched job; ``jobs/job.py`` defines each."""
@@ -105,7 +105,7 @@ def worst(states: Iterable[RunState]) -> RunState:
 
 
 WAITING_FOR_GPU_SCREEN: frozenset[str] = frozenset()
-"""Fields of ``Device`` that only JSON, streams and recordings carry until the GPU screen shows them; none today."""
+"""Fields of ``Device`` that JSON, streams and recordings carry but the GPU screen does not show yet; none today."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +130,11 @@ class Rank:
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What the rank reported about itself: ``devices``, ``data_parallel``, ``progress`` … (listed in tracking/run.py)."""
     elsewhere: bool = False
-    """Whether its process is on another machine, or in another PID namespace, than the gputop that lists the rank."""
+    """Whether its process is on another machine, or in another PID namespace, than this gputop."""
 
     @property
     def local_pid(self) -> int | None:
-        """The PID, if it is that of a process on the machine that lists the rank."""
+        """The PID, if the process is on this machine; else None."""
         return None if self.elsewhere else self.pid
 
     @property
@@ -159,7 +159,7 @@ class Run:
     command: tuple[str, ...] | None = None
     ranks: tuple[Rank, ...] = ()
     tags: tuple[str, ...] = ()
-    """The script's own tags, as the user added to them or removed from them."""
+    """The script's own tags, with the user's additions and removals."""
     recipe: str | None = None
     """Id of the recipe that gputop launched it from; None if it was started otherwise."""
 
@@ -267,7 +267,7 @@ class Snapshot:
     points: tuple[Points, ...] = ()
     cost: SamplerCost = SamplerCost()
     notes: tuple[Problem, ...] = ()
-    """Problems of the whole machine that hide something (process list refused, container without host PIDs)."""
+    """Problems of the whole machine that hide something (process list denied, container without host PIDs)."""
     communicators: tuple[Communicator, ...] = ()
     logs: tuple[LogMatch, ...] = ()
     """Known error texts in the output of the listed runs; the first failure comes first."""
@@ -280,7 +280,7 @@ class Snapshot:
 
     @property
     def untracked_ids(self) -> frozenset[str]:
-        """The runs that are only curves of untracked runs."""
+        """The runs that exist only as curves of untracked runs."""
         return frozenset().union(*(run.curve_ids for run in self.process_runs))
 
     def to_json(self, compact: bool = False) -> str:

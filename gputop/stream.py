@@ -1,9 +1,9 @@
-"""The lines of one stream of snapshots: what one holds as the one before did is sent once, and is the same record when read.
+"""The lines of a stream of snapshots: a record that does not change is sent once, and stays the same object for the reader.
 
-Every reader reads whole lines, in which each snapshot is as ``Snapshot.to_json`` writes it. A screen asks its own sampler, of
-the same gputop, to leave out what it has sent (``SnapshotWriter``): a line then says after which one it comes (``since``). In
-it, a process that is as it was is its PID alone, one that changed is its PID with the fields that did, and so for devices and
-runs; points without steps and times have those of the points before them.
+Every reader accepts complete lines, as ``Snapshot.to_json`` writes them. A screen asks its own sampler, which has the same
+version, to send only changes (``SnapshotWriter``): ``since`` then names the line that this one continues. An unchanged process
+is only its PID, a changed one is its PID with the fields that changed; the same holds for devices and runs. Points without
+steps and times have those of the points before them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ROWS: tuple[tuple[str, Any, str], ...] = (
     ("process_runs", ProcessRun, "key"),
     ("runs", Run, "run_id"),
 )
-"""The lists whose records come again and again, and the field that tells one record from another."""
+"""The lists whose records come again and again, and the field that identifies a record."""
 _SENT_ONCE: dict[str, Any] = dict.fromkeys((*(name for name, _, _ in _ROWS), "points"), ())
 _Known = dict[Any, tuple[dict[str, Any], dict[str, Any], T]]
 _Plain = Callable[[Any, bool], Any]
@@ -42,7 +42,7 @@ class SnapshotWriter:
         self._last: int | None = None
 
     def forget(self) -> None:
-        """Write the next line whole: the reader has lost one."""
+        """Write the next line completely: the reader has lost one."""
         self._last = None
         for rows in self._rows.values():
             rows.sent = {}
@@ -71,7 +71,7 @@ class SnapshotWriter:
 
 
 class _RowsSent:
-    """What the last line said of the records of one list."""
+    """What the last line contained of one list."""
 
     def __init__(self, kind: Any, key: str) -> None:
         self._names = tuple(kind.__dataclass_fields__)
@@ -81,7 +81,7 @@ class _RowsSent:
         self.sent: dict[Any, tuple[Any, ...]] = {}
 
     def changes(self, records: Iterable[Any], plain: _Plain) -> tuple[list[Any], dict[Any, tuple[Any, ...]]]:
-        """Return the rows to send, and what the reader knows then."""
+        """Return the rows to send, and what the reader knows afterwards."""
         rows: list[Any] = []
         known = {}
         for record in records:
@@ -103,7 +103,7 @@ class _RowsSent:
 
 
 def _without_repeats(points: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Leave out steps and times that are those of the points before: a rank logs most of its metrics together."""
+    """Leave out steps and times that equal those of the points before: a rank logs most of its metrics together."""
     steps: Any = None
     times: Any = None
     kept = []
@@ -159,9 +159,9 @@ def _points(items: Any) -> tuple[Points, ...]:
 
 
 class _RecordMemory(Generic[T]):
-    """Builds the records of a list that comes again and again; what is as it was the last time is not built again.
+    """Builds the records of a list that comes again and again; reuses those that have not changed.
 
-    ``key`` names the field that tells one record from another.
+    ``key`` names the field that identifies a record.
     """
 
     def __init__(self, kind: type[T], key: str) -> None:
@@ -171,7 +171,7 @@ class _RecordMemory(Generic[T]):
         self._known: _Known[T] = {}
 
     def decode(self, items: Any, changes: bool) -> tuple[T, ...]:
-        """Return the records of decoded JSON. With ``changes``, rows may say only how they differ from those of the last line.
+        """Return the records of decoded JSON. With ``changes``, rows may contain only what has changed since the last line.
 
         Raises:
             FormatError: a required field is missing or has the wrong shape, or a row that should be known is not.
@@ -200,7 +200,7 @@ class _RecordMemory(Generic[T]):
     def _record(self, data: dict[str, Any], known: Mapping[Any, tuple[dict[str, Any], dict[str, Any], T]]) -> T:
         before, values, record = known.get(data[self._key]) or (None, {}, None)
         if before != data or record is None:
-            # Lists and objects are what takes long, and few of them change.
+            # Lists and objects take the most time, and few of them change.
             fresh = data
             if before is not None and before.keys() == data.keys():
                 fresh = {name: item for name, item in data.items() if item != before[name]}

@@ -4,11 +4,11 @@ Three variants, in order of how much they remove:
 
 * ``strip_escapes``: for parsers. Removes escape sequences and C1 controls; keeps everything else, including line ends.
 * ``strip_controls``: for text that is shown or quoted. Also removes other control characters, except newline and tab, and
-  the marks that change the direction of text, which can make a line read as another one. ``keep_colors`` spares colors.
+  the marks that change the direction of text, which can make one line look like another. ``keep_colors`` keeps colors.
 * ``printable``: for names and commands in one row of a table. Replaces each unprintable character with a space.
 
-Everything that a command prints on a terminal passes ``strip_controls`` (``gputop.cli.output.terminal``). That cannot tell a
-line break in a name from one between lines: where a name enters a line, make it ``printable``.
+Everything that a command prints on a terminal goes through ``strip_controls`` (``gputop.cli.output.terminal``), which cannot
+tell a line break in a name from one between lines: make a name ``printable`` before you put it into a line.
 
 Screens replace rather than remove, so that widths stay the same: see ``gputop.tui.drawing.line.clean``.
 

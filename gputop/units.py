@@ -112,7 +112,7 @@ def coarse_duration(seconds: float) -> str:
 
 
 def clock(seconds: float | None, form: str = "%H:%M:%S") -> str:
-    """Return a time (seconds since the epoch) on this machine's clock; "N/A" also for a time outside every calendar."""
+    """Return a time (seconds since the epoch) on this machine's clock; "N/A" also for a time that no calendar can show."""
     if seconds is None:
         return UNKNOWN
     try:
@@ -125,7 +125,7 @@ _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?|\.\d+)\s*([KMGT])(?:i?B)?\s*$", re.IGNOR
 
 
 def parse_bytes(text: str) -> float:
-    """Return bytes: "400M", "10G", "1.5 GiB", each a power of 1024 as the screens show them. The unit must be there.
+    """Return bytes: "400M", "10G", "1.5 GiB", each a power of 1024 as the screens show them. The unit is required.
 
     Raises:
         UsageError: the text is not a size.
@@ -189,7 +189,7 @@ _SIGNALS = (
     ),
     *("CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS"),
 )
-"""Linux's signals from 1 on. Not the ``signal`` module's: a system that reads a recording may number them differently."""
+"""Linux's signals from 1 on. Not from ``signal``: the system on which a recording is read may number them differently."""
 
 
 def signal_name(number: int) -> str:

@@ -1,6 +1,6 @@
 """Where every rank of a run is: the records of an answer, and what follows from them. Pure.
 
-``where`` fills them; the command and the screen show them. Ranks at one place are told together, and the ranks that the others
+``where`` fills them; the command and the screen show them. Ranks at the same place share a line, and the ranks that the others
 wait for are named with what they do instead.
 """
 
@@ -14,10 +14,10 @@ from gputop import units
 from gputop.wire import AnswerLine
 
 PlaceState = Literal["answers", "silent", "stopped", "traced", "disk", "ended", "elsewhere", "untracked"]
-"""How a rank is known: it answered; does not answer; is stopped by a signal, or held by a tracer; waits for a disk; its process
-is gone; it runs on another machine; or nothing in it answers questions of gputop."""
+"""State of a rank: it answered; does not answer; is stopped by a signal; is held by a tracer; waits for a disk; has ended;
+runs on another machine; or contains nothing that answers gputop's questions."""
 STILL_S = 0.3
-"""A rank is asked twice; one that is at the same place after this long stands still."""
+"""A rank is asked twice. If it is at the same place after this long, it stands still."""
 SHOWN_FROM_S = 1.0
 _STATES: Mapping[str, str] = {
     "silent": "does not answer",
@@ -31,7 +31,7 @@ _STATES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class WhereQuestion:
-    """A screen's question where the ranks of a run are."""
+    """A screen's question: where are the ranks of a run?"""
 
     run_id: str
 
@@ -45,9 +45,9 @@ class RankPlace:
     hostname: str | None = None
     state: PlaceState = "untracked"
     source: str | None = None
-    """What its line is from: "rank", "signal" or "py-spy"; None where there is no line."""
+    """Where ``line`` comes from: "rank", "signal" or "py-spy"; None without a line."""
     line: str | None = None
-    """The user's own, such as "train.py:88"."""
+    """The line of the user's own code, such as "train.py:88"."""
     function: str | None = None
     phase: str | None = None
     operation: str | None = None
@@ -57,33 +57,33 @@ class RankPlace:
     completed: int | None = None
     step: int | None = None
     since: float | None = None
-    """Since when it is there."""
+    """When it arrived there."""
     at: float | None = None
-    """When it said so; None where others found out."""
+    """When it reported this itself; None if it did not."""
     doing: str | None = None
-    """What its main thread does, by /proc: "reads /data/x"."""
+    """What its main thread does, according to /proc: "reads /data/x"."""
     process_state: str | None = None
-    """The letter of /proc: R, S, D, T, t, Z."""
+    """The state letter of /proc: R, S, D, T, t, Z."""
     kernel_function: str | None = None
-    """What the main thread waits in, as the kernel names it (wchan)."""
+    """The kernel function that the main thread waits in (wchan)."""
     cpu_percent: float | None = None
-    """Of one core, while it was asked."""
+    """CPU use while it was asked; 100 is one core."""
     exit_code: int | None = None
     world_size: int | None = None
-    """Of how many ranks it is one."""
+    """World size of its run."""
     stack: tuple[str, ...] = ()
     groups: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """Of each smaller group, by a checksum of its ranks: how many they are, and how many collectives it has begun."""
+    """For each smaller group, by a checksum of its ranks: its size, and how many of its collectives this rank has begun."""
 
     @property
     def is_there(self) -> bool:
-        """Whether its process lives on this machine."""
+        """Whether its process is on this machine and has not ended."""
         return self.state not in ("ended", "elsewhere")
 
     @property
     def waits(self) -> bool:
         """Whether it is in a collective, or in backward, where gradients are exchanged unless it is the only rank."""
-        if self.state == "silent":  # its counts are old, its stack is not
+        if self.state == "silent":  # its counts are outdated, its stack is not
             return self.source == "signal" and self.operation is not None
         pending = self.begun is not None and self.completed is not None and self.begun > self.completed
         exchanges = self.phase == "backward" and self.world_size != 1
@@ -91,13 +91,13 @@ class RankPlace:
 
     @property
     def stands_s(self) -> float | None:
-        """For how many seconds it is there, when it said so."""
+        """How many seconds it has been there, as of its report."""
         return None if self.since is None or self.at is None else max(0.0, self.at - self.since)
 
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts(AnswerLine):
-    """The answer to one question. ``behind``: the ranks that the others wait for; ``verdict``: that in words."""
+    """The answer to one question. ``behind`` are the ranks that the others wait for; ``verdict`` says so in words."""
 
     KEY = "whereabouts"
 
@@ -108,11 +108,11 @@ class Whereabouts(AnswerLine):
     behind: tuple[int, ...] = ()
     verdict: str | None = None
     problem: str | None = None
-    """Why nothing could be found out, if that is so."""
+    """Why nothing could be found out; None if something was."""
 
 
 def judged(run_id: str | None, name: str, taken_at: float, places: Sequence[RankPlace]) -> Whereabouts:
-    """Return the answer with who is behind."""
+    """Return the answer with the ranks that are behind."""
     behind, why = _behind(places)
     ranks = tuple(sorted({place.rank for place in behind if place.rank is not None}))
     return Whereabouts(run_id, name, taken_at, tuple(places), ranks, why)
@@ -131,7 +131,7 @@ def summary(answer: Whereabouts) -> str | None:
 
 
 def _behind(places: Sequence[RankPlace]) -> tuple[Sequence[RankPlace], str | None]:
-    """Return the ranks that the others wait for, and that in words."""
+    """Return the ranks that the others wait for, and a sentence that says so."""
     waiting = [place for place in places if place.waits and (place.stands_s or 0.0) >= STILL_S]
     if len(places) < 2 or not waiting:
         return (), None
@@ -152,7 +152,7 @@ def _behind(places: Sequence[RankPlace]) -> tuple[Sequence[RankPlace], str | Non
         told = "; ".join(f"{who(_in(places, name))} in {name}" for name in sorted(operations))
         return few if 2 * len(few) < len(places) else places, f"The ranks wait for one another in different collectives: {told}"
     idle = [place for place in places if place.state == "answers" and not place.waits]
-    # Before its first collective, torch counts none for a rank.
+    # Before a rank's first collective, torch has no count for it.
     if idle and len(idle) < len(places) and all(place.begun is None for place in idle):
         return (
             idle,
@@ -183,7 +183,7 @@ def _operations(places: Sequence[RankPlace]) -> str:
 
 
 def operation_of(place: RankPlace) -> str:
-    """Return what a waiting rank waits in, with its number in the group of all ranks where that is known."""
+    """Return the operation that a rank waits in, with its number in the group of all ranks if known."""
     name = place.operation or ("the exchange of gradients" if place.phase == "backward" else "a collective")
     return f"{name} #{place.begun}" if place.begun is not None else name
 
@@ -204,7 +204,7 @@ def _together(places: Sequence[RankPlace]) -> str:
 
 
 def folded(places: Iterable[RankPlace]) -> list[list[RankPlace]]:
-    """Return the ranks that are at one place together, in the order of the first rank of each place."""
+    """Group the ranks by place, in the order of the first rank at each place."""
     groups: dict[object, list[RankPlace]] = {}
     for place in places:
         begun = place.begun if place.waits else None
@@ -214,7 +214,7 @@ def folded(places: Iterable[RankPlace]) -> list[list[RankPlace]]:
 
 
 def sentence(places: Sequence[RankPlace], now: float) -> str:
-    """Return what ranks at one place do, in one line without their numbers."""
+    """Return what ranks at the same place do, in one line without their numbers."""
     place = places[0]
     parts = [f"{place.line} in {place.function}"] if place.line is not None else []
     if place.state == "ended":
@@ -237,7 +237,7 @@ def sentence(places: Sequence[RankPlace], now: float) -> str:
 
 
 def _seen(place: RankPlace) -> list[str]:
-    """Return what /proc shows of a process that cannot be asked, unless it shows what it does."""
+    """Return the state that /proc shows for a process that cannot be asked; nothing if ``doing`` says more."""
     if place.doing is not None or place.process_state is None:
         return []
     if place.process_state == "R":
@@ -253,7 +253,7 @@ def _silence(place: RankPlace) -> str:
 
 
 def who(places: Sequence[RankPlace]) -> str:
-    """Return "rank 3", "ranks 0-2, 4-7", or the process where it has no rank."""
+    """Return "rank 3" or "ranks 0-2, 4-7"; the process if it has no rank."""
     numbers = sorted(place.rank for place in places if place.rank is not None)
     if len(numbers) < len(places):
         return f"process {', '.join(str(place.pid) for place in places)}"

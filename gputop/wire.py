@@ -1,4 +1,4 @@
-"""The JSON form of records: dataclasses to plain values and back; and JSON of any origin, read without trusting it.
+"""The JSON form of records: dataclasses to plain values and back. Also reads untrusted JSON.
 
 NaN and infinities, which are valid metric values, travel as the strings "NaN", "Infinity" and "-Infinity". Imports only
 the standard library and defines no dataclass, so that the training side can import ``FormatError`` at no cost.
@@ -24,14 +24,14 @@ class FormatError(ValueError):
 
 
 LINE_MAX_BYTES = 128 << 20
-"""Limit of a line of the stream. The first snapshot holds the past of all runs: dozens of MiB where a hundred ranks log
-dozens of metrics."""
+"""Length limit for a line of the stream. The first snapshot contains the past of all runs: dozens of MiB if a hundred ranks
+log dozens of metrics."""
 LEVELS_MAX = 100
-"""How deep JSON may be nested: deeper, a recursive reader fails, and nothing that gputop writes comes near."""
+"""How deep JSON may be nested. A recursive reader fails on deeper JSON, and what gputop writes is far from it."""
 
 
 def parse_json(text: str | bytes, levels_max: int | None = LEVELS_MAX) -> Any:
-    """Return what JSON of any origin holds. ``levels_max`` None skips the look at its depth: for what gputop itself sends.
+    """Parse JSON of any origin. ``levels_max`` None skips the check of its depth: for what gputop itself sends.
 
     Raises:
         FormatError: it is not JSON, or nested deeper than ``levels_max``.
@@ -116,7 +116,7 @@ def to_plain(value: Any, compact: bool = False) -> Any:
             result[name] = to_plain(item, compact)
     for name in numbers:
         item = result.get(name)
-        # A NaN loss stays in every later snapshot and must not make each one expensive. A non-finite value makes the sum so.
+        # A NaN loss stays in every later snapshot and must not make each one expensive. Such a value makes the sum non-finite.
         if item and not _LOW < sum(item.values() if isinstance(item, Mapping) else item) < _HIGH:
             result[name] = encode(item)
     return result
@@ -129,7 +129,7 @@ _shapes: dict[type, _Shape] = {}
 
 
 def _shape_of(kind: type) -> _Shape:
-    """Return the names and defaults of the fields, which may hold records, which hold many numbers, and a getter for all."""
+    """Return the fields' names and defaults, the names of those with records and with many numbers, and a getter for all."""
     fields = _fields(kind)
     names = tuple(name for name, _, _ in fields)
     annotations = {name: str(item.type) for name, item in kind.__dataclass_fields__.items()}  # type: ignore[attr-defined]
@@ -187,7 +187,7 @@ def _fields_of(kind: Any) -> tuple[str, ...]:
 
 
 def decode(kind: type[T], data: Any) -> T:
-    """Build a record of ``kind`` from decoded JSON; ignore unknown keys, so that older readers accept newer minor versions.
+    """Build a record of ``kind`` from decoded JSON; ignore unknown keys, so that old readers accept newer minor versions.
 
     Raises:
         FormatError: a required field is missing or has the wrong shape.
@@ -211,7 +211,7 @@ def _decoder(kind: Any) -> Callable[[Any], Any]:
 def _make_decoder(kind: Any) -> Callable[[Any], Any]:
     origin = typing.get_origin(kind)
     if origin is Literal:
-        # A value that only another version knows passes through: the rest of the snapshot is still good.
+        # A value that only another version knows is kept: the rest of the snapshot is still good.
         return _decoder(str)
     if origin in (types.UnionType, typing.Union):
         inner = [arg for arg in typing.get_args(kind) if arg is not type(None)]
@@ -249,7 +249,7 @@ def _make_record_decoder(kind: Any) -> Callable[[Any], Any]:
 
 
 def fields_decoder(kind: Any) -> Callable[[Any], dict[str, Any]]:
-    """Return what makes a record's fields of decoded JSON; those that are missing keep their defaults."""
+    """Return a function that converts decoded JSON to a record's fields; missing fields keep their defaults."""
     hints = typing.get_type_hints(kind)
     converters = {name: _decoder(hints[name]) for name in _fields_of(kind)}
     as_is = {name: _types_as_is(hints[name]) for name in converters}
@@ -302,13 +302,13 @@ Answered = TypeVar("Answered", bound="AnswerLine")
 
 
 class AnswerLine:
-    """A dataclass that travels as a line of its own between the snapshots of a stream: the sampler's answer to a screen."""
+    """A dataclass that travels as a separate line between the snapshots of a stream: the sampler's answer to a screen."""
 
     __slots__ = ()
     KEY: ClassVar[str]
-    """The only key of the line; no snapshot has it."""
+    """The only key of the line; snapshots do not have it."""
     COMPACT: ClassVar[bool] = False
-    """Whether values that are a field's default are left out."""
+    """Whether fields that have their default value are left out."""
 
     def to_json(self) -> str:
         """Return the answer as one line of JSON, without a newline."""
