@@ -1,1 +1,1 @@
-"""Launched jobs: started, listed, stopped, supervised, and attached to a terminal."""
+"""Launched jobs: starts, lists, stops and supervises them, and runs commands attached to a terminal."""

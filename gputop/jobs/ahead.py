@@ -1,10 +1,10 @@
-"""Holds room on the disk ahead of the files that torchrun's ranks write themselves.
+"""Reserves disk space for the files that torchrun's ranks write themselves.
 
-A rank's print fails on a full disk and ends the rank. Blocks that a file already owns can be written all the same, so each file
-is given some ahead of its end. When the disk has no more, the older half of that file is given back to it: this part reads as
-zeros then, and a line after it says how much was lost.
+On a full disk, a rank's print fails and ends the rank. Blocks that a file already owns can still be written, so each file gets
+some beyond its end. When the disk has none left, the older half of the file is freed: that part then reads as zeros, followed
+by a line that says how much was lost.
 
-This helps on file systems that can do so (ext4, XFS, tmpfs, NFS 4.2), up to some 100 KB of output a second and rank.
+This works on ext4, XFS, tmpfs and NFS 4.2, for up to about 100 KB of output per second and rank.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from gputop.jobs import log_file, record
 
 AHEAD_BYTES = 128 << 10
 _LEAST_BYTES = 32 << 10
-"""A file that owns less is left as it is."""
+"""Nothing is freed of a file that owns less."""
 _KEEP_SIZE = 1
 _PUNCH_HOLE = 2
 
 
 class RoomAhead:
-    """The files of a job's ranks, as they come and grow. No method raises."""
+    """The files of a job's ranks as they appear and grow. No method raises."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._held: dict[Path, int] = {}
-        """Up to which offset each file owns its blocks."""
+        """The offset up to which each file owns its blocks."""
 
     def hold(self) -> None:
-        """Extend what each file owns beyond its end, where it has used up half of it."""
+        """Extend the reserve of each file that has used up half of it."""
         with contextlib.suppress(OSError):
             for path in self._directory.glob(f"{record.RANKS}/*/attempt_*/*/std*.log"):
                 with contextlib.suppress(OSError):
@@ -42,7 +42,7 @@ class RoomAhead:
                         self._extend(path)
 
     def release(self) -> None:
-        """Give back what the files own beyond their ends. Call it when nothing is written to them any more."""
+        """Free what the files own beyond their ends. Call it when nothing writes to them any more."""
         for path, held in self._held.items():
             with contextlib.suppress(OSError):
                 handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
@@ -61,7 +61,7 @@ class RoomAhead:
                 _allocate(handle, _KEEP_SIZE, size, AHEAD_BYTES)
             except OSError as error:
                 if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                    self._held[path] = 1 << 62  # this file system cannot do it
+                    self._held[path] = 1 << 62  # not supported by this file system
                     return
                 if not _give_back(handle, size):
                     return
@@ -72,7 +72,7 @@ class RoomAhead:
 
 
 def _give_back(handle: int, size: int) -> bool:
-    """Free the older half of what a file owns; return whether there was any."""
+    """Free the older half of what a file owns; return whether that freed anything."""
     owned = min(size, os.fstat(handle).st_blocks * 512)
     if owned < _LEAST_BYTES:
         return False

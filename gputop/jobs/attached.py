@@ -1,6 +1,6 @@
 """Runs a command in this terminal and leaves none of its processes behind, however it ends.
 
-It guarantees, also for a launcher whose ranks have their own sessions (torchrun):
+It guarantees the following, even for a launcher whose ranks have their own sessions (torchrun):
 
 * If the command fails or is killed, even by SIGKILL, its remaining processes are ended. After exit code 0 they are kept.
 * Ctrl-C, Ctrl-\\ and a hangup reach the command from the terminal itself; TERM and INT sent to this process are forwarded.
@@ -33,9 +33,9 @@ from gputop.errors import GputopError
 from gputop.jobs import identity, waiting
 
 GRACE_S = 10.0
-"""How long a command may take to end after TERM or a hangup before it gets KILL."""
+"""How long a command may take to exit after TERM or a hangup before it gets KILL."""
 LEFT_PATIENCE_S = 3.0
-"""How long leftover processes may take to end after TERM before they get KILL."""
+"""How long leftover processes may take to exit after TERM before they get KILL."""
 _PR_SET_PDEATHSIG = 1
 _WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGCHLD}
 _SENT_BY_A_PROCESS = 0
@@ -53,7 +53,7 @@ def run(argv: Sequence[str], environment: Mapping[str, str], cwd: str) -> int:
     ignores_hangup = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     env = {**environment, identity.JOB_VARIABLE: mark}
     if ignores_hangup:
-        # Under nohup torchrun would replace the ignored hangup by its own handler, and die of it.
+        # Under nohup, torchrun would replace the ignored hangup with its own handler, and die of it.
         env.setdefault("PET_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGQUIT")
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     guard = _start_guard(mark)
@@ -73,7 +73,7 @@ def run(argv: Sequence[str], environment: Mapping[str, str], cwd: str) -> int:
 
 
 def sweep(mark: str) -> None:
-    """End every process that carries ``mark``: TERM, then KILL, until none is left or the patience is over."""
+    """End every process that carries ``mark``: TERM, then KILL, until none is left or the time is up."""
     deadline = time.monotonic() + LEFT_PATIENCE_S
     if identity.signal_marked(mark, signal.SIGTERM):
         while identity.marked(mark) and time.monotonic() < deadline:
@@ -92,7 +92,7 @@ def _wait(child: subprocess.Popen[bytes]) -> int:
             number = signal.Signals(received.si_signo)
             if received.si_code == _SENT_BY_A_PROCESS:
                 child.send_signal(number)
-            # The command may handle Ctrl-C itself (a prompt, a debugger); TERM and a hangup mean the end.
+            # The command may handle Ctrl-C itself (a prompt, a debugger), but TERM and a hangup must end it.
             if number in (signal.SIGTERM, signal.SIGHUP) and kill_at is None:
                 kill_at = time.monotonic() + GRACE_S
         if kill_at is not None and time.monotonic() >= kill_at:
@@ -118,14 +118,14 @@ def _die_of(number: int) -> int:
 
 
 class _Guard:
-    """A process that ends the command when this one dies, which it notices by the end of a pipe."""
+    """A process that ends the command when this one dies. It notices that when its pipe closes."""
 
     def __init__(self, process: subprocess.Popen[bytes], writer: int) -> None:
         self._process = process
         self._writer = writer
 
     def end(self) -> None:
-        """Dismiss the guard: nothing is left for it to end."""
+        """Dismiss the guard: it has nothing left to end."""
         with contextlib.suppress(OSError):
             os.write(self._writer, _DONE)
         os.close(self._writer)
@@ -134,7 +134,7 @@ class _Guard:
 
 
 def _start_guard(mark: str) -> _Guard:
-    reader, writer = os.pipe()  # neither end is inherited by the command
+    reader, writer = os.pipe()  # the command inherits neither end
     try:
         process = subprocess.Popen(
             [sys.executable, "-S", "-E", str(Path(__file__).resolve()), mark],
@@ -150,7 +150,7 @@ def _start_guard(mark: str) -> _Guard:
 
 
 def _guard(mark: str) -> None:
-    """Wait until the parent is done or dead; if dead, end what it ran."""
+    """Wait until the parent is done or dead; if it is dead, end what it ran."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     if os.read(sys.stdin.fileno(), 1) != _DONE:

@@ -16,7 +16,7 @@ _DEPTH = 8
 
 
 class UnreadableJobError(UsageError):
-    """A job's records are damaged, or cannot be read."""
+    """A job's records are damaged or cannot be read."""
 
     def __init__(self, directory: Path, reason: str) -> None:
         super().__init__(f"Job {directory.name} cannot be read: {reason}.", f"Correct or delete {directory}.")
@@ -101,7 +101,7 @@ _ENDED: Mapping[str, _Kind] = {"exit_code": _WHOLE, "ended_at": _TIME}
 
 
 def read_spec(directory: Path) -> dict[str, Any]:
-    """Return what a job runs. Values that are null are left out.
+    """Return what a job runs, without values that are null.
 
     Raises:
         UnreadableJobError: the file is missing, damaged, or belongs to another job.
@@ -113,7 +113,7 @@ def read_spec(directory: Path) -> dict[str, Any]:
 
 
 def read_status(directory: Path) -> dict[str, Any]:
-    """Return a job's status; {} before the first one is written. Values that are null are left out.
+    """Return a job's status, without values that are null; {} before the first one is written.
 
     Raises:
         UnreadableJobError: the file is damaged.
@@ -125,7 +125,7 @@ def read_status(directory: Path) -> dict[str, Any]:
 
 
 def read_ended(directory: Path) -> dict[str, Any]:
-    """Return the end that the script of a Slurm job has written; {} while there is none.
+    """Return the end that the script of a Slurm job has recorded; {} before that.
 
     Raises:
         UnreadableJobError: the file is damaged.
@@ -137,7 +137,7 @@ def read_ended(directory: Path) -> dict[str, Any]:
 
 
 def read_supervisor(directory: Path, status: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what identifies the supervisor: from the status, else as recorded at its start; None if neither says."""
+    """Return what identifies the supervisor: from the status, else from the record of its start; None if neither has it."""
     found = status.get("supervisor") or record.read_json(directory / record.SPAWNED)
     return dict(found) if found and _is_process(found) else None
 

@@ -1,7 +1,7 @@
 """Identifies processes beyond their PID, and finds those that carry a job's mark. Reads /proc; standard library only.
 
-The kernel reuses PIDs, and starts over at boot. A process is therefore identified by boot id, PID and start time (field 22
-of /proc/<pid>/stat).
+The kernel reuses PIDs and starts again at boot. Therefore a boot id, a PID and a start time (field 22 of /proc/<pid>/stat)
+identify a process.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def start_ticks(pid: int) -> int | None:
 
 
 def started_at(ticks: int) -> float:
-    """Return the wall clock (seconds since the epoch) at which a process started that started ``ticks`` after boot."""
+    """Return the wall clock time (seconds since the epoch) that is ``ticks`` after boot."""
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
 
 
@@ -65,7 +65,7 @@ def describe(pid: int) -> dict[str, int | str | None]:
 def is_alive(kept: Any) -> bool:
     """Return whether the process that ``describe`` identified still runs, on this boot of this machine.
 
-    ``kept`` may be anything that a file contained.
+    ``kept`` may be anything that was read from a file.
     """
     if not isinstance(kept, Mapping) or kept.get("start_ticks") is None or kept.get("boot_id") != boot_id():
         return False
@@ -74,7 +74,7 @@ def is_alive(kept: Any) -> bool:
 
 
 def marked(job_id: str) -> list[int]:
-    """Return the PIDs of the processes that were started with the job's id in their environment, without zombies."""
+    """Return the PIDs of the processes that were started with the job's id in their environment, except zombies."""
     mark = f"{JOB_VARIABLE}={job_id}".encode()
     own = os.getpid()
     return [pid for pid in pids() if pid != own and _carries(pid, mark) and start_ticks(pid) is not None]

@@ -1,4 +1,4 @@
-"""One launched job: what its records and its processes say about it."""
+"""One launched job, as its records and its processes show it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gputop.snapshot import JobState
 ACTIVE: frozenset[JobState] = frozenset({"waiting", "starting", "running"})
 """The states of a job that has not ended."""
 SHOWN_FIRST: Sequence[JobState] = ("running", "starting", "waiting", "lost", "killed", "failed", "stopped", "finished")
-"""Of several jobs that are listed as one, the first of these states is shown: what is active, then the worst end."""
+"""Several jobs in one row show the first of these states that one of them has: active states, then the worst end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class Job:
     """A launched recipe or command, as described by its files.
 
     ``state``: waiting (for earlier jobs), starting, running, finished (exit code 0), failed (another exit code), stopped (on
-    request), killed (by a signal that gputop did not send), lost (its supervisor is gone without a last status: reboot,
-    SIGKILL). Times are wall clock, seconds since the epoch. A launch over several hosts has a job on each,
-    and ``launch_id``.
+    request), killed (by a signal that gputop did not send), lost (its supervisor is gone and wrote no last status: reboot,
+    SIGKILL). Times are wall clock, seconds since the epoch. A launch over several hosts has a job on each host, all with the
+    same ``launch_id``.
     """
 
     id: str
@@ -48,17 +48,17 @@ class Job:
     swept: tuple[int, ...] = ()
     """PIDs that the launcher left behind and the supervisor ended."""
     survivors: tuple[int, ...] = ()
-    """PIDs that survived SIGKILL because they wait in the kernel."""
+    """PIDs that survived SIGKILL because they are waiting in the kernel."""
     left: tuple[int, ...] = ()
-    """PIDs of a lost job that still run."""
+    """PIDs of a lost job's processes that still run."""
     hostname: str | None = None
     launch_id: str | None = None
     problem: str | None = None
     slurm: SlurmJob | None = None
-    """The job as Slurm knows it, if Slurm supervises it; ``state`` is as of its last answer."""
+    """The job as Slurm knows it, if Slurm supervises it; ``state`` then dates from Slurm's last answer."""
 
     hosts: tuple[str, ...] = ()
-    """The hosts that it runs on, as the user names them; none for a job of this machine."""
+    """The hosts that it runs on, as the user names them; empty for a job on this machine."""
 
     @property
     def run_id(self) -> str:
@@ -67,7 +67,7 @@ class Job:
 
     @property
     def elsewhere(self) -> str:
-        """Where it runs, or why it waits: "Slurm job 42 on n[1-2]", "on gpu1, gpu2"; "" for a job of this machine."""
+        """Where it runs, or why it waits: "Slurm job 42 on n[1-2]", "on gpu1, gpu2"; "" for a job on this machine."""
         if self.hosts:
             return f"on {', '.join(self.hosts)}"
         return f"Slurm job {self.slurm.sentence}" if self.slurm is not None else ""
@@ -79,7 +79,7 @@ class Job:
 
 
 def from_records(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any]) -> Job:
-    """Return the job that checked records describe, with the state that its processes are in now."""
+    """Return the job that checked records describe, with its state judged by its processes."""
     slurm = slurm_state.job_of(spec, status)
     if slurm is not None:
         return _slurm_job(directory, spec, status, slurm)
@@ -138,9 +138,9 @@ def _state(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any]) 
         if status.get("exit_code") is None:
             return "lost"
         return "finished" if status["exit_code"] == 0 else "failed"
-    known: JobState = cast(JobState, str(status.get("state", "starting")))  # a newer supervisor may write another
+    known: JobState = cast(JobState, str(status.get("state", "starting")))  # a newer supervisor may write another state
     if spec.get("hostname") != socket.gethostname():
-        return known  # the home directory is shared, and only the other machine knows more
+        return known  # a shared home directory: only the other machine knows more
     # Without its supervisor the command may still run; only its exit code will stay unknown.
     if identity.is_alive(checked.read_supervisor(directory, status)) or identity.is_alive(status.get("child")):
         return known

@@ -1,16 +1,16 @@
 """Keeps a job's output: takes it from memory, where the job writes it, to ``out.log``.
 
-A job writes to a file in memory (memfd), which is a regular file to it, as ``out.log`` would be. A print therefore neither
-fails nor waits: not when the disk is full or hangs, and not when processes of gputop are killed. A keeper, a process in its own
-session, copies the output to the disk and frees the memory. The supervisor starts another if it is killed; the keeper goes on
-if the supervisor is killed. If both are killed, the output stays in memory for as long as the job runs; ``rescue`` writes it to
-the disk when the job is stopped.
+A job writes to a file in memory (memfd), which looks like a regular file to it, as ``out.log`` would. A print therefore never
+fails or waits, even if the disk is full or hangs, or if processes of gputop are killed. A keeper, a process in its own session,
+copies the output to the disk and frees the memory. If it is killed, the supervisor starts another; if the supervisor is killed,
+the keeper continues. If both are killed, the output stays in memory for as long as the job runs; ``rescue`` writes it to the
+disk when the job is stopped.
 
-What is kept is bounded, the newest of it, and a line of the log says how much was lost:
+Only a bounded amount is kept, the newest output first, and a line in the log says how much was lost:
 
 * ``out.log`` is cut to its newest half when it exceeds ``LOG_BYTES``, and on a disk that stays full.
-* What cannot be written waits in memory, the newest ``KEEP_BYTES``. What is only printed faster than the disk takes it waits
-  up to ``LOG_BYTES``.
+* Output that cannot be written waits in memory: the newest ``KEEP_BYTES``, or up to ``LOG_BYTES`` if the disk is only slower
+  than the job.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gputop.jobs.log_file import PIECE_BYTES
 LOG_BYTES = 256 << 20
 KEEP_BYTES = 8 << 20
 RESERVE_BYTES = 64 << 10
-"""Held on disk while a job runs, so that its last lines find room on a disk that has become full."""
+"""Reserved on the disk while a job runs, so that its last lines fit even if the disk has become full."""
 CUT_BYTES = 16 << 10
 """A smaller log is not cut: it frees too little."""
 FULL_PATIENCE_S = 10.0
@@ -45,7 +45,7 @@ _RANKS_S = 0.25
 _FREE_BYTES = 256 << 10
 """Memory is freed in portions of at least this size."""
 _MATCH_BYTES = 512
-"""The end of the log, by which the place to continue is found in memory."""
+"""How much of the end of the log is searched for in memory, to find where to continue."""
 _MFD_NOEXEC_SEAL = 8
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -64,7 +64,7 @@ class _Counter:
 
 
 class Keeper:
-    """The output of one job. The supervisor makes it; a forked process shares its memory and its counters."""
+    """The output of one job. The supervisor creates it; a forked process shares its memory and its counters."""
 
     _moved, _freed, _lost, _dropped = map(_Counter, range(4))
 
@@ -86,7 +86,7 @@ class Keeper:
         return os.open(f"/proc/self/fd/{self._memory}", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
 
     def start(self) -> None:
-        """Start the keeper, unless it runs. Call it in a process with one thread, which becomes the parent."""
+        """Start the keeper, unless it is running. Call it in a process with one thread, which becomes the parent."""
         if self._pid is not None and os.waitpid(self._pid, os.WNOHANG) == (0, 0):
             return
         parent = os.getpid()
@@ -100,7 +100,7 @@ class Keeper:
                 os._exit(0)
 
     def finish(self, patience_s: float) -> None:
-        """Write all output to the disk. What finds no room within ``patience_s`` is left to the keeper."""
+        """Write all output to the disk. What does not fit within ``patience_s`` is left to the keeper."""
         if self._pid is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGCONT)  # a keeper that is suspended may hold the lock
@@ -122,7 +122,7 @@ class Keeper:
                 ended_at = ended_at or now
                 if self._move(finishing=True) or now - ended_at > LINGER_S:
                     break
-            # Without the supervisor, every turn looks through all processes for one that still writes.
+            # Without the supervisor, each round searches all processes for one that still writes.
             time.sleep(_TICK_S if os.getppid() == parent else _LOOK_S)
         room.release()
         self._reserve.unlink(missing_ok=True)
@@ -137,7 +137,7 @@ class Keeper:
     def _move(self, finishing: bool) -> bool:
         """Move the job's output to the disk; return whether all of it is there."""
         try:
-            fcntl.lockf(self._memory, fcntl.LOCK_EX | fcntl.LOCK_NB)  # held by a process, and released by its end
+            fcntl.lockf(self._memory, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a process holds it, and releases it when it exits
         except OSError:
             return False
         try:
@@ -174,7 +174,7 @@ class Keeper:
             self._cut()
 
     def _make_room(self, end: int, finishing: bool, full: bool) -> bool:
-        """Drop older output for newer, if it is time to; return whether to try again."""
+        """Drop older output in favor of newer, if it is time to; return whether to try again."""
         now = time.monotonic()
         self._failing_since = self._failing_since or now
         waiting = end - self._moved
@@ -186,14 +186,14 @@ class Keeper:
         return False
 
     def _drop(self, end: int, most_bytes: int) -> None:
-        """Leave out the older part of what waits, if that is more than ``most_bytes``."""
+        """Drop the older part of what waits, if that is more than ``most_bytes``."""
         waiting = end - self._moved
         if waiting > most_bytes:
             self._lost += waiting - most_bytes // 2
             self._moved = end - most_bytes // 2
 
     def _cut(self) -> bool:
-        """Reduce the log to its newest half, in place; return whether that freed something."""
+        """Reduce the log to its newest half, in place; return whether that freed anything."""
         try:
             if self._path.lstat().st_size < CUT_BYTES:
                 return False
@@ -210,11 +210,11 @@ class Keeper:
         return True
 
     def _free(self) -> None:
-        """Give back the memory of what was moved."""
+        """Free the memory of what was moved."""
         begin, end = self._freed, self._moved // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
         if end - begin < _FREE_BYTES:
             return
-        # Either error: the job has cut its output meanwhile.
+        # Either error means that the job has truncated its output meanwhile.
         with contextlib.suppress(OSError, ValueError), mmap.mmap(self._memory, end - begin, offset=begin) as window:
             window.madvise(mmap.MADV_REMOVE)
         self._freed = end
@@ -231,7 +231,7 @@ class Keeper:
 
 
 def rescue(directory: Path, job_id: str, members: Collection[int]) -> None:
-    """Append to the log what the processes of a job, ``members``, have in memory, unless a keeper does.
+    """Append to the log what the processes of a job (``members``) have in memory, unless a keeper does so.
 
     Raises:
         OSError: the memory cannot be read, or the log cannot be written.
@@ -244,7 +244,7 @@ def rescue(directory: Path, job_id: str, members: Collection[int]) -> None:
     memory = os.open(output, os.O_RDONLY)
     try:
         offset = os.lseek(memory, 0, os.SEEK_DATA)
-        # Memory is freed in portions: the log may hold the first part of what is left.
+        # Memory is freed in portions: the log may already contain the first part of what is left.
         with (directory / record.OUT_LOG).open("rb") as file:
             file.seek(-min(_MATCH_BYTES, os.fstat(log).st_size), os.SEEK_END)
             written = file.read()

@@ -1,9 +1,9 @@
 """Finds all processes of a job, also those that cleared their environment or left their session. Reads /proc.
 
 A process belongs to a job if it carries the job's mark in its environment, if its standard output or error is the job's, if it
-is in the session of the job's command, or if one of its ancestors does. Another job that was started from within belongs to
-itself, as do the supervisors. A process that did all of this is not found: cleared its environment, redirected its output,
-left the session, and outlived its parent.
+is in the session of the job's command, or if one of its ancestors belongs to the job. A job that was started from within
+another is separate from it, and so are supervisors. A process is not found only if it has cleared its environment, redirected
+its output, left the session, and outlived its parent.
 
 Imports the standard library only.
 """
@@ -36,16 +36,16 @@ def output_name(job_id: str) -> str:
 
 
 def of_job(job_id: str, session: int | None = None) -> list[Member]:
-    """Return the processes of one job. ``session``: the PID of its command, unless that may belong to another process now."""
+    """Return the processes of one job. ``session`` is the PID of its command, unless another process may have it by now."""
     return of_jobs((job_id,), {} if session is None else {session: job_id})[job_id]
 
 
 def of_jobs(job_ids: Collection[str], sessions: Mapping[int, str] | None = None) -> dict[str, list[Member]]:
-    """Return the processes of each job, without zombies and without this process; one pass over /proc."""
+    """Return the processes of each job, except zombies and this process, in one pass over /proc."""
     outputs = {f"/memfd:{output_name(job_id)} (deleted)": job_id for job_id in job_ids}
     parents: dict[int, int] = {}
     members: dict[int, Member] = {}
-    owners: dict[int, str] = {}  # "" for those that belong to no job, with all that they started
+    owners: dict[int, str] = {}  # "" for those that belong to no job, and all that they started
     for pid in identity.pids():
         found = identity.stat_fields(pid)
         if found is None:
@@ -71,7 +71,7 @@ def alive(members: Collection[Member]) -> list[Member]:
 
 
 def send(members: Collection[Member], number: signal.Signals) -> None:
-    """Signal each process, unless it has ended and its PID was given to another."""
+    """Signal each process, unless it has ended and another process has its PID."""
     for member in members:
         with contextlib.suppress(OSError):
             handle = _open(member.pid)
@@ -88,7 +88,7 @@ def send(members: Collection[Member], number: signal.Signals) -> None:
 
 
 def open_files(pid: int) -> Iterator[tuple[int, str]]:
-    """Yield number and target of each file that a process has open; nothing of another user's process."""
+    """Yield the number and target of each file that a process has open; nothing for another user's process."""
     folder = f"/proc/{pid}/fd"
     try:
         names = os.listdir(folder)

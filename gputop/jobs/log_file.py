@@ -1,4 +1,4 @@
-"""A job's log on the disk: reduced in place, with a line that says what was lost. Imports the standard library only."""
+"""Reduces a job's log on the disk, and says in it how much was lost. Imports the standard library only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PIECE_BYTES = 1 << 20
 def cut(path: Path, dropped_before: int = 0) -> int:
     """Reduce a log to its newest half of whole lines, in place, after a line that says how much was dropped.
 
-    Takes no room on the disk. Returns the bytes dropped now; ``dropped_before`` are those of earlier cuts.
+    Needs no disk space. Returns the number of bytes dropped now; ``dropped_before`` counts those of earlier cuts.
 
     Raises:
         OSError: the log cannot be read or written.
@@ -34,15 +34,15 @@ def cut(path: Path, dropped_before: int = 0) -> int:
 
 
 def note(lost_bytes: int) -> bytes:
-    """Return the line that says how much was lost where it stands."""
+    """Return the line that replaces lost output and says how much it was."""
     return f"\ngputop: {lost_bytes} bytes lost: the disk or the log was full.\n".encode()
 
 
 def write_whole(handle: int, data: bytes) -> None:
-    """Append all of ``data``, or nothing of it.
+    """Append all of ``data``, or none of it.
 
     Raises:
-        OSError: there is no room.
+        OSError: the disk is full.
     """
     size = os.fstat(handle).st_size
     if os.write(handle, data) < len(data):

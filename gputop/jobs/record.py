@@ -1,17 +1,17 @@
-"""The files of one job, written such that a reader never sees half of one.
+"""The files of one job, written so that a reader never sees an incomplete one.
 
 ``<jobs>/<id>/`` (mode 0700) contains:
 
 * ``spec.json``: what to run; written once.
 * ``status.json``: written by the supervisor, always replaced as a whole.
 * ``spawned.json``: identifies the supervisor until it writes its first status.
-* ``stop.json``: how to stop; written by whoever asks for it.
-* ``out.log``: the launcher's output; ``reserve``: room for the end of it, see ``keeper``.
+* ``stop.json``: how to stop; written by whoever requests it.
+* ``out.log``: the launcher's output; ``reserve``: disk space for the end of it, see ``keeper``.
 * ``ranks/``: torchrun's files for each rank.
 
 A job that Slurm supervises has no supervisor of ours, but:
 
-* ``batch.sh``: the script that Slurm took.
+* ``batch.sh``: the script that Slurm accepted.
 * ``ended.json``: the script's exit code and end, written by the script itself.
 * ``nodes/<node>/``: torchrun's files for each rank on a node.
 
@@ -44,10 +44,10 @@ ENDED = "ended.json"
 NODES = "nodes"
 
 PADDED_BYTES = 4096
-"""Files are padded with spaces to one block, so that they can be overwritten in place on a full disk."""
+"""Files are padded with spaces to one block so that they can be overwritten in place on a full disk."""
 
 FILE_BYTES = 4 << 20
-"""A larger record is none of gputop's."""
+"""gputop writes no larger record."""
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -83,7 +83,7 @@ def write_json(path: Path, data: dict[str, Any]) -> None:
 
 
 def overwrite_json(path: Path, data: dict[str, Any]) -> None:
-    """Overwrite the content of ``path``, which needs no room on the disk. A reader may see a part of it for a moment.
+    """Overwrite the content of ``path``, which needs no disk space. For a moment, a reader may see only part of it.
 
     Raises:
         OSError: the new content is longer than the old, or there is no such file.
@@ -104,9 +104,9 @@ def load_json(path: Path, private: bool = False) -> dict[str, Any]:
 
     Raises:
         OSError: the file cannot be read, is a link, or is not private.
-        ValueError: it contains anything else; the text goes on after the name of the file.
+        ValueError: it contains anything else; the message is written to follow the name of the file.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _NO_FOLLOW)  # a FIFO must not hold up a reader
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _NO_FOLLOW)  # a FIFO must not block a reader
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(handle)
         if private and (found.st_uid != os.geteuid() or found.st_mode & 0o022):

@@ -1,6 +1,6 @@
-"""Jobs that Slurm supervises: what it is asked about them, what is kept of its answers, and how they are ended.
+"""Jobs that Slurm supervises: asks Slurm about them, records its answers, and ends them.
 
-Slurm is asked by ``squeue`` alone, as many clusters keep no accounts: it forgets a job some minutes after its end
+Asks with ``squeue`` only, because many clusters keep no accounting: Slurm forgets a job some minutes after its end
 (``MinJobAge``). Nothing that it prints is trusted.
 """
 
@@ -23,16 +23,16 @@ from gputop.terminal_text import printable
 
 COMMANDS = "Slurm's commands"
 ANSWER_S = 15.0
-"""How long a command may take: one waits about 10 s for a controller that is down."""
+"""How long a command may take. It waits about 10 s for a controller that is down."""
 FORGOTTEN_S = 2 * 86_400.0
-"""How long Slurm is asked again about a job that it did not list: another of its machines may know it."""
+"""How long to keep asking about a job that Slurm did not list: another of its machines may know it."""
 REQUEUED_S = 86_400.0
-"""How long after its end a job is asked about that Slurm still lists: it may start again (``scontrol requeue``)."""
+"""How long to keep asking about an ended job that Slurm still lists: it may start again (``scontrol requeue``)."""
 ENDS_S = 120.0
-"""How long a canceled job may take to end: by default, processes get 30 s (``KillWait``), and epilogs take time, too."""
+"""How long a canceled job may take to end: by default, processes get 30 s (``KillWait``), and epilogs take time too."""
 _AGAIN_S = 1.0
 _SKEW_S = 300.0
-"""How far the controller's clock may be from ours. A job that was submitted earlier is another of the same number."""
+"""How far the controller's clock may be from ours. A job that was submitted earlier is another job with the same number."""
 _TEXT_MOST = 300
 _PLACE_MOST = 5000
 """A folder has up to 4,095 bytes (PATH_MAX)."""
@@ -51,20 +51,20 @@ class Row:
     started_at: float | None
     ended_at: float | None
     submitted_at: float | None
-    """It moves when the job is put back in the queue."""
+    """It changes when the job is requeued."""
     place: str
-    """The job's folder and name, "FOLDER|NAME". Either may contain the bar, so they are not told apart."""
+    """The job's folder and name, "FOLDER|NAME". They are not separated, because either may contain the bar."""
 
     @property
     def state(self) -> JobState:
-        """The state as that of a job; a word of a later Slurm is judged by whether the job has nodes."""
+        """The state as a ``JobState``; for a word of a later Slurm, it depends on whether the job has nodes."""
         return state_of_word(self.word, self.nodes)
 
 
 def refresh(jobs: Iterable[Job]) -> list[GputopError]:
-    """Ask Slurm about those of the jobs that it supervises and that have not ended, and record what it answers.
+    """Ask Slurm about the jobs that it supervises and that have not ended, and record its answers.
 
-    Reads nothing and asks nobody if there are none. Returns what kept Slurm from answering.
+    Reads and asks nothing if there are none. Returns what kept Slurm from answering.
     """
     asked: dict[str | None, list[Job]] = {}
     for job in jobs:
@@ -87,12 +87,12 @@ def refresh(jobs: Iterable[Job]) -> list[GputopError]:
 
 
 def is_settled(job: Job) -> bool:
-    """Return whether a job's end is its last: Slurm cannot start it again, or it is none of Slurm's jobs."""
+    """Return whether a job's end is final: Slurm cannot start it again, or does not supervise it."""
     return not job.active and job.state != "lost" and (job.slurm is None or not _may_return(job, job.slurm))
 
 
 def _may_return(job: Job, slurm: SlurmJob) -> bool:
-    """Return whether Slurm may list a job again that is lost, or start one again that has ended."""
+    """Return whether Slurm may list a lost job again, or restart one that has ended."""
     if slurm.forgotten_at is not None:
         return job.state == "lost" and time.time() - slurm.forgotten_at < FORGOTTEN_S
     return job.ended_at is None or time.time() - job.ended_at < REQUEUED_S
@@ -104,23 +104,23 @@ def queue(cluster: str | None = None) -> list[Row]:
     Raises:
         GputopError: there is no Slurm here, or it does not answer.
     """
-    # Defaults of the user's own listings, such as SQUEUE_PARTITION, would hide jobs.
+    # The user's defaults for listings, such as SQUEUE_PARTITION, would hide jobs.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SQUEUE_")}
     environment["SLURM_TIME_FORMAT"] = "standard"
-    # Without --all, partitions that are hidden from users hide their jobs.
+    # Without --all, jobs in hidden partitions are not listed.
     words = ["squeue", "--noheader", "--all", "--states=all", f"--user={os.getuid()}", f"--format={'|'.join(_FIELDS)}"]
     rows = map(_row, printed([*words, *_clusters(cluster)], COMMANDS, ANSWER_S, environment=environment))
     return [row for row in rows if row is not None]
 
 
 def request_end(job: Job) -> None:
-    """Ask Slurm to end a job, and return once it has taken the request.
+    """Ask Slurm to end a job, and return once it has accepted the request.
 
-    Only for a job that ``ask`` has just found listed: Slurm gives its number out again one day, and another cluster has a
-    job of the same number.
+    Only for a job that ``ask`` has just found listed: Slurm reuses numbers, and another cluster may have a job with the same
+    number.
 
     Raises:
-        GputopError: it does not take the request, or does not answer.
+        GputopError: it does not accept the request, or does not answer.
     """
     assert job.slurm is not None
     printed(["scancel", *_clusters(job.slurm.cluster), job.slurm.id], COMMANDS, ANSWER_S)
@@ -130,7 +130,7 @@ def request_end(job: Job) -> None:
 
 
 def has_ended(job: Job) -> bool:
-    """Return whether Slurm has ended a job, as its newest answer says.
+    """Return whether Slurm has ended a job, according to its newest answer.
 
     Raises:
         GputopError: Slurm does not answer.
@@ -143,7 +143,7 @@ def has_ended(job: Job) -> bool:
 
 
 def ask(job: Job) -> bool:
-    """Ask Slurm about a job, whatever is known of it, and record the answer; return whether Slurm lists it.
+    """Ask Slurm about a job, whatever its last known state, and record the answer; return whether Slurm lists it.
 
     Raises:
         GputopError: Slurm does not answer.
@@ -172,7 +172,7 @@ def _clusters(cluster: str | None) -> list[str]:
 
 
 def _row(line: str) -> Row | None:
-    """Return what a line says; None for the heading of a cluster, and for what is no line of ours."""
+    """Parse a line; return None for the heading of a cluster, and for a line that is not in our format."""
     *parts, place = line.split("|", len(_FIELDS) - 1)
     parts = [printable(part).strip()[:_TEXT_MOST] for part in parts]
     if len(parts) != len(_FIELDS) - 1 or not parts[0].isdigit():
@@ -195,10 +195,10 @@ def _time(text: str) -> float | None:
 
 
 def _own_rows(job: Job, rows: Iterable[Row], spec: Mapping[str, Any], known: Mapping[str, Any]) -> list[Row]:
-    """Return those of ``rows`` that are this job, and no other of its number; ``known`` is what was kept of an earlier answer.
+    """Return those of ``rows`` that are this job, not another with its number; ``known`` is what an earlier answer recorded.
 
-    It was submitted when it was first seen to be, or about when gputop made it. A job that Slurm puts back in the queue is
-    submitted anew: then its folder and its name decide.
+    The time of submission must be the one first seen, or about when gputop made the job. Requeueing changes it: then the
+    folder and the name decide.
     """
     assert job.slurm is not None
     made_at = spec.get("created_at", 0.0)
@@ -216,7 +216,7 @@ def _own_rows(job: Job, rows: Iterable[Row], spec: Mapping[str, Any], known: Map
 
 
 def _note(job: Job, listed: Iterable[Row]) -> bool:
-    """Record what Slurm says of a job, and return whether it lists it; several rows are the tasks of an array."""
+    """Record what Slurm says about a job, and return whether it lists it; several rows are the tasks of an array."""
     status = checked.read_status(job.directory)
     known = status.get("slurm", {})
     rows = _own_rows(job, listed, checked.read_spec(job.directory), known)

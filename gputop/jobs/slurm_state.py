@@ -1,4 +1,4 @@
-"""What the records of a job of Slurm's say: Slurm's last answer, and the end that its script wrote. Pure."""
+"""The state of a Slurm job, by its records: Slurm's last answer, and the end that its script wrote. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STATES: Mapping[str, JobState] = {
     **dict.fromkeys(("CANCELLED", "REVOKED"), "stopped"),
     "COMPLETED": "finished",
 }
-"""Slurm's states (squeue(1), JOB STATE CODES) as those of a job."""
+"""Slurm's state (squeue(1), JOB STATE CODES) -> state of a job."""
 _ID = re.compile(r"\d{1,12}")
 _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
@@ -29,7 +29,7 @@ class SlurmJob:
 
     id: str
     cluster: str | None = None
-    """Where it is not the one that Slurm's commands ask by themselves."""
+    """The cluster, unless it is the one that Slurm's commands ask by default."""
     output: str | None = None
     """The file that Slurm writes its output to, as the nodes name it."""
     word: str | None = None
@@ -37,13 +37,13 @@ class SlurmJob:
     reason: str | None = None
     """Why it waits, in Slurm's words."""
     nodes: str | None = None
-    """As Slurm writes them: "n[1-2]"."""
+    """The nodes as Slurm writes them: "n[1-2]"."""
     forgotten_at: float | None = None
-    """Since when Slurm has not listed it any more, seconds since the epoch."""
+    """When Slurm stopped listing it, seconds since the epoch."""
 
     @property
     def sentence(self) -> str:
-        """How it stands with it, in a few words: "42 on n[1-2]"."""
+        """Its number, and where it runs or why it waits: "42 on n[1-2]"."""
         if self.nodes:
             return f"{self.id} on {self.nodes}"
         waits = self.word is None or state_of_word(self.word, None) == "waiting"
@@ -51,7 +51,7 @@ class SlurmJob:
 
 
 def job_of(spec: Mapping[str, Any], status: Mapping[str, Any]) -> SlurmJob | None:
-    """Return what checked records say of a job as one of Slurm's; None if it is none."""
+    """Return what checked records say about a Slurm job; None if it is not one."""
     kept, said = spec.get("slurm"), status.get("slurm") or {}
     if not kept or not is_id(str(kept.get("id"))):
         return None
@@ -68,7 +68,7 @@ def job_of(spec: Mapping[str, Any], status: Mapping[str, Any]) -> SlurmJob | Non
 
 
 def is_id(text: str) -> bool:
-    """Return whether this is the number of a Slurm job: it becomes a word of a command."""
+    """Return whether this is the number of a Slurm job, which becomes part of a command."""
     return _ID.fullmatch(text) is not None
 
 
@@ -78,12 +78,12 @@ def is_cluster(text: str) -> bool:
 
 
 def state_of_word(word: str | None, nodes: str | None) -> JobState:
-    """Return Slurm's state as that of a job; a word of a later Slurm is judged by whether the job has nodes."""
+    """Return Slurm's state as a ``JobState``; for a word of a later Slurm, it depends on whether the job has nodes."""
     return _STATES.get(word or "", "running" if nodes else "waiting")
 
 
 def state_of(slurm: Mapping[str, Any], asked: bool, ended: Mapping[str, Any]) -> tuple[JobState, str | None]:
-    """Return a job's state, and why, by Slurm's last answer and by what the script wrote when it ended."""
+    """Return a job's state and the reason for it, by Slurm's last answer and by what the script wrote when it ended."""
     word = _text(slurm.get("word"))
     state = state_of_word(word, _text(slurm.get("nodes")))
     if state in FAILED_STATES:
@@ -91,7 +91,7 @@ def state_of(slurm: Mapping[str, Any], asked: bool, ended: Mapping[str, Any]) ->
     if state in ("stopped", "finished"):
         return state, None
     is_forgotten = _time(slurm.get("forgotten_at")) is not None
-    # A job that waits or starts after an end of its script is one that Slurm has put back in the queue.
+    # A job that waits or starts after its script has ended is one that Slurm has requeued.
     if ended and (is_forgotten or word is None or state == "running"):
         if asked:
             return "stopped", None

@@ -1,4 +1,4 @@
-"""Hands a tracked command to Slurm, and keeps the job that it makes of it among the jobs."""
+"""Submits a tracked command to Slurm, and records the job among gputop's jobs."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from gputop.recipes.own_commands import named_after
 from gputop.recipes.slurm_script import batch_script
 
 SBATCH_S = 60.0
-"""Sites check jobs as they come in, which takes time."""
+"""How long sbatch may take: some sites check each submitted job."""
 
 
 def submit(order: NodeOrder, sbatch: str, rendezvous: str | None = None) -> Job:
     """Submit the command or the recipe of ``order`` with these options of sbatch; Slurm runs it on each node of the job.
 
     Raises:
-        UsageError: there is nothing to run or no Slurm, or an option cannot be read; or a recipe trains on one machine.
-        GputopError: Slurm does not take it, or the job cannot be kept.
+        UsageError: there is nothing to run or no Slurm, an option cannot be read, or a recipe trains on one machine only.
+        GputopError: Slurm does not accept it, or the job cannot be recorded.
     """
     if order.devices is not None or not (order.command or order.recipe):
         raise UsageError(
@@ -56,11 +56,11 @@ def submit(order: NodeOrder, sbatch: str, rendezvous: str | None = None) -> Job:
         (directory / record.BATCH).touch(0o600)
         (directory / record.BATCH).write_text(script, "utf-8")
     except OSError as error:
-        raise GputopError(f"The job cannot be kept: {error}.", f"gputop keeps jobs in {jobs_dir()}.") from error
+        raise GputopError(f"The job cannot be recorded: {error}.", f"gputop keeps jobs in {jobs_dir()}.") from error
     try:
         job, cluster = _submitted(words, script)
     except NoAnswerError as error:
-        raise GputopError(error.message, "Look with squeue whether it took the job.") from error
+        raise GputopError(error.message, "Check with squeue whether Slurm accepted the job.") from error
     except GputopError:
         shutil.rmtree(directory, ignore_errors=True)
         raise
@@ -79,7 +79,7 @@ def submit(order: NodeOrder, sbatch: str, rendezvous: str | None = None) -> Job:
         record.write_json(directory / record.SPEC, spec)
     except OSError as error:
         raise GputopError(
-            f"Slurm took job {job}, but it cannot be kept: {error}.", f"squeue -j {job}; scancel {job}"
+            f"Slurm accepted job {job}, but it cannot be recorded: {error}.", f"squeue -j {job}; scancel {job}"
         ) from error
     return store.find(order.id)
 
@@ -92,16 +92,16 @@ def _with_command(order: NodeOrder, recipe_id: str) -> NodeOrder:
 
 
 def _submitted(words: Sequence[str], script: str) -> tuple[str, str | None]:
-    """Return the number that Slurm gives the job, and its cluster where that is not the usual one."""
+    """Return the number that Slurm gives the job, and its cluster if that is not the default one."""
     said = printed(words, COMMANDS, SBATCH_S, sent=script.encode())
     job, _, cluster = (said[-1] if said else "").strip().partition(";")
     if not slurm_state.is_id(job):
-        raise GputopError("sbatch names no job.", "Look with squeue whether it took the job.")
+        raise GputopError("sbatch printed no job number.", "Check with squeue whether Slurm accepted the job.")
     return job, cluster if slurm_state.is_cluster(cluster) else None
 
 
 def _output_of(job: str, cluster: str | None) -> str | None:
-    """Return the file that the job prints to; None if Slurm does not tell."""
+    """Return the file that the job prints to; None if Slurm does not say."""
     with contextlib.suppress(GputopError):
         words = ["scontrol", *([f"--clusters={cluster}"] if cluster else []), "show", "job", job]
         for line in printed(words, COMMANDS, ANSWER_S):

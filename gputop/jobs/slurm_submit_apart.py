@@ -1,6 +1,6 @@
-"""Hands a command to Slurm in a process of its own, which keeps the job also if the screen that asked has ended meanwhile.
+"""Submits a command to Slurm in a separate process, which records the job even if the screen that asked has ended meanwhile.
 
-The order goes in on standard input, as its variables may be secrets, and the answer comes out as one line of JSON.
+The order arrives on standard input, because its variables may be secrets; the answer is one line of JSON.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gputop.wire import FormatError, decode, encode, parse_json
 
 _PACKAGE_PARENT = str(Path(__file__).resolve().parents[2])
 _RUN = "import sys; sys.path.insert(0, sys.argv[1]); from gputop.jobs.slurm_submit_apart import main; sys.exit(main())"
-"""Not as ``-m``: folder and environment go on to sbatch, which hands them to the job."""
+"""Not ``-m``: sbatch inherits the folder and the environment, and passes them on to the job."""
 
 
 def submit_apart(order: NodeOrder, sbatch: str) -> Job:
@@ -26,7 +26,7 @@ def submit_apart(order: NodeOrder, sbatch: str) -> Job:
 
     Raises:
         UsageError: there is no command or no Slurm, or an option cannot be read.
-        GputopError: Slurm does not take it, or the job cannot be kept.
+        GputopError: Slurm does not accept it, or the job cannot be recorded.
     """
     try:
         process = subprocess.Popen(
@@ -42,14 +42,14 @@ def submit_apart(order: NodeOrder, sbatch: str) -> Job:
     try:
         answer = parse_json(said)
     except FormatError:
-        raise GputopError("What hands jobs to Slurm has ended early.", "Look with squeue whether Slurm took it.") from None
+        raise GputopError("Submitting to Slurm ended early.", "Check with squeue whether Slurm accepted the job.") from None
     if "job" in answer:
         return store.find(answer["job"])
     raise (UsageError if answer["usage"] else GputopError)(answer["error"], answer["hint"])
 
 
 def main() -> int:
-    """Submit the order of standard input, and print what became of it."""
+    """Submit the order from standard input, and print the result."""
     wanted = parse_json(sys.stdin.buffer.read())
     try:
         answer: dict[str, object] = {"job": slurm_submit.submit(decode(NodeOrder, wanted["order"]), wanted["sbatch"]).id}

@@ -1,4 +1,4 @@
-"""The jobs of this user: start, list, stop. All state is on disk, so that any later gputop finds it."""
+"""Starts, lists and stops the jobs of this user. All state is on the disk, so that any later gputop finds it."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ __all__ = [
 ]
 
 ANSWER_PATIENCE_S = 3.0
-"""How long a supervisor may take to record a request to stop. After that its job is stopped from outside."""
+"""How long a supervisor may take to record a stop request. After that, its job is stopped from outside."""
 
 _PACKAGE_PARENT = Path(__file__).resolve().parents[2]
 _supervisors: list[subprocess.Popen[bytes]] = []
 _ended: dict[Path, Job] = {}
 _deserted: set[Path] = set()
-"""Lost jobs without a process: they get no other, and /proc is not searched for them again."""
+"""Lost jobs without a process. They never get another one, so /proc is not searched for them again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The jobs of this user, the newest first, and one error for each directory that holds a damaged job."""
+    """The jobs of this user, the newest first, and one error for each damaged job."""
 
     jobs: tuple[Job, ...]
     problems: tuple[GputopError, ...]
@@ -62,8 +62,8 @@ def new_id() -> str:
 def start(launch: Launch, after: Sequence[str] = (), *, job_id: str | None = None, launch_id: str | None = None) -> Job:
     """Start a job and return immediately; the job survives this process.
 
-    It waits until all jobs in ``after`` (ids) have ended, whatever their exit. ``launch_id`` is that of the launch
-    over several hosts that the job is a part of, if it is.
+    It waits until all jobs in ``after`` (ids) have ended, whatever their exit. ``launch_id`` is the id of the launch over
+    several hosts that the job belongs to, if any.
 
     Raises:
         GputopError: the directory cannot be created, or no process can be started.
@@ -100,7 +100,7 @@ def list_jobs() -> list[Job]:
 
 
 def read_jobs() -> Listing:
-    """Return all jobs of this user, and what cannot be read. Directories without a job are passed over."""
+    """Return all jobs of this user, and what cannot be read. Directories without a job are skipped."""
     _reap()
     try:
         names = sorted(os.listdir(jobs_dir()), reverse=True)
@@ -129,7 +129,7 @@ def find(job_id: str) -> Job:
 
 
 def launched(job_id: str) -> list[Job]:
-    """Return the job with this id, or Slurm's number for it; or the jobs on this machine of the launch that has this id.
+    """Return the job with this id or Slurm number; or, for the id of a launch, its jobs on this machine.
 
     Raises:
         UsageError: there is none.
@@ -143,7 +143,7 @@ def launched(job_id: str) -> list[Job]:
         here = socket.gethostname()
         jobs = list_jobs()
         parts = [job for job in jobs if job.launch_id == job_id and job.hostname == here]
-        # Slurm's numbers begin again one day: the newest is meant.
+        # Slurm reuses numbers: take the newest job.
         parts = parts or [job for job in jobs if job.slurm is not None and job.slurm.id == job_id][:1]
         if not parts:
             raise
@@ -151,7 +151,7 @@ def launched(job_id: str) -> list[Job]:
 
 
 def processes(job_id: str) -> list[int]:
-    """Return the PIDs of a job's processes, also of a job whose directory was deleted."""
+    """Return the PIDs of a job's processes, even of a job whose directory was deleted."""
     return [member.pid for member in kin.of_job(job_id)]
 
 
@@ -172,11 +172,11 @@ def _find(job_id: str) -> Job:
 def request_stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> None:
     """Request a stop and return immediately. The supervisor sends TERM, waits ``grace_s``, kills, and sweeps.
 
-    Slurm does the same in its own time; it is asked twice, and answers each time within ``slurm.ANSWER_S``.
+    Slurm does the same at its own pace; it is asked twice, and answers each time within ``slurm.ANSWER_S``.
 
     Raises:
         UsageError: there is no such job, or it has ended, or Slurm does not list it here.
-        GputopError: Slurm does not take the request, or does not answer.
+        GputopError: Slurm does not accept the request, or does not answer.
     """
     job = find(job_id)
     if job.slurm is not None:
@@ -194,14 +194,14 @@ def request_stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> None:
         record.write_json(job.directory / record.STOP, {"grace_s": grace_s, "pid": os.getpid(), "at": time.time()})
     with contextlib.suppress(ProcessLookupError):
         os.kill(supervisor["pid"], signal.SIGTERM)
-        os.kill(supervisor["pid"], signal.SIGCONT)  # if it is suspended, it goes on to serve the request
+        os.kill(supervisor["pid"], signal.SIGCONT)  # a suspended supervisor continues, to serve the request
 
 
 def stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> Job:
     """Stop a job and wait until all of its processes have ended.
 
     Raises:
-        UsageError: there is no such job, or it has ended. ``stop_processes`` stops one whose record is gone or damaged.
+        UsageError: there is no such job, or it has ended. For a job whose record is gone or damaged, use ``stop_processes``.
         GputopError: some processes cannot be killed.
     """
     request_stop(job_id, grace_s)
@@ -245,7 +245,7 @@ def stop_processes(job_id: str) -> list[int]:
 
 
 def _request_end(job: Job, number: str) -> None:
-    """Have Slurm end a job, unless it does not list this very job now."""
+    """Have Slurm end a job, provided that it lists this very job now."""
     if slurm.is_settled(job):
         raise _has_ended(job)
     is_listed = slurm.ask(job)
@@ -254,7 +254,7 @@ def _request_end(job: Job, number: str) -> None:
         raise _has_ended(job)
     if not is_listed:
         raise UsageError(
-            f"Slurm does not list job {number} here, or lists another one of that number.",
+            f"Slurm does not list job {number} here, or lists another job with that number.",
             "It has ended, or is another cluster's: stop it there.",
         )
     slurm.request_end(job)
@@ -267,7 +267,7 @@ def _has_ended(job: Job) -> UsageError:
 def _survived(job_id: str, pids: Sequence[int]) -> GputopError:
     return GputopError(
         f"Job {job_id} still runs after SIGKILL: {', '.join(map(str, pids))}.",
-        "A process that waits in the kernel ends only with its driver.",
+        "A process that waits in the kernel ends only when its driver lets it go.",
     )
 
 
@@ -295,12 +295,12 @@ def _spawn(directory: Path, *options: str) -> int:
 
 
 def _reap() -> None:
-    """Reap the supervisors that this process started, so that they do not remain as zombies."""
+    """Reap the supervisors that this process started, so that they do not become zombies."""
     _supervisors[:] = [process for process in _supervisors if process.poll() is None]
 
 
 def _with_left(jobs: list[Job]) -> list[Job]:
-    """Add the processes that lost jobs left behind. They may hold GPUs, and nobody supervises them."""
+    """Add the processes that lost jobs left behind. They may occupy GPUs, and nothing supervises them."""
     here = socket.gethostname()
     lost = [
         job.id

@@ -1,8 +1,8 @@
 """Supervises one job: starts its command, forwards stop requests, ends leftover processes, and records the exit.
 
 ``python -m gputop.jobs.supervisor JOBDIR`` is a small process in its own session, because only a parent learns a command's
-exit code and the job must outlive whoever started it. It has one thread and imports no third-party package. ``--sweep``
-stops a job whose supervisor is gone.
+exit code and because the job must outlive whoever started it. It has one thread and imports no third-party package.
+``--sweep`` stops a job whose supervisor is gone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gputop.places import check_parents
 DEFAULT_GRACE_S = 10.0
 GRACE_MAX_S = 86_400.0
 TERM_PATIENCE_S = 3.0
-"""How long leftover processes may take to end after TERM before they get KILL."""
+"""How long leftover processes may take to exit after TERM before they get KILL."""
 KILL_PATIENCE_S = 5.0
 """How long to wait for killed processes: one in state D cannot be killed and is reported as a survivor."""
 STATUS_PATIENCE_S = 60.0
@@ -74,7 +74,7 @@ class Supervisor:
             return
         self._save(state="running", began_at=time.time(), child=identity.describe(child.pid))
         code = self._wait(child)
-        # A launcher that succeeded leaves nothing behind, or does so on purpose. One that was stopped, failed or was killed
+        # A launcher that succeeded leaves no process behind, or does so on purpose. One that was stopped, failed or was killed
         # leaves ranks behind: torchrun gives each its own session, so they keep training under init.
         if code != 0 or self.status["asked"]:
             self.sweep(child.pid)
@@ -125,7 +125,7 @@ class Supervisor:
             os.close(log)
 
     def _open_output(self) -> int | None:
-        """Return what the command writes to; None where it can only be the log itself."""
+        """Return the descriptor that the command writes to; None if it can only be the log itself."""
         try:
             self._keeper = Keeper(self.directory, self.job_id)
             return self._keeper.open_for_job()
@@ -172,10 +172,10 @@ class Supervisor:
         self._save()
         self._members = self._members or kin.of_job(self.job_id, child.pid)
         child.send_signal(number)
-        child.send_signal(signal.SIGCONT)  # a command that is suspended would not see the request
+        child.send_signal(signal.SIGCONT)  # a suspended command would not notice the request
 
     def grace_s(self) -> float:
-        """Return how long the command may take to end, as whoever asks for the stop wrote it."""
+        """Return how long the command may take to end, according to the stop request."""
         wanted = (record.read_json(self.directory / record.STOP) or {}).get("grace_s")
         return wanted if isinstance(wanted, int | float) and 0 <= wanted < GRACE_MAX_S else DEFAULT_GRACE_S
 
@@ -196,7 +196,7 @@ class Supervisor:
             self._save()
 
     def _save(self, **changes: Any) -> None:
-        """Write the status. If it can be neither replaced nor overwritten, retry later: the job matters more."""
+        """Write the status. If it can be neither replaced nor overwritten, retry later: the job is more important."""
         self.status.update(changes)
         path = self.directory / record.STATUS
         for write in (record.write_json, record.overwrite_json):
@@ -212,7 +212,7 @@ class Supervisor:
 def sweep(job_id: str, session: int | None = None, known: Collection[Member] = ()) -> tuple[list[int], list[int]]:
     """End every process of a job: TERM, then KILL. Return the PIDs of those that were found, and of those that survive.
 
-    ``session`` is the PID of the job's command, unless that may belong to another process now. ``known`` are processes found
+    ``session`` is the PID of the job's command, unless another process may have it by now. ``known`` are processes found
     earlier: once their parents have ended, those that cleared their environment can no longer be recognized.
     """
     swept = set(kin.alive(known))

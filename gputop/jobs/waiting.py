@@ -6,7 +6,7 @@ import signal
 from collections.abc import Collection
 
 _SHORTEST_S = 1e-6
-"""0 would switch the timer off."""
+"""The shortest wait: 0 would turn the timer off."""
 _AGAIN_S = 0.2
 
 
@@ -17,13 +17,13 @@ def for_signal(numbers: Collection[signal.Signals], timeout_s: float) -> signal.
     uninitialized record if a process is stopped during the wait and continued after its deadline (CPython up to 3.14).
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
-    # Another thread may take an alarm that comes outside of the wait: the handler makes that harmless, and the timer repeats.
+    # Another thread may get an alarm that comes outside the wait: the handler makes that harmless, and the timer repeats.
     handler = signal.signal(signal.SIGALRM, _ignore)
     try:
         signal.setitimer(signal.ITIMER_REAL, max(timeout_s, _SHORTEST_S), _AGAIN_S)
         received = signal.sigwaitinfo({*numbers, signal.SIGALRM})
         if received.si_signo == signal.SIGALRM and (pending := signal.sigpending() & set(numbers)):
-            # The alarm came first only because of its number.
+            # The alarm was delivered first only because of its number.
             received = signal.sigwaitinfo(pending)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)

@@ -1,1 +1,1 @@
-"""Job output: followed, searched, scanned for known errors, and parsed for metrics."""
+"""Job output: follows and searches it, scans it for known errors, and parses its metrics."""

@@ -1,4 +1,4 @@
-"""The values of one rank as they are read from files: the newest of each metric, and the points since the last call."""
+"""The values of one rank, read from files: the newest of each metric, and the points since the last call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gputop.tracking.reader.decimate import Decimator
 from gputop.tracking.reader.runs import POLL_POINTS
 
 METRICS_MAX = 1000
-"""Values of further metrics are left out: no run shows so many."""
+"""Further metrics are ignored: no run needs that many."""
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class Collected:
     last_log_at: float | None = None
 
     def add(self, step: int, metrics: Mapping[str, float], at: float, points_max: int = POLL_POINTS) -> None:
-        """Add the values of one step; ``points_max``: how many points of a metric are kept until they are taken."""
+        """Add the values of one step. At most ``points_max`` points of a metric are kept until they are taken."""
         self.step, self.last_log_at = max(step, self.step or 0), max(at, self.last_log_at or at)
         for name, value in metrics.items():
             if name not in self.metrics and len(self.metrics) >= METRICS_MAX:

@@ -21,7 +21,7 @@ _EXPLAINED: tuple[JobState, ...] = ("failed", "killed", "lost")
 
 
 def explanation_of(job_id: str) -> Finding | None:
-    """Return why a job failed; None if it did not fail, or its output does not say.
+    """Return why a job failed; None if it did not fail or its output does not say why.
 
     Scans the job's output only if it has changed since the last call.
     """

@@ -1,11 +1,11 @@
 """Follows one growing file. The only module that opens a job's output.
 
-``FileFollower`` reads on from where the last look ended, a bounded number of bytes at a time. It notices when the file was
-truncated or replaced, and leaves out the middle of a file too large for its ``Backlog``. Parsing is up to the reader:
+``FileFollower`` continues where the last look ended, a bounded number of bytes at a time. It notices when the file was
+truncated or replaced, and skips the middle of a file too large for its ``Backlog``. Parsing is up to the reader:
 
-* ``restarted``: the data begin another content; forget everything.
-* ``skipped_bytes``: bytes before the data were left out; forget the unfinished line.
-* ``complete``: the file is read to its end and no more will be written; an unfinished last line counts as a line.
+* ``restarted``: the data are the start of new content; forget everything.
+* ``skipped_bytes``: bytes before the data were skipped; forget the unfinished line.
+* ``complete``: the file was read to its end and no more will be written; an unfinished last line counts as a line.
 
 Imports the standard library only.
 """
@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MARK_BYTES = 512
-"""Kept of what was read last, and compared at the next look. Some lines: two outputs share them only if they begin alike or
-repeat themselves."""
+"""How much of what was read last is kept and compared at the next look. It is a few lines, which two outputs share only if
+they begin alike or repeat themselves."""
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _LINE_END = re.compile(rb"\r\n|\r|\n")
@@ -29,9 +29,9 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What is read of a large file: its first and its last bytes.
+    """How many bytes of a large file are read at its start and at its end.
 
-    A reader past the head that falls more than ``tail_bytes`` behind skips to the tail, at its first look as later.
+    A reader that is past the head and more than ``tail_bytes`` behind skips to the tail, at any look.
     """
 
     head_bytes: int
@@ -39,25 +39,25 @@ class Backlog:
 
 
 DISPLAY = Backlog(0, 64 << 10)
-"""For a screen or a terminal: several hundred lines, more than anybody scrolls through. The search pages through the rest."""
+"""For a screen or a terminal: several hundred lines, more than anybody scrolls through. A search reads the rest."""
 ERRORS = Backlog(1 << 20, 8 << 20)
-"""For known error texts. The first failure may come early, in the imports and the set-up, but most come last, followed by
-what every rank says of it. A scan takes 10 to 50 ms a MiB, and a screen waits for it."""
+"""For known error texts. The first failure may come early, during imports and setup, but most come last, followed by what
+every rank says about it. A scan takes 10 to 50 ms per MiB, and a screen waits for it."""
 METRICS = Backlog(0, 16 << 20)
-"""For a loss curve: as much of the past as is read within 16 looks, some 100,000 lines of progress."""
+"""For a loss curve: as much of the past as 16 looks read, about 100,000 lines of progress."""
 SETTLED_S = 1.0
-"""A file that was not written for so long may be told from its later self by its size and time."""
+"""Once a file has not been written for this long, its size and time show whether it has changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look at a file found; see the module for what a reader does with it."""
+    """What one look at a file found. The module's docstring says what a reader does with it."""
 
     data: bytes = b""
     restarted: bool = False
     skipped_bytes: int = 0
     at_end: bool = True
-    """Whether the file held no more, or cannot be read."""
+    """Whether the file contained no more, or cannot be read."""
     complete: bool = False
     written_at: float | None = None
     """When the file was last written, wall clock in seconds; None if it cannot be read."""
@@ -74,12 +74,12 @@ class FileFollower:
         self._file: tuple[int, int] | None = None
         self._mark = b""
         self._ended_as: tuple[int, int, int, int] | None = None
-        """What the file was when it had been read to its end."""
+        """The state of the file when it was last read to its end."""
 
     def look(self, max_bytes: int, finished: bool = False) -> Look:
         """Return at most ``max_bytes`` new bytes. Never raises.
 
-        A file that is missing, a link or not a regular file holds nothing.
+        A file that is missing, a link or not a regular file counts as empty.
 
         Args:
             max_bytes: the size of one read, at least 1.
@@ -99,21 +99,21 @@ class FileFollower:
             os.close(handle)
 
     def _unchanged_since(self) -> float | None:
-        """Return when the file was last written if it is what it was at its end; None where it must be opened to know."""
+        """Return when the file was last written if it is unchanged since its end was read; None if only opening it can tell."""
         if self._ended_as is None:
             return None
         try:
             found = os.lstat(self.path)
         except OSError:
             return None
-        # A kernel's clock for files ticks every few ms: of a file that was just written, the time says too little.
+        # The kernel's clock for files ticks every few ms, so the time of a file that was just written says too little.
         settled = found.st_mtime < time.time() - SETTLED_S
         return found.st_mtime if settled and _state_of(found) == self._ended_as else None
 
     def _look(self, handle: int, max_bytes: int, finished: bool) -> Look:
         found = os.fstat(handle)
         offset, mark = self.offset, self._mark
-        # The mark and what follows it in one read, so that a truncation between two reads cannot go unnoticed.
+        # Reads the mark and what follows it at once, so that a truncation between two reads cannot go unnoticed.
         window = os.pread(handle, len(mark) + max_bytes, offset - len(mark))
         # The inode is not enough: it stays when a file is truncated, and is used again after a deletion. Neither is the
         # size: the new content may have outgrown the old offset.
@@ -129,7 +129,7 @@ class FileFollower:
             skipped = behind - self._backlog.tail_bytes
             offset, mark = offset + skipped, b""
             data = os.pread(handle, max_bytes, offset)
-            if not data:  # truncated meanwhile: the next look sees it
+            if not data:  # truncated meanwhile: the next look notices it
                 return Look(at_end=False, written_at=found.st_mtime)
         self._file = (found.st_dev, found.st_ino)
         self.offset = offset + len(data)
@@ -162,9 +162,9 @@ def open_log(path: Path) -> int | None:
 
 
 def first_whole_line(data: bytes) -> int:
-    """Return where the first line begins in ``data``, which was cut somewhere in a line; 0 if no line ends in it.
+    """Return where the first line begins in ``data``, which may start in the middle of a line; 0 if no line ends in it.
 
-    A carriage return ends a line as well: it begins another state of a progress bar.
+    A carriage return also ends a line: a new state of a progress bar follows it.
     """
     found = _LINE_END.search(data)
     return found.end() if found else 0

@@ -1,4 +1,4 @@
-"""The log files of a job, and their lines: the end of a large file, then each new line, in bounded memory.
+"""The log files of a job and their lines: the end of a large file, then each new line, in bounded memory.
 
 Programs write logs for a terminal. Here they become plain lines: escape sequences are removed, and a carriage return
 restarts its line, so that a progress bar is one line.
@@ -22,7 +22,7 @@ LINE_CHARS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file of a job's output. ``rank`` is None for the launcher's own, and where only the local rank is known."""
+    """One file of a job's output. ``rank`` is None for the launcher's own, and if only the local rank is known."""
 
     label: str
     path: Path
@@ -52,7 +52,7 @@ def sources(job_id: str) -> tuple[Source, ...]:
 
 
 def _slurm_sources(directory: Path, slurm: Any) -> tuple[Source, ...]:
-    """Return the file that Slurm writes, if it is known, and those of each node's ranks, where the nodes see ours."""
+    """Return the file that Slurm writes, if known, and those of each node's ranks, if the nodes share our directory."""
     output = slurm.get("output") if isinstance(slurm, dict) else None
     found = [Source(SLURM, Path(output))] if isinstance(output, str) else []
     for node in sorted(directory.glob(f"{record.NODES}/*")):
@@ -130,7 +130,7 @@ class LogFollower:
 
 
 class _Lines:
-    """The lines of one file, as they are completed."""
+    """The lines of one file as they are completed."""
 
     def __init__(self, path: Path, max_bytes: int) -> None:
         self.skipped_bytes = 0
@@ -150,11 +150,11 @@ class _Lines:
         return clean_line(self._unfinished)
 
     def poll(self) -> list[str]:
-        """Return the new lines, after a note on what was skipped since the last poll."""
+        """Return the new lines, after a note on what was skipped, if anything."""
         look = self._file.look(self._max_bytes)
         notes: list[str] = []
         if look.restarted:
-            notes.append("… the log was cut or replaced; it goes on here")
+            notes.append("… the log was cut or replaced; it continues here")
         if look.skipped_bytes:
             self.skipped_bytes += look.skipped_bytes
             if self._opened:

@@ -23,14 +23,14 @@ from gputop.snapshot import JobState, LogMatch
 READ_BYTES = 1 << 18
 """The most that one poll reads of one file."""
 TICK_BYTES = 1 << 20
-"""The most that one poll reads in all: a scan takes 10 to 50 ms a MiB, the most where it finds much."""
+"""The most that one poll reads in all: a scan takes 10 to 50 ms per MiB, depending on how much it finds."""
 LIST_S = 1.0
 """How often to list the jobs."""
 RECENT_S = 600.0
 """Jobs that ended longer ago are left out; the launch screen and ``gputop logs`` still explain them."""
 JOBS_MAX = 16
 MATCHES_MAX = 24
-"""Kept of one job, the first failure among them."""
+"""Matches kept for one job, including the first failure."""
 LINE_CHARS = 500
 
 
@@ -55,7 +55,7 @@ class LogMatches:
         self._listed_at: float | None = None
 
     def poll(self) -> tuple[LogMatch, ...]:
-        """Read the next bytes and return all matches, for each job its first failure first. Never raises."""
+        """Read the next bytes and return all matches, each job's first failure first. Never raises."""
         now = time.monotonic()
         if self._listed_at is None or now - self._listed_at >= LIST_S:
             self._listed_at = now

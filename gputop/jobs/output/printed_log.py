@@ -1,7 +1,7 @@
-"""A run's metrics as a log prints them, as a run with points: for rules that judge them without a job.
+"""Makes a run with points from the metrics in a log, for rules that judge them without a job.
 
-It reads the lines that ``gputop.tracking.printed`` knows, and those that print a pace. Printed lines carry no time: their
-points carry the time at which the file was last written.
+It reads the lines that ``gputop.tracking.printed`` recognizes, and those that print a pace. Printed lines carry no time, so
+their points carry the time at which the file was last written.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BAR = re.compile(r"^(?P<name>[^|]*?)\d{1,3}%\|.*?(?<!\d)(?P<done>\d+)/(?P<total
 
 
 def printed_run(path: Path) -> tuple[Run, tuple[Points, ...]] | None:
-    """Return the run that a log prints, named after the file; None if it prints no metric or cannot be read."""
+    """Return the run that a log shows, named after the file; None if it contains no metric or cannot be read."""
     transcript = Transcript()
     columns: dict[str, tuple[list[int], list[float]]] = {}
     paces = _Paces()
@@ -56,7 +56,7 @@ def _add(columns: dict[str, tuple[list[int], list[float]]], found: object) -> No
 
 
 class _Paces:
-    """The pace in each line of a training, numbered as they come; of bars without a loss, only the one with most lines."""
+    """The pace in each line of a training, in order; of progress bars without a loss, only the one with the most lines."""
 
     def __init__(self) -> None:
         self._rest = ""

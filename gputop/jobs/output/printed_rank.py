@@ -1,4 +1,4 @@
-"""What one rank prints, as points: its files, followed and parsed (``gputop.tracking.printed``).
+"""Follows the output files of one rank and parses the printed metrics into points (``gputop.tracking.printed``).
 
 Printed lines carry no time. Their points carry the time at which the line was read, or, for lines written before the first
 poll, the time at which the file was last written.
@@ -52,19 +52,19 @@ class PrintedRank(Collected):
     total_steps: int | None = None
 
     def poll(self, ended: bool, max_bytes: int) -> bool:
-        """Read the next bytes of each file; return whether all are at their end. ``ended``: no more will be written."""
+        """Read the next bytes of each file; return whether all were read to their end. ``ended``: no more will be written."""
         for file in self.files.values():
             self.take_in(file, *file.read(ended, max_bytes))
         return all(file.at_end for file in self.files.values())
 
     def take_in(self, file: PrintedFile, steps: Sequence[tuple[int, Mapping[str, float]]], at: float) -> None:
-        """Process what was read from one of the files."""
+        """Process what was read from one file."""
         for step, metrics in steps:
             self.add(step, metrics, at)
         self.total_steps = file.transcript.total_steps or self.total_steps
 
     def rank(self, known: Rank) -> Rank:
-        """Return ``known`` with what this rank printed: its step, its metrics, and where they come from."""
+        """Return ``known`` with the step and metrics that this rank printed, and their source."""
         progress = {"progress": Progress.filled(total_steps=self.total_steps)} if self.total_steps else {}
         facts = {"source": SOURCE, **progress}
         return replace(known, step=self.step, last_log_at=self.last_log_at, metrics=dict(self.metrics), facts=facts)

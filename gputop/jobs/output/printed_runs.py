@@ -1,8 +1,8 @@
 """Runs of jobs that write no journal, made from what they print (``gputop.tracking.printed``).
 
 The reader follows the job's output files, so neither the job nor its supervisor does any of the work. Such a run carries the
-fact ``source``: "log". It disappears as soon as the job's own journal exists. Each job of a launch over several hosts has a run
-of its own: what it prints does not tell which ranks of the whole launch are there.
+fact ``source``: "log". It disappears as soon as the job's own journal exists. Each job of a launch over several hosts has its
+own run: its output does not tell which ranks of the whole launch it contains.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _RUN_STATES: Mapping[JobState, RunState] = {
     "killed": "killed",
     "lost": "killed",
 }
-"""A job's states in a run's words."""
+"""State of a job -> state of its run."""
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class PrintedRuns:
         runs: list[Run] = []
         points: list[Points] = []
         for place, job in enumerate(store.list_jobs()):
-            # A job that Slurm supervises runs elsewhere, and is no run of this machine.
+            # A job that Slurm supervises runs on another machine.
             if job.slurm or job.run_id in known or not (job.active or place < RECENT_JOBS or job.id in self._followed):
                 self._followed.pop(job.id, None)
                 continue

@@ -65,11 +65,11 @@ class ScannedLog:
         self._file = FileFollower(source.path, ERRORS)
         self.scan = LogScan(self._name, self._rank)
         self.readable = False
-        """Whether the file could be opened at any look."""
+        """Whether the file could be opened at least once."""
         self.at_end = False
 
     def read(self, max_bytes: int, finished: bool) -> int:
-        """Scan at most ``max_bytes`` more and return how many; ``finished``: nothing more will be written."""
+        """Scan at most ``max_bytes`` more and return how many; ``finished``: no more will be written."""
         look = self._file.look(max_bytes, finished)
         if look.restarted:
             self.scan = LogScan(self._name, self._rank)

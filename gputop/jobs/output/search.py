@@ -1,6 +1,6 @@
-"""Searches logs of any size, forward and backward, in bounded memory; and reads the lines around an offset.
+"""Searches logs of any size, forward and backward, in bounded memory; also reads the lines around an offset.
 
-A search matches lines as a terminal shows them, without escape sequences and after the last carriage return, in any case.
+A search matches lines as a terminal shows them, without escape sequences and after the last carriage return, and ignores case.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LINE_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some lines of a file. ``start`` and ``end`` are offsets in bytes; ``hit`` is the index of the line that was found."""
+    """Lines of a file. ``start`` and ``end`` are offsets in bytes; ``hit`` is the index of the line that was found."""
 
     lines: tuple[str, ...]
     start: int
@@ -31,14 +31,14 @@ class Page:
 
 
 def find(path: Path, text: str, start: int, backwards: bool = False, stop: Callable[[], bool] = lambda: False) -> int | None:
-    """Return the offset of the nearest line that holds ``text``, from ``start`` on (or before it); None when there is none.
+    """Return the offset of the nearest line that contains ``text``, from ``start`` on (or before it); None if there is none.
 
-    A file that cannot be read holds nothing. A ``start`` past the end is an offset into a longer file that was cut since: the
-    search begins at 0.
+    A file that cannot be read counts as empty. A ``start`` past the end is an offset from before the file was cut: the search
+    then begins at 0.
 
     Args:
         path: the file.
-        text: what to find, in any case.
+        text: what to find; case does not matter.
         start: an offset in bytes.
         backwards: whether to search towards the beginning.
         stop: called between two pieces; True ends the search.
@@ -65,7 +65,7 @@ def find(path: Path, text: str, start: int, backwards: bool = False, stop: Calla
 
 
 def page(path: Path, offset: int, max_bytes: int = PAGE_BYTES, hit: int | None = None) -> Page:
-    """Return the lines around ``offset``, half of them before it. ``hit`` is the offset of the line to point at."""
+    """Return the lines around ``offset``, half of them before it. ``hit`` is the offset of the line to mark."""
     handle = open_log(path)
     if handle is None:
         return Page((), 0, 0, 0)
@@ -119,7 +119,7 @@ def _before(handle: int, end: int) -> Iterator[tuple[int, bytes]]:
 
 def _in_piece(data: bytes, wanted: str, raw: bytes, backwards: bool) -> int | None:
     lowered = data.lower()
-    # Most pieces contain no match, and this test is fast. Escapes and text beyond ASCII need the slow way, line by line.
+    # Most pieces contain no match, and this test is fast. Escapes and non-ASCII text need the slow way, line by line.
     if raw.isascii() and raw not in lowered and b"\x1b" not in data:
         return None
     found: int | None = None
