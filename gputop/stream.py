@@ -9,6 +9,7 @@ steps and times have those of the points before them.
 from __future__ import annotations
 
 import json
+import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -78,6 +79,7 @@ class _RowsSent:
         self._read = operator.attrgetter(*self._names)
         self._key = key
         self._place = self._names.index(key)
+        self._is_same = _comparison(kind)
         self.sent: dict[Any, tuple[Any, ...]] = {}
 
     def changes(self, records: Iterable[Any], plain: _Plain) -> tuple[list[Any], dict[Any, tuple[Any, ...]]]:
@@ -91,15 +93,41 @@ class _RowsSent:
             known[key] = values
             if before is None:
                 rows.append(plain(record, True))
-            elif before == values:
+            elif self._is_same(before, values):
                 rows.append(key)
             else:
                 row = {self._key: key}
                 for name, old, new in zip(self._names, before, values, strict=True):
-                    if new is not old and new != old:
+                    if new is not old and not self._is_same(old, new):
                         row[name] = plain(new, True)
                 rows.append(row)
         return rows, known
+
+
+def _comparison(kind: Any) -> Callable[[Any, Any], bool]:
+    """Return how to compare the fields of a record. Only a run has values of any type: its facts and its configuration."""
+    return _is_written_alike if kind is Run else operator.eq
+
+
+def _is_written_alike(old: Any, new: Any) -> bool:
+    return bool(old == new) and _has_same_types(old, new)
+
+
+def _has_same_types(old: Any, new: Any) -> bool:
+    """Return whether equal values are also written alike, which 1, 1.0 and True are not, nor 0.0 and -0.0."""
+    if old is new:
+        return True
+    kind = type(old)
+    if kind is not type(new):
+        return False
+    if kind is dict:
+        return all(_has_same_types(item, new[name]) for name, item in old.items())
+    if kind is tuple or kind is list:
+        return all(map(_has_same_types, old, new))
+    if kind is float:
+        return math.copysign(1.0, old) == math.copysign(1.0, new)
+    fields = getattr(kind, "__dataclass_fields__", ())
+    return all(_has_same_types(getattr(old, name), getattr(new, name)) for name in fields)
 
 
 def _without_repeats(points: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -168,6 +196,7 @@ class _RecordMemory(Generic[T]):
         self._kind = kind
         self._key = key
         self._convert = fields_decoder(kind)
+        self._is_same = _comparison(kind)
         self._known: _Known[T] = {}
 
     def decode(self, items: Any, changes: bool) -> tuple[T, ...]:
@@ -199,11 +228,11 @@ class _RecordMemory(Generic[T]):
 
     def _record(self, data: dict[str, Any], known: Mapping[Any, tuple[dict[str, Any], dict[str, Any], T]]) -> T:
         before, values, record = known.get(data[self._key]) or (None, {}, None)
-        if before != data or record is None:
+        if record is None or not self._is_same(before, data):
             # Lists and objects take the most time, and few of them change.
             fresh = data
             if before is not None and before.keys() == data.keys():
-                fresh = {name: item for name, item in data.items() if item != before[name]}
+                fresh = {name: item for name, item in data.items() if not self._is_same(before[name], item)}
             else:
                 values = {}
             values = values | self._convert(fresh)

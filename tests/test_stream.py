@@ -45,7 +45,8 @@ def test_a_damaged_line_of_a_stream_is_refused_and_the_next_one_read(processes: 
     assert reader.read(json.dumps(good)) == Snapshot.from_json(json.dumps(good))
 
 
-VALUES = st.floats() | st.sampled_from([0.0, 1.0])
+VALUES = st.floats().map(lambda value: value + 0.0) | st.sampled_from([0.0, 1.0])
+"""Without -0.0, which nothing of a process is."""
 PROCESSES = st.lists(
     st.builds(
         lambda pid, share, command, cores: dataclasses.replace(
@@ -61,10 +62,13 @@ PROCESSES = st.lists(
 )
 RUNS = st.lists(
     st.builds(
-        lambda run_id, state, loss: Run(run_id, run_id, state, ranks=(Rank(0, metrics={"loss": loss}, facts={"line": 3}),)),
+        lambda run_id, state, loss, fact: Run(
+            run_id, run_id, state, ranks=(Rank(0, metrics={"loss": loss}, facts={"line": 3, "free": fact}),), config={"x": fact}
+        ),
         st.sampled_from("ab"),
         st.sampled_from(["running", "failed"]),
         VALUES,
+        st.sampled_from([0, 0.0, -0.0, False, 1, 1.0, True, [1], [True], {"a": 1}, {"a": 1.0}]),
     ),
     max_size=2,
     unique_by=lambda run: run.run_id,
@@ -104,6 +108,20 @@ def test_changes_say_what_whole_lines_say(
         if lost:
             writer.forget()
         assert repr(reader.read(writer.line(snapshot))) == repr(Snapshot.from_json(snapshot.to_json()))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(1, True), (True, 1.0), (1.0, 1), (0.0, -0.0), ({"a": [1]}, {"a": [True]}), ({"a": 0}, {"a": 0.0})]
+)
+def test_values_that_are_equal_and_written_differently_are_sent(before: object, after: object) -> None:
+    writer, reader, whole = SnapshotWriter(), SnapshotReader(), SnapshotReader()
+    for second, value in enumerate((before, after)):
+        rank = Rank(0, facts={"fact": value})
+        snapshot = Snapshot(
+            second, 1.0, 1.0, 1.0, Host("h"), runs=(Run("a", "a", "running", ranks=(rank,), config={"x": value}),)
+        )
+        for found in (reader.read(writer.line(snapshot)), whole.read(snapshot.to_json(compact=True))):
+            assert repr(found.runs) == repr(snapshot.runs)
 
 
 def test_what_did_not_change_is_not_sent_again() -> None:
