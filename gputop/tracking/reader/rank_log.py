@@ -40,8 +40,8 @@ class Text:
     message: str
 
 
-_TRAININGS = ("training", beside("training"))
-"""Which of several consecutive trainings this is, from the second one's first step on."""
+_TRAINING = "training"
+"""Which of several consecutive trainings this is, a whole number, from the second one's first step on."""
 
 
 class RankLog:
@@ -209,9 +209,7 @@ class RankLog:
                 found.extend([(time_ns + self._shift) / 1e9 for time_ns in times_ns])
             return found
 
-        if any(
-            name in _TRAININGS and column[-1] > self.metrics.get(name, 1.0) for name, column in zip(names, columns, strict=True)
-        ):
+        if self._begins_training(names, columns):
             # The parts of a step of the training before it: not each is measured in this one.
             self.metrics = {name: value for name, value in self.metrics.items() if not name.startswith(form.PHASE)}
         for name, column in zip(names, columns, strict=True):
@@ -224,6 +222,12 @@ class RankLog:
             self._number(names, max(steps))
         self.last_log_at = self._wall(times_ns[-1]) or None
         self._rank = None
+
+    def _begins_training(self, names: Sequence[str], columns: Sequence[Sequence[float]]) -> bool:
+        """Return whether automatic tracking began another training. A script that opened the run may log "training" itself."""
+        name = beside(_TRAINING) if self._opened_by_script or _TRAINING not in names else _TRAINING
+        newest = columns[names.index(name)][-1] if name in names else 0.0
+        return newest > self.metrics.get(name, 1.0) and newest.is_integer()
 
     def _number(self, names: Sequence[str], newest: int) -> None:
         """Record the newest step. A script that opened the run numbers its own values as it likes."""

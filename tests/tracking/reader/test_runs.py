@@ -74,6 +74,19 @@ def test_a_training_has_no_phase_of_the_one_before_it(home: Home) -> None:
     follow.close()
 
 
+@pytest.mark.parametrize(("automatic", "own"), [("auto/loss", (2.0, 3.0)), ("loss", (71.25, 93.5))])
+def test_a_metric_of_the_script_that_rises_ends_no_training(home: Home, automatic: str, own: tuple[float, float]) -> None:
+    """A script may call its accuracy "training", in percent, or count something by that name."""
+    opened, follow = open_rank(home, "accuracy"), RunReader(home.runs)
+    opened.journal.log(step=0, **{automatic: 2.0, "phase/forward": 1.0})
+    for step, value in enumerate(own):
+        opened.journal.log(step=step, training=value)
+    (rank,) = by_id(follow.poll())["accuracy"].ranks
+    assert rank.metrics == {automatic: 2.0, "phase/forward": 1.0, "training": own[-1]}
+    opened.finish(form.FINISHED, None)
+    follow.close()
+
+
 def test_a_long_past_is_decimated_and_no_spike_is_lost(home: Home) -> None:
     opened = open_rank(home, "long")
     rng = random.Random(1)
