@@ -29,8 +29,18 @@ GPUS = "{gpus}"
 """In a command: the number of chosen GPUs."""
 KEPT_MOST = 100
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
-_STARTERS = frozenset({"nice", "nohup", "setsid", "time"})
-"""Programs that start the rest of their words, and give it their environment."""
+_STARTERS: Mapping[str, frozenset[str]] = {
+    "ionice": frozenset(("-c", "--class", "-n", "--classdata")),
+    "nice": frozenset(("-n", "--adjustment")),
+    "nohup": frozenset(),
+    "numactl": frozenset(
+        ("-C", "--physcpubind", "-N", "--cpunodebind", "-i", "--interleave", "-m", "--membind", "-p", "--preferred")
+    ),
+    "setsid": frozenset(),
+    "stdbuf": frozenset(("-e", "--error", "-i", "--input", "-o", "--output")),
+    "time": frozenset(("-f", "--format", "-o", "--output")),
+}
+"""Programs that start the rest of their words, and give it their environment: the options whose value is the next word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +169,26 @@ def apart(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     before: list[str] = []
     variables, rest = _leading(words)
     while True:
-        if rest and Path(rest[0]).name in _STARTERS:
-            before.append(rest.pop(0))
+        while rest and Path(rest[0]).name in _STARTERS:
+            count = _words_of_starter(rest)
+            before, rest = [*before, *rest[:count]], rest[count:]
         given = _given_to_env(rest)
         if given is None:
             return variables, [*before, *rest]
         added, rest = given
         variables |= added
+
+
+def _words_of_starter(words: Sequence[str]) -> int:
+    """Return how many words are the starter's own: itself, its options and their values."""
+    valued = _STARTERS[Path(words[0]).name]
+    count = 1
+    while count < len(words) and words[count].startswith("-"):
+        option = words[count]
+        count += 2 if option in valued else 1
+        if option == "--":
+            break
+    return min(count, len(words))
 
 
 def _given_to_env(words: Sequence[str]) -> tuple[dict[str, str], list[str]] | None:
