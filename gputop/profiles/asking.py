@@ -39,13 +39,9 @@ def ask(run: Run, steps: int, *, go: bool, rank: int | None = None, runs_dir: Pa
     """
     with _ring_of(run, rank, runs_dir) as ring:
         if ring is None:
-            which = "No rank of this run" if rank is None else f"Rank {rank} of this run is not alive, or"
-            return refused(
-                run.run_id,
-                run.name,
-                f"{which} keeps a ring on this machine: only a live rank on its own machine can be asked.",
-                rank=rank,
-            )
+            which = "No rank of this run can" if rank is None else f"Rank {rank} of this run cannot"
+            why = f"{which} be asked here: it takes a live rank, on the machine that it runs on."
+            return refused(run.run_id, run.name, why, rank=rank)
         number = ring.identity.rank
         request = exchange.Request(secrets.token_hex(8), steps, go, time.time())
         try:
