@@ -31,9 +31,13 @@ _STATES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class WhereQuestion:
-    """A screen's question: where are the ranks of a run?"""
+    """A screen's question: where are the ranks of a run?
+
+    ``run_id``: its id, or the key of a run without a journal, whose ranks are the processes ``pids``. The answer repeats it.
+    """
 
     run_id: str
+    pids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

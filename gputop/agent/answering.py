@@ -57,4 +57,4 @@ class Answering:
                 from gputop.agent.where_reader import WhereReader
 
                 self._where = WhereReader(self._deliver)
-            self._where.ask(question.run_id, runs)
+            self._where.ask(question, runs)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from gputop.errors import describe_unexpected
-from gputop.snapshot import Run
-from gputop.whereabouts import Whereabouts
+from gputop.errors import GputopError, describe_unexpected
+from gputop.snapshot import LIVE_STATES, Run
+from gputop.whereabouts import Whereabouts, WhereQuestion
 
 
 class WhereReader:
@@ -22,27 +23,42 @@ class WhereReader:
         self._deliver = deliver
         self._busy = threading.Lock()
 
-    def ask(self, run_id: object, runs: Sequence[Run]) -> None:
-        """Ask the ranks of a run and return at once; ignore what is not a run's id, and a question while another is open."""
-        if not isinstance(run_id, str) or not self._busy.acquire(blocking=False):
+    def ask(self, question: WhereQuestion, runs: Sequence[Run]) -> None:
+        """Ask the ranks of a run and return at once; ignore a question while another is open."""
+        if not self._busy.acquire(blocking=False):
             return
-        run = next((run for run in runs if run.run_id == run_id), None)
-        threading.Thread(target=self._run, args=(run_id, run), daemon=True, name="where").start()
+        threading.Thread(target=self._run, args=(question, _run_in(question, runs)), daemon=True, name="where").start()
 
-    def _run(self, run_id: str, run: Run | None) -> None:
+    def _run(self, question: WhereQuestion, run: Run | None) -> None:
         try:
-            found = _answer(run_id, run)
+            found = _answer(question, run)
         finally:
             self._busy.release()
         self._deliver(found)
 
 
-def _answer(run_id: str, run: Run | None) -> Whereabouts:
-    if run is None:
-        return Whereabouts(run_id, run_id, time.time(), problem="This run is not listed any more")
-    try:
-        from gputop.where.asking import ask_run
+def _run_in(question: WhereQuestion, runs: Sequence[Run]) -> Run | None:
+    """Return the run that is asked about; also the one that the processes have opened since, with their first step."""
+    named = next((run for run in runs if run.run_id == question.run_id), None)
+    pids = set(question.pids)
+    opened = (run for run in runs for rank in run.ranks if rank.local_pid in pids and rank.state in LIVE_STATES)
+    return named or next(opened, None)
 
-        return ask_run(run)
+
+def _answer(question: WhereQuestion, run: Run | None) -> Whereabouts:
+    name = run.name if run is not None else question.run_id
+    try:
+        if run is not None:
+            from gputop.where.asking import ask_run
+
+            return replace(ask_run(run), run_id=question.run_id)
+        if question.pids:
+            from gputop.where.before_steps import ask_launch
+            from gputop.where.untracked import ask_processes
+
+            return replace(ask_launch(question.pids) or ask_processes(question.pids), run_id=question.run_id)
+        return Whereabouts(question.run_id, name, time.time(), problem="This run is not listed any more")
+    except GputopError as error:
+        return Whereabouts(question.run_id, name, time.time(), problem=str(error).rstrip("."))
     except Exception as error:  # noqa: BLE001 - the screen shows the error, and the next question is still answered
-        return Whereabouts(run_id, run.name, time.time(), problem=f"gputop could not ask: {describe_unexpected(error)}")
+        return Whereabouts(question.run_id, name, time.time(), problem=f"gputop could not ask: {describe_unexpected(error)}")

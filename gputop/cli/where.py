@@ -16,7 +16,6 @@ from gputop.snapshot import LIVE_STATES, ProcessRun, Run, encode
 from gputop.terminal_text import printable
 from gputop.where import before_steps, py_spy
 from gputop.where.asking import ask_run
-from gputop.where.before_steps import Waiting
 from gputop.where.untracked import ask_process
 from gputop.whereabouts import RankPlace, Whereabouts, folded, judged, sentence, summary, who
 
@@ -99,16 +98,6 @@ def _before_steps(run: Run | None) -> Whereabouts | None:
             waiting.close()
 
 
-def _one_before_steps(wanted: Callable[[Waiting], bool]) -> Whereabouts | None:
-    found = before_steps.find()
-    try:
-        chosen = next(filter(wanted, found), None)
-        return None if chosen is None else before_steps.ask_waiting(chosen)
-    finally:
-        for waiting in found:
-            waiting.close()
-
-
 def _newest_untracked(runs: Sequence[ProcessRun]) -> Whereabouts:
     found = [run for run in runs if run.ranks]
     if not found:
@@ -123,11 +112,11 @@ def _answer(name: str) -> Whereabouts:
         run = _run_of(int(name), found)
         if run is not None:
             return ask_run(run)
-        return _one_before_steps(lambda waiting: int(name) in waiting.pids()) or ask_process(int(name))
+        return before_steps.ask_launch((int(name),)) or ask_process(int(name))
     try:
         return ask_run(runs.find(name, found))
     except UsageError:
-        answer = _one_before_steps(lambda waiting: waiting.run_id == name)
+        answer = before_steps.ask_named(name)
         if answer is None:
             raise
         return answer

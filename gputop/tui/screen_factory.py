@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from textual.screen import Screen
 
-from gputop.snapshot import Device, Process, Run
+from gputop.snapshot import Device, Process, ProcessRun, Run
 from gputop.tui.state.layout import LayoutKeeper
 from gputop.tui.state.settings import Settings
 from gputop.tui.state.view import View, newest_run
@@ -105,9 +105,9 @@ def _stop(app: Host, view: View | None) -> AnyScreen | None:
 def _where(app: Host, view: View | None) -> AnyScreen | None:
     from gputop.tui.screens.where import WhereScreen
 
-    run = getattr(app.screen, "chosen_run", None)
-    if not isinstance(run, Run):
-        app.notify("Choose a tracked run first. gputop where PID --py-spy asks about other processes.")
+    run = getattr(app.screen, "chosen_run", None) or getattr(app.screen, "chosen_process_run", None)
+    if not isinstance(run, Run | ProcessRun):
+        app.notify("Choose a run first. gputop where PID --py-spy asks about other processes.")
         return None
     return WhereScreen(run, view)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -89,6 +89,26 @@ def unrelated(found: Iterable[Waiting], run: Run) -> list[Waiting]:
         for item in found
         if item.run_id != run.run_id and not any(pid in above or pids & set(_ancestors(pid)) for pid in item.pids() - pids)
     ]
+
+
+def ask_launch(pids: Collection[int]) -> Whereabouts | None:
+    """Return where the launch is that one of these processes belongs to; None if none of them says where it is."""
+    return _ask_first(lambda waiting: not waiting.pids().isdisjoint(pids))
+
+
+def ask_named(run_id: str) -> Whereabouts | None:
+    """Return where the launch with this id is; None if none waits here for its first step."""
+    return _ask_first(lambda waiting: waiting.run_id == run_id)
+
+
+def _ask_first(wanted: Callable[[Waiting], bool]) -> Whereabouts | None:
+    found = find()
+    try:
+        chosen = next(filter(wanted, found), None)
+        return None if chosen is None else ask_waiting(chosen)
+    finally:
+        for waiting in found:
+            waiting.close()
 
 
 def ask_waiting(waiting: Waiting) -> Whereabouts:

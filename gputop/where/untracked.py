@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from gputop.command_line import script_name
@@ -24,8 +25,24 @@ def ask_process(pid: int) -> Whereabouts:
     if outside.look(pid) is None:
         raise UsageError(f"There is no process {pid}.", "gputop lists runs and processes; gputop where RUN takes a run's name.")
     ranks = {other: _rank_of(other) for other in _ranks_beside(pid)}
-    chosen = ranks if len(set(ranks.values())) == len(ranks) else {pid: ranks[pid]}
-    places = [place for other, rank in sorted(chosen.items(), key=lambda item: item[1] or 0) if (place := _place(other, rank))]
+    return _told(pid, ranks if len(set(ranks.values())) == len(ranks) else {pid: ranks[pid]})
+
+
+def ask_processes(pids: Sequence[int]) -> Whereabouts:
+    """Return what is visible of the processes of one run from outside; those that are gone are left out.
+
+    Raises:
+        UsageError: none of them is left.
+    """
+    ranks = {pid: _rank_of(pid) for pid in pids if outside.look(pid) is not None}
+    if not ranks:
+        raise UsageError("Its processes have ended.")
+    return _told(next(iter(ranks)), ranks)
+
+
+def _told(pid: int, ranks: Mapping[int, int | None]) -> Whereabouts:
+    """Return where processes are, by PID and rank; ``pid``: the one that names them."""
+    places = [place for other, rank in sorted(ranks.items(), key=lambda item: item[1] or 0) if (place := _place(other, rank))]
     name = script_name(procfs.command_line_of(pid) or ()) or f"process {pid}"
     return judged(None, name, time.time(), places)
 

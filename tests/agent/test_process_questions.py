@@ -90,6 +90,16 @@ def test_the_agent_answers_where_a_run_is() -> None:
         assert agent.next().sequence > 0
 
 
+def test_the_agent_answers_where_the_processes_of_a_run_without_a_journal_are(child: subprocess.Popen[bytes]) -> None:
+    with Agent("-i", "100ms", "--virtual", "1") as agent:
+        assert agent.process.stdout is not None
+        lines = iter(agent.process.stdout.readline, b"")
+        for pids, seen, problem in (([child.pid, 2**22 + 1], [child.pid], None), ([2**22 + 1], [], "Its processes have ended")):
+            agent.send(where={"run_id": "launcher:1", "pids": pids})
+            found = Whereabouts.from_json(next(line for line in lines if Whereabouts.is_in(line)))
+            assert (found.run_id, [place.pid for place in found.ranks], found.problem) == ("launcher:1", seen, problem)
+
+
 def test_nobody_asks_a_stream() -> None:
     done = run("--stream", "-n", "2", "-i", "100ms", "--virtual", "1")
     assert [Snapshot.from_json(line).sequence for line in done.stdout.splitlines()] == [0, 1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import re
 import signal
 import socket
@@ -15,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from gputop.agent.where_reader import WhereReader
 from gputop.where import before_steps
-from gputop.whereabouts import Whereabouts
+from gputop.whereabouts import Whereabouts, WhereQuestion
 from tests.tracking.kit import Home, clean_environment, eventually, home
 
 pytest.importorskip("torch")
@@ -40,6 +42,13 @@ def ask(pids: set[int]) -> Whereabouts | None:
     finally:
         for waiting in found:
             waiting.close()
+
+
+def answered(question: WhereQuestion) -> Whereabouts:
+    """The answer that a screen gets."""
+    answers: queue.Queue[Whereabouts] = queue.Queue()
+    WhereReader(answers.put).ask(question, ())
+    return answers.get(timeout=60)
 
 
 def children(pid: int) -> set[int]:
@@ -100,6 +109,8 @@ def test_the_rank_that_hangs_before_its_first_step_is_named_with_its_line(
     assert (ahead.state, ahead.line, ahead.operation) == ("answers", *call)
     assert not home.runs.exists(), "it is no run"
     assert not home.rings()
+    by_screen = answered(WhereQuestion("launcher:1", tuple(children(process.pid))))
+    assert (by_screen.run_id, by_screen.behind, by_screen.ranks[1].line) == ("launcher:1", (1,), LINES["LOAD"])
     asked = [str(late.pid)] if way == "load" else []
     done = subprocess.run(
         [sys.executable, "-m", "gputop", "where", *asked, "--json"],

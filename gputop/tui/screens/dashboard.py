@@ -12,7 +12,7 @@ from textual.containers import Container
 from textual.screen import Screen
 
 from gputop.history.smoothing import next_smoothing
-from gputop.snapshot import Process, Run
+from gputop.snapshot import Process, ProcessRun, Run
 from gputop.tui.drawing.doctor.pane import doctor_lines_wanted
 from gputop.tui.drawing.gpus.pane import lines_wanted
 from gputop.tui.drawing.processes.rows import SORTABLE, Order
@@ -157,6 +157,12 @@ class DashboardScreen(Screen[None]):
         if row is not None and row.kind == "run" and self.processes.has_focus:
             return row.run
         return self.view.run if self.view else None
+
+    @property
+    def chosen_process_run(self) -> ProcessRun | None:
+        """The run without a journal that the training pane shows in full, while there is nothing else to show in it."""
+        found = self.view.snapshot.process_runs if self.view is not None and self.view.run is None else ()
+        return found[0] if found else None
 
     def copyable(self) -> Copy | None:
         """Return what is under the cursor of the focused pane."""

@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from gputop.questions import Answer
-from gputop.snapshot import Run
+from gputop.snapshot import ProcessRun, Run
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.prose import wrapped
 from gputop.tui.drawing.whereabouts import whereabouts_lines
@@ -29,15 +29,18 @@ ASK_EVERY_S = 3.0
 
 
 class WhereScreen(SubScreen):
-    """Shows where the ranks of ``run`` are."""
+    """Shows where the ranks of ``run`` are; of one without a journal, such as one before its first step, its processes."""
 
     NAME = "where"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("w", "back", "back", show=False)]
     HINTS = (KeyHint("Up/Down", "scroll"),)
 
-    def __init__(self, run: Run, view: View | None = None) -> None:
+    def __init__(self, run: Run | ProcessRun, view: View | None = None) -> None:
         super().__init__(view)
         self.run_shown = run
+        self.question = (
+            WhereQuestion(run.run_id) if isinstance(run, Run) else WhereQuestion(run.key, tuple(rank.pid for rank in run.ranks))
+        )
         self.answer: Whereabouts | None = None
 
     def compose_body(self) -> ComposeResult:
@@ -50,7 +53,7 @@ class WhereScreen(SubScreen):
 
     def copyable(self) -> Copy | None:
         """Return the run's id."""
-        return copying.of_run(self.run_shown)
+        return copying.of_run(self.run_shown) if isinstance(self.run_shown, Run) else None
 
     def on_mount(self) -> None:
         """Ask, now and at intervals."""
@@ -59,11 +62,11 @@ class WhereScreen(SubScreen):
 
     def _ask(self) -> None:
         if self.is_current and self.view is not None and self.view.feed == "live" and not self.view.paused:
-            self.post_message(Asked(WhereQuestion(self.run_shown.run_id)))
+            self.post_message(Asked(self.question))
 
     def take_answer(self, answer: Answer) -> None:
         """Show the answer."""
-        if not isinstance(answer, Whereabouts) or answer.run_id != self.run_shown.run_id:
+        if not isinstance(answer, Whereabouts) or answer.run_id != self.question.run_id:
             return
         self.answer = answer
         if self.view is not None:

@@ -8,12 +8,14 @@ import pytest
 from textual.pilot import Pilot
 
 from gputop.questions import Question
+from gputop.snapshot import ProcessRank, ProcessRun, Snapshot
 from gputop.tui.app import GputopApp
 from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.screens.where import WhereScreen
 from gputop.tui.state.view import Settings
 from gputop.tui.widgets.requests import Asked
 from gputop.whereabouts import Whereabouts, WhereQuestion
+from tests import samples
 from tests.tui.kit import ScreenApp, text_of, view_of
 from tests.tui.screens.test_memory import SampleFeed
 from tests.where.test_whereabouts import NOW, elsewhere, waiting
@@ -75,18 +77,42 @@ async def test_nobody_is_asked_then(change: dict[str, object]) -> None:
 class AskedFeed(SampleFeed):
     """Answers at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, snapshot: Snapshot | None = None) -> None:
         super().__init__()
         self.answers: list[Whereabouts] = []
+        self.asked: list[WhereQuestion] = []
+        self.shown = snapshot
+
+    def drain(self) -> list[Snapshot]:
+        return [self.shown or snapshot for snapshot in super().drain()]
 
     def ask(self, question: Question) -> None:
         if isinstance(question, WhereQuestion):
+            self.asked.append(question)
             self.answers.append(answer(question.run_id))
             self.push()
 
     def take_answers(self) -> list[Whereabouts]:  # type: ignore[override]
         found, self.answers = self.answers, []
         return found
+
+
+async def test_the_key_opens_it_for_a_run_before_its_first_step() -> None:
+    """Until then there is no run to choose: the key said that one has to be chosen."""
+    ranks = tuple(ProcessRank(4100 + rank, rank, rank) for rank in range(2))
+    starting = ProcessRun("launcher:4099", "llama.py", ranks, world_size=2, starting=True)
+    feed = AskedFeed(replace(samples.snapshot(), runs=(), points=(), process_runs=(starting,)))
+    app = GputopApp(feed, replace(Settings(), color=True))  # type: ignore[arg-type]
+    async with app.run_test(size=(160, 50)) as pilot:
+        feed.push()
+        for _ in range(200):
+            if isinstance(app.screen, DashboardScreen) and app.screen.chosen_process_run is not None:
+                break
+            await pilot.pause(0.02)
+        await pilot.press("w")
+        await until_shown(app, pilot, "Ranks 0-2, 4-7 wait in all_reduce #412")
+        assert "llama.py" in text_of(app)
+    assert feed.asked[0] == WhereQuestion("launcher:4099", (4100, 4101))
 
 
 async def test_the_key_opens_it_for_the_chosen_run() -> None:
