@@ -39,25 +39,25 @@ class _Piece:
     ranks: tuple[int, ...]
 
 
-_Key = tuple[str, str, int, str | None]
+Meeting = tuple[str, str, int, str | None]
 """Where the ranks meet, the script, how many ranks there are, torchrun's id."""
 
 
 def untracked_runs(seen: Sequence[Seen]) -> tuple[JoinedProcessRun, ...]:
     """Return the untracked runs that have ranks on several machines, in the order of the hosts."""
-    groups: dict[_Key, list[_Piece]] = {}
+    groups: dict[Meeting, list[_Piece]] = {}
     for one in seen:
         environments = {process.pid: process.environment for process in one.snapshot.processes}
         for run in one.snapshot.process_runs:
             ranks = tuple(sorted(rank.rank for rank in run.ranks if rank.rank is not None))
             first = next((found for rank in run.ranks if (found := environments.get(rank.pid)) is not None), None)
-            key = _key(run, first) if first is not None else None
+            key = meeting(run, first) if first is not None else None
             if key is not None and ranks and len(ranks) == len(run.ranks) < key[2]:
                 groups.setdefault(key, []).append(_Piece(one.host, ranks))
     return tuple(run for run in (_joined(key, pieces) for key, pieces in groups.items()) if run is not None)
 
 
-def _joined(key: _Key, pieces: Sequence[_Piece]) -> JoinedProcessRun | None:
+def _joined(key: Meeting, pieces: Sequence[_Piece]) -> JoinedProcessRun | None:
     ranks = [rank for piece in pieces for rank in piece.ranks]
     hosts = {
         piece.host: tuple(sorted(rank for one in pieces if one.host == piece.host for rank in one.ranks)) for piece in pieces
@@ -67,7 +67,7 @@ def _joined(key: _Key, pieces: Sequence[_Piece]) -> JoinedProcessRun | None:
     return JoinedProcessRun(key[1], key[2], key[0], tuple(hosts.items()))
 
 
-def _key(run: ProcessRun, environment: LaunchEnvironment) -> _Key | None:
+def meeting(run: ProcessRun, environment: LaunchEnvironment) -> Meeting | None:
     """Return what the ranks of one run have in common, and those of no other; None where that is not known."""
     settings = dict(environment.settings)
     address, port = settings.get("MASTER_ADDR", ""), environment.master_port

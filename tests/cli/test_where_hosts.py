@@ -6,15 +6,18 @@ import json
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gputop.cli.main import main
 from tests import REPOSITORY
 from tests.tracking.kit import Home, clean_environment, eventually, home
+from tests.where.test_before_steps import LINES, SCRIPT
 
 assert home
 
@@ -26,6 +29,10 @@ gputop.init(name="llama").log(loss=1.0)
 print(flush=True)
 serve()
 """
+
+
+LAUNCH_S = 120.0
+"""Two processes import torch."""
 
 
 def start(state: Path, rank: int, **more: str) -> subprocess.Popen[str]:
@@ -78,3 +85,53 @@ def test_ranks_are_asked_on_each_host(home: Home, tmp_path: Path, capsys: pytest
         for rank in ranks:
             rank.kill()
             rank.communicate()
+
+
+def test_ranks_before_their_first_step_are_asked_on_each_host(
+    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No host lists a run of them: it was "There is no live run on these hosts"."""
+    pytest.importorskip("torch")
+    address = socket.gethostname()
+    with socket.socket() as free:
+        try:
+            free.bind((address, 0))
+        except OSError:
+            pytest.skip("this machine does not know its own name")
+        port = str(free.getsockname()[1])
+    (tmp_path / "loads").touch()
+    # No common id: each of these hosts sees the processes of the other one, too.
+    meets = {"WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": address, "MASTER_PORT": port}
+    command = (sys.executable, "-m", "gputop", "run", "--", sys.executable, str(SCRIPT), "load", str(tmp_path))
+    ranks = [
+        subprocess.Popen(
+            command,
+            env=clean_environment(tmp_path / host, RANK=str(rank), OMP_NUM_THREADS="1", **meets),
+            stdin=subprocess.DEVNULL,
+        )
+        for rank, host in enumerate("ab")
+    ]
+    home.started += ranks  # type: ignore[arg-type]
+    via = f"env {shlex.quote(f'GPUTOP_DIR={tmp_path}')}/{{host}}"
+    remote = shlex.join(["env", f"PYTHONPATH={REPOSITORY}", sys.executable, "-m", "gputop", "--virtual", "1"])
+
+    def asked(*words: str) -> dict[str, Any] | None:
+        code = main(["--no-nccl-ras", "where", *words, "-H", "a,b", "--json", "--via", via, "--remote", remote])
+        out, err = capsys.readouterr()
+        last[:] = [code, out, err]
+        found = json.loads(out) if out else None
+        return found if found is not None and found["behind"] else None
+
+    last: list[object] = []
+    try:
+        found = eventually(asked, f"an answer, not {last}", LAUNCH_S)
+        assert last[0] == 1
+        assert (found["run_id"], found["name"], found["behind"]) == (None, SCRIPT.name, [1])
+        known = [(place["rank"], place["hostname"], place["state"], place["line"]) for place in found["ranks"]]
+        assert known == [(0, "a", "answers", LINES["INIT"]), (1, "b", "answers", LINES["LOAD"])]
+        assert found["verdict"].endswith("; rank 1 on b; nothing is heard of rank 2")
+        assert asked(SCRIPT.name) is not None, "by its name"
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.wait()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gputop.errors import UsageError
 from gputop.hosts.state import SHOWING_STATES, HostStatus
+from gputop.joined.processes import AskableRun, askable_runs
 from gputop.joined.runs import JoinedRun, Seen, join
 from gputop.joined.whereabouts import HostAnswer, confirmed, over_hosts
 from gputop.questions import command_of
@@ -28,16 +30,20 @@ _BUSY_TRIES = 3
 def ask_hosts(fleet: Fleet, name: str | None) -> tuple[Whereabouts, list[HostStatus]]:
     """Return where the ranks of a run are, and the state of each host. ``name`` is a run's id or name; None: the newest.
 
+    A run before its first step counts, and where no other is alive, one that gputop does not track.
+
     Raises:
         UsageError: the hosts that can be read have no such run.
     """
     with contextlib.closing(fleet):
         fleet.start()
         seen = _first_look(fleet)
-        run = _chosen(join(seen), name, [stream.status for stream in fleet.streams])
-        answer = _ask(fleet, run)
+        run, questions = _chosen(join(seen), askable_runs(seen), name, [stream.status for stream in fleet.streams])
+        answer = _ask(fleet, run, questions)
         if answer.behind:
-            answer = confirmed(answer, _ask(fleet, run))
+            answer = confirmed(answer, _ask(fleet, run, questions))
+        if any(question.pids for question in questions.values()):
+            answer = replace(answer, run_id=None)  # it has none yet, or none that gputop knows
         return answer, [stream.status for stream in fleet.streams]
 
 
@@ -56,31 +62,47 @@ def _is_lost(stream: Following) -> bool:
     return stream.failures >= (_BUSY_TRIES if stream.status.state == "busy" else 1)
 
 
-def _chosen(runs: Sequence[JoinedRun], name: str | None, hosts: Sequence[HostStatus]) -> JoinedRun:
-    newest = sorted((run for run in runs if run.source is None), key=lambda run: run.run.created_at or 0.0, reverse=True)
+def _chosen(
+    runs: Sequence[JoinedRun], without_journal: Sequence[AskableRun], name: str | None, hosts: Sequence[HostStatus]
+) -> tuple[JoinedRun, Mapping[str, WhereQuestion]]:
+    """Return the run that is meant, and what to ask each host."""
+    newest = sorted((run for run in runs if run.source is None), key=_created_at, reverse=True)
+    others: list[AskableRun] = []
     if name is None:
         found = [run for run in newest if run.run.state in LIVE_STATES]
+        since = _created_at(found[0]) if found else 0.0
+        others = [run for run in without_journal if run.starting and _created_at(run.run) > since]
     else:
         found = [run for run in newest if run.run.run_id == name] or [run for run in newest if run.run.name == name]
-    if found:
-        return found[0]
+    if found and not others:
+        return found[0], {host: WhereQuestion(found[0].run.run_id) for host in found[0].known_by}
+    others = others or [run for run in without_journal if name in (None, run.run.run.name)]
+    if others:
+        return others[0].run, others[0].questions
     unread = " ".join(status.sentence for status in hosts if status.last_heard_at is None)
     what = "There is no live run on these hosts." if name is None else f"There is no run {name!r} on these hosts."
     hint = "gputop --once -H lists their runs. A process is asked on its own machine: gputop where PID."
     raise UsageError(what, f"{unread} {hint}".strip())
 
 
-def _ask(fleet: Fleet, run: JoinedRun) -> Whereabouts:
-    """Ask the hosts that list the run, at the same time."""
-    asked = [stream for stream in fleet.streams if stream.status.host in run.known_by]
+def _created_at(run: JoinedRun) -> float:
+    return run.run.created_at or 0.0
+
+
+def _ask(fleet: Fleet, run: JoinedRun, questions: Mapping[str, WhereQuestion]) -> Whereabouts:
+    """Ask the hosts, at the same time."""
+    asked = [stream for stream in fleet.streams if stream.status.host in questions]
     for stream in asked:
-        stream.send(command_of(WhereQuestion(run.run.run_id)))
+        stream.send(command_of(questions[stream.status.host]))
     answers: dict[str, HostAnswer] = {}
     deadline = time.monotonic() + ANSWER_S
     while time.monotonic() < deadline:
         if all(stream.status.host in answers or stream.status.state not in SHOWING_STATES for stream in asked):
             break
         heard = fleet.take(0.2)
-        if heard is not None and isinstance(heard.answer, Whereabouts) and heard.answer.run_id == run.run.run_id:
+        if heard is None or not isinstance(heard.answer, Whereabouts):
+            continue
+        question = questions.get(heard.status.host)
+        if question is not None and heard.answer.run_id == question.run_id:
             answers[heard.status.host] = HostAnswer(heard.status.host, heard.answer, heard.status.clock_offset_s or 0.0)
     return over_hosts(run, list(answers.values()), time.time())

@@ -1,0 +1,87 @@
+"""Runs without a journal over several machines, as runs whose ranks can be asked where they are. Pure.
+
+Ranks with one ``GPUTOP_RUN_ID`` are one run, and so are those that meet at one address (``untracked``). A run has no journal
+before its first step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gputop.joined.runs import JoinedRun, Part, Seen, shifted
+from gputop.joined.untracked import meeting
+from gputop.process import ProcessRun
+from gputop.snapshot import Rank, Run
+from gputop.whereabouts import WhereQuestion
+
+
+@dataclass(frozen=True, slots=True)
+class AskableRun:
+    """One such run. ``questions``: what to ask each host; ``starting``: whether gputop started it and saw no step of it yet."""
+
+    run: JoinedRun
+    questions: Mapping[str, WhereQuestion]
+    starting: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    seen: Seen
+    run: ProcessRun
+
+    @property
+    def ranks(self) -> tuple[Rank, ...]:
+        hostname = self.seen.snapshot.host.hostname
+        return tuple(
+            Rank(rank.rank, rank.pid, hostname, rank.local_rank, self.run.world_size)
+            for rank in self.run.ranks
+            if rank.rank is not None
+        )
+
+
+def askable_runs(seen: Sequence[Seen]) -> tuple[AskableRun, ...]:
+    """Return the runs of these snapshots that have numbered ranks and no journal, the newest first."""
+    groups: dict[object, list[_Piece]] = {}
+    for one, run in _listed(seen):
+        environments = {process.pid: process.environment for process in one.snapshot.processes}
+        first = next((found for rank in run.ranks if (found := environments.get(rank.pid)) is not None), None)
+        meets = first and (first.gputop_run_id or meeting(run, first))
+        groups.setdefault(meets or (one.host, run.key), []).append(_Piece(one, run))
+    found = [_joined(pieces) for group in groups.values() for pieces in _apart(group)]
+    return tuple(sorted(found, key=lambda item: item.run.run.created_at or 0.0, reverse=True))
+
+
+def _listed(seen: Sequence[Seen]) -> list[tuple[Seen, ProcessRun]]:
+    """Return the runs with numbered ranks, each once: one machine may have two names, or directories of two users' runs."""
+    found: dict[object, tuple[Seen, ProcessRun]] = {}
+    for one in seen:
+        for run in one.snapshot.process_runs:
+            if not run.ranks or any(rank.rank is None for rank in run.ranks):
+                continue
+            key = (one.snapshot.host.hostname, one.snapshot.host.boot_id, tuple(rank.pid for rank in run.ranks))
+            if key not in found or (run.starting and not found[key][1].starting):
+                found[key] = one, run
+    return list(found.values())
+
+
+def _apart(pieces: list[_Piece]) -> list[list[_Piece]]:
+    """Return the pieces as one run; each alone where two of them have the same rank, or two are on one host."""
+    ranks = [rank.rank for piece in pieces for rank in piece.ranks]
+    hosts = {piece.seen.host for piece in pieces}
+    return [pieces] if len(set(ranks)) == len(ranks) and len(hosts) == len(pieces) else [[piece] for piece in pieces]
+
+
+def _joined(pieces: Sequence[_Piece]) -> AskableRun:
+    first = pieces[0].run
+    created = [shifted(piece.run.started_at, piece.seen.clock_offset_s) for piece in pieces]
+    run = Run(
+        first.key,
+        first.name,
+        created_at=min((at for at in created if at is not None), default=None),
+        world_size=max((piece.run.world_size or 0 for piece in pieces), default=0) or None,
+        ranks=tuple(sorted((rank for piece in pieces for rank in piece.ranks), key=lambda rank: rank.rank)),
+    )
+    parts = tuple(Part(piece.seen.host, tuple(rank.rank for rank in piece.ranks), {}) for piece in pieces)
+    questions = {piece.seen.host: WhereQuestion(piece.run.key, tuple(rank.pid for rank in piece.run.ranks)) for piece in pieces}
+    return AskableRun(JoinedRun(run, parts, tuple(questions)), questions, any(piece.run.starting for piece in pieces))
