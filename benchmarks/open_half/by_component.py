@@ -29,7 +29,9 @@ LOGS: tuple[Case, ...] = (
     # The CUDA context itself does not fit: others fill the card.
     _case("card-is-full-before-the-first-tensor", ("H02", "H03"), acceptable=_UNEXPLAINED),
     # Status 12 is IBV_WC_RETRY_EXC_ERR: the peer did not answer over InfiniBand.
-    _case("infiniband-completion-with-status-12", (ANY,), "InfiniBand|link|cable|switch|fabric|retr", ("G01", "G04", "exception")),
+    _case(
+        "infiniband-completion-with-status-12", (ANY,), "InfiniBand|link|cable|switch|fabric|retr", ("G01", "G04", "exception")
+    ),
     # A model that is spread over cards by device_map cannot be copied to each rank.
     _case("device-map-auto-under-accelerate", (ANY,), "device_map"),
     # The key is val_acc, and the callback watches val/acc.
