@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 from gputop.doctor.cases import Case, hits_needed, updated
-from gputop.doctor.evidence.evidence import KEPT_S, WARM_UP_S, Evidence
+from gputop.doctor.evidence.evidence import WARM_UP_S, Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.evidence.turns import Turns
 from gputop.doctor.findings.finding import (
@@ -32,6 +32,8 @@ from gputop.errors import PLEASE_REPORT, describe_unexpected
 from gputop.history.series import MetricMemory, is_interrupted
 from gputop.snapshot import NOT_READ, Snapshot
 
+LOST_KEPT_S = 120.0
+"""How long the doctor says that something could not be judged."""
 EPISODES_KEPT = 200
 _JITTER_S = 0.25
 """Tolerance for snapshots that arrive a little early or late."""
@@ -136,7 +138,7 @@ class Doctor:
         for note in snapshot.notes:
             if note.code == NOT_READ:
                 self._record_loss(note.message, Abstained(EVIDENCE, note.message, note.hint))
-        self._lost = {what: item for what, item in self._lost.items() if now - item[1] <= KEPT_S}
+        self._lost = {what: item for what, item in self._lost.items() if now - item[1] <= LOST_KEPT_S}
         abstained = dict.fromkeys(item for item, _ in self._lost.values())
         missing: Judgement = next((item for item, at in self._lost.values() if at == now), None)
         judged = set()

@@ -16,8 +16,8 @@ import gputop
 from gputop.agent.sampler import Sampler
 from gputop.agent.source import NoSource
 from gputop.cli import main as program
-from gputop.doctor.diagnosis import Doctor
-from gputop.doctor.evidence.evidence import KEPT_S, Evidence
+from gputop.doctor.diagnosis import LOST_KEPT_S, Doctor
+from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroups
 from gputop.doctor.findings.finding import EVIDENCE, Abstained
 from gputop.doctor.report import text_report
@@ -106,7 +106,7 @@ def test_what_fails_in_every_snapshot_is_told_once_and_the_rest_is_judged(part: 
 def test_a_loss_is_told_as_long_as_rules_look_back_on_it(quiet: None) -> None:
     doctor = Doctor()
     doctor.observe(with_bad(0, "processes"))
-    told = [bool(doctor.observe(FAULT(second)) and lost(doctor)) for second in range(1, int(KEPT_S) + 10)]
+    told = [bool(doctor.observe(FAULT(second)) and lost(doctor)) for second in range(1, int(LOST_KEPT_S) + 10)]
     assert told[20]
     assert not told[-1]
     assert doctor.abstained == () or not lost(doctor)

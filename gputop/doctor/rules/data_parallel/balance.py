@@ -5,7 +5,8 @@ from __future__ import annotations
 import statistics
 
 from gputop.doctor.evidence import windows
-from gputop.doctor.evidence.evidence import BUSY_PERCENT, Evidence
+from gputop.doctor.evidence.device_loads import BUSY_PERCENT
+from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.facts import stated
 from gputop.doctor.facts.calls import wrapped_by

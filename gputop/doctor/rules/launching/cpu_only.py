@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gputop.doctor.evidence.evidence import CPU_BUSY_PERCENT, Evidence
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.process_past import CPU_BUSY_PERCENT
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.evidence.visible import parse_mask
 from gputop.doctor.facts import stated

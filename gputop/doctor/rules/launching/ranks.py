@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gputop.doctor.evidence.evidence import LOAD_WINDOW_S, Evidence
+from gputop.doctor.evidence.device_loads import LOAD_WINDOW_S
+from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts import stated
 from gputop.doctor.facts.stated import facts_of

@@ -7,7 +7,8 @@ import statistics
 from gputop import units
 from gputop.doctor.evidence import data_waits, windows
 from gputop.doctor.evidence.data_waits import STEPS_MIN, share_of_data
-from gputop.doctor.evidence.evidence import IDLE_PERCENT, Evidence
+from gputop.doctor.evidence.device_loads import IDLE_PERCENT
+from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gputop.doctor.evidence import windows
-from gputop.doctor.evidence.evidence import LOAD_SPAN_MIN_S, Evidence
+from gputop.doctor.evidence.device_loads import LOAD_SPAN_MIN_S
+from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated

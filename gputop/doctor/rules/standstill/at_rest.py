@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from gputop.doctor.evidence.evidence import CPU_WORKS_PERCENT, Evidence
+from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.group_past import RESTS_CPU_PERCENT, has_run_backward, uses_no_processor
+from gputop.doctor.evidence.process_past import CPU_WORKS_PERCENT
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gputop.doctor.evidence import windows
-from gputop.doctor.evidence.evidence import IDLE_PERCENT, Evidence
+from gputop.doctor.evidence.device_loads import IDLE_PERCENT
+from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.group_past import uses_no_processor
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings import fixes, words

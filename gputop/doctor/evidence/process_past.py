@@ -1,0 +1,112 @@
+"""What each process has done since it was first seen, and which processes compute on a device.
+
+``Evidence`` keeps one ``ProcessPast`` and feeds it each snapshot. Pure: no clock.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from gputop.groups import compute_uses
+from gputop.snapshot import Process, Snapshot
+
+CPU_BUSY_PERCENT = 80.0
+CPU_WORKS_PERCENT = 25.0
+"""What a process that computes on a crowded machine still gets of a core (our choice)."""
+
+
+@dataclass(slots=True)
+class _Track:
+    first_seen: float
+    cpu_busy_since: float | None = None
+    worked: bool = False
+    backward_s: float = 0.0
+    backward_at: float | None = None
+
+
+class ProcessPast:
+    """The processes of the newest snapshot, and what each was seen to do."""
+
+    def __init__(self) -> None:
+        self._now = self._time = -math.inf
+        self._tracks: dict[tuple[int, float | None], _Track] = {}
+        self._owners: dict[str, list[Process]] = {}
+
+    def begin(self) -> None:
+        """Forget who computed on which device: the next snapshot may turn out to be unreadable."""
+        self._owners = {}
+
+    def observe(self, snapshot: Snapshot, lost: Callable[[str, Exception], None]) -> Snapshot:
+        """Process the next snapshot of the stream; return it without the processes that could not be processed.
+
+        Args:
+            snapshot: The next snapshot.
+            lost: Receives each process that could not be processed, and why.
+        """
+        self._now, self._time = snapshot.monotonic_s, snapshot.time
+        seen = {}
+        kept = []
+        for process in snapshot.processes:
+            try:
+                for use in compute_uses(process):
+                    self._owners.setdefault(use.device_uuid, []).append(process)
+                seen[process.pid, process.started_at] = self._followed(process)
+                kept.append(process)
+            except Exception as error:  # noqa: BLE001 - one process takes none of the others with it
+                lost("a process", error)
+        self._tracks = seen
+        return replace(snapshot, processes=tuple(kept)) if len(kept) < len(snapshot.processes) else snapshot
+
+    def _followed(self, process: Process) -> _Track:
+        known = self._track(process)
+        track = known or _Track(self._now)
+        busy = process.cpu_percent is not None and process.cpu_percent > CPU_BUSY_PERCENT
+        track.cpu_busy_since = (track.cpu_busy_since if track.cpu_busy_since is not None else self._now) if busy else None
+        track.worked = track.worked or (process.cpu_percent is not None and process.cpu_percent >= CPU_WORKS_PERCENT)
+        seconds = 0.0
+        for _, value in process.autograd_threads:
+            seconds += value if math.isfinite(value) else 0.0
+        if seconds > track.backward_s and known is not None:
+            track.backward_at = self._now
+        track.backward_s = seconds
+        return track
+
+    def _track(self, process: Process) -> _Track | None:
+        return self._tracks.get((process.pid, process.started_at))
+
+    def owners(self, uuid: str) -> list[Process]:
+        """Return the processes that compute on the device."""
+        return self._owners.get(uuid, [])
+
+    def ran_backward(self, process: Process, within_s: float) -> bool:
+        """Return whether the process's backward threads have used the CPU within the last ``within_s`` seconds."""
+        track = self._track(process)
+        return track is not None and track.backward_at is not None and self._now - track.backward_at <= within_s
+
+    def no_backward_s(self, process: Process) -> float | None:
+        """Return for how many observed seconds the process's backward threads have used no CPU; None if it has none."""
+        track = self._track(process)
+        if track is None or track.backward_s <= 0:
+            return None
+        return self._now - (track.backward_at if track.backward_at is not None else track.first_seen)
+
+    def age_s(self, process: Process) -> float:
+        """Return for how many seconds the process has run, or at least been observed."""
+        track = self._track(process)
+        seen = self._now - track.first_seen if track is not None else 0.0
+        if process.started_at is None:
+            return seen
+        lived = self._time - process.started_at
+        return max(seen, lived) if math.isfinite(lived) else seen
+
+    def cpu_busy_s(self, process: Process) -> float:
+        """Return for how many seconds the process has used more than 80% of a core without a pause."""
+        track = self._track(process)
+        return self._now - track.cpu_busy_since if track is not None and track.cpu_busy_since is not None else 0.0
+
+    def has_worked(self, process: Process) -> bool:
+        """Return whether the process was ever observed to use a quarter of a core or more."""
+        track = self._track(process)
+        return track is not None and track.worked
