@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gputop.doctor.diagnosis import Doctor
-from gputop.doctor.findings.finding import Finding
+from gputop.doctor.findings.finding import SEVERITIES, Finding
 from gputop.doctor.logs.explain import Explanation
 from gputop.snapshot import Host, Points, Run, Snapshot
 
@@ -16,7 +16,6 @@ LOOKS = 20
 """So many looks, a second apart, let every one of these rules hold for as long as it has to."""
 
 
-_SEVERITIES = ("error", "warning", "info")
 _SAID_BETTER = {"J01": "nan_loss"}
 """A finding on the metrics, and the text in the log that it makes needless."""
 
@@ -26,7 +25,7 @@ def with_printed(explanation: Explanation, printed: Sequence[Finding]) -> tuple[
     needless = {_SAID_BETTER.get(finding.id) for finding in printed}
     first = explanation.findings[: int(explanation.ended)]
     rest = [*(item for item in explanation.findings[len(first) :] if item.id not in needless), *printed]
-    return (*first, *sorted(rest, key=lambda item: (item.confidence == "possible", _SEVERITIES.index(item.severity))))
+    return (*first, *sorted(rest, key=lambda item: (item.confidence == "possible", SEVERITIES.index(item.severity))))
 
 
 def judge(run: Run, points: Sequence[Points]) -> tuple[Finding, ...]:

@@ -25,11 +25,6 @@ class Metric:
     help: str
     labels: tuple[str, ...] = ()
 
-    @property
-    def exposed(self) -> str:
-        """The name as it is queried."""
-        return f"{self.name}_total" if self.kind == "counter" else self.name
-
 
 METRICS: tuple[Metric, ...] = (
     Metric("gputop_up", "gauge", "1 while readings arrive, 0 if the newest is old."),

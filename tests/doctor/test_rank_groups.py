@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gputop.doctor.evidence.rank_groups import RankGroups, groups_of
+from gputop.doctor.evidence.rank_groups import RankGroups
 from gputop.process import LaunchEnvironment, ProcessRank, ProcessRun
 from gputop.snapshot import Snapshot
 from tests import samples
@@ -34,10 +34,10 @@ def test_remembered_groups_are_those_formed_anew() -> None:
         replace(base, processes=plain, runs=(), process_runs=()),
     ]
     remembered = RankGroups()
-    assert groups_of(base)
+    assert RankGroups().of(base)
     for variant in variants:
         for snapshot in (base, variant, variant, base):
-            assert remembered.of(snapshot) == groups_of(snapshot)
+            assert remembered.of(snapshot) == RankGroups().of(snapshot)
 
 
 def test_a_group_of_the_same_records_is_not_formed_again() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from gputop.agent.sampler import Sampler
 from gputop.cli.output.once import once_text
-from gputop.doctor.evidence.rank_groups import groups_of
+from gputop.doctor.evidence.rank_groups import RankGroups
 from gputop.process import ProcessRun
 from gputop.snapshot import Snapshot
 from gputop.sources.host import procfs
@@ -135,7 +135,8 @@ def test_runs_of_every_kind_are_seen_with_their_ranks(
     assert [Path(curve.files[0]).parent.name for curve in curves] == ["exp1", tmp_path.name]
     assert runs["plain.py"].run_id == curves[0].run_id
     assert "plain.py, from TensorBoard running 1 7 0.25" in " ".join(once_text(snapshot).split())
-    assert {curve.run_id for curve in curves}.isdisjoint(job.run_id for job in groups_of(snapshot)), "judged by its process"
+    judged = RankGroups().of(snapshot)
+    assert {curve.run_id for curve in curves}.isdisjoint(group.run_id for group in judged), "judged by its process"
     for name, run in runs.items():
         assert run.command[0].endswith(name), json.dumps(run.command)
         assert run.command[1:] == ("--lr", "0.1")

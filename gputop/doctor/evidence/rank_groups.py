@@ -163,11 +163,6 @@ class RankGroups:
         return tuple(group for group in groups if group.members)
 
 
-def groups_of(snapshot: Snapshot) -> tuple[RankGroup, ...]:
-    """Return the groups of one snapshot's processes and live runs."""
-    return RankGroups().of(snapshot)
-
-
 class _Basis(NamedTuple):
     """What a group is formed of, besides the readings of its devices."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from gputop import units
 from gputop.doctor.findings import words
-from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.findings.finding import SEVERITIES, Fact, Finding
 from gputop.doctor.preflight import gpu_checks
 from gputop.doctor.preflight.record import Check
 from gputop.preflight import Preflight
@@ -42,9 +42,8 @@ def check(record: Preflight, snapshot: Snapshot) -> Report:
     checks: list[Check] = []
     for look in _LOOKS:
         checks += look(record, snapshot)
-    weight = {"error": 0, "warning": 1, "info": 2}
     findings = [item.finding for item in checks if item.finding is not None]
-    return Report(tuple(sorted(findings, key=lambda finding: weight.get(finding.severity, 3))), tuple(checks))
+    return Report(tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))), tuple(checks))
 
 
 def _shm(record: Preflight, snapshot: Snapshot) -> list[Check]:

@@ -67,7 +67,6 @@ class Watch:
         Raises:
             GputopError: it does not answer, or knows no GPU.
         """
-        self._server = server
         self._reader = Reader(server)
         self._interval_s = interval_s
         self._readings: Mapping[str, HostReading] = {}

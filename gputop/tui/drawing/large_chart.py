@@ -161,26 +161,6 @@ def curves_of(
     return (Curve(label, "accent", "*", _smoothed(means, smoothing), spread),), tuple(marks)
 
 
-def device_curves(
-    series: Sequence[tuple[int, Series]], start: float, end: float, columns: int, per_device: bool
-) -> tuple[Curve, ...]:
-    """Return the curves of one reading of several devices, given as (index, series): one per device, or mean and spread."""
-    end = _wide_enough(start, end)
-    rows = [(index, item.columns(start, end, columns)) for index, item in series]
-    if per_device:
-        return tuple(
-            Curve(
-                f"GPU {index}",
-                _RANK_STYLES[order % len(_RANK_STYLES)],
-                _RANK_MARKERS[index % len(_RANK_MARKERS)],
-                _smoothed_means(row, 0.0),
-            )
-            for order, (index, row) in enumerate(rows)
-        )
-    means, spread = _mean_and_spread([row for _, row in rows])
-    return (Curve("mean", "accent", "*", means, spread),)
-
-
 def legend(chart: Chart) -> Line:
     """Return one line that names the curves and explains the marks."""
     spans: list[Span] = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from gputop import units
 from gputop.facts.table import Facts, ProcessGroup
@@ -211,8 +210,3 @@ def device_uuids(run: Run, snapshot: Snapshot) -> tuple[str, ...]:
         for use in process.devices
     }
     return tuple(device.uuid for device in snapshot.devices if device.uuid in used)
-
-
-def config_rows(config: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the run's configuration as pairs of name and text."""
-    return [(str(name), str(value)) for name, value in config.items()]

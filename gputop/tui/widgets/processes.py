@@ -81,7 +81,7 @@ class ProcessesPane(TypedFilter, ViewPane):
             self._last_rows = key, process_rows(view.snapshot, self.order)
         return self._last_rows[1]
 
-    def cursor_for(self, drawing: Drawing) -> int | None:
+    def cursor_line(self) -> int | None:
         """Return the line of the chosen row, or of the row that replaced it; the first row before any choice."""
         if not self._rows_shown:
             return None

@@ -82,12 +82,12 @@ class ViewPane(RuledPane):
         self.ascii = view.settings.ascii
         drawing = self.drawing(view, *self.inner_size)
         self.title, self.subtitle, self.footer = drawing.title, drawing.subtitle, drawing.footer
-        self.take_lines(drawing.lines or self.empty_lines(), self.cursor_for(drawing))
+        self.take_lines(drawing.lines or self.empty_lines(), self.cursor_line())
 
     def drawing(self, view: View, columns: int, rows: int) -> Drawing:
         """Return what to show in ``columns`` cells and ``rows`` lines."""
         raise NotImplementedError
 
-    def cursor_for(self, drawing: Drawing) -> int | None:
+    def cursor_line(self) -> int | None:
         """Return the cursor's line; None for a pane without a cursor."""
         return None

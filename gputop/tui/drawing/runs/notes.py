@@ -58,7 +58,7 @@ def _first_odd_of(item: MetricSeries) -> tuple[float, float] | None:
 
 
 def _findings(layer: Layer, view: View) -> Iterator[Note]:
-    place = time_to_x(layer, view.history)
+    place = time_to_x(layer)
     seen: set[tuple[str, float]] = set()
     for finding, began_at in _found_in(layer.run, view):
         x = place(began_at)
@@ -87,7 +87,7 @@ def _checkpoints(layer: Layer, history: History) -> Iterator[Note]:
 
 
 def _epochs(layer: Layer, history: History) -> Iterator[Note]:
-    place = time_to_x(layer, history)
+    place = time_to_x(layer)
     boundaries = [(at, epoch) for at, epoch in epochs_of(layer.run, history, by_step=False) if epoch == int(epoch)]
     for at, epoch in boundaries[1:]:
         x = place(at)
@@ -95,7 +95,7 @@ def _epochs(layer: Layer, history: History) -> Iterator[Note]:
             yield Note(x, f"epoch {int(epoch)}", "dim")
 
 
-def time_to_x(layer: Layer, history: History) -> Callable[[float], float | None]:
+def time_to_x(layer: Layer) -> Callable[[float], float | None]:
     """Return a function from wall-clock seconds to the layer's x; it returns None for times outside of the run."""
     if layer.where.base == "time":
         return layer.where.to_x
