@@ -13,6 +13,8 @@ from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from gputop.frameworks import FRAMEWORKS
 from gputop.recipes.catalogue import RECIPES
 from gputop.snapshot import Device
@@ -40,6 +42,11 @@ KEY_NAMES = {
     "colon": ":",
 }
 """Textual's name of a key -> what the help calls it; "=" is "+" without Shift."""
+
+
+@pytest.fixture(autouse=True)
+def loud_rules() -> None:
+    """Load no rule, as the other tests do: one that names a function that is not there cannot be imported."""
 
 
 def text(path: Path) -> str:
