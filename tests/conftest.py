@@ -13,6 +13,9 @@ from tests.fuzzing import DEFAULT_EXAMPLES, TIMES, examples
 os.environ["GPUTOP_AUTO"] = "0"  # tests that train in this process record what they say themselves; set before torch comes
 
 
+# On a busy machine an example takes longer than Hypothesis allows by default.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 if TIMES > 1:
     settings.register_profile("fuzz", max_examples=examples(DEFAULT_EXAMPLES), deadline=None, print_blob=True)
     settings.load_profile("fuzz")
