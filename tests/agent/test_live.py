@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -170,3 +172,58 @@ def test_the_past_that_comes_again_is_not_counted_twice() -> None:
     for sequence in (0, 1, 0):
         history.observe(samples.snapshot(sequence, points=points if not sequence else ()))
     assert history.metric("run-1", "loss")[0].by_step.samples == 20
+
+
+class Asked(threading.Event):
+    """An event that says when somebody waits for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waited = threading.Event()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.waited.set()
+        return super().wait(timeout)
+
+
+def test_a_screen_that_falls_behind_holds_the_sampler_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = [replace(samples.snapshot(1), sequence=number).to_json().encode() for number in range(20)]
+    read: list[int] = []
+
+    def lines_of(self: object) -> Iterator[bytes]:
+        for number, line in enumerate(many):
+            read.append(number)
+            yield line
+        threading.Event().wait()  # a sampler that lives on
+
+    monkeypatch.setattr(live._Sampler, "lines", lines_of)
+    monkeypatch.setattr(live, "WAITING_BYTES_MAX", 3 * len(many[0]))
+    silent = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    feed = LiveFeed(process=silent)
+    feed._taken = asked = Asked()
+    feed.start(lambda: None)
+    try:
+        assert asked.waited.wait(DEADLINE_S)
+        assert len(read) == 4, "three wait for the screen, and one for them"
+        taken: list[int] = []
+        deadline = time.monotonic() + DEADLINE_S
+        while len(taken) < len(many) and time.monotonic() < deadline:
+            taken += [snapshot.sequence for snapshot in feed.drain()]
+            time.sleep(0.001)
+        assert taken == list(range(len(many))), "none is lost"
+    finally:
+        feed.close()
+
+
+def test_a_feed_whose_screen_takes_nothing_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = samples.snapshot(1).to_json().encode()
+    monkeypatch.setattr(live._Sampler, "lines", lambda self: iter((line, line)))
+    monkeypatch.setattr(live, "WAITING_BYTES_MAX", 1)
+    feed = LiveFeed(process=subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+    feed._taken = asked = Asked()
+    feed.start(lambda: None)
+    assert asked.waited.wait(DEADLINE_S)
+    feed.close()
+    assert feed._thread is not None
+    feed._thread.join(DEADLINE_S)
+    assert not feed._thread.is_alive()
