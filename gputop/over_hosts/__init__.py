@@ -1,1 +1,1 @@
-"""Jobs on several hosts, each under its own gputop there: started as one run, listed, read and stopped. Prints nothing."""
+"""Jobs on several hosts: starts them as one run, lists them, reads their output, stops them. Prints nothing."""

@@ -1,4 +1,4 @@
-"""What hosts tell of their jobs, and what they are asked to do with one. Those of one launch belong together, by its id."""
+"""Lists the jobs of hosts and stops them, by the gputop on each host. Jobs with one launch id belong together."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from gputop.terminal_text import printable, strip_controls
 from gputop.wire import FormatError, decode
 
 JOBS_MOST = 10_000
-"""Jobs of one host that are listed."""
+"""How many jobs of one host are listed; the rest is ignored."""
 TAKE_S = 0.2
+STOP_S = 180.0
+"""How long a host may take to stop a job: its supervisor takes half a minute at most, Slurm two and a half minutes."""
 ANSWER = Limits(within_s=60.0, lines_most=200_000, bytes_most=16 << 20)
-"""Of a command that tells something and ends. A listing takes seconds; of each file of a log, the last 64 KiB are told."""
+"""Limits of a command that prints something and ends. A listing takes seconds; a log is the last 64 KiB of each file."""
 LISTED_BY = "gputop jobs -H lists them."
 
 
 @dataclass(frozen=True, slots=True)
 class JobThere:
-    """A job as a host tells of it. Times are the host's clock."""
+    """A job as its host reports it. Times are by the host's clock, in seconds since the epoch."""
 
     id: str
     name: str
@@ -41,23 +43,23 @@ class JobThere:
 
 @dataclass(frozen=True, slots=True)
 class LaunchThere:
-    """The jobs of one launch, each once."""
+    """The jobs of one launch, each listed once."""
 
     id: str
     jobs: tuple[JobThere, ...]
     hosts: tuple[str, ...]
-    """Every host that lists one of them, as the user names it."""
+    """Every host that lists one of them, by the name that the user gave."""
     states: tuple[tuple[str, str], ...]
-    """The host of each job, and its state; the machine's own name where several hosts list the job."""
+    """The host and state of each job; the host by its own hostname where several list the job."""
 
     @property
-    def told(self) -> str:
-        """Return what became of each: "gpu1 running, gpu2 failed"."""
+    def states_text(self) -> str:
+        """The state on each host: "gpu1 running, gpu2 failed"."""
         return ", ".join(f"{host} {state}" for host, state in self.states)
 
 
 def jobs_of(hosts: Sequence[str], transport: Transport) -> tuple[dict[str, list[JobThere]], dict[str, End]]:
-    """Return the jobs of each host that could be read, and how reading ended on each."""
+    """Return the jobs of each host that answered, and how the command ended on every host."""
     found: dict[str, list[JobThere]] = {}
 
     def take(host: str, line: bytes) -> None:
@@ -73,21 +75,22 @@ def stop_over(
     transport: Transport,
     job_id: str,
     say: Callable[[str], object] = lambda line: None,
-    within_s: float | None = None,
 ) -> dict[str, End]:
-    """Stop a job, or all jobs of a launch, on the hosts at once; return the hosts where a process of it may be left.
+    """Stop a job, or all jobs of a launch, on all hosts at once; return the hosts where one of its processes may be left.
 
-    A training may take its time to end: only ``within_s`` limits it. A host that has nothing to stop is told of, and is none of
-    these: where a home directory is shared, only one of several hosts that list a job can stop it.
+    A host that has not finished after ``STOP_S`` seconds is cut off and counts as one of these. A host with nothing to stop is
+    not one: hosts that share a home directory all list the job, and only one can stop it. ``say`` takes what each host prints.
 
     Raises:
         UsageError: no host has such a job.
     """
 
+    limits = replace(ANSWER, within_s=STOP_S)
+
     def take(host: str, line: bytes) -> None:
         say(f"{host}: {text_of(line)}")
 
-    wrong = failed(run_over(hosts, transport, ["stop", job_id], take, replace(ANSWER, within_s=within_s)))
+    wrong = failed(run_over(hosts, transport, ["stop", job_id], take, limits))
     left = {host: end for host, end in wrong.items() if end.failure is not None or end.code != EXIT_USAGE}
     for host, end in wrong.items():
         if host not in left:
@@ -96,7 +99,7 @@ def stop_over(
 
 
 def may_still_run(hosts: Iterable[str], job_id: str) -> str:
-    """Return where a job was not stopped for sure, and the command that stops it there."""
+    """Return a sentence that names the hosts where a job may still run, and the command that stops it there."""
     names = list(hosts)
     return f"It may still run on {', '.join(names)}: gputop stop -H {','.join(names)} {job_id}"
 
@@ -108,9 +111,9 @@ def run_over(
     take: Callable[[str, bytes], object],
     limits: Limits | None = None,
 ) -> dict[str, End]:
-    """Run a command of gputop on each host; return how it ended there, in the order of the hosts.
+    """Run a gputop command on each host; return how it ended on each, in the order of the hosts.
 
-    A host that exceeds ``limits``, ``ANSWER`` unless others are given, is cut off: its end says so.
+    A host that exceeds ``limits`` (``ANSWER`` unless given) is cut off, and its end says so.
     """
     errands = Errands(transport, hosts, words, limits=ANSWER if limits is None else limits)
     with contextlib.closing(errands):
@@ -123,20 +126,20 @@ def run_over(
 
 
 def one_record() -> Limits:
-    """Return the limits of a command whose answer is one line of JSON."""
+    """Return the limits of a command that answers with one line of JSON."""
     return replace(ANSWER, enough=is_record)
 
 
 def is_record(line: bytes) -> bool:
-    """Return whether a line begins as JSON does: what runs gputop there may say something before."""
+    """Return whether a line looks like JSON: a login or a wrapper there may print something first."""
     return line.lstrip()[:1] in (b"[", b"{")
 
 
 def failed(ends: Mapping[str, End], hint: str = LISTED_BY) -> dict[str, End]:
-    """Return the hosts where a command went wrong, and how.
+    """Return the hosts where a command failed, and how.
 
     Raises:
-        UsageError: no host has what was named; ``hint`` says what lists them.
+        UsageError: no host knows what was named; ``hint`` is the command that lists what there is.
     """
     if all(end.failure is None and end.code == EXIT_USAGE for end in ends.values()):
         raise UsageError(" ".join(end.sentence(host) for host, end in ends.items()), hint)
@@ -152,10 +155,10 @@ def _jobs_in(line: bytes) -> list[JobThere]:
 
 
 def launches(found: Mapping[str, Sequence[JobThere]]) -> list[LaunchThere]:
-    """Return the jobs of each launch, the newest launch first; a job of its own is a launch, too.
+    """Return the jobs grouped by launch, newest first; a job without a launch id is a launch of its own.
 
-    Hosts that share a home directory all list all of its jobs: each is counted once, and all of these hosts are named, as only
-    the one that a job runs on can stop it, and none tells under which name the user knows it.
+    Hosts that share a home directory all list the same jobs. Each job counts once and keeps all of these hosts: only the one
+    that it runs on can stop it, and no host knows the name that the user gave it.
     """
     together: dict[str, dict[tuple[str, str | None], tuple[JobThere, list[str]]]] = {}
     for host, jobs in found.items():
@@ -177,5 +180,5 @@ def _launch(launch_id: str, listed: Sequence[tuple[JobThere, Sequence[str]]]) ->
 
 
 def text_of(line: bytes) -> str:
-    """Return a line of a host's as plain text."""
+    """Return a line that a host sent as plain text, without control characters."""
     return printable(strip_controls(line.decode(errors="replace")))

@@ -1,4 +1,4 @@
-"""Starts one command on several hosts, as a job on each and one run: all start it, or none."""
+"""Starts one command as a job on each of several hosts: together they are one run, and all start or none."""
 
 from __future__ import annotations
 
@@ -20,17 +20,15 @@ from gputop.recipes.nodes import NodeOrder, NodeReady
 from gputop.wire import FormatError, decode, encode
 
 READY_S = 180.0
-"""How long a host may take until it could start: a driver without persistence mode starts every GPU first."""
+"""How long a host may take to get ready: without persistence mode, its driver initializes every GPU first."""
 STARTED_S = 60.0
-STOPPED_S = 120.0
-"""How long a launch that failed waits until it is stopped: the host that hangs may be why it failed."""
 LEAVE_S = 1.0
-"""How long hosts have to take note that a launch is called off, before their connections are closed."""
+"""How long hosts get to notice that a launch is canceled, before their connections are closed."""
 T = TypeVar("T")
 
 
 class CallOff:
-    """Calls a launch off from another thread, as long as not all hosts have started it."""
+    """Cancels a launch from another thread, until all hosts have started it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -39,7 +37,7 @@ class CallOff:
         self.called = False
 
     def call(self) -> bool:
-        """Close the connections, so that a host which has started it stops it; return False if it is too late for that."""
+        """Close the connections, so that each host stops what it has started; return False if all have started it already."""
         with self._lock:
             if self._all_started:
                 return False
@@ -50,21 +48,21 @@ class CallOff:
         return True
 
     def begin(self, errands: Errands) -> None:
-        """Start the errands, unless it has been called off already."""
+        """Start the errands, unless the launch has been canceled already."""
         with self._lock:
             if not self.called:
                 self._errands = errands
                 errands.start()
 
     def all_started(self) -> None:
-        """Note that each host has started it, unless it has been called off.
+        """Record that all hosts have started it: from now on it cannot be canceled.
 
         Raises:
-            GputopError: it has.
+            GputopError: it has been canceled.
         """
         with self._lock:
             if self.called:
-                raise GputopError("The launch was called off.", "")
+                raise GputopError("The launch was canceled.", "")
             self._all_started = True
 
 
@@ -76,14 +74,14 @@ def launch_over(
     say: Callable[[str], object],
     off: CallOff | None = None,
 ) -> None:
-    """Start ``order`` on each host; ``say`` takes a sentence once all could start it.
+    """Start ``order`` on each host; ``say`` takes a sentence once all hosts are ready.
 
-    Whatever ends this before all hosts have started it stops it on all of them. ``off`` can end it from another thread, without
-    a wait for hosts: each of them stops by itself what it has begun.
+    If anything ends this before all hosts have started, the jobs are stopped on all of them. ``off`` cancels it from another
+    thread and waits for no host: each stops by itself what it has started.
 
     Raises:
-        UsageError: ``rendezvous`` is no address.
-        GputopError: a host cannot start it, or it was called off; then it runs on none of them.
+        UsageError: ``rendezvous`` is not an address.
+        GputopError: a host cannot start it, or it was canceled. Then it runs on no host, unless the hint names some.
     """
     off = off if off is not None else CallOff()
     if rendezvous is not None:
@@ -108,10 +106,10 @@ def launch_over(
         except BaseException as error:
             if off.called:
                 raise
-            errands.close()  # a host that starts it only from now on stops it by itself
+            errands.close()  # a host that starts it after this stops it by itself
             left: Mapping[str, End] = {}
-            with contextlib.suppress(UsageError):  # no host has such a job: none had started it
-                left = stop_over(hosts, transport, order.id, within_s=STOPPED_S)
+            with contextlib.suppress(UsageError):  # no host knows the job, so none has started it
+                left = stop_over(hosts, transport, order.id)
             if not left:
                 raise
             where = may_still_run(left, order.id)
@@ -122,7 +120,7 @@ def launch_over(
 
 
 def _answers(errands: Errands, hosts: Sequence[str], key: str, kind: type[T], within_s: float, off: CallOff) -> dict[str, T]:
-    """Return what each host says under ``key``; those that end, or say it too late, are left out."""
+    """Return each host's answer under ``key``; hosts that end or take longer than ``within_s`` seconds are left out."""
     found: dict[str, T] = {}
     deadline = time.monotonic() + within_s
     while (
@@ -137,7 +135,7 @@ def _answers(errands: Errands, hosts: Sequence[str], key: str, kind: type[T], wi
 
 
 def _check(hosts: Sequence[str], answers: Mapping[str, object], ends: Mapping[str, End], so: str) -> None:
-    """Raise GputopError if a host has not answered."""
+    """Raise GputopError, with a sentence for each host that has not answered; ``so`` says what follows from that."""
     missing = [host for host in hosts if host not in answers]
     if missing:
         said = [ends[host].sentence(host) if host in ends else f"{host}: it did not answer in time." for host in missing]

@@ -1,4 +1,4 @@
-"""The jobs of several hosts as a screen shows them: listed as jobs, and the output of one, followed."""
+"""The jobs of several hosts for a screen: the list of them, and the output of one as it grows."""
 
 from __future__ import annotations
 
@@ -18,33 +18,30 @@ from gputop.over_hosts.jobs import LaunchThere, jobs_of, launches, may_still_run
 from gputop.snapshot import JobState
 
 LIST_S = 5.0
-"""How often hosts are asked for their jobs: each answer is a connection, and a start of gputop there."""
-STOP_S = 120.0
-"""How long hosts may take to stop a job: its supervisor kills what has not ended after 10 s."""
+"""How often hosts are asked for their jobs: each time connects to the host and starts gputop there."""
 TAKEN_MOST = 500
-"""Lines of a log that are taken at a time: a screen goes on meanwhile."""
+"""How many lines of a log one poll takes, so that the screen keeps responding."""
 
 
 @dataclass(slots=True)
 class HostJobs:
-    """The jobs of ``hosts``. ``stop`` waits for the hosts: call it in a thread."""
+    """The jobs of ``hosts``. ``stop`` blocks until the hosts answer, so call it in a thread."""
 
     hosts: tuple[str, ...]
     transport: Transport
     virtual: int | None = None
-    """How many virtual GPUs stand in on each host; None: real ones."""
+    """How many virtual GPUs each host uses instead of real ones; None: real GPUs."""
     _listing: Listing = field(default_factory=lambda: Listing((), ()))
     _listed_at: float | None = None
-    """None: what is listed is not known, or older than something that was started or stopped here."""
+    """By the monotonic clock; None if there is no listing yet, or it is older than a start or stop from here."""
     _changes: int = 0
     _asking: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def read_jobs(self) -> Listing | None:
-        """Return the jobs of all hosts, a launch as one job; None: not known yet. Problems are hosts without an answer.
+        """Return the jobs of all hosts, each launch as one job, and problems for hosts without an answer; None at first.
 
-        Waits for no host: one that hangs is not to hold up what the others tell. Asks anew where an answer is older than
-        ``LIST_S``.
+        Never waits for a host. Asks again, in a thread, when the listing is older than ``LIST_S``.
         """
         with self._lock:
             is_known = self._listed_at is not None
@@ -65,19 +62,19 @@ class HostJobs:
             self._asking = False
 
     def look_again(self) -> None:
-        """Ask the hosts at the next call, as something was started or stopped."""
+        """Ask the hosts again at the next call, because a job was started or stopped."""
         with self._lock:
             self._changes += 1
             self._listed_at = None
 
     def stop(self, job: Job) -> str:
-        """Stop a job on its hosts and wait for its end; return a sentence.
+        """Stop a job on its hosts and wait until it has ended; return a sentence.
 
         Raises:
-            GputopError: a process of it may be left on a host, which said so or has not answered within ``STOP_S``.
+            GputopError: a process of it may be left on a host that says so, or that has not answered in time.
         """
         told: list[str] = []
-        left = stop_over(job.hosts or self.hosts, self.transport, job.id, told.append, STOP_S)
+        left = stop_over(job.hosts or self.hosts, self.transport, job.id, told.append)
         self.look_again()
         if left:
             said = [*(end.sentence(host) for host, end in left.items()), *(f"{line}." for line in told)]
@@ -85,19 +82,19 @@ class HostJobs:
         return f"Job {job.id} has ended on {', '.join(job.hosts)}."
 
     def follow(self, job: Job) -> HostsLog:
-        """Return what follows the output of a job on its hosts."""
+        """Return a reader of what a job prints on its hosts."""
         return HostsLog(job, self.transport)
 
 
 class HostsLog:
-    """The lines that a job prints on its hosts, each with the host before it. Reads from its first poll until it is closed."""
+    """The lines that a job prints on its hosts, each after the name of its host. Reads from the first poll until ``close``."""
 
     pending = ""
-    """Hosts send whole lines."""
+    """Always empty: hosts send whole lines."""
 
     def __init__(self, job: Job, transport: Transport) -> None:
         self.job_id = job.id
-        # Of a launch, each host shows its own part. A job of its own that several hosts list has one log, in a shared home.
+        # Each host of a launch has a log of its own. A single job that several hosts list has one log, in a shared home.
         hosts = job.hosts if job.launch_id is not None else job.hosts[:1]
         self._errands = Errands(transport, hosts, ["logs", job.id, "--follow", "--until-closed"])
         self._started = False
@@ -105,7 +102,7 @@ class HostsLog:
         self._said: deque[str] = deque()
 
     def poll(self) -> list[str]:
-        """Return the lines that have come since the last poll."""
+        """Return the lines that have arrived since the last poll."""
         if self._closed:
             return []
         if not self._started:
@@ -120,13 +117,13 @@ class HostsLog:
         return lines
 
     def close(self) -> None:
-        """End the connections; the job goes on."""
+        """Close the connections; the job continues."""
         self._closed = True
         threading.Thread(target=self._errands.close, daemon=True, name="log-close").start()
 
 
 def _as_job(launch: LaunchThere) -> Job:
-    """Return the jobs of one launch as one: active if one of them is, else as the worst of them ended."""
+    """Return the jobs of one launch as one job: active if one of them is, else with the worst of their ends."""
     jobs = launch.jobs
     states = {job.state for job in jobs}
     shown = next((state for state in SHOWN_FIRST if state in states), None)
@@ -135,7 +132,7 @@ def _as_job(launch: LaunchThere) -> Job:
     return Job(
         id=launch.id,
         name=jobs[0].name,
-        state=shown or cast(JobState, jobs[0].state),  # a newer gputop there may know another
+        state=shown or cast(JobState, jobs[0].state),  # a newer gputop there may have other states
         argv=(),
         directory=Path(),
         recipe_id=jobs[0].recipe_id,
@@ -145,6 +142,6 @@ def _as_job(launch: LaunchThere) -> Job:
         exit_code=max(codes, key=abs) if codes and states.isdisjoint(ACTIVE) else None,
         signal=next((job.signal for job in jobs if job.signal), None),
         launch_id=jobs[0].launch_id,
-        problem=launch.told if len(states) > 1 else next((job.problem for job in jobs if job.problem), None),
+        problem=launch.states_text if len(states) > 1 else next((job.problem for job in jobs if job.problem), None),
         hosts=launch.hosts,
     )

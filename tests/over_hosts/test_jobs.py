@@ -15,7 +15,7 @@ from gputop.cli.main import main
 from gputop.errors import GputopError
 from gputop.hosts.transport import Transport, transport_of
 from gputop.jobs import store
-from gputop.over_hosts import jobs, watched
+from gputop.over_hosts import jobs
 from gputop.over_hosts.launch import CallOff, launch_over
 from gputop.over_hosts.watched import HostJobs
 from gputop.recipes.nodes import NodeOrder
@@ -124,14 +124,29 @@ esac
     assert not late.call(), "then it is theirs"
 
 
+HANGS_AT_STOP = "case $GPUTOP_TEST_HOST in a) echo x-n0: stopped;; b) exec sleep 600;; esac"
+
+
 def test_a_stop_that_a_host_does_not_answer_says_what_became_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watched, "STOP_S", 3.0)
-    over = HostJobs(("a", "b"), saying(tmp_path, "case $GPUTOP_TEST_HOST in a) echo x-n0: stopped;; b) exec sleep 600;; esac"))
+    monkeypatch.setattr(jobs, "STOP_S", 3.0)
+    over = HostJobs(("a", "b"), saying(tmp_path, HANGS_AT_STOP))
     with pytest.raises(GputopError) as told:
         over.stop(store.Job("x", "mine", "running", (), tmp_path, launch_id="x", hosts=("a", "b")))
     assert "b: timed out. It has not answered for 3 s." in told.value.message
     assert told.value.message.endswith("a: x-n0: stopped.")
     assert told.value.hint == "It may still run on b: gputop stop -H b x"
+
+
+def test_a_stop_from_the_command_line_ends_where_a_host_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(jobs, "STOP_S", 3.0)
+    transport = saying(tmp_path, HANGS_AT_STOP)
+    assert main(["stop", "-H", "a,b", "x", "--via", HERE, "--remote", transport.remote]) == 1
+    said = capsys.readouterr()
+    assert said.out == "a: x-n0: stopped\n"
+    assert "b: timed out. It has not answered for 3 s." in said.err
+    assert said.err.endswith("It may still run on b: gputop stop -H b x\n")
 
 
 def test_a_host_that_hangs_is_cut_off_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

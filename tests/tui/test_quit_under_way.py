@@ -26,5 +26,5 @@ def test_q_calls_off_a_launch_that_a_host_holds_up(lab: Lab, tmp_path: Path) -> 
         terminal.wait_for("Starting on a, silent ...")
         terminal.press("q")
         assert terminal.wait_exit() == 0
-        assert "ddp was being started on a, silent and is called off: gputop jobs -H a,silent" in terminal.text()
+        assert "ddp was being started on a, silent and is canceled: gputop jobs -H a,silent" in terminal.text()
     assert not list((lab.state("a") / "jobs").glob("*")), "it runs there"

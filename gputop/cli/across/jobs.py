@@ -10,19 +10,23 @@ from gputop.errors import EXIT_OK, EXIT_PROBLEM
 from gputop.hosts.errand import NO_LIMITS, End
 from gputop.hosts.transport import Transport
 from gputop.jobs.job import ACTIVE
-from gputop.over_hosts.jobs import JobThere, LaunchThere, failed, launches, run_over, stop_over, text_of
+from gputop.over_hosts.jobs import JobThere, LaunchThere, failed, launches, may_still_run, run_over, stop_over, text_of
 from gputop.terminal_text import printable
 
 HEAD = ("JOB", "STATE", "RECIPE", "GPUS", "TIME", "EXIT", "HOST")
 
 
 def stop(hosts: Sequence[str], transport: Transport, job_id: str) -> int:
-    """Stop a job, or all jobs of a launch, on the hosts at once; return 1 if one of its processes may be left.
+    """Stop a job, or all jobs of a launch, on all hosts at once; return 1 if one of its processes may be left.
 
     Raises:
         UsageError: no host has such a job.
     """
-    return tell(stop_over(hosts, transport, job_id, print))
+    left = stop_over(hosts, transport, job_id, print)
+    code = tell(left)
+    if left:
+        print(printable(may_still_run(left, job_id)), file=sys.stderr)
+    return code
 
 
 def logs(hosts: Sequence[str], transport: Transport, job_id: str, *, follow: bool) -> int:
@@ -63,7 +67,7 @@ def _row(launch: LaunchThere, now: float) -> tuple[str, ...]:
     end = max(known) if len(known) == len(ended) else now if len(known) < len(ended) and _is_active(states) else None
     took = max(0.0, end - min(begun)) if end is not None and begun else None
     codes = [job.signal or ("" if job.exit_code is None else str(job.exit_code)) for job in jobs]
-    hosts = ", ".join(launch.hosts) if len(states) == 1 else launch.told
+    hosts = ", ".join(launch.hosts) if len(states) == 1 else launch.states_text
     name = jobs[0].recipe_id or jobs[0].name
     gpus = str(sum(len(job.device_uuids) for job in jobs))
     return (launch.id, states[0] if len(states) == 1 else "mixed", name, gpus, units.duration(took), _one(codes), hosts)

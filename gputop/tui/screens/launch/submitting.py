@@ -1,4 +1,4 @@
-"""What threads tell the launch screen of whom it asked to start a job, and what becomes of that if the screen ends before."""
+"""Messages to the launch screen from threads that start jobs elsewhere, and what becomes of a start when the screen ends."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Submitted(Message):
 
 
 def left_over_hosts(off: CallOff, order: NodeOrder, hosts: Sequence[str]) -> str:
-    """Call a launch off that not all hosts have started; return what becomes of it."""
+    """Cancel a launch, unless all hosts have started it; return a sentence on what happens to it."""
     name, where = order.name or order.recipe or order.id, ",".join(hosts)
     if off.call():
-        return f"{name} was being started on {', '.join(hosts)} and is called off: gputop jobs -H {where}"
+        return f"{name} was being started on {', '.join(hosts)} and is canceled: gputop jobs -H {where}"
     return f"{name} has been started on {', '.join(hosts)}: gputop jobs -H {where}"
 
 
 def left_to_slurm(order: NodeOrder) -> str:
-    """Return what becomes of a job that Slurm has not taken yet."""
+    """Return what happens to a job that Slurm has not accepted yet."""
     return f"Slurm is being asked to take {order.name or order.id}; gputop jobs lists it then."
