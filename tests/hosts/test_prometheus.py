@@ -467,3 +467,21 @@ def test_nobody_answers() -> None:
         port = listening.getsockname()[1]
     with pytest.raises(GputopError, match="refuses the connection"):
         Watch(Server(f"http://127.0.0.1:{port}"), 1.0)
+
+
+def test_the_next_question_does_not_wait_for_the_end_of_a_thread_that_has_answered(
+    serve: Callable[[Answer], FakeServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = http(json.dumps({"status": "success", "data": {"result": []}}))
+    client = Client(server_of(f"http://127.0.0.1:{serve(good).port}"))
+    ends = threading.Event()
+    run = threading.Thread.run
+
+    def run_on(self: threading.Thread) -> None:
+        run(self)
+        if self.name == "prometheus-query":
+            ends.wait(DEADLINE_S)
+
+    monkeypatch.setattr(threading.Thread, "run", run_on)
+    assert client.ask("up") == client.ask("up") == []
+    ends.set()

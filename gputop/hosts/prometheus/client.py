@@ -160,6 +160,7 @@ class Client:
             found = came.get(timeout=ANSWER_S)
         except queue.Empty:
             raise self._error("timed_out", f"did not answer within {ANSWER_S:g} s", "Check that it runs.") from None
+        self._waiting = None  # even if the thread has not quite ended
         if isinstance(found, QueryError):
             raise found
         if isinstance(found, Exception):
