@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gputop.whereabouts import RankPlace
 from gputop.wire import AnswerLine
 
 
@@ -136,6 +137,8 @@ class ProcessRank:
     rank: int | None = None
     local_rank: int | None = None
     devices: tuple[str, ...] | None = ()
+    place: RankPlace | None = None
+    """Where it stands before its first step, as it says itself; None while it moves, or if it says nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ _TABLE = {
     "terminal_text": "",
     "wire": "",
     "clocks": "wire",
-    "process": "wire",
+    "process": "whereabouts wire",
     "groups": "command_line process",
     "snapshot": "device losses process wire",
     "stream": "device process snapshot wire",

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from gputop.jobs.output.matches import LogMatches
     from gputop.jobs.output.printed_runs import PrintedRuns
     from gputop.untracked.curves import Curves, UntrackedCurves
+    from gputop.where.early_places import EarlyPlaces
 
 T = TypeVar("T")
 WARM_UP_S = 0.25
@@ -88,6 +89,7 @@ class Sampler:
         """The runs of the last snapshot."""
         self._found = ProcessRuns()
         self._untracked_curves: UntrackedCurves | None = None
+        self._places: EarlyPlaces | None = None
 
     def take(self) -> Snapshot:
         """Read everything once and return it. Takes milliseconds, whatever the driver does."""
@@ -115,6 +117,7 @@ class Sampler:
             runs = sorted(update.runs + curves.runs, key=lambda run: run.created_at or 0.0, reverse=True)
             update = RunUpdate(tuple(runs), update.points + curves.points)
         self.listed_runs = update.runs
+        foreign = self._read("Where ranks before their first step are", lambda: self._with_places(foreign or ())) or foreign
         host = self._host_record(reading)
         logs = self._read("The errors in the output of jobs", self._log_matches) or ()
         extra = self._read("NCCL's own account", lambda: self._extra_fields(processes)) or {}
@@ -199,6 +202,16 @@ class Sampler:
             self._untracked_curves = UntrackedCurves()
         note_failure = partial(self._note_failure, "The curve of a run that gputop does not track")
         return self._untracked_curves.poll(found, tuple(tracked), note_failure)
+
+    def _with_places(self, found: tuple[ProcessRun, ...]) -> tuple[ProcessRun, ...]:
+        """Return the runs with where their ranks say they stand; in the first snapshot, nobody says so yet."""
+        if self._places is None:
+            if not self._sequence or not any(len(run.ranks) > 1 for run in found):
+                return found
+            from gputop.where.early_places import EarlyPlaces
+
+            self._places = EarlyPlaces()
+        return self._places.add(found)
 
     def _log_matches(self) -> tuple[LogMatch, ...]:
         """Return the known error texts in the output of jobs; none in the first snapshot, which a screen is waiting for."""

@@ -14,6 +14,7 @@ from typing import ClassVar, NamedTuple
 
 from gputop.doctor.cases import Case, hits_needed, updated
 from gputop.doctor.evidence.evidence import WARM_UP_S, Evidence
+from gputop.doctor.evidence.first_steps import starting_run, whereabouts
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.evidence.turns import Turns
 from gputop.doctor.findings.finding import (
@@ -35,6 +36,8 @@ from gputop.snapshot import NOT_READ, Snapshot
 LOST_KEPT_S = 120.0
 """How long the doctor says that something could not be judged."""
 EPISODES_KEPT = 200
+STANDSTILLS = ("G01", "G02", "G03", "G04", "C08")
+"""The rules that say why no first step comes."""
 _JITTER_S = 0.25
 """Tolerance for snapshots that arrive a little early or late."""
 _PHASE_OFFSET = {"stragglers": 2 / 3, "ddp": 2 / 3, "input": 1 / 3, "spread": 1 / 3, "learning": 1 / 3}
@@ -293,11 +296,28 @@ class Doctor:
             if not case.shown and case.clean == 0 and key not in hidden and case.finding.severity != "info"
         ]
         for group in self._evidence.groups:
-            if (group.used or group.run is not None) and not self._evidence.is_warm(group):
+            starts = self._starts(group)
+            if starts is not None:
+                found.append(starts)
+            elif (group.used or group.run is not None) and not self._evidence.is_warm(group):
                 age = min((self._evidence.age_s(process) for process in group.processes), default=WARM_UP_S)
                 name = group.run.name if group.run is not None else f"process {group.pids[0]}" if group.pids else "a job"
                 found.append(Undecided(None, f"{name} warms up", max(0.0, WARM_UP_S - age), group.run_id))
-        return tuple(sorted(found, key=lambda item: (-item.needs_s, item.rule or "")))
+        return tuple(sorted(found, key=lambda item: (-math.inf if item.needs_s is None else -item.needs_s, item.rule or "")))
+
+    def _starts(self, group: RankGroup) -> Undecided | None:
+        """Return that a run of several ranks has made no step, unless a firm finding says why; None for any other group."""
+        run = starting_run(self._last, group) if self._last is not None else None
+        if run is None or self._last is None:
+            return None
+        cases = [case for rule in STANDSTILLS if (case := self._cases.get((rule, group.key))) is not None]
+        if any(case.shown and case.finding.confidence != "possible" for case in cases):
+            return None
+        known = whereabouts(self._last, run)
+        waits = f": {known.verdict}" if known is not None and known.verdict is not None else ""
+        rest = WARM_UP_S - self.observed_s
+        watched = "watching for ranks that wait for one another"
+        return Undecided(None, f"{run.name} has made no step yet{waits}; {watched}", rest if rest > 0 else None, group.run_id)
 
     def _needs_s(self, rule: str, case: Case) -> float:
         if math.isinf(case.hold_s):

@@ -60,7 +60,8 @@ def undecided_text(undecided: Sequence[Undecided]) -> str:
     lines = ["Undecided:"]
     for item in undecided:
         rule = f"watching for {item.rule}: " if item.rule is not None else ""
-        lines += _wrap(printable(f"{rule}{item.title} (needs {max(1, round(item.needs_s))} s more at most)"), "  ", "    ")
+        needs = f" (needs {max(1, round(item.needs_s))} s more at most)" if item.needs_s is not None else ""
+        lines += _wrap(printable(f"{rule}{item.title}{needs}"), "  ", "    ")
     return "\n".join(lines)
 
 

@@ -52,9 +52,9 @@ def watch(
 
 
 def settled(doctor: Doctor, outcome: Outcome) -> bool:
-    """Return whether more time would change nothing, as far as the doctor knows: every rule had a look, none is undecided."""
+    """Return whether more time would change nothing, as far as the doctor knows: every rule had its time."""
     least = SETTLED_S if outcome.snapshot is not None and trains(outcome.snapshot) else IDLE_S
-    return doctor.observed_s >= least and not outcome.undecided
+    return doctor.observed_s >= least and all(item.needs_s is None for item in outcome.undecided)
 
 
 def first_certain(outcome: Outcome) -> Finding | None:

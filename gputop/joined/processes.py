@@ -45,7 +45,7 @@ def askable_runs(seen: Sequence[Seen]) -> tuple[AskableRun, ...]:
     groups: dict[object, list[_Piece]] = {}
     for one, run in _listed(seen):
         environments = {process.pid: process.environment for process in one.snapshot.processes}
-        first = next((found for rank in run.ranks if (found := environments.get(rank.pid)) is not None), None)
+        first = next((known for rank in run.ranks if (known := environments.get(rank.pid)) is not None), None)
         meets = first and (first.gputop_run_id or meeting(run, first))
         groups.setdefault(meets or (one.host, run.key), []).append(_Piece(one, run))
     found = [_joined(pieces) for group in groups.values() for pieces in _apart(group)]

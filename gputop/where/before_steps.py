@@ -132,12 +132,20 @@ def _rings(state: Path | None) -> Iterable[Ring]:
             for number in os.listdir(f"/proc/{pid}/fd"):
                 path = Path(f"/proc/{pid}/fd/{number}")
                 with suppress(OSError):
-                    if os.readlink(path).startswith(_MEMORY) and (ring := _open(path, pid, state)) is not None:
+                    if (ring := open_memory(path, pid, state)) is not None:
                         yield ring
 
 
-def _open(path: Path, pid: int, directory: Path | None) -> Ring | None:
-    """Return what a process says; None if it only inherited another one's memory, or keeps its runs elsewhere."""
+def open_memory(path: Path, pid: int, directory: Path | None = None) -> Ring | None:
+    """Return what a process says in an open file of its own; the caller closes it.
+
+    None if the file is none of ours, or inherited from another process, or if the process keeps its runs in another directory.
+
+    Raises:
+        OSError: the process or its file is gone, or hidden.
+    """
+    if not os.readlink(path).startswith(_MEMORY):
+        return None
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         header = form.unpack_header(os.pread(fd, form.HEADER_BYTES, 0))

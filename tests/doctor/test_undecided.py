@@ -13,7 +13,7 @@ from gputop.doctor.report import text_report
 from gputop.doctor.rules import RULES
 from gputop.doctor.watch import IDLE_S, LONGEST_S, SETTLED_S, Outcome, changed, watch
 from gputop.snapshot import Snapshot
-from tests.doctor.scenes import efficiency, placement
+from tests.doctor.scenes import efficiency, near_starts, placement
 from tests.doctor.scenes.base import Scene, gpus, ids, scene, single, use
 from tests.doctor.tracked import ddp
 from tests.samples import EPOCH
@@ -148,3 +148,37 @@ def test_a_finding_that_was_printed_before_is_not_printed_twice() -> None:
     report = text_report(outcome.findings, (), outcome.snapshot, outcome.suppressed, (), told)
     assert told.cause not in report
     assert "A05 (above): it no longer holds." in text_report((), (), outcome.snapshot, (), (), told)
+
+
+def test_a_launch_without_a_step_is_undecided_and_holds_up_no_watch() -> None:
+    """Nothing wrong was found in a launch that hung before its first step."""
+    outcome, read = watched(near_starts.prepares)
+    assert (outcome.findings, [item.needs_s for item in outcome.undecided]) == ((), [None])
+    assert 29 <= read <= 32, "as long as G01 needs, and no longer"
+    title = (
+        "train.py has made no step yet: ranks 0, 1 wait in all_reduce #3 for rank 2, which has begun 2 collectives of 3; "
+        "watching for ranks that wait for one another"
+    )
+    assert outcome.undecided[0].title == title
+    report = " ".join(text_report((), (), outcome.snapshot, (), outcome.undecided).split())
+    assert f"Undecided: {title} Nothing else wrong found" in report
+    assert findings_json((), (), (), outcome.undecided)["verdict"] == "undecided"
+    assert [item.needs_s for item in watch(Doctor(), Stream(near_starts.prepares, 12)).undecided] == [pytest.approx(19.0)]
+
+
+def test_who_holds_up_the_first_step_is_told_and_decides_it() -> None:
+    outcome, read = watched(near_starts.starts)
+    assert [(item.id, item.severity, item.confidence) for item in outcome.findings] == [("G01", "error", "likely")]
+    assert outcome.findings[0].title == (
+        "No first step comes: ranks 0, 1 wait in all_reduce #3 for rank 2, which has begun 2 collectives of 3"
+    )
+    assert outcome.findings[0].pids == (4002,)
+    assert any("rank 2: train.py:12 in load" in fact.text for fact in outcome.findings[0].evidence)
+    assert (outcome.undecided, read <= 30) == ((), True)
+    assert watched(near_starts.in_different_collectives)[0].findings[0].confidence == "certain"
+
+
+def test_a_run_that_gputop_does_not_track_is_not_undecided_for_that() -> None:
+    """Nothing of it would tell a first step."""
+    outcome, _ = watched(lambda second: near_starts.starts(second, starting=False, known=()))
+    assert [item.title for item in outcome.undecided] == []

@@ -10,13 +10,18 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from gputop.agent.sampler import Sampler
 from gputop.agent.where_reader import WhereReader
+from gputop.doctor.diagnosis import Doctor
+from gputop.doctor.findings.finding import Finding
+from gputop.sources.virtual import VirtualSource
 from gputop.where import before_steps
 from gputop.whereabouts import Whereabouts, WhereQuestion
 from tests.tracking.kit import Home, clean_environment, eventually, home
@@ -49,6 +54,24 @@ def answered(question: WhereQuestion) -> Whereabouts:
     answers: queue.Queue[Whereabouts] = queue.Queue()
     WhereReader(answers.put).ask(question, ())
     return answers.get(timeout=60)
+
+
+def diagnosed(home: Home, monkeypatch: pytest.MonkeyPatch, pid: int | None) -> Finding:
+    """What the doctor says of a process that others wait for; it is undecided until then."""
+    monkeypatch.setenv("GPUTOP_DIR", str(home.state))
+    sampler, doctor = Sampler(VirtualSource(2), 1.0), Doctor()
+    undecided: list[str] = []
+
+    def told() -> Finding | None:
+        findings = doctor.observe(sampler.take())
+        undecided.extend(item.title for item in doctor.undecided)
+        found = next((item for item in findings if pid in item.pids and item.id == "G01"), None)
+        time.sleep(0.2)
+        return found
+
+    found = eventually(told, "the doctor names it", LAUNCH_S)
+    assert any(title.startswith(f"{SCRIPT.name} has made no step yet") for title in undecided)
+    return found
 
 
 def children(pid: int) -> set[int]:
@@ -99,7 +122,7 @@ def launched(home: Home, tmp_path: Path) -> Iterator[Callable[[str], subprocess.
 
 @pytest.mark.parametrize("way", ["load", "branch"])
 def test_the_rank_that_hangs_before_its_first_step_is_named_with_its_line(
-    home: Home, launched: Callable[[str], subprocess.Popen[str]], tmp_path: Path, way: str
+    home: Home, launched: Callable[[str], subprocess.Popen[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     process = launched(way)
     found = until(lambda: children(process.pid), lambda found: len(found.ranks) == 2 and found.behind == (1,))
@@ -107,6 +130,9 @@ def test_the_rank_that_hangs_before_its_first_step_is_named_with_its_line(
     assert (late.state, late.source, late.line, late.function) == ("answers", "rank", LINES["LOAD"], "load")
     call = {"load": (LINES["INIT"], "init_process_group"), "branch": (LINES["FIRST"], "all_reduce")}[way]
     assert (ahead.state, ahead.line, ahead.operation) == ("answers", *call)
+    told = diagnosed(home, monkeypatch, late.pid)
+    assert told.title == f"No first step comes: {found.verdict}"
+    assert any(f"{LINES['LOAD']} in load" in fact.text for fact in told.evidence)
     assert not home.runs.exists(), "it is no run"
     assert not home.rings()
     by_screen = answered(WhereQuestion("launcher:1", tuple(children(process.pid))))

@@ -70,15 +70,16 @@ class Abstained:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """What the doctor watches and cannot tell yet: a rule whose signs hold, but not for long enough; or a run that warms up.
+    """What the doctor watches and cannot tell yet: a rule whose signs hold, but not for long enough; or a run that warms up, or
+    has made no step.
 
-    ``needs_s`` is how many more seconds of observation it needs at most.
+    ``needs_s`` is how many more seconds of observation it needs at most; None: only a first step would end it.
     """
 
     rule: str | None
-    """The rule's id; None for a run that warms up."""
+    """The rule's id; None for a run that warms up, or has made no step."""
     title: str
-    needs_s: float
+    needs_s: float | None
     run: str | None = None
 
 

@@ -9,6 +9,7 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.standstill.at_rest import FED_HOLD_S, LONGER_THAN_BEFORE, REST_HOLD_S, all_rest
+from gputop.doctor.rules.standstill.before_steps import LIKELY_S, POSSIBLE_S, judge_start
 from gputop.doctor.rules.standstill.behind import judge_counts
 from gputop.doctor.rules.standstill.spinning import HANG_SYMPTOMS, SPIN_HOLD_S, SPIN_PERCENT, SPIN_POWER_SHARE, spins
 from gputop.doctor.rules.standstill.stalls import is_paused, judge_early, judge_several, judge_single, standstills
@@ -33,7 +34,7 @@ def hang(evidence: Evidence, group: RankGroup) -> Judgement:
     if held_up is not None:
         return held_up
     if not stalls:
-        return spins(evidence, group) or all_rest(evidence, group)
+        return judge_start(evidence, group) or spins(evidence, group) or all_rest(evidence, group)
     if len(tracked.ranks_of(group)) > 1:
         return judge_several(evidence, group, stalls)
     return judge_single(evidence, group, *next(iter(stalls.values())))
@@ -46,13 +47,21 @@ G01 = Rule(
     title="The training hangs",
     severities=("error", "warning", "info"),
     confidences=("certain", "likely", "possible"),
-    needs=("journal: stalled of every rank, standing", "NCCL RAS", "/proc", "NVML"),
+    needs=(
+        "journal: stalled of every rank, standing",
+        "places before the first step",
+        "NCCL RAS",
+        "/proc",
+        "NVML",
+    ),
     window_s=3.0,
     every_s=EVERY_SNAPSHOT,
     threshold=(
         "a rank reports no step for 30 s or ten usual steps, outside evaluation, checkpoints and compilation "
         "(possible after a third of that, where one rank idles and all others wait for it); certain where NCCL's or "
-        f"torch's counts differ and have not moved for {collective_counts.STILL_S:.0f} s, or a process is stopped; from "
+        f"torch's counts differ and have not moved for {collective_counts.STILL_S:.0f} s, or a process is stopped; before the "
+        f"first step, ranks wait for {LIKELY_S:.0f} s for one that uses no processor, disk or GPU (possible from "
+        f"{POSSIBLE_S:.0f} s), or all of them in different collectives (certain); from "
         f"outside: {SPIN_PERCENT:.0f}% utilization at {SPIN_POWER_SHARE:.0%} of the power for {SPIN_HOLD_S:.0f} s "
         "(possible), while the GPUs and processes of other ranks idle, or no backward thread runs (likely); or all ranks, "
         f"which have met and worked, use no processor, disk or GPU for {REST_HOLD_S:.0f} s and {LONGER_THAN_BEFORE:.0f} times "

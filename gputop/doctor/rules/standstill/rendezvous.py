@@ -8,6 +8,7 @@ from gputop.doctor.facts import model as model_facts
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.standstill.at_rest import has_met_others
+from gputop.doctor.rules.standstill.before_steps import held_up
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.snapshot import Process
@@ -32,6 +33,8 @@ def never_complete(evidence: Evidence, group: RankGroup) -> Judgement:
     processes = [member.process for member in ranks if member.process is not None]
     if not all(_waits(evidence, process, G03_EARLY_S) for process in processes) or _has_group(evidence, group):
         return None
+    if held_up(evidence, group) is not None:
+        return None  # one of them stands elsewhere, and the others wait for it (G01)
     early = not all(_waits(evidence, process, G03_AGE_S) for process in processes)
     started = group.local_world_size
     expected = max((p.environment.world_size or 0 for p in processes if p.environment is not None), default=0)

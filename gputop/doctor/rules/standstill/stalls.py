@@ -48,7 +48,7 @@ def judge_early(evidence: Evidence, group: RankGroup) -> Judgement:
     if not any(stall.early for stall in places) or len(stalls) < max(2, len(tracked.ranks_of(group))):
         return None
     odd = _odd_one_out(stalls)
-    if odd is None or odd.journal is None or not _is_idle(evidence, odd):
+    if odd is None or odd.journal is None or not is_idle(evidence, odd):
         return None
     if any(is_paused(stall) or stacks.compiles(stall) for stall in places):
         return None
@@ -71,7 +71,7 @@ def judge_early(evidence: Evidence, group: RankGroup) -> Judgement:
     return Suspicion(finding)
 
 
-def _is_idle(evidence: Evidence, member: Member) -> bool:
+def is_idle(evidence: Evidence, member: Member) -> bool:
     """Return whether a rank uses no CPU, GPU or disk, as far as that is known."""
     process = member.process
     if process is None or process.cpu_percent is None or process.cpu_percent >= IDLE_CPU_PERCENT:

@@ -1,0 +1,99 @@
+"""What ranks before their first step say of where they are, read again and again without asking them.
+
+They say it every 2 s, in memory that /proc shows to their user (``before_steps``). A process that says nothing is looked at
+more and more rarely.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gputop.process import ProcessRank, ProcessRun
+from gputop.tracking.standing import page
+from gputop.where.asking import with_report
+from gputop.where.before_steps import open_memory
+from gputop.whereabouts import RankPlace
+
+LOOK_S = 2.0
+LOOK_MAX_S = 60.0
+MUTE_S = 10.0
+"""Python does not run in a rank that has said nothing for this long."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """The file of a process that shows its memory, once it is found; else when to look again, and after how long then."""
+
+    path: Path | None = None
+    due_s: float = 0.0
+    wait_s: float = LOOK_S
+
+
+class EarlyPlaces:
+    """Adds to runs of several ranks where those ranks are that stand still before their first step."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, float | None], _Known] = {}
+
+    def add(self, runs: Sequence[ProcessRun]) -> tuple[ProcessRun, ...]:
+        """Return the runs with the places of their ranks. Costs three system calls a rank that says where it is."""
+        before, self._known = self._known, {}
+        found = []
+        for run in runs:
+            if (run.world_size or len(run.ranks)) < 2:
+                found.append(run)
+                continue
+            ranks = []
+            for rank in run.ranks:
+                key = (rank.pid, run.started_at)
+                known = self._known[key] = before.get(key) or _Known()
+                place = _read(rank, run, known)
+                ranks.append(replace(rank, place=place) if place is not None else rank)
+            found.append(replace(run, ranks=tuple(ranks)))
+        return tuple(found)
+
+
+def _read(rank: ProcessRank, run: ProcessRun, known: _Known) -> RankPlace | None:
+    if known.path is None:
+        now_s = time.monotonic()
+        if now_s < known.due_s:
+            return None
+        known.path = _file_of(rank.pid)
+        known.due_s, known.wait_s = now_s + known.wait_s, min(LOOK_MAX_S, 2 * known.wait_s)
+    with suppress(OSError):
+        ring = open_memory(known.path, rank.pid) if known.path is not None else None
+        if ring is not None:
+            try:
+                said = ring.read()
+                return None if said is None else _place(RankPlace(ring.identity.rank, rank.pid), run, said)
+            finally:
+                ring.close()
+    known.path = None
+    return None
+
+
+def _file_of(pid: int) -> Path | None:
+    with suppress(OSError):
+        for number in os.listdir(f"/proc/{pid}/fd"):
+            path = Path(f"/proc/{pid}/fd/{number}")
+            with suppress(OSError):
+                ring = open_memory(path, pid)
+                if ring is not None:
+                    ring.close()
+                    return path
+    return None
+
+
+def _place(known: RankPlace, run: ProcessRun, said: page.Page) -> RankPlace | None:
+    """Return where a rank is, if it has been there for as long as a rank's ring would tell; None while it moves."""
+    place = with_report(replace(known, state="answers", world_size=run.world_size), said)
+    if place.at is None or place.stands_s is None:
+        return None
+    if time.time() - place.at > MUTE_S:
+        return replace(place, state="silent")
+    return place if place.stands_s >= page.STILL_S else None

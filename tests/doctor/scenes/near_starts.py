@@ -1,0 +1,103 @@
+"""Ranks that wait for one another before their first step (G01), and those that only prepare something.
+
+``PAIRS`` holds each with the fault that it differs from in one thing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gputop.process import ProcessRank, ProcessRun
+from gputop.snapshot import Snapshot
+from gputop.whereabouts import RankPlace
+from tests.doctor.scenes.base import gpus, rank, scene
+from tests.doctor.scenes.near import Pair, look_alikes
+from tests.samples import EPOCH
+
+WORLD = 3
+
+
+def at(number: int, since: float, now: float, *, begun: int = 3, **changes: object) -> RankPlace:
+    """Where a rank says that it is: in its third collective."""
+    place = RankPlace(number, 4000 + number, None, "answers", "rank", "train.py:40", "main", "other", "all_reduce", begun)
+    return replace(place, completed=2, since=since, at=now, world_size=WORLD, stack=("train.py:40 main",), **changes)  # type: ignore[arg-type]
+
+
+def elsewhere(number: int, since: float, now: float, **changes: object) -> RankPlace:
+    """Where a rank says that it is: in a function of its own, with one collective less."""
+    load = {"line": "train.py:12", "function": "load", "operation": None, "completed": 2}
+    return replace(at(number, since, now, begun=2, **changes), **load)  # type: ignore[arg-type]
+
+
+def starts(
+    second: int,
+    late: int | None = 2,
+    stands_from: int = 2,
+    cpu_percent: float = 1.0,
+    read_bytes: int = 0,
+    crossed: bool = False,
+    starting: bool = True,
+    known: tuple[int, ...] = (0, 1, 2),
+) -> Snapshot:
+    """Three ranks of a launch that has made no step: two wait in a collective for one that rests in a function of its own."""
+    ranks = tuple(
+        replace(rank(n, world=WORLD), run_id=None, rank=n, started_at=EPOCH - 20, autograd_threads=()) for n in range(3)
+    )
+    calm = {"state": "S", "cpu_percent": 1.0, "read_bytes": 0, "written_bytes": 0, "threads": (("pt_gloo_runloop", 4),)}
+    ranks = tuple(replace(item, **calm, nvidia_open=False) for item in ranks)  # type: ignore[arg-type]
+    if late is not None:
+        own = replace(ranks[late], cpu_percent=cpu_percent, read_bytes=read_bytes)
+        ranks = (*ranks[:late], own, *ranks[late + 1 :])
+    base = scene(second, gpus([], 4), ranks)
+    places: list[RankPlace | None] = [None] * WORLD
+    if second >= stands_from + 4:
+        since = base.time - (second - stands_from)
+        places = [at(number, since, base.time) for number in range(WORLD)]
+        if late is not None:
+            places[late] = at(late, since, base.time, operation="barrier") if crossed else elsewhere(late, since, base.time)
+    listed = tuple(
+        ProcessRank(4000 + number, number, number, (), places[number] if number in known else None) for number in range(WORLD)
+    )
+    run = ProcessRun(
+        "launcher:3999", "train.py", listed, world_size=WORLD, local_world_size=WORLD, started_at=EPOCH - 20, starting=starting
+    )
+    return replace(base, process_runs=(run,))
+
+
+def prepares(second: int) -> Snapshot:
+    """Rank 2 tokenizes a data set; the others wait for it in a barrier, as they are meant to."""
+    return starts(second, cpu_percent=95.0)
+
+
+def reads(second: int) -> Snapshot:
+    """Rank 2 reads its data set from a slow disk."""
+    return starts(second, read_bytes=second * 20 * 2**20)
+
+
+def begins(second: int) -> Snapshot:
+    """Their places change."""
+    return starts(second, stands_from=max(2, second - 3))
+
+
+def in_different_collectives(second: int) -> Snapshot:
+    return starts(second, crossed=True)
+
+
+def together(second: int) -> Snapshot:
+    """All are in the same collective: another machine's ranks may be the late ones."""
+    return starts(second, late=None)
+
+
+def one_says_nothing(second: int) -> Snapshot:
+    """Rank 2 moves, or says nothing."""
+    return starts(second, known=(0, 1))
+
+
+PAIRS = (
+    Pair("G01", "one rank prepares data before the first step", prepares, starts, 60),
+    Pair("G01", "one rank reads its data before the first step", reads, starts, 60),
+    Pair("G01", "the ranks move before the first step", begins, starts, 60),
+    Pair("G01", "all are in the same collective before the first step", together, in_different_collectives, 60),
+    Pair("G01", "a rank of a start says nothing", one_says_nothing, starts, 60),
+)
+LOOK_ALIKES = look_alikes(PAIRS)
