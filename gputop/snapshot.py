@@ -239,6 +239,10 @@ class LogMatch:
     """Whether the text follows from a failure elsewhere and is never the root cause."""
     job_state: JobState | None = None
     """State of the launched job that wrote the line ("running", "finished": exit code 0, "failed" ...), if known."""
+    where: str | None = None
+    """The innermost line of the user's own code in the traceback, as "train.py:41 (main)"."""
+    followed: bool = False
+    """Whether lines of progress follow it: it was caught, or they were printed before and written later."""
 
 
 @dataclass(frozen=True, slots=True)

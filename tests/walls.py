@@ -90,7 +90,9 @@ _TABLE = {
     "where": "ground sources/host tracking/journal tracking/standing",
     "profiles": "ground tracking/journal tracking/profiling where",
     "untracked/files": "ground tracking/printed",
-    "untracked": ("ground untracked/files jobs/output sources/host tracking/journal tracking/journal/writing tracking/printed"),
+    "untracked": (
+        "ground doctor/logs jobs/output sources/host tracking/journal tracking/journal/writing tracking/printed untracked/files"
+    ),
     "programs": "ground",
     "recipes": "ground",
     "jobs": "ground programs recipes",

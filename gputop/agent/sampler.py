@@ -120,6 +120,7 @@ class Sampler:
         foreign = self._read("Where ranks before their first step are", lambda: self._with_places(foreign or ())) or foreign
         host = self._host_record(reading)
         logs = self._read("The errors in the output of jobs", self._log_matches) or ()
+        logs += curves.logs if curves is not None else ()
         extra = self._read("NCCL's own account", lambda: self._extra_fields(processes)) or {}
         snapshot = Snapshot(
             sequence=self._sequence,

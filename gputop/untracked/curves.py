@@ -14,15 +14,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from gputop.jobs.output.matches import RECENT_S
 from gputop.jobs.output.printed_rank import PrintedRank
 from gputop.process import ProcessCurve, ProcessRun
-from gputop.snapshot import Points, Rank, Run
+from gputop.snapshot import LogMatch, Points, Rank, Run
 from gputop.sources.host import procfs
 from gputop.untracked.followed import Curve, FollowedRun
 from gputop.untracked.kinds import ORDER, OUTPUT
 
 FIRST_WAIT_S = 0.3
 """How long the first poll that sees a run waits for its curve: ``gputop --once`` polls once."""
+ENDED_MAX = 8
+"""So many runs that ended recently keep what their output explains."""
 RUNS_MAX = 8
 """At most this many runs are followed, the largest first; threads that hang in a file system count."""
 
@@ -33,6 +36,8 @@ class Curves(NamedTuple):
     process_runs: tuple[ProcessRun, ...]
     runs: tuple[Run, ...]
     points: tuple[Points, ...]
+    logs: tuple[LogMatch, ...] = ()
+    """The error texts in what the runs print, also of those that ended recently."""
 
 
 class UntrackedCurves:
@@ -42,6 +47,8 @@ class UntrackedCurves:
         """Nothing is read before ``poll``."""
         self._followed: dict[str, FollowedRun] = {}
         self._stuck: list[FollowedRun] = []
+        self._ended: dict[str, tuple[FollowedRun, float]] = {}
+        self._shared_output: set[str] = set()
         self._ids: dict[tuple[str, int, float | None], str | None] = {}
 
     def poll(
@@ -54,7 +61,7 @@ class UntrackedCurves:
             tracked: processes of tracked runs.
             lost: is called with an unexpected error in reading one run; the others are still read.
         """
-        known = self._follow(found)
+        known = self._follow(found, tracked)
         until = time.monotonic() + FIRST_WAIT_S
         for run in found:
             if run.key in known:
@@ -85,9 +92,20 @@ class UntrackedCurves:
                     outputs=own.files if own is not None else (),
                 )
             )
-        return Curves(tuple(process_runs), tuple(runs.values()), tuple(points))
+        return Curves(tuple(process_runs), tuple(runs.values()), tuple(points), self._logs(claims))
 
-    def _follow(self, found: Sequence[ProcessRun]) -> dict[str, FollowedRun]:
+    def _logs(self, claims: Counter[str | tuple[int, int]]) -> tuple[LogMatch, ...]:
+        """Return the error texts of the runs, but for those that share their output with another one."""
+        ended = {run_id: followed for run_id, (followed, _) in self._ended.items()}
+        every = ended | self._followed
+        self._shared_output &= every.keys()
+        self._shared_output |= {
+            run_id for run_id, item in self._followed.items() if any(claims[name] > 1 for name in item.errors.identities)
+        }
+        own = (followed for run_id, followed in every.items() if run_id not in self._shared_output)
+        return tuple(match for followed in own for match in followed.errors.matches)
+
+    def _follow(self, found: Sequence[ProcessRun], tracked: Collection[int]) -> dict[str, FollowedRun]:
         """Return the follower of each run, by the run's key; start and end followers as needed."""
         before, self._followed = self._followed, {}
         self._stuck = [followed for followed in self._stuck if followed.is_stuck]
@@ -104,8 +122,14 @@ class UntrackedCurves:
             known[run.key] = self._followed[run_id] = before.get(run_id) or FollowedRun(run_id)
         for run_id, followed in before.items():
             if run_id not in self._followed:
-                followed.end()
+                is_tracked = not followed.errors.pids.isdisjoint(tracked)
+                followed.end(dropped=is_tracked)
                 self._stuck.append(followed)
+                if not is_tracked:
+                    self._ended[run_id] = followed, time.monotonic()
+        since = time.monotonic() - RECENT_S
+        recent = [(run_id, item) for run_id, item in self._ended.items() if item[1] >= since and run_id not in self._followed]
+        self._ended = dict(recent[-ENDED_MAX:])
         return known
 
 

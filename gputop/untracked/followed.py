@@ -12,9 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from gputop.groups import DEAD_STATES
 from gputop.jobs.output.collected import Collected
 from gputop.jobs.output.printed_rank import PrintedFile, PrintedRank
 from gputop.process import ProcessRun
+from gputop.sources.host import procfs
+from gputop.untracked.errors import OutputErrors
 from gputop.untracked.kinds import OUTPUT, SCREEN, TMUX
 from gputop.untracked.outputs import READ_BYTES, TAIL, OutputFile, files_of
 from gputop.untracked.panes import PaneReader, pane_of
@@ -34,6 +37,9 @@ TURN_S = 0.5
 """A turn that reads longer leaves the rest to the next one."""
 BACKLOG_POINTS = 2000
 SOURCES = 16
+LAST_WORDS_S = 10.0
+"""How long to read on after a run's last process: its launcher reports on it, and its window shows what the shell says."""
+LAST_LOOK_S = 1.0
 PANE_S = 5.0
 """How often a pane of tmux or screen is read: each reading starts a process or two."""
 
@@ -82,6 +88,7 @@ class FollowedRun:
         self.curves: dict[Key, Curve] = {}
         """Take and change them under ``lock`` only."""
         self.failure: Exception | None = None
+        self.errors = OutputErrors(run_id)
         self._reads: dict[tuple[str, Path], _Read] = {}
         self._printed: dict[int, PrintedRank] = {}
         self._due_s = 0.0
@@ -93,6 +100,8 @@ class FollowedRun:
         self._turns = 0
         self._waited = False
         self._ended = False
+        self._dropped = False
+        self._rests = False
         self._thread: threading.Thread | None = None
 
     @property
@@ -102,8 +111,13 @@ class FollowedRun:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether the thread still runs after a request to end."""
-        return self._ended and self._thread is not None and self._thread.is_alive()
+        """Whether the thread still runs after a request to end, and does not just wait for the run's last words."""
+        return self._ended and not self._rests and self.lingers
+
+    @property
+    def lingers(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread is not None and self._thread.is_alive()
 
     def ask(self, run: ProcessRun, tracked: Collection[int]) -> None:
         """Ask for a turn and return at once. There is none while no file is known and no search is due."""
@@ -127,10 +141,10 @@ class FollowedRun:
         with self._turn:
             self._turn.wait_for(lambda: self._turns > 0, seconds)
 
-    def end(self) -> None:
-        """Tell the thread to end."""
+    def end(self, dropped: bool = False) -> None:
+        """Tell the thread to end, after it has read the run's last words; ``dropped``: at once, for the run is tracked now."""
         with self._turn:
-            self._ended = True
+            self._ended, self._dropped = True, dropped
             self._turn.notify_all()
 
     def _work(self) -> None:
@@ -138,7 +152,7 @@ class FollowedRun:
             with self._turn:
                 self._turn.wait_for(lambda: self._ended or self._asked is not None)
                 if self._ended or self._asked is None:
-                    return
+                    break
                 (run, tracked), self._asked = self._asked, None
             try:
                 self._look_and_read(run, tracked)
@@ -147,6 +161,25 @@ class FollowedRun:
             with self._turn:
                 self._turns += 1
                 self._turn.notify_all()
+        try:
+            self._read_last_words()
+        except Exception as error:  # noqa: BLE001 - as above
+            self.failure = error
+
+    def _read_last_words(self) -> None:
+        until = time.monotonic() + LAST_WORDS_S
+        while self.errors.reads_something and not self._dropped:
+            ended = time.monotonic() >= until
+            if self._pane is not None:
+                self._pane.read()
+            # Ranks that live on belong to another run now: one whose first rank is gone has another name.
+            alive = [pid for pid in self.errors.pids if _lives(pid)]
+            self.errors.read(alive, time.monotonic(), ended)
+            if ended:
+                return
+            self._rests = True
+            time.sleep(LAST_LOOK_S)
+            self._rests = False
 
     def _look_and_read(self, run: ProcessRun, tracked: Collection[int]) -> None:
         began = time.monotonic()
@@ -160,6 +193,8 @@ class FollowedRun:
             with self.lock:
                 self._take_in(found, min((rank.rank or 0 for rank in run.ranks), default=0))
                 self._take_in_output(printed)
+            if not run.starting:  # gputop reads the output of what it started itself
+                self.errors.follow(printed)
         until = time.monotonic() + TURN_S
         self._read_sources(until)
         for rank in self._printed.values():
@@ -170,6 +205,7 @@ class FollowedRun:
         if began >= self._pane_due_s and not self._has_values():
             self._pane_due_s = began + PANE_S
             self._read_pane(run)
+        self.errors.read([rank.pid for rank in run.ranks], time.monotonic())
 
     def _has_values(self) -> bool:
         """Return whether there is a curve other than that of a pane."""
@@ -182,6 +218,7 @@ class FollowedRun:
             return
         if self._pane is None or self._pane.pane != pane:
             self._pane = PaneReader(pane)
+            self.errors.follow_pane(self._pane.scan)
         steps, at = self._pane.read(), time.time()
         key = Key(pane.label, pane.name)
         with self.lock:
@@ -234,3 +271,11 @@ class FollowedRun:
         curve.ranks = dict(self._printed)
         curve.files = {number: tuple(rank.files) for number, rank in self._printed.items()}
         curve.identities = frozenset(file.identity for files in printed.values() for file in files)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        found = procfs.read_stat(pid)
+    except OSError:
+        return False
+    return found is not None and found.state not in DEAD_STATES

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import NamedTuple
 
+from gputop.doctor.logs.scan import LogScan
 from gputop.process import ProcessRun
 from gputop.sources.host import procfs
 from gputop.tracking.printed.lines import Transcript
@@ -21,6 +22,7 @@ from gputop.untracked.kinds import SCREEN, TMUX
 OVERLAP = 5
 """How many consecutive lines identify where the previous capture ended."""
 _PROGRAMS: Mapping[str, ModuleType] = {TMUX: tmux, SCREEN: gnu_screen}
+_PROGRAM_NAMES: Mapping[str, str] = {TMUX: "tmux", SCREEN: "screen"}
 
 
 class Pane(NamedTuple):
@@ -59,6 +61,8 @@ class PaneReader:
     def __init__(self, pane: Pane) -> None:
         self.pane = pane
         self.transcript = Transcript()
+        self.scan = LogScan(f"the {_PROGRAM_NAMES[pane.label]} window {pane.name}")
+        self.scan.skip()  # what a window has forgotten is not counted: its lines have no numbers
         self._before: list[str] = []
         self._last = ""
 
@@ -75,6 +79,7 @@ class PaneReader:
             # The last line may be a progress bar, which never ends: each of its states counts.
             data = "\n".join([*new[bool(new) and new[0] == self._last :], last, ""])
             self._before, self._last = lines, last
+            self.scan.feed(data.encode())
             return list(self.transcript.feed(data.encode()))
         return []
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from gputop.doctor.logs.after import Afterwards, is_progress, says_went_on
@@ -141,6 +142,13 @@ class LogScan:
         self._rest = b""
         self._summary = self._numbered = False
         self._close_all()
+
+    def outlive(self, lines: Collection[int]) -> None:
+        """Mark the texts in these lines as survived: whoever wrote them is known to have gone on."""
+        for kept in (self._first, self._last):
+            for place, item in enumerate(kept):
+                if item.line_number in lines:
+                    kept[place] = replace(item, went_on=True, followed=False)
 
     def end(self) -> list[Observation]:
         """Process the unterminated last line and close everything that is open."""

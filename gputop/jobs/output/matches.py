@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from gputop.doctor.logs.scan import LogScan
 from gputop.errors import UsageError
 from gputop.jobs import store
 from gputop.jobs.output import logs
-from gputop.jobs.output.scan import ScannedLog
+from gputop.jobs.output.scan import ScannedLog, scanned_source
 from gputop.jobs.store import Job
 from gputop.snapshot import JobState, LogMatch
 
@@ -81,7 +82,7 @@ def _read(job: Job, followed: _Followed, room: int) -> int:
     with contextlib.suppress(UsageError, OSError):  # the job's directory is gone
         for source in logs.sources(job.id):
             if source.path not in followed.files:
-                followed.files[source.path] = ScannedLog(source)
+                followed.files[source.path] = scanned_source(source)
     spent = 0
     for file in followed.files.values():
         if spent < room:
@@ -106,28 +107,37 @@ def matches_of(job: Job, scans: list[LogScan]) -> tuple[LogMatch, ...]:
     root = explain(scans, failed=failed).root
     observations = [item for scan in scans for item in scan.observations]
     survived = failed and any(item.failure for item in observations)
+    kept = [item for item in observations if item.pattern is not None and not (survived and item.went_on)]
+    return of_run(job.run_id, job.id, job.state, root, kept)
+
+
+def of_run(
+    run_id: str | None, job_id: str | None, state: JobState, root: Observation | None, others: Iterable[Observation]
+) -> tuple[LogMatch, ...]:
+    """Return one match for each text and rank of a run's output, the root cause first."""
     kept: dict[tuple[str, int | None], Observation] = {}
-    for seen in ([root] if root is not None else []) + observations:
-        if seen is root or (seen.pattern is not None and not (survived and seen.went_on)):
-            kept.setdefault((_name(seen), seen.rank), seen)
-    return tuple(_match(job, seen) for seen in list(kept.values())[:MATCHES_MAX])
+    for seen in ([root] if root is not None else []) + list(others):
+        kept.setdefault((_name(seen), seen.rank), seen)
+    return tuple(_match(run_id, job_id, state, seen) for seen in list(kept.values())[:MATCHES_MAX])
 
 
 def _name(seen: Observation) -> str:
     return seen.pattern.id if seen.pattern is not None else UNKNOWN_ID
 
 
-def _match(job: Job, seen: Observation) -> LogMatch:
+def _match(run_id: str | None, job_id: str | None, state: JobState, seen: Observation) -> LogMatch:
     return LogMatch(
         pattern=_name(seen),
         cause=seen.pattern.cause if seen.pattern is not None else None,
         line=seen.line[:LINE_CHARS],
-        run_id=job.run_id,
-        job_id=job.id,
+        run_id=run_id,
+        job_id=job_id,
         rank=seen.rank,
         file=seen.file,
         line_number=seen.line_number or None,
         time=seen.time,
         cascade=seen.pattern is not None and seen.pattern.cascade,
-        job_state=job.state,
+        job_state=state,
+        where=seen.where,
+        followed=seen.followed,
     )

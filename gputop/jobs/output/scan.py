@@ -47,7 +47,7 @@ def scan_job(job_id: str) -> list[LogScan]:
     """
     found = []
     for source in logs.sources(job_id):
-        log = ScannedLog(source)
+        log = scanned_source(source)
         log.read(READ_BYTES, finished=True)
         while not log.at_end:
             log.read(READ_BYTES, finished=True)
@@ -56,13 +56,20 @@ def scan_job(job_id: str) -> list[LogScan]:
     return found
 
 
-class ScannedLog:
-    """One file of a job's output, scanned as it grows."""
+def scanned_source(source: logs.Source) -> ScannedLog:
+    """Return the scan of one file of a job's output; nothing is read yet."""
+    path = source.path
+    name = path.name if source.label in (logs.LAUNCHER, logs.SLURM) else f"{source.label}/{path.name}"
+    return ScannedLog(path, name, source.rank)
 
-    def __init__(self, source: logs.Source) -> None:
-        self._name = source.path.name if source.label in (logs.LAUNCHER, logs.SLURM) else f"{source.label}/{source.path.name}"
-        self._rank = source.rank
-        self._file = FileFollower(source.path, ERRORS)
+
+class ScannedLog:
+    """One file of a run's output, scanned as it grows."""
+
+    def __init__(self, path: Path, name: str, rank: int | None) -> None:
+        self._name = name
+        self._rank = rank
+        self._file = FileFollower(path, ERRORS)
         self.scan = LogScan(self._name, self._rank)
         self.readable = False
         """Whether the file could be opened at least once."""

@@ -105,11 +105,14 @@ def _judge(output: Output, match: LogMatch) -> Judgement:
         match.time,
         row[0] if row is not None else None,
         row[1] if row is not None else {},
-        where=failure.where if failure is not None else None,
+        where=failure.where if failure is not None else match.where,
+        followed=match.followed,
     )
-    finding = finding_of(seen) if row is not None or output.run is None else _unknown(output, output.run, seen)
+    in_a_log = row is not None or output.run is None or match.line_number is not None
+    finding = finding_of(seen) if in_a_log or output.run is None else _unknown(output, output.run, seen)
     if seen.where is not None:
-        finding = replace(finding, evidence=(*finding.evidence, Fact(f"at {seen.where}", seen.where, "journal")))
+        source = "journal" if failure is not None else "traceback"
+        finding = replace(finding, evidence=(*finding.evidence, Fact(f"at {seen.where}", seen.where, source)))
     return Suspicion(replace(finding, run=output.run_id or match.run_id, devices=output.devices, pids=output.pids))
 
 
