@@ -1,0 +1,110 @@
+"""The rank that all others wait for, and what a finding on it says: what the rules on stragglers share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gputop.doctor.evidence import straggling as waits
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
+from gputop.doctor.evidence.straggling import COVERAGE_MIN, SCORE_MIN, WINDOW_STEPS, WINDOWS, Straggling
+from gputop.doctor.facts import stated
+from gputop.doctor.facts.calls import wrapped_by
+from gputop.doctor.facts.ddp import has_engine
+from gputop.doctor.findings.finding import Fact, Severity
+from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.rule import Suspicion
+from gputop.snapshot import Device, Rank
+
+SEVERE_SCORE = 0.2
+SOURCES = ("journal: phase/*, step_s of all ranks",)
+SCORE_TEXT = (
+    f"a wait of {SCORE_MIN:.0%} of the step in each of {WINDOWS} windows of {WINDOW_STEPS} steps, {COVERAGE_MIN:.0%} of it"
+)
+_NAMES = {"phase/data": "waiting for data", "phase/forward": "forward", "phase/optimizer": "optimizer", "rest": "the rest"}
+
+
+@dataclass(frozen=True, slots=True)
+class Culprit:
+    """The rank that the others wait for. ``member`` is None if it varies from step to step, or is on another machine."""
+
+    found: Straggling
+    member: Member | None
+    device: Device | None
+    work: waits.Work | None
+
+    @property
+    def pid(self) -> int | str:
+        """The culprit's PID, or the placeholder for it in a command."""
+        return self.member.pid if self.member is not None and self.member.pid is not None else "PID"
+
+    @property
+    def unequal(self) -> bool:
+        """Whether the ranks' work was measured and differs."""
+        return self.work is not None and self.work.unequal
+
+    @property
+    def has_most_work(self) -> bool:
+        """Whether the culprit has clearly more work than the others: it explains longer parts of the step of any kind."""
+        return self.work is not None and self.found.culprit is not None and self.work.heaviest == self.found.culprit
+
+
+def find_culprit(evidence: Evidence, group: RankGroup) -> Culprit | None:
+    """Return who the others wait for, also where that changes with each step; None if nobody waits long enough."""
+    if not tracked.all_speak(group):
+        return None
+    if not _exchange_in_backward(tracked.ranks_of(group)):
+        return None
+    ranks = tuple(rank.rank for rank in tracked.ranks_of(group))
+    found = waits.straggling(evidence, group, ranks)
+    if found is None:
+        return None
+    late = (member for member in group.members if member.journal is not None and member.journal.rank == found.culprit)
+    member = next(late, None) if found.culprit is not None else None
+    device = next((device for device in group.pool if member is not None and device.uuid == member.main), None)
+    return Culprit(found, member, device, waits.work(evidence, group, ranks))
+
+
+def _exchange_in_backward(ranks: Sequence[Rank]) -> bool:
+    """Return whether ranks may meet in backward, where the wait is looked for.
+
+    Where the model has no wrapper and no engine, gradients are averaged after it, and backward holds nobody's wait.
+    """
+    return has_engine(ranks) or any(not stated.model_inspected(rank) or wrapped_by(rank) is not None for rank in ranks)
+
+
+def culprit_by(evidence: Evidence, group: RankGroup, *parts: str) -> Culprit | None:
+    """Return the one rank that the others wait for, if these parts of its step explain the wait."""
+    known = find_culprit(evidence, group)
+    if known is None or known.found.culprit is None:
+        return None
+    return known if sum(known.found.explained_by(part) for part in parts) >= COVERAGE_MIN else None
+
+
+def _facts(found: Straggling) -> list[Fact]:
+    who = f"rank {found.culprit}" if found.culprit is not None else "the last one"
+    longest = max(found.excess_s, key=lambda name: found.excess_s[name])
+    return [
+        Fact(
+            f"the others wait {found.score:.0%} of each step for {who} (over {found.steps} steps)",
+            round(found.score, 3),
+            "journal: phase/backward of all ranks",
+        ),
+        Fact(
+            f"{_NAMES[longest]} takes {who} {found.excess_s[longest] * 1e3:.1f} ms longer, their gap in backward is "
+            f"{found.gap_s * 1e3:.1f} ms",
+            round(found.excess_s[longest], 6),
+            "journal: phases of the step",
+        ),
+        Fact(f"a step takes {found.step_s * 1e3:.1f} ms", round(found.step_s, 6), "journal: step_s"),
+    ]
+
+
+def waiting(group: RankGroup, rule: str, known: Culprit, title: str, cause: str, fix: str, refuted_by: str) -> Suspicion:
+    """Return the suspicion of a wait: with its facts, and about the culprit's process and device."""
+    pids = [known.pid] if isinstance(known.pid, int) else None
+    devices = [known.device] if known.device is not None else None
+    severity: Severity = "error" if known.found.score >= SEVERE_SCORE else "warning"
+    facts = _facts(known.found)
+    return Suspicion(tracked.about(group, rule, severity, "likely", title, facts, cause, fix, refuted_by, devices, pids), 3.0)
