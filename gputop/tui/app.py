@@ -30,7 +30,7 @@ from gputop.tui.state.layout import CHART_OPTIONS, LayoutKeeper
 from gputop.tui.state.settings_file import read_settings
 from gputop.tui.state.view import Settings, View
 from gputop.tui.terminal.palette import THEMES, theme_name
-from gputop.tui.terminal.private_textual import drawn_text
+from gputop.tui.terminal.private_textual import drawn_text, driver_of
 from gputop.tui.terminal.sparing_app import SparingApp
 from gputop.tui.terminal_signals import answer_signals
 from gputop.tui.typed_ahead import bound_keys
@@ -118,8 +118,9 @@ class GputopApp(SparingApp):
     async def on_mount(self) -> None:
         """Show the dashboard and open the feed."""
         loop = asyncio.get_running_loop()
-        answer_signals(loop, self._driver, self.draw_anew)
-        bound_keys(self, self._driver, loop)
+        driver = driver_of(self)
+        answer_signals(loop, driver, self.draw_anew)
+        bound_keys(self, driver, loop)
         await self.push_screen(self.first_screen())
         self.follow(self.feeds())
         self.set_interval(1.0, self._check_age)

@@ -1,8 +1,8 @@
-"""Every private name of Textual that gputop uses; for the sparing compositor, a check that each still behaves as expected.
+"""Every private name of Textual that gputop uses, and a check that each still behaves as expected.
 
-A screen gets the compositor only if all checks pass. Otherwise Textual's own compositor draws the same screen with more bytes,
-and one line in Textual's log names the first mismatch. The checks run once per process. If the driver is not as expected,
-Textual rather than gputop restarts it after a SIGSTOP.
+A screen gets the sparing compositor, and the app the patient driver, only if all checks pass. Otherwise Textual's own draw the
+same screen with more bytes, and one line in Textual's log names the first mismatch. The checks run once per process. If the
+driver's restart is not as expected, Textual rather than gputop restarts it after a SIGSTOP.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.style import Style
 from textual import log
 from textual.app import App
+from textual.driver import Driver
 from textual.geometry import Region, Size
 from textual.screen import Screen
 from textual.strip import Strip
@@ -79,6 +80,11 @@ def _updates_partially() -> bool:
     return _parameters(compositor.render_partial_update) == ["self"] and type(_sample_update()) is _private("ChopsUpdate")
 
 
+def _sets(of: type[Any], name: str) -> bool:
+    """Return whether a class sets an attribute when it is made: to make an app or a driver would take the terminal."""
+    return name in of.__init__.__code__.co_names
+
+
 CHECKS: Mapping[str, Callable[[], bool]] = MappingProxyType(
     {
         _MODULE: lambda: bool(import_module(_MODULE)),
@@ -99,6 +105,11 @@ CHECKS: Mapping[str, Callable[[], bool]] = MappingProxyType(
         "LayoutUpdate.strips": lambda: [list(line) for line in _sample_layout().strips] == [[None]],
         "LayoutUpdate.region": lambda: _sample_layout().region == Region(0, 0, 4, 1),
         "App._display": lambda: _parameters(App._display) == ["self", "screen", "renderable"],
+        "App._driver": lambda: _sets(App, "_driver"),
+        "App._batch_count": lambda: _sets(App, "_batch_count"),
+        "Driver._app": lambda: _sets(Driver, "_app"),
+        "Driver._loop": lambda: _sets(Driver, "_loop"),
+        "LinuxDriver._key_thread": lambda: _sets(import_module("textual.drivers.linux_driver").LinuxDriver, "_key_thread"),
         "Screen._compositor": lambda: type(Screen()._compositor) is _private("Compositor"),
         "Strip.render_style": lambda: Strip.render_style(_BOLD, "x", ColorSystem.TRUECOLOR) == "\x1b[1mx\x1b[0m",
         "Strip.render_ansi": lambda: Strip.render_ansi(_BOLD, ColorSystem.TRUECOLOR) == "1",
@@ -139,6 +150,11 @@ def install_compositor(screen: Screen[Any]) -> None:
         from gputop.tui.terminal.compositor import SparingCompositor
 
         screen._compositor = SparingCompositor()
+
+
+def driver_of(app: App[Any]) -> Any:
+    """Return what an app reads the terminal with; None before it has it, and where this Textual gives it another name."""
+    return getattr(app, "_driver", None)
 
 
 def shown_cells() -> Any:

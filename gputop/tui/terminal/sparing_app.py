@@ -10,16 +10,17 @@ from textual.screen import Screen
 
 from gputop.tui.terminal.pace import Pace
 from gputop.tui.terminal.patient_input import patient
-from gputop.tui.terminal.private_textual import shown_cells
+from gputop.tui.terminal.private_textual import driver_of, shown_cells
 
 
 class SparingApp(App[None]):
-    """Compares each update with the cells that the terminal shows. With an unknown Textual, it sends updates whole."""
+    """Compares each update with the cells that the terminal shows. An unknown Textual draws and reads as it does without it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.driver_class = patient(self.driver_class)
         self._shown = shown_cells()
+        if self._shown is not None:
+            self.driver_class = patient(self.driver_class)
         self._held = False
         self._late = False
         """Whether a frame was left out, because the one before it was on its way."""
@@ -36,7 +37,7 @@ class SparingApp(App[None]):
 
     @property
     def _pace(self) -> Pace | None:
-        return getattr(self._driver, "pace", None)
+        return getattr(driver_of(self), "pace", None)
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
         """Display an update of a screen, unless ``hold`` keeps what is there, or the last one has not arrived yet."""
@@ -52,7 +53,7 @@ class SparingApp(App[None]):
             renderable = self._shown.sparing(renderable, *self.size)
         super()._display(screen, renderable)
         if pace is not None and not self._batch_count:
-            self._driver.ask()  # type: ignore[union-attr] # a driver with a pace asks
+            driver_of(self).ask()
 
     def go_on(self) -> None:
         """Draw what was left out: all that differs now from what the terminal shows."""
