@@ -260,8 +260,7 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
                     feed = feeds[self] = Feed()
                 steps.end_early()
                 if steps.facts is None:
-                    if steps.on_workers is not None:
-                        steps.on_workers()
+                    steps.workers_begin()
                 else:
                     steps.facts.stall.start()  # it ended if workers were forked, and they may be what never answers
                 feed.begin(self, perf_counter() - started, steps.fed_by)
@@ -339,7 +338,7 @@ def _listen_to_gc(torch: Any, steps: Steps) -> None:
 
     no_compile(torch, collected)
     no_compile(torch, check)
-    steps.check_collector = check
+    steps.check_collector_with(check)
 
 
 def _patch_save(torch: Any, steps: Steps) -> None:

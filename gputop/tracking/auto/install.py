@@ -45,7 +45,7 @@ def install(torch: Any) -> None:
             from gputop.tracking.standing import early
 
             early.start(torch, ending.is_library)
-            steps.on_workers = early.revive
+            steps.call_before_workers(early.revive)
 
 
 def tracked() -> Steps | None:

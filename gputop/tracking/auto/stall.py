@@ -80,8 +80,7 @@ class Stall:
 
     def between_steps(self, call: Callable[[], None] | None) -> None:
         """Call this on the training's thread when a step ends, and before a batch or a call of the model; None: no more."""
-        self._steps.between_steps = call
-        self._steps.fast.end_soon()
+        self._steps.call_between_steps(call)
 
     def start(self) -> None:
         """Start polling, at first or after a fork ended it; skip it if the process cannot start another thread."""

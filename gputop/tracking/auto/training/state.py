@@ -57,8 +57,7 @@ class Training:
         """Called once when automatic tracking stops after an error."""
         self.check_collector: Callable[[], None] = lambda: None
         """Starts timing Python's garbage collections, or stops it if the script handles signals."""
-        self.on_workers: Callable[[], None] | None = None
-        """Called where a loader may have forked its workers, as long as there is no run."""
+        self._on_workers: Callable[[], None] | None = None
         self.blind = False
         """Whether an optimizer's step was compiled: such steps cannot be counted, and their losses cannot be separated."""
         self._allows_fast_path = True
@@ -97,8 +96,7 @@ class Training:
         self._scales = False
         """Whether a GradScaler scales their losses."""
         self._stretch: Stretch | None = None
-        self.between_steps: Callable[[], None] | None = None
-        """What a profile has to do when a step ends, on the training's thread; every step takes the full path meanwhile."""
+        self._between_steps: Callable[[], None] | None = None
         self.fast.leave("full")
 
     @property
@@ -138,9 +136,27 @@ class Training:
             if self.run is not None:
                 self.run.text(stops, "warning")
 
+    def check_collector_with(self, check: Callable[[], None]) -> None:
+        """Set what starts timing Python's garbage collections, or stops it if the script handles signals."""
+        self.check_collector = check
+
+    def call_before_workers(self, call: Callable[[], None]) -> None:
+        """Call this where a loader may have forked its workers, as long as there is no run."""
+        self._on_workers = call
+
+    def workers_begin(self) -> None:
+        """Do what has to be done where a loader may have forked its workers, while there is no run."""
+        if self._on_workers is not None:
+            self._on_workers()
+
+    def call_between_steps(self, call: Callable[[], None] | None) -> None:
+        """Call this on the training's thread when a step ends; None: no more. Every step takes the full path meanwhile."""
+        self._between_steps = call
+        self.fast.end_soon()
+
     def do_between_steps(self) -> None:
         """Do what a profile has to do now, if there is one. Called on the training's thread."""
-        call = self.between_steps  # read once: the profile's own thread takes it away
+        call = self._between_steps  # read once: the profile's own thread takes it away
         if call is not None:
             call()
 
@@ -192,7 +208,7 @@ class Training:
         self.fast.leave("full")
         if (
             self.off
-            or self.between_steps is not None
+            or self._between_steps is not None
             or not self._allows_fast_path
             or not pace.is_steady
             or self.records is None
