@@ -18,7 +18,7 @@ from _doctor_truth import Truth
 from gputop.agent.sampler import Sampler
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import Abstained, Finding
-from gputop.jobs import store
+from gputop.jobs import stopping, store
 from gputop.recipes.catalogue import prepare
 from gputop.snapshot import Snapshot
 from gputop.sources.virtual import VirtualSource, default_count
@@ -125,7 +125,7 @@ def watch(truth: Truth, seconds: float) -> Outcome:
             _watch(outcome, sampler, doctor, job.id, began, seconds)
         finally:
             if store.find(job.id).active:
-                store.stop(job.id, grace_s=2.0)
+                stopping.stop(job.id, grace_s=2.0)
             outcome.log = "\n".join(_tail(job))
             source.close()
     return outcome

@@ -19,7 +19,7 @@ from gputop.cli.launching import here, slurm
 from gputop.cli.launching.devices import devices_of
 from gputop.cli.output.table import table
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, UsageError
-from gputop.jobs import attached
+from gputop.jobs import attached, stopping
 from gputop.jobs import store as job_store
 from gputop.jobs.output.logs import LogFollower, sources
 from gputop.recipes import catalogue, own_commands
@@ -260,7 +260,7 @@ def stop(options: argparse.Namespace) -> int:
         if not left:
             raise
         print(f"Job {options.job} has no readable record, but {_processes(left)}. They are stopped now.", flush=True)
-        job_store.stop_processes(options.job)
+        stopping.stop_processes(options.job)
         print(f"{options.job}: stopped")
         return EXIT_OK
     return max(_stop(job) for job in found)
@@ -269,7 +269,7 @@ def stop(options: argparse.Namespace) -> int:
 def _stop(job: job_store.Job) -> int:
     if job.left:
         print(f"Job {job.id} is lost, but {_processes(job.left)}. They are stopped now.", flush=True)
-    job = job_store.stop(job.id)
+    job = stopping.stop(job.id)
     print(f"{job.id}: {job.state}")
     return EXIT_OK if not job.survivors else EXIT_PROBLEM
 

@@ -14,7 +14,7 @@ import pytest
 
 from gputop.cli.main import main
 from gputop.errors import GputopError
-from gputop.jobs import store
+from gputop.jobs import stopping, store
 from tests.hosts.sshd import DEADLINE_S
 from tests.tracking.kit import Home, clean_environment, eventually, home
 
@@ -30,7 +30,7 @@ def script(home: Home, tmp_path: Path) -> Iterator[Path]:
     yield path
     for job in store.list_jobs():
         if job.active:
-            store.stop(job.id)
+            stopping.stop(job.id)
 
 
 def test_a_command_goes_on_as_a_job(script: Path, capsys: pytest.CaptureFixture[str]) -> None:

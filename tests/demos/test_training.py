@@ -21,7 +21,7 @@ torch = pytest.importorskip("torch")
 sys.path.insert(0, str(REPOSITORY / "demos"))  # the demos are scripts that find each other there
 
 import digits  # noqa: E402
-from gputop.jobs import identity, store  # noqa: E402
+from gputop.jobs import identity, spawn, store  # noqa: E402
 from gputop.jobs.output import logs  # noqa: E402
 from gputop.recipes.catalogue import find, prepare  # noqa: E402
 from gputop.snapshot import Device, Points, Run  # noqa: E402
@@ -38,7 +38,7 @@ def nothing_left() -> Iterator[None]:
     yield
     for job in store.list_jobs():
         identity.signal_marked(job.id, signal.SIGKILL)
-    for process in store._supervisors:
+    for process in spawn.started:
         process.wait(40)
 
 

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from gputop.cli.jobs import _job_row, job_record
-from gputop.jobs import identity, record, store
+from gputop.jobs import identity, record, stopping, store
 from gputop.jobs.supervisor import Supervisor
 from gputop.places import jobs_dir
 from gputop.tracking.reader.stopped import job_end
@@ -133,5 +133,5 @@ def test_a_supervisor_survives_what_others_wrote(tmp_path: Path) -> None:
         (behind.directory / record.STOP).write_bytes(grace)
         supervisor = Supervisor(behind.directory, {"id": behind.id})
         assert supervisor.grace_s() == 10.0
-    assert store.stop(behind.id).state == "stopped"
+    assert stopping.stop(behind.id).state == "stopped"
     assert identity.marked(behind.id) == []

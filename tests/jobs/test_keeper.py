@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.jobs import ahead, identity, keeper, kin, log_file, record, store
+from gputop.jobs import ahead, identity, keeper, kin, log_file, record, stopping, store
 from gputop.jobs.output import logs
 from gputop.jobs.store import Job
 from gputop.recipes.catalogue import Launch
@@ -196,7 +196,7 @@ def test_a_job_goes_on_when_everything_of_gputop_is_killed(tmp_path: Path) -> No
     printer.print_lines(3000)  # far more than a pipe holds
     until(lambda: output.stat().st_size > 3000 * 1001)
     assert identity.marked(printer.job.id) == [command]
-    assert store.stop(printer.job.id).state == "stopped"
+    assert stopping.stop(printer.job.id).state == "stopped"
     assert numbers_of(printer.job) == list(range(1, 3001)), "what was in memory alone is written when it is stopped"
 
 

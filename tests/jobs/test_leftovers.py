@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gputop.errors import UsageError
-from gputop.jobs import identity, kin, record, store
+from gputop.jobs import identity, kin, record, stopping, store
 from gputop.jobs.output import logs
 from gputop.jobs.store import Job
 from gputop.places import state_dir
@@ -113,7 +113,7 @@ def test_stop_finds_children_that_cleared_their_environment() -> None:
     assert len(alive(pids)) == 4
     assert not set(pids) & set(identity.marked(job.id))
     try:
-        stopped = store.stop(job.id)
+        stopped = stopping.stop(job.id)
         left = alive(pids)
     finally:
         for pid in alive(pids):
@@ -135,9 +135,9 @@ def test_a_job_started_inside_a_job_belongs_to_itself(tmp_path: Path) -> None:
     inner = store.find(logs.tail(outer.id).lines[0].split()[1])
     says(inner, "up")
     assert len(kin.of_job(outer.id)) == 1
-    assert store.stop(outer.id).state == "stopped"
+    assert stopping.stop(outer.id).state == "stopped"
     assert store.find(inner.id).state == "running"
-    assert store.stop(inner.id).state == "stopped"
+    assert stopping.stop(inner.id).state == "stopped"
 
 
 def test_a_signal_goes_to_no_later_process_with_the_same_number() -> None:
@@ -152,4 +152,4 @@ def test_an_unknown_job_is_not_stopped() -> None:
     assert done.returncode == 2
     assert "There is no job 'nothing'" in done.stderr
     with pytest.raises(UsageError):
-        store.stop("nothing")
+        stopping.stop("nothing")

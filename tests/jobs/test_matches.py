@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.jobs import record, store
+from gputop.jobs import record, stopping, store
 from gputop.jobs.output import matches as log_matches
 from gputop.jobs.output import scan as log_scan
 from gputop.jobs.output.explained import explanation_of, paragraph
@@ -125,7 +125,7 @@ def test_a_log_that_is_cut_is_read_anew(home: Home) -> None:
     job, matches = start(code), LogMatches()
     matches.poll()
     until(matches, "invalid_ordinal")
-    store.stop(job.id, grace_s=1.0)
+    stopping.stop(job.id, grace_s=1.0)
 
 
 def test_a_job_that_is_gone_is_forgotten(home: Home) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from gputop.agent.sampler import Sampler
 from gputop.agent.source import NoSource
-from gputop.jobs import identity, record, store
+from gputop.jobs import identity, record, spawn, stopping, store
 from gputop.jobs.output import logs, printed_runs
 from gputop.jobs.output.printed_runs import PrintedRuns
 from gputop.jobs.store import Job
@@ -38,7 +38,7 @@ def nothing_left() -> Iterator[None]:
     yield
     for job in store.list_jobs():
         identity.signal_marked(job.id, signal.SIGKILL)
-    for process in store._supervisors:
+    for process in spawn.started:
         process.wait(30)
 
 
@@ -81,7 +81,7 @@ def test_a_plain_script_has_a_loss_curve_from_its_log() -> None:
     status = record.read_json(job.directory / record.STATUS)
     assert status is not None
     assert rank.pid == status["child"]["pid"]
-    store.stop(job.id)
+    stopping.stop(job.id)
     assert seen.until(lambda run: run.state != "running").state == "stopped"
 
 

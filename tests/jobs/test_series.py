@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gputop.errors import UsageError
-from gputop.jobs import series, store
+from gputop.jobs import series, stopping, store
 from gputop.recipes.catalogue import Launch
 from tests.tracking.kit import Home, eventually, home
 
@@ -38,7 +38,7 @@ def test_one_that_waits_can_be_stopped_and_the_next_goes_on(home: Home, tmp_path
     log = tmp_path / "log"
     first, second, third = series.start([launch(log, "a", seconds=2.0), launch(log, "b"), launch(log, "c", seconds=0.0)])
     eventually(lambda: store.find(second.id).state == "waiting", "the second waits")
-    assert store.stop(second.id, grace_s=1.0).state == "stopped"
+    assert stopping.stop(second.id, grace_s=1.0).state == "stopped"
     assert ended(third.id).state == "finished"
     assert ended(first.id).state == "finished"
     assert log.read_text().splitlines() == ["a begins", "a ends", "c begins", "c ends"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.jobs import identity, store
+from gputop.jobs import identity, stopping, store
 from gputop.jobs.output import logs
 from gputop.jobs.store import Job
 from tests import REPOSITORY
@@ -66,7 +66,7 @@ def test_a_supervisor_survives_every_signal_and_learns_the_exit_code(tmp_path: P
     found = ended(job)
     assert (found.state, found.exit_code, found.stop_asked) == ("finished", 0, False)
     assert store.find(behind.id).state == "waiting"
-    assert store.stop(waiting_job.id).state == "stopped"
+    assert stopping.stop(waiting_job.id).state == "stopped"
     assert ended(behind).state == "finished"
 
 
@@ -83,12 +83,12 @@ def test_stop_reaches_a_job_whose_supervisor_is_stopped() -> None:
     says(job, "up")
     os.kill(supervisor_of(job), signal.SIGSTOP)
     until(lambda: state(supervisor_of(job)) == "T")
-    stopped = store.stop(job.id)
+    stopped = stopping.stop(job.id)
     assert (stopped.state, stopped.signal) == ("stopped", "SIGTERM")
 
 
 def test_a_job_whose_supervisor_does_not_go_on_is_stopped_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "ANSWER_PATIENCE_S", 0.3)
+    monkeypatch.setattr(stopping, "ANSWER_PATIENCE_S", 0.3)
     job = store.start(launch(SLEEP))
     says(job, "up")
     pid = supervisor_of(job)
@@ -96,7 +96,7 @@ def test_a_job_whose_supervisor_does_not_go_on_is_stopped_from_outside(monkeypat
     until(lambda: state(pid) == "T")
     kill = os.kill
     monkeypatch.setattr(os, "kill", lambda pid, number: None if number == signal.SIGCONT else kill(pid, number))
-    assert store.stop(job.id).state == "stopped"
+    assert stopping.stop(job.id).state == "stopped"
     assert identity.marked(job.id) == []
     kill(pid, signal.SIGCONT)
     until(lambda: identity.start_ticks(pid) is None)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gputop.errors import UsageError
-from gputop.jobs import identity, record, store
+from gputop.jobs import identity, record, spawn, stopping, store
 from gputop.jobs.output import logs
 from gputop.jobs.store import Job
 from gputop.recipes.catalogue import Launch
@@ -65,7 +65,7 @@ def nothing_left() -> Iterator[None]:
     left = {job.id: identity.marked(job.id) for job in store.list_jobs()}
     for job_id in left:
         identity.signal_marked(job_id, signal.SIGKILL)
-    for process in store._supervisors:
+    for process in spawn.started:
         process.wait(DEADLINE_S)
     assert not any(left.values())
 
@@ -82,7 +82,7 @@ def test_a_job_runs_with_its_environment_and_finishes() -> None:
     assert job.ended_at is not None
     assert job.ended_at >= job.started_at
     with pytest.raises(UsageError, match="has ended: finished"):
-        store.stop(job.id)
+        stopping.stop(job.id)
 
 
 def test_files_are_private() -> None:
@@ -120,7 +120,7 @@ def test_stop_ends_launcher_and_ranks_and_says_stopped() -> None:
     says(job, "up", times=2)
     assert store.find(job.id).state == "running"
     assert len(identity.marked(job.id)) == 3
-    stopped = store.stop(job.id)
+    stopped = stopping.stop(job.id)
     assert stopped.state == "stopped"
     assert stopped.stop_asked
     assert identity.marked(job.id) == []
@@ -129,13 +129,13 @@ def test_stop_ends_launcher_and_ranks_and_says_stopped() -> None:
 def test_stop_kills_what_ignores_it() -> None:
     job = store.start(launch(STUBBORN))
     says(job, "up")
-    stopped = store.stop(job.id, grace_s=0.2)
+    stopped = stopping.stop(job.id, grace_s=0.2)
     assert (stopped.state, stopped.signal) == ("stopped", "SIGKILL")
 
 
 def test_a_stop_in_the_first_moment_is_not_lost() -> None:
     job = store.start(launch(SLEEP))
-    assert store.stop(job.id).state == "stopped"
+    assert stopping.stop(job.id).state == "stopped"
 
 
 def test_ranks_of_a_killed_launcher_are_swept() -> None:
@@ -172,7 +172,7 @@ def test_a_job_outlives_the_process_that_started_it_and_a_hangup(tmp_path: Path)
     assert pid is not None
     os.kill(pid, signal.SIGHUP)
     assert store.find(job.id).state == "running"
-    assert store.stop(job.id).state == "stopped"
+    assert stopping.stop(job.id).state == "stopped"
 
 
 def test_without_its_supervisor_a_job_runs_on_can_be_stopped_and_is_else_lost() -> None:
@@ -184,7 +184,7 @@ def test_without_its_supervisor_a_job_runs_on_can_be_stopped_and_is_else_lost() 
         os.kill(pid, signal.SIGKILL)
         until(lambda pid=pid: identity.start_ticks(pid) is None)
         assert store.find(job.id).state == "running"
-    assert store.stop(kept.id).state == "stopped"
+    assert stopping.stop(kept.id).state == "stopped"
     assert identity.marked(kept.id) == []
     identity.signal_marked(alone.id, signal.SIGKILL)
     until(lambda: store.find(alone.id).state == "lost")
@@ -210,7 +210,7 @@ def test_a_job_of_another_machine_is_shown_as_it_was_last_and_not_stopped_from_h
     record.write_json(other / record.STATUS, {**status, "state": "running"})
     assert store.find("elsewhere").state == "running"
     with pytest.raises(UsageError, match="runs on node-of-another-name"):
-        store.request_stop("elsewhere")
+        stopping.request_stop("elsewhere")
 
 
 def test_a_link_in_place_of_a_record_is_not_followed(tmp_path: Path) -> None:

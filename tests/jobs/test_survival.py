@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from gputop.errors import GputopError
-from gputop.jobs import ahead, identity, record, store
+from gputop.jobs import ahead, identity, record, stopping, store
 from gputop.jobs.output import logs
 from gputop.recipes.catalogue import Launch
 from tests.tracking.kit import REPOSITORY, Home, clean_environment, eventually, home
@@ -169,7 +169,7 @@ def test_a_full_disk_ends_no_job_and_its_end_is_written_all_the_same(small_disk:
     with pytest.raises(OSError, match="space"):
         (small_disk / "more").write_bytes(bytes(64 * 1024))
     trains_on(job.id)
-    assert store.stop(job.id, grace_s=2.0).state == "stopped"
+    assert stopping.stop(job.id, grace_s=2.0).state == "stopped"
     assert gone(job.id)
 
 

@@ -14,7 +14,7 @@ import pytest
 from gputop.cli.main import main
 from gputop.errors import GputopError
 from gputop.hosts.transport import Transport, transport_of
-from gputop.jobs import store
+from gputop.jobs import stopping, store
 from gputop.over_hosts import jobs
 from gputop.over_hosts.launch import CallOff, launch_over
 from gputop.over_hosts.watched import HostJobs
@@ -71,7 +71,7 @@ def test_a_launch_over_hosts_with_one_home_is_read_and_stopped_on_all(home: Home
         assert {part.state for part in store.list_jobs()} == {"stopped"}
     finally:
         for part in store.list_jobs():
-            store.stop_processes(part.id)
+            stopping.stop_processes(part.id)
 
 
 READY = """read -r order; echo '{"ready": {"address": "127.0.0.1", "port": 1}}'; read -r go"""

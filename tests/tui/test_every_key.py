@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from gputop.errors import GputopError
-from gputop.jobs import store
+from gputop.jobs import stopping, store
 from gputop.recipes import own_commands
 from gputop.recipes.catalogue import Launch
 from gputop.recipes.own_commands import OwnCommand
@@ -88,7 +88,7 @@ def stopped_at_the_end(home: Home) -> Iterator[None]:
     for job in store.list_jobs():
         if job.active:
             with contextlib.suppress(GputopError):
-                store.stop(job.id, grace_s=2.0)
+                stopping.stop(job.id, grace_s=2.0)
 
 
 @pytest.mark.usefixtures("stopped_at_the_end")

@@ -19,7 +19,7 @@ from typing import Any
 
 from gputop.cli.launching.devices import devices_of
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, GputopError, UsageError
-from gputop.jobs import store
+from gputop.jobs import stopping, store
 from gputop.recipes import catalogue, nodes, own_commands
 from gputop.recipes.catalogue import Launch
 from gputop.recipes.nodes import NodeOrder, NodeReady
@@ -79,7 +79,7 @@ def be_node() -> int:
     finally:
         if not kept:
             with contextlib.suppress(UsageError):  # it has ended
-                store.request_stop(job.id)
+                stopping.request_stop(job.id)
     if not kept:
         return EXIT_PROBLEM
     _say("kept", job.id)

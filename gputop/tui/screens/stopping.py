@@ -108,9 +108,9 @@ def stop(target: StopTarget) -> str:
     if target.ask is not None:
         return target.ask()
     if target.job_id is not None:
-        from gputop.jobs import store
+        from gputop.jobs import stopping
 
-        store.request_stop(target.job_id)
+        stopping.request_stop(target.job_id)
         return f"{target.title[:1].upper()}{target.title[1:]} was asked to stop."
     if target.pid is None:
         raise GputopError("There is nothing to stop.", "Choose a process or a run first.")

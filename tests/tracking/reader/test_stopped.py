@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gputop.jobs import store
+from gputop.jobs import stopping, store
 from gputop.recipes.catalogue import Launch
 from gputop.snapshot import Rank
 from gputop.tracking.reader import stopped
@@ -40,13 +40,13 @@ def forgotten(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     for job in store.list_jobs():
         if job.active:
-            store.stop(job.id, grace_s=0.5)
+            stopping.stop(job.id, grace_s=0.5)
 
 
 def test_a_stop_on_request_and_an_accident_are_told_apart(home: Home) -> None:
     job = start()
     eventually(lambda: (rank := first_rank(home)) and rank.step, "it trains")
-    assert store.stop(job.id, grace_s=2.0).state == "stopped"
+    assert stopping.stop(job.id, grace_s=2.0).state == "stopped"
     run = home.only_run()
     assert (run.job_id, run.state, run.ranks[0].state) == (job.id, "stopped", "stopped")
     for path in home.archives():

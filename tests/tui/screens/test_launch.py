@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 
 from gputop.errors import GputopError
 from gputop.hosts.transport import transport_of
-from gputop.jobs import identity, record, slurm, slurm_submit_apart, store
+from gputop.jobs import identity, record, slurm, slurm_submit_apart, stopping, store
 from gputop.over_hosts.watched import HostJobs
 from gputop.places import jobs_dir, make_private_dir
 from gputop.recipes import catalogue, own_commands
@@ -63,7 +63,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for job in store.list_jobs():
         if job.active:
             with contextlib.suppress(GputopError):
-                store.stop(job.id, grace_s=2.0)
+                stopping.stop(job.id, grace_s=2.0)
 
 
 def virtual_devices(count: int = 4) -> tuple[Device, ...]:
