@@ -206,12 +206,12 @@ def test_one_run_and_one_process_that_fail_leave_the_others(quiet: None, monkeyp
     for name in ("one", "two"):
         gputop.init(id=name).log(loss=1.0)
     gputop.finish()
-    describe = reader._describe
+    describe = reader.describe
 
     def odd(followed: Any) -> Any:
         return fails() if followed.run_id == "one" else describe(followed)
 
-    monkeypatch.setattr(reader, "_describe", odd)
+    monkeypatch.setattr(reader, "describe", odd)
     shot = sampler().take()
     assert [run.run_id for run in shot.runs] == ["two"]
     assert notes(shot) == ["Run one could not be read"]

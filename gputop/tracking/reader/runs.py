@@ -7,28 +7,25 @@ that cannot be read does not hide the others.
 
 from __future__ import annotations
 
-import operator
 import os
 import re
 import stat
 import time
 from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from gputop.errors import describe_unexpected
-from gputop.facts.table import Facts
 from gputop.places import runs_dir as default_runs_dir
-from gputop.snapshot import FormatError, Points, Rank, Run, worst
+from gputop.snapshot import FormatError, Points, Run
 from gputop.tracking.journal import places
 from gputop.tracking.reader import kept
 from gputop.tracking.reader import labels as run_labels
+from gputop.tracking.reader.followed import Followed, describe
 from gputop.tracking.reader.kept import KeptLog
 from gputop.tracking.reader.labels import Labels
-from gputop.tracking.reader.launched import recipe_of
-from gputop.tracking.reader.rank_log import RankLog, Text, merged
-from gputop.tracking.reader.stopped import as_job_ended
+from gputop.tracking.reader.rank_log import RankLog, Text
 
 POLL_POINTS = 500
 """New points per metric, rank and poll; a faster log is decimated to minima and maxima."""
@@ -54,30 +51,6 @@ class RunUpdate:
     points: tuple[Points, ...] = ()
 
 
-@dataclass(slots=True)
-class _Followed:
-    """A run that is being followed."""
-
-    run_id: str
-    changed_ns: int = 0
-    logs: dict[tuple[int, int], RankLog | KeptLog] = field(default_factory=dict)
-    """By rank and attempt."""
-    files: dict[Path, tuple[int, int]] = field(default_factory=dict)
-    """Files that were opened, or found to be no journal: path -> (mtime, size) at that time."""
-    finished: Run | None = None
-    """The run once all of its ranks are read to their end, before its job's record is read."""
-    labels: Labels = run_labels.NONE
-
-    @property
-    def alive(self) -> bool:
-        return any(log.alive for log in self.logs.values())
-
-    def newest(self) -> list[RankLog | KeptLog]:
-        """Return each rank's latest attempt, by rank."""
-        latest = {rank: self.logs[rank, attempt] for rank, attempt in sorted(self.logs)}
-        return list(latest.values())
-
-
 class RunReader:
     """Follows the runs below a directory: the newest ``recent_runs``, and all live ones."""
 
@@ -95,7 +68,7 @@ class RunReader:
         self._backlog_points = backlog_points
         self._keeper = kept.Keeper(backlog_points)
         self._recent_runs = recent_runs
-        self._followed: dict[str, _Followed] = {}
+        self._followed: dict[str, Followed] = {}
         self._directories: dict[str, Path] = {}
         self._mtimes: dict[Path, int] = {}
         self._rings: dict[Path, tuple[int, int]] = {}
@@ -147,7 +120,7 @@ class RunReader:
         for followed in self._followed.values():
             try:
                 if followed.logs:
-                    runs.append(_describe(followed))
+                    runs.append(describe(followed))
             except Exception as error:  # noqa: BLE001 - as above
                 lost(followed.run_id, error)
         runs.sort(key=lambda run: run.created_at or 0.0, reverse=True)
@@ -206,7 +179,7 @@ class RunReader:
         for place, run_id in enumerate(newest):
             if run_id in self._followed:
                 continue
-            followed = _Followed(run_id)
+            followed = Followed(run_id)
             self._find_ranks(followed, found[run_id][1])
             if place < self._recent_runs or followed.alive:
                 self._followed[run_id] = followed
@@ -218,7 +191,7 @@ class RunReader:
     def _wanted(self, run_id: str) -> bool:
         return self._only is None or run_id in self._only
 
-    def _find_ranks(self, followed: _Followed, directory: Path) -> None:
+    def _find_ranks(self, followed: Followed, directory: Path) -> None:
         if not self._changed(directory) and not self._unsettled(followed):
             return
         followed.changed_ns = self._mtimes.get(directory, 0)
@@ -229,14 +202,14 @@ class RunReader:
             if _RANK_FILE.fullmatch(entry.name):
                 self._open(followed, Path(entry.path), None)
 
-    def _unsettled(self, followed: _Followed) -> bool:
+    def _unsettled(self, followed: Followed) -> bool:
         """Return whether a file of this run was no journal (yet): it may have been read while it was being created."""
         return any(self._is_open_question(path) for path in followed.files)
 
     def _is_open_question(self, path: Path) -> bool:
         return path in self.problems or path in self._empty
 
-    def _open(self, followed: _Followed, archive: Path | None, ring: Path | None) -> None:
+    def _open(self, followed: Followed, archive: Path | None, ring: Path | None) -> None:
         path = archive or ring
         assert path is not None
         try:
@@ -318,7 +291,7 @@ class RunReader:
         if not self._wanted(log.identity.run_id):
             log.close()
             return
-        followed = self._followed.setdefault(log.identity.run_id, _Followed(log.identity.run_id))
+        followed = self._followed.setdefault(log.identity.run_id, Followed(log.identity.run_id))
         key = (log.identity.rank, log.identity.attempt)
         while key in followed.logs:
             key = (key[0], key[1] + 1)
@@ -370,38 +343,3 @@ def _size_of(path: str | Path) -> int | None:
         return os.stat(path).st_size
     except OSError:
         return None
-
-
-def _describe(followed: _Followed) -> Run:
-    logs = followed.newest()
-    ranks = tuple(log.rank() for log in logs)
-    finished, ended = followed.finished, all(log.done for log in followed.logs.values())
-    if ended and finished is not None and _same(ranks, finished.ranks):
-        return as_job_ended(finished)
-    first = logs[0]
-    ends = [log.ended_at() for log in logs]
-    worlds = [rank.world_size for rank in ranks if rank.world_size is not None]
-    every = sorted(followed.logs.items())
-    job_id = first.text("job_id")
-    own_tags = next((tags for rank in ranks if (tags := Facts(rank.facts).tags)), ())
-    run = Run(
-        run_id=followed.run_id,
-        name=followed.labels.name or first.text("name") or followed.run_id,
-        project=first.text("project"),
-        job_id=job_id,
-        state=worst(rank.state for rank in ranks),
-        created_at=min(log.identity.created_ns for _, log in every) / 1e9 or None,
-        ended_at=max((end for end in ends if end is not None), default=None) if all(ends) else None,
-        world_size=max(worlds, default=None),
-        config=merged([log.config for log in logs]),
-        command=first.command,
-        ranks=ranks,
-        tags=tuple(followed.labels.tags(own_tags)),
-        recipe=recipe_of(job_id) if job_id is not None else None,
-    )
-    followed.finished = run if ended else None
-    return as_job_ended(run)
-
-
-def _same(ranks: tuple[Rank, ...], known: tuple[Rank, ...]) -> bool:
-    return len(ranks) == len(known) and all(map(operator.is_, ranks, known))

@@ -1,0 +1,77 @@
+"""One run as its ranks' journals show it: which are open, and the record that they make together."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gputop.facts.table import Facts
+from gputop.snapshot import Rank, Run, worst
+from gputop.tracking.reader import labels as run_labels
+from gputop.tracking.reader.kept import KeptLog
+from gputop.tracking.reader.labels import Labels
+from gputop.tracking.reader.launched import recipe_of
+from gputop.tracking.reader.rank_log import RankLog, merged
+from gputop.tracking.reader.stopped import as_job_ended
+
+
+@dataclass(slots=True)
+class Followed:
+    """A run that is being followed."""
+
+    run_id: str
+    changed_ns: int = 0
+    logs: dict[tuple[int, int], RankLog | KeptLog] = field(default_factory=dict)
+    """By rank and attempt."""
+    files: dict[Path, tuple[int, int]] = field(default_factory=dict)
+    """Files that were opened, or found to be no journal: path -> (mtime, size) at that time."""
+    finished: Run | None = None
+    """The run once all of its ranks are read to their end, before its job's record is read."""
+    labels: Labels = run_labels.NONE
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process of one of its ranks lives."""
+        return any(log.alive for log in self.logs.values())
+
+    def newest(self) -> list[RankLog | KeptLog]:
+        """Return each rank's latest attempt, by rank."""
+        latest = {rank: self.logs[rank, attempt] for rank, attempt in sorted(self.logs)}
+        return list(latest.values())
+
+
+def describe(followed: Followed) -> Run:
+    """Return the record of a run. One that has ended keeps its record while its ranks' do not change."""
+    logs = followed.newest()
+    ranks = tuple(log.rank() for log in logs)
+    finished, ended = followed.finished, all(log.done for log in followed.logs.values())
+    if ended and finished is not None and _same(ranks, finished.ranks):
+        return as_job_ended(finished)
+    first = logs[0]
+    ends = [log.ended_at() for log in logs]
+    worlds = [rank.world_size for rank in ranks if rank.world_size is not None]
+    every = sorted(followed.logs.items())
+    job_id = first.text("job_id")
+    own_tags = next((tags for rank in ranks if (tags := Facts(rank.facts).tags)), ())
+    run = Run(
+        run_id=followed.run_id,
+        name=followed.labels.name or first.text("name") or followed.run_id,
+        project=first.text("project"),
+        job_id=job_id,
+        state=worst(rank.state for rank in ranks),
+        created_at=min(log.identity.created_ns for _, log in every) / 1e9 or None,
+        ended_at=max((end for end in ends if end is not None), default=None) if all(ends) else None,
+        world_size=max(worlds, default=None),
+        config=merged([log.config for log in logs]),
+        command=first.command,
+        ranks=ranks,
+        tags=tuple(followed.labels.tags(own_tags)),
+        recipe=recipe_of(job_id) if job_id is not None else None,
+    )
+    followed.finished = run if ended else None
+    return as_job_ended(run)
+
+
+def _same(ranks: tuple[Rank, ...], known: tuple[Rank, ...]) -> bool:
+    return len(ranks) == len(known) and all(map(operator.is_, ranks, known))
