@@ -55,7 +55,7 @@ def test_no_threshold_that_was_never_measured_calls_itself_certain(fault):
 
 def test_h02_says_who_had_room():
     finding = last_verdict(hardware.out_of_memory)
-    assert finding.title == "GPU 0 ran out of memory, GPUs 1-3 had room"
+    assert finding.title == "GPU 0 ran out of memory, GPUs 1-3 had free memory"
     assert (finding.severity, finding.confidence, finding.devices) == ("error", "certain", (uuid(0),))
     assert "GPU 0 held up to 79.0 GiB of 80.0 GiB in the last minute" in texts(finding)
     assert "torch.cuda.set_device(local_rank)" in finding.fix
@@ -227,7 +227,7 @@ def test_h05_is_nobodys_matter_on_an_idle_machine():
 def test_i01_tells_the_share_the_temperature_and_the_clocks_lost():
     finding = last_verdict(hardware.hot, 25)
     assert finding.title == "GPU 2 is throttled by heat: clocks 24% lower"
-    assert "heat held the clocks down for 35% of the last minute, by the driver's counter" in texts(finding)
+    assert "heat held the clocks down for 35% of the last minute, according to the driver's counter" in texts(finding)
     assert "88 °C, slows down at 87 °C" in texts(finding)
     assert finding.pids == (4002,)
     assert "sudo nvidia-smi -i 2 -pl 595" in finding.fix
@@ -251,7 +251,7 @@ def test_i02_compares_the_limit_with_the_peers_and_is_information_where_all_are_
 
 
 def test_i03_is_told_once_where_the_board_gives_every_card_fewer_lanes():
-    assert last_verdict(hardware.narrow, 40).title == "GPU 2 has a PCIe link of x4, x16 is possible"
+    assert last_verdict(hardware.narrow, 40).title == "GPU 2 has a PCIe link of x4; x16 is possible"
     assert "sudo lspci -vv -s 0000:03:00.0" in last_verdict(hardware.narrow, 40).fix
 
     def board(second):
@@ -299,7 +299,7 @@ def test_i04_of_the_application_is_over_after_five_minutes():
 
 
 def test_i04_counts_only_new_uncorrected_errors():
-    assert "2 uncorrected memory errors since gputop began to watch" in texts(last_verdict(hardware.uncorrected, 10))
+    assert "2 uncorrected memory errors since gputop started" in texts(last_verdict(hardware.uncorrected, 10))
 
 
 def test_i04_of_rows_that_wait_for_a_reset():
@@ -334,7 +334,7 @@ def test_i05_passes_over_mig_instances_that_were_taken_down():
 def test_i06_is_a_warning_where_the_slow_card_is_measured():
     finding = last_verdict(hardware.mixed, 40)
     assert finding.severity == "warning"
-    assert "rank 3 takes 31.0 ms for its forward, the others 20.0 ms" in texts(finding)
+    assert "rank 3 takes 31.0 ms for its forward pass, the others 20.0 ms" in texts(finding)
     assert f"CUDA_VISIBLE_DEVICES={uuid(0)},{uuid(1)},{uuid(2)} torchrun --nproc-per-node=3" in finding.fix
     assert last_verdict(lambda second: replace(hardware.mixed(second), points=()), 10).severity == "info"
 

@@ -25,11 +25,11 @@ def multi_process_service(evidence: Evidence) -> dict[str, Judgement]:
         confidence="certain",
         title="MPS is on: the GPUs' contexts belong to its server",
         evidence=(Fact(f"nvidia-cuda-mps-server runs as process {pid}", pid, "process list"),),
-        cause="With MPS, clients share one context on a GPU: the driver's readings per process are those of the server, and "
-        "MPS renumbers the visible devices. Which process is on which GPU is therefore less certain here.",
-        fix="echo quit | nvidia-cuda-mps-control  # ends MPS, once no client runs",
-        refuted_by="The job does not use the server: its CUDA_MPS_PIPE_DIRECTORY names another place, or nvidia-smi shows its "
-        "processes with type C and not M+C.",
+        cause="With MPS, clients share one context on a GPU: the driver attributes all per-process readings to the server, and "
+        "MPS renumbers the visible devices. So it is less certain which process uses which GPU.",
+        fix="echo quit | nvidia-cuda-mps-control  # ends MPS; run it once no client is left",
+        refuted_by="The job does not use the server: its CUDA_MPS_PIPE_DIRECTORY points elsewhere, or nvidia-smi lists its "
+        "processes with type C, not M+C.",
         pids=(pid,),
     )
     return {"machine": Suspicion(finding)}
@@ -43,20 +43,20 @@ I08 = Rule(
     severities=("info",),
     confidences=("certain",),
     needs=("process list",),
-    threshold="nvidia-cuda-mps-server runs beside a job",
+    threshold="nvidia-cuda-mps-server runs alongside a job",
     mechanism=(
-        "With MPS (Multi-Process Service), clients share one context that belongs to a server. What the driver "
-        "says of a process is then said of that server, and MPS renumbers the visible GPUs."
+        "With MPS (Multi-Process Service), clients share one context that belongs to a server. The driver then attributes "
+        "per-process readings to that server, and MPS renumbers the visible GPUs."
     ),
-    signature="A process nvidia-cuda-mps-server runs beside a job.",
-    look_alike="A job whose CUDA_MPS_PIPE_DIRECTORY names another place does not use the server.",
+    signature="The process nvidia-cuda-mps-server runs alongside a job.",
+    look_alike="A job whose CUDA_MPS_PIPE_DIRECTORY points elsewhere does not use the server.",
     fix="Keep it if you share GPUs on purpose; otherwise stop it with `echo quit | nvidia-cuda-mps-control`.",
     judge_machine=multi_process_service,
 )
 
 
 def persistence_off(evidence: Evidence) -> dict[str, Judgement]:
-    """I09: without persistence mode the driver initializes the GPU again for each first client."""
+    """I09: without persistence mode, the driver initializes an idle GPU again for its next client."""
     snapshot = evidence.snapshot
     if snapshot is None:
         return {}
@@ -77,7 +77,7 @@ def persistence_off(evidence: Evidence) -> dict[str, Judgement]:
         confidence="possible",
         title="Persistence mode is off: the first CUDA call takes seconds",
         evidence=(Fact(f"persistence mode of {words.gpus(off)} is off, and no process is on it", False, "NVML"),),
-        cause="Without a client the driver unloads the GPU's state, and builds it up again for the next one.",
+        cause="Without a client, the driver unloads the GPU's state and rebuilds it for the next one.",
         fix="sudo nvidia-smi -pm 1  # or the nvidia-persistenced service",
         refuted_by="The script has other work to do before its first CUDA call.",
         devices=tuple(device.uuid for device in off),
@@ -98,7 +98,7 @@ I09 = Rule(
     window_s=5.0,
     every_s=RARELY_S,
     threshold="persistence mode is off and no process is on the GPU while a job starts, in its first 60 s",
-    mechanism=("Without a client the driver unloads the GPU's state. It rebuilds that state for the next first client."),
+    mechanism=("Without a client, the driver unloads the GPU's state. It rebuilds that state for the next client."),
     signature="The first CUDA call of a job takes seconds.",
     look_alike="A script that does other work before its first CUDA call.",
     fix="Run `sudo nvidia-smi -pm 1`, or the nvidia-persistenced service.",
@@ -121,7 +121,7 @@ def limited_access(evidence: Evidence) -> dict[str, Judgement]:
             judged[device.uuid] = Suspicion(_unseen(device.problem, severity, "certain", (device.uuid,)))
     for note in snapshot.notes:
         if note.code in _NOTED:
-            # It is no fault in itself (a container), but limits what can be judged.
+            # Not a fault in itself (it may be a container), but it limits what can be judged.
             judged[f"note:{note.message}"] = Suspicion(_unseen(note, "info", "possible", ()))
     for output in outputs_of(evidence):
         match = output.first("nvml_mismatch", "nvml_unknown")
@@ -142,13 +142,13 @@ I10 = Rule(
     title="gputop cannot see everything",
     severities=("error", "warning", "info"),
     confidences=("certain", "possible"),
-    needs=("NVML's start and notes", "the run's output"),
+    needs=("NVML initialization and notes", "the run's output"),
     every_s=EVERY_SNAPSHOT,
     threshold="the driver cannot be used, does not answer, or hides processes",
     hides=("A12",),
     mechanism=(
-        "gputop reads the GPUs through the driver's management library (NVML). What the driver refuses, or what a "
-        "container hides, stays unknown."
+        "gputop reads the GPUs through the driver's management library (NVML). Anything that the driver refuses or a "
+        "container hides stays unknown."
     ),
     signature=(
         "NVML does not start, does not answer, or lists no processes; often after a driver upgrade without a "
@@ -156,8 +156,7 @@ I10 = Rule(
     ),
     look_alike="A machine without a GPU: nothing is hidden there.",
     fix=(
-        "Follow the hint of the message: reboot or reload the driver's modules, create the container again, or "
-        "ask for permission."
+        "Follow the hint in the message: reboot or reload the driver's modules, recreate the container, or ask for permission."
     ),
     judge_machine=limited_access,
 )
@@ -170,8 +169,8 @@ def _unseen(problem: Problem, severity: Severity, confidence: Confidence, device
         confidence=confidence,
         title=problem.message.rstrip("."),
         evidence=(Fact(problem.message.rstrip("."), problem.code, "NVML"),),
-        cause="gputop reads the GPUs through the NVIDIA driver's management library; what that refuses stays unknown here.",
+        cause="gputop reads the GPUs through the NVIDIA driver's management library. Anything that it refuses stays unknown.",
         fix=problem.hint or "nvidia-smi",
-        refuted_by="nvidia-smi, run as the same user in the same container, shows what was reported as refused.",
+        refuted_by="nvidia-smi, run as the same user in the same container, shows the readings that gputop reports as refused.",
         devices=devices,
     )

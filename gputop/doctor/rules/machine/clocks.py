@@ -19,7 +19,7 @@ from gputop.snapshot import Device
 THERMAL_SHARE = 0.05
 """Share of 60 s (docs/rules.md#i01)."""
 REASON_SHARE = 0.5
-"""If the driver has no counter, a reason must be set in half of the busy readings."""
+"""If the driver has no counter, a throttle reason must be set in half of the busy readings."""
 THERMAL_REASONS = ("sw_thermal_slowdown", "hw_thermal_slowdown")
 CLOCK_LOSS_SHARE = 0.1
 """Above this the clock loss is a warning: a 20% lower clock was measured to cost 5% of speed (docs/rules.md#i01)."""
@@ -51,12 +51,12 @@ def _runs_on(evidence: Evidence, device: Device) -> tuple[tuple[int, ...], str |
 
 
 def _clock(evidence: Evidence, device: Device) -> tuple[float | None, list[Fact]]:
-    """Return the share of the maximum clock lost at work, with the evidence."""
+    """Return the share of the maximum clock that is lost under load, with the evidence."""
     mean, most = evidence.history.mean_at_work(device.uuid, "sm_clock_mhz"), device.sm_clock_max_mhz
     if mean is None or not most or not most > 0:
         return None, []
     loss = max(0.0, 1 - mean / most)
-    text = f"SM clock at work: {mean:.0f} of {most:.0f} MHz, {loss * 100:.0f}% less"
+    text = f"SM clock under load: {mean:.0f} of {most:.0f} MHz, {loss * 100:.0f}% less"
     return loss, [Fact(text, round(mean), "NVML")]
 
 
@@ -89,12 +89,12 @@ I01 = Rule(
     needs=("NVML thermal counters or throttle reasons", "clocks"),
     window_s=60.0,
     every_s=RARELY_S,
-    threshold=(f"thermal time above {THERMAL_SHARE:.0%} of up to 60 s at work, or a thermal reason in half of the readings"),
+    threshold=(f"thermal time above {THERMAL_SHARE:.0%} of up to 60 s under load, or a thermal reason in half of the readings"),
     estimated=True,
     hides=("F02",),
     mechanism="A GPU that gets too hot lowers its clocks to protect itself. In DDP the other ranks wait for it.",
-    signature="Thermal slowdown takes more than 5% of the last minute at work.",
-    look_alike="A short peak before the fans have caught up; a clock loss below 10% (reported as information).",
+    signature="Thermal slowdown takes more than 5% of the last minute under load.",
+    look_alike="A short peak before the fans catch up; a clock loss below 10% (reported as information).",
     fix="Improve the airflow, or lower the power limit with nvidia-smi -pl.",
     judge_machine=thermal,
 )
@@ -110,7 +110,7 @@ def _thermal(evidence: Evidence, device: Device) -> Judgement:
     if history.mean_at_work(device.uuid, "utilization_percent") is None:
         return None
     held = share if counted and share is not None else reasons
-    how = "of the last minute, by the driver's counter" if counted else "of the readings at work"
+    how = "of the last minute, according to the driver's counter" if counted else "of the readings under load"
     facts = [Fact(f"heat held the clocks down for {held * 100:.0f}% {how}", round(held, 3), "NVML")]
     if device.temperature_c is not None:
         limit = f", slows down at {device.temperature_slowdown_c:.0f} °C" if device.temperature_slowdown_c is not None else ""
@@ -120,16 +120,16 @@ def _thermal(evidence: Evidence, device: Device) -> Judgement:
     watts = f"{limit_w * 0.85:.0f}" if limit_w else "WATTS"
     lower = f"sudo nvidia-smi -i {device.index} -pl {watts}  # less power, less heat"
     texts = (
-        "The GPU gets too warm and lowers its clocks to protect itself: airflow, dust, a fan, a warm room, or neighbors "
-        "in a dense box. In DDP the other ranks wait for it.",
+        "The GPU gets too hot and lowers its clocks to protect itself. Usual reasons: airflow, dust, a fan, a warm room, "
+        "or neighboring cards in a dense chassis. In DDP the other ranks wait for it.",
         "\n".join(
             [
-                "# airflow first: fans, dust, distance to the next card, the room",
+                "# check the airflow first: fans, dust, distance to the next card, room temperature",
                 f"nvidia-smi -q -d TEMPERATURE,PERFORMANCE -i {device.index}",
                 *([lower] if limit_w else []),
             ]
         ),
-        "The share falls below 5% of a minute once the fans have caught up.",
+        "The share falls below 5% of a minute once the fans catch up.",
     )
     severity: Severity = "warning" if loss is None or loss >= CLOCK_LOSS_SHARE else "info"
     title = f"{words.gpu(device)} is throttled by heat"
@@ -160,15 +160,15 @@ I02 = Rule(
     estimated=True,
     hides=("F02",),
     mechanism=(
-        "The power limit was lowered, the supply signals that it cannot deliver (power brake), or a card is "
-        "capped far below its limit."
+        "The power limit was lowered, the power supply signals that it cannot deliver enough (power brake), or the driver "
+        "caps a card far below its limit."
     ),
     signature=(
         "A limit below the default or the peers', the hardware's power brake, or a cap while the GPU draws far "
         "less than its limit."
     ),
-    look_alike="A power cap at full load, which is normal; a limit that is lowered on purpose.",
-    fix="Restore the limit with nvidia-smi -pl, and check power cables and supply.",
+    look_alike="A power cap at full load, which is normal; a limit that somebody lowered on purpose.",
+    fix="Restore the limit with nvidia-smi -pl, and check the power cables and the power supply.",
     judge_machine=power,
 )
 
@@ -204,11 +204,13 @@ def _limited(
     facts += _clock(evidence, device)[1]
     wanted = default or usual or limit
     texts = (
-        "A limit below the others' was set on this GPU alone, or the machine enforces one (a cable or a slot short of power)."
+        "A limit below the others' was set on this GPU alone, or the machine enforces one (a cable or slot that delivers "
+        "too little power)."
         if alone
-        else "Somebody lowered the power limit. All GPUs of this kind have it, so that it is probably meant.",
-        f"sudo nvidia-smi -i {device.index} -pl {wanted:.0f}\n# if it falls back: power cables, the supply, the BMC's cap",
-        "The limit is meant (heat, the supply, cost).",
+        else "Somebody lowered the power limit. All GPUs of this model have it, so it is probably intentional.",
+        f"sudo nvidia-smi -i {device.index} -pl {wanted:.0f}\n# if the limit drops again: check the power cables, the power "
+        "supply and the BMC's cap",
+        "The limit is intentional (heat, power supply, cost).",
     )
     title = (
         f"{words.gpu(device)} may draw {limit:.0f} W, {f'its peers {usual:.0f}' if alone else f'by default {default:.0f}'} W"
@@ -219,9 +221,11 @@ def _limited(
 def _brake(evidence: Evidence, device: Device, share: float | None) -> Finding:
     text = "the hardware's power brake is on" + (f" for {share * 100:.0f}% of the last minute" if share is not None else "")
     texts = (
-        "The supply or the board signals that it cannot deliver (hw_power_brake_slowdown): the GPU halves its clocks at once.",
-        f"nvidia-smi -q -d POWER,PERFORMANCE -i {device.index}\n# check power cables, redundant supplies, the BMC's power cap",
-        "The signal is gone within a minute.",
+        "The power supply or the board signals that it cannot deliver enough power (hw_power_brake_slowdown), so the GPU "
+        "halves its clocks at once.",
+        f"nvidia-smi -q -d POWER,PERFORMANCE -i {device.index}\n# check the power cables, redundant power supplies and the "
+        "BMC's power cap",
+        "The signal disappears within a minute.",
     )
     title = f"The power supply brakes {words.gpu(device)}"
     return _finding(evidence, device, "I02", "error", title, [Fact(text, share, "NVML"), *_clock(evidence, device)[1]], texts)
@@ -239,13 +243,13 @@ def _capped(evidence: Evidence, device: Device) -> Judgement:
     if loss is None or loss < CLOCK_LOSS_SHARE:
         return None
     facts = [
-        Fact(f"sw_power_cap in {share * 100:.0f}% of the readings at work", round(share, 3), "NVML"),
+        Fact(f"sw_power_cap in {share * 100:.0f}% of the readings under load", round(share, 3), "NVML"),
         Fact(f"it draws {mean:.0f} of {limit:.0f} W", round(mean), "NVML"),
         *clock,
     ]
     texts = (
-        "The driver caps the clocks although the GPU draws far less than its limit: the board's own supply is short.",
-        f"nvidia-smi -q -d POWER,PERFORMANCE -i {device.index}\n# check the power cables of this card and the supply",
+        "The driver caps the clocks although the GPU draws far less than its limit: the card itself gets too little power.",
+        f"nvidia-smi -q -d POWER,PERFORMANCE -i {device.index}\n# check this card's power cables and the power supply",
         "The GPU draws its full power in short peaks that the mean hides.",
     )
     title = f"{words.gpu(device)} is capped at {mean:.0f} W of {limit:.0f} W"
@@ -253,7 +257,7 @@ def _capped(evidence: Evidence, device: Device) -> Judgement:
 
 
 def narrow_link(evidence: Evidence) -> dict[str, Judgement]:
-    """I03: while a GPU works, its PCIe link is narrower or slower than card and slot allow."""
+    """I03: while a GPU works, its PCIe link is narrower or slower than the card and the slot allow."""
     return _each(evidence, _narrow_link)
 
 
@@ -267,12 +271,12 @@ I03 = Rule(
     needs=("NVML PCIe link", "utilization"),
     window_s=PCIE_HOLD_S,
     every_s=RARELY_S,
-    threshold=(f"width or generation below what is possible for {PCIE_HOLD_S:.0f} s at {WORKING_PERCENT:.0f}% utilization"),
+    threshold=(f"width or generation below the possible maximum for {PCIE_HOLD_S:.0f} s at {WORKING_PERCENT:.0f}% utilization"),
     estimated=True,
     mechanism="The card is not seated well, the slot has fewer lanes, a riser is worn, or the BIOS limits the link.",
-    signature="Width or generation is below what card and slot can do, while the GPU works.",
-    look_alike="A link that rests at a low generation while the GPU idles; boards that divide lanes among all slots.",
-    fix="Seat the card again, try another slot, and check the BIOS settings.",
+    signature="While the GPU works, the link's width or generation is below what the card and the slot support.",
+    look_alike="A link that drops to a low generation while the GPU idles; boards that divide their lanes among all slots.",
+    fix="Reseat the card, try another slot, and check the BIOS settings.",
     judge_machine=narrow_link,
 )
 
@@ -288,14 +292,14 @@ def _narrow_link(evidence: Evidence, device: Device) -> Judgement:
     if not narrow and not slow:
         return None
     peers = [d for d in _real(evidence) if d.uuid != device.uuid and d.name == device.name and d.pcie_width]
-    # All alike: the board divides its lanes among the slots, so report only one.
+    # If all are alike, the board divides its lanes among the slots: report only one.
     usual = bool(peers) and not slow and all(peer.pcie_width == width for peer in peers)
     if usual and any(peer.index < device.index for peer in peers):
         return None
     is_now = f"x{width}" if narrow else f"generation {generation}"
     should = f"x{widest}" if narrow else f"generation {newest}"
     facts = [
-        Fact(f"PCIe link at work: generation {generation or 'N/A'}, x{width or 'N/A'}", [generation, width], "NVML"),
+        Fact(f"PCIe link under load: generation {generation or 'N/A'}, x{width or 'N/A'}", [generation, width], "NVML"),
         Fact(f"possible: generation {newest or 'N/A'}, x{widest}", [newest, widest], "NVML"),
         Fact(f"mean utilization over {load.span_s:.0f} s: {load.mean_percent:.0f}%", round(load.mean_percent), "NVML"),
     ]
@@ -308,9 +312,9 @@ def _narrow_link(evidence: Evidence, device: Device) -> Judgement:
         f"nvidia-smi -q -i {device.index} | grep -A 12 'GPU Link Info'\n"
         + (f"sudo lspci -vv -s {_slot(device)} | grep -E 'LnkCap|LnkSta'\n" if device.pci_bus_id else "")
         + "# power off, reseat the card or try another slot; BIOS: PCIe generation and bifurcation",
-        "The link widens under load; it matters only where batches or gradients fill it.",
+        "The link widens under load. It matters only if batches or gradients saturate it.",
     )
-    title = f"{words.gpu(device)} has a PCIe link of {is_now}, {should} is possible"
+    title = f"{words.gpu(device)} has a PCIe link of {is_now}; {should} is possible"
     finding = _finding(evidence, device, "I03", "info" if usual else "warning", title, facts, texts)
     return Suspicion(finding, PCIE_HOLD_S)
 
@@ -321,7 +325,7 @@ def _slot(device: Device) -> str:
 
 
 def locked_clocks(evidence: Evidence) -> dict[str, Judgement]:
-    """I07: clocks were set (nvidia-smi -lgc or -ac) far below the GPU's maximum."""
+    """I07: the clocks are set (nvidia-smi -lgc or -ac) far below the GPU's maximum."""
     held = []
     for device in _real(evidence):
         share = evidence.history.share_with_reason(device.uuid, ("applications_clocks_setting",))
@@ -335,11 +339,12 @@ def locked_clocks(evidence: Evidence) -> dict[str, Judgement]:
     device, share, loss, clock = max(held, key=lambda item: item[2])
     devices = [item[0] for item in held]
     listed = ",".join(str(item.index) for item in devices)
-    text = f"applications_clocks_setting in {share * 100:.0f}% of the readings at work"
+    text = f"applications_clocks_setting in {share * 100:.0f}% of the readings under load"
     texts = (
-        "Clocks were set by hand (nvidia-smi -lgc, -ac) or are the board's default for applications, and hold the GPU low.",
+        "Somebody set the clocks by hand (nvidia-smi -lgc, -ac), or they are the board's default application clocks. They "
+        "hold the GPU below its maximum.",
         f"sudo nvidia-smi -i {listed} -rgc\nsudo nvidia-smi -i {listed} -rac",
-        "The clocks were set on purpose (measurements that must repeat).",
+        "Somebody set the clocks on purpose (repeatable measurements).",
     )
     title = f"Clocks of {words.gpus(devices)} are held {loss * 100:.0f}% below the maximum"
     finding = _finding(evidence, device, "I07", "warning", title, [*clock, Fact(text, round(share, 3), "NVML")], texts)
@@ -357,14 +362,14 @@ I07 = Rule(
     window_s=60.0,
     every_s=RARELY_S,
     threshold=(
-        f"average SM clock at work below {LOCKED_CLOCK_SHARE} of the maximum, with applications_clocks_setting in "
+        f"average SM clock under load below {LOCKED_CLOCK_SHARE} of the maximum, with applications_clocks_setting in "
         f"{LOCKED_REASON_SHARE:.0%} of the readings"
     ),
     estimated=True,
     hides=("F02",),
-    mechanism="Clocks were set by hand (nvidia-smi -lgc or -ac) and hold the GPU below its maximum.",
+    mechanism="Somebody set the clocks by hand (nvidia-smi -lgc or -ac). They hold the GPU below its maximum.",
     signature=(
-        "The clock at work stays below 85% of the maximum, and the driver names the application's clock setting as the reason."
+        "The clock under load stays below 85% of the maximum, and the driver names the application clock setting as the reason."
     ),
     look_alike="Clocks that are locked on purpose, for repeatable measurements; heat (I01) and power (I02).",
     fix="Reset them with nvidia-smi -rgc and nvidia-smi -rac.",

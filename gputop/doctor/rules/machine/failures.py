@@ -17,8 +17,8 @@ from gputop.snapshot import Device, Problem
 XID_REPORTED_S = 300.0
 """An application error is reported for this long; a hardware error for as long as the driver reports it."""
 _STATE_CODES = ("gpu_lost", "reset_required")
-_ECC_CAUSE = "The GPU or its memory failed under the job; what the job computed since is lost."
-_ECC_FIX = "nvidia-smi -q -d ECC,ROW_REMAPPER\n# the GPU that counts uncorrected errors needs a reset"
+_ECC_CAUSE = "The GPU or its memory failed during the job. Everything computed since then is lost."
+_ECC_FIX = "nvidia-smi -q -d ECC,ROW_REMAPPER\n# the GPU with uncorrected errors needs a reset"
 
 
 def errors_of_the_gpu(evidence: Evidence) -> dict[str, Judgement]:
@@ -62,14 +62,14 @@ I04 = Rule(
     needs=("NVML events, ECC counters, row remapper", "the run's output"),
     every_s=EVERY_SNAPSHOT,
     threshold=(
-        "any Xid but 45 (13, 31, 43 and 109 for 5 minutes), new uncorrected errors, or rows that failed to be "
-        "remapped or wait for it"
+        "any Xid but 45 (13, 31, 43 and 109 for 5 minutes), new uncorrected errors, or memory rows whose remapping failed "
+        "or is pending"
     ),
     hides=("F02", "G01", "G02", "G04"),
-    mechanism=("The driver reports faults of a GPU as numbered Xid errors, and counts memory errors that ECC cannot correct."),
-    signature=("An Xid event, new uncorrected ECC errors, or memory rows that failed to be remapped or wait for a reset."),
-    look_alike="Xid 13, 31, 43 and 109 mostly come from the application, Xid 45 from its end.",
-    fix=("Follow NVIDIA's list of Xid errors: reset or replace the GPU, or correct an illegal access in the program."),
+    mechanism=("The driver reports GPU faults as numbered Xid errors, and counts memory errors that ECC cannot correct."),
+    signature=("An Xid event, new uncorrected ECC errors, or memory rows that could not be remapped or wait for a reset."),
+    look_alike="Xid 13, 31, 43 and 109 usually come from the application, Xid 45 from its exit.",
+    fix=("Follow NVIDIA's list of Xid errors: reset or replace the GPU, or correct the illegal access in the program."),
     judge_machine=errors_of_the_gpu,
 )
 
@@ -114,7 +114,7 @@ def _memory_errors(evidence: Evidence, device: Device) -> Judgement:
     new = evidence.history.new_uncorrected(device)
     facts = []
     if new:
-        facts.append(Fact(f"{new} uncorrected memory errors since gputop began to watch", new, "NVML"))
+        facts.append(Fact(f"{new} uncorrected memory errors since gputop started", new, "NVML"))
     if device.remapped_rows_failed:
         facts.append(Fact("rows of memory could not be remapped", True, "NVML"))
     if device.remapped_rows_pending:
@@ -129,9 +129,9 @@ def _memory_errors(evidence: Evidence, device: Device) -> Judgement:
             confidence="certain",
             title=f"Memory of {words.gpu(device)} {'has uncorrected errors' if worst else 'waits for a reset to remap rows'}",
             evidence=tuple(facts),
-            cause="Cells of the GPU's memory are broken. Spare rows take their place at a reset, as long as there are any.",
+            cause="Cells of the GPU's memory are broken. A reset replaces them with spare rows while any are left.",
             fix=xids.FIXES[xids.MEMORY].format(index=device.index),
-            refuted_by="nvidia-smi -q -d ECC,ROW_REMAPPER counts no uncorrected error, and no row that is pending or failed.",
+            refuted_by="nvidia-smi -q -d ECC,ROW_REMAPPER shows no uncorrected error and no pending or failed row.",
             devices=(device.uuid,),
         )
     )
@@ -147,8 +147,10 @@ def lost_gpu(evidence: Evidence) -> dict[str, Judgement]:
             problem = device.problem or Problem("gpu_lost", f"GPU {device.index} is lost.", "Look for Xid 79 in dmesg; reboot.")
             judged[device.uuid] = Suspicion(_lost(device, problem))
     for device in evidence.history.missing():
-        text = f"GPU {device.index} was there and is no longer listed."
-        problem = Problem("gpu_lost", text, "Look for Xid 79 in dmesg, check power and seating, then reboot.")
+        text = f"GPU {device.index} was listed before and no longer is."
+        problem = Problem(
+            "gpu_lost", text, "Look for Xid 79 in dmesg, check the power and that the card is seated, then reboot."
+        )
         judged[device.uuid] = Suspicion(_lost(device, problem), 10.0)
     return judged
 
@@ -165,12 +167,12 @@ I05 = Rule(
     threshold="NVML reports the GPU as lost or in need of a reset, or has not listed it for 10 s",
     hides=("A12", "F02", "G01", "G02", "G04", "I04"),
     mechanism=(
-        "After an error that it cannot recover from, the driver switches the GPU off, or no longer reaches it: "
-        "power, heat, the seat of the card, or a defect."
+        "After an error that it cannot recover from, the driver switches the GPU off or can no longer reach it: power, "
+        "heat, a loose card, or a defect."
     ),
     signature="NVML reports GPU_IS_LOST or asks for a reset, or the GPU is no longer listed.",
     look_alike="Somebody reset or removed the GPU on purpose.",
-    fix="Reset the GPU, or reboot; look for Xid 79 in dmesg and check power and seat of the card.",
+    fix="Reset the GPU, or reboot. Look for Xid 79 in dmesg, and check the power and that the card is seated.",
     judge_machine=lost_gpu,
 )
 
@@ -189,11 +191,11 @@ def _lost(device: Device, problem: Problem) -> Finding:
         confidence="certain",
         title=f"GPU {device.index} needs a reset" if reset else f"GPU {device.index} is lost",
         evidence=tuple(facts),
-        cause="The driver has switched the GPU off after an error it cannot recover from."
+        cause="The driver switched the GPU off after an error that it cannot recover from."
         if reset
-        else "The driver no longer reaches the GPU: power, heat, its seat, or a defect. Jobs on it fail or hang.",
+        else "The driver can no longer reach the GPU: power, heat, a loose card, or a defect. Jobs on it fail or hang.",
         fix=f"{fix}\n# {problem.hint}",
-        refuted_by=f"nvidia-smi -i {device.index} shows the GPU with its readings, and no Xid came at that time (dmesg): "
-        "somebody took it away or reset it on purpose.",
+        refuted_by=f"nvidia-smi -i {device.index} shows the GPU with its readings, and dmesg has no Xid at that time: "
+        "somebody removed or reset it on purpose.",
         devices=(device.uuid,),
     )

@@ -12,8 +12,9 @@ from gputop.snapshot import Device
 
 HOLD_S = 10.0
 PEERS_MIN, PEERS_MIN_BESIDE_NONE = 2, 3
-"""Cards of the same model with the same number of links; more of them beside one without any link, as two bridged cards beside
-a third one are meant so."""
+"""Number of other cards of the same model that must have the same number of links. A card without any link needs more of them:
+two bridged cards beside a third one are a common setup.
+"""
 
 
 def links_down(evidence: Evidence) -> dict[str, Judgement]:
@@ -43,16 +44,16 @@ def _judged(evidence: Evidence, device: Device, cards: list[Device]) -> Judgemen
     finding = Finding(
         id="I11",
         severity="warning" if groups else "info",
-        # No link at all may be a card without a bridge, or an instance that was given only some of them.
+        # A card without any link may have no bridge, or the cloud instance may have only some of the links.
         confidence="likely" if active else "possible",
-        title=f"{words.gpu(device)} has {active} of {usual} NVLinks: what the GPUs exchange waits for it",
+        title=f"{words.gpu(device)} has {active} of {usual} NVLinks: communication between the GPUs waits for it",
         evidence=tuple(facts),
-        cause="A link failed its training or was switched off after errors. NCCL sends less over the other links, or all over "
-        "PCIe, and every rank waits for the slowest path in each step.",
-        fix=f"nvidia-smi nvlink --status -i {device.index}; nvidia-smi nvlink -e -i {device.index}  # its links, their errors\n"
-        "sudo dmesg --ctime | grep -i -E 'nvlink|fabric|xid'; systemctl status nvidia-fabricmanager\n"
-        "# end the jobs on it, then: sudo nvidia-smi --gpu-reset -i "
-        f"{device.index}; back again: leave the GPU out (CUDA_VISIBLE_DEVICES), have it looked at",
+        cause="A link failed its training or was switched off after errors. NCCL then has less bandwidth on the remaining "
+        "links, or falls back to PCIe, and every rank waits for the slowest path in each step.",
+        fix=f"nvidia-smi nvlink --status -i {device.index}; nvidia-smi nvlink -e -i {device.index}  # its links and their "
+        "errors\nsudo dmesg --ctime | grep -i -E 'nvlink|fabric|xid'; systemctl status nvidia-fabricmanager\n# end the "
+        f"jobs on it, then: sudo nvidia-smi --gpu-reset -i {device.index}; if the link fails again: leave the GPU out "
+        "(CUDA_VISIBLE_DEVICES) and have it repaired",
         refuted_by="nvidia-smi topo -m shows the same links for all of these GPUs.",
         devices=(device.uuid,),
         run=run,
@@ -71,15 +72,15 @@ I11 = Rule(
     window_s=HOLD_S,
     every_s=RARELY_S,
     threshold=(
-        f"fewer active NVLinks than each of at least {PEERS_MIN} other GPUs of its model, which have equally many, for "
-        f"{HOLD_S:.0f} s (possible where it has none, beside {PEERS_MIN_BESIDE_NONE}; for information where no job uses it "
-        "with others)"
+        f"fewer active NVLinks than each of at least {PEERS_MIN} other GPUs of its model, which all have the same number, "
+        f"for {HOLD_S:.0f} s (possible if it has none and {PEERS_MIN_BESIDE_NONE} others have links; information if no job "
+        "uses it together with others)"
     ),
     estimated=True,
     hides=("E06",),
-    mechanism="A link that failed its training is left out. What the GPUs exchange in each step takes the slowest path.",
+    mechanism="NCCL leaves out a link that failed its training. Communication in each step waits for the slowest path.",
     signature="One GPU reports fewer active links than the others of its model.",
     look_alike="GPUs in bridged pairs; a link that is down on all of them alike; cards without NVLink.",
-    fix="Look at the link's errors, reset the GPU, check the fabric manager, and have a link that fails again repaired.",
+    fix="Look at the link's errors, reset the GPU, and check the fabric manager. If the link fails again, have it repaired.",
     judge_machine=links_down,
 )

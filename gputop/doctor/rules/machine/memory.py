@@ -1,5 +1,6 @@
 """Memory: ranks with a second, small context on another rank's GPU (H01), a GPU that ran out of memory (H02), and a machine
-that did (H05)."""
+that ran out of memory (H05).
+"""
 
 from __future__ import annotations
 
@@ -23,9 +24,9 @@ GHOST_BYTES_MAX = 1.5e9
 GHOST_RATIO_MIN = 2.0
 HOLD_S = 5.0
 HELD_LINES = 3
-"""The lines of the script that the finding names: those that held most."""
+"""The finding names this many lines of the script: those that hold the most memory."""
 ROOM_SHARE_MIN = 0.3
-"""Another GPU has room if this share of its memory stayed free over the last minute (docs/rules.md#h02)."""
+"""Another GPU has free memory if this share of its memory stayed free over the last minute (docs/rules.md#h02)."""
 HOST_FREE_SHARE_MIN = 0.05
 H05_HOLD_S = 10.0
 """MemAvailable below 5% (docs/rules.md#h05); pages dropped under pressure become available within seconds."""
@@ -38,9 +39,9 @@ _FIX = """\
 local_rank = int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(local_rank)  # the first CUDA call of the script
 checkpoint = torch.load(path, map_location=f"cuda:{local_rank}")  # or map_location="cpu\""""
-_SMALLER = """# a smaller batch, the same result: accumulate gradients
+_SMALLER = """# a smaller batch with the same result: accumulate gradients
 loss = model(x) / steps; loss.backward()  # optimizer.step() every `steps` batches
-# less memory for activations
+# or less memory for activations
 model.gradient_checkpointing_enable()  # or torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)
 with torch.autocast("cuda", dtype=torch.bfloat16): ..."""
 _ONE_GPU_FIX = (
@@ -54,7 +55,7 @@ free -h; dmesg --ctime | grep -i "out of memory" | tail"""
 
 
 def ghost_contexts(evidence: Evidence, group: RankGroup) -> Judgement:
-    """H01: ranks other than local rank 0 hold a small second context on the GPU of local rank 0."""
+    """H01: ranks other than local rank 0 have a small second context on the GPU of local rank 0."""
     host = next((member for member in group.members if member.local_rank == 0 and member.main is not None), None)
     others = [m for m in group.members if m.local_rank not in (None, 0) and m.main is not None]
     if group.virtual or host is None or not others:
@@ -78,16 +79,17 @@ H01 = Rule(
     needs=("NVML memory per process", "LOCAL_RANK"),
     window_s=HOLD_S,
     threshold=(
-        f"a rank with LOCAL_RANK above 0 holds under 1.5 GB on rank 0's GPU, and over twice that on its own, for {HOLD_S:.0f} s"
+        "a rank with LOCAL_RANK above 0 holds less than 1.5 GB on rank 0's GPU, and more than twice that on its own, for "
+        f"{HOLD_S:.0f} s"
     ),
     hides=("H02",),
     mechanism=(
-        "A CUDA call ran before the rank chose its GPU: torch.load without map_location, .cuda(), a pin-memory "
-        "thread or a barrier. It opens a context on the first GPU, which stays."
+        "A CUDA call ran before the rank chose its GPU: torch.load without map_location, .cuda(), a pin-memory thread or a "
+        "barrier. The call opens a context on the first GPU, and the context stays."
     ),
-    signature="Ranks hold a small second context on the GPU of local rank 0, and far more on their own.",
-    look_alike="A07 (the largest context is there); A19 (large contexts everywhere); CUDA tensors shared on purpose.",
-    fix="Call torch.cuda.set_device(local_rank) first, and load with map_location.",
+    signature="Ranks have a small second context on the GPU of local rank 0, and hold far more memory on their own.",
+    look_alike="A07 (their largest context is there); A19 (large contexts everywhere); CUDA tensors shared on purpose.",
+    fix="Call torch.cuda.set_device(local_rank) first, and pass map_location to torch.load.",
     judge=ghost_contexts,
 )
 
@@ -116,7 +118,7 @@ def _finding(group: RankGroup, device: Device, ghosts: list[tuple[Member, int]])
     total = sum(size for _, size in ghosts)
     verb = "holds" if len(numbers) == 1 else "hold"
     who = words.ranks(numbers)
-    contexts = "a second context" if len(ghosts) == 1 else f"{len(ghosts)} further contexts"
+    contexts = "a second context" if len(ghosts) == 1 else f"{len(ghosts)} more contexts"
     return Finding(
         id="H01",
         severity="warning",
@@ -126,7 +128,7 @@ def _finding(group: RankGroup, device: Device, ghosts: list[tuple[Member, int]])
             Fact(f"{contexts} on {words.gpu_with_uuid(device, device.uuid)}, {bytes_text(total)} together", total, "NVML"),
             *(_context_fact(group, member, size) for member, size in ghosts[:2]),
         ),
-        cause="A CUDA call ran in these ranks before they chose their own GPU, so that each opened a context on GPU "
+        cause="A CUDA call ran in these ranks before they chose their own GPU, so each opened a context on GPU "
         f"{device.index} and keeps it: torch.load without map_location, .cuda(), a pin-memory thread, or a barrier.",
         fix=_FIX,
         refuted_by="The ranks share CUDA tensors with each other on purpose (CUDA IPC).",
@@ -144,7 +146,7 @@ def _context_fact(group: RankGroup, member: Member, size: int) -> Fact:
 
 
 def out_of_memory(evidence: Evidence) -> dict[str, Judgement]:
-    """H02: a rank ran out of GPU memory; if other GPUs had room, the model or its copies pile up on one."""
+    """H02: a rank ran out of GPU memory; if other GPUs had free memory, the model or its copies pile up on one."""
     judged: dict[str, Judgement] = {}
     for output in outputs_of(evidence):
         match = output.first("oom")
@@ -163,16 +165,19 @@ H02 = Rule(
     needs=("the run's output or exception", "NVML memory"),
     every_s=EVERY_SNAPSHOT,
     threshold=(
-        f"an out-of-memory text; one GPU only, when every other one of the run kept over {ROOM_SHARE_MIN:.0%} free for a minute"
+        f"an out-of-memory text; it counts as one GPU only if every other GPU of the run kept over {ROOM_SHARE_MIN:.0%} "
+        "free for a minute"
     ),
     hides=("G01", "G04"),
     mechanism=(
-        "What the step needs does not fit into the memory that is left. Where the other GPUs have room, gathered "
-        "outputs, ranks or contexts pile up on one."
+        "The step needs more memory than is left. If the other GPUs have free memory, gathered outputs, ranks or contexts "
+        "pile up on one."
     ),
     signature='"CUDA out of memory" in the run\'s output or exception.',
-    look_alike="H03, where another job holds the memory; a script that catches the error and goes on.",
-    fix=("Correct what piles up on one GPU; otherwise use a smaller batch, accumulation, checkpointing or autocast."),
+    look_alike="H03 (another job holds the memory); a script that catches the error and continues.",
+    fix=(
+        "Correct whatever piles up on one GPU; otherwise use a smaller batch, gradient accumulation, checkpointing or autocast."
+    ),
     judge_machine=out_of_memory,
 )
 
@@ -202,12 +207,12 @@ def _out_of_memory(evidence: Evidence, output: Output, match: LogMatch) -> Findi
         id="H02",
         severity="error",
         confidence="certain",
-        title=f"{name} ran out of memory{f', {words.gpus(roomy)} had room' if only else ''}",
+        title=f"{name} ran out of memory{f', {words.gpus(roomy)} had free memory' if only else ''}",
         evidence=tuple(facts),
-        cause=f"What the step needs does not fit into the memory that was left{want}."
-        + (" What belongs to all GPUs lies on one: gathered outputs, ranks or contexts that share it." if only else ""),
+        cause=f"The step needs more memory than was left{want}."
+        + (" Things that belong on all GPUs pile up on one: gathered outputs, ranks or contexts." if only else ""),
         fix=_ONE_GPU_FIX if only else _SMALLER,
-        refuted_by="The script catches the error and goes on with a smaller batch.",
+        refuted_by="The script catches the error and continues with a smaller batch.",
         devices=(device.uuid,) if device is not None else output.devices,
         pids=output.pids,
         run=output.run_id,
@@ -220,7 +225,7 @@ def _ordinal(match: LogMatch) -> int | None:
 
 
 def _failed_device(evidence: Evidence, output: Output, match: LogMatch) -> Device | None:
-    """Return the device that the text names by CUDA's ordinal in that rank."""
+    """Return the device that the text names by the rank's own CUDA ordinal."""
     ordinal = _ordinal(match)
     listed = [device for device in evidence.snapshot.devices if device.kind == "gpu"] if evidence.snapshot is not None else []
     if ordinal is None:
@@ -238,7 +243,7 @@ def _failed_device(evidence: Evidence, output: Output, match: LogMatch) -> Devic
 
 
 def _with_room(evidence: Evidence, output: Output, device: Device) -> tuple[Device, ...]:
-    """Return the run's other devices (all others, once it has ended) if every one of them had room."""
+    """Return the run's other devices (all others once it has ended) if every one of them had free memory."""
     listed = evidence.snapshot.devices if evidence.snapshot is not None else ()
     used = set(output.devices)
     others = [d for d in listed if d.kind == "gpu" and d.uuid != device.uuid and (len(used) < 2 or d.uuid in used)]
@@ -260,7 +265,7 @@ def host_memory(evidence: Evidence) -> dict[str, Judgement]:
     failed = [run for run in snapshot.runs if run.state in FAILED_STATES]
     killed_runs = {item.run_id: m for item in outputs_of(evidence) for m in item.matches if m.pattern in _KILLED_PATTERNS}
     match = next(iter(killed_runs.values()), None)
-    # The OOM killer may have ended somebody else's process: a run that failed otherwise is not its victim.
+    # The OOM killer may have ended another user's process: a run that failed for another reason is not its victim.
     victims = [run for run in failed if run.run_id in killed_runs or any(rank.exit_code in _KILLED_CODES for rank in run.ranks)]
     host = snapshot.host
     total, available = host.memory_total_bytes, host.memory_available_bytes
@@ -269,10 +274,10 @@ def host_memory(evidence: Evidence) -> dict[str, Judgement]:
         return {}
     facts = []
     if killed:
-        text = f"the kernel's OOM killer ended {killed} process{'' if killed == 1 else 'es'} within the last minutes"
+        text = f"the kernel's OOM killer ended {killed} process{'' if killed == 1 else 'es'} in the last minutes"
         facts.append(Fact(text, killed, "memory.events (cgroup), else /proc/vmstat"))
     if available is not None and total is not None:
-        text = f"{bytes_text(available)} of {bytes_text(total)} of the machine's memory are available"
+        text = f"{bytes_text(available)} of {bytes_text(total)} of the machine's memory is available"
         facts.append(Fact(text, available, "/proc/meminfo"))
     if match is not None:
         facts.append(quoted(match))
@@ -286,10 +291,10 @@ def host_memory(evidence: Evidence) -> dict[str, Judgement]:
         confidence="certain" if killed else "likely",
         title="The machine ran out of memory: processes were killed" if killed else "The machine is almost out of memory",
         evidence=tuple(facts),
-        cause="Ranks and DataLoader workers need more memory than the machine (or the container) has. Python objects that "
-        "workers only read are copied as well, because counting references writes to them.",
+        cause="Ranks and DataLoader workers need more memory than the machine (or the container) has. Even Python objects "
+        "that workers only read are copied, because reference counting writes to them.",
         fix=_FEWER_WORKERS.format(workers=max(1, workers // 2)),
-        refuted_by="Another program, which has ended, took the memory.",
+        refuted_by="Another program, which has ended, used the memory.",
         pids=tuple(process.pid for process in large),
         run=victims[0].run_id if hit and len(victims) == 1 else None,
     )
@@ -307,16 +312,16 @@ H05 = Rule(
     window_s=H05_HOLD_S,
     every_s=EVERY_SNAPSHOT,
     threshold=(
-        f"oom_kill counted up in the last 5 minutes (certain), or MemAvailable below {HOST_FREE_SHARE_MIN:.0%} for "
-        f"{H05_HOLD_S:.0f} s beside a job (likely)"
+        f"oom_kill increased in the last 5 minutes (certain), or MemAvailable below {HOST_FREE_SHARE_MIN:.0%} for "
+        f"{H05_HOLD_S:.0f} s while a job runs (likely)"
     ),
     hides=("D08", "G01", "G04"),
     mechanism=(
-        "Ranks and DataLoader workers need more memory than the machine or container has. Python objects that "
-        "workers only read are copied too, because reference counts are written to them."
+        "Ranks and DataLoader workers need more memory than the machine or container has. Even Python objects that workers "
+        "only read are copied, because reference counting writes to them."
     ),
-    signature="The kernel's OOM killer ended processes, or less than 5% of the memory is available beside a job.",
-    look_alike="Another program that took the memory and has ended.",
+    signature="The kernel's OOM killer ended processes, or less than 5% of the memory is available while a job runs.",
+    look_alike="Another program that used the memory and has ended.",
     fix="Use fewer workers, and arrays or memory maps in place of lists of Python objects.",
     judge_machine=host_memory,
 )

@@ -1,4 +1,4 @@
-"""GPU memory that grows as long as the run lasts, and when it will be full (H06): from the driver's account of each process."""
+"""GPU memory that grows for as long as the run lasts, and when it will be full (H06), by the driver's per-process readings."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicio
 from gputop.snapshot import Device
 
 WARM_UP_S = 60.0
-"""Ignore the first seconds of a process, in which caches fill, the optimizer allocates its state and cuDNN tries algorithms."""
+"""Ignore the first seconds of a process, while caches fill, the optimizer allocates its state and cuDNN tries algorithms."""
 SPAN_MIN_S = 300.0
 PARTS = 8
 EVEN = 0.3
-"""Each part adds at least this share of what the mean part adds. Plateaus, a single jump and what levels off do not."""
+"""Each part must add at least this share of what an average part adds. This rules out plateaus, single jumps and growth that
+levels off.
+"""
 GROWTH_MIN_BYTES = 256 << 20
 AHEAD = 20.0
-"""Extrapolate at most this many times the observed span; if memory lasts longer, say nothing."""
+"""Extrapolate to at most this many times the observed span; if the memory lasts longer, report nothing."""
 LEFT_MAX_S = 24 * 3600.0
 
 
@@ -41,7 +43,7 @@ class _Growth(NamedTuple):
 
 
 def grows_until_full(evidence: Evidence, group: RankGroup) -> Judgement:
-    """H06: a rank's GPU memory grows evenly, and will be full before long."""
+    """H06: a rank's GPU memory grows steadily, and will soon be full."""
     if group.virtual:
         return None
     found = [growth for member in group.members if (growth := _growth(evidence, group, member)) is not None]
@@ -58,13 +60,13 @@ def grows_until_full(evidence: Evidence, group: RankGroup) -> Judgement:
         "likely",
         f"{gpu[:1].upper()}{gpu[1:]} will run out of memory in about {units.coarse_duration(first.left_s)} if this goes on",
         facts,
-        "The script keeps tensors from step to step: a loss or output that is stored with its graph, a list of predictions, "
-        "hidden states that are never detached, or an ever larger cache.",
+        "The script keeps tensors from step to step: a loss or output stored with its graph, a list of predictions, hidden "
+        "states that are never detached, or a growing cache.",
         "losses.append(loss.item())  # a number, not the tensor with its graph\n"
         "hidden = hidden.detach()\n"
-        "# this makes gputop name the lines at an out-of-memory error\n"
+        "# with this, gputop names the lines when memory runs out\n"
         'torch.cuda.memory._record_memory_history("state", stacks="python")',
-        "Memory stops growing: longer sequences that reach their limit, a cache or a replay buffer that becomes full.",
+        "Memory stops growing: sequences reach their maximum length, or a cache or replay buffer is full.",
         devices=[growth.device for growth in found],
         pids=[growth.member.pid for growth in found if growth.member.pid is not None],
     )
@@ -82,14 +84,15 @@ H06 = Rule(
     window_s=WARM_UP_S + SPAN_MIN_S,
     every_s=RARELY_S,
     threshold=(
-        f"after {WARM_UP_S:.0f} s, over {SPAN_MIN_S / 60:.0f} minutes or more, each eighth adds {EVEN:.0%} of the mean eighth "
-        f"or more, {GROWTH_MIN_BYTES >> 20} MiB or more in all; full within {AHEAD:.0f} times what was seen, and within a day"
+        f"after {WARM_UP_S:.0f} s, over {SPAN_MIN_S / 60:.0f} minutes or more, each eighth of the time adds at least "
+        f"{EVEN:.0%} of the mean of all eighths, {GROWTH_MIN_BYTES >> 20} MiB or more in total; full within {AHEAD:.0f} "
+        "times the observed span, and within a day"
     ),
     estimated=True,
     mechanism="Each step leaves tensors behind that the script still refers to.",
-    signature="A rank's memory, as the driver counts it, rises evenly for minutes while the run does the same steps.",
-    look_alike="A warm-up; torch's allocator, which keeps what a large batch or an evaluation once needed.",
-    fix="Keep numbers in place of tensors, and detach what is carried from step to step.",
+    signature="A rank's memory, as the driver counts it, rises steadily for minutes while the run repeats the same steps.",
+    look_alike="A warm-up; torch's allocator, which keeps the memory that a large batch or an evaluation once needed.",
+    fix="Store numbers instead of tensors, and detach what you carry from step to step.",
     judge=grows_until_full,
 )
 
@@ -117,7 +120,7 @@ def _growth(evidence: Evidence, group: RankGroup, member: Member) -> _Growth | N
         return None
     half = added[len(added) // 2 :]
     part_s = span_s / PARTS
-    slope = min(mean, sum(half) / len(half)) / part_s  # the slower of the two: it may be levelling off
+    slope = min(mean, sum(half) / len(half)) / part_s  # The slower of the two rates: growth may be levelling off.
     left_s = max(0.0, device.memory_total_bytes - device.memory_used_bytes) / slope
     if left_s > min(LEFT_MAX_S, AHEAD * span_s):
         return None
@@ -125,7 +128,7 @@ def _growth(evidence: Evidence, group: RankGroup, member: Member) -> _Growth | N
 
 
 def _parts(stretches: Sequence[Stretch], now: float) -> tuple[list[float], float] | None:
-    """Return the mean of each eighth of the course after the warm-up, and its length; None if it is too short."""
+    """Return the mean of each eighth of the series after the warm-up, and its length; None if it is too short."""
     if not stretches:
         return None
     kept = [item for item in stretches if item.step >= stretches[0].step + WARM_UP_S]

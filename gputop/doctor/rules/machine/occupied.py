@@ -1,4 +1,4 @@
-"""GPUs in use by somebody else: another job on a run's GPU (H03), and memory that a dead job left behind (H04)."""
+"""GPUs that somebody else uses: another job on a run's GPU (H03), and memory that a dead job still holds (H04)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ H03_WARNING_PERCENT = 20.0
 """Above this SM share a neighbor slows the job noticeably: a warning. The number is an estimate."""
 H04_HOLD_S = 10.0
 H04_SHARE = 0.05
-"""Of what the listed processes hold, so much more may be the driver's: page tables, a reserve, rounding (an estimate)."""
+"""The driver itself may hold this share on top of what the listed processes hold: page tables, a reserve, rounding (an
+estimate).
+"""
 _INIT = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit")
 _HIDING_NOTES = ("no_permission", "other")
 """Codes of notes that report an unavailable process list."""
@@ -35,7 +37,7 @@ def other_group(evidence: Evidence) -> dict[str, Judgement]:
     for group in sorted(evidence.groups, key=_speaks_first):
         if group.virtual or not evidence.trains(group) or all(p.environment is None for p in group.processes):
             continue
-        # By NVML only: the PIDs that the driver reports are not those of a container's own processes.
+        # Use only NVML's list: in a container, the driver reports PIDs that differ from the container's own.
         used = {use.device_uuid for process in group.processes for use in compute_uses(process)}
         own = {process.pid for process in group.processes} | set(group.pids)
         for device in group.pool:
@@ -63,13 +65,13 @@ H03 = Rule(
     needs=("NVML memory and SM share per process", "the run's output"),
     window_s=H03_HOLD_S,
     threshold=(
-        f"a compute context of another job with over 1 GB or {H03_SM_PERCENT:.0f}% of the SMs on a GPU of a "
+        f"a compute context of another job with more than 1 GB or {H03_SM_PERCENT:.0f}% of the SMs on a GPU of a "
         f"training job, for {H03_HOLD_S:.0f} s"
     ),
     hides=("F02", "H02"),
     mechanism=("Processes on one GPU take turns on its cores and share its memory. In DDP every rank waits for the slowest."),
     signature="A process outside the job computes, or holds memory, on a GPU that the job trains on.",
-    look_alike="A desktop's compositor; a sweep of yours that packs several runs on a GPU (reported as information).",
+    look_alike="A desktop's compositor; your own sweep that packs several runs on a GPU (reported as information).",
     fix="Choose free GPUs with CUDA_VISIBLE_DEVICES, or ask the owner.",
     judge_machine=other_group,
 )
@@ -107,7 +109,7 @@ def _shared(
     foreign = process.uid is None or process.uid not in group.uids
     who = process.user or (f"uid {process.uid}" if process.uid is not None else "another user")
     felt = share >= H03_WARNING_PERCENT
-    # Two runs of one script on one GPU are usually a sweep that packs them.
+    # Two runs of one script on one GPU are usually a sweep that packs its runs.
     packed = not foreign and fixes.script_of(process.command)[0] == _script(group)
     severity: Severity = "error" if match is not None else "warning" if felt and not packed else "info"
     free = [other for other in evidence.free(group.pool) if other.uuid not in group.used]
@@ -123,10 +125,10 @@ def _shared(
         confidence="certain",
         title=f"{words.gpu(device)} is shared with {f'a job of {who}' if foreign else 'another job of yours'}",
         evidence=tuple(facts),
-        cause="Processes on one GPU take turns on its SMs and share its memory. In DDP every rank waits for the slowest, so "
-        "that one shared GPU slows the whole run.",
+        cause="Processes on one GPU take turns on its SMs and share its memory. In DDP every rank waits for the slowest, "
+        "so one shared GPU slows the whole run.",
         fix=_elsewhere(group, wanted, process) if free else _look(process),
-        refuted_by="The sharing is meant (MPS, a small job beside a large one).",
+        refuted_by="The sharing is intentional (MPS, a small job beside a large one).",
         devices=(device.uuid,),
         pids=(*group.pids, *(item.pid for item, _ in found)),
         run=group.run_id,
@@ -188,16 +190,17 @@ H04 = Rule(
     needs=("/proc: parent, environment at launch", "NVML memory and processes"),
     window_s=H04_HOLD_S,
     threshold=(
-        "a rank of torchrun or a worker under init with the GPU open (certain), or on an idle GPU 1 GiB, and "
-        f"{H04_SHARE:.0%}, beyond what the listed processes hold (likely), for {H04_HOLD_S:.0f} s"
+        "a torchrun rank or a worker whose parent is init has the GPU open (certain), or an idle GPU uses 1 GiB, and "
+        f"{H04_SHARE:.0%}, more than the listed processes hold (likely), for {H04_HOLD_S:.0f} s"
     ),
     hides=("A07", "G01", "G04", "H01", "H03"),
     mechanism=(
-        "A launcher was killed without its ranks, or a notebook without its workers. They wait for others that no "
-        "longer exist and keep the memory."
+        "A launcher was killed but its ranks were not, or a notebook but not its workers. They wait for processes that no "
+        "longer exist, and keep the memory."
     ),
     signature=(
-        "A rank or worker belongs to init and has a GPU open; or an idle GPU uses more memory than the listed processes hold."
+        "The parent of a rank or worker is init, and it has a GPU open; or an idle GPU uses more memory than the listed "
+        "processes hold."
     ),
     look_alike="Processes that a container or MPS hides; a process that was detached on purpose and still works.",
     fix="Find it with `sudo fuser -v /dev/nvidia*` and end it with kill.",
@@ -206,7 +209,7 @@ H04 = Rule(
 
 
 def _is_orphan(process: Process) -> bool:
-    """Return whether its parent is init although a rank or a worker always has a launcher or a rank above it."""
+    """Return whether the process is a rank or worker whose parent is init, not the launcher or rank that started it."""
     if process.launcher is not None or process.state in DEAD_STATES or not process.in_namespace:
         return False
     if not process.devices and not process.nvidia_open:
@@ -235,14 +238,16 @@ def _orphan(evidence: Evidence, process: Process) -> Finding:
         title=f"{what} of a dead job still holds {where} (process {process.pid})",
         evidence=(
             Fact(
-                f"process {process.pid} belongs to init now (parent {process.ppid})", process.ppid, f"/proc/{process.pid}/stat"
+                f"the parent of process {process.pid} is now init (parent {process.ppid})",
+                process.ppid,
+                f"/proc/{process.pid}/stat",
             ),
             Fact(f"it was started as {_started_as(process)}", rank, f"/proc/{process.pid}/environ"),
-            Fact(f"it holds {bytes_text(held) if held else 'files of the driver'} on {where}", held, "NVML, /proc/<pid>/fd"),
+            Fact(f"it holds {bytes_text(held) if held else 'driver files'} on {where}", held, "NVML, /proc/<pid>/fd"),
         ),
-        cause=f"{gone[0].upper()}{gone[1:]} ended (was killed) without its ranks; they wait for others that no longer exist, "
-        "and keep the GPU's memory.",
-        fix=f"kill {process.pid}  # then, if it stays: kill -9 {process.pid}",
+        cause=f"{gone[0].upper()}{gone[1:]} ended (was killed) without its ranks. They wait for processes that no longer "
+        "exist, and keep the GPU's memory.",
+        fix=f"kill {process.pid}  # if it does not end: kill -9 {process.pid}",
         refuted_by="The process was detached on purpose and still works.",
         devices=tuple(device.uuid for device in devices),
         pids=(process.pid,),
@@ -254,7 +259,7 @@ def _started_as(process: Process) -> str:
     environment = process.environment
     if environment is not None and environment.rank is not None and process.name != "pt_data_worker":
         return f"rank {environment.rank} of {environment.world_size or 'N/A'} by torchrun"
-    return "a worker of multiprocessing"
+    return "a multiprocessing worker"
 
 
 def _list_has_holes(snapshot: Snapshot) -> bool:
@@ -296,14 +301,14 @@ def _nobodys(device: Device, left: int) -> Finding:
         id="H04",
         severity="warning",
         confidence="likely",
-        title=f"{bytes_text(left)} on {words.gpu(device)} belong to no process that is listed",
+        title=f"{bytes_text(left)} on {words.gpu(device)} belongs to no listed process",
         evidence=(
-            Fact(f"{bytes_text(device.memory_used_bytes)} are in use", device.memory_used_bytes, "NVML"),
-            Fact(f"the listed processes leave {bytes_text(left)} of it unexplained, and the GPU idles", left, "NVML"),
+            Fact(f"{bytes_text(device.memory_used_bytes)} is in use", device.memory_used_bytes, "NVML"),
+            Fact(f"{bytes_text(left)} of it belongs to no listed process, and the GPU is idle", left, "NVML"),
         ),
-        cause="A process that is gone for the process list still has the driver's files open (a killed notebook, a worker "
-        "that outlived its parent), or one of another container holds the memory.",
-        fix="sudo fuser -v /dev/nvidia*  # lists who has the GPUs open; then: kill <pid>",
+        cause="A process that is not in the list still has the driver's files open (a killed notebook, a worker that "
+        "outlived its parent), or a process in another container holds the memory.",
+        fix="sudo fuser -v /dev/nvidia*  # lists the processes that have the GPUs open; then: kill <pid>",
         refuted_by="A container or a virtual machine that hides its processes uses this GPU.",
         devices=(device.uuid,),
     )

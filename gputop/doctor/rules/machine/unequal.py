@@ -50,12 +50,12 @@ def unequal_cards(evidence: Evidence, group: RankGroup) -> Judgement:
         id="I06",
         severity="warning" if slow is not None else "info",
         confidence="certain",
-        title=f"The run's {len(cards)} GPUs are not alike: a step takes as long as on the slowest",
+        title=f"The run's {len(cards)} GPUs differ: every step runs at the speed of the slowest",
         evidence=(*facts[:4], *([slow] if slow is not None else [])),
-        cause="Ranks get equal batches and wait for each other in every step, so that the fast cards idle, and the batch must "
+        cause="Ranks get equal batches and wait for each other in every step, so the fast cards idle and the batch must "
         "fit the smallest memory.",
-        fix=f"# equal cards only:\n{fix}\n# or give each rank rows in proportion to its speed",
-        refuted_by="The ranks do different work, in proportion to their cards.",
+        fix=f"# equal cards only:\n{fix}\n# or give each rank a share of the rows in proportion to its speed",
+        refuted_by="The ranks' shares of the work match the speed of their cards.",
         devices=tuple(card.uuid for card in cards),
         pids=group.pids,
         run=group.run_id,
@@ -79,18 +79,18 @@ I06 = Rule(
     ),
     hides=("F02",),
     mechanism=(
-        "Ranks get equal batches and wait for each other in every step. A step takes as long as the slowest card "
-        "needs, and a batch must fit the smallest memory."
+        "Ranks get equal batches and wait for each other in every step. A step takes as long as on the slowest card, and a "
+        "batch must fit the smallest memory."
     ),
     signature="The cards have different names or memory sizes, and the fast ones wait.",
-    look_alike=("Ranks that get rows in proportion to the speed of their card; in nn.DataParallel the same cards are B11."),
+    look_alike=("Ranks that get rows in proportion to the speed of their card; the same cards in nn.DataParallel (B11)."),
     fix="Use equal cards for one job, or give each rank rows in proportion to the speed of its card.",
     judge=unequal_cards,
 )
 
 
 def _slowest(evidence: Evidence, group: RankGroup) -> Fact | None:
-    """Return how much slower one rank's GPU runs its forward, by CUDA events; None if unknown or small."""
+    """Return how much slower one rank's GPU runs its forward pass, by CUDA events; None if unknown or small."""
     times = {}
     for member in group.members:
         points = evidence.series(group.run_id, member.rank or 0, "cuda/forward_s")[-STEPS:]
@@ -102,5 +102,5 @@ def _slowest(evidence: Evidence, group: RankGroup) -> Fact | None:
     others = median(value for number, value in times.items() if number != rank)
     if not others > 0 or times[rank] < (1 + STRAGGLER_SHARE) * others:
         return None
-    text = f"rank {rank} takes {times[rank] * 1e3:.1f} ms for its forward, the others {others * 1e3:.1f} ms"
+    text = f"rank {rank} takes {times[rank] * 1e3:.1f} ms for its forward pass, the others {others * 1e3:.1f} ms"
     return Fact(text, round(times[rank], 6), "CUDA events (journal)")
