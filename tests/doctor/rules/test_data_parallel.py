@@ -8,10 +8,10 @@ from tests.doctor.scenes.base import ids, play
 from tests.doctor.scenes.dp import FAULTS, HEALTHY, LOOK_ALIKES
 
 TOLD = {
-    "calls around the wrapper": ("error", "certain", "inside the wrapper (train.py:41)", "in place of the call in train.py:41"),
-    "arguments without a tensor": ("error", "certain", "no tensor among the arguments", "DataListLoader"),
+    "calls around the wrapper": ("error", "certain", "inside the wrapper (train.py:41)", "instead of the call in train.py:41"),
+    "arguments without a tensor": ("error", "certain", "no tensor in the arguments", "DataListLoader"),
     "time first": ("error", "likely", "batch size is 128", "nn.DataParallel(net, dim=1)"),
-    "a list of images": ("error", "likely", "8 tensors of 3", "one process for each GPU"),
+    "a list of images": ("error", "likely", "8 tensors of 3", "one process per GPU"),
     "memory and work on GPU 0": ("warning", "likely", "GPU 0 holds 29.0 GiB", "loss.unsqueeze(0)"),
     "GPUs that wait for one process": ("warning", "likely", "over the last minute: 41%", "device_ids=[local_rank]"),
     "the model is not on GPU 0": ("error", "certain", "found one of them on device: cpu", 'net.to("cuda:0")'),

@@ -17,35 +17,40 @@ from tests.doctor.scenes.ddp import FAULTS, HEALTHY, LOOK_ALIKES, POSSIBLE, nan_
 
 TOLD = {
     "calls around DDP": ("error", "certain", "called GPT inside the wrapper (train.py:88), on all 4 ranks", "in train.py:88"),
-    "calls around DDP, weights unknown": ("error", "likely", "backwards that DDP reduced", "in train.py:88"),
+    "calls around DDP, weights unknown": ("error", "likely", "backward passes that DDP reduced", "in train.py:88"),
     "double() after wrapping": ("error", "certain", "wrapped as float32, now float64", "torch.optim.SGD(model.parameters()"),
     "no wrapper": ("error", "certain", "0 collectives that could average gradients", "DDP(model.to(local_rank)"),
     "no wrapper, the loss is reduced": ("error", "likely", "the weights differ between the ranks", "DDP(model.to(local_rank)"),
     "no_sync inverted": (
         "error",
         "certain",
-        "optimizer steps came after a backward that DDP did not reduce",
+        "optimizer steps followed a backward pass that DDP did not reduce",
         "(i + 1) % 4 == 0",
     ),
     "every micro-batch is reduced": ("warning", "likely", "takes 20% of a step", "model.no_sync()"),
     "the same batches": ("error", "certain", "all 4 ranks read the same batch", "batch_size=64, sampler=sampler"),
-    "the whole data set on each rank": ("warning", "likely", "782 batches of 64: 50000 samples", "DistributedSampler(dataset"),
+    "the whole data set on each rank": (
+        "warning",
+        "likely",
+        "782 batches of 64; the data set has 50000 samples",
+        "DistributedSampler(dataset",
+    ),
     "no set_epoch": ("warning", "certain", "epochs 0-2 began with the same batches", "sampler.set_epoch(epoch)"),
     "unequal lengths": ("error", "likely", "338 / 327 / 327 / 327", "ReduceOp.MIN"),
-    "one rank ran out of data": ("error", "certain", "rank 1 came to the end of the data", "Join([model])"),
+    "one rank ran out of data": ("error", "certain", "rank 1 reached the end of the data", "Join([model])"),
     "rank 0 evaluates through DDP": ("error", "certain", "rank 0 waits at train.py:120 evaluate", "evaluate(model.module)"),
     "counts that cross": ("error", "likely", "rank 0 is ahead in Broadcast, rank 1 in AllReduce", "DETAIL"),
     "other shapes": ("error", "certain", "with sizes [11, 64]", "broadcast_object_list"),
     "unused parameters": ("error", "certain", "did not receive grad for rank 0: 2 3", "find_unused_parameters=True"),
     "ready twice": ("error", "certain", "ready only once", "use_reentrant=False"),
     "a needless search": ("info", "likely", "no parameter went unused", "without find_unused_parameters"),
-    "two rows for BatchNorm": ("info", "likely", "2 rows for each rank", "convert_sync_batchnorm"),
+    "two rows for BatchNorm": ("info", "likely", "2 rows per rank", "convert_sync_batchnorm"),
     "NaN on rank 2": ("error", "certain", "rank 2: NaN", "dist.all_reduce(mean"),
     "a checkpoint of the wrapper": ("error", "certain", "module.conv1.weight", "consume_prefix_in_state_dict_if_present"),
     "every rank saves": ("warning", "likely", "/data/out/last.pt", "dist.get_rank() == 0"),
     "wrapped on the CPU": ("error", "certain", "only work with single-device", "to(local_rank)"),
     "gloo with GPUs": ("warning", "certain", "backend is gloo", 'init_process_group("nccl"'),
-    "gloo with GPUs, from outside": ("warning", "likely", "pt_gloo_runloop on every rank", "torchrun"),
+    "gloo with GPUs, from outside": ("warning", "likely", "pt_gloo_runloop threads on every rank", "torchrun"),
 }
 
 
@@ -64,7 +69,7 @@ def test_fault_is_the_first_verdict(rule, name, scene, seconds):
 def test_weak_evidence_is_only_possible(rule, name, scene, seconds):
     said = play(scene, seconds)[-1]
     assert [(item.id, item.confidence) for item in said] == [(rule, "possible")]
-    assert "batch_size=64, ...)  # for each rank; 256 together" in said[0].fix
+    assert "batch_size=64, ...)  # per rank; 256 in total" in said[0].fix
 
 
 @pytest.mark.parametrize(

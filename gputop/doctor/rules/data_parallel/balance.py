@@ -1,4 +1,4 @@
-"""How nn.DataParallel uses the GPUs: one does more (B07), all wait (B08), they are unequal (B11), evaluation on one (B13)."""
+"""How nn.DataParallel uses the GPUs: one does more (B07), all wait (B08), cards are unequal (B11), one evaluates (B13)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ model = DDP(net.to(local_rank), device_ids=[local_rank])"""
 
 
 def _wrapper(evidence: Evidence, group: RankGroup) -> tuple[Member, tuple[Device, ...], bool] | None:
-    """Return the process that drives several GPUs by nn.DataParallel, these GPUs in order, and whether it reports so."""
+    """Return the process that drives several GPUs by nn.DataParallel, those GPUs in order, and whether it reports this."""
     if len(group.members) != 1 or group.virtual:
         return None
     member = group.members[0]
@@ -89,7 +89,7 @@ def first_is_full(evidence: Evidence, group: RankGroup) -> Judgement:
     name = words.gpu(devices[first])
     facts = [
         Fact(f"{name} holds {bytes_text(known[first])}, the others {bytes_text(int(usual))} (median)", known, "NVML"),
-        Fact(f"{name} works {known_loads[first]:.0f}% of the time, the others {usual_load:.0f}%", known_loads, "NVML"),
+        Fact(f"{name} is busy {known_loads[first]:.0f}% of the time, the others {usual_load:.0f}%", known_loads, "NVML"),
         _driven(member, devices, reported),
     ]
     finding = tracked.about(
@@ -97,11 +97,11 @@ def first_is_full(evidence: Evidence, group: RankGroup) -> Judgement:
         "B07",
         "warning",
         "likely",
-        f"{name} carries more than the others: DataParallel gathers there",
+        f"{name} does more than the others: DataParallel gathers there",
         facts,
-        "nn.DataParallel gathers the outputs of all replicas on one GPU, where the loss is computed and the optimizer keeps "
-        "its state: that GPU fills up first and the others wait for it.",
-        "# return the loss from forward, so that one number per GPU is gathered and not all outputs\n"
+        "nn.DataParallel gathers the outputs of all replicas on one GPU, where the loss is computed and the optimizer "
+        "keeps its state. That GPU fills up first, and the others wait for it.",
+        "# return the loss from forward: one number per GPU is gathered, not all outputs\n"
         "return loss.unsqueeze(0)  # and loss = model(x, y).mean() in the loop\n"
         f"# better, one process for each GPU:\n{_DDP_WRAP}\n# {fixes.launch_line(group, len(devices))}",
         "Another program holds the memory on that GPU.",
@@ -114,14 +114,14 @@ B07 = Rule(
     id="B07",
     order=2600,
     family="data_parallel",
-    title="DataParallel piles up on the first GPU",
+    title="DataParallel overloads the first GPU",
     severities=("warning",),
     confidences=("likely",),
     needs=("NVML memory per process", "NVML utilization", "journal: data_parallel, else pt_autograd threads"),
     window_s=windows.POWER_SPAN_MIN_S,
     every_s=SELDOM_S,
     threshold=(
-        f"memory of the gathering GPU over {MEMORY_RATIO_MIN} times the others' median and 1 GiB more, utilization "
+        f"memory of the gathering GPU over {MEMORY_RATIO_MIN} times the others' median and at least 1 GiB more, utilization "
         f"{LOAD_EXCESS_MIN_PERCENT:.0f} points above theirs, over 30 to 60 s"
     ),
     estimated=True,
@@ -130,7 +130,7 @@ B07 = Rule(
         "nn.DataParallel gathers the outputs of all replicas on one GPU, where the loss is computed and the "
         "optimizer keeps its state."
     ),
-    signature="The gathering GPU holds far more memory and works far more than the others.",
+    signature="The gathering GPU holds far more memory and is far busier than the others.",
     look_alike="H01 (several processes); another program that holds memory on that GPU.",
     fix="Return the loss from forward, so that little is gathered; better, use DDP.",
     judge=first_is_full,
@@ -163,7 +163,7 @@ def overhead(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     data = windows.data_share(evidence, group)
     if data is None:
-        why = f"nn.DataParallel keeps its GPUs at {mean:.0f}%, and whether it waits for data is not known."
+        why = f"nn.DataParallel keeps its GPUs at {mean:.0f}%; whether it waits for data is unknown."
         return tracked.untracked("B08", group, why)
     if data >= OVERHEAD_DATA_SHARE_MAX or windows.pause_share(evidence, group) >= PAUSE_SHARE_MAX:
         return None
@@ -182,10 +182,10 @@ def overhead(evidence: Evidence, group: RankGroup) -> Judgement:
         "likely",
         f"DataParallel keeps {len(devices)} GPUs at {mean:.0f}%: one process is the bottleneck",
         facts,
-        "In every step nn.DataParallel copies all weights from the first GPU to the others, runs one Python thread for each "
-        "GPU under the same interpreter lock, and sums the gradients on the first GPU.",
+        "In every step nn.DataParallel copies all weights from the first GPU to the others, runs one Python thread per GPU "
+        "under the same interpreter lock, and sums the gradients on the first GPU.",
         f"# one process for each GPU\n{_DDP_WRAP}\n# {fixes.launch_line(group, len(devices))}",
-        "The batch for each GPU is so small that DDP would idle too.",
+        "The batch per GPU is so small that the GPUs would also idle under DDP.",
         devices,
     )
     return Suspicion(finding)
@@ -202,17 +202,17 @@ B08 = Rule(
     window_s=windows.POWER_SPAN_MIN_S,
     every_s=SELDOM_S,
     threshold=(
-        f"average utilization below {OVERHEAD_LOAD_MAX_PERCENT:.0f}% over 30 to 60 s, while less than "
-        f"{OVERHEAD_DATA_SHARE_MAX:.0%} of the time goes to waiting for data"
+        f"average utilization below {OVERHEAD_LOAD_MAX_PERCENT:.0f}% over 30 to 60 s, while the loop waits for data less "
+        f"than {OVERHEAD_DATA_SHARE_MAX:.0%} of the time"
     ),
     estimated=True,
     hides=("E01", "E02"),
     mechanism=(
-        "In every step nn.DataParallel copies all weights to all GPUs, runs one Python thread for each under the "
-        "same interpreter lock, and sums the gradients on the first GPU."
+        "In every step nn.DataParallel copies all weights to all GPUs, runs one Python thread per GPU under the same "
+        "interpreter lock, and sums the gradients on the first GPU."
     ),
     signature="All GPUs are below 60%, in phase, although the loop does not wait for data.",
-    look_alike="D01, where data is late; E02, where the batch is so small that DDP would idle too.",
+    look_alike="D01 (the data is late); E02 (the batch is so small that the GPUs would also idle under DDP).",
     fix="Use DDP with one process for each GPU.",
     judge=overhead,
 )
@@ -242,13 +242,14 @@ def unequal(evidence: Evidence, group: RankGroup) -> Judgement:
         "B11",
         "warning",
         "certain",
-        f"DataParallel over unequal GPUs: {words.gpu(small)} sets the pace" if small else "DataParallel over unequal GPUs",
+        f"DataParallel on unequal GPUs: {words.gpu(small)} sets the pace" if small else "DataParallel on unequal GPUs",
         facts,
-        "nn.DataParallel cuts the batch into equal parts: the card with least memory limits the batch, the slowest the step.",
+        "nn.DataParallel splits the batch into equal parts: the card with the least memory limits the batch size, the "
+        "slowest card the step time.",
         f"{fixes.mask_prefix(group, keep)}{fixes.own_command(group)}"
         if keep
         else "model = nn.DataParallel(net, device_ids=[0])",
-        "The cards differ by name only.",
+        "The cards differ only in name.",
         devices,
     )
     return Suspicion(finding)
@@ -258,18 +259,18 @@ B11 = Rule(
     id="B11",
     order=2602,
     family="data_parallel",
-    title="DataParallel over unequal GPUs",
+    title="DataParallel on unequal GPUs",
     severities=("warning",),
     confidences=("certain",),
     needs=("journal: data_parallel", "NVML", "the run's output"),
     threshold=f"torch's warning, or the smallest memory below {UNEQUAL_RATIO} of the largest (torch's own limit)",
     hides=("B07", "B08", "F02", "I06"),
     mechanism=(
-        "nn.DataParallel cuts the batch into equal parts. The card with least memory limits the batch, the "
-        "slowest one the step."
+        "nn.DataParallel splits the batch into equal parts. The card with the least memory limits the batch size, the "
+        "slowest card the step time."
     ),
-    signature="torch's warning of imbalance, or cards whose memory differs by more than a quarter.",
-    look_alike="Cards that differ by name only; I06, where ranks are processes of their own.",
+    signature="torch's warning about an imbalance, or cards whose memory differs by more than a quarter.",
+    look_alike="Cards that differ only in name; I06 (each rank is its own process).",
     fix="Leave the small card out with CUDA_VISIBLE_DEVICES.",
     judge=unequal,
 )
@@ -306,13 +307,13 @@ def evaluates_on_one(evidence: Evidence, group: RankGroup) -> Judgement:
     if len(group.members) > 1:
         facts.append(Fact(f"only rank {member.rank} evaluates; the other ranks wait for it", member.rank, "journal"))
     else:
-        facts.append(Fact("these calls went around the wrapper", False, "journal"))
+        facts.append(Fact("these calls bypassed the wrapper", False, "journal"))
     finding = tracked.about(
         group,
         "B13",
         "warning",
         "likely",
-        f"Evaluation runs on {name} alone, {share:.0%} of the time",
+        f"Evaluation runs only on {name}, {share:.0%} of the time",
         facts,
         "While one GPU evaluates, the others have nothing to do."
         + ("" if len(group.members) > 1 else " nn.DataParallel divides the work only when the wrapper itself is called."),
@@ -334,7 +335,7 @@ B13 = Rule(
     window_s=EVALUATIONS_SPAN_MIN_S,
     every_s=SELDOM_S,
     threshold=(
-        f"evaluation by one GPU takes {EVALUATION_SHARE_MIN:.0%} of the wall clock over "
+        f"evaluation on one GPU takes {EVALUATION_SHARE_MIN:.0%} of the wall clock over "
         f"{EVALUATION_SPAN_MIN_S:.0f} s, or over {EVALUATIONS_SPAN_MIN_S:.0f} s with {EVALUATIONS_MIN} evaluations in "
         "them"
     ),
@@ -343,9 +344,9 @@ B13 = Rule(
         "While one GPU evaluates, the others have nothing to do. nn.DataParallel divides the work only when the "
         "wrapper itself is called."
     ),
-    signature="Evaluation takes 15% of the time or more, and one GPU only works in it.",
-    look_alike="G01, where nothing advances at all.",
-    fix="Evaluate through the wrapper, or give each rank its part of the validation set and sum the counts.",
+    signature="Evaluation takes 15% of the time or more, and only one GPU works during it.",
+    look_alike="G01 (nothing advances at all).",
+    fix="Evaluate through the wrapper, or give each rank a part of the validation set and sum the counts.",
     judge=evaluates_on_one,
 )
 
@@ -354,7 +355,7 @@ def _evaluates(group: RankGroup, member: Member, fact: Evaluation) -> Device | N
     """Return the device on which the model is evaluated; None if unknown."""
     if len(group.members) > 1:
         return next((device for device in group.pool if device.uuid == member.main), None)
-    # The main device of a process that drives several GPUs is the one with most memory, which need not be the one that
+    # The main device of a process that drives several GPUs is the one with the most memory, not necessarily the one that
     # evaluates.
     kind, _, index = (fact.parameter_device or "").partition(":")
     known = group.visible if kind == "cuda" and index.isdigit() else None
@@ -373,7 +374,7 @@ def _evaluation_fix(group: RankGroup) -> str:
     if len(group.members) > 1:
         return (
             "sampler = DistributedSampler(val_set, shuffle=False)\n"
-            "loader = DataLoader(val_set, batch_size=..., sampler=sampler)  # every rank evaluates its part\n"
+            "loader = DataLoader(val_set, batch_size=..., sampler=sampler)  # each rank evaluates its part\n"
             "dist.all_reduce(correct); dist.all_reduce(total)  # counts, summed over the ranks"
         )
     return (

@@ -16,16 +16,16 @@ from gputop.snapshot import Device
 
 CALLS_MIN = 20
 SHARE_MIN = 0.8
-"""Only the last batch of an epoch may be small: 80% of 20 calls (docs/rules.md#b01)."""
+"""The last batch of an epoch may be small, so 80% of 20 calls must agree (docs/rules.md#b01)."""
 ROWS_PER_DEVICE = 32
-"""The batch per device that a fix proposes: a starting point, not a rule."""
+"""The batch size per device that a fix proposes: a starting point, not a rule."""
 _BATCH_OPTIONS = ("--batch-size", "--batch_size", "--bs", "--batch")
 _COUNTED = f"in {SHARE_MIN:.0%} of at least {CALLS_MIN} calls within two minutes"
 _SYMPTOMS = ("A01", "A02", "B07", "B08", "E02")
 
 
 def split_rows(batch: int, devices: int) -> tuple[int, ...]:
-    """Return the number of rows per device, as ``torch.chunk`` cuts a batch: fewer pieces if the rows run out."""
+    """Return the number of rows per device, as ``torch.chunk`` splits a batch: fewer pieces if the rows run out."""
     if batch <= 0 or devices <= 0:
         return ()
     piece = -(-batch // devices)
@@ -62,7 +62,7 @@ class _Split:
 
     @property
     def rule(self) -> str:
-        """The rule that explains the split: an argument that divides into fewer pieces than the batch, or the batch itself."""
+        """The rule that explains the split: an argument that splits into fewer pieces than the batch, or the batch itself."""
         if self.batch < self.number:
             return "B01"
         return "B05" if self.used < len(split_rows(self.batch, self.number)) else "B02"
@@ -75,8 +75,8 @@ def batch_too_small(evidence: Evidence, group: RankGroup) -> Judgement:
         return _told(evidence, group, split) if split.rule == "B01" else None
     wraps = any(stated.data_parallel(member.journal) is not None for member in group.members)
     if len(group.members) == 1 and len(group.used) > 1 and not wraps:
-        # It may be DataParallel: only tracking sees the batch.
-        why = "One process works on several GPUs; how it divides a batch cannot be seen from outside."
+        # It may be DataParallel, but only tracking sees the batch.
+        why = "One process works on several GPUs; how it divides a batch is not visible from outside."
         return Abstained("B01", why, "gputop.watch(model) in the script", group.run_id)
     return None
 
@@ -92,18 +92,18 @@ B01 = Rule(
     threshold=f"fewer rows than devices {_COUNTED}",
     hides=_SYMPTOMS,
     mechanism=(
-        "nn.DataParallel cuts a batch into pieces of ceil(batch / devices) rows until the rows run out. Devices "
-        "without a piece do nothing."
+        "nn.DataParallel splits a batch into pieces of ceil(batch / devices) rows until the rows run out. Devices without "
+        "a piece do nothing."
     ),
-    signature="Most calls have fewer rows than there are devices, and the last GPUs idle.",
-    look_alike="A small last batch of an epoch; B03, which does not call the wrapper.",
-    fix="Choose a batch of rows for each GPU times the number of GPUs, and set drop_last=True.",
+    signature="Most calls have fewer rows than there are devices, so the last GPUs idle.",
+    look_alike="A small last batch of an epoch; B03 (the script does not call the wrapper).",
+    fix="Set the batch size to the rows per GPU times the number of GPUs, and set drop_last=True.",
     judge=batch_too_small,
 )
 
 
 def batch_does_not_divide(evidence: Evidence, group: RankGroup) -> Judgement:
-    """B02: most calls have enough rows, but leave a device without any or with far fewer than the others."""
+    """B02: most calls have enough rows, but one device gets none or far fewer than the others."""
     split = _bad_split(evidence, group)
     return _told(evidence, group, split) if split is not None and split.rule == "B02" else None
 
@@ -112,25 +112,25 @@ B02 = Rule(
     id="B02",
     order=801,
     family="data_parallel",
-    title="The batch does not divide among the GPUs",
+    title="The batch does not divide evenly among the GPUs",
     severities=("warning",),
     confidences=("certain",),
     needs=("journal: data_parallel",),
     threshold=f"a device without rows, or the smallest share below 0.75 of the largest, {_COUNTED}",
     hides=_SYMPTOMS,
     mechanism=(
-        "nn.DataParallel cuts pieces of equal size until the rows run out: 5 rows on 4 GPUs become 2, 2 and 1. "
-        "The GPU with most rows sets the pace."
+        "nn.DataParallel takes pieces of equal size until the rows run out: 5 rows on 4 GPUs become 2, 2 and 1. The GPU "
+        "with the most rows sets the pace."
     ),
     signature="Most calls leave a GPU without rows, or with far fewer than the others.",
     look_alike="A smaller last batch of an epoch.",
-    fix="Choose a batch that is a multiple of the number of GPUs.",
+    fix="Choose a batch size that is a multiple of the number of GPUs.",
     judge=batch_does_not_divide,
 )
 
 
 def argument_does_not_divide(evidence: Evidence, group: RankGroup) -> Judgement:
-    """B05: the batch would reach more devices, but another argument of the call divides into fewer pieces."""
+    """B05: the batch would reach more devices, but another argument of the call splits into fewer pieces."""
     split = _bad_split(evidence, group)
     return _told(evidence, group, split) if split is not None and split.rule == "B05" else None
 
@@ -139,19 +139,19 @@ B05 = Rule(
     id="B05",
     order=802,
     family="data_parallel",
-    title="An argument does not divide like the batch",
+    title="An argument does not split like the batch",
     severities=("error",),
     confidences=("certain",),
     needs=("journal: data_parallel",),
     threshold=f"fewer pieces than torch.chunk makes of the batch, {_COUNTED}",
     hides=_SYMPTOMS,
     mechanism=(
-        "nn.DataParallel makes only as many pieces as every tensor argument divides into. A mask with one row "
+        "nn.DataParallel uses only as many pieces as the tensor argument with the fewest pieces. A mask with one row "
         "leaves one piece: GPUs idle, and rows of the batch are lost."
     ),
     signature="The call reaches fewer devices than its batch would.",
-    look_alike="B01 and B02, where the batch itself is the reason.",
-    fix="Give every tensor argument the rows of the batch (expand), or build it inside forward.",
+    look_alike="B01 and B02 (the batch itself is the reason).",
+    fix="Give every tensor argument as many rows as the batch (expand), or build it inside forward.",
     judge=argument_does_not_divide,
 )
 
@@ -208,16 +208,16 @@ def _told(evidence: Evidence, group: RankGroup, split: _Split) -> Suspicion:
 def _cause(split: _Split) -> str:
     if split.rule == "B05":
         return (
-            "nn.DataParallel makes only as many pieces as every tensor among the arguments divides into: a mask or another "
+            "nn.DataParallel uses only as many pieces as the tensor argument with the fewest pieces: a mask or another "
             "argument with fewer rows than the batch leaves devices without work, and rows of the batch are lost."
         )
-    return "nn.DataParallel cuts each batch into pieces of ceil(batch / devices) rows until the rows run out; " + (
-        "devices without a piece do nothing." if split.used < split.number else "the device with most rows sets the pace."
+    return "nn.DataParallel splits each batch into pieces of ceil(batch / devices) rows until the rows run out; " + (
+        "devices without a piece do nothing." if split.used < split.number else "the device with the most rows sets the pace."
     )
 
 
 def wrapped_devices(group: RankGroup, fact: stated.DataParallelFact) -> list[Device]:
-    """Return the devices behind the wrapper's ids, which index the visible devices; its used devices if that is unknown."""
+    """Return the devices behind the wrapper's ids, which index the visible devices; the used devices if those are unknown."""
     seen = group.visible or ()
     chosen = [seen[position] for position in fact.device_ids if position < len(seen)]
     if len(chosen) == fact.devices:
@@ -228,16 +228,16 @@ def wrapped_devices(group: RankGroup, fact: stated.DataParallelFact) -> list[Dev
 def _fix(group: RankGroup, split: _Split) -> str:
     number = split.number
     if split.rule == "B05":
-        return "mask = mask.expand(x.size(0), *mask.shape[1:])  # every tensor argument needs the rows of the batch"
+        return "mask = mask.expand(x.size(0), *mask.shape[1:])  # every tensor argument needs as many rows as the batch"
     small = split.rule == "B01"
     size = number * ROWS_PER_DEVICE if small else good_batch(split.batch, number)
-    reason = f"{ROWS_PER_DEVICE} for each of {number} GPUs" if small else f"a multiple of {number}, nearest to yours"
+    reason = f"{ROWS_PER_DEVICE} for each of {number} GPUs" if small else f"the multiple of {number} nearest to yours"
     lines = [f"loader = DataLoader(dataset, batch_size={size}, shuffle=True, drop_last=True)  # {reason}"]
     process = group.main_process
     command = process.command if process is not None and process.command else ()
     if fixes.option(command, _BATCH_OPTIONS) is not None:
         script = fixes.script_of(fixes.with_option(command, _BATCH_OPTIONS, str(size)))
         lines = [fixes.shell_join(("python", *script)) + f"  # {reason}"]
-    # Running a DataParallel script under torchrun would start several full trainings: the wrapper has to change too.
-    lines.append(f"# better still, one process for each GPU: DistributedDataParallel, by torchrun --nproc-per-node={number}")
+    # Running a DataParallel script under torchrun would start several complete trainings: the wrapper has to change too.
+    lines.append(f"# better still, one process per GPU: DistributedDataParallel, with torchrun --nproc-per-node={number}")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Calls of nn.DataParallel: past the wrapper (B03), with arguments that it cannot split (B04, B06), over one device (B12)."""
+"""Calls of nn.DataParallel: bypassed (B03), with arguments that it cannot split (B04, B06), or with one device (B12)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gputop.doctor.rules.support.shared import siblings, utilization
 from gputop.snapshot import Device
 
 BYPASSED_STEPS_MIN = 5
-"""Optimizer steps in a row without a call of the wrapper (docs/rules.md#b03)."""
+"""Consecutive optimizer steps without a call of the wrapper (docs/rules.md#b03)."""
 CALLS_MIN = 20
 CHANNELS = (1, 3, 4)
 B06_HOLD_S = 5.0
@@ -36,11 +36,11 @@ def goes_around(evidence: Evidence, group: RankGroup) -> Judgement:
         devices = _seen_devices(group, number)
         facts = [
             Fact(
-                f"{calls.bypassed_steps} steps in a row called {name} inside the wrapper{tracked.at(calls.where)}",
+                f"{calls.bypassed_steps} consecutive steps called {name} inside the wrapper{tracked.at(calls.where)}",
                 calls.bypassed_steps,
                 "journal",
             ),
-            Fact(f"calls of the wrapper {calls.wrapped}, around it {calls.bypassed}", calls.wrapped, "journal"),
+            Fact(f"{calls.wrapped} calls of the wrapper, {calls.bypassed} calls that bypass it", calls.wrapped, "journal"),
         ]
         if number is not None:
             facts.append(Fact(f"the wrapper has {words.count(number, 'device')}", number, "journal"))
@@ -52,10 +52,10 @@ def goes_around(evidence: Evidence, group: RankGroup) -> Judgement:
             "certain",
             "DataParallel is bypassed: one GPU does all the work",
             facts,
-            "Only a call of the wrapper splits the batch. A call of what is inside, model.module(x) or "
+            "Only a call of the wrapper splits the batch. A call of the module inside, model.module(x) or "
             "model.module.method(x), runs only on the first GPU.",
             _bypass_fix(group, name, calls.where, number),
-            "The calls around the wrapper are an auxiliary loss, and the wrapper is called in every step too.",
+            "The calls that bypass the wrapper compute an auxiliary loss, and every step also calls the wrapper.",
             devices,
         )
         return Suspicion(finding)
@@ -70,23 +70,23 @@ B03 = Rule(
     severities=("error",),
     confidences=("certain",),
     needs=("journal: wrapper_calls, model",),
-    threshold=f"{BYPASSED_STEPS_MIN} optimizer steps in a row call only the module inside nn.DataParallel",
+    threshold=f"{BYPASSED_STEPS_MIN} consecutive optimizer steps call only the module inside nn.DataParallel",
     hides=(*_SPLIT, "B04", "B06", "B07", "B08", "B13", "A01", "A02", "E02"),
     mechanism=(
         "Only a call of the wrapper splits the batch. model.module(x) and model.module.method(x) run only on the first GPU."
     ),
-    signature="Optimizer steps pass without a call of the wrapper, and one GPU does all the work.",
-    look_alike="From outside it looks like A01; B01 calls the wrapper with a batch that is too small.",
-    fix="Call the wrapper, model(x), and put other methods behind forward; better, use DDP.",
+    signature="Optimizer steps run without a call of the wrapper, and one GPU does all the work.",
+    look_alike="A01, which looks the same from outside; B01 (the wrapper is called with a batch that is too small).",
+    fix="Call the wrapper, model(x), and call other methods through forward; better, use DDP.",
     judge=goes_around,
 )
 
 
 def _bypass_fix(group: RankGroup, name: str, where: str | None, number: int | None) -> str:
-    line = f"in place of the call in {where}" if where is not None else "in place of model.module(x)"
+    line = f"instead of the call in {where}" if where is not None else "instead of model.module(x)"
     return (
         f"loss = model(x)  # the wrapper itself, {line}\n"
-        f"# a method other than forward goes behind forward, in {name}:\n"
+        f"# call a method other than forward through forward, in {name}:\n"
         "def forward(self, x, mode=None):\n"
         '    return getattr(self, mode)(x) if mode else self.plain(x)  # called as model(x, mode="loss")\n'
         f"# better: DistributedDataParallel, and\n# {fixes.launch_line(group, number or group.visible_count or 2)}"
@@ -101,13 +101,13 @@ def _devices_number(group: RankGroup, member: Member) -> int | None:
 
 
 def _seen_number(group: RankGroup, member: Member) -> int | None:
-    """Return how many devices the process sees; torch counts no virtual GPUs, but the rank lists those that it uses."""
+    """Return how many devices the process sees; torch does not count virtual GPUs, but the rank lists those that it uses."""
     count = stated.device_count(member.journal) if not group.virtual else None
     return count or group.visible_count or len(stated.stated_devices(member.journal)) or None
 
 
 def _seen_devices(group: RankGroup, number: int | None) -> tuple[Device, ...]:
-    """Return the wrapper's devices, as far as they are known: the visible ones, else the used ones."""
+    """Return the wrapper's devices if known: the visible ones, else the used ones."""
     if group.visible is not None and (number is None or len(group.visible) == number):
         return group.visible
     return tracked.used_devices(group)
@@ -125,7 +125,7 @@ def nothing_to_split(evidence: Evidence, group: RankGroup) -> Judgement:
             continue
         devices = _seen_devices(group, fact.devices)
         facts = [
-            Fact("no tensor among the arguments of the wrapper's calls", 0, "journal"),
+            Fact("no tensor in the arguments of the wrapper's calls", 0, "journal"),
             Fact(f"{fact.calls} calls on {words.count(fact.devices, 'device')}", fact.calls, "journal"),
             *utilization(evidence, devices),
         ]
@@ -136,12 +136,12 @@ def nothing_to_split(evidence: Evidence, group: RankGroup) -> Judgement:
             "certain",
             f"DataParallel copies the whole batch to each of {fact.devices} GPUs",
             facts,
-            "nn.DataParallel splits tensors, also within lists, tuples and dicts. Everything else (an object of one's own, "
-            "strings, numbers, a graph) is copied whole, so that each GPU does the same work.",
+            "nn.DataParallel splits tensors, including tensors in lists, tuples and dicts. It copies everything else whole "
+            "(your own objects, strings, numbers, a graph), so each GPU does the same work.",
             "loss = model(batch.x, batch.y)  # tensors, or a dict of tensors, with the batch in the first dimension\n"
             "# graphs: torch_geometric.nn.DataParallel with torch_geometric.loader.DataListLoader\n"
             f"# any input: DistributedDataParallel, {fixes.launch_line(group, fact.devices)}",
-            "The wrapper has a scatter of its own that splits these objects.",
+            "The wrapper has its own scatter method that splits these objects.",
             devices,
         )
         return Suspicion(finding)
@@ -156,21 +156,21 @@ B04 = Rule(
     severities=("error",),
     confidences=("certain",),
     needs=("journal: data_parallel",),
-    threshold=f"no tensor among the arguments, in at least {CALLS_MIN} calls, on two devices or more",
+    threshold=f"no tensor in the arguments, in at least {CALLS_MIN} calls, on two or more devices",
     hides=(*_SPLIT, "B06", "B07", "B08", "E02"),
     mechanism=(
-        "nn.DataParallel splits tensors, also within lists, tuples and dicts. It copies everything else whole, so "
-        "each GPU does the whole batch."
+        "nn.DataParallel splits tensors, including tensors in lists, tuples and dicts. It copies everything else whole, so "
+        "each GPU processes the whole batch."
     ),
-    signature="All GPUs are equally busy and the throughput is that of one.",
-    look_alike="A wrapper with a scatter of its own, such as that of PyTorch Geometric.",
+    signature="All GPUs are equally busy, but the throughput is that of one.",
+    look_alike="A wrapper with its own scatter method, such as the one in PyTorch Geometric.",
     fix="Pass tensors or a dict of tensors, or use DDP.",
     judge=nothing_to_split,
 )
 
 
 def wrong_dimension(evidence: Evidence, group: RankGroup) -> Judgement:
-    """B06: the split dimension is not the batch: time comes first, or images are split by channel."""
+    """B06: the split dimension is not the batch dimension: time comes first, or images are split by channel."""
     for member in group.members:
         fact, feed = stated.data_parallel(member.journal), facts_of(member.journal).loader
         if fact is None or fact.devices < 2 or fact.calls < CALLS_MIN or feed is None or not fact.leaf_sizes:
@@ -182,19 +182,19 @@ def wrong_dimension(evidence: Evidence, group: RankGroup) -> Judgement:
         cut = f"{len(sizes)} tensors of {sizes[0]}" if images else " / ".join(str(item) for item in sizes[:4])
         facts = [
             Fact(f"the loader's batch size is {size}", size, "journal"),
-            Fact(f"dimension {fact.dim}, which is cut, has size {cut}", list(sizes[:16]), "journal"),
+            Fact(f"dimension {fact.dim}, which is split, has size {cut}", list(sizes[:16]), "journal"),
             Fact(f"{fact.calls} calls on {words.count(fact.devices, 'device')}", fact.calls, "journal"),
         ]
-        what = "images along their channels" if images else f"dimension {fact.dim}, which is not the batch"
+        what = "images along their channels" if images else f"dimension {fact.dim}, which is not the batch dimension"
         finding = tracked.about(
             group,
             "B06",
             "error",
             "likely",
-            f"DataParallel cuts {what}",
+            f"DataParallel splits {what}",
             facts,
-            "nn.DataParallel cuts every tensor along one dimension, the first unless told otherwise: sequences with time "
-            "first are cut in time, and a list of images is cut through each image.",
+            "nn.DataParallel splits every tensor along one dimension, by default the first: it splits sequences with time "
+            "first along time, and a list of images through each image.",
             _dimension_fix(group, fact.devices, images, fact.dim),
             "The script regroups its batches on purpose, so that this dimension holds independent samples.",
             _seen_devices(group, fact.devices),
@@ -207,29 +207,29 @@ B06 = Rule(
     id="B06",
     order=702,
     family="data_parallel",
-    title="DataParallel cuts the wrong dimension",
+    title="DataParallel splits the wrong dimension",
     severities=("error",),
     confidences=("likely",),
     needs=("journal: data_parallel, loader",),
     window_s=B06_HOLD_S,
     threshold=(
-        "the size of the dimension that is cut is no part, multiple or remainder of the loader's batch size, or "
+        "the size of the split dimension is no part, multiple or remainder of the loader's batch size, or "
         f"the argument is a list of images with 1, 3 or 4 channels; {CALLS_MIN} calls, {B06_HOLD_S:.0f} s"
     ),
     hides=(*_SPLIT, "B07", "B08"),
     mechanism=(
-        "nn.DataParallel cuts every tensor along its first dimension. Sequences with time first are cut in time, "
-        "and a list of images is cut through each image."
+        "nn.DataParallel splits every tensor along its first dimension: it splits sequences with time first along time, "
+        "and a list of images through each image."
     ),
-    signature="The size of the dimension that is cut is not the loader's batch size.",
+    signature="The size of the split dimension is not the loader's batch size.",
     look_alike="A batch that the script regroups on purpose; the smaller last batch of an epoch.",
-    fix="Pass dim=1 or use batch_first=True; for detectors that take lists of images use DDP.",
+    fix="Pass dim=1 or use batch_first=True; for detectors that take lists of images, use DDP.",
     judge=wrong_dimension,
 )
 
 
 def _no_batch(size: int, batch: int, dataset_length: int | None) -> bool:
-    """Return whether a size is neither the batch, a part or a multiple of it, nor the remainder of an epoch."""
+    """Return whether a size is not the batch size, a part or multiple of it, or the remainder of an epoch."""
     if size == 0 or size % batch == 0 or batch % size == 0:
         return False
     return dataset_length is None or size != dataset_length % batch
@@ -238,7 +238,7 @@ def _no_batch(size: int, batch: int, dataset_length: int | None) -> bool:
 def _dimension_fix(group: RankGroup, number: int, images: bool, dim: int) -> str:
     ddp = f"DistributedDataParallel: {fixes.launch_line(group, number)}"
     if images:
-        return f"# detectors that take lists of images need one process for each GPU: {ddp}"
+        return f"# detectors that take lists of images need one process per GPU: {ddp}"
     other = 1 if dim == 0 else 0
     return (
         f"model = nn.DataParallel(net, dim={other})  # the batch is dimension {other}; or batch_first=True in the RNN\n# {ddp}"
@@ -272,12 +272,12 @@ def one_device(evidence: Evidence, group: RankGroup) -> Judgement:
             "B12",
             "warning",
             "certain",
-            f"DataParallel has 1 of {count} GPUs: it passes every call through",
+            f"DataParallel has 1 of {count} GPUs: it passes every call on unsplit",
             facts,
             "With a single entry in device_ids, nn.DataParallel only calls the module: nothing is split.",
             f"model = nn.DataParallel(net)  # all {count} GPUs, without device_ids\n"
-            f"# better, one process for each GPU: DistributedDataParallel, {fixes.launch_line(group, count)}",
-            f"One GPU is meant; then say so: {fixes.mask_prefix(group, tracked.used_devices(group))}{fixes.own_command(group)}",
+            f"# better, one process per GPU: DistributedDataParallel, {fixes.launch_line(group, count)}",
+            f"You want one GPU. Then say so: {fixes.mask_prefix(group, tracked.used_devices(group))}{fixes.own_command(group)}",
             [*tracked.used_devices(group), *others],
         )
         return Suspicion(finding)
@@ -292,7 +292,7 @@ B12 = Rule(
     severities=("warning",),
     confidences=("certain",),
     needs=("journal: data_parallel, torch", "CUDA_VISIBLE_DEVICES"),
-    threshold="device_ids has one entry, the process sees more devices, and not all of those are taken by others",
+    threshold="device_ids has one entry, the process sees more devices, and other jobs do not use all of those",
     hides=(*_SPLIT, "A01", "A02", "B08", "E02"),
     mechanism="With a single entry in device_ids, nn.DataParallel only calls the module.",
     signature="The wrapper has one device while the process sees several, and the others are free.",

@@ -1,5 +1,6 @@
-"""Parallelism written by hand, which no wrapper, mesh or group tells of: it refutes equal batches (C05) and models that drift
-apart (C03). Pure."""
+"""Parallelism written by hand, without a wrapper, mesh or group that shows it: it refutes equal batches (C05) and models that
+drift apart (C03). Pure.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +15,14 @@ from gputop.snapshot import Rank
 
 STEPS_MIN = 5
 EQUAL_LOSSES_MIN = 2
-"""Steps that calls are counted over, and steps with one loss, to the last digit, from unlike weights (our choice)."""
+"""Steps over which calls are counted, and steps with the same loss, to the last digit, from different weights (our choice)."""
 _PASSES_ON = ("send", "recv", "all_to_all")
 """Ranks that hand activations to one another: pipeline, expert and context parallelism."""
 _STEPS_LOOKED_AT = 40
 
 
 def divides_by_hand(evidence: Evidence, group: RankGroup) -> bool:
-    """Return whether the ranks share one model: they pass values on in each step, or get one loss from unlike weights."""
+    """Return whether the ranks share one model: they pass values on, or get the same loss from different weights."""
     ranks = tracked.ranks_of(group)
     if any(_passes_on(rank) for rank in ranks):
         return True
@@ -33,7 +34,7 @@ def divides_by_hand(evidence: Evidence, group: RankGroup) -> bool:
 
 
 def may_divide(group: RankGroup) -> bool:
-    """Return whether unwrapped ranks, whose weights are unknown, exchange more than the gradients of one backward."""
+    """Return whether unwrapped ranks, whose weights are unknown, exchange more than the gradients of one backward pass."""
     ranks = tracked.ranks_of(group)
     if any(wrapped_by(rank) is not None for rank in ranks) or weights_differ(ranks) is not None:
         return False
@@ -42,7 +43,7 @@ def may_divide(group: RankGroup) -> bool:
 
 
 def equal_losses(evidence: Evidence, group: RankGroup, ranks: tuple[Rank, ...], name: str) -> int:
-    """Return in how many of the newest 20 steps the losses of all ranks are equal; 0 if they differ in one."""
+    """Return the number of newest steps, up to 20, in which the losses of all ranks are equal; 0 if they differ in one."""
     series = [windows.latest(evidence.series(group.run_id, rank.rank, name), _STEPS_LOOKED_AT) for rank in ranks]
     common = sorted(set(series[0]).intersection(*series[1:]))[-20:]
     return len(common) if common and all(len({values[step] for values in series}) == 1 for step in common) else 0

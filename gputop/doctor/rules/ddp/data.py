@@ -19,9 +19,9 @@ from gputop.frameworks import FRAMEWORKS
 from gputop.snapshot import Rank
 
 EQUAL_STEPS_MIN = 5
-"""Steps in a row with equal batches on all ranks (docs/rules.md#c05)."""
+"""Consecutive steps with equal batches on all ranks (docs/rules.md#c05)."""
 DISTINCT_MIN = 3
-"""Fewer distinct checksums prove nothing: images with a black border, or the same batch again and again."""
+"""Fewer distinct checksums prove nothing: the images may have a black border, or the same batch may repeat."""
 UNDIVIDED = ("RandomSampler", "SequentialSampler", "WeightedRandomSampler", "SubsetRandomSampler")
 PLAIN_LOADERS = ("DataLoader",)
 """Accelerate, Lightning and others provide their own loader types, or insert a sampler that divides the data."""
@@ -39,7 +39,7 @@ def same_batches(evidence: Evidence, group: RankGroup) -> Judgement:
     if size < 2:
         return None
     if tracked.unseen_ranks(evidence, group):
-        return tracked.untracked("C05", group, "Which samples each rank reads cannot be seen from outside.")
+        return tracked.untracked("C05", group, "The samples that each rank reads are not visible from outside.")
     ranks = tracked.ranks_of(group)
     if not tracked.all_speak(group):
         return None
@@ -51,7 +51,7 @@ def same_batches(evidence: Evidence, group: RankGroup) -> Judgement:
         if steps
         else _undivided(group, ranks, feeds, samplers)
     )
-    # What refutes it costs more than what it takes to see nothing, as in most runs.
+    # Refuting the finding costs more than finding nothing, which is the case in most runs.
     return None if judgement is None or divides_models(ranks) or divides_by_hand(evidence, group) else judgement
 
 
@@ -66,9 +66,9 @@ C05 = Rule(
     window_s=3.0,
     every_s=SELDOM_S,
     threshold=(
-        f"equal checksums on all ranks in {EQUAL_STEPS_MIN} steps in a row; or a sampler that does not divide, and "
-        "batches times batch size equal to the data set (likely); not where a mesh, further groups or calls "
-        "that pass values on in each step divide the model, or unlike weights give one loss"
+        f"equal checksums on all ranks in {EQUAL_STEPS_MIN} consecutive steps; or a sampler that does not divide, and "
+        "batches times batch size equal to the data set (likely); not if a mesh, other groups or calls that pass values on "
+        "in each step divide the model, or different weights give the same loss"
     ),
     hides=("C12", "C11", "C06"),
     mechanism=(
@@ -76,7 +76,8 @@ C05 = Rule(
         "different seeds an epoch costs as many passes as there are ranks."
     ),
     signature=(
-        "Batches are equal on all ranks, step by step; or the sampler does not divide and the loader is as long as on one GPU."
+        "Batches are equal on all ranks, step by step; or the sampler does not divide the data and the loader is as long "
+        "as on one GPU."
     ),
     look_alike=("Tensor, sequence or pipeline parallelism, where ranks must see equal data; data sets that shard themselves."),
     fix="Use DistributedSampler(dataset) in the loader, with shuffle=False there.",
@@ -89,7 +90,7 @@ def _equal_steps(ranks: Sequence[Rank]) -> list[int]:
     first, second = (fact.recent if (fact := facts_of(rank).batches) is not None else {} for rank in ranks[:2])
     shared = first.keys() & second.keys()
     if not shared or first[max(shared)] != second[max(shared)]:
-        return []  # as in most runs: two ranks are enough to tell
+        return []  # In most runs, two ranks are enough to tell.
     recents = [fact.recent if (fact := facts_of(rank).batches) is not None else {} for rank in ranks]
     common = sorted(set(recents[0]).intersection(*recents[1:]))
     equal: list[int] = []
@@ -125,10 +126,10 @@ def _same(
         "possible" if may_divide(group) else "certain",
         f"{tracked.capital(tracked.who([rank.rank for rank in ranks], size))} train on the same batches",
         facts,
-        f"Nothing divides the data among the ranks: each of them walks through all of it in the same order, so that {size} "
-        "GPUs learn what one would.",
+        f"Nothing divides the data among the ranks: each rank reads all of it in the same order, so {size} GPUs learn what "
+        "one GPU would.",
         _SAMPLER.format(size=feed.batch_size if feed is not None and feed.batch_size else "..."),
-        "The ranks share one replica of the model (tensor, sequence or pipeline parallelism) and have to see equal data.",
+        "The ranks share one replica of the model (tensor, sequence or pipeline parallelism) and must see equal data.",
     )
 
 
@@ -137,7 +138,10 @@ def _loader_facts(feed: Loader | None, used: Sampler | None) -> list[Fact]:
     if used is not None:
         facts.append(Fact(f"the sampler is {used.type}", used.type, "journal: sampler"))
     if feed is not None and feed.length is not None and feed.dataset_length is not None:
-        text_ = f"an epoch of each rank is {feed.length} batches of {feed.batch_size}: {feed.dataset_length} samples are all"
+        text_ = (
+            f"an epoch of each rank has {feed.length} batches of {feed.batch_size}; the data set has {feed.dataset_length} "
+            "samples"
+        )
         facts.append(Fact(text_, feed.length, "journal: loader"))
     return facts
 
@@ -162,12 +166,12 @@ def _undivided(
         "C05",
         "warning",
         "possible" if own_part else "likely",
-        f"Each of the {size} ranks walks through the whole data set: an epoch costs {size} times the work",
+        f"Each of the {size} ranks reads the whole data set: an epoch costs {size} times the work",
         _loader_facts(feed, used),
-        "Without a DistributedSampler each rank draws from all of the data. With different seeds the batches differ, but an "
+        "Without a DistributedSampler, each rank draws from all of the data. With different seeds the batches differ, but an "
         f"epoch is {size} passes over the data and takes as long as on one GPU.",
         _SAMPLER.format(size=feed.batch_size or "..."),
-        "The data set of each rank is already its own part.",
+        "Each rank's data set is already only its own part.",
     )
     return Suspicion(finding, 3.0)
 
@@ -183,7 +187,7 @@ def _brings_sampler(ranks: Sequence[Rank]) -> bool:
 
 
 def same_order(evidence: Evidence, group: RankGroup) -> Judgement:
-    """C06: a DistributedSampler shuffles every epoch alike because set_epoch is not called."""
+    """C06: a DistributedSampler shuffles every epoch in the same way because set_epoch is not called."""
     if tracked.world(group) < 2:
         return None
     for rank in tracked.ranks_of(group):
@@ -197,7 +201,7 @@ def same_order(evidence: Evidence, group: RankGroup) -> Judgement:
             continue
         facts = [Fact(f"{used.type} with shuffle=True, and no call of set_epoch between epochs", False, "journal: sampler")]
         if feed is not None and feed.iterations:
-            facts.append(Fact(f"the loader was gone through {feed.iterations} times", feed.iterations, "journal: loader"))
+            facts.append(Fact(f"the loader was iterated {feed.iterations} times", feed.iterations, "journal: loader"))
         repeated = [epoch for epoch, checksum in begins if sum(other == checksum for _, other in begins) > 1]
         if len(repeated) > 1:
             text_ = f"epochs {units.ranges(repeated)} began with the same batches"
@@ -209,10 +213,11 @@ def same_order(evidence: Evidence, group: RankGroup) -> Judgement:
             "certain",
             "Every epoch has the same order: set_epoch is not called",
             facts,
-            "DistributedSampler shuffles by its seed and its epoch. Without set_epoch that stays 0, and so does the order.",
+            "DistributedSampler shuffles by its seed and its epoch. Without set_epoch, the epoch stays 0 and the order "
+            "stays the same.",
             "for epoch in range(epochs):\n    sampler.set_epoch(epoch)  # before the loop over the loader\n"
             "    for x, y in loader: ...",
-            "The same order in each epoch is meant.",
+            "The same order in each epoch is intentional.",
         )
         return Suspicion(finding)
     return None
@@ -229,7 +234,8 @@ C06 = Rule(
     every_s=SELDOM_S,
     threshold="a DistributedSampler with shuffle=True is iterated twice without set_epoch",
     mechanism=(
-        "DistributedSampler shuffles by its seed and its epoch. Without set_epoch the epoch stays 0, and so does the order."
+        "DistributedSampler shuffles by its seed and its epoch. Without set_epoch, the epoch stays 0 and the order stays "
+        "the same."
     ),
     signature=("A shuffling DistributedSampler is iterated twice without set_epoch, and epochs begin with the same batches."),
     look_alike="A sampler whose seed changes, or a data set that shuffles by itself.",

@@ -21,7 +21,7 @@ C14_HOLD_S = 3.0
 
 
 def same_file(evidence: Evidence, group: RankGroup) -> Judgement:
-    """C14: several ranks write the same file at once: a checkpoint, or a data set that each of them downloads."""
+    """C14: several ranks write the same file at once: a checkpoint, or a data set that each rank downloads."""
     open_by: dict[str, set[int]] = {}
     for member in group.members:
         for path in member.process.files_written if member.process is not None else ():
@@ -44,8 +44,8 @@ def same_file(evidence: Evidence, group: RankGroup) -> Judgement:
         "likely",
         f"{tracked.capital(who)} write {name} at the same time",
         [Fact(f"{who} {'have it open for writing' if source[0] == '/' else 'saved it'}: {path}", sorted(numbers), source)],
-        "Every rank runs the same script. Without a condition each of them saves the checkpoint, or downloads and unpacks the "
-        "data, and they overwrite each other.",
+        "Every rank runs the same script. Without a condition, each rank saves the checkpoint, or downloads and unpacks "
+        "the data, and they overwrite each other.",
         'if dist.get_rank() == 0:\n    torch.save(model.module.state_dict(), "checkpoint.pt")\ndist.barrier()\n'
         "# downloads: rank 0 first, then the barrier, then the others with download=False",
         "The ranks write different parts of the file on purpose.",
@@ -62,20 +62,20 @@ C14 = Rule(
     confidences=("likely",),
     needs=("/proc/<pid>/fd", "journal: checkpoint"),
     window_s=C14_HOLD_S,
-    threshold="a data or checkpoint file is open for writing in two ranks, or saved by two ranks at the same step",
+    threshold="two ranks have a data or checkpoint file open for writing, or save it at the same step",
     mechanism=(
-        "Every rank runs the same script. Without a condition each of them saves the checkpoint or downloads the "
-        "data, and they overwrite each other."
+        "Every rank runs the same script. Without a condition, each rank saves the checkpoint or downloads the data, and "
+        "they overwrite each other."
     ),
     signature=("Two or more ranks have the same data or checkpoint file open for writing, or save it at the same step."),
     look_alike="Log files that all ranks share; ranks that write different parts of a file.",
-    fix="Save and download on rank 0 only, followed by dist.barrier().",
+    fix="Save and download only on rank 0, then call dist.barrier().",
     judge=same_file,
 )
 
 
 def _saved_by_several(group: RankGroup) -> tuple[str, set[int]] | None:
-    """Return a path to which several ranks of one machine saved at the same step."""
+    """Return a path to which several ranks on one machine saved at the same step."""
     counted: Counter[tuple[str, int, str | None]] = Counter()
     ranks: dict[tuple[str, int, str | None], set[int]] = {}
     for rank in tracked.ranks_of(group):

@@ -17,9 +17,9 @@ from gputop.facts.table import Ddp
 from gputop.snapshot import Rank
 
 BYPASSED_STEPS_MIN = 5
-"""Optimizer steps in a row without a call of the wrapper (docs/rules.md#c01)."""
+"""Consecutive optimizer steps without a call of the wrapper (docs/rules.md#c01)."""
 STEPS_MIN = 20
-"""Steps without a collective before a missing wrapper is a fault (docs/rules.md#c03)."""
+"""Steps without a collective after which a missing wrapper is a fault (docs/rules.md#c03)."""
 _RIGHT_ORDER = """\
 model = Net().to(device)  # 1 move, convert the dtype, load weights, replace layers
 model = DDP(model, device_ids=[local_rank])  # 2 wrap
@@ -70,7 +70,7 @@ def goes_around(evidence: Evidence, group: RankGroup) -> Judgement:
     numbers = [item.rank for item, _ in around]
     facts = [
         Fact(
-            f"{calls.bypassed_steps} steps in a row called {name} inside the wrapper{tracked.at(calls.where)}, "
+            f"{calls.bypassed_steps} consecutive steps called {name} inside the wrapper{tracked.at(calls.where)}, "
             f"on {tracked.who(numbers, tracked.world(group))}",
             calls.bypassed_steps,
             "journal: wrapper_calls",
@@ -78,8 +78,8 @@ def goes_around(evidence: Evidence, group: RankGroup) -> Judgement:
         *weights,
     ]
     if synced:
-        facts.append(Fact(f"backwards that DDP reduced: {min(synced)}", min(synced), "journal: gradients"))
-    line = f"  # in place of the call in {calls.where}" if calls.where is not None else "  # not model.module(x)"
+        facts.append(Fact(f"backward passes that DDP reduced: {min(synced)}", min(synced), "journal: gradients"))
+    line = f"  # instead of the call in {calls.where}" if calls.where is not None else "  # not model.module(x)"
     finding = tracked.about(
         group,
         "C01",
@@ -87,13 +87,13 @@ def goes_around(evidence: Evidence, group: RankGroup) -> Judgement:
         "certain" if differ else "likely",
         f"DDP is bypassed: {words.count(tracked.world(group), 'rank')} train {tracked.world(group)} different models",
         facts,
-        "DDP prepares the averaging of gradients when the wrapper itself is called. After model.module(x) or "
-        "model.module.method(x) each rank steps with its own gradients, faster and without an error.",
+        "DDP prepares the averaging of gradients when the script calls the wrapper itself. After model.module(x) or "
+        "model.module.method(x), each rank steps with its own gradients, faster and without an error.",
         f"loss = model(x){line}\n"
-        f"# a method other than forward goes behind forward, in {name}:\n"
+        f"# call a method other than forward through forward, in {name}:\n"
         "def forward(self, x, mode=None):\n"
         '    return getattr(self, mode)(x) if mode else self.plain(x)  # called as model(x, mode="loss")',
-        "The gradients are averaged by hand (dist.all_reduce), so that the weights stay equal.",
+        "The script averages the gradients by hand (dist.all_reduce), so the weights stay equal.",
     )
     return Suspicion(finding)
 
@@ -107,15 +107,17 @@ C01 = Rule(
     confidences=("certain", "likely"),
     needs=("journal: wrapper_calls, parameters, gradients",),
     every_s=EVERY_SNAPSHOT,
-    threshold=(f"{BYPASSED_STEPS_MIN} steps in a row call only the module inside DDP; certain where the weights differ"),
+    threshold=(f"{BYPASSED_STEPS_MIN} consecutive steps call only the module inside DDP; certain if the weights differ"),
     hides=("C04",),
     mechanism=(
-        "DDP prepares the averaging of gradients when the wrapper itself is called. After model.module(x) each "
+        "DDP prepares the averaging of gradients when the script calls the wrapper itself. After model.module(x), each "
         "rank steps with its own gradients, faster and without an error."
     ),
-    signature="Steps pass without a call of the wrapper; certain where the weights of the ranks differ.",
-    look_alike=("Gradients that are averaged by hand; an auxiliary call of the inner module beside calls of the wrapper."),
-    fix="Call the wrapper, model(x), and put other methods behind forward.",
+    signature="Steps run without a call of the wrapper; certain if the ranks' weights differ.",
+    look_alike=(
+        "Gradients that the script averages by hand; an auxiliary call of the inner module in addition to calls of the wrapper."
+    ),
+    fix="Call the wrapper, model(x), and call other methods through forward.",
     judge=goes_around,
 )
 
@@ -138,12 +140,12 @@ def changed_after_wrapping(evidence: Evidence, group: RankGroup) -> Judgement:
             "C02",
             "error",
             "certain",
-            "The model was changed after DDP had wrapped it: its gradients are not averaged",
+            "The model changed after DDP wrapped it: its gradients are not averaged",
             [*changes, *(weights if differ else ())],
-            "DDP keeps the parameters that it was given, and averages their gradients. Parameters that come later, or are "
-            "moved to another device or dtype, are trained by each rank for itself.",
+            "DDP keeps the parameters that it was given and averages their gradients. Each rank trains parameters on its "
+            "own if they were added later, or moved to another device or dtype.",
             _RIGHT_ORDER.format(optimizer=_optimizer(rank)),
-            "The changed parameters are frozen, or averaged by hand.",
+            "The changed parameters are frozen, or the script averages them by hand.",
         )
         return Suspicion(finding)
     return None
@@ -161,12 +163,12 @@ C02 = Rule(
     threshold="a wrapped parameter was replaced, or has another dtype or device than at wrapping",
     hides=("C01", "C04"),
     mechanism=(
-        "DDP keeps the parameters that it was given and averages their gradients. Parameters that are replaced or "
-        "moved later are trained by each rank for itself."
+        "DDP keeps the parameters that it was given and averages their gradients. Each rank trains parameters on its own "
+        "if they were replaced or moved later."
     ),
     signature="A parameter is not the one that DDP wrapped, or has another dtype or device than at wrapping.",
-    look_alike="Changed parameters that are frozen, or averaged by hand.",
-    fix="Build, move and convert the model first, then wrap it, then make the optimizer.",
+    look_alike="Changed parameters that are frozen or that the script averages by hand.",
+    fix="Build, move and convert the model first, then wrap it, then create the optimizer.",
     judge=changed_after_wrapping,
 )
 
@@ -218,15 +220,16 @@ def not_wrapped(evidence: Evidence, group: RankGroup) -> Judgement:
     if differ is False and most:
         return None
     if most and weights_met(ranks, STEPS_MIN):
-        return None  # local SGD: the weights are averaged now and then, by hand
-    often = most > (ranks[0].steps_taken or 0)  # more than the average of one loss in each step
+        return None  # Local SGD: the script averages the weights by hand from time to time.
+    often = most > (ranks[0].steps_taken or 0)  # More than averaging one loss in each step.
     calls = sum(sum(fact.collectives.values()) for fact in process_groups if fact is not None)
     facts = [
         Fact(
             f"no DDP, FSDP or other wrapper around {model_class(ranks[0]) or 'the model'} on any rank", None, "journal: model"
         ),
         Fact(
-            f"{words.count(most, 'collective')} that could average gradients, in {ranks[0].steps_taken} steps ({calls} in all)",
+            f"{words.count(most, 'collective')} that could average gradients, in {ranks[0].steps_taken} steps ({calls} in "
+            "total)",
             most,
             "journal: process_group",
         ),
@@ -237,10 +240,10 @@ def not_wrapped(evidence: Evidence, group: RankGroup) -> Judgement:
         "C03",
         "error",
         "certain" if silent else "possible" if often else "likely",
-        f"The model is not wrapped: {size} ranks train {size} models of their own",
+        f"The model is not wrapped: {size} ranks train {size} separate models",
         facts,
-        "The launcher starts the ranks, and nothing connects them: without DistributedDataParallel or FSDP no gradient is "
-        "exchanged, and each rank learns only from its own part of the data.",
+        "The launcher starts the ranks, but nothing connects them: without DistributedDataParallel or FSDP, they exchange "
+        "no gradients, and each rank learns only from its own part of the data.",
         _WRAP_CPU if group.virtual or not group.used else _WRAP,
         "The ranks are independent on purpose, or an engine averages the gradients outside torch.distributed.",
     )
@@ -257,16 +260,17 @@ C03 = Rule(
     needs=("journal: model, process_group, parameters", "NCCL RAS"),
     every_s=EVERY_SNAPSHOT,
     threshold=(
-        f"several ranks, no wrapper, and no collective that could average gradients in {STEPS_MIN} steps; likely where there "
-        "are some and the weights differ, possible where there is more than one in each step; not where calls pass values on "
-        "in each step, or unlike weights give one loss"
+        f"several ranks, no wrapper, and no collective that could average gradients in {STEPS_MIN} steps; likely if there "
+        "are some and the weights differ, possible if there is more than one in each step; not if calls pass values on in "
+        "each step, or different weights give the same loss"
     ),
     hides=("C05", "C10", "C11", "C12"),
-    mechanism=("The launcher starts the ranks, and nothing connects them. Without DDP or FSDP no gradient is exchanged."),
+    mechanism=("The launcher starts the ranks, but nothing connects them. Without DDP or FSDP, they exchange no gradients."),
     signature=(
         "Several ranks train without a wrapper and without collectives that could average gradients, and their weights differ."
     ),
-    look_alike="Tensor parallelism, DeepSpeed, Megatron, Horovod, or averaging by hand, also of weights now and then.",
+    look_alike="Tensor parallelism, DeepSpeed, Megatron, Horovod, or averaging by hand, even if only of weights and only "
+    "from time to time.",
     fix="Wrap the model: DDP(model.to(local_rank), device_ids=[local_rank]).",
     judge=not_wrapped,
 )
@@ -275,7 +279,7 @@ C03 = Rule(
 def _outside(evidence: Evidence, group: RankGroup) -> Judgement:
     if _nccl_counts(evidence, group):
         return None
-    why = "Whether the ranks exchange gradients cannot be seen from outside (NCCL's RAS service does not tell)."
+    why = "Whether the ranks exchange gradients is not visible from outside (NCCL's RAS service does not report it)."
     return tracked.untracked("C03", group, why)
 
 

@@ -29,7 +29,7 @@ ROWS_POSSIBLE = 8
 """Rows per GPU below which BatchNorm's statistics are poor (docs/rules.md#c10)."""
 SMALL_ROWS = 32
 POWER_SHARE_MAX = 0.35
-"""Active power fraction of GPUs that have too little work (docs/rules.md#c12, an estimate)."""
+"""Power draw, as a fraction of the limit, below which a GPU has too little work (docs/rules.md#c12, an estimate)."""
 C16_HOLD_S = 10.0
 
 
@@ -53,15 +53,14 @@ def statistics_of_few(evidence: Evidence, group: RankGroup) -> Judgement:
         "C10",
         "info",
         "likely" if rows <= ROWS_LIKELY else "possible",
-        f"BatchNorm sees {each} on each GPU",
+        f"BatchNorm sees only {each} on each GPU",
         [
-            Fact(f"{words.count(unsynced, 'BatchNorm layer')}, not synced", norm.layers, "journal"),
-            Fact(f"{each} for each rank", rows, "journal: loader"),
+            Fact(f"{words.count(unsynced, 'BatchNorm layer')} not synced", norm.layers, "journal"),
+            Fact(f"{each} per rank", rows, "journal: loader"),
         ],
-        "Under DDP each rank normalizes over its own rows, and rank 0's running statistics are kept. Over few rows they are "
-        "noisy, and the model is worse than on one GPU with the whole batch.",
-        "model = nn.SyncBatchNorm.convert_sync_batchnorm(model)  # before DDP(model)\n"
-        "# or GroupNorm, or more rows for each GPU",
+        "Under DDP, each rank normalizes over its own rows, and DDP keeps the running statistics of rank 0. Over few rows "
+        "they are noisy, and the model gets worse than on one GPU with the whole batch.",
+        "model = nn.SyncBatchNorm.convert_sync_batchnorm(model)  # before DDP(model)\n# or GroupNorm, or more rows per GPU",
         "The layers are in eval mode.",
     )
     return Suspicion(finding)
@@ -77,13 +76,13 @@ C10 = Rule(
     needs=("journal: model, loader",),
     every_s=SELDOM_S,
     threshold=(
-        f"BatchNorm that is neither synced nor frozen, with up to {ROWS_LIKELY} rows a rank (likely) or "
-        f"{ROWS_POSSIBLE} (possible)"
+        f"BatchNorm that is neither synced nor frozen, with up to {ROWS_LIKELY} rows per rank (likely) or {ROWS_POSSIBLE} "
+        "(possible)"
     ),
     estimated=True,
     mechanism=(
-        "Under DDP each rank normalizes over its own rows, and the running statistics of rank 0 are kept. Over "
-        "few rows they are noisy."
+        "Under DDP, each rank normalizes over its own rows, and DDP keeps the running statistics of rank 0. Over few rows "
+        "they are noisy."
     ),
     signature="BatchNorm layers that are neither synced nor frozen, with 8 rows or fewer on each GPU.",
     look_alike="Layers in eval mode; GroupNorm and LayerNorm, which do not depend on the batch.",
@@ -93,7 +92,7 @@ C10 = Rule(
 
 
 def hidden_losses(evidence: Evidence, group: RankGroup) -> Judgement:
-    """C11: another rank's loss is NaN or far off, and that of rank 0 does not show it."""
+    """C11: another rank's loss is NaN or far off, and rank 0's loss does not show it."""
     ranks = tracked.ranks_of(group)
     if tracked.world(group) < 2 or len(ranks) < 2 or divides_models(ranks):
         return None
@@ -121,20 +120,20 @@ C11 = Rule(
     id="C11",
     order=1702,
     family="ddp",
-    title="Rank 0's loss hides another rank's",
+    title="Rank 0's loss hides that of another rank",
     severities=("error", "info"),
     confidences=("certain", "possible"),
     needs=("journal: loss of each rank",),
     every_s=SELDOM_S,
     threshold=(
-        f"not finite at {NAN_STEPS_MIN} steps at which rank 0's is; or {LOSS_DEVIATION:.0f} standard deviations "
+        f"not finite at {NAN_STEPS_MIN} steps where rank 0's loss is finite; or {LOSS_DEVIATION:.0f} standard deviations "
         f"off over {LOSS_STEPS} steps (possible)"
     ),
     hides=("J01",),
     hides_if=lambda finding: finding.severity == "error",
     hides_when="a loss is not finite",
-    mechanism=("What is logged is usually the loss of one rank. NaN on another rank spoils the averaged gradients for all."),
-    signature="A rank's loss is not finite, or far from the others, and rank 0's is as usual.",
+    mechanism=("Scripts usually log the loss of one rank. NaN on another rank spoils the averaged gradients for all."),
+    signature="A rank's loss is not finite, or far from the others, while rank 0's loss looks normal.",
     look_alike="Steps that a gradient scaler skips on all ranks; ranks with different kinds of data on purpose.",
     fix="Log the mean over the ranks (all_reduce), and check for finite losses on every rank.",
     judge=hidden_losses,
@@ -143,7 +142,7 @@ C11 = Rule(
 
 _REDUCE = """\
 mean = loss.detach().clone()
-dist.all_reduce(mean, op=dist.ReduceOp.AVG)  # what is printed and plotted; gloo: SUM, divided by the world size"""
+dist.all_reduce(mean, op=dist.ReduceOp.AVG)  # print and plot this; with gloo: SUM, divided by the world size"""
 
 
 def _nan_finding(group: RankGroup, name: str, number: int, steps: Sequence[int], shown: float) -> Finding:
@@ -157,9 +156,9 @@ def _nan_finding(group: RankGroup, name: str, number: int, steps: Sequence[int],
             Fact(f"rank {number}: NaN or infinite at steps {units.ranges(steps)}", list(steps), f"journal: {name}"),
             Fact(f"rank 0 at step {steps[-1]}: {shown:.4g}", shown, f"journal: {name}"),
         ],
-        "What is logged is the loss of one rank. The gradients of another one spoil the average for all.",
-        f"{_REDUCE}\nassert torch.isfinite(loss), batch  # on every rank: which sample it is",
-        "The steps with NaN are skipped on purpose (a gradient scaler), on all ranks together.",
+        "The script logs the loss of one rank. The gradients of another rank spoil the average for all.",
+        f"{_REDUCE}\nassert torch.isfinite(loss), batch  # on every rank, to find the sample",
+        "All ranks skip the steps with NaN on purpose (a gradient scaler).",
         pids=[rank.pid for rank in tracked.ranks_of(group) if rank.rank == number and rank.pid is not None],
     )
 
@@ -187,7 +186,7 @@ def _deviates(group: RankGroup, name: str, losses: dict[int, dict[int, float]]) 
                 "C11",
                 "info",
                 "possible",
-                f"The loss of rank {number} is far from that of the others",
+                f"The loss of rank {number} is far from the other ranks' losses",
                 [
                     Fact(
                         f"rank {number} lies {gap:+.3g} from the mean of the others over {len(steps)} steps, "
@@ -196,9 +195,9 @@ def _deviates(group: RankGroup, name: str, losses: dict[int, dict[int, float]]) 
                         f"journal: {name}",
                     )
                 ],
-                "Its data differs from that of the other ranks, or its weights do. Only rank 0 is usually logged.",
+                "Its data or its weights differ from those of the other ranks. Scripts usually log only rank 0.",
                 _REDUCE,
-                "The ranks are given different kinds of data on purpose.",
+                "The ranks get different kinds of data on purpose.",
                 pids=[rank.pid for rank in tracked.ranks_of(group) if rank.rank == number and rank.pid is not None],
             )
             return Suspicion(finding)
@@ -206,7 +205,7 @@ def _deviates(group: RankGroup, name: str, losses: dict[int, dict[int, float]]) 
 
 
 def _are_alike(newest: Mapping[int, tuple[Sequence[int], Sequence[float]]]) -> bool:
-    """Return whether the losses are finite, of the same steps, and none is far from the others: so in most runs."""
+    """Return whether the losses are finite, from the same steps, and none far from the others, as in most runs."""
     first, _ = next(iter(newest.values()))
     if len(first) < LOSS_STEPS or first[-1] - first[0] != len(first) - 1 or first != sorted(set(first)):
         return False
@@ -216,7 +215,7 @@ def _are_alike(newest: Mapping[int, tuple[Sequence[int], Sequence[float]]]) -> b
 
 
 def _far(columns: Mapping[int, Sequence[float]]) -> list[int]:
-    """Return the ranks whose loss may be far from the others', by per-rank sums, which rule out all ranks in most runs."""
+    """Return the ranks whose loss may be far from the others', by per-rank sums. In most runs the sums rule out all ranks."""
     size = len(next(iter(columns.values())))
     means = {rank: units.mean(values) for rank, values in columns.items()}
     squares = {rank: windows.squares(values, means[rank]) for rank, values in columns.items()}
@@ -226,14 +225,14 @@ def _far(columns: Mapping[int, Sequence[float]]) -> list[int]:
         middle = units.mean([means[other] for other in others]) if others else 0.0
         between = windows.squares((means[other] for other in others), middle)
         variance = (sum(squares[other] for other in others) + size * between) / max(1, size * len(others))
-        # These sums round in another order than the exact check: half of the threshold leaves nothing out.
+        # These sums round in another order than the exact check, so half of the threshold makes sure to miss nothing.
         if abs(mean - middle) > LOSS_DEVIATION / 2 * math.sqrt(variance) or variance <= 0:
             far.append(rank)
     return far
 
 
 def batch_became_small(evidence: Evidence, group: RankGroup) -> Judgement:
-    """C12: the batch was divided among the ranks instead of multiplied, so each GPU has little work."""
+    """C12: the batch was divided among the ranks instead of multiplied, so each GPU has too little work."""
     size = tracked.world(group)
     ranks = [rank for rank in tracked.ranks_of(group) if wrapped_by(rank) in ("ddp", "sharded")]
     if size < 2 or not ranks or group.virtual:
@@ -251,23 +250,23 @@ def batch_became_small(evidence: Evidence, group: RankGroup) -> Judgement:
     if not (halved or rows <= SMALL_ROWS):
         return None
     facts = [
-        Fact(f"{words.count(rows, 'row')} for each of {size} GPUs, {rows * size} together", rows, "journal: loader"),
+        Fact(f"{words.count(rows, 'row')} on each of {size} GPUs, {rows * size} in total", rows, "journal: loader"),
         Fact(f"the GPUs draw {mean:.0%} of their power limit", mean, "NVML"),
     ]
     if halved and alone is not None:
-        facts.append(Fact(f"the run on one GPU had {words.count(alone, 'row')}", alone, "journal of that run"))
+        facts.append(Fact(f"the run on one GPU had {words.count(alone, 'row')}", alone, "that run's journal"))
     target = alone if halved and alone is not None else rows * 4
     finding = tracked.about(
         group,
         "C12",
         "info",
         "possible",
-        f"{words.count(rows, 'row')} for each GPU is little: more GPUs do not make it faster",
+        f"{words.count(rows, 'row')} per GPU is too little work: more GPUs do not make the run faster",
         facts,
-        "A fixed batch that is divided among more GPUs gives each of them less to do, while what a step costs besides stays.",
-        f"loader = DataLoader(dataset, batch_size={target}, ...)  # for each rank; {target * size} together\n"
+        "A fixed batch divided among more GPUs gives each GPU less to do, while the fixed cost of a step stays the same.",
+        f"loader = DataLoader(dataset, batch_size={target}, ...)  # per rank; {target * size} in total\n"
         f"lr = lr * {target / rows:g}  # linear scaling with the batch, with a warm-up",
-        "The batch must stay as it is for the result's sake.",
+        "The global batch size must stay the same for the sake of the result.",
     )
     return Suspicion(finding, 10.0)
 
@@ -283,16 +282,16 @@ C12 = Rule(
     window_s=windows.POWER_SPAN_MIN_S,
     every_s=SELDOM_S,
     threshold=(
-        f"up to {SMALL_ROWS} rows a rank, or half of those of the run on one GPU, and power below "
+        f"up to {SMALL_ROWS} rows per rank, or half of the rows of the run on one GPU, and power below "
         f"{POWER_SHARE_MAX:.0%} of the limit"
     ),
     estimated=True,
     mechanism=(
-        "A fixed batch that is divided among more GPUs gives each of them less to do, while the fixed cost of a step stays."
+        "A fixed batch divided among more GPUs gives each GPU less to do, while the fixed cost of a step stays the same."
     ),
-    signature="Few rows on each GPU, or half of those of the run on one GPU, and little power.",
-    look_alike="E02, where a single GPU has too little to do; a batch that must stay as it is.",
-    fix="Keep the batch for each GPU and scale the learning rate with a warm-up.",
+    signature="Few rows on each GPU, or half of the rows of the run on one GPU, and low power draw.",
+    look_alike="E02 (a single GPU has too little to do); a global batch size that must stay the same.",
+    fix="Keep the batch size per GPU, and scale the learning rate, with a warm-up.",
     judge=batch_became_small,
 )
 
@@ -328,7 +327,7 @@ def gloo_on_gpus(evidence: Evidence, group: RankGroup) -> Judgement:
     names = [{name for name, _ in m.process.threads} if m.process is not None else set() for m in group.members]
     if not all("pt_gloo_runloop" in one for one in names) or any(_speaks_nccl(one) for one in names):
         return None
-    text = "threads pt_gloo_runloop on every rank, and none of NCCL"
+    text = "pt_gloo_runloop threads on every rank, and no NCCL threads"
     return Suspicion(_gloo_finding(group, [Fact(text, None, "/proc/<pid>/task")], "likely"), C16_HOLD_S)
 
 
@@ -342,11 +341,13 @@ C16 = Rule(
     needs=("journal: ddp, process_group, model", "thread names"),
     window_s=C16_HOLD_S,
     every_s=SELDOM_S,
-    threshold=("parameters on CUDA and backend gloo; from outside, gloo's threads on every rank and none of NCCL (likely)"),
+    threshold=("parameters on CUDA and backend gloo; from outside, gloo threads on every rank and no NCCL threads (likely)"),
     hides=("E06",),
-    mechanism=("gloo copies every gradient from the GPU to the host's memory and back. NCCL moves them from GPU to GPU."),
-    signature=("Parameters are on GPUs and the backend is gloo; from outside, every rank has gloo threads and none of NCCL."),
-    look_alike='A backend of "cpu:gloo,cuda:nccl", which has both; ranks that share one GPU on purpose.',
+    mechanism=("gloo copies every gradient from the GPU to host memory and back. NCCL moves them from GPU to GPU."),
+    signature=(
+        "The parameters are on GPUs and the backend is gloo; from outside, every rank has gloo threads and no NCCL threads."
+    ),
+    look_alike='The backend "cpu:gloo,cuda:nccl", which has both; ranks that share one GPU on purpose.',
     fix='Use init_process_group("nccl").',
     judge=gloo_on_gpus,
 )
@@ -369,7 +370,7 @@ def _gloo_finding(group: RankGroup, facts: Sequence[Fact], confidence: Confidenc
         confidence,
         "Gradients travel through the CPU: the backend is gloo",
         facts,
-        "gloo copies every gradient from the GPU to the host's memory and back. NCCL moves them from GPU to GPU.",
+        "gloo copies every gradient from the GPU to host memory and back. NCCL moves them from GPU to GPU.",
         f'dist.init_process_group("nccl", device_id=torch.device("cuda", local_rank))\n{fixes.own_command(group)}',
         "NCCL does not work on this machine, or several ranks share one GPU on purpose.",
     )

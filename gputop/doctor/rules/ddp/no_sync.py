@@ -1,4 +1,4 @@
-"""Gradient accumulation under DDP: gradients are averaged at the wrong backward, or at every one (C04)."""
+"""Gradient accumulation under DDP: DDP averages gradients at the wrong backward pass, or at every one (C04)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gputop.facts.table import Gradients
 from gputop.snapshot import Rank
 
 UNSYNCED_SHARE_MIN = 0.5
-"""The last, shorter accumulation of an epoch may end unsynchronized."""
+"""The shorter last accumulation of an epoch may end unsynchronized."""
 COMMUNICATION_SHARE_MIN = 0.1
 """Reducing every micro-batch is reported if it costs this share of a step (docs/rules.md#c04)."""
 _NO_SYNC = """\
@@ -29,7 +29,7 @@ if last:
 
 
 def no_sync_misused(evidence: Evidence, group: RankGroup) -> Judgement:
-    """C04: with gradient accumulation, DDP averages at the wrong backward, or at every one."""
+    """C04: with gradient accumulation, DDP averages at the wrong backward pass, or at every one."""
     ranks = tracked.ranks_of(group)
     if tracked.world(group) < 2:
         return None
@@ -57,18 +57,19 @@ C04 = Rule(
     window_s=5.0,
     every_s=SELDOM_S,
     threshold=(
-        f"{UNSYNCED_SHARE_MIN:.0%} of {STEPS_MIN} steps follow a backward that was not reduced (certain where the "
-        f"weights differ); or every micro-batch is reduced, at {COMMUNICATION_SHARE_MIN:.0%} of the step on all "
-        "ranks"
+        f"{UNSYNCED_SHARE_MIN:.0%} of {STEPS_MIN} steps follow a backward pass that was not reduced (certain if the weights "
+        f"differ); or every micro-batch is reduced, which takes {COMMUNICATION_SHARE_MIN:.0%} of the step on all ranks"
     ),
     hides=("E06",),
     mechanism=(
-        "Under no_sync DDP leaves gradients as they are, and it decides in forward. An inverted condition "
-        "averages the wrong backward; no_sync around the backward only changes nothing."
+        "Under no_sync, DDP does not average gradients, and it decides this in forward. An inverted condition averages at "
+        "the wrong backward pass; no_sync around only the backward pass changes nothing."
     ),
-    signature=("Optimizer steps follow a backward that was not averaged, or every micro-batch of an accumulation is averaged."),
-    look_alike="Weights that are averaged by hand now and then (local SGD).",
-    fix="Put forward and backward of all micro-batches but the last inside model.no_sync().",
+    signature=(
+        "Optimizer steps follow a backward pass that was not averaged, or every micro-batch of an accumulation is averaged."
+    ),
+    look_alike="Weights that the script averages by hand from time to time (local SGD).",
+    fix="Put the forward and backward passes of all micro-batches except the last inside model.no_sync().",
     judge=no_sync_misused,
 )
 
@@ -81,12 +82,14 @@ def _wrong_backward(group: RankGroup, ranks: tuple[Rank, ...], rank: Rank, fact:
     steps = max(2, round(fact.accumulation)) if fact.accumulation else 2
     facts = [
         Fact(
-            f"{fact.unsynced_steps} of {fact.steps} optimizer steps came after a backward that DDP did not reduce",
+            f"{fact.unsynced_steps} of {fact.steps} optimizer steps followed a backward pass that DDP did not reduce",
             fact.unsynced_steps,
             "journal: gradients",
         ),
         Fact(
-            f"{fact.synced_backwards} of {fact.backwards} backwards were reduced", fact.synced_backwards, "journal: gradients"
+            f"{fact.synced_backwards} of {fact.backwards} backward passes were reduced",
+            fact.synced_backwards,
+            "journal: gradients",
         ),
         *weights,
     ]
@@ -95,12 +98,12 @@ def _wrong_backward(group: RankGroup, ranks: tuple[Rank, ...], rank: Rank, fact:
         "C04",
         "error",
         "certain" if differ else "likely",
-        "no_sync is on at the wrong backward: the ranks train apart",
+        "no_sync is on at the wrong backward pass: the ranks drift apart",
         facts,
-        "Under no_sync DDP leaves gradients as they are. The backward before optimizer.step() has to be outside of it; here "
-        "the condition is inverted, or no_sync is never left.",
+        "Under no_sync, DDP does not average gradients. The backward pass before optimizer.step() must be outside no_sync; "
+        "here the condition is inverted, or the script never leaves no_sync.",
         _NO_SYNC.format(steps=steps),
-        "The weights are averaged by hand now and then (local SGD).",
+        "The script averages the weights by hand from time to time (local SGD).",
     )
     return Suspicion(finding)
 
@@ -123,22 +126,22 @@ def _every_backward(evidence: Evidence, group: RankGroup, reports: list[tuple[Ra
     steps = max(2, round(accumulation))
     facts = [
         Fact(
-            f"{accumulation:.0f} backwards for each step, and DDP reduced {fact.synced_backwards} of {fact.backwards}",
+            f"{accumulation:.0f} backward passes per step, and DDP reduced {fact.synced_backwards} of {fact.backwards}",
             fact.synced_backwards,
             "journal: gradients",
         ),
-        Fact(f"communication that nothing hides takes {share:.0%} of a step on every rank", share, "DDP's counters (journal)"),
+        Fact(f"exposed communication takes {share:.0%} of a step on every rank", share, "DDP's counters (journal)"),
     ]
     finding = tracked.about(
         group,
         "C04",
         "warning",
         "likely",
-        f"Gradients are averaged {steps} times for each step: once is enough",
+        f"Gradients are averaged {steps} times per step: once is enough",
         facts,
-        "Without no_sync around forward and backward, DDP averages the gradients of every micro-batch. no_sync around the "
-        "backward alone changes nothing, because DDP decides in forward.",
+        "Without no_sync around forward and backward, DDP averages the gradients of every micro-batch. no_sync around only "
+        "the backward pass changes nothing, because DDP decides in forward.",
         _NO_SYNC.format(steps=steps),
-        "The model is so large that gradients are sharded while they accumulate.",
+        "The model is so large that its gradients are sharded while they accumulate.",
     )
     return Suspicion(finding, 5.0)

@@ -34,13 +34,15 @@ C07 = Rule(
     needs=("journal: loader, stalled",),
     window_s=3.0,
     every_s=EVERY_SNAPSHOT,
-    threshold=("the loaders' lengths differ in the first epoch (likely), or ranks wait while another's data has ended"),
+    threshold=("the loaders' lengths differ in the first epoch (likely), or ranks wait after another rank has run out of data"),
     hides=("G01", "G03", "G04", "C08", "F01", "F03"),
     mechanism=(
         "Each step averages gradients over all ranks. A rank that has batches left waits forever for ranks that have none."
     ),
-    signature=("The lengths of the loaders differ; later, ranks wait in backward while another has run out of data."),
-    look_alike="Loops with a fixed number of steps, or inside Join; a rank that left because of an error (G04).",
+    signature=(
+        "The lengths of the loaders differ; later, ranks wait in the backward pass for a rank that has run out of data."
+    ),
+    look_alike="Loops with a fixed number of steps, or inside Join; a rank that stopped because of an error (G04).",
     fix="Use drop_last=True or a sampler that pads, agree on the smallest number of steps, or use Join.",
     judge=uneven_inputs,
 )
@@ -64,14 +66,14 @@ def _uneven(group: RankGroup, run: Run) -> Suspicion | None:
     if len(known) < len(ranks) or min(known) == max(known):
         return None
     if any(feed is not None and (feed.iterations or 0) > 1 for feed in feeds):
-        # An epoch has ended without a hang: Join, or a fixed number of steps.
+        # An epoch ended without a hang: the script uses Join, or a fixed number of steps.
         return None
     return Suspicion(_will_hang(group, ranks, known), 3.0)
 
 
 _EVEN = """\
 DistributedSampler(dataset, drop_last=True)  # the same number of batches on each rank
-# where the data decides (packing, filters, iterable data sets), stop together:
+# where the data decides the length (packing, filters, iterable data sets), stop together:
 steps = torch.tensor(len(loader), device=device); dist.all_reduce(steps, dist.ReduceOp.MIN)
 # or, for DDP alone:
 with Join([model]): ...  # from torch.distributed.algorithms.join"""
@@ -79,12 +81,12 @@ with Join([model]): ...  # from torch.distributed.algorithms.join"""
 
 def _hangs(group: RankGroup, waiting: Sequence[Rank], done: Sequence[Rank]) -> Finding:
     out = tracked.who([rank.rank for rank in done], tracked.world(group))
-    facts = [Fact(f"{out} came to the end of the data", [rank.rank for rank in done], "journal: loader")]
+    facts = [Fact(f"{out} reached the end of the data", [rank.rank for rank in done], "journal: loader")]
     for rank in waiting[:3]:
         where = stall(rank)
         if where is not None:
             frame = f" in {where.stack[0]}" if where.stack else ""
-            facts.append(Fact(f"rank {rank.rank} waits since step {where.step}{frame}", where.step, "journal: stalled"))
+            facts.append(Fact(f"rank {rank.rank} has waited since step {where.step}{frame}", where.step, "journal: stalled"))
     feeds = {rank.rank: facts_of(rank).loader for rank in (*done, *waiting)}
     lengths = {rank: feed.length for rank, feed in feeds.items() if feed is not None and feed.length}
     if len(set(lengths.values())) > 1:
@@ -94,12 +96,12 @@ def _hangs(group: RankGroup, waiting: Sequence[Rank], done: Sequence[Rank]) -> F
         "C07",
         "error",
         "certain",
-        f"{tracked.capital(out)} ran out of data; the others wait for {'it' if len(done) == 1 else 'them'} for ever",
+        f"{tracked.capital(out)} ran out of data; the others wait for {'it' if len(done) == 1 else 'them'} forever",
         facts,
-        "The ranks have unequal numbers of batches. A rank that has one more waits in its next averaging of gradients for "
+        "The ranks have unequal numbers of batches. A rank with one more batch waits, when it next averages gradients, for "
         "ranks that have left the loop.",
         _EVEN,
-        "A rank left its loop because of an error or a break, and not because its data ended.",
+        "A rank left its loop because of an error or a break, not because its data ended.",
         pids=[rank.pid for rank in (*done, *waiting) if rank.pid is not None],
     )
 
@@ -115,10 +117,10 @@ def _will_hang(group: RankGroup, ranks: Sequence[Rank], lengths: Sequence[int]) 
         "likely",
         f"Unequal numbers of batches, {least} to {most}: the run will hang at the end of the epoch",
         [
-            Fact(f"batches in an epoch, rank by rank: {shown}", list(lengths), "journal: loader"),
-            Fact(f"{tracked.who(short, tracked.world(group))} will end first", short, "journal: loader"),
+            Fact(f"batches per epoch, rank by rank: {shown}", list(lengths), "journal: loader"),
+            Fact(f"{tracked.who(short, tracked.world(group))} will finish first", short, "journal: loader"),
         ],
-        "Each step averages gradients over all ranks. Ranks that still have batches when another one has none wait for ever.",
+        "Each step averages gradients over all ranks. Ranks that still have batches wait forever for a rank that has none.",
         _EVEN,
         "The loop ends after a fixed number of steps, or runs within Join.",
     )
