@@ -47,8 +47,8 @@ def test_nobody_waits_for_a_task_of_a_sweep(scene: Scene) -> None:
     for found in play(scene, 60):
         assert all(item.severity == "info" and item.confidence != "certain" for item in found if item.id == "G04")
     finding = verdict(scene, 60)
-    assert finding.title.endswith("the others go on without it")
-    assert "ranks 0, 2 go on: steps come" in [fact.text for fact in finding.evidence]
+    assert finding.title.endswith("the others continue without it")
+    assert "ranks 0, 2 go on: steps advance" in [fact.text for fact in finding.evidence]
 
 
 def test_ranks_that_stand_still_are_said_to_wait() -> None:
@@ -62,7 +62,7 @@ def test_ranks_that_stand_still_are_said_to_wait() -> None:
 
 def test_the_fix_is_of_what_ended_the_rank() -> None:
     raised, left = verdict(raises_and_others_wait, 40).fix, verdict(leaves_and_others_wait, 40).fix
-    assert raised.startswith("# mend train.py:12 first")
+    assert raised.startswith("# fix train.py:12 first")
     assert "dmesg" not in raised + left
     assert "exit code 1" in left
     assert "dmesg" in verdict(a_task_is_killed, 40).fix
@@ -72,7 +72,7 @@ def test_the_fix_is_of_what_ended_the_rank() -> None:
 def test_the_rank_that_left_has_the_blame_and_not_those_that_its_launcher_ended(scene: Scene) -> None:
     finding = verdict(scene, 20)
     assert finding.title == "Rank 1 failed (exit code 1), and the run with it"
-    assert "ranks 0, 2 ended after it: what they say follows from that" in [fact.text for fact in finding.evidence]
+    assert "ranks 0, 2 ended after it, so their errors are a consequence" in [fact.text for fact in finding.evidence]
 
 
 def test_a_rank_that_left_its_loop_is_named_and_the_standstill_is_explained_by_it() -> None:
@@ -85,7 +85,7 @@ def test_a_rank_that_left_its_loop_is_named_and_the_standstill_is_explained_by_i
     assert [item.id for item in doctor.suppressed if "G04" in item.suppressed_by] == ["G01"]
     texts = [fact.text for fact in finding.evidence]
     assert "rank 1 has finished without an error, at step 130" in texts
-    assert "rank 0 waits since step 130 in graph.py:841 _engine_run_backward" in texts
+    assert "rank 0 has waited since step 130 in graph.py:841 _engine_run_backward" in texts
     assert "all_reduce(stop" in finding.fix
     first = first_seen(said, "G04")
     assert first is not None
@@ -105,7 +105,7 @@ def test_a_rank_that_finished_its_run_and_lives_may_still_come() -> None:
     assert ids(said[-1]) == ["G01", "G04"], "what may be explains no standstill"
     finding = said[-1][1]
     assert (finding.severity, finding.confidence) == ("warning", "possible")
-    assert "process 4001 of rank 1 is still there" in [fact.text for fact in finding.evidence]
+    assert "process 4001 of rank 1 still exists" in [fact.text for fact in finding.evidence]
 
 
 def test_by_the_counts_of_nccl_it_takes_no_stack() -> None:
@@ -129,5 +129,5 @@ def test_nobody_waits_where_nothing_is_exchanged() -> None:
 
 def test_a_rank_that_finished_before_the_others_is_named() -> None:
     finding = verdict(finished_early, 20)
-    assert finding.title == "Rank 1 ended while the others trained, and they failed without it"
+    assert finding.title == "Rank 1 ended while the others trained, and the others failed without it"
     assert (finding.severity, finding.confidence) == ("error", "likely")

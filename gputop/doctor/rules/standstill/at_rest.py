@@ -1,4 +1,4 @@
-"""Ranks that have met and rest together: what tells a standstill from outside where no GPU polls (G01), and refutes G03."""
+"""Ranks that have connected and now all rest: shows a standstill from outside when no GPU polls (G01), and refutes G03."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from gputop.groups import compute_uses
 from gputop.snapshot import Process
 
 REST_HOLD_S = 90.0
-"""From outside nothing tells a hang from a wait for new rollouts, which takes a minute or more (our choice)."""
+"""From outside, a hang looks like a wait for new rollouts, which takes a minute or more (our choice)."""
 LONGER_THAN_BEFORE = 3.0
-"""Ranks came back from their longest rest so far: only one so many times as long means anything (our choice)."""
+"""Ranks resumed after their longest rest so far, so only a rest this many times as long counts (our choice)."""
 FED_HOLD_S = 600.0
-"""Beside a process that may work for them, ranks rest for as long as torch lets a collective of NCCL wait."""
+"""If another process may be working for the ranks, they must rest for as long as torch lets an NCCL collective wait."""
 NO_DISK_S = 15.0
 _GLOO_THREAD = "pt_gloo_runloop"
 
 
 def has_met_others(process: Process) -> bool:
-    """Return whether a rank has got beyond init_process_group.
+    """Return whether a rank has passed init_process_group.
 
-    gloo starts its threads once every rank is connected to every other one; backward runs only in a training. NCCL's watchdog
-    tells nothing: under torchrun it starts without the others.
+    gloo starts its threads once every rank is connected to every other one, and backward threads run only in training. NCCL's
+    watchdog shows nothing: under torchrun it starts without the other ranks.
     """
     return dict(process.threads).get(_GLOO_THREAD, 0) > 0 or has_run_backward(process)
 
 
 def all_rest(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge G01 of ranks that nobody tracks: they have trained, and none of them uses a processor, a disk or a GPU any more."""
+    """Judge G01 for untracked ranks: they have trained, and none of them uses a CPU, a disk or a GPU any more."""
     processes = [member.process for member in group.members if member.process is not None]
     if group.run is not None or len(processes) < max(2, len(group.members)):
         return None
@@ -43,12 +43,14 @@ def all_rest(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     devices = tracked.used_devices(group)
     loads = [evidence.load(device.uuid) for device in devices]
-    if not group.virtual and any(load is None or not load.idle for load in loads):  # virtual ones are everybody's cores
+    if not group.virtual and any(
+        load is None or not load.idle for load in loads
+    ):  # virtual GPUs are CPU cores that all ranks share
         return None
     pid = processes[0].pid
     facts = [
         Fact(
-            f"process {process.pid} uses {process.cpu_percent:.0f}% of a core, and no disk",
+            f"process {process.pid} uses {process.cpu_percent:.0f}% of a core and no disk",
             process.cpu_percent,
             f"/proc/{process.pid}/stat, io",
         )
@@ -59,19 +61,19 @@ def all_rest(evidence: Evidence, group: RankGroup) -> Judgement:
         "G01",
         "warning",
         "possible",
-        "The training may hang: none of its ranks computes any more",
+        "The training may hang: no rank computes any more",
         [*facts, *utilization(evidence, devices)],
-        "The ranks have met and worked, and now all of them wait: in a collective operation that one of them never enters (a "
-        "barrier under `if rank == 0`), for a file, or for somebody's input.",
-        f"py-spy dump --pid {pid}  # of each rank: who stands elsewhere?",
-        "They wait for requests, as a server does; or the next round of work comes.",
+        "The ranks connected and worked, and now all of them wait: in a collective operation that one rank never enters (a "
+        "barrier under `if rank == 0`), for a file, or for user input.",
+        f"py-spy dump --pid {pid}  # for each rank: which one is somewhere else?",
+        "They wait for requests, like a server, or the next round of work begins.",
     )
     hold_s = FED_HOLD_S if _may_be_fed(evidence, group) else REST_HOLD_S
     return Suspicion(finding, max(hold_s, LONGER_THAN_BEFORE * evidence.past.longest_rest_s(group)))
 
 
 def _may_be_fed(evidence: Evidence, group: RankGroup) -> bool:
-    """Return whether another process of the same user works on a GPU: it may make the rollouts that the ranks wait for."""
+    """Return whether another process of the same user uses a GPU: it may produce the rollouts that the ranks wait for."""
     own = set(group.pids)
     return evidence.snapshot is not None and any(
         process.pid not in own and process.uid in group.uids and (process.cpu_percent or 0.0) >= CPU_WORKS_PERCENT
@@ -81,7 +83,7 @@ def _may_be_fed(evidence: Evidence, group: RankGroup) -> bool:
 
 
 def _has_worked(evidence: Evidence, group: RankGroup, process: Process) -> bool:
-    """Return whether a rank has trained: on GPUs its backward threads tell, on the CPU only that it was seen at work."""
+    """Return whether a rank has trained: on a GPU, its backward threads show it; on the CPU, only that it was seen working."""
     if has_run_backward(process):
         return True
     return (group.virtual or not process.devices) and evidence.has_worked(process)

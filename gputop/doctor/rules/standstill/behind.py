@@ -17,11 +17,11 @@ from gputop.doctor.rules.support.shared import utilization
 from gputop.snapshot import CommunicatorRank
 
 MUTE_S = 10.0
-"""Ranks say where they are every 2 s."""
+"""Ranks report where they are every 2 s."""
 
 
 def judge_counts(evidence: Evidence, group: RankGroup, late: Behind, stalls: Stalls) -> Judgement:
-    """Judge by counts that have stopped: some ranks have begun an operation that others have not entered."""
+    """Judge by counts that no longer change: some ranks have begun an operation that others have not entered."""
     ahead, slow = [rank.rank for rank in late.ahead], [rank.rank for rank in late.behind]
     working = [rank for rank in late.behind if _has_other_work(evidence, group, rank, stalls)]
     facts = _told_facts(evidence, late) if late.standing else [_count_fact(late)]
@@ -39,10 +39,10 @@ def judge_counts(evidence: Evidence, group: RankGroup, late: Behind, stalls: Sta
         f"The training hangs: {words.ranks(ahead)} wait{'s' if len(ahead) == 1 else ''} in {late.operation} for "
         f"{words.ranks(slow)}",
         facts,
-        "A collective operation ends when every rank has called it. The missing rank waits for something else, died inside, or "
-        "takes another way through the code.",
-        f"{dump}  # of {words.ranks(slow)}: where it is now\n{recorder_command(group)}",
-        "The counts move; or the missing rank evaluates or writes, while the others rightly wait for it.",
+        "A collective operation ends when every rank has called it. The missing rank waits for something else, died "
+        "inside, or took a different path through the code.",
+        f"{dump}  # for {words.ranks(slow)}: where it is now\n{recorder_command(group)}",
+        "The counts change, or the missing rank evaluates or writes and the others rightly wait for it.",
         [device for device in group.pool if device.uuid in _mains(group, pids)] or None,
         pids or None,
     )
@@ -53,27 +53,30 @@ def _count_fact(late: Behind) -> Fact:
     ahead, slow = [rank.rank for rank in late.ahead], [rank.rank for rank in late.behind]
     text = (
         f"{words.ranks(slow)} {'has' if len(slow) == 1 else 'have'} begun fewer {late.operation} operations than "
-        f"{words.ranks(ahead)} ({late.most}), and no count has moved for {late.still_s:.0f} s"
+        f"{words.ranks(ahead)} ({late.most}), and no count has changed for {late.still_s:.0f} s"
     )
     return Fact(text, late.most, "NCCL RAS")
 
 
 def _told_facts(evidence: Evidence, late: Behind) -> list[Fact]:
-    """Return what the ranks say of themselves: torch's counts, and where those are that are behind."""
+    """Return what the ranks report: torch's counts, and where the ranks that are behind are."""
     ahead, slow = [rank.rank for rank in late.ahead], [rank.rank for rank in late.behind]
     least = min(stands.begun for rank, stands in late.standing.items() if rank in slow and stands.begun is not None)
     text = (
         f"{words.ranks(slow)} {'has' if len(slow) == 1 else 'have'} begun {least} collective operations and "
-        f"{words.ranks(ahead)} {late.most}, and no count has moved for {late.still_s:.0f} s"
+        f"{words.ranks(ahead)} {late.most}, and no count has changed for {late.still_s:.0f} s"
     )
     facts = [Fact(text, late.most, "the ranks: standing")]
     now = evidence.snapshot.time if evidence.snapshot is not None else 0.0
     for rank in slow:
         stands = late.standing[rank]
-        place = f"{stands.line} in {stands.function}" if stands.line is not None else "none of the script's lines"
+        place = f"{stands.line} in {stands.function}" if stands.line is not None else "a place outside the script"
         silent_s = now - stands.at if stands.at is not None else 0.0
         if silent_s > MUTE_S:
-            text = f"rank {rank} has not said where it is for {silent_s:.0f} s: its Python does not run; it was at {place}"
+            text = (
+                f"rank {rank} has not reported where it is for {silent_s:.0f} s, so its Python code is not running; it was "
+                f"at {place}"
+            )
         else:
             text = f"rank {rank} is at {place}"
         facts.append(Fact(text, list(stands.stack), "the ranks: standing"))
@@ -85,12 +88,12 @@ def _mains(group: RankGroup, pids: Sequence[int]) -> set[str | None]:
 
 
 def _has_other_work(evidence: Evidence, group: RankGroup, rank: CommunicatorRank, stalls: Stalls) -> bool:
-    """Return whether a missing rank may have other work: its GPU or its CPU is busy, or it uses a disk."""
+    """Return whether a missing rank may be doing other work: its GPU or CPU is busy, or it uses a disk."""
     member = next((member for member in group.members if rank.pid is not None and member.pid == rank.pid), None)
     if member is None or member.process is None:
         return False
     if any(known.pid == member.pid for known, _ in stalls.values()):
-        return False  # the rank itself reported that it makes no step, and that it neither evaluates nor writes a checkpoint
+        return False  # The rank itself reported that it completes no step and neither evaluates nor writes a checkpoint.
     load = evidence.load(member.main) if member.main is not None else None
     cpu = member.process.cpu_percent
     return (

@@ -1,4 +1,4 @@
-"""Ranks that diverge: they wait for one another in different collectives (C08)."""
+"""Ranks that diverge: they wait for each other in different collectives (C08)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from gputop.facts.table import Stalled
 from gputop.snapshot import Communicator, Rank
 
 COUNTS_HOLD_S = 15.0
-"""Counts normally differ between ranks while a job runs; they count once they no longer move (docs/rules.md#measures)."""
+"""Counts normally differ between ranks while a job runs; judge them once they no longer change (docs/rules.md#measures)."""
 _OWN_CODE = re.compile(
     r"^(?!distributed|_functional|module\.py|tensor\.py|__init__|graph\.py|_tensor|c10d|contextlib)[\w-]+\.py:\d+ "
 )
 
 
 def different_paths(evidence: Evidence) -> dict[str, Judgement]:
-    """C08: the ranks wait for one another in different collectives because their code took different paths."""
+    """C08: the ranks wait for each other in different collectives because their code took different paths."""
     judged = {group.key: _different_paths(evidence, group) for group in evidence.groups}
     for output in outputs_of(evidence):
         match = output.first("param_shape")
@@ -35,11 +35,12 @@ def different_paths(evidence: Evidence) -> dict[str, Judgement]:
                 match,
                 "C08",
                 "The ranks built different models",
-                "DDP compares the shapes of all parameters when it wraps: here they are not the same on every rank. The model "
-                "depends on the rank, or on data that only this rank has seen (a vocabulary, a number of classes).",
-                "# what the model is built from has to be the same on all ranks\n"
+                "DDP compares the shapes of all parameters when it wraps the model, and here they differ between ranks. "
+                "The model depends on the rank, or on data that only this rank has seen (a vocabulary, a number of "
+                "classes).",
+                "# the sizes that the model is built from must be the same on all ranks\n"
                 "sizes = [len(classes)]; dist.broadcast_object_list(sizes, src=0); model = Net(sizes[0])",
-                "Another rank failed before, and this one got what was left of it.",
+                "Another rank failed first, and this rank received its incomplete data.",
             )
     return judged
 
@@ -55,19 +56,20 @@ C08 = Rule(
     window_s=COUNTS_HOLD_S,
     every_s=EVERY_SNAPSHOT,
     threshold=(
-        "every rank waits, in collectives called from different lines; or NCCL's counts cross for "
-        f"{COUNTS_HOLD_S:.0f} s, without a step for a minute; or the text param_shape"
+        f"every rank waits, in collectives called from different lines; or NCCL's counts cross for {COUNTS_HOLD_S:.0f} s, "
+        "with no step for a minute; or the text param_shape"
     ),
     hides=("G01", "F01", "F04", "F05"),
     mechanism=(
-        "A collective ends when every rank calls it. Code under `if rank == 0`, a break or an exception on one "
-        "rank lets the ranks call different ones."
+        "A collective ends when every rank calls it. Code under `if rank == 0`, or a break or an exception on one rank, "
+        "makes the ranks call different collectives."
     ),
     signature=(
-        "Every rank waits, at different lines; NCCL's counts cross and do not move; or DDP reports models of different shapes."
+        "All ranks wait, at different lines; NCCL's counts cross and no longer change; or DDP reports models of different "
+        "shapes."
     ),
-    look_alike="Counts that differ for a moment while the job runs; G04, where a rank is gone.",
-    fix="Run everything that communicates on every rank, and only what writes on rank 0.",
+    look_alike="Counts that differ for a moment while the job runs; G04 (a rank is gone).",
+    fix="Run all code that communicates on every rank; run only code that writes on rank 0 alone.",
     judge_machine=different_paths,
 )
 
@@ -98,23 +100,23 @@ def _different_paths(evidence: Evidence, group: RankGroup) -> Judgement:
         facts,
         _PATHS_CAUSE,
         _PATHS_FIX,
-        "The counts still move.",
+        "The counts still change.",
     )
     return Suspicion(finding, COUNTS_HOLD_S)
 
 
 _PATHS_CAUSE = (
-    "A collective ends when every rank calls it. Here some ranks call one and others another: code under `if rank == 0` "
-    "(evaluation through DDP, state_dict of FSDP, a barrier), or a break or an exception on one rank."
+    "A collective ends when every rank calls it. Here different ranks call different ones: code under `if rank == 0` "
+    "(evaluation through DDP, FSDP's state_dict, a barrier), or a break or an exception on one rank."
 )
 _PATHS_FIX = """\
-# what communicates runs on every rank; only what writes is for rank 0
+# code that communicates runs on every rank; only code that writes is for rank 0
 state = model.state_dict()  # FSDP: on all ranks
 if rank == 0:
     torch.save(state, path)
-    evaluate(model.module)  # on one rank only without DDP's wrapper
+    evaluate(model.module)  # on a single rank, only without the DDP wrapper
 dist.barrier()  # on all ranks
-# which call it is: TORCH_DISTRIBUTED_DEBUG=DETAIL"""
+# to see which call it is: TORCH_DISTRIBUTED_DEBUG=DETAIL"""
 
 
 def _in_different_collectives(group: RankGroup, waiting: Sequence[tuple[Rank, Stalled]]) -> Suspicion | None:
@@ -140,17 +142,17 @@ def _in_different_collectives(group: RankGroup, waiting: Sequence[tuple[Rank, St
         "C08",
         "warning" if early else "error",
         "possible" if early else "certain",
-        f"{tracked.capital(tracked.who(few[1], size))} took another path: waits at {few[0]}",
+        f"{tracked.capital(tracked.who(few[1], size))} took a different path: waits at {few[0]}",
         facts,
         _PATHS_CAUSE,
         _PATHS_FIX,
-        "The ranks move on.",
+        "The ranks continue.",
     )
     return Suspicion(finding)
 
 
 def _place(stall: Stalled) -> str:
-    """Return the innermost line of the user's own code; the innermost of all if there is none."""
+    """Return the innermost line of the user's own code, or the innermost line of all if there is none."""
     own = next((frame for frame in stall.stack if _OWN_CODE.search(frame) and not COLLECTIVE_FILES.search(frame)), None)
     return own or (stall.stack[0] if stall.stack else stall.phase or "N/A")
 
@@ -168,6 +170,8 @@ def _crossed(communicators: Sequence[Communicator]) -> Fact | None:
                 ahead = [name for name, count in one.counts.items() if count > other.counts.get(name, 0)]
                 behind = [name for name, count in other.counts.items() if count > one.counts.get(name, 0)]
                 if ahead and behind:
-                    text = f"rank {one.rank} is ahead in {ahead[0]}, rank {other.rank} in {behind[0]}, and neither moves"
+                    text = (
+                        f"rank {one.rank} is ahead in {ahead[0]}, rank {other.rank} in {behind[0]}, and neither count changes"
+                    )
                     return Fact(text, [ahead[0], behind[0]], "NCCL RAS")
     return None

@@ -1,4 +1,4 @@
-"""A run that makes no step, for no visible reason (G01): the rule, and processes that are stopped."""
+"""A run that completes no step, for no visible reason (G01): the rule, and processes that are stopped."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Su
 
 STOPPED_STATES = {"T": "a stop signal (Ctrl-Z, kill -STOP)", "t": "a debugger or a tracer (gdb, strace)"}
 STOPPED_HOLD_S = 5.0
-"""py-spy and strace stop a process for an instant."""
+"""py-spy and strace stop a process for a moment."""
 
 
 def hang(evidence: Evidence, group: RankGroup) -> Judgement:
-    """G01: ranks are alive and make no step."""
+    """G01: ranks are alive but complete no step."""
     stopped = [member for member in group.members if member.process is not None and member.process.state in STOPPED_STATES]
     if stopped:
         return _stopped(group, stopped)
@@ -57,28 +57,28 @@ G01 = Rule(
     window_s=3.0,
     every_s=EVERY_SNAPSHOT,
     threshold=(
-        "a rank reports no step for 30 s or ten usual steps, outside evaluation, checkpoints and compilation "
-        "(possible after a third of that, where one rank idles and all others wait for it); certain where NCCL's or "
-        f"torch's counts differ and have not moved for {collective_counts.STILL_S:.0f} s, or a process is stopped; before the "
-        f"first step, ranks wait for {LIKELY_S:.0f} s for one that uses no processor, disk or GPU (possible from "
-        f"{POSSIBLE_S:.0f} s), or all of them in different collectives (certain); from "
-        f"outside: {SPIN_PERCENT:.0f}% utilization at {SPIN_POWER_SHARE:.0%} of the power for {SPIN_HOLD_S:.0f} s "
-        "(possible), while the GPUs and processes of other ranks idle, or no backward thread runs (likely); or all ranks, "
-        f"which have met and worked, use no processor, disk or GPU for {REST_HOLD_S:.0f} s and {LONGER_THAN_BEFORE:.0f} times "
-        f"the longest rest that they came back from, or for {FED_HOLD_S:.0f} s beside a process of the same user that works "
-        "on a GPU (possible)"
+        "a rank reports no step for 30 s or ten usual steps, outside evaluation, checkpoints and compilation (possible "
+        "after a third of that, if one rank idles and all others wait for it); certain if NCCL's or torch's counts differ "
+        f"and have not changed for {collective_counts.STILL_S:.0f} s, or a process is stopped; before the first step, ranks "
+        f"wait for {LIKELY_S:.0f} s for one that uses no CPU, disk or GPU (possible from {POSSIBLE_S:.0f} s), or all of them "
+        "wait in different collectives (certain); from outside: "
+        f"{SPIN_PERCENT:.0f}% utilization at {SPIN_POWER_SHARE:.0%} of the power limit for {SPIN_HOLD_S:.0f} s (possible), "
+        "while the GPUs and processes of other ranks idle, or no backward thread runs (likely); or all ranks have "
+        f"connected and worked, and now use no CPU, disk or GPU for {REST_HOLD_S:.0f} s and {LONGER_THAN_BEFORE:.0f} times "
+        f"the longest rest after which they resumed, or for {FED_HOLD_S:.0f} s if a process of the same user works on a GPU "
+        "(possible)"
     ),
     hides=HANG_SYMPTOMS,
     mechanism=(
         "A collective waits for a rank that never enters it, a lock or a loader worker blocks the loop, or a "
-        "process is stopped. NCCL's kernels poll meanwhile, so GPUs show 100% at little power."
+        "process is stopped. Meanwhile NCCL's kernels poll, so the GPUs show 100% utilization at low power."
     ),
     signature=(
-        "Ranks are alive but make no step for 30 s or ten usual steps, outside evaluation, checkpoints and compilation."
+        "Ranks are alive but complete no step for 30 s or ten usual steps, outside evaluation, checkpoints and compilation."
     ),
-    look_alike="A long evaluation, checkpoint or compilation on all ranks; learners that wait for rollouts; E02, where steps "
-    "advance.",
-    fix=("Look at the stack of the rank that the finding names (py-spy dump), and bring every rank to the same collectives."),
+    look_alike="A long evaluation, checkpoint or compilation on all ranks; learners that wait for rollouts; E02 (steps "
+    "advance).",
+    fix=("Look at the stack of the rank that the finding names (py-spy dump), and make every rank call the same collectives."),
     judge=hang,
 )
 
@@ -106,9 +106,9 @@ def _stopped(group: RankGroup, stopped: Sequence[Member]) -> Judgement:
         "certain",
         f"{name} {'is' if len(stopped) == 1 else 'are'} stopped: the training stands still",
         facts,
-        f"{tracked.capital(holder)} holds it; ranks that wait for it wait as long, until the time-out of their collective.",
+        f"{tracked.capital(holder)} holds it. Ranks that wait for it wait just as long, until their collective times out.",
         fix,
-        "The state is R or S.",
+        "The process state is R or S.",
         pids=pids,
     )
     return Suspicion(finding, STOPPED_HOLD_S)

@@ -1,4 +1,4 @@
-"""A rank that finished while the others trained (part of G04): they wait for it in a collective, or failed without it."""
+"""A rank that finished while the others trained (part of G04): the others wait for it in a collective, or failed without it."""
 
 from __future__ import annotations
 
@@ -19,35 +19,37 @@ from gputop.snapshot import Rank, Run
 
 STILL_S = 5.0
 LATE_S = 3.0
-"""What ranks did before another's end may be reported this long after it: they write every 2 seconds at most."""
+"""Ranks may report what they did before another rank ended this long after it: they write at most every 2 seconds."""
 _CAUSE = (
-    "A rank left the loop before the others: its data ended, a break or a return that only it came to. Each exchange of "
-    "gradients needs every rank, so that the others wait in the next one until its timeout, or lose the connection."
+    "A rank left the loop before the others: its data ended, or it alone reached a break or a return. Each exchange of "
+    "gradients needs every rank, so the others wait in the next one until it times out, or lose the connection."
 )
 _FIX = """\
-# let every rank make the same number of steps: drop_last=True, a sampler that pads, or stop together:
+# give every rank the same number of steps: drop_last=True, a sampler that pads, or stop together:
 stop = torch.tensor(float(done), device=device); dist.all_reduce(stop, dist.ReduceOp.MAX)
 if stop: break
-# where only the data is uneven, for DDP alone:
+# if only the data is uneven, and only for DDP:
 with torch.distributed.algorithms.join.Join([model]):  # around the loop"""
 
 
 def others_failed(run: Run, bad: Sequence[Rank], group: RankGroup | None) -> Suspicion:
-    """Return that ranks finished and the others lost them: the others' error texts alone would blame one of those."""
+    """Return the finding that ranks finished and the others lost them: by their error texts alone, one of the others would get
+    the blame.
+    """
     early = [rank.rank for rank in run.ranks if rank.state == "finished"]
     names = words.ranks(early)
     finding = Finding(
         "G04",
         "error",
         "likely",
-        f"{tracked.capital(names)} ended while the others trained, and they failed without it",
+        f"{tracked.capital(names)} ended while the others trained, and the others failed without it",
         (
             Fact(f"{names} {'has' if len(early) == 1 else 'have'} finished", early, "journal"),
             Fact(f"{words.ranks([rank.rank for rank in bad])} lost the connection after that", len(bad), "journal: error"),
         ),
         _CAUSE,
         _FIX,
-        "The ranks that failed say that something else went wrong first.",
+        "The failed ranks report that something else went wrong first.",
         pids=tuple(rank.pid for rank in bad if rank.pid is not None) if group is not None else (),
         run=run.run_id,
     )
@@ -55,9 +57,9 @@ def others_failed(run: Run, bad: Sequence[Rank], group: RankGroup | None) -> Sus
 
 
 def others_wait(evidence: Evidence, run: Run, alive: Sequence[Rank], group: RankGroup | None) -> Suspicion | None:
-    """Return that ranks finished while all others wait in a collective that nobody else will enter.
+    """Return the finding that ranks finished while all others wait in a collective that nobody else will enter.
 
-    Ranks that end one after the other are fine, and so is one that still evaluates or writes after the others ended.
+    Ranks that end one after the other are fine, and so is a rank that still evaluates or writes after the others ended.
     """
     left = [rank for rank in run.ranks if rank.state == "finished"]
     if not left or not alive or group is None:
@@ -65,7 +67,7 @@ def others_wait(evidence: Evidence, run: Run, alive: Sequence[Rank], group: Rank
     still = min(evidence.stood_s(run.run_id, rank.rank) for rank in alive)
     ended = max(evidence.ended_s(run.run_id, rank.rank) for rank in left)
     if ended - still > LATE_S or min(ended, still) < STILL_S:
-        return None  # they went on without it, or it is too early to tell
+        return None  # They continued without it, or it is too early to tell.
     stalls = _in_collectives(alive)
     counted = _counted(evidence, group, left) if stalls is None else None
     if stalls is None and counted is None:
@@ -80,17 +82,17 @@ def others_wait(evidence: Evidence, run: Run, alive: Sequence[Rank], group: Rank
             at,
             "journal",
         ),
-        Fact(f"{waiting} {'lives' if one else 'live'}, without a step for {still:.0f} s", len(alive), "journal"),
+        Fact(f"{waiting} {'is' if one else 'are'} alive, without a step for {still:.0f} s", len(alive), "journal"),
     ]
     for rank, stall in (stalls or [])[:3]:
         frame = f" in {stall.stack[0]}" if stall.stack else ""
-        facts.append(Fact(f"rank {rank.rank} waits since step {stall.step}{frame}", stall.step, "journal: stalled"))
+        facts.append(Fact(f"rank {rank.rank} has waited since step {stall.step}{frame}", stall.step, "journal: stalled"))
     if counted is not None:
         facts.append(counted)
     pids = {rank.pid for rank in left}
     there = [process.pid for process in group.processes if process.pid in pids and process.state not in DEAD_STATES]
     if there:
-        facts.append(Fact(f"process {', '.join(map(str, there))} of {numbers} is still there", there, "/proc"))
+        facts.append(Fact(f"process {', '.join(map(str, there))} of {numbers} still exists", there, "/proc"))
     early = bool(there) or any(stall.early for _, stall in stalls or ())
     finding = Finding(
         "G04",
@@ -101,7 +103,7 @@ def others_wait(evidence: Evidence, run: Run, alive: Sequence[Rank], group: Rank
         tuple(facts),
         _CAUSE,
         _FIX,
-        "The others make steps; or the process that has finished its run is alive, and comes to the same operation.",
+        "The others complete steps, or the process that finished its run is alive and enters the same operation.",
         devices=tuple(sorted(group.used)),
         pids=tuple(rank.pid for rank in alive if rank.pid is not None),
         run=run.run_id,
@@ -110,7 +112,7 @@ def others_wait(evidence: Evidence, run: Run, alive: Sequence[Rank], group: Rank
 
 
 def _in_collectives(alive: Sequence[Rank]) -> list[tuple[Rank, Stalled]] | None:
-    """Return where the live ranks are; None unless each of them waits in a collective of a group of several."""
+    """Return where the live ranks are; None unless each of them waits in a collective of a group with several ranks."""
     if not any((model_facts.group_size(rank) or 0) > 1 for rank in alive):
         return None
     found = [(rank, stall) for rank in alive if (stall := standstill(rank)) is not None]
@@ -121,13 +123,13 @@ def _in_collectives(alive: Sequence[Rank]) -> list[tuple[Rank, Stalled]] | None:
 
 
 def _counted(evidence: Evidence, group: RankGroup, left: Sequence[Rank]) -> Fact | None:
-    """Return what NCCL's counts, which have stopped, report: the ranks that are behind are those that ended."""
+    """Return what NCCL's stopped counts show: the ranks that are behind are the ones that ended."""
     late = collective_counts.behind(evidence, group)
     gone = {rank.pid for rank in left} - {None}
     if late is None or not all(rank.pid in gone for rank in late.behind):
         return None
     text = (
-        f"{words.ranks([rank.rank for rank in late.ahead])} wait in {late.operation}, and no count has moved for "
+        f"{words.ranks([rank.rank for rank in late.ahead])} wait in {late.operation}, and no count has changed for "
         f"{late.still_s:.0f} s"
     )
     return Fact(text, late.most, "NCCL RAS")

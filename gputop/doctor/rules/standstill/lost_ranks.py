@@ -1,4 +1,4 @@
-"""A rank that died or left, while the others wait for it (G04)."""
+"""A rank that died or left while the others wait for it (G04)."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from gputop.snapshot import FAILED_STATES, LIVE_STATES, Rank, Run
 G04_COUNTS_S = 10.0
 """A job that ends normally loses its ranks one by one, but faster than this."""
 STILL_STEPS = 3.0
-"""Ranks wait for a dead one after ``STILL_S`` without a step, and at least this many step times (our choice)."""
+"""Ranks count as waiting for a dead one after ``STILL_S``, and at least this many step times, without a step (our choice)."""
 REPORTED_S = 600.0
 """A run that ended longer ago is no longer reported."""
 _DEATH_ONLY = ("sigkill",)
-"""Texts that only report a rank's death, not its cause: torchrun's exit code -9."""
+"""Texts that report a rank's death but not its cause, such as torchrun's exit code -9."""
 
 
 def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
-    """G04: a rank died, and the others wait for it, or went down with it."""
+    """G04: a rank died, and the others wait for it or failed with it."""
     if evidence.snapshot is None:
         return {}
     outputs = {item.run_id: item for item in outputs_of(evidence) if item.run_id is not None}
@@ -59,7 +59,9 @@ def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
 
 
 def _others_wait(finding: Finding) -> bool:
-    """Return False if the others go on without the rank or may not wait for it: then it explains none of their findings."""
+    """Return False if the others continue without the rank or may not be waiting for it: then it explains none of their
+    findings.
+    """
     return finding.severity != "info" and finding.confidence != "possible"
 
 
@@ -74,31 +76,32 @@ G04 = Rule(
     window_s=2.0,
     every_s=EVERY_SNAPSHOT,
     threshold=(
-        f"a rank has failed or was killed while others live and make no step for {STILL_S:.0f} s; or one has "
-        "finished and all others wait in a collective; or all have ended and nothing else explains it; or NCCL "
-        f"reports a rank dead and no count moves for {G04_COUNTS_S:.0f} s; or, from outside, ranks that were seen (or whose "
-        f"GPUs are free) have no process, none of the others runs backward for {STOOD_S:.0f} s, and all of these wait: no "
-        "processor and no disk, or a GPU that polls (likely; possible if only one is left)"
+        f"a rank has failed or was killed while others are alive and complete no step for {STILL_S:.0f} s; or one has "
+        "finished and all others wait in a collective; or all have ended and nothing else explains it; or NCCL reports a "
+        f"rank dead and no count changes for {G04_COUNTS_S:.0f} s; or, from outside, ranks that were seen (or whose GPUs "
+        f"are free) have no process, none of the others runs backward for {STOOD_S:.0f} s, and all of those wait: they use "
+        "no CPU and no disk, or their GPU polls (likely; possible if only one is left)"
     ),
     hides=("G01", "G02", "G03", "A02", "LOG", "K02", "K03"),
     hides_if=_others_wait,
-    hides_when="the others wait for the rank, and surely do",
+    hides_when="it is certain that the others wait for the rank",
     mechanism=(
         'When one rank dies or leaves the loop, the others stop at the next exchange: with "connection closed by '
-        'peer", or silently until a timeout. The first that died has the cause.'
+        'peer", or silently until a timeout. The first rank that died shows the cause.'
     ),
     signature=(
-        "A rank has failed, was killed or has finished, while the others are alive and make no step; or NCCL reports it dead."
+        "A rank has failed, was killed or has finished, while the others are alive but complete no step; or NCCL reports "
+        "it dead."
     ),
-    look_alike="Ranks that exit one by one at the end of a run while rank 0 alone still evaluates or uploads; ranks in "
-    "another container; tasks of a sweep, which do not need each other.",
+    look_alike="Ranks that exit one by one at the end of a run while rank 0 still evaluates or uploads; ranks in another "
+    "container; tasks of a sweep, which do not need each other.",
     fix="Read the last output of the first rank that failed, and look for the OOM killer and Xid errors in dmesg.",
     judge_machine=dead_rank,
 )
 
 
 def _lost(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge by NCCL: the other ranks can no longer reach one, and wait."""
+    """Judge by NCCL: the other ranks can no longer reach one rank, and wait."""
     if evidence.progressing(group):
         return None
     for item in evidence.communicators(group):
@@ -113,7 +116,7 @@ def _lost(evidence: Evidence, group: RankGroup) -> Judgement:
         facts = [Fact(text, [rank.pid for rank in dead], "NCCL RAS")]
         gone = [rank.pid for rank in dead if rank.pid is not None and rank.pid not in group.pids]
         if gone:
-            facts.append(Fact(f"no process {', '.join(map(str, gone))} any more", gone, "/proc"))
+            facts.append(Fact(f"process {', '.join(map(str, gone))} no longer exists", gone, "/proc"))
         facts.append(Fact(f"{left} {'waits' if len(alive) == 1 else 'wait'} for it", len(alive), "NCCL RAS"))
         finding = tracked.about(
             group,
@@ -124,7 +127,7 @@ def _lost(evidence: Evidence, group: RankGroup) -> Judgement:
             facts,
             _CAUSE,
             f"{_KERNEL_LOG}\n{fixes.own_command(group)}",
-            "The process is there, and answers again.",
+            "The process exists and answers again.",
             pids=[rank.pid for rank in alive if rank.pid is not None],
         )
         return Suspicion(finding, 2.0)
@@ -148,7 +151,7 @@ def _dead(
     if not alive and early and all(is_consequence(rank, output.matches if output is not None else ()) for rank in bad):
         return left_early.others_failed(run, bad, group)
     if not alive and (failure is not None or (not _was_killed(first) and first.exit_code is None)):
-        return None  # another rule judges the text that ended it; or nothing is known
+        return None  # Another rule judges the text that ended it, or nothing is known.
     if (
         not alive
         and output is not None
@@ -156,25 +159,25 @@ def _dead(
     ):
         return None
     others = _others_state(evidence, run, first, alive)
-    if others == "seen too shortly":
+    if others == "not watched for long enough":
         return None
     others_go_on = others == "go on"
     how = _how(first)
     facts = [Fact(f"rank {first.rank} (process {first.pid}) {how}", first.exit_code, "journal")]
     if failure is not None:
-        facts.append(Fact(f"it said: {failure.type}: {failure.message}", failure.where, "journal: error"))
+        facts.append(Fact(f"its error: {failure.type}: {failure.message}", failure.where, "journal: error"))
     if alive:
         names, one = words.ranks([rank.rank for rank in alive]), len(alive) == 1
         does = "goes on" if one and others_go_on else "go on" if others_go_on else "lives" if one else "live"
         still = min(evidence.stood_s(run.run_id, rank.rank) for rank in alive)
         facts.append(
-            Fact(f"{names} {does}: steps come", len(alive), "journal")
+            Fact(f"{names} {does}: steps advance", len(alive), "journal")
             if others_go_on
             else Fact(f"{names} {does}, without a step for {still:.0f} s", len(alive), "journal")
         )
     later = [rank.rank for rank in bad if rank is not first]
     if later and not others_go_on:
-        facts.append(Fact(f"{words.ranks(later)} ended after it: what they say follows from that", later, "journal"))
+        facts.append(Fact(f"{words.ranks(later)} ended after it, so their errors are a consequence", later, "journal"))
     if output is not None:
         facts += [quoted(match) for match in output.matches[:1] if match.cascade or match.pattern in _DEATH_ONLY]
     title = f"Rank {first.rank} {how}, {_TITLES[others]}"
@@ -196,9 +199,9 @@ def _dead(
         f"{_fix(run, first, others_go_on)}\n{command}".rstrip(),
         "The rank is alive."
         if others == "gone"
-        else "The ranks exchange gradients."
+        else "The ranks do exchange gradients."
         if others_go_on
-        else "The other ranks make steps.",
+        else "The other ranks complete steps.",
         devices=tuple(sorted(group.used)) if group is not None else (),
         pids=_pids(first) if group is not None else (),
         run=run.run_id,
@@ -208,8 +211,8 @@ def _dead(
 
 _TITLES = {
     "gone": "and the run with it",
-    "go on": "the others go on without it",
-    "may wait": "the others may wait for it",
+    "go on": "the others continue without it",
+    "may wait": "the others may be waiting for it",
     "wait": "the others wait for it",
 }
 _WEIGHTS: dict[str, tuple[Severity, Confidence]] = {
@@ -221,7 +224,7 @@ _WEIGHTS: dict[str, tuple[Severity, Confidence]] = {
 
 
 def _others_state(evidence: Evidence, run: Run, dead: Rank, alive: list[Rank]) -> str:
-    """Return what the live ranks do since one died. Ranks of a sweep that one srun started do not depend on it."""
+    """Return what the live ranks have done since one died. Ranks of a sweep started by one srun do not depend on each other."""
     if not alive:
         return "gone"
     ended = evidence.ended_s(run.run_id, dead.rank)
@@ -230,13 +233,13 @@ def _others_state(evidence: Evidence, run: Run, dead: Rank, alive: list[Rank]) -
         return "go on"
     quiet = min(ended, *stood)
     if quiet < STILL_S:
-        return "seen too shortly"
+        return "not watched for long enough"
     usual = [took for rank in alive if (took := _usual_s(evidence, run, rank)) is not None]
     return "wait" if quiet >= STILL_STEPS * max(usual, default=0.0) else "may wait"
 
 
 def _usual_s(evidence: Evidence, run: Run, rank: Rank) -> float | None:
-    """Return the mean time between a rank's newest steps, by whatever it logs; None with too few of them."""
+    """Return the mean time between a rank's newest steps, by whatever it logs; None if there are too few."""
     times = max((evidence.series(run.run_id, rank.rank, name).times[-20:] for name in rank.metrics), key=len, default=[])
     return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 2 else None
 
@@ -244,23 +247,23 @@ def _usual_s(evidence: Evidence, run: Run, rank: Rank) -> float | None:
 def _fix(run: Run, rank: Rank, others_go_on: bool) -> str:
     failure = model_facts.failure(rank)
     if failure is not None:
-        return f"# mend {failure.where or 'that'} first" + ("" if others_go_on else ": the other errors go with it")
+        return f"# fix {failure.where or 'that'} first" + ("" if others_go_on else ": the other errors then disappear")
     if _was_killed(rank):
-        return f"{_KERNEL_LOG}\n# fewer loader workers, less memory a rank; then start it again"
-    advice = f"gputop logs {run.job_id}  # what it said last" if run.job_id else "# what it said last tells why"
+        return f"{_KERNEL_LOG}\n# use fewer loader workers or less memory per rank, then start it again"
+    advice = f"gputop logs {run.job_id}  # its last output" if run.job_id else "# its last output shows why"
     return f"{advice}: rank {rank.rank} left by itself, with exit code {rank.exit_code}"
 
 
-_KERNEL_LOG = "sudo dmesg --ctime | grep -i -E 'killed process|oom|xid' | tail  # memory, or the driver"
+_KERNEL_LOG = "sudo dmesg --ctime | grep -i -E 'killed process|oom|xid' | tail  # out of memory, or a driver error"
 _CAUSE = (
-    "When one rank dies, the others stop at the next exchange: with 'connection closed by peer', or without a word until a "
-    "timeout. The first that died has the cause."
+    "When one rank dies, the others stop at the next exchange: with 'connection closed by peer', or silently until a "
+    "timeout. The first rank that died shows the cause."
 )
 
 
 _CAUSE_ALONE = (
-    "One task of several ended, and the others do without it: they exchange nothing, as the tasks of a sweep that one srun "
-    "started."
+    "One of several tasks ended, and the others continue without it: they exchange nothing, like the tasks of a sweep that "
+    "one srun started."
 )
 
 

@@ -15,14 +15,14 @@ from gputop.snapshot import Process
 
 G03_HOLD_S = 20.0
 G03_CPU_PERCENT = 10.0
-"""A rank that waits for the others uses less of a core; one that reads a data set uses more (our choice)."""
+"""A rank that waits for the others uses less CPU than this; one that reads a data set uses more (our choice)."""
 G03_AGE_S = 20.0
 G03_EARLY_S, G03_EARLY_HOLD_S = 8.0, 3.0
-"""From here on it is "possible": programs import torch for a few seconds and use little CPU while they read (our choice)."""
+""""Possible" from this age: programs import torch for a few seconds and use little CPU while they read (our choice)."""
 G03_AGE_MAX_S = 2400.0
-"""torch gives up after 10 minutes with NCCL and 30 with gloo: ranks that idle for longer are servers (our choice)."""
+"""torch gives up after 10 minutes with NCCL and 30 with gloo, so ranks that idle for longer are servers (our choice)."""
 G03_MEMORY_BYTES = 2 * 2**30
-"""A context takes half a GiB: above this the model is loaded, so the process group exists (our choice)."""
+"""A context takes half a GiB. Above this, the model is loaded, so the process group exists (our choice)."""
 
 
 def never_complete(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -42,13 +42,13 @@ def never_complete(evidence: Evidence, group: RankGroup) -> Judgement:
     missing = started is not None and len(ranks) < started
     facts = [
         Fact(
-            f"{words.count(len(ranks), 'rank')} of this machine {'runs' if len(ranks) == 1 else 'run'}, without work for a "
-            "processor or a disk",
+            f"{words.count(len(ranks), 'rank')} on this machine {'runs' if len(ranks) == 1 else 'run'}, but "
+            f"{'uses' if len(ranks) == 1 else 'use'} no CPU and no disk",
             len(ranks),
             "/proc/<pid>/stat, io",
         ),
-        Fact(f"WORLD_SIZE={expected} at launch, {started} of them started here", expected, "/proc/<pid>/environ"),
-        Fact("no rank has made a step or reported a process group", 0, "journal"),
+        Fact(f"WORLD_SIZE={expected} at launch, {started} ranks started here", expected, "/proc/<pid>/environ"),
+        Fact("no rank has completed a step or reported a process group", 0, "journal"),
     ]
     port = next((p.environment.master_port for p in processes if p.environment is not None and p.environment.master_port), None)
     if port is not None:
@@ -62,15 +62,15 @@ def never_complete(evidence: Evidence, group: RankGroup) -> Judgement:
         "certain" if missing and not early else "likely" if seen and not early else "possible",
         f"Only {len(ranks)} of {started} ranks run, and they wait for the others"
         if missing
-        else "The ranks wait for each other: none begins",
+        else "The ranks wait for each other: none of them starts",
         facts,
-        "init_process_group waits until WORLD_SIZE ranks have joined: one was not started or died at once, another WORLD_SIZE "
-        "in the script, a port that somebody else has, or a firewall.",
-        f"py-spy dump --pid {pid}  # init_process_group, or what else?\n{fixes.launch_line(group, started or len(ranks))}\n"
-        "# rank and world size come from the environment"
+        "init_process_group waits until WORLD_SIZE ranks have joined: one was not started or died at once, the script sets "
+        "another WORLD_SIZE, the port is taken, or a firewall is in the way.",
+        f"py-spy dump --pid {pid}  # is it in init_process_group, or somewhere "
+        f"else?\n{fixes.launch_line(group, started or len(ranks))}\n# rank and world size come from the environment"
         if here or missing
-        else f"# start the ranks of the other machines, with the same --rdzv-endpoint\nss -tnp | grep {port or 29500}",
-        "A rank makes a step, or is busy reading data.",
+        else f"# start the ranks on the other machines with the same --rdzv-endpoint\nss -tnp | grep {port or 29500}",
+        "A rank completes a step, or is busy reading data.",
     )
     return Suspicion(finding, G03_EARLY_HOLD_S if early else G03_HOLD_S)
 
@@ -87,7 +87,7 @@ G03 = Rule(
     every_s=EVERY_SNAPSHOT,
     threshold=(
         f"ranks that are {G03_AGE_S:.0f} s old and use less than {G03_CPU_PERCENT:.0f}% of a core for "
-        f"{G03_HOLD_S:.0f} s, without a step; certain where fewer run than were started; possible from an age of "
+        f"{G03_HOLD_S:.0f} s, without a step; certain if fewer run than were started; possible from an age of "
         f"{G03_EARLY_S:.0f} s"
     ),
     hides=("A02", "G01"),
@@ -95,7 +95,7 @@ G03 = Rule(
         "init_process_group waits until WORLD_SIZE ranks have joined. One was not started or died, WORLD_SIZE is "
         "wrong, the port is taken, or a firewall is in the way."
     ),
-    signature="Young ranks idle without a step; certain where fewer run than were started.",
+    signature="Young ranks idle without a step; certain if fewer run than were started.",
     look_alike="Ranks that read their data set, or that serve and wait for requests.",
     fix="Start all ranks with one launcher, check WORLD_SIZE and the port, and look at the stack with py-spy.",
     judge=never_complete,
@@ -112,7 +112,7 @@ def _waits(evidence: Evidence, process: Process, least_s: float) -> bool:
 
 
 def _has_group(evidence: Evidence, group: RankGroup) -> bool:
-    """Return whether the ranks have found each other: one reports its group, shows it, or NCCL knows them all."""
+    """Return whether the ranks have connected: one reports its group or shows it, or NCCL knows them all."""
     if any(member.process is not None and has_met_others(member.process) for member in group.members):
         return True
     if any(model_facts.group_size(rank) is not None for rank in tracked.ranks_of(group)):

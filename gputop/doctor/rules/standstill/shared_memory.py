@@ -19,7 +19,7 @@ def small_shared_memory(evidence: Evidence, group: RankGroup) -> Judgement:
     nccl = [p for p in group.processes if any(name.startswith("pt_nccl") for name, _ in p.threads)]
     if len(nccl) < 2:
         return None
-    runs = evidence.progressing(group)  # NCCL allocates what it needs at the start: here that was enough
+    runs = evidence.progressing(group)  # NCCL allocates its buffers at the start, and here they fit.
     finding = tracked.about(
         group,
         "G05",
@@ -30,7 +30,7 @@ def small_shared_memory(evidence: Evidence, group: RankGroup) -> Judgement:
             Fact(f"/dev/shm has {host.shm_total_bytes / 2**20:.0f} MiB", host.shm_total_bytes, "statvfs"),
             Fact(f"{len(nccl)} processes use NCCL", len(nccl), "/proc/<pid>/task"),
         ],
-        "NCCL keeps the buffers between the ranks of a machine there; Docker gives 64 MB.",
+        "NCCL keeps the buffers between the ranks of one machine there, and Docker's default is 64 MB.",
         "docker run --shm-size=1g --ulimit memlock=-1 ...",
         "The GPUs reach each other by NVLink, or NCCL_SHM_DISABLE=1 is set on purpose.",
     )
@@ -47,10 +47,10 @@ G05 = Rule(
     needs=("statvfs", "/proc"),
     window_s=5.0,
     every_s=EVERY_SNAPSHOT,
-    threshold="/dev/shm below 256 MB and two processes that use NCCL",
-    mechanism="NCCL keeps the buffers between the ranks of one machine in /dev/shm. Docker gives it 64 MB.",
+    threshold="/dev/shm below 256 MB, and two processes that use NCCL",
+    mechanism="NCCL keeps the buffers between the ranks of one machine in /dev/shm. Docker's default size is 64 MB.",
     signature="Two or more processes use NCCL, and /dev/shm has less than 256 MB.",
-    look_alike="GPUs that reach each other by NVLink; NCCL_SHM_DISABLE=1 that is set on purpose.",
+    look_alike="GPUs that reach each other by NVLink; NCCL_SHM_DISABLE=1 set on purpose.",
     fix="Start the container with --shm-size=1g --ulimit memlock=-1.",
     judge=small_shared_memory,
 )

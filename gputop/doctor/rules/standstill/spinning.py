@@ -1,4 +1,4 @@
-"""GPUs at full utilization with little power: NCCL kernels poll for missing ranks (G02, and G01 from outside)."""
+"""GPUs at full utilization with low power: NCCL kernels poll for missing ranks (G02, and G01 from outside)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ SPIN_PERCENT = 95.0
 SPIN_POWER_SHARE = 0.35
 SPIN_MEMORY_PERCENT = 3.0
 SPIN_SM_PERCENT = 10.0
-"""A polling kernel keeps a few of the SMs. Tiny kernels of a training do, too: it counts only beside a rank that rests."""
+"""A polling kernel occupies only a few SMs. So do the tiny kernels of some models, so this counts only beside a rank that
+rests.
+"""
 SPIN_HOLD_S = 60.0
 STOOD_HOLD_S = 5.0
 FIRST_CALLS = 5
 FIRST_HOLD_S = 60.0
-"""NCCL's kernels poll: 100% utilization at little power (docs/rules.md#g01, estimates)."""
+"""NCCL's kernels poll: 100% utilization at low power (docs/rules.md#g01, estimates)."""
 HANG_SYMPTOMS = (
     "D01",
     "D02",
@@ -48,7 +50,9 @@ HANG_SYMPTOMS = (
 
 
 def spins(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge G01 from outside: GPUs of the job at 100% with little power for a minute, the others idle, and no step comes."""
+    """Judge G01 from outside: some of the job's GPUs are at 100% with low power for a minute, the others idle, and no step
+    completes.
+    """
     devices = tracked.used_devices(group)
     if group.virtual or len(group.members) < 2 or len(devices) < 2:
         return None
@@ -64,16 +68,16 @@ def spins(evidence: Evidence, group: RankGroup) -> Judgement:
         power = windows.power_share_at_most(evidence, device.uuid)
         facts.append(Fact(f"{words.gpu(device)} draws {power or 0.0:.0%} of its limit", power, "NVML"))
     if stood:
-        facts.append(Fact(f"no step has come for {min(stood):.0f} s", round(min(stood)), "journal: step"))
+        facts.append(Fact(f"no step has completed for {min(stood):.0f} s", round(min(stood)), "journal: step"))
     else:
-        facts.append(Fact("no step is known, because the run is not tracked", None, "no journal"))
+        facts.append(Fact("steps are unknown, because the run is not tracked", None, "no journal"))
     return _all_poll(evidence, group, facts) if not idle else _some_wait(evidence, group, idle, facts)
 
 
 def polls(evidence: Evidence, device: Device, beside_idle: bool = False) -> bool:
-    """Return whether a GPU does nothing but poll for other ranks: full utilization at little power, and no data moves.
+    """Return whether a GPU does nothing but poll for other ranks: full utilization at low power, and no data moves.
 
-    ``beside_idle``: a GPU of the same group idles, so that a kernel on few SMs is no tiny kernel of a training.
+    ``beside_idle``: a GPU of the same group idles, so a kernel on few SMs is not a tiny kernel of the model.
     """
     use, power = windows.mean_utilization(evidence, device.uuid), windows.power_share_at_most(evidence, device.uuid)
     memory, cores = device.memory_activity_percent, device.sm_activity_percent
@@ -88,17 +92,17 @@ def _idles(evidence: Evidence, device: Device) -> bool:
 
 
 def _all_poll(evidence: Evidence, group: RankGroup, facts: Sequence[Fact]) -> Judgement:
-    """Judge ranks that all poll: likely a hang if none of them has run backward meanwhile, possible where that is not known."""
+    """Judge ranks that all poll: likely a hang if none of them has run backward meanwhile, possible if that is unknown."""
     stood = [evidence.no_backward_s(member.process) if member.process is not None else None for member in group.members]
     known = [seconds for seconds in stood if seconds is not None]
     rests = len(known) == len(stood) and min(known) >= SPIN_HOLD_S
     calm = {m.process.pid: m.rank for m in group.members if m.process is not None and uses_no_processor(m.process)}
     odd = next(iter(calm.items())) if len(calm) == 1 and len(group.members) > 2 else None
     if rests:
-        text = f"no rank's backward threads have used a processor for {min(known):.0f} s"
+        text = f"no rank's backward threads have used a CPU for {min(known):.0f} s"
         facts = [*facts, Fact(text, round(min(known)), "pt_autograd threads (/proc/<pid>/task)")]
     if odd is not None:
-        text = f"only process {odd[0]}{f' (rank {odd[1]})' if odd[1] is not None else ''} uses no processor"
+        text = f"only process {odd[0]}{f' (rank {odd[1]})' if odd[1] is not None else ''} uses no CPU"
         facts = [*facts, Fact(text, odd[0], f"/proc/{odd[0]}/stat")]
     first = odd[0] if odd is not None else group.pids[0] if group.pids else "PID"
     finding = tracked.about(
@@ -106,23 +110,23 @@ def _all_poll(evidence: Evidence, group: RankGroup, facts: Sequence[Fact]) -> Ju
         "G01",
         "error",
         "likely" if rests else "possible",
-        f"The training {'seems to hang' if rests else 'may hang'}: all GPUs spin at little power, and none moves data",
+        f"The training {'seems to hang' if rests else 'may hang'}: all GPUs spin at low power, and none moves data",
         facts,
-        "NCCL's kernels poll for the other ranks: full utilization at little power and no traffic. The ranks may be in "
+        "NCCL's kernels poll for the other ranks: full utilization at low power and no traffic. The ranks may be in "
         "different operations, or one may wait elsewhere.",
-        f"py-spy dump --pid {first}  # of each rank: who stands elsewhere?",
-        "Steps come (start it under gputop run to know); or its kernels are very small.",
+        f"py-spy dump --pid {first}  # for each rank: which one is somewhere else?",
+        "Steps complete (start it with gputop run to see them), or its kernels are very small.",
     )
     return Suspicion(finding, SPIN_HOLD_S)
 
 
 def _some_wait(evidence: Evidence, group: RankGroup, idle: Sequence[Device], facts: Sequence[Fact]) -> Judgement:
-    """Judge ranks that poll for others whose GPUs idle: likely a hang if those rest, possible if they work on the CPU."""
+    """Judge ranks that poll for others whose GPUs idle: likely a hang if those rest, possible if they use the CPU."""
     uuids = {device.uuid for device in idle}
     behind = [member for member in group.members if member.main in uuids and member.process is not None]
     processes = [member.process for member in behind if member.process is not None]
     if not processes or any(evidence.still.disks_s(process) < SPIN_HOLD_S / 2 for process in processes):
-        return None  # a checkpoint is written, or data is prepared, and the others wait for that
+        return None  # They may write a checkpoint or prepare data while the others wait.
     rests = all(map(uses_no_processor, processes))
     if group.run is not None and not rests:
         return None
@@ -142,14 +146,14 @@ def _some_wait(evidence: Evidence, group: RankGroup, idle: Sequence[Device], fac
         "likely" if rests else "possible",
         f"The training {seems}: {early} wait for {late}, whose GPU{'s idle' if len(idle) > 1 else ' idles'}",
         facts,
-        "NCCL's kernels poll for ranks that have not entered the collective operation: full utilization at little power and no "
-        "traffic on these GPUs, nothing on the others.",
+        "NCCL's kernels poll for ranks that have not entered the collective operation: these GPUs show full utilization at "
+        "low power and no traffic, and the others do nothing.",
         f"py-spy dump --pid {processes[0].pid} --native  # where it is now",
-        "It evaluates or waits for something that the others have to wait for.",
+        "It evaluates, or waits for something that the others must wait for too.",
         idle,
         [process.pid for process in processes],
     )
-    # A tracked run has stood still for that long already.
+    # A tracked run has already stood still for that long.
     return Suspicion(finding, SPIN_HOLD_S if group.run is None else STOOD_HOLD_S)
 
 
@@ -172,13 +176,15 @@ def first_collective(evidence: Evidence, group: RankGroup) -> Judgement:
     iommu = evidence.snapshot is not None and evidence.snapshot.host.iommu_enabled
     facts = [
         Fact(
-            f"all {len(totals)} ranks have begun {totals[0]} collective operations, and no step was made", totals[0], "NCCL RAS"
+            f"all {len(totals)} ranks have begun {totals[0]} collective operations, and no step has completed",
+            totals[0],
+            "NCCL RAS",
         ),
         *utilization(evidence, devices),
     ]
     unlinked = all(device.nvlinks_active is not None for device in devices)
     if unlinked:
-        facts.append(Fact("no NVLink between these GPUs: they exchange over PCIe", 0, "NVML"))
+        facts.append(Fact("no NVLink between these GPUs: they communicate over PCIe", 0, "NVML"))
     if iommu:
         facts.append(Fact("an IOMMU is on", True, "/sys/class/iommu"))
     finding = tracked.about(
@@ -186,12 +192,12 @@ def first_collective(evidence: Evidence, group: RankGroup) -> Judgement:
         "G02",
         "error",
         "likely" if unlinked else "possible",
-        "The first collective operation never completes: GPUs do not reach each other",
+        "The first collective operation never completes: the GPUs cannot reach each other",
         facts,
         "Peer-to-peer copies over PCIe get lost: ACS or an IOMMU redirects them, or the driver is older than 550.40.07.",
-        f"NCCL_P2P_DISABLE=1 {fixes.own_command(group)}  # if this runs, it is the peer-to-peer path\n"
-        "# then: newer driver; iommu=pt on the kernel's command line; ACS off in the BIOS",
-        "Steps come, or the ranks' counts differ (then one rank is missing).",
+        f"NCCL_P2P_DISABLE=1 {fixes.own_command(group)}  # if this works, the peer-to-peer path is at fault\n"
+        "# then: a newer driver; iommu=pt on the kernel command line; ACS off in the BIOS",
+        "Steps complete, or the ranks' counts differ (then one rank is missing).",
     )
     return Suspicion(finding, FIRST_HOLD_S)
 
@@ -207,8 +213,8 @@ G02 = Rule(
     window_s=FIRST_HOLD_S,
     every_s=EVERY_SNAPSHOT,
     threshold=(
-        f"equal counts of at most {FIRST_CALLS} collectives, GPUs at {SPIN_PERCENT:.0f}%, no step and no NVLink "
-        f"(possible where that is unknown), for {FIRST_HOLD_S:.0f} s"
+        f"equal counts of at most {FIRST_CALLS} collectives, GPUs at {SPIN_PERCENT:.0f}%, no step and no NVLink (possible "
+        f"if that is unknown), for {FIRST_HOLD_S:.0f} s"
     ),
     estimated=True,
     hides=("G01", *HANG_SYMPTOMS),
@@ -216,8 +222,8 @@ G02 = Rule(
         "Peer-to-peer copies over PCIe get lost: ACS or an IOMMU redirects them, or the driver has a known fault "
         "(before 550.40.07 on RTX 40 cards)."
     ),
-    signature="All ranks have begun the same few collectives, the GPUs are at 100%, and no step has been completed.",
-    look_alike="C08 and G01, where the counts of the ranks differ.",
+    signature="All ranks have begun the same few collectives, the GPUs are at 100%, and no step has completed.",
+    look_alike="C08 and G01 (the ranks' counts differ).",
     fix="Test with NCCL_P2P_DISABLE=1; then update the driver, set iommu=pt, or turn ACS off.",
     judge=first_collective,
 )

@@ -1,4 +1,4 @@
-"""G01 by what the ranks report: each says since when it makes no step, and where it is."""
+"""G01 by what the ranks report: when each completed its last step, and where it is."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gputop.facts.table import Stalled
 STALL_HOLD_S = 3.0
 EARLY_STILL_S = 5.0
 PAUSE_HOLD_S = 30.0
-"""A rank that evaluates enters a collective now and then; the journal reports its place again every 10 s."""
+"""A rank that evaluates enters a collective from time to time; the journal reports its place again every 10 s."""
 SILENT_S = 60.0
 """A rank silent for this long while all others wait is the culprit."""
 BUSY_PERCENT = 80.0
@@ -32,7 +32,7 @@ Stalls = Mapping[int, tuple[Member, Stalled]]
 
 
 def standstills(group: RankGroup) -> Stalls:
-    """Return rank -> what the ranks of a group that make no step report, early reports included."""
+    """Return rank -> its report, for the ranks of a group that complete no step, early reports included."""
     found = {}
     for member in group.members:
         stall = ddp_facts.standstill(member.journal)
@@ -62,10 +62,10 @@ def judge_early(evidence: Evidence, group: RankGroup) -> Judgement:
         "possible",
         f"All ranks wait for rank {rank}, which does nothing",
         _stall_facts(stalls),
-        "No step has come for longer than steps and pauses took in this run before. The others are in a collective operation "
+        "No step has completed for longer than any earlier step or pause of this run. The others are in a collective operation "
         "that this rank has not entered.",
         f"py-spy dump --pid {odd.pid if odd.pid is not None else 'PID'} --native  # where it is now",
-        "A step comes; or it is evaluating, writing or downloading.",
+        "A step completes, or the rank is evaluating, writing or downloading.",
         pids=[odd.pid] if odd.pid is not None else None,
     )
     return Suspicion(finding)
@@ -108,28 +108,28 @@ def judge_several(evidence: Evidence, group: RankGroup, stalls: Stalls) -> Judge
         odd = _odd_one_out(stalls)
     facts = _stall_facts(stalls)
     if silent:
-        text = f"rank {silent[0]} says nothing: its Python does not run"
+        text = f"rank {silent[0]} reports nothing: its Python code is not running"
         facts.append(Fact(text, silent[0], "journal: stalled"))
     facts += utilization(evidence, tracked.used_devices(group))
     hold_s = PAUSE_HOLD_S if any(stacks.pauses(stall) for stall in places) else STALL_HOLD_S
     pid = odd.pid if odd is not None and odd.pid is not None else (group.pids[0] if group.pids else "PID")
     said = stalls.get(odd.journal.rank) if odd is not None and odd.journal is not None else None
     if odd is not None and said is not None and stacks.in_debugger(said[1]):
-        title = f"The training waits for rank {odd.rank}, which stands in a debugger"
-        cause = "A breakpoint() or a debugger's prompt waits for somebody to type; all other ranks wait for this one."
-        fix = f"PYTHONBREAKPOINT=0 {fixes.own_command(group)}  # or take the breakpoint() out"
+        title = f"The training waits for rank {odd.rank}, which is in a debugger"
+        cause = "A breakpoint() or a debugger prompt waits for input, and all other ranks wait for this one."
+        fix = f"PYTHONBREAKPOINT=0 {fixes.own_command(group)}  # or remove the breakpoint()"
     elif odd is not None:
         title = f"The training hangs: all ranks wait for rank {odd.rank}"
         cause = (
-            "The others are in a collective operation (backward, all_reduce, barrier) that this rank has not entered: it waits "
-            "for something else, or takes another way through the code."
+            "The others are in a collective operation (backward, all_reduce, barrier) that this rank has not entered: it "
+            "waits for something else, or took a different path through the code."
         )
         if silent:
-            cause += " It is in C code that keeps Python's lock, or in a driver call that does not return."
-        fix = f"py-spy dump --pid {pid} --native  # where it is now\n# every rank has to come to the same collective operations"
+            cause += " It is in C code that holds Python's lock, or in a driver call that does not return."
+        fix = f"py-spy dump --pid {pid} --native  # where it is now\n# every rank must call the same collective operations"
     else:
-        title = "The training hangs: no rank makes a step"
-        cause = "All ranks stand at the same place: a collective operation that never completes, a lock, or missing input."
+        title = "The training hangs: no rank completes a step"
+        cause = "All ranks are at the same place: a collective operation that never completes, a lock, or missing input."
         fix = f"py-spy dump --pid {pid}\n{recorder_command(group)}"
     finding = tracked.about(
         group,
@@ -140,7 +140,7 @@ def judge_several(evidence: Evidence, group: RankGroup, stalls: Stalls) -> Judge
         facts,
         cause,
         fix,
-        "A step comes; or it is compiling, evaluating or writing a checkpoint.",
+        "A step completes, or the run is compiling, evaluating or writing a checkpoint.",
         pids=[pid] if isinstance(pid, int) and odd is not None else None,
     )
     return Suspicion(finding, hold_s)
@@ -148,26 +148,29 @@ def judge_several(evidence: Evidence, group: RankGroup, stalls: Stalls) -> Judge
 
 def recorder_command(group: RankGroup) -> str:
     """Return a command for the next run that makes torch record which rank is missing from which operation."""
-    return f"TORCH_FR_BUFFER_SIZE=2000 TORCH_DISTRIBUTED_DEBUG=DETAIL {fixes.own_command(group)}  # next time: who misses where"
+    return (
+        f"TORCH_FR_BUFFER_SIZE=2000 TORCH_DISTRIBUTED_DEBUG=DETAIL {fixes.own_command(group)}  # next time: shows which "
+        "rank is missing where"
+    )
 
 
 def _stalled_s(evidence: Evidence, stalls: Stalls) -> float:
-    """Return how many seconds ago the last rank stopped making steps."""
+    """Return how many seconds ago the last rank stopped completing steps."""
     known = [stall.since for _, stall in stalls.values() if stall.since is not None]
     return evidence.snapshot.time - max(known) if evidence.snapshot is not None and len(known) == len(stalls) else 0.0
 
 
 def _stall_facts(stalls: Stalls) -> list[Fact]:
     step = min((stall.step for _, stall in stalls.values() if stall.step is not None), default=None)
-    said = Fact(f"no step since step {step}" if step is not None else "no step comes", step, "journal: stalled")
+    said = Fact(f"no step since step {step}" if step is not None else "no step completes", step, "journal: stalled")
     return [said, *(stall_fact(rank, stall) for rank, (_, stall) in stalls.items())]
 
 
 def stall_fact(rank: int, stall: Stalled) -> Fact:
-    """Return in which phase and at which lines a rank waits."""
+    """Return the phase and the lines at which a rank waits."""
     frames = " < ".join(stall.stack[:STACK_SHOWN])
     phase = stall.phase or "an unknown phase"
-    return Fact(f"rank {rank} stands in {phase}" + (f", at {frames}" if frames else ""), list(stall.stack), "journal: stalled")
+    return Fact(f"rank {rank} is in {phase}" + (f", at {frames}" if frames else ""), list(stall.stack), "journal: stalled")
 
 
 def _odd_one_out(stalls: Stalls) -> Member | None:
@@ -189,7 +192,7 @@ def _odd_one_out(stalls: Stalls) -> Member | None:
 
 
 def judge_single(evidence: Evidence, group: RankGroup, member: Member, stall: Stalled) -> Judgement:
-    """Judge a single process, which no other rank can hold up."""
+    """Judge a single process, which no other rank can block."""
     if stacks.pauses(stall) or stacks.compiles(stall) or stacks.rests(member.journal, stall):
         return None
     process, pid = member.process, member.pid if member.pid is not None else "PID"
@@ -206,25 +209,25 @@ def judge_single(evidence: Evidence, group: RankGroup, member: Member, stall: St
         text = f"its {words.count(workers.count, 'loader worker')} use {workers.cpu_percent:.0f}% of a core"
         facts.append(Fact(text, workers.cpu_percent, "/proc"))
     facts += utilization(evidence, tracked.used_devices(group))
-    title, cause = "The training stands still", "Its process lives and makes no step; the stack says where it waits."
+    title, cause = "The training stands still", "Its process is alive but completes no step. The stack shows where it waits."
     severity: Severity = "error"
     confidence: Confidence = "likely"
     fix = f"py-spy dump --pid {pid}"
     if stacks.in_debugger(stall):
-        title, cause = "The training stands in a debugger", "A breakpoint() or a debugger's prompt waits for somebody to type."
+        title, cause = "The training waits in a debugger", "A breakpoint() or a debugger prompt waits for input."
         severity, confidence, fix = "info", "certain", f"PYTHONBREAKPOINT=0 {fixes.own_command(group)}"
     elif stall.phase == "data":
-        title = "The training waits for a batch that does not come"
+        title = "The training waits for a batch that does not arrive"
         cause = (
-            "A loader worker hangs (a lock that was held when it was forked, a file system that does not answer), "
-            "or waits for one that died."
+            "A loader worker hangs (a lock held at fork time, a file system that does not respond), or the loader waits "
+            "for a worker that died."
         )
         loader = facts_of(member.journal).loader
-        least = "DataLoader(..., timeout=60)  # then it says so" if loader is None or loader.num_workers else ""
+        least = "DataLoader(..., timeout=60)  # then torch raises an error" if loader is None or loader.num_workers else ""
         pids = (pid, *(workers.pids[:1] if workers is not None else ()))
         fix = "\n".join([*(f"py-spy dump --pid {item}" for item in pids), least]).rstrip()
     elif stall.phase in (None, "other"):
-        # After its last step a script plots, uploads or waits for input: nothing says that more steps follow.
+        # After its last step, a script may plot, upload or wait for input: nothing shows that more steps follow.
         confidence = "possible"
     if (fed or busy) and confidence == "likely":
         severity, confidence = "warning", "possible"
@@ -237,6 +240,6 @@ def judge_single(evidence: Evidence, group: RankGroup, member: Member, stall: St
         facts,
         cause,
         fix,
-        "A step comes; or it is compiling, evaluating, writing a checkpoint, or done with its training.",
+        "A step completes, or the process is compiling, evaluating, writing a checkpoint, or done training.",
     )
     return Suspicion(finding, STALL_HOLD_S)
