@@ -42,7 +42,7 @@ def test_a_look_alike_is_left_alone(rule: str, name: str, scene: Scene, seconds:
 def test_what_may_be_meant_so_is_only_possible(rule: str, name: str, scene: Scene, seconds: int) -> None:
     said = play(scene, seconds)
     assert {(finding.id, finding.confidence) for found in said for finding in found} == {(rule, "possible")}
-    assert said[-1][0].title == "73% of each step passes in the script's own code, while nothing trains"
+    assert said[-1][0].title == "73% of each step passes in the script's own code while nothing trains"
 
 
 @pytest.mark.parametrize(("name", "scene", "seconds"), HEALTHY, ids=[row[0] for row in HEALTHY])

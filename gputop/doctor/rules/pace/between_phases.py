@@ -1,4 +1,4 @@
-"""Steps whose time goes to the script's own code, between data, forward, backward and optimizer (D01, possible)."""
+"""Steps that spend their time in the script's own code, between data, forward, backward and optimizer (D01, possible)."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from gputop.snapshot import Rank
 
 OWN_WORK_SHARE = 0.5
 OWN_WORK_MIN_S = 0.02
-"""Of a step, and in seconds: less is bookkeeping, prints and the tracking of metrics (our choice)."""
+"""Share of a step, and seconds; anything shorter is bookkeeping, printing and metric tracking (our choice)."""
 BUSY_PERCENT = 40.0
-"""A busier GPU computes meanwhile: its kernels run on after forward and backward have returned (our choice)."""
+"""A busier GPU is still computing: its kernels run on after forward and backward have returned (our choice)."""
 HOLD_S = 10.0
 _PHASES = ("phase/forward", "phase/backward", "phase/optimizer", "phase/evaluation", "checkpoint_s")
 _WORLDS = ("reward", "return", "episod")
-"""Metrics of trainings whose environment takes the time, as it has to."""
+"""Metrics of runs whose environment rightly takes most of the time."""
 
 
 def own_work(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge D01 where no loader is seen: most of a step passes outside of all phases, and the GPUs idle meanwhile."""
+    """Judge D01 without a loader: most of a step passes outside all phases while the GPUs idle."""
     ranks = tracked.ranks_of(group)
     if not ranks or not evidence.is_warm(group):
         return None
@@ -44,31 +44,31 @@ def own_work(evidence: Evidence, group: RankGroup) -> Judgement:
         "D01",
         "warning",
         "possible",
-        f"{share:.0%} of each step passes in the script's own code, while nothing trains",
+        f"{share:.0%} of each step passes in the script's own code while nothing trains",
         [
             Fact(
-                f"{seconds * 1e3:.0f} ms of a step belong to no phase: neither forward, backward nor optimizer",
+                f"{seconds * 1e3:.0f} ms of a step belong to no phase (not forward, backward or optimizer)",
                 round(seconds, 4),
                 "journal: step_s, phase/*",
             ),
-            Fact("no loader of torch is in use", None, "journal: phase/data"),
+            Fact("no torch DataLoader is in use", None, "journal: phase/data"),
             *utilization(evidence, tracked.used_devices(group)),
         ],
-        "The process that trains prepares its data itself between two steps (reads, unpacks, tokenizes), or does other work "
+        "The training process prepares its data itself between two steps (reads, unpacks, tokenizes), or does other work "
         "there.",
         f"py-spy top --pid {pid}  # which lines take the time\n"
-        "class Batches(torch.utils.data.IterableDataset): ...  # what prepares a batch goes into its __iter__\n"
-        "DataLoader(Batches(), batch_size=None, num_workers=4)  # workers prepare batches while the step before runs",
-        "What runs there is meant to take so long, as an environment or a search does.",
+        "class Batches(torch.utils.data.IterableDataset): ...  # move the code that prepares a batch into its __iter__\n"
+        "DataLoader(Batches(), batch_size=None, num_workers=4)  # workers prepare batches while the previous step runs",
+        "The code there is meant to take this long, like an environment or a search.",
     )
     return Suspicion(finding, HOLD_S)
 
 
 def _own_share(evidence: Evidence, group: RankGroup, rank: Rank) -> tuple[float, float] | None:
-    """Return the share and the seconds of a usual step outside of all phases; None where a loader or a world takes it."""
+    """Return the share and the seconds of a typical step outside all phases; None if a loader or an environment takes them."""
     if evidence.series(group.run_id, rank.rank, DATA) or any(word in name.lower() for name in rank.metrics for word in _WORLDS):
         return None
-    # Of many quick steps few are recorded whole: only those count.
+    # Only a few of many quick steps are recorded completely, and only those count.
     whole = evidence.series(group.run_id, rank.rank, "phase/backward")[-5 * STEPS_MIN :].steps
     steps = windows.at(evidence.series(group.run_id, rank.rank, STEP), set(whole))
     if len(steps) < STEPS_MIN:

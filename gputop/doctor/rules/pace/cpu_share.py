@@ -1,5 +1,6 @@
-"""The cores available to a training: too few for its processes (D02), all workers on one (D03), one thread (D04), shared
-memory that runs out (D08), the wrong socket (D10)."""
+"""The CPU cores available to training: too few for its processes (D02), all workers on one (D03), one thread (D04), shared
+memory that runs out (D08), the wrong socket (D10).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from gputop.units import bytes_text
 
 THROTTLED_SHARE = 0.1
 FELT_SHARE = WARN_SHARE / 2
-"""Below this share the GPUs do not wait for data, whatever the processes wait for (our choice)."""
+"""Below this share, the GPUs do not wait for data, even if the processes wait for something (our choice)."""
 WORKING_PERCENT = 90.0
 PRESSURE_PERCENT = 40.0
 D02_HOLD_S = 10.0
@@ -49,7 +50,7 @@ def _cores_of(process: Process) -> int | None:
 
 
 def oversubscribed(evidence: Evidence, group: RankGroup) -> Judgement:
-    """D02: more loader processes than cores, so they wait for each other; or a quota that throttles them."""
+    """D02: more loader processes than cores, so they wait for each other, or a quota that throttles them."""
     host = _host(evidence)
     if host is None:
         return None
@@ -62,7 +63,7 @@ def oversubscribed(evidence: Evidence, group: RankGroup) -> Judgement:
     if throttled is not None and host.cpu_quota is not None and throttled > THROTTLED_SHARE:
         facts.append(
             Fact(
-                f"the CPU quota of {host.cpu_quota:g} cores held processes back in {throttled:.0%} of its periods",
+                f"the CPU quota of {host.cpu_quota:g} cores throttled processes in {throttled:.0%} of its periods",
                 round(throttled, 3),
                 "cgroup cpu.stat",
             )
@@ -73,19 +74,19 @@ def oversubscribed(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     share = share_of_data(evidence, group)
     if _in_time(evidence, group, share) and not facts:
-        return None  # they take turns, yet deliver in time
+        return None  # They take turns, but deliver in time.
     unfelt = share is not None and share < FELT_SHARE and _all_busy(evidence, group)
     if too_many:
         facts.append(Fact(f"{workers} loader workers for {cores:g} cores", workers, "/proc"))
     if pressed:
-        text = f"in {host.cpu_pressure_percent:.0f}% of the last 10 s something waited for a core"
+        text = f"processes waited for a core in {host.cpu_pressure_percent:.0f}% of the last 10 s"
         facts.append(Fact(text, host.cpu_pressure_percent, "/proc/pressure/cpu"))
     if share is not None:
-        facts.append(Fact(f"{share:.0%} of the time goes to waiting for data", round(share, 3), "journal: phase/data"))
+        facts.append(Fact(f"{share:.0%} of the time is spent waiting for data", round(share, 3), "journal: phase/data"))
     fair = max(1, int(cores) // max(1, len(group.members)))
     if too_many:
         title = f"{workers} loader workers share {cores:g} cores"
-        cause = "Each rank starts its own workers; more of them than cores only take turns."
+        cause = "Each rank starts its own workers. More workers than cores only take turns."
         fix = f"DataLoader(..., num_workers={fair})"
     else:
         title = f"The container's CPU quota {'is used up' if unfelt else 'slows the training'}"
@@ -120,7 +121,7 @@ D02 = Rule(
     ),
     hides=("D01", "E02", "F04"),
     mechanism=(
-        "Each rank starts its own workers; more of them than cores only take turns. A quota stops all processes "
+        "Each rank starts its own workers. More workers than cores only take turns. A quota stops all processes "
         "of a container once it is used up."
     ),
     signature="More workers than cores under CPU pressure, or a quota that throttles over 10% of its periods.",
@@ -165,11 +166,11 @@ def pinned(evidence: Evidence, group: RankGroup) -> Judgement:
         if _in_time(evidence, group, share):
             continue
         facts = [
-            Fact(f"they may run on {words.count(allowed, 'core')} of {host.cpu_count}", allowed, "/proc/<pid>/status"),
-            Fact(f"together they use {used:.0f}% of a core: no more is to be had there", used, "/proc/<pid>/stat"),
+            Fact(f"they may run on only {words.count(allowed, 'core')} of {host.cpu_count}", allowed, "/proc/<pid>/status"),
+            Fact(f"together they use {used:.0f}% of a core, which is all that is available to them", used, "/proc/<pid>/stat"),
         ]
         if share is not None:
-            facts.append(Fact(f"{share:.0%} of the time goes to waiting for data", round(share, 3), "journal: phase/data"))
+            facts.append(Fact(f"{share:.0%} of the time is spent waiting for data", round(share, 3), "journal: phase/data"))
         finding = tracked.about(
             group,
             "D03",
@@ -177,10 +178,10 @@ def pinned(evidence: Evidence, group: RankGroup) -> Judgement:
             "certain",
             f"All {workers.count} loader workers share {words.count(allowed, 'core')}",
             facts,
-            "Something pinned the process before the workers were started: a library at import (OpenBLAS), taskset, a batch "
-            "system's --cpus-per-task=1; workers inherit it.",
+            "Something pinned the process before the workers started: a library at import (OpenBLAS), taskset, or a batch "
+            "system's --cpus-per-task=1. Workers inherit the pinning.",
             "DataLoader(..., worker_init_fn=lambda i: os.sched_setaffinity(0, range(os.cpu_count())))\n"
-            f"taskset -pc {process.pid}  # shows it; #SBATCH --cpus-per-task=8",
+            f"taskset -pc {process.pid}  # shows the pinning; #SBATCH --cpus-per-task=8",
             "The workers may use more cores than there are workers.",
             pids=(process.pid,),
         )
@@ -197,21 +198,21 @@ D03 = Rule(
     confidences=("certain",),
     needs=_PROC,
     window_s=D03_HOLD_S,
-    threshold="3 workers or more on 1 or 2 cores, which they use up",
+    threshold="3 or more workers on 1 or 2 cores, which they use up",
     hides=("D01", "D02", "E02"),
     mechanism=(
         "Something pinned the process before the workers started: a library at import (OpenBLAS), taskset, or a "
-        "batch system's --cpus-per-task=1. Workers inherit it."
+        "batch system's --cpus-per-task=1. Workers inherit the pinning."
     ),
-    signature="Three or more workers may run on one or two cores only, and use them up.",
-    look_alike="Workers that keep up nevertheless; D02, where the cores are many and the workers more.",
+    signature="Three or more workers may run on only one or two cores, and use them up.",
+    look_alike="Workers that keep up nevertheless; D02 (many cores, but even more workers).",
     fix="Call os.sched_setaffinity in worker_init_fn, or ask the batch system for more cores.",
     judge=pinned,
 )
 
 
 def one_thread(evidence: Evidence, group: RankGroup) -> Judgement:
-    """D04: OMP_NUM_THREADS=1 although the training process prepares its data itself."""
+    """D04: OMP_NUM_THREADS=1, although the training process prepares its data itself."""
     host = _host(evidence)
     ranks = max(1, len(group.members))
     if host is None or not host.cpu_count or group.virtual or host.cpu_count < CORES_PER_RANK * ranks:
@@ -225,8 +226,8 @@ def one_thread(evidence: Evidence, group: RankGroup) -> Judgement:
     if share is None or share < WARN_SHARE or (main is not None and main < MAIN_BUSY_PERCENT):
         return None
     facts = [
-        Fact("OMP_NUM_THREADS=1: torchrun sets it where it is not set", "1", "/proc/<pid>/environ"),
-        Fact(f"{share:.0%} of the time goes to waiting for data, with num_workers=0", round(share, 3), "journal"),
+        Fact("OMP_NUM_THREADS=1, which torchrun sets by default", "1", "/proc/<pid>/environ"),
+        Fact(f"{share:.0%} of the time is spent waiting for data, with num_workers=0", round(share, 3), "journal"),
     ]
     if main is not None:
         facts.append(Fact(f"the main thread uses {main:.0f}% of a core", main, "/proc/<pid>/task"))
@@ -235,11 +236,11 @@ def one_thread(evidence: Evidence, group: RankGroup) -> Judgement:
         "D04",
         "info",
         "possible",
-        "The data is prepared by one thread of each rank",
+        "One thread of each rank prepares the data",
         facts,
-        "torchrun gives each rank one thread, so that ranks do not fight for cores; here there are more.",
+        "torchrun gives each rank one thread so that ranks do not compete for cores. Here there are more cores.",
         f"OMP_NUM_THREADS={host.cpu_count // ranks} {fixes.own_command(group)}",
-        "The data is prepared without parallel operations of torch or numpy.",
+        "The script prepares its data without parallel operations of torch or numpy.",
     )
     return Suspicion(finding, 5.0)
 
@@ -255,21 +256,21 @@ D04 = Rule(
     window_s=5.0,
     every_s=SELDOM_S,
     threshold=(
-        f"OMP_NUM_THREADS=1, num_workers=0, {CORES_PER_RANK} cores a rank, and {WARN_SHARE:.0%} of the time waiting for data"
+        f"OMP_NUM_THREADS=1, num_workers=0, {CORES_PER_RANK} cores per rank, and {WARN_SHARE:.0%} of the time waiting for data"
     ),
     mechanism=(
-        "torchrun gives each rank one thread, so that ranks do not fight for cores. A process that prepares its "
-        "data itself then uses one core of many."
+        "torchrun gives each rank one thread so that ranks do not compete for cores. A process that prepares its data "
+        "itself then uses one core of many."
     ),
     signature="OMP_NUM_THREADS=1 and num_workers=0 on a machine with cores to spare, while the loop waits for data.",
-    look_alike="Data that is prepared without parallel operations of torch or numpy.",
+    look_alike="Data preparation without parallel operations of torch or numpy.",
     fix="Set OMP_NUM_THREADS to the cores divided by the ranks, or use loader workers.",
     judge=one_thread,
 )
 
 
 def shared_memory(evidence: Evidence, group: RankGroup) -> Judgement:
-    """D08: /dev/shm fills up, or is small, while workers pass batches through it."""
+    """D08: /dev/shm fills up or is small, while workers pass batches through it."""
     host = _host(evidence)
     if host is None or not host.shm_total_bytes or not _with_workers(group):
         return None
@@ -285,9 +286,9 @@ def shared_memory(evidence: Evidence, group: RankGroup) -> Judgement:
         "likely" if full else "possible",
         "/dev/shm is nearly full" if full else "/dev/shm is small for loader workers",
         [Fact(text, used, "statvfs")],
-        "Loader workers hand batches over through it; when it is full they die of a bus error.",
+        "Loader workers pass batches through it. When it is full, they die with a bus error.",
         "docker run --shm-size=8g ...  # or --ipc=host\n"
-        'torch.multiprocessing.set_sharing_strategy("file_system")  # where that cannot be changed',
+        'torch.multiprocessing.set_sharing_strategy("file_system")  # if you cannot change that',
         "The batches are small.",
     )
     return Suspicion(finding, 3.0)
@@ -303,16 +304,16 @@ D08 = Rule(
     needs=("statvfs",),
     window_s=3.0,
     threshold=f"/dev/shm at {SHM_FULL:.0%} (likely), or smaller than 1 GB (possible), with loader workers",
-    mechanism="Loader workers hand batches over through /dev/shm. When it is full they die of a bus error.",
+    mechanism="Loader workers pass batches through /dev/shm. When it is full, they die with a bus error.",
     signature="A loader has workers, and /dev/shm is 85% full or smaller than 1 GB.",
-    look_alike="Small batches, which fit; G05, where NCCL needs the space.",
-    fix="Start the container with --shm-size=8g or --ipc=host, or share by file system.",
+    look_alike="Small batches, which fit; G05 (NCCL needs the space).",
+    fix="Start the container with --shm-size=8g or --ipc=host, or share tensors through the file system.",
     judge=shared_memory,
 )
 
 
 def far_socket(evidence: Evidence, group: RankGroup) -> Judgement:
-    """D10: a rank runs on cores of the other socket."""
+    """D10: a rank runs on the cores of the other socket."""
     if group.virtual or not any(device.cpu_affinity for device in group.pool):
         return None
     share = share_of_data(evidence, group)
@@ -333,9 +334,9 @@ def far_socket(evidence: Evidence, group: RankGroup) -> Judgement:
             f"Process {process.pid} runs far from {words.gpu(device)}",
             [
                 Fact(f"it runs on cores {units.ranges(process.cores_used)}", list(process.cores_used), "/proc/<pid>/stat"),
-                Fact(f"near the GPU are cores {units.ranges(device.cpu_affinity)}", list(device.cpu_affinity), "NVML"),
+                Fact(f"cores {units.ranges(device.cpu_affinity)} are near the GPU", list(device.cpu_affinity), "NVML"),
             ],
-            "What it hands to the GPU goes through the link between the sockets.",
+            "Its data for the GPU goes through the link between the sockets.",
             _near(group, device),
             "Its copies to the GPU are small.",
             [device],
@@ -356,9 +357,9 @@ D10 = Rule(
     window_s=D10_HOLD_S,
     every_s=SELDOM_S,
     threshold=(f"a rank's threads on none of its GPU's cores for a minute, and {D10_SHARE:.0%} of the time waiting for data"),
-    mechanism="What the rank hands to its GPU goes through the link between the sockets.",
+    mechanism="The rank's data for its GPU goes through the link between the sockets.",
     signature="For a minute, a rank's threads run on none of the cores near its GPU, while it waits for data.",
-    look_alike="Copies that are small.",
+    look_alike="Small copies.",
     fix="Start with `torchrun --numa-binding=node`, or with numactl.",
     judge=far_socket,
 )

@@ -1,5 +1,4 @@
-"""One GPU below its potential: it waits in each step (E01), has too little work (E02), or computes without its tensor cores
-(E03)."""
+"""A GPU below its potential: it waits in each step (E01), has too little work (E02), or does not use its tensor cores (E03)."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ def _calm(evidence: Evidence, group: RankGroup) -> bool:
 
 
 def waits_in_each_step(evidence: Evidence, group: RankGroup) -> Judgement:
-    """E01: the loop reads values from the GPU in each step, and the GPU idles while the next work is prepared."""
+    """E01: the loop reads values from the GPU in each step, and the GPU idles while the CPU prepares the next work."""
     for member in group.members:
         fact, device = facts_of(member.journal).synchronizations, _gpu(group, member)
         if fact is None or device is None or fact.per_step < SYNCS_MIN or not evidence.is_warm(group):
@@ -71,17 +70,17 @@ def waits_in_each_step(evidence: Evidence, group: RankGroup) -> Judgement:
             f"The loop waits for the GPU {fact.per_step:.0f} times in each step{where}",
             [
                 Fact(
-                    f"{fact.per_step:.1f} calls in each step wait for the GPU{where}",
+                    f"{fact.per_step:.1f} calls per step wait for the GPU{where}",
                     fact.per_step,
                     "journal: synchronizations",
                 ),
                 Fact(f"{words.gpu(device)} idles {100 - load:.0f}% of the time", 100 - load, "NVML"),
                 *([Fact(f"the loop waits for data {data:.0%} of the time", data, "journal")] if data is not None else []),
             ],
-            "item(), cpu(), tolist(), print(tensor) and `if tensor:` wait until the GPU has finished everything so far. "
-            "In that time no new work is queued, and the GPU idles afterwards.",
+            "item(), cpu(), tolist(), print(tensor) and `if tensor:` wait until the GPU has finished all queued work. "
+            "Meanwhile nothing new is queued, so the GPU idles afterwards.",
             _sync_fix(fact.where),
-            "The GPU stays idle without these calls too.",
+            "The GPU idles even without these calls.",
             [device],
         )
         return Suspicion(finding, 3.0)
@@ -99,17 +98,17 @@ E01 = Rule(
     window_s=windows.POWER_SPAN_MIN_S,
     every_s=RARELY_S,
     threshold=(
-        f"{SYNCS_MIN:.0f} wait in each step, a GPU that idles {IDLE_SHARE_MIN:.0%}, and less than "
+        f"{SYNCS_MIN:.0f} wait per step, a GPU that idles {IDLE_SHARE_MIN:.0%} of the time, and less than "
         f"{DATA_SHARE_MAX:.0%} of the time waiting for data, over 30 to 60 s"
     ),
     estimated=True,
     hides=("E02",),
     mechanism=(
-        "item(), cpu(), tolist(), print(tensor) and `if tensor:` wait until the GPU has finished everything so "
-        "far. No new work is queued meanwhile."
+        "item(), cpu(), tolist(), print(tensor) and `if tensor:` wait until the GPU has finished all queued work. "
+        "Meanwhile nothing new is queued."
     ),
-    signature="At least one wait in each step, and a GPU that idles 15% of the time although data is there.",
-    look_alike="D01, where data is late; the check of a gradient scaler or of clipping, once in each step.",
+    signature="At least one wait per step, and a GPU that idles 15% of the time although data is ready.",
+    look_alike="D01 (data is late); the check of a gradient scaler or of gradient clipping, once per step.",
     fix="Sum loss.detach() on the GPU and call item() every 50 steps.",
     judge=waits_in_each_step,
 )
@@ -147,7 +146,7 @@ def too_little_work(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     step = windows.median_step_s(evidence, group)
     if step is None:
-        why = "The GPU has little to do and one thread is busy; how long a step takes is not known."
+        why = "The GPU has little to do and one thread is busy, but the step time is unknown."
         return tracked.untracked("E02", group, why)
     if step >= STEP_MAX_S or not _calm(evidence, group):
         return None
@@ -163,7 +162,7 @@ def too_little_work(evidence: Evidence, group: RankGroup) -> Judgement:
             "NVML",
         ),
         Fact(f"it holds {bytes_text(first.memory_used_bytes)} of {bytes_text(first.memory_total_bytes)}", None, "NVML"),
-        Fact("the main thread is busy all the time", _main_thread(group.members[0]), "/proc/<pid>/task"),
+        Fact("the main thread is always busy", _main_thread(group.members[0]), "/proc/<pid>/task"),
     ]
     grown = f"batch_size={batch * 4}" if batch is not None else "batch_size=4 * batch_size"
     finding = tracked.about(
@@ -173,8 +172,8 @@ def too_little_work(evidence: Evidence, group: RankGroup) -> Judgement:
         "likely",
         f"Too little work in a step: {step * 1000:.1f} ms, {power or 0:.0%} of the power",
         facts,
-        "Each kernel is so short that Python cannot start the next one in time. A larger batch, or fewer and longer kernels, "
-        "cost hardly more time.",
+        "Each kernel is so short that Python cannot start the next one in time. A larger batch, or fewer and longer "
+        "kernels, would take hardly more time.",
         f"loader = DataLoader(dataset, {grown}, ...)  # until memory is 80 to 90% full\n"
         'model = torch.compile(model, mode="reduce-overhead")  # CUDA graphs: one launch for many kernels',
         "A larger batch makes the step longer in proportion.",
@@ -199,7 +198,7 @@ E02 = Rule(
     estimated=True,
     mechanism="Each kernel is so short that Python cannot start the next one in time.",
     signature="Steps below 30 ms, a main thread that is always busy, and a GPU with little power and memory in use.",
-    look_alike="G01, where no step comes; E01 and D01, where the loop waits for something.",
+    look_alike="G01 (no step completes); E01 and D01 (the loop waits for something).",
     fix='Raise the batch size, and use torch.compile(mode="reduce-overhead").',
     judge=too_little_work,
 )
@@ -218,7 +217,7 @@ def _launches(member: Member) -> bool:
 
 
 def no_tensor_cores(evidence: Evidence, group: RankGroup) -> Judgement:
-    """E03: float32 matrix products on a GPU whose tensor cores idle."""
+    """E03: float32 matrix products on a GPU with idle tensor cores."""
     for member in group.members:
         fact, device, dtypes = facts_of(member.journal).settings, _gpu(group, member), parameter_dtypes(member.journal)
         if fact is None or device is None or set(dtypes) != {"float32"} or fact.autocast is not False:
@@ -235,12 +234,12 @@ def no_tensor_cores(evidence: Evidence, group: RankGroup) -> Judgement:
             continue
         measured = tensor is not None and sm is not None and sm >= SM_MIN_PERCENT
         facts = [
-            Fact("parameters are float32, no autocast was on in a forward", "float32", "journal: model, settings"),
-            Fact('float32_matmul_precision is "highest", TF32 is off', "highest", "journal: settings"),
-            Fact(f"{words.gpu(device)} works {load:.0f}% of the time", load, "NVML"),
+            Fact("parameters are float32, and autocast was off in the forward pass", "float32", "journal: model, settings"),
+            Fact('float32_matmul_precision is "highest", so TF32 is off', "highest", "journal: settings"),
+            Fact(f"{words.gpu(device)} is busy {load:.0f}% of the time", load, "NVML"),
         ]
         if tensor is not None:
-            facts.append(Fact(f"its tensor cores {tensor:.0f}% of the time", tensor, "GPM (NVML)"))
+            facts.append(Fact(f"its tensor cores are busy {tensor:.0f}% of the time", tensor, "GPM (NVML)"))
         tf32 = not _NO_TF32.search(device.name or "")
         finding = tracked.about(
             group,
@@ -250,14 +249,14 @@ def no_tensor_cores(evidence: Evidence, group: RankGroup) -> Judgement:
             "Matrix products run in full float32, not on the tensor cores",
             facts,
             "By default PyTorch multiplies float32 matrices in full precision. TF32 and bfloat16 run on the tensor cores, "
-            "several times as fast, with fewer digits.",
+            "several times as fast but with less precision.",
             (
                 'torch.set_float32_matmul_precision("high")  # TF32\n'
                 'with torch.autocast("cuda", dtype=torch.bfloat16):\n    loss = model(x)'
             )
             if tf32
             else 'with torch.autocast("cuda", dtype=torch.float16):  # and torch.amp.GradScaler()\n    loss = model(x)',
-            "The result needs all digits of float32.",
+            "The result needs full float32 precision.",
             [device],
         )
         return Suspicion(finding, 3.0)
@@ -275,8 +274,8 @@ E03 = Rule(
     window_s=windows.POWER_SPAN_MIN_S,
     every_s=RARELY_S,
     threshold=(
-        f"float32 without TF32 and autocast, utilization from {COMPUTE_LOAD_MIN_PERCENT:.0f}%; likely where GPM "
-        f"counts tensor cores below {TENSOR_MAX_PERCENT:.0f}%"
+        f"float32 without TF32 or autocast, utilization of at least {COMPUTE_LOAD_MIN_PERCENT:.0f}%; likely if GPM shows "
+        f"tensor cores below {TENSOR_MAX_PERCENT:.0f}%"
     ),
     estimated=True,
     mechanism="Matrix products in float32 use tensor cores only with TF32 or autocast, and both are off.",

@@ -1,4 +1,4 @@
-"""The data's path to the GPU: waiting for batches (D01), copies (D05), workers that restart (D06), the disk (D07)."""
+"""The path of the data to the GPU: waiting for batches (D01), copies (D05), workers that restart (D06), the disk (D07)."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from gputop.units import bytes_text
 
 WARN_SHARE = 0.15
 SEVERE_SHARE = 0.30
-"""Sum of waits over sum of step times (docs/rules.md#d01)."""
+"""Sum of waits divided by sum of step times (docs/rules.md#d01)."""
 WAIT_MIN_S = 0.002
 """A shorter wait per step is never the bottleneck (our choice)."""
 WORKER_BUSY_PERCENT = 90.0
 COPY_SHARE = 0.10
 RESTART_FACTOR = 5.0
 RESTART_SHARE = 0.05
-"""The first batch of an epoch takes 5 times a mean step, and 5% of the time (docs/rules.md#d06)."""
+"""The first batch of an epoch takes 5 times as long as a mean step, and 5% of the time (docs/rules.md#d06)."""
 RESTARTS_MIN = 2
 IO_PRESSURE_PERCENT = 20.0
 DISK_SHARE = 0.3
@@ -59,16 +59,16 @@ def _cores_per_rank(evidence: Evidence, group: RankGroup) -> int:
 def loader_bound(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge D01 by the journal: the GPUs wait for the loader."""
     share = share_of_data(evidence, group)
-    # On the CPU a small step takes little longer than building its batch, which is no fault of the loader.
+    # On the CPU, a small step takes little longer than building its batch. That is not the loader's fault.
     least = SEVERE_SHARE if group.virtual else WARN_SHARE
     if share is None or share < least or _waits_s(evidence, group, share) < WAIT_MIN_S:
         return None
     loader = data_waits.loader_of(group)
     workers = loader.num_workers if loader is not None else None
     facts = [
-        Fact(f"{share:.0%} of the time goes to waiting for data", round(share, 3), "journal: phase/data, step_s"),
+        Fact(f"{share:.0%} of the time is spent waiting for data", round(share, 3), "journal: phase/data, step_s"),
         Fact(
-            f"{_waits_s(evidence, group, share) * 1e3:.1f} ms a step", _waits_s(evidence, group, share), "journal: phase/data"
+            f"{_waits_s(evidence, group, share) * 1e3:.1f} ms per step", _waits_s(evidence, group, share), "journal: phase/data"
         ),
     ]
     busy = [member.process.workers for member in group.members if member.process is not None and member.process.workers]
@@ -76,33 +76,37 @@ def loader_bound(evidence: Evidence, group: RankGroup) -> Judgement:
     wanted = min(8, cores)
     if workers == 0:
         facts.append(Fact("the loader has no workers: num_workers=0", 0, "journal: loader"))
-        why = "The training process prepares each batch itself, while the GPU waits."
+        why = "The training process prepares each batch itself while the GPU waits."
     elif workers is not None:
         facts.append(Fact(f"the loader has {words.count(workers, 'worker')}", workers, "journal: loader"))
-        why = "The workers do not prepare batches as fast as the GPU takes them."
+        why = "The workers do not prepare batches as fast as the GPU uses them."
         wanted = min(cores, max(wanted, 2 * workers)) if cores > workers else workers
         regular = data_waits.rhythm(evidence, group, tracked.ranks_of(group)[0].rank, workers)
         if regular is not None and regular >= data_waits.RHYTHM_MIN:
-            text = f"the waits return with every {workers} batches, one for each worker (autocorrelation {regular:.2f})"
+            text = f"the waits recur every {workers} batches, the number of workers (autocorrelation {regular:.2f})"
             facts.append(Fact(text, round(regular, 2), "journal: phase/data"))
     else:
-        why = "Batches come slower than the GPU takes them."
+        why = "Batches arrive more slowly than the GPU uses them."
     for item in busy[:1]:
         if item.cpu_percent is None:
             continue
         text = f"its {words.count(item.count, 'worker')} use {item.cpu_percent:.0f}% of a core"
         facts.append(Fact(text, item.cpu_percent, "/proc"))
         if item.cpu_percent < SLEEPING_PERCENT * item.count:
-            why = "The workers mostly wait themselves: for a network, a file system or a lock. More of them wait side by side."
+            why = (
+                "The workers themselves mostly wait: for a network, a file system or a lock. More workers would wait in "
+                "parallel."
+            )
     facts += utilization(evidence, tracked.used_devices(group))
     if workers is not None and workers >= cores:
         fix = (
-            "# more workers than cores do not help: decode less (smaller images, cached or packed data), or use the GPU (DALI)"
+            "# more workers than cores do not help: decode less (smaller images, cached or packed data), or decode on the "
+            "GPU (DALI)"
         )
     else:
         fix = (
             f"DataLoader(..., num_workers={max(1, wanted)}, pin_memory=True, persistent_workers=True, prefetch_factor=4)"
-            f"  # {cores} cores for each rank"
+            f"  # {cores} cores per rank"
         )
     finding = tracked.about(
         group,
@@ -127,14 +131,14 @@ def copies(evidence: Evidence, group: RankGroup) -> Judgement:
         share = fact.seconds_per_step / step_s
         facts = [Fact(f"copies to the GPU take {share:.0%} of a step", round(share, 3), "journal: transfers")]
         for value, text in (
-            (fact.per_step, "copies in a step"),
+            (fact.per_step, "copies per step"),
             (fact.pageable_per_step, "of them from memory that is not pinned"),
-            (fact.blocking_per_step, "of them that wait"),
+            (fact.blocking_per_step, "of them synchronous"),
         ):
             if value:
                 facts.append(Fact(f"{value:.0f} {text}", value, "journal: transfers"))
         if fact.bytes_per_step:
-            facts.append(Fact(f"{bytes_text(fact.bytes_per_step)} in a step", fact.bytes_per_step, "journal: transfers"))
+            facts.append(Fact(f"{bytes_text(fact.bytes_per_step)} per step", fact.bytes_per_step, "journal: transfers"))
         finding = tracked.about(
             group,
             "D05",
@@ -142,9 +146,9 @@ def copies(evidence: Evidence, group: RankGroup) -> Judgement:
             "likely",
             f"Copies to the GPU take {share:.0%} of a step{tracked.at(fact.where)}",
             facts,
-            "A copy from pageable memory waits until it is done; many small ones cost more than one large one.",
+            "A copy from pageable memory blocks until it is done, and many small copies cost more than one large copy.",
             "loader = DataLoader(..., pin_memory=True)\nx = x.to(device, non_blocking=True)  # one tensor, once",
-            "The copies run beside the computation (a profile shows them on another stream).",
+            "The copies overlap with the computation (a profile shows them on another stream).",
         )
         return Suspicion(finding, 3.0)
     return None
@@ -161,16 +165,16 @@ D05 = Rule(
     window_s=3.0,
     every_s=SELDOM_S,
     threshold=f"copies to the device take {COPY_SHARE:.0%} of a step",
-    mechanism=("A copy from pageable memory waits until it is done, and many small copies cost more than one large one."),
+    mechanism=("A copy from pageable memory blocks until it is done, and many small copies cost more than one large copy."),
     signature="Copies from host to device take 10% of a step or more.",
-    look_alike="Copies on another stream, which run beside the computation.",
+    look_alike="Copies on another stream, which overlap with the computation.",
     fix="Use pin_memory=True and .to(device, non_blocking=True), and copy one large tensor.",
     judge=copies,
 )
 
 
 def workers_restart(evidence: Evidence, group: RankGroup) -> Judgement:
-    """D06: each epoch begins with a long wait because the workers are restarted."""
+    """D06: each epoch begins with a long wait because the workers restart."""
     for rank in tracked.ranks_of(group):
         loader = facts_of(rank).loader
         if loader is None or not loader.num_workers or loader.persistent_workers:
@@ -184,8 +188,8 @@ def workers_restart(evidence: Evidence, group: RankGroup) -> Judgement:
             continue
         facts = [
             Fact(
-                f"the first batch of each of {words.count(len(found), 'epoch')} took {units.mean(found) * 1e3:.0f} ms, "
-                f"a step takes {usual * 1e3:.0f} ms",
+                f"the first batch of each of {words.count(len(found), 'epoch')} took {units.mean(found) * 1e3:.0f} ms; a "
+                f"step takes {usual * 1e3:.0f} ms",
                 round(units.mean(found), 4),
                 "journal: first_batch_s, step_s",
             ),
@@ -197,11 +201,11 @@ def workers_restart(evidence: Evidence, group: RankGroup) -> Judgement:
             "D06",
             "warning" if part >= (share_of_data(evidence, group) or 0.0) else "info",
             "certain",
-            "Each epoch begins with a wait: the loader's workers start again",
+            "Each epoch begins with a wait: the loader's workers restart",
             facts,
-            "Without persistent_workers every iteration over the loader restarts its worker processes.",
+            "Without persistent_workers, every iteration over the loader restarts its worker processes.",
             f"DataLoader(..., num_workers={loader.num_workers}, persistent_workers=True)  # or longer epochs",
-            "The first batches of later epochs come as fast as the others.",
+            "The first batches of later epochs arrive as fast as the others.",
         )
         return Suspicion(finding)
     return None
@@ -217,12 +221,13 @@ D06 = Rule(
     needs=("journal: first_batch_s, phase/data, epoch, loader",),
     every_s=RARELY_S,
     threshold=(
-        f"the first batch of {RESTARTS_MIN} epochs takes {RESTART_FACTOR:.0f} steps, and {RESTART_SHARE:.0%} of all time"
+        f"the first batch of {RESTARTS_MIN} epochs takes as long as {RESTART_FACTOR:.0f} steps, and {RESTART_SHARE:.0%} of "
+        "all time"
     ),
     hides=("E07",),
-    mechanism="Without persistent_workers every iteration over the loader restarts its worker processes.",
+    mechanism="Without persistent_workers, every iteration over the loader restarts its worker processes.",
     signature="The first batch of each epoch takes several times as long as a step.",
-    look_alike="The first epoch, in which everything starts; D01, where all batches are late.",
+    look_alike="The first epoch, in which everything starts; D01 (all batches are late).",
     fix="Set persistent_workers=True, or make epochs longer.",
     judge=workers_restart,
 )
@@ -238,10 +243,10 @@ def slow_disk(evidence: Evidence, group: RankGroup) -> Judgement:
     if share is None or share < WARN_SHARE or waits is None or waits < DISK_SHARE:
         return None
     facts = [
-        Fact(f"{share:.0%} of the time goes to waiting for data", round(share, 3), "journal: phase/data"),
+        Fact(f"{share:.0%} of the time is spent waiting for data", round(share, 3), "journal: phase/data"),
         Fact(f"its loader waited for a disk in {waits:.0%} of the last minute (state D)", round(waits, 3), "/proc/<pid>/stat"),
         Fact(
-            f"in {host.io_pressure_percent:.0f}% of the last 10 s something waited for a disk",
+            f"processes waited for a disk in {host.io_pressure_percent:.0f}% of the last 10 s",
             host.io_pressure_percent,
             "/proc/pressure/io",
         ),
@@ -254,9 +259,10 @@ def slow_disk(evidence: Evidence, group: RankGroup) -> Judgement:
         "likely",
         "The disk is too slow for the loader",
         facts,
-        "Many small files, a network file system, or a disk that others use too. A second epoch from the page cache is fast.",
-        f"iostat -x 1  # which disk; what is read: ls -l /proc/{pid}/fd\n"
-        "# copy the data to a local disk, pack it in shards (WebDataset), or cache what was decoded",
+        "Possible reasons: many small files, a network file system, or a disk that others use too. A second epoch, from "
+        "the page cache, is fast.",
+        f"iostat -x 1  # shows the disk; the files: ls -l /proc/{pid}/fd\n"
+        "# copy the data to a local disk, pack it in shards (WebDataset), or cache the decoded data",
         "The loader's processes are in state R or S while the training waits.",
     )
     return Suspicion(finding, 5.0)
@@ -273,17 +279,17 @@ D07 = Rule(
     window_s=5.0,
     every_s=SELDOM_S,
     threshold=(
-        f"I/O pressure from {IO_PRESSURE_PERCENT:.0f}%, the loader in state D for {DISK_SHARE:.0%} of a minute, "
+        f"I/O pressure of at least {IO_PRESSURE_PERCENT:.0f}%, the loader in state D for {DISK_SHARE:.0%} of a minute, "
         f"and {WARN_SHARE:.0%} of the time waiting for data"
     ),
     hides=("D01", "E02", "E07"),
     mechanism=(
-        "Many small files, a network file system, or a disk that others use too hold the loader up. A second "
-        "epoch from the page cache is fast."
+        "Many small files, a network file system, or a disk that others use too slow the loader down. A second epoch, from "
+        "the page cache, is fast."
     ),
     signature="The loader's processes wait for a disk (state D), I/O pressure is high, and the loop waits for data.",
-    look_alike="D01, where the workers compute and do not wait for a disk.",
-    fix="Copy the data to a local disk, pack it in shards, or cache what was decoded.",
+    look_alike="D01 (the workers compute and do not wait for a disk).",
+    fix="Copy the data to a local disk, pack it in shards, or cache the decoded data.",
     judge=slow_disk,
 )
 
@@ -295,13 +301,13 @@ def waits_for_disk(evidence: Evidence, group: RankGroup) -> float | None:
 
 
 def from_outside(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge D01 without a journal: utilization goes up and down, and what prepares the data is always busy."""
+    """Judge D01 without a journal: utilization goes up and down, and whatever prepares the data is always busy."""
     if group.virtual or not evidence.trains(group):
         return None
     workers = [p.workers for p in group.processes if p.workers is not None and p.workers.count]
     tired = [item for item in workers if (item.cpu_percent or 0.0) >= WORKER_BUSY_PERCENT * item.count]
     devices = tracked.used_devices(group)
-    why = "All loader workers are busy; how long the GPUs wait for them cannot be seen."
+    why = "All loader workers are busy, but how long the GPUs wait for them is unknown."
     if not devices or not all(_saws(evidence, device.uuid) for device in devices):
         return tracked.untracked("D01", group, why) if tired else None
     main = [m.process.main_thread_cpu_percent for m in group.members if m.process is not None and m.process.workers is None]
@@ -310,16 +316,16 @@ def from_outside(evidence: Evidence, group: RankGroup) -> Judgement:
     if tired:
         item = tired[0]
         facts.append(Fact(f"{item.count} loader workers use {item.cpu_percent:.0f}% of a core", item.cpu_percent, "/proc"))
-        cause = "The workers do not prepare batches as fast as the GPU takes them."
+        cause = "The workers do not prepare batches as fast as the GPU uses them."
     elif disk is not None and disk >= DISK_SHARE:
         facts.append(Fact(f"its loader waited for a disk in {disk:.0%} of the last minute", round(disk, 3), "/proc/<pid>/stat"))
-        cause = "What reads the data waits for a disk, and the GPU for the data."
+        cause = "The processes that read the data wait for a disk, and the GPU waits for the data."
     elif main and not workers and all(value is not None and value >= MAIN_BUSY_PERCENT for value in main):
         facts.append(Fact(f"no loader workers, and the main thread uses {main[0]:.0f}% of a core", main[0], "/proc/<pid>/task"))
-        cause = "The training process prepares each batch itself, while the GPU waits."
+        cause = "The training process prepares each batch itself while the GPU waits."
     else:
         return tracked.untracked(
-            "D01", group, "The GPUs work in bursts; whether they wait for data cannot be seen from outside."
+            "D01", group, "The GPUs work in bursts, but whether they wait for data is not visible from outside."
         )
     cores = _cores_per_rank(evidence, group)
     finding = tracked.about(
@@ -331,8 +337,8 @@ def from_outside(evidence: Evidence, group: RankGroup) -> Judgement:
         facts,
         cause,
         f"DataLoader(..., num_workers={min(8, cores)}, pin_memory=True, persistent_workers=True, prefetch_factor=4)"
-        f"  # {cores} cores for each rank\ngputop run -- {fixes.own_command(group)}  # to know how long they wait",
-        "Under gputop run the share of phase/data in step_s is below 15%.",
+        f"  # {cores} cores for each rank\ngputop run -- {fixes.own_command(group)}  # shows how long they wait",
+        "With gputop run, the share of phase/data in step_s is below 15%.",
     )
     return Suspicion(finding, SAW_HOLD_S)
 
@@ -347,7 +353,7 @@ def _saws(evidence: Evidence, uuid: str) -> bool:
 
 
 def waits_for_data(evidence: Evidence, group: RankGroup) -> Judgement:
-    """D01: by the journal, else by the times that the run logs itself, else as far as it is visible from outside."""
+    """D01: by the journal, else by the times that the run logs itself, else by what is visible from outside."""
     judged = loader_bound(evidence, group) if group.run is not None else None
     judged = judged or waits_by_own_times(evidence, group) or own_work(evidence, group)
     return from_outside(evidence, group) if judged is None and group.run is None else judged
@@ -364,19 +370,19 @@ D01 = Rule(
     window_s=3.0,
     every_s=SELDOM_S,
     threshold=(
-        f"waiting for data takes {WARN_SHARE:.0%} of the time (severe: {SEVERE_SHARE:.0%}), by sums over "
-        f"{STEPS_MIN} steps or more, in the median rank; from outside: bursts of work, and a loader that is busy "
-        f"(likely); by times that the run logs itself: {OWN_SHARE:.0%} (likely); without a loader, "
-        f"{OWN_WORK_SHARE:.0%} of each step outside of all phases, with GPUs below {BUSY_PERCENT:.0f}% (possible)"
+        f"waiting for data takes {WARN_SHARE:.0%} of the time (severe: {SEVERE_SHARE:.0%}), by sums over {STEPS_MIN} or "
+        "more steps, on the median rank; from outside: bursts of work, and a loader that is busy (likely); by times that "
+        f"the run logs itself: {OWN_SHARE:.0%} (likely); without a loader, {OWN_WORK_SHARE:.0%} of each step outside all "
+        f"phases, with GPUs below {BUSY_PERCENT:.0f}% (possible)"
     ),
     hides=("E02", "E01", "E07", "D05", "B08"),
     hides_if=lambda finding: finding.confidence != "possible",
-    hides_when="it is more than possible",
+    hides_when="its confidence is above possible",
     mechanism=(
-        "The loader does not prepare batches as fast as the GPU takes them: it has no workers or too few, or decoding is slow."
+        "The loader does not prepare batches as fast as the GPU uses them: it has no workers or too few, or decoding is slow."
     ),
     signature=("Waiting for data takes 15% of the time or more; from outside, the GPUs work in bursts and the loader is busy."),
-    look_alike="E01 and E02, where the wait for data is short; F01, where one rank only waits.",
+    look_alike="E01 and E02 (the wait for data is short); F01 (only one rank waits).",
     fix="Use more workers with pin_memory=True, persistent_workers=True and a higher prefetch_factor.",
     judge=waits_for_data,
 )

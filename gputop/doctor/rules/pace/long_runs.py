@@ -1,5 +1,6 @@
-"""What shows over hundreds of steps: memory that is reallocated again and again or never released (E04), recurring stalls
-(E07)."""
+"""Faults that show over hundreds of steps: memory that is reallocated repeatedly or never released (E04), recurring stalls
+(E07).
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ STALL_FACTOR = 5.0
 STALL_VARIATION = 0.1
 STALL_SHARE_MIN = 0.05
 EVALUATION_SHARE_MIN = 0.4
-"""At least 3 stalls of 5 times the median, at distances that vary by less than 10% (docs/rules.md#e07). A stall is reported
+"""At least 3 stalls of 5 times the median, at intervals that vary by less than 10% (docs/rules.md#e07). A stall is reported
 if it costs 5% of the time; an evaluation is more than "possible" from 40%."""
 
 
@@ -41,7 +42,7 @@ def _gpu(group: RankGroup, member: Member) -> Device | None:
 
 
 def memory_churn(evidence: Evidence, group: RankGroup) -> Judgement:
-    """E04: the allocator keeps releasing and reallocating memory, on command or from shortage; or memory only grows."""
+    """E04: the allocator keeps releasing and reallocating memory, on request or for lack of memory, or memory only grows."""
     for member in group.members:
         fact, rank = facts_of(member.journal).cuda_memory, member.journal
         if rank is None or fact is None or not rank.steps_taken or rank.steps_taken < WARM_UP_STEPS:
@@ -57,7 +58,7 @@ def memory_churn(evidence: Evidence, group: RankGroup) -> Judgement:
             )
         retries = fact.retries or 0
         if retries >= RETRIES_MIN and retries * 100 >= RETRIES_PER_100_STEPS * rank.steps_taken:
-            text = f"GPU memory is short: the allocator started over {retries} times in {rank.steps_taken} steps"
+            text = f"GPU memory is short: the allocator had to retry {retries} times in {rank.steps_taken} steps"
             return Suspicion(_churn(group, devices, text, retries, False))
         leak = _leak(evidence, group, member, fact)
         if leak is not None:
@@ -69,24 +70,24 @@ E04 = Rule(
     id="E04",
     order=2800,
     family="efficiency",
-    title="Memory is fetched again and again, or grows",
+    title="Memory is reallocated repeatedly, or grows",
     severities=("warning",),
     confidences=("certain", "likely"),
     needs=("journal: cuda_memory, memory_allocated_bytes",),
     window_s=3.0,
     every_s=RARELY_S,
     threshold=(
-        f"{RETRIES_PER_100_STEPS:.0f} retry in 100 steps, or empty_cache in every other step (certain); or memory "
-        f"that grows over {LEAK_STEPS_MIN} steps by {LEAK_SHARE_MIN:.0%} of the GPU's, with R² above {LEAK_R2_MIN} "
+        f"{RETRIES_PER_100_STEPS:.0f} retry per 100 steps, or empty_cache in every other step (certain); or memory "
+        f"that grows over {LEAK_STEPS_MIN} steps by {LEAK_SHARE_MIN:.0%} of the GPU's memory, with R² above {LEAK_R2_MIN} "
         "(likely)"
     ),
     mechanism=(
-        "empty_cache gives unused memory back to the driver, and the next step fetches it again. A sum of losses "
-        "that keep their graphs holds on to the memory of every step."
+        "empty_cache returns unused memory to the driver, and the next step allocates it again. A sum of losses that keep "
+        "their graphs holds the memory of every step."
     ),
-    signature=("empty_cache in the loop, allocations that fail and are tried again, or memory that grows with every step."),
-    look_alike="A curriculum that makes sequences longer.",
-    fix="Remove empty_cache from the loop, set expandable_segments:True, and add loss.detach() only.",
+    signature=("empty_cache in the loop, allocations that fail and are retried, or memory that grows with every step."),
+    look_alike="A curriculum that makes the sequences longer.",
+    fix="Remove empty_cache from the loop, set expandable_segments:True, and sum only loss.detach().",
     judge=memory_churn,
 )
 
@@ -102,16 +103,17 @@ def _churn(group: RankGroup, devices: Sequence[Device], title: str, count: int, 
         [
             Fact(f"{words.count(count, 'call')} of empty_cache()", count, "journal: cuda_memory")
             if on_command
-            else Fact(f"{count} allocations failed at first and were tried again", count, "journal: cuda_memory")
+            else Fact(f"{count} allocations failed at first and were retried", count, "journal: cuda_memory")
         ],
-        "empty_cache gives all unused memory back to the driver: it waits for the GPU, and the next step has to fetch the "
-        "memory again. It does not lower what the step needs."
+        "empty_cache returns all unused memory to the driver: it waits for the GPU, and the next step must allocate the "
+        "memory again. It does not reduce the memory that the step needs."
         if on_command
-        else "When no free block is large enough, the allocator waits, gives everything back and asks the driver again.",
+        else "When no free block is large enough, the allocator waits, returns all unused memory to the driver and asks "
+        "for memory again.",
         f"# remove torch.cuda.empty_cache() from the loop\n{segments}"
         if on_command
         else f"{segments}\n# or a smaller batch, or torch.utils.checkpoint",
-        "Another process on the same GPU takes and gives back memory.",
+        "Another process on the same GPU allocates and frees memory.",
         devices or None,
     )
 
@@ -144,11 +146,11 @@ def _leak(evidence: Evidence, group: RankGroup, member: Member, fact: CudaMemory
                     found[0],
                     metric,
                 ),
-                Fact(f"at this rate it is full in about {more} steps", more, metric),
+                Fact(f"at this rate, the GPU is full in about {more} steps", more, metric),
             ],
-            "Something keeps the tensors of each step: a sum of losses that still hang on their graphs, or a list of outputs.",
+            "Something keeps the tensors of each step: a sum of losses that still hold their graphs, or a list of outputs.",
             "total += loss.detach()  # or loss.item(), not total += loss\noutputs.append(y.detach().cpu())",
-            "Sequences get longer by a curriculum, and memory with them.",
+            "A curriculum makes the sequences longer, and memory grows with them.",
         )
         return Suspicion(finding, 3.0)
     return None
@@ -192,7 +194,7 @@ def stalls_that_return(evidence: Evidence, group: RankGroup) -> Judgement:
             ],
             why,
             fix,
-            "The pauses are meant to be as long and as frequent as they are.",
+            "The length and frequency of the pauses are intentional.",
         )
         return Suspicion(finding, 3.0)
     return evaluates_longer(evidence, group)
@@ -209,17 +211,17 @@ E07 = Rule(
     window_s=3.0,
     every_s=RARELY_S,
     threshold=(
-        f"{STALLS_MIN} steps of {STALL_FACTOR:.0f} times the median at regular intervals ({STALL_VARIATION:.0%}), "
-        f"which take {STALL_SHARE_MIN:.0%} of the time or more; or evaluations that take longer than training, by the run's "
-        "own numbers"
+        f"{STALLS_MIN} steps of {STALL_FACTOR:.0f} times the median at regular intervals ({STALL_VARIATION:.0%}), which "
+        f"take {STALL_SHARE_MIN:.0%} of the time or more; or evaluations that take longer than training, according to the "
+        "run's own numbers"
     ),
     mechanism=(
-        "A checkpoint, an evaluation, the end of an epoch or garbage collection holds up the loop; when one rank "
-        "only does it, all others wait."
+        "A checkpoint, an evaluation, the end of an epoch or garbage collection blocks the loop. If only one rank does it, "
+        "all others wait."
     ),
     signature="At regular intervals, a step takes at least five times the median.",
-    look_alike="D06, where the loader's workers restart; pauses that are intended.",
-    fix=("Save asynchronously, evaluate less often and on every rank, and collect garbage on all ranks together."),
+    look_alike="D06 (the loader's workers restart); intentional pauses.",
+    fix=("Save asynchronously, evaluate less often and on every rank, and collect garbage on all ranks at the same step."),
     judge=stalls_that_return,
 )
 
@@ -228,29 +230,29 @@ _STALLS = {
     "checkpoint": (
         "a checkpoint",
         "The loop waits until the checkpoint is written.",
-        "from torch.distributed.checkpoint import async_save  # writes beside the training\n"
+        "from torch.distributed.checkpoint import async_save  # writes while training continues\n"
         'async_save({"model": model.state_dict()}, checkpoint_id=path)\n# or save less often',
     ),
     "evaluation": (
         "evaluation",
         "The loop evaluates in between.",
-        "# evaluate less often, on fewer batches, and on every rank a part",
+        "# evaluate less often, on fewer batches, and a part on every rank",
     ),
     "epoch": (
         "the end of an epoch",
-        "What the loop does between two epochs (an evaluation, a checkpoint, a new loader) holds up the training.",
-        "# do it less often, on fewer batches, and on every rank a part",
+        "The work between two epochs (an evaluation, a checkpoint, a new loader) blocks the training.",
+        "# do it less often, on fewer batches, and a part on every rank",
     ),
     "gc": (
         "Python's garbage collection",
-        "Python walks through all live objects now and then; with several ranks each at another time, and all wait for it.",
+        "From time to time, Python scans all live objects. Each rank does so at a different time, and all others wait for it.",
         "gc.collect(); gc.freeze(); gc.disable()  # before the loop\n"
-        "if step % 1000 == 0: gc.collect()  # on all ranks together",
+        "if step % 1000 == 0: gc.collect()  # on all ranks at the same step",
     ),
     "other": (
         "something",
-        "Between two steps the loop does something else: it writes, logs images, or moves data.",
-        "# `Enter` on the run shows the time of each phase; look at what the loop does at these steps",
+        "Between two steps, the loop does other work: it writes, logs images, or moves data.",
+        "# `Enter` on the run shows the time of each phase; look at the loop's work at these steps",
     ),
 }
 _CAUSE_METRICS = (("checkpoint", "checkpoint_s"), ("evaluation", "phase/evaluation"), ("gc", "gc_s"), ("data", "phase/data"))

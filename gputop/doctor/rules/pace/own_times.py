@@ -1,5 +1,6 @@
-"""Times that a run logs itself, as many frameworks and scripts do: ``data_time`` beside ``time``, and how long training and
-evaluation took."""
+"""Times that a run logs itself, as many frameworks and scripts do: ``data_time`` next to ``time``, and the duration of training
+and evaluation.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +16,16 @@ from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.snapshot import Rank
 
 SHARE = 0.3
-"""Of a step, as the severe limit of D01: what a script counts as data may overlap with work of the GPU."""
+"""Share of a step, the same as the severe limit of D01: the time that a script counts as data may overlap with GPU work."""
 VALUES_MIN = 20
 INSIDE_SHARE = 0.95
-"""Of the values, so many have to fit into their step; else the names mean something else."""
+"""This share of the values must fit into their step; otherwise the names mean something else."""
 _DATA = re.compile(r"^(?P<prefix>(?:\w+/)*)(?:data|data_?load(?:ing|er)?)_?(?:time|s|sec)$", re.IGNORECASE)
 _STEP = ("time", "batch_time", "iter_time", "step_time", "time_per_step")
 
 
 EVALUATION_SECONDS_MIN = 30.0
-"""Together; a test of a script evaluates for longer than it trains."""
+"""Seconds of both together: a trial run of a script evaluates for longer than it trains."""
 _TOOK = r"[_/](?:time|runtime|duration|s|sec|seconds)$"
 _EVALUATED = re.compile(rf"(?:^|/)(?:val(?:id(?:ation)?)?|eval(?:uation)?){_TOOK}", re.IGNORECASE)
 _TRAINED = re.compile(rf"(?:^|/)train(?:ing)?{_TOOK}", re.IGNORECASE)
@@ -37,7 +38,7 @@ class _Times(NamedTuple):
 
 
 def waits_by_own_times(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge D01 by what the run logs: the time for data, and that of the whole step."""
+    """Judge D01 by the times that the run logs, for data and for the whole step."""
     run = logged.run_id(group)
     for rank in logged.ranks_of(group):
         names = _names(rank)
@@ -53,7 +54,7 @@ def waits_by_own_times(evidence: Evidence, group: RankGroup) -> Judgement:
         if share < SHARE:
             continue
         where = f"{logged.source(group)}: {names.data}, {names.step}"
-        text = f"by its own numbers, {share:.0%} of the time of a step goes to data ({len(fitting)} values)"
+        text = f"by its own numbers, data takes {share:.0%} of the step time ({len(fitting)} values)"
         finding = tracked.about(
             group,
             "D01",
@@ -61,17 +62,17 @@ def waits_by_own_times(evidence: Evidence, group: RankGroup) -> Judgement:
             "likely",
             f"The run waits for data: {share:.0%} of each step, by its own numbers",
             [Fact(text, round(share, 3), where)],
-            "Batches come slower than the GPU takes them: too few loader workers, slow decoding, or a slow disk.",
+            "Batches arrive more slowly than the GPU uses them: too few loader workers, slow decoding, or a slow disk.",
             "DataLoader(..., num_workers=8, pin_memory=True, persistent_workers=True, prefetch_factor=4)  # or the framework's "
-            "option for it\ngputop run -- ...  # tells workers, disk and cores apart",
-            f"{names.data} counts work that runs beside the GPU's, and not a wait.",
+            "option for it\ngputop run -- ...  # shows whether workers, disk or cores are the reason",
+            f"{names.data} counts work that overlaps with the GPU's, not a wait.",
         )
         return Suspicion(finding, 3.0)
     return None
 
 
 def _names(rank: Rank) -> _Times | None:
-    """Return the names of the two times: they share what stands before the last "/"."""
+    """Return the names of the two times, which share the part before the last "/"."""
     for name in sorted(rank.metrics):
         found = _DATA.match(name)
         step = next((found["prefix"] + end for end in _STEP if found["prefix"] + end in rank.metrics), None) if found else None
@@ -81,23 +82,23 @@ def _names(rank: Rank) -> _Times | None:
 
 
 def evaluates_longer(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge E07 by what the run logs: its evaluations take longer than its training."""
+    """Judge E07 by the times that the run logs: its evaluations take longer than its training."""
     for rank in logged.ranks_of(group):
         name, evaluated = _seconds(evidence, group, rank, _EVALUATED)
         if len(evaluated) < 2 or sum(evaluated) < EVALUATION_SECONDS_MIN:
             continue
         of, trained = _seconds(evidence, group, rank, _TRAINED)
-        # One number for a whole training, as the Trainer of transformers logs it, holds its evaluations.
+        # A single number for the whole training, as transformers' Trainer logs it, includes the evaluations.
         rest = sum(trained) - sum(evaluated) if len(trained) == 1 else sum(trained)
         if not trained:
             of, trained = _seconds(evidence, group, rank, _EPOCH)
-            rest = sum(trained)  # what an epoch takes may hold its evaluation: then less than this is training
+            rest = sum(trained)  # The time of an epoch may include its evaluation: then training takes less than this.
         number = min(len(evaluated), len(trained))
         if not number or (len(trained) > 1 and abs(len(trained) - len(evaluated)) > 1) or sum(evaluated) < max(rest, 0.0):
             continue
         share = sum(evaluated) / (sum(evaluated) + max(rest, 0.0))
         where = f"{logged.source(group)}: {name}, {of}"
-        text = f"{len(evaluated)} evaluations took {sum(evaluated):.0f} s, and training {max(rest, 0.0):.0f} s"
+        text = f"{len(evaluated)} evaluations took {sum(evaluated):.0f} s, training {max(rest, 0.0):.0f} s"
         finding = tracked.about(
             group,
             "E07",
@@ -105,18 +106,18 @@ def evaluates_longer(evidence: Evidence, group: RankGroup) -> Judgement:
             "likely",
             f"Evaluation takes longer than training: {share:.0%} of the time",
             [Fact(text, round(share, 3), where)],
-            "The run evaluates too often, on too much, or slower than it trains: with a small batch, without torch.no_grad() "
-            "and autocast, or on one rank while the others wait.",
-            "# evaluate less often, on a part, and on every rank a part of it\nwith torch.inference_mode(): ...  # and batches "
-            "twice as large as in training",
-            "The evaluation is meant to be that thorough.",
+            "The run evaluates too often, on too much data, or more slowly than it trains: with a small batch, without "
+            "torch.no_grad() and autocast, or on one rank while the others wait.",
+            "# evaluate less often, on less data, and a part of it on every rank\nwith torch.inference_mode(): ...  # with "
+            "batches twice as large as in training",
+            "Such a thorough evaluation is intentional.",
         )
         return Suspicion(finding, 3.0)
     return None
 
 
 def _seconds(evidence: Evidence, group: RankGroup, rank: Rank, names: re.Pattern[str]) -> tuple[str, tuple[float, ...]]:
-    """Return the first metric of such a name, and its values."""
+    """Return the first metric with such a name, and its values."""
     name = next((name for name in sorted(rank.metrics) if names.search(name)), "")
     values = evidence.series(logged.run_id(group), rank.rank, name).values if name else ()
     return name, tuple(value for value in values if 0 < value < math.inf)

@@ -32,10 +32,10 @@ def _on(value: str) -> bool:
 
 
 SWITCHES = (
-    Switch("CUDA_LAUNCH_BLOCKING", _on, True, "every kernel is waited for"),
-    Switch("PYTORCH_NO_CUDA_MEMORY_CACHING", _on, True, "every tensor is allocated by the driver"),
+    Switch("CUDA_LAUNCH_BLOCKING", _on, True, "the CPU waits for every kernel"),
+    Switch("PYTORCH_NO_CUDA_MEMORY_CACHING", _on, True, "the driver allocates every tensor"),
     Switch(
-        "TORCH_DISTRIBUTED_DEBUG", lambda value: value.strip().upper() == "DETAIL", True, "every collective is checked first"
+        "TORCH_DISTRIBUTED_DEBUG", lambda value: value.strip().upper() == "DETAIL", True, "torch checks every collective first"
     ),
     Switch("TORCH_NCCL_BLOCKING_WAIT", _on, True, "the CPU waits for every collective"),
     Switch("NCCL_BLOCKING_WAIT", _on, True, "the CPU waits for every collective"),
@@ -46,16 +46,16 @@ SWITCHES = (
     Switch(
         "CUDA_DEVICE_MAX_CONNECTIONS", lambda value: value.strip() == "1", False, "kernels of several streams run in one queue"
     ),
-    Switch("NCCL_P2P_DISABLE", _on, False, "GPUs exchange data through the host's memory"),
+    Switch("NCCL_P2P_DISABLE", _on, False, "GPUs exchange data through host memory"),
     Switch("NCCL_SHM_DISABLE", _on, False, "processes exchange data through the network"),
     Switch("NCCL_IB_DISABLE", _on, False, "machines exchange data without InfiniBand"),
 )
-"""``slows``: made for debugging, slow in every run. The other switches may be intended (docs/rules.md#e05)."""
+"""``slows``: a debugging switch that slows every run. The other switches may be intentional (docs/rules.md#e05)."""
 _OF_COLLECTIVES = ("TORCH_DISTRIBUTED", "TORCH_NCCL", "NCCL_")
 
 
 def left_on(evidence: Evidence, group: RankGroup) -> Judgement:
-    """E05: switches are on that slow every run down or disable something."""
+    """E05: switches that slow every run down or disable something are on."""
     if not evidence.trains(group):
         return None
     found = _in_environment(group)
@@ -76,13 +76,13 @@ def left_on(evidence: Evidence, group: RankGroup) -> Judgement:
         "warning" if slows else "info",
         # Determinism is usually requested on purpose.
         "certain" if found or slows else "possible",
-        f"Left on from a search: {', '.join(names[:2])}{f' and {len(names) - 2} more' if len(names) > 2 else ''}"
+        f"Left on from debugging: {', '.join(names[:2])}{f' and {len(names) - 2} more' if len(names) > 2 else ''}"
         if slows
         else f"Switched off or limited: {', '.join(names[:3])}",
         facts,
-        "Such switches help to find an error and cost time in every run after it."
+        "Such switches help to find an error, but they slow down every run after that."
         if slows
-        else "These are workarounds: right where the hardware or the result needs them, a loss of speed elsewhere.",
+        else "These are workarounds: right if the hardware or the result needs them, otherwise a loss of speed.",
         "\n".join(lines),
         "The switch is needed on this machine.",
     )
@@ -97,13 +97,13 @@ E05 = Rule(
     severities=("warning", "info"),
     confidences=("certain", "possible"),
     needs=("environment at launch (/proc/<pid>/environ)", "journal: settings"),
-    threshold=("a variable or a switch of torch that is made for debugging (warning), or that takes a path away (info)"),
+    threshold=("a variable or torch switch made for debugging (warning), or one that disables a fast path (info)"),
     mechanism=(
-        "Switches such as CUDA_LAUNCH_BLOCKING help to find an error and slow down every run after it. Others are "
+        "Switches such as CUDA_LAUNCH_BLOCKING help to find an error, but slow down every run after that. Others are "
         "workarounds that disable a fast path."
     ),
     signature="Such a variable is in the environment at launch, or such a switch is on in torch.",
-    look_alike="A workaround that this machine needs; determinism that was requested.",
+    look_alike="A workaround that this machine needs; determinism that the user wants.",
     fix="Unset the variables, and turn the switches off in the script.",
     judge=left_on,
 )
@@ -125,21 +125,21 @@ def _in_environment(group: RankGroup) -> list[tuple[Switch, str]]:
         if switch.name == "CUDA_DEVICE_MAX_CONNECTIONS" and (
             divides_models(ranks) or any("megatron" in facts_of(rank).frameworks for rank in ranks)
         ):
-            # Megatron needs it to order communication and computation of tensor parallelism.
+            # Megatron needs it to order the communication and computation of tensor parallelism.
             continue
         found.append((switch, fixes.shell_join((value,))))
     return found
 
 
 def _in_torch(group: RankGroup) -> list[tuple[str, str, bool]]:
-    """Return what is on inside torch: the sentence, the line that turns it off, and whether it is made for debugging."""
+    """Return the switches that are on in torch: a sentence, the line that turns it off, and whether it is for debugging."""
     for rank in tracked.ranks_of(group):
         fact = facts_of(rank).settings
         if fact is None:
             continue
         found = []
         if fact.anomaly_detection:
-            text = "anomaly detection is on: every forward keeps its stack"
+            text = "anomaly detection is on: every forward pass records its stack"
             found.append((text, "torch.autograd.set_detect_anomaly(False)", True))
         if fact.profiler:
             text = "a profiler is on in the training loop"
@@ -147,7 +147,7 @@ def _in_torch(group: RankGroup) -> list[tuple[str, str, bool]]:
                 (text, "profile(schedule=torch.profiler.schedule(wait=1, warmup=1, active=3))  # a few steps only", True)
             )
         if fact.deterministic:
-            text = "deterministic algorithms are on: slower kernels are chosen"
+            text = "deterministic algorithms are on: torch chooses slower kernels"
             found.append((text, "torch.use_deterministic_algorithms(False)  # and cudnn.deterministic = False", False))
         if found:
             return found

@@ -1,4 +1,4 @@
-"""A run whose steps take longer and longer (E10): its pace over its whole course, not over the newest steps."""
+"""A run whose steps take longer and longer (E10), judged over its whole course, not over the newest steps."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from gputop.snapshot import Rank
 PARTS = 8
 SLOWER = 1.3
 SURE_SHARE = 0.9
-"""Of all pairs of parts, so many have to rise with time; a single change of level makes three quarters of them rise."""
+"""This share of all pairs of parts must rise with time; a single change of level makes three quarters of them rise."""
 SPAN_MIN_S = 60.0
 VALUES_MIN = 100
-"""Of a rate: what is printed may carry no time of its own."""
+"""Values needed of a rate, whose printed values may carry no time of their own."""
 VALUES_FEW = 40
 SLOWER_OF_FEW = 1.5
-"""Fewer values, each often the mean of many steps, tell it where every part is slower than the one before, and by this much."""
+"""Fewer values, often means of many steps, are enough if each part is slower than the previous one, by this factor in all."""
 ROWS_SAME = 1.15
-"""Rows in a second that fall less than this much: the steps are longer because there is more in them."""
+"""If the rows per second fall by less than this, the steps are longer because they contain more rows."""
 
 _EPISODE = re.compile(r"reward|episode|return", re.IGNORECASE)
-"""Metrics of a run whose iterations may be episodes: these get longer as it learns to survive."""
+"""Metrics of a run whose iterations may be episodes: these get longer as the policy learns to survive."""
 
 
 class _Course(NamedTuple):
-    """The seconds of a step, or what stands for them, in each part of a run's course; and the steps at which parts begin."""
+    """The seconds per step, or a substitute, in each part of a run's course, and the steps at which the parts begin."""
 
     metric: str
     seconds: tuple[float, ...]
@@ -47,7 +47,7 @@ class _Course(NamedTuple):
 
 
 def slows_down(evidence: Evidence, group: RankGroup) -> Judgement:
-    """E10: steps take longer and longer, from one part of the run to the next."""
+    """E10: steps take longer and longer from one part of the run to the next."""
     ranks = logged.ranks_of(group)
     if not ranks:
         return None
@@ -63,7 +63,7 @@ def slows_down(evidence: Evidence, group: RankGroup) -> Judgement:
     facts = [
         Fact(f"{_pace(course.metric, first)} from step {course.steps[0]}", first, where),
         Fact(f"{_pace(course.metric, last)} from step {course.steps[-1]}", last, where),
-        Fact("slower in almost every eighth of the run than in the one before", round(_rising(course.seconds), 2), where),
+        Fact("almost every eighth of the run is slower than the previous one", round(_rising(course.seconds), 2), where),
     ]
     finding = tracked.about(
         group,
@@ -72,12 +72,12 @@ def slows_down(evidence: Evidence, group: RankGroup) -> Judgement:
         "possible" if episodes else "likely",
         f"The run slows down: a step takes {course.growth:.1f} times as long as at the beginning",
         facts,
-        "Something grows with the steps: a list that keeps every loss or output, a buffer that is searched whole, a log or "
-        "plot that is written anew, a graph that is never cut off; or the sequences get longer.",
-        f"gputop where{f' {group.run_id}' if group.run_id is not None else ''}  # some times in a row: which line is it at?\n"
-        "history.append(loss.item())  # numbers, not tensors; now and then, not at each step",
-        "The work of a step grows on purpose (longer sequences, larger images, episodes that last longer), or another program "
-        "takes more and more of the machine.",
+        "Something grows with the steps: a list that keeps every loss or output, a buffer that is searched completely, a "
+        "log or plot that is rewritten, a graph that is never detached. Or the sequences get longer.",
+        f"gputop where{f' {group.run_id}' if group.run_id is not None else ''}  # run it several times: which line is the "
+        "process at?\nhistory.append(loss.item())  # numbers, not tensors; from time to time, not in each step",
+        "The work of a step grows on purpose (longer sequences, larger images, episodes that last longer), or another "
+        "program uses more and more of the machine.",
     )
     return Suspicion(finding, 5.0)
 
@@ -92,22 +92,22 @@ E10 = Rule(
     needs=("journal: step_s since the run began, else a throughput in its files or output",),
     every_s=RARELY_S,
     threshold=(
-        f"over {SPAN_MIN_S:.0f} s or more ({VALUES_MIN} values of a throughput), a step takes {SLOWER:g} times as long in the "
-        f"last eighth of the run as in the first, and {SURE_SHARE:.0%} of all pairs of eighths rise (from {VALUES_FEW} values: "
-        f"{SLOWER_OF_FEW:g} times, and all pairs); not where as many samples "
-        "a second are trained; possible where the run logs rewards"
+        f"over {SPAN_MIN_S:.0f} s or more ({VALUES_MIN} values of a throughput), a step takes {SLOWER:g} times as long in "
+        f"the last eighth of the run as in the first, and {SURE_SHARE:.0%} of all pairs of eighths rise (from {VALUES_FEW} "
+        f"values: {SLOWER_OF_FEW:g} times, and all pairs); not if the samples per second stay the same; possible if the run "
+        "logs rewards"
     ),
     estimated=True,
-    mechanism="The script keeps something of each step and works through all of it in the next ones.",
-    signature="The time of a step grows steadily since the run began, while loss and data stay the same.",
-    look_alike="A warm-up, which is slow at the beginning; a slow hour that passes; batches that grow on purpose.",
-    fix="Keep numbers in place of tensors, cut what is kept to the newest, and write logs by appending.",
+    mechanism="The script keeps something from each step and processes all of it in later steps.",
+    signature="The step time has grown steadily since the run began, while the work per step stays the same.",
+    look_alike="A warm-up, which is slow at the beginning; a temporary slowdown; batches that grow on purpose.",
+    fix="Keep numbers instead of tensors, keep only the newest values, and append to logs.",
     judge=slows_down,
 )
 
 
 def _course(evidence: Evidence, group: RankGroup, rank: Rank) -> _Course | None:
-    """Return the course of the pace, unless the rows in a second tell that only the steps have grown."""
+    """Return the course of the pace, unless the rows per second show that only the steps have grown."""
     run = logged.run_id(group)
     episodes = any(_EPISODE.search(name) for name in rank.metrics)
     rates = [name for name in rank.metrics if is_rate(name) and not (episodes and name.endswith("it_per_sec"))]
@@ -121,8 +121,8 @@ def _course(evidence: Evidence, group: RankGroup, rank: Rank) -> _Course | None:
 
 
 def _parts(metric: str, stretches: list[Stretch]) -> _Course | None:
-    """Return the mean pace in each of eight parts with equally many steps; None if the course is too short."""
-    # A rate that is printed comes once for many steps: its warm-up is an eighth of the course at most.
+    """Return the mean pace in each of eight parts with the same number of steps; None if the course is too short."""
+    # A printed rate covers many steps, so its warm-up is at most an eighth of the course.
     course = stretches[-1].step - stretches[0].step if stretches else 0
     warm_up = WARM_UP_STEPS if metric == "step_s" else min(WARM_UP_STEPS, course // PARTS)
     kept = [item for item in stretches if item.step >= stretches[0].step + warm_up and item.mean > 0]
@@ -155,4 +155,4 @@ def _rising(seconds: tuple[float, ...]) -> float:
 
 
 def _pace(metric: str, seconds: float) -> str:
-    return f"{seconds * 1e3:.0f} ms a step" if metric == "step_s" else f"{metric} {units.metric(1.0 / seconds)}"
+    return f"{seconds * 1e3:.0f} ms per step" if metric == "step_s" else f"{metric} {units.metric(1.0 / seconds)}"

@@ -1,4 +1,4 @@
-"""Work spread over GPUs that then wait for one another: for gradients (E06), in turns (E08), for one of them (E09)."""
+"""Work spread over GPUs that then wait for each other: for gradients (E06), in turns (E08), for one of them (E09)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMMUNICATION_SHARE_MIN = 0.2
 ITERATIONS_MIN = 20
 PIPELINE_MIN_PERCENT = 150.0
 TURNS_MAX_PERCENT = 130.0
-"""GPUs that take turns are together as busy as one; those of a pipeline are busier (docs/rules.md#a10, an estimate)."""
+"""GPUs that take turns are together as busy as one; GPUs in a pipeline are busier (docs/rules.md#a10, an estimate)."""
 UNBALANCED_RATIO = 2.0
 E08_HOLD_S = 3.0
 
@@ -52,7 +52,8 @@ def communication(evidence: Evidence, group: RankGroup) -> Judgement:
     backend = next((fact.backend for rank in ranks if (fact := facts_of(rank).ddp) is not None and fact.backend), None)
     facts = [
         Fact(
-            f"averaging gradients takes {least:.0%} of a step on the rank with least, {max(shares):.0%} on the one with most",
+            f"averaging gradients takes {least:.0%} of a step on the rank with the least, {max(shares):.0%} on the rank "
+            "with the most",
             least,
             "DDP's counters (journal: ddp)",
         )
@@ -66,14 +67,14 @@ def communication(evidence: Evidence, group: RankGroup) -> Judgement:
         group,
         "E06",
         "warning",
-        # Ranks on a CPU share its cores: there the time includes waiting for a core.
+        # Ranks on a CPU share its cores, so their time includes waiting for a core.
         "likely" if any((stated.parameter_device(rank) or "").startswith("cuda") for rank in ranks) else "possible",
         f"Communication takes {least:.0%} of every step",
         facts,
-        "After each backward the ranks exchange all gradients. With little work in a step, or a slow path between the GPUs, "
-        "that takes longer than backward can hide.",
+        "During each backward pass, the ranks exchange all gradients. With little work per step, or a slow path between "
+        "the GPUs, this takes longer than the backward pass can hide.",
         _communication_fix(),
-        "One rank is late and the others wait for it: then its own share is small.",
+        "One rank is late and the others wait for it. Then its own share is small.",
     )
     return Suspicion(finding, 3.0)
 
@@ -89,15 +90,14 @@ E06 = Rule(
     window_s=3.0,
     every_s=SELDOM_S,
     threshold=(
-        f"communication that nothing overlaps takes {COMMUNICATION_SHARE_MIN:.0%} of a step on the rank with "
-        "least; possible on the CPU"
+        f"exposed communication takes {COMMUNICATION_SHARE_MIN:.0%} of a step on the rank with the least; possible on the CPU"
     ),
     mechanism=(
-        "After each backward the ranks exchange all gradients. With little work in a step, or a slow path between "
-        "GPUs, that takes longer than backward can hide."
+        "During each backward pass, the ranks exchange all gradients. With little work per step, or a slow path between "
+        "the GPUs, this takes longer than the backward pass can hide."
     ),
-    signature="Communication that nothing overlaps takes 20% of a step or more, on every rank.",
-    look_alike="A straggler (F01 to F05): there the share of the late rank itself is small.",
+    signature="Exposed communication takes 20% of a step or more on every rank.",
+    look_alike="A straggler (F01 to F05), where the late rank's own share is small.",
     fix="Use a larger batch or no_sync, a bf16 compression hook, or GPUs with NVLink.",
     judge=communication,
 )
@@ -105,12 +105,12 @@ E06 = Rule(
 
 def _communication_fix() -> str:
     return (
-        "# more work for each exchange: a larger batch, or several backwards\n"
-        "with model.no_sync(): ...  # all but the last backward of a step\n"
+        "# more work per exchange: a larger batch, or several backward passes\n"
+        "with model.no_sync(): ...  # all but the last backward pass of a step\n"
         "# half the bytes\n"
         "from torch.distributed.algorithms.ddp_comm_hooks import default_hooks\n"
         "model.register_comm_hook(None, default_hooks.bf16_compress_hook)\n"
-        "# which way they take: nvidia-smi topo -m"
+        "# the path between the GPUs: nvidia-smi topo -m"
     )
 
 
@@ -136,7 +136,7 @@ def _spread(group: RankGroup) -> tuple[Member, dict[int, int]] | None:
 
 
 def _loads(evidence: Evidence, devices: tuple[Device, ...]) -> list[float] | None:
-    """Return the mean utilization of each device; empty if one does not report it, None if not observed for long enough."""
+    """Return the mean utilization of each device; empty if one does not report it, None if not yet observed for long enough."""
     loads = [evidence.load(device.uuid) for device in devices]
     known = [load for load in loads if load is not None]
     if any(load.span_s < LOAD_SPAN_MIN_S for load in known):
@@ -149,7 +149,7 @@ def _equal_sets(places: dict[int, int]) -> bool:
 
 
 def layers_take_turns(evidence: Evidence, group: RankGroup) -> Judgement:
-    """E08: the layers of one model are on several GPUs, of which one works at a time."""
+    """E08: the layers of one model are on several GPUs, and only one of them works at a time."""
     found = _spread(group)
     if found is None or group.virtual or not evidence.trains(group):
         return None
@@ -171,11 +171,11 @@ def layers_take_turns(evidence: Evidence, group: RankGroup) -> Judgement:
     ]
     if loads:
         each = " / ".join(f"{load:.0f}" for load in loads)
-        facts.append(Fact(f"utilization of {words.gpus(devices)}: {each}%, together {total:.0f}%", loads, "NVML"))
+        facts.append(Fact(f"utilization of {words.gpus(devices)}: {each}%, {total:.0f}% in total", loads, "NVML"))
     busy = [load for load in loads if load > 0]
     if len(busy) > 1 and max(busy) > UNBALANCED_RATIO * min(busy):
         facts.append(
-            Fact("the split is unbalanced: one part works over twice as long as another", max(busy) / min(busy), "NVML")
+            Fact("the split is unbalanced: one part is busy over twice as long as another", max(busy) / min(busy), "NVML")
         )
     finding = tracked.about(
         group,
@@ -184,13 +184,13 @@ def layers_take_turns(evidence: Evidence, group: RankGroup) -> Judgement:
         "likely" if same else "certain",
         f"{words.gpus(devices)} take turns: the model is split by layers",
         facts,
-        "A batch passes through one GPU after the other, and back. While one works the others wait, so that together they are "
+        "A batch passes through one GPU after the other, and back. While one works, the others wait, so together they are "
         "no faster than one.",
-        "# the model fits on one GPU: a copy on each\n"
+        "# if the model fits on one GPU: a copy on each\n"
         f"model = DDP(model.to(local_rank), device_ids=[local_rank])  # {fixes.launch_line(group, max(2, len(places)))}\n"
-        "# it does not: shard it\nfrom torch.distributed.fsdp import fully_shard\nfully_shard(model)\n"
+        "# if it does not: shard it\nfrom torch.distributed.fsdp import fully_shard\nfully_shard(model)\n"
         "# or a pipeline of micro-batches: torch.distributed.pipelining",
-        "Several micro-batches are under way at once, so that all GPUs work.",
+        "Several micro-batches are in flight at once, so all GPUs work.",
         devices,
         [member.pid] if member.pid is not None else None,
     )
@@ -208,14 +208,14 @@ E08 = Rule(
     window_s=E08_HOLD_S,
     every_s=SELDOM_S,
     threshold=(
-        f"parameters on two GPUs or more, no wrapper, no device_map, and together below {PIPELINE_MIN_PERCENT:.0f}% utilization"
+        f"parameters on two or more GPUs, no wrapper, no device_map, and a total utilization below {PIPELINE_MIN_PERCENT:.0f}%"
     ),
     hides=("A01", "B07", "E02", "F02"),
     mechanism="A batch passes through one GPU after the other, and back. While one works, the others wait.",
     signature=(
         "Parameters are on several GPUs without a wrapper or device_map, and together the GPUs are hardly busier than one."
     ),
-    look_alike="A10, where a device_map did it; a pipeline of micro-batches, which keeps all GPUs busy.",
+    look_alike="A10 (a device_map did it); a pipeline of micro-batches, which keeps all GPUs busy.",
     fix="Use DDP if the model fits on one GPU; otherwise FSDP or torch.distributed.pipelining.",
     judge=layers_take_turns,
 )
@@ -246,8 +246,8 @@ def averaged_by_hand(evidence: Evidence, group: RankGroup) -> Judgement:
         "likely",
         f"Gradients of {len(places)} copies are averaged by hand, through one GPU",
         facts,
-        "A Python loop copies every parameter's gradient to one GPU, adds, and copies back, one after the other. DDP exchanges "
-        "them in large pieces between all GPUs at once, while backward still runs.",
+        "A Python loop copies the gradients to one GPU, one parameter at a time, adds them, and copies them back. DDP "
+        "exchanges them in large buckets between all GPUs at once, while the backward pass still runs.",
         f"model = DDP(net.to(local_rank), device_ids=[local_rank])\n# {fixes.launch_line(group, len(places))}",
         "The copies are different models, as in an ensemble.",
         devices,
@@ -265,10 +265,12 @@ E09 = Rule(
     needs=("journal: model", "NVML utilization"),
     window_s=E08_HOLD_S,
     every_s=SELDOM_S,
-    threshold="one process, equal sets of parameters on two GPUs or more, no wrapper, and GPUs that work together",
+    threshold="one process, equal sets of parameters on two or more GPUs, no wrapper, and GPUs that work at the same time",
     hides=("A01", "B07", "B08", "E01"),
-    mechanism=("A Python loop copies every parameter's gradient to one GPU, adds, and copies back, one after the other."),
-    signature=("One process holds an equal set of parameters on each GPU, without a wrapper, and the GPUs work together."),
+    mechanism=("A Python loop copies the gradients to one GPU, one parameter at a time, adds them, and copies them back."),
+    signature=(
+        "One process holds an equal set of parameters on each GPU, without a wrapper, and the GPUs work at the same time."
+    ),
     look_alike="An ensemble, whose copies are different models.",
     fix="Use DDP.",
     judge=averaged_by_hand,

@@ -1,4 +1,4 @@
-"""Stragglers: one rank that all others wait for in every step (F01, F02, F05), or a different one each time (F04)."""
+"""Stragglers: one rank that all others wait for in every step (F01, F02, F05), or a different rank each time (F04)."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ def slow_data(evidence: Evidence, group: RankGroup) -> Judgement:
         "F01",
         known,
         f"All ranks wait for {who}, which waits for its data",
-        "Its share of the data comes more slowly: another disk, fewer cores, larger files. In DDP, the slowest sets the pace.",
-        f"DataLoader(..., num_workers={more}, persistent_workers=True, pin_memory=True)  # and look at {who}'s disk and cores\n"
+        "Its share of the data arrives more slowly: another disk, fewer cores, larger files. In DDP, the slowest rank sets "
+        "the pace.",
+        f"DataLoader(..., num_workers={more}, persistent_workers=True, pin_memory=True)  # and check {who}'s disk and cores\n"
         f"taskset -pc {known.pid}  # the cores that it may use",
-        f"{tracked.capital(who)}'s time for data is that of the others.",
+        f"{tracked.capital(who)}'s time for data equals that of the others.",
     )
 
 
@@ -49,20 +50,21 @@ F01 = Rule(
     threshold=f"{SCORE_TEXT} explained by one rank's data",
     hides=("D01", "E06", "F04"),
     mechanism=(
-        "Its share of the data arrives more slowly: another disk, fewer cores, larger files. In DDP all ranks are as fast "
-        "as the slowest."
+        "Its share of the data arrives more slowly: another disk, fewer cores, larger files. In DDP, the slowest rank sets "
+        "the pace."
     ),
     signature=(
-        "One rank spends longer on data, and the others spend that time in backward, at full utilization and little power."
+        "One rank spends longer on data, and the others spend that time in the backward pass, at full utilization and low "
+        "power."
     ),
-    look_alike="D01, where all ranks wait for data.",
-    fix="Give that rank more workers, and look at its disk and cores.",
+    look_alike="D01 (all ranks wait for data).",
+    fix="Give that rank more workers, and check its disk and cores.",
     judge=slow_data,
 )
 
 
 def slow_compute(evidence: Evidence, group: RankGroup) -> Judgement:
-    """F02: one rank computes longer at equal work."""
+    """F02: one rank computes longer with equal work."""
     known = culprit_by(evidence, group, "phase/forward")
     if known is None or known.unequal:
         return None
@@ -72,8 +74,8 @@ def slow_compute(evidence: Evidence, group: RankGroup) -> Judgement:
         "F02",
         known,
         f"All ranks wait for {who}, which computes longer",
-        f"With equal work its forward takes longer: a lower clock or heat at {words.gpu(device) if device else 'its GPU'}, "
-        "another process on it, a smaller card, or code that this rank alone runs.",
+        f"With equal work, its forward pass takes longer: {words.gpu(device) if device else 'its GPU'} is hot, clocked "
+        "lower, shared with another process or a smaller card, or only this rank runs some code.",
         f"nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE -i {device.index if device is not None else 'N'}\n"
         f"py-spy dump --pid {known.pid}",
         f"{tracked.capital(who)} gets more rows or longer sequences than the others.",
@@ -90,23 +92,25 @@ F02 = Rule(
     needs=SOURCES,
     window_s=3.0,
     every_s=SELDOM_S,
-    threshold=f"{SCORE_TEXT} explained by one rank's forward",
+    threshold=f"{SCORE_TEXT} explained by one rank's forward pass",
     hides=("E06", "F04"),
     mechanism=(
-        "With equal work its forward takes longer: a lower clock, heat, another process on its GPU, a smaller "
-        "card, or code that runs on this rank only."
+        "With equal work, its forward pass takes longer: a lower clock, heat, another process on its GPU, a smaller card, "
+        "or code that runs only on this rank."
     ),
-    signature="One rank's forward is longer than the others', and they wait for it in backward.",
+    signature="One rank's forward pass takes longer than the others', and they wait for it in the backward pass.",
     look_alike=(
-        "F03, where it has more rows or longer sequences; a finding on its GPU (I01, I02, I06, I07, H03) is the cause."
+        "F03 (it has more rows or longer sequences); a finding on its GPU (I01, I02, I06, I07, H03), which is then the cause."
     ),
-    fix="Check clocks, temperature and processes of its GPU, then profile that rank.",
+    fix="Check the clocks, temperature and processes of its GPU, then profile that rank.",
     judge=slow_compute,
 )
 
 
 def jitter(evidence: Evidence, group: RankGroup) -> Judgement:
-    """F04: the slow rank changes with each step, and neither data nor forward explains it: the machine disturbs them."""
+    """F04: the slow rank changes with each step, and neither data nor the forward pass explains it: the machine disturbs the
+    ranks.
+    """
     known = find_culprit(evidence, group)
     if known is None or known.found.culprit is not None or known.unequal:
         return None
@@ -117,9 +121,9 @@ def jitter(evidence: Evidence, group: RankGroup) -> Judgement:
         "F04",
         known,
         "Different ranks are slow in turn",
-        "Garbage collection, swapping or other programs stop one rank after the other, and all others wait each time.",
+        "Garbage collection, swapping or other programs stop one rank after the other, and each time all others wait.",
         "import gc; gc.disable()  # and gc.collect() every 500 steps, on all ranks in the same step\n"
-        "vmstat 1  # si, so: swapping; r above the number of cores: too much runs",
+        "vmstat 1  # si, so: swapping; r above the number of cores: too many processes",
         "The ranks have different work in each step.",
     )
 
@@ -134,11 +138,11 @@ F04 = Rule(
     needs=SOURCES,
     window_s=3.0,
     every_s=SELDOM_S,
-    threshold=f"{SCORE_TEXT} explained by no phase, and by another rank each time",
+    threshold=f"{SCORE_TEXT} that no phase explains, caused by a different rank each time",
     hides=("E06",),
-    mechanism=("Garbage collection, swapping or other programs stop one rank after the other, and all others wait each time."),
-    signature="A different rank is late in each step, and neither data nor forward explains it.",
-    look_alike="F03, where the work differs; E07, where the stalls come at regular intervals.",
+    mechanism=("Garbage collection, swapping or other programs stop one rank after the other, and each time all others wait."),
+    signature="A different rank is late in each step, and neither data nor the forward pass explains it.",
+    look_alike="F03 (the work differs); E07 (the stalls come at regular intervals).",
     fix="Collect garbage on all ranks in the same step, and look for swapping and other programs.",
     judge=jitter,
 )
@@ -152,15 +156,16 @@ def does_more(evidence: Evidence, group: RankGroup) -> Judgement:
     who = f"rank {known.found.culprit}"
     if known.found.culprit == 0:
         cause = (
-            "Logging, progress bars, pictures or metrics on rank 0 take time in every step; the others wait for its gradients."
+            "Logging, progress bars, images or metrics on rank 0 take time in every step, and the others wait for its "
+            "gradients."
         )
         fix = "if rank == 0 and step % 50 == 0:  # not in every step\n    writer.add_scalar(...)"
     else:
         cause = (
-            f"Work outside of data, forward, backward and optimizer takes {who} longer: batches that the script itself reads "
-            "or makes, something that this rank alone does, or another program on its cores. The others wait for its gradients."
+            f"Work outside data, forward, backward and optimizer takes {who} longer: batches that the script itself reads "
+            "or builds, work that only this rank does, or another program on its cores. The others wait for its gradients."
         )
-        fix = f"gputop where  # while it runs: the line at which {who} is\npy-spy dump --pid {known.pid}"
+        fix = f"gputop where  # while the run is going: the line that {who} is at\npy-spy dump --pid {known.pid}"
     return waiting(
         group,
         "F05",
@@ -168,14 +173,14 @@ def does_more(evidence: Evidence, group: RankGroup) -> Judgement:
         f"All ranks wait for {who}, which does more between the steps",
         cause,
         fix,
-        f"{tracked.capital(who)}'s time outside of data, forward, backward and optimizer is that of the others.",
+        f"{tracked.capital(who)}'s time outside data, forward, backward and optimizer equals that of the others.",
     )
 
 
 def _waits_for_its_gpu(evidence: Evidence, group: RankGroup, found: Straggling) -> bool:
-    """Return whether the culprit's GPU computes while the rank does more, which then delays nobody.
+    """Return whether the culprit's GPU computes while the rank does more, so that the extra work delays nobody.
 
-    A rank that alone calls ``loss.item()`` waits there for its GPU. The others run ahead, and wait where they launch kernels.
+    If only one rank calls ``loss.item()``, it waits there for its GPU. The others run ahead, and wait when they launch kernels.
     """
     times = [evidence.series(group.run_id, found.culprit or 0, name)[-WINDOW_STEPS:] for name in _KERNELS]
     if not all(series and series.finite() for series in times):
@@ -194,15 +199,15 @@ F05 = Rule(
     needs=SOURCES,
     window_s=3.0,
     every_s=SELDOM_S,
-    threshold=f"{SCORE_TEXT} explained by what one rank does between steps, while its GPU, where its times are known, idles",
+    threshold=f"{SCORE_TEXT} explained by one rank's work between steps, while its GPU idles (if its times are known)",
     hides=("E06", "F04"),
     mechanism=(
-        "Logging, progress bars, images or metrics on rank 0 take time in every step, or another rank reads or makes its "
-        "batches more slowly without a DataLoader, and the others wait for its gradients."
+        "Logging, progress bars, images or metrics on rank 0 take time in every step, or another rank reads or builds its "
+        "batches more slowly without a DataLoader. The others wait for its gradients."
     ),
-    signature="One rank spends more time between optimizer and next step.",
-    look_alike="F04, where another rank is late each time; F03, where the rank has most work; a rank that alone reads the "
+    signature="One rank spends more time between the optimizer and the next step.",
+    look_alike="F04 (a different rank is late each time); F03 (the rank has the most work); the only rank that reads the "
     "loss, and waits there for its GPU.",
-    fix="On rank 0, log every 50 steps or in a separate thread; on another rank, see at which line it is (`gputop where`).",
+    fix="On rank 0, log every 50 steps or in a separate thread. On another rank, look at which line it is (`gputop where`).",
     judge=does_more,
 )

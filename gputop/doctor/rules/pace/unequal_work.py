@@ -46,33 +46,33 @@ F03 = Rule(
     threshold=f"{SCORE_TEXT} explained by unequal work",
     hides=("F01", "F02", "F04", "F05", "E06"),
     mechanism=(
-        "A step ends when the rank with most work is done. With randomly drawn batches (sentences, boxes, "
-        "sequences) it is a different rank each time."
+        "A step ends when the rank with the most work is done. With randomly drawn batches (sentences, boxes, sequences), "
+        "this is a different rank each time."
     ),
-    signature="The size of the batches differs between ranks, and the time of forward follows that size.",
-    look_alike="F02, where one rank is slow at equal work; F04, where no phase explains the wait.",
+    signature="The size of the batches differs between ranks, and the time of the forward pass follows that size.",
+    look_alike="F02 (one rank is slow with equal work); F04 (no phase explains the wait).",
     fix="Balance the batches: group by length, fill by tokens, or pack sequences.",
     judge=unequal_work,
 )
 
 
 _UNEQUAL = (
-    "The ranks' batches are of different size: in every step some wait for the largest",
-    "A step ends when the rank with most work is done; with batches drawn by chance (sentences, boxes, sequences) that is "
-    "another one each time.",
+    "The ranks' batches differ in size: in every step, some ranks wait for the largest",
+    "A step ends when the rank with the most work is done. With randomly drawn batches (sentences, boxes, sequences), this "
+    "is a different rank each time.",
     "TrainingArguments(group_by_length=True)  # or a sampler that fills batches by tokens; or packing\n"
-    "# every rank gets equal work in the same step",
+    "# so that all ranks get equal work in the same step",
     "All ranks have the same number of tokens or samples in each step.",
 )
 
 
 def _ratio(work: waits.Work) -> Fact:
-    text = f"most over mean of the ranks' {work.unit} in a step: {work.ratio:.2f} (over {work.steps} steps)"
+    text = f"maximum over mean of the ranks' {work.unit} per step: {work.ratio:.2f} (over {work.steps} steps)"
     return Fact(text, round(work.ratio, 3), work.source)
 
 
 def _measured(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge F03 if the wait does not show in backward: by the measured work, provided that forward follows it."""
+    """Judge F03 by the measured work if the backward pass does not show the wait, provided that the forward pass follows it."""
     if not tracked.all_speak(group):
         return None
     ranks = tuple(rank.rank for rank in tracked.ranks_of(group))
@@ -86,12 +86,12 @@ def _measured(evidence: Evidence, group: RankGroup) -> Judgement:
     facts = [
         _ratio(work),
         Fact(
-            f"a rank's forward takes as long as its {work.unit} say (rank correlation {follows:.2f} over {steps} steps)",
+            f"the time of a rank's forward pass follows its {work.unit} (rank correlation {follows:.2f} over {steps} steps)",
             round(follows, 3),
             "journal: phase/forward, batches",
         ),
         Fact(
-            f"by that the mean rank waits about {lost:.0%} of each step",
+            f"so the average rank waits for about {lost:.0%} of each step",
             round(lost, 3),
             "journal: phase/forward, phase/backward, step_s",
         ),
@@ -101,7 +101,7 @@ def _measured(evidence: Evidence, group: RankGroup) -> Judgement:
 
 
 def _equal_work(group: RankGroup, work: waits.Work | None) -> bool:
-    """Return whether the ranks' work is equal: on shared CPU cores their forward times differ all the same."""
+    """Return whether the ranks' work is equal: on shared CPU cores, their forward times differ even so."""
     if work is not None and work.measured:
         return not work.unequal
     said = [facts_of(rank).batches for rank in tracked.ranks_of(group)]

@@ -27,7 +27,7 @@ _NAMES = {"phase/data": "waiting for data", "phase/forward": "forward", "phase/o
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
-    """The rank that the others wait for. ``member`` is None if it varies from step to step, or is on another machine."""
+    """The rank that the others wait for. ``member`` is None if the rank varies from step to step, or is on another machine."""
 
     found: Straggling
     member: Member | None
@@ -67,9 +67,9 @@ def find_culprit(evidence: Evidence, group: RankGroup) -> Culprit | None:
 
 
 def _exchange_in_backward(ranks: Sequence[Rank]) -> bool:
-    """Return whether ranks may meet in backward, where the wait is looked for.
+    """Return whether the ranks may synchronize in the backward pass, where the rule looks for the wait.
 
-    Where the model has no wrapper and no engine, gradients are averaged after it, and backward holds nobody's wait.
+    If the model has no wrapper and no engine, gradients are averaged after the backward pass, which then contains no wait.
     """
     return has_engine(ranks) or any(not stated.model_inspected(rank) or wrapped_by(rank) is not None for rank in ranks)
 
@@ -83,7 +83,7 @@ def culprit_by(evidence: Evidence, group: RankGroup, *parts: str) -> Culprit | N
 
 
 def _facts(found: Straggling) -> list[Fact]:
-    who = f"rank {found.culprit}" if found.culprit is not None else "the last one"
+    who = f"rank {found.culprit}" if found.culprit is not None else "the last rank"
     longest = max(found.excess_s, key=lambda name: found.excess_s[name])
     return [
         Fact(
@@ -92,8 +92,8 @@ def _facts(found: Straggling) -> list[Fact]:
             "journal: phase/backward of all ranks",
         ),
         Fact(
-            f"{_NAMES[longest]} takes {who} {found.excess_s[longest] * 1e3:.1f} ms longer, their gap in backward is "
-            f"{found.gap_s * 1e3:.1f} ms",
+            f"{_NAMES[longest]} takes {who} {found.excess_s[longest] * 1e3:.1f} ms longer, and the gap in the others' "
+            f"backward pass is {found.gap_s * 1e3:.1f} ms",
             round(found.excess_s[longest], 6),
             "journal: phases of the step",
         ),
