@@ -97,7 +97,7 @@ def test_a04_is_silent_where_the_late_mask_names_the_gpu_in_use():
         (
             "0,1,7",
             "CUDA_VISIBLE_DEVICES=0,1,7 leaves 2 GPUs",
-            "names no GPU of the machine (7)",
+            "names no GPU on the machine (7)",
             "CUDA_VISIBLE_DEVICES=0,1 python",
         ),
         ("0,x,1", "CUDA_VISIBLE_DEVICES=0,x,1 leaves 1 GPU", "cannot be read", "CUDA_VISIBLE_DEVICES=0,1 python train.py"),
@@ -163,7 +163,7 @@ def test_a06_abstains_until_the_card_is_known():
 
 def test_a08_tells_rank_and_local_rank_of_the_failed_rank():
     finding = last_verdict(placement.second_machine, 3)
-    assert finding.title == "Rank 5 took GPU 5 of a machine with 4 GPUs: RANK is not LOCAL_RANK"
+    assert finding.title == "Rank 5 used GPU 5 on a machine with 4 GPUs: RANK is not LOCAL_RANK"
     assert any("rank 5 is local rank 1" in fact.text for fact in finding.evidence)
     assert 'int(os.environ["LOCAL_RANK"])' in finding.fix
 
@@ -176,7 +176,7 @@ def test_a08_is_silent_where_both_numbers_agree_and_the_text_speaks_for_itself()
 
 def test_a13_names_both_devices_and_the_line():
     finding = last_verdict(placement.two_devices_in_the_journal, 3)
-    assert finding.title == "Tensors on cuda:0 and cpu met in one operation"
+    assert finding.title == "One operation got tensors on cuda:0 and cpu"
     assert [fact.value for fact in finding.evidence][-1] == "train.py:41"
     assert "x = x.to(device" in finding.fix
 
@@ -231,7 +231,7 @@ def test_what_a_launch_without_a_journal_said_is_judged_too():
 
 def test_a14_tells_ranks_that_share_an_instance():
     finding = last_verdict(placement.ranks_on_one_instance)
-    assert (finding.severity, finding.title) == ("error", "2 ranks on MIG: a process sees one instance of 4")
+    assert (finding.severity, finding.title) == ("error", "2 ranks on MIG: a process sees one of 4 instances")
     assert "2 ranks share one instance" in finding.evidence[1].text
     assert "CUDA_VISIBLE_DEVICES=MIG-0 python train.py" in finding.fix
     assert "sudo nvidia-smi -i 0 -mig 0" in finding.fix
@@ -251,7 +251,7 @@ def test_a14_leaves_ranks_on_instances_of_their_own_alone():
 
 def test_a18_tells_how_many_and_what_starts_them_as_one():
     finding = last_verdict(placement.independent)
-    assert finding.title == "4 processes of one script train 4 models: none knows of the others"
+    assert finding.title == "4 processes of one script train 4 models: none knows about the others"
     assert finding.pids == (4000, 4001, 4002, 4003)
     assert finding.fix == "torchrun --standalone --nproc-per-node=4 train.py --lr 0.1"
 
@@ -259,7 +259,7 @@ def test_a18_tells_how_many_and_what_starts_them_as_one():
 def test_a18_goes_by_the_size_of_the_group_and_not_by_its_threads():
     finding = last_verdict(placement.worlds_of_one)
     assert (finding.id, finding.confidence) == ("A18", "likely")
-    assert any("process group of its own" in fact.text for fact in finding.evidence)
+    assert any("its own process group" in fact.text for fact in finding.evidence)
 
     def one_world(second):
         shot = placement.worlds_of_one(second)

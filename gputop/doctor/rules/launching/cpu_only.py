@@ -16,7 +16,9 @@ CPU_LOAD_S = 120.0
 """A script may prepare its data for this long before it uses CUDA (docs/rules.md#a12)."""
 CPU_BUILD_S = 60.0
 CPU_BUILD_PERCENT = 400.0
-"""A torch without CUDA never will, and one process on several cores computes: preparing data takes one core a process."""
+"""A torch build without CUDA never uses a GPU, and a process on several cores computes: data preparation uses one core per
+process.
+"""
 _HIDES_ALL = ("", "-1")
 """The two usual ways to hide the GPUs on purpose."""
 _CPU_WORDS = ("--cpu", "--no-cuda", "--no_cuda", "--use_cpu", "--use-cpu")
@@ -58,16 +60,16 @@ A12 = Rule(
     window_s=CPU_LOAD_S,
     every_s=EVERY_SNAPSHOT,
     threshold=(
-        "steps advance on CPU parameters (certain); or torch is loaded, no /dev/nvidia* is open and the process "
-        f"uses over {CPU_BUSY_PERCENT:.0f}% of a core for {CPU_LOAD_S:.0f} s beside a free GPU (likely; {CPU_BUILD_S:.0f} s "
-        f"where torch has no CUDA in it and computes on {CPU_BUILD_PERCENT / 100:.0f} cores or more)"
+        "steps advance on CPU parameters (certain); or torch is loaded, no /dev/nvidia* is open and the process uses over "
+        f"{CPU_BUSY_PERCENT:.0f}% of a core for {CPU_LOAD_S:.0f} s while a GPU is free (likely; {CPU_BUILD_S:.0f} s if "
+        f"torch is built without CUDA and computes on {CPU_BUILD_PERCENT / 100:.0f} cores or more)"
     ),
     hides=EVERYTHING,
     mechanism=(
-        "torch finds no GPU (a CPU build, a driver that is too old, an empty mask) and the script falls back, or "
-        "the model was never moved to a GPU."
+        "torch finds no GPU (a CPU build, a driver that is too old, an empty mask) and the script falls back to the CPU, "
+        "or the model was never moved to a GPU."
     ),
-    signature="Steps advance with parameters on the CPU, no process of the job has a GPU open, and the GPUs idle.",
+    signature="Steps advance with parameters on the CPU, no process of the job has a GPU open, and the GPUs are idle.",
     look_alike="Data preparation before the first CUDA call; a run that requests the CPU (reported as information).",
     fix=(
         'Install the torch build for your driver, call model.to("cuda"), and assert torch.cuda.is_available() '
@@ -106,7 +108,7 @@ def _finding(evidence: Evidence, group: RankGroup, member: Member, *, certain: b
         evidence=tuple(_evidence(evidence, group, member, deliberate)),
         cause=_cause(group, member, deliberate),
         fix=_fix(evidence, group, member),
-        refuted_by="The run opens /dev/nvidia* or appears on a GPU later, or it is meant for the CPU.",
+        refuted_by="The run opens /dev/nvidia* or appears on a GPU later, or it is intended for the CPU.",
         devices=tuple(device.uuid for device in group.pool),
         pids=group.pids,
         run=group.run_id,
@@ -117,23 +119,21 @@ def _evidence(evidence: Evidence, group: RankGroup, member: Member, deliberate: 
     facts = []
     where, available = stated.parameter_device(member.journal), stated.cuda_available(member.journal)
     if where is not None:
-        facts.append(Fact(f"the model's parameters are on {where}, and steps progress", where, "journal"))
+        facts.append(Fact(f"the model's parameters are on {where}, and steps advance", where, "journal"))
     if available is not None:
         facts.append(Fact(f"torch.cuda.is_available() is {available}", available, "journal"))
     built = stated.cuda_built(member.journal)
     if built is False:
-        facts.append(Fact("this torch is built without CUDA", built, "journal"))
+        facts.append(Fact("this torch build has no CUDA", built, "journal"))
     process = member.process
     if process is not None and process.cpu_percent is not None:
         busy_s = evidence.cpu_busy_s(process)
         text = f"process {process.pid} uses {process.cpu_percent:.0f}% of a core"
         facts.append(
-            Fact(text + (f", for {busy_s:.0f} s now" if busy_s else ""), process.cpu_percent, f"/proc/{process.pid}/stat")
+            Fact(text + (f", for {busy_s:.0f} s so far" if busy_s else ""), process.cpu_percent, f"/proc/{process.pid}/stat")
         )
     if process is not None and process.torch_cuda_mapped is False and built is None:
-        facts.append(
-            Fact("libtorch_cuda.so is not loaded: this torch is built for the CPU", False, f"/proc/{process.pid}/maps")
-        )
+        facts.append(Fact("libtorch_cuda.so is not loaded: this is a CPU build of torch", False, f"/proc/{process.pid}/maps"))
     if process is not None and process.nvidia_open is False:
         facts.append(Fact("no /dev/nvidia* file is open", False, f"/proc/{process.pid}/fd"))
     mask = _mask(process)
@@ -165,18 +165,23 @@ def _deliberate(group: RankGroup) -> str | None:
 
 def _cause(group: RankGroup, member: Member, deliberate: str | None) -> str:
     if deliberate is not None:
-        return f"It was asked for: {deliberate}."
+        return f"The run asks for it: {deliberate}."
     mask = _mask(member.process)
     if mask is not None and not parse_mask(mask):
-        return "CUDA reads nothing from this CUDA_VISIBLE_DEVICES, so that torch finds no GPU and falls back to the CPU."
+        return (
+            "CUDA finds no valid entry in this CUDA_VISIBLE_DEVICES, so torch finds no GPU and the script falls back to "
+            "the CPU."
+        )
     if stated.cuda_available(member.journal):
         return "torch has CUDA, but the model was never moved to a GPU: parameters start on the CPU and stay there."
     unmapped = member.process is not None and member.process.torch_cuda_mapped is False
     if stated.cuda_built(member.journal) is False or unmapped:
-        return "The installed torch is the CPU build, so that torch.cuda.is_available() is False and the script falls back."
+        return (
+            "The installed torch is the CPU build, so torch.cuda.is_available() is False and the script falls back to the CPU."
+        )
     return (
-        "torch does not use CUDA here: a CPU build, a driver that is too old for it, or a script that falls back to the CPU "
-        "when torch.cuda.is_available() is False."
+        "torch does not use CUDA here: it is a CPU build, the driver is too old for it, or the script falls back to the "
+        "CPU when torch.cuda.is_available() is False."
     )
 
 
@@ -190,7 +195,7 @@ def _fix(evidence: Evidence, group: RankGroup, member: Member) -> str:
     driver = host.driver_version if host is not None and host.driver_version else "N/A"
     cuda = host.cuda_version if host is not None and host.cuda_version else "N/A"
     return (
-        "python -c 'import torch; print(torch.__version__, torch.version.cuda, torch.cuda.is_available())'\n"
-        f"# install the torch build that pytorch.org's selector names for CUDA {cuda} (driver {driver}); and in the script:\n"
-        "assert torch.cuda.is_available()"
+        "python -c 'import torch; print(torch.__version__, torch.version.cuda, torch.cuda.is_available())'\n# install the "
+        f"torch build that the selector on pytorch.org gives for CUDA {cuda} (driver {driver}), and in the script:\nassert "
+        "torch.cuda.is_available()"
     )

@@ -1,4 +1,4 @@
-"""A GPU that takes one process only (A15)."""
+"""A GPU that accepts only one process (A15)."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def exclusive_mode(evidence: Evidence) -> dict[str, Judgement]:
             id="A15",
             severity="error",
             confidence="certain",
-            title=f"{words.gpus(exclusive)} {'lets' if len(exclusive) == 1 else 'let'} in one process: a rank found it busy",
+            title=f"{words.gpus(exclusive)} {'accepts' if len(exclusive) == 1 else 'accept'} one process: a rank found it busy",
             evidence=(
                 Fact(
                     f"compute mode of {words.gpus(exclusive)}: {exclusive[0].compute_mode}", exclusive[0].compute_mode, "NVML"
                 ),
                 quoted(match),
             ),
-            cause="In this compute mode a GPU takes one process (none, if prohibited). A rank that opens a context on a GPU "
-            "of another rank, because it has not chosen its own yet, takes the other's place.",
+            cause="In this compute mode, a GPU accepts one process (none if prohibited). A rank that has not chosen its "
+            "own GPU yet may open a context on another rank's GPU, and takes its place.",
             fix=_SET_DEVICE + f"\n{command_of(output)}",
             refuted_by="Another user's process held the GPU.",
             devices=tuple(device.uuid for device in exclusive),
@@ -54,20 +54,20 @@ A15 = Rule(
     id="A15",
     order=203,
     family="visibility",
-    title="A GPU takes one process only",
+    title="A GPU accepts only one process",
     severities=("error",),
     confidences=("certain",),
     needs=("NVML: compute mode", "the run's output"),
     threshold="an exclusive compute mode, and the text devices_busy in a run that failed",
     hides=("G01", "G03", "G04"),
     mechanism=(
-        "In an exclusive compute mode a GPU takes one process, in prohibited mode none. A rank that opens a "
-        "context on another rank's GPU takes that rank's place."
+        "In an exclusive compute mode, a GPU accepts one process; in prohibited mode, none. A rank that opens a context on "
+        "another rank's GPU takes that rank's place."
     ),
     signature='The run fails with "CUDA-capable device(s) is/are busy or unavailable".',
     look_alike="Another user's process that holds the GPU.",
     fix=(
-        "Call torch.cuda.set_device(local_rank) before any other CUDA call, or ask for compute mode DEFAULT "
+        "Call torch.cuda.set_device(local_rank) before any other CUDA call, or set the compute mode to DEFAULT "
         "(`nvidia-smi -c DEFAULT`)."
     ),
     judge_machine=exclusive_mode,

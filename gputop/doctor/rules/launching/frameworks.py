@@ -1,4 +1,4 @@
-"""What frameworks do on their own: DataParallel by Hugging Face's Trainer (A09), layers spread by device_map (A10), one GPU
+"""What frameworks do by default: DataParallel by Hugging Face's Trainer (A09), layers spread by device_map (A10), one GPU
 in a notebook (A11), one GPU by a framework's default (A16)."""
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ TURNS_SUM_PERCENT = (70.0, 130.0)
 """GPUs that take turns: each pair correlates below -0.2, and together they are as busy as one (docs/rules.md#a10)."""
 SPREAD_BYTES_MIN = 1e9
 _TRAINER = "transformers.trainer"
-"""A script that uses only models from transformers does not import this, so its wrapper is its own."""
+"""A script that uses only models from transformers does not import this module, so its wrapper is its own."""
 
 _DEVICE_MAP_FIX = """\
-# if the model fits on one GPU: no device_map, a copy on each GPU
+# if the model fits on one GPU: no device_map, and a copy on each GPU
 model = AutoModelForCausalLM.from_pretrained(name)
 {launch}
 
@@ -74,7 +74,7 @@ def trainer_data_parallel(evidence: Evidence, group: RankGroup) -> Judgement:
     if match is not None:
         facts.append(_quote(match))
     if _TRAINER in _frameworks(group):
-        facts.append(Fact("the Trainer of transformers is imported", _TRAINER, "journal"))
+        facts.append(Fact("transformers' Trainer is imported", _TRAINER, "journal"))
     if len(moving) > 1:
         text = f"backward runs on devices {units.ranges(moving)} of one process"
         facts.append(Fact(text, sorted(moving), "pt_autograd threads (/proc/<pid>/task)"))
@@ -85,9 +85,9 @@ def trainer_data_parallel(evidence: Evidence, group: RankGroup) -> Judgement:
         confidence="certain" if reported else "likely",
         title=f"The Trainer runs nn.DataParallel on {words.count(number, 'GPU')}: one process, slower than DDP",
         evidence=tuple(facts),
-        cause="Started without a launcher, Hugging Face's Trainer wraps the model in nn.DataParallel as soon as it sees "
-        "several GPUs: one process drives them all, copies the weights each step and gathers on GPU 0.",
-        fix=f"{fixes.launch_line(group, number)}\n# the Trainer then uses DDP by itself; or one GPU: "
+        cause="Without a launcher, Hugging Face's Trainer wraps the model in nn.DataParallel as soon as it sees several "
+        "GPUs: one process drives them all, copies the weights in each step and gathers on GPU 0.",
+        fix=f"{fixes.launch_line(group, number)}\n# the Trainer then uses DDP; or use one GPU: "
         f"{fixes.mask_prefix(group, devices[:1])}{fixes.own_command(group)}",
         refuted_by="The script wraps its model in nn.DataParallel itself, on purpose.",
         devices=tuple(device.uuid for device in devices),
@@ -107,16 +107,16 @@ A09 = Rule(
     needs=("journal: DataParallel, frameworks", "the run's output", "pt_autograd threads"),
     window_s=10.0,
     threshold=(
-        "one process without a launcher, transformers' Trainer, and nn.DataParallel or its log line (certain), or "
-        "backward threads that move on two devices for 10 s (likely)"
+        "one process without a launcher, transformers' Trainer, and nn.DataParallel or its log line (certain), or active "
+        "backward threads for two devices for 10 s (likely)"
     ),
     hides=("A01", "B07", "B08", "E02"),
     mechanism=(
-        "Started without a launcher, Hugging Face's Trainer wraps the model in nn.DataParallel as soon as it sees several GPUs."
+        "Without a launcher, Hugging Face's Trainer wraps the model in nn.DataParallel as soon as it sees several GPUs."
     ),
-    signature="One process computes on all visible GPUs, and the first one holds most memory.",
+    signature="One process computes on all visible GPUs, and the first GPU holds the most memory.",
     look_alike="A script that wraps its model in nn.DataParallel itself.",
-    fix="Start with torchrun, and the Trainer uses DDP; or show it one GPU.",
+    fix="Start with torchrun, so that the Trainer uses DDP, or let it see only one GPU.",
     judge=trainer_data_parallel,
 )
 
@@ -130,7 +130,7 @@ def layers_take_turns(evidence: Evidence, group: RankGroup) -> Judgement:
     for member in group.members:
         places = model_facts.device_map_places(member.journal)
         if places is not None and places > 1 and evidence.trains(group):
-            fact = Fact(f"model.hf_device_map spreads the layers over {places} places", places, "journal")
+            fact = Fact(f"model.hf_device_map spreads the layers over {places} devices", places, "journal")
             return Suspicion(_turns(group, places, [fact], "certain"))
     match = _log(evidence, group, "hf_devicemap_dist")
     if match is not None and len(group.members) > 1:
@@ -150,19 +150,21 @@ A10 = Rule(
     needs=("journal: hf_device_map", "NVML memory per process and utilization"),
     window_s=TURNS_S,
     threshold=(
-        "hf_device_map with two places in training (certain); or one process with over 1 GB on several GPUs, "
-        f"whose utilization correlates below {TURNS_CORRELATION} and sums to {TURNS_SUM_PERCENT[0]:.0f} to "
+        "hf_device_map with two devices in training (certain); or one process with over 1 GB on several GPUs whose "
+        f"utilization correlates below {TURNS_CORRELATION} and sums to {TURNS_SUM_PERCENT[0]:.0f} to "
         f"{TURNS_SUM_PERCENT[1]:.0f}% over {TURNS_S:.0f} s (likely)"
     ),
     estimated=True,
     hides=("B07", "E02", "E08", "F02"),
     mechanism=(
-        "device_map puts consecutive layers on different GPUs. A batch passes them one after the other, so all "
-        "but one wait at any moment."
+        "device_map puts consecutive layers on different GPUs. A batch passes through them one after the other, so all but "
+        "one wait at any moment."
     ),
     signature="One process holds memory on several GPUs that work in turns; together they are as busy as one.",
-    look_alike=("DataParallel (equal memory, GPUs in phase); a pipeline of micro-batches (together busier than one GPU)."),
-    fix="Drop device_map and use DDP if the model fits on one GPU; otherwise use FSDP or ZeRO-3.",
+    look_alike=(
+        "DataParallel (equal memory, GPUs busy at the same time); a pipeline of micro-batches (together busier than one GPU)."
+    ),
+    fix="Remove device_map and use DDP if the model fits on one GPU; otherwise use FSDP or ZeRO-3.",
     judge=layers_take_turns,
 )
 
@@ -185,7 +187,7 @@ def _seen_turns(evidence: Evidence, group: RankGroup) -> Judgement:
     pairs = [_correlation(one, other) for place, one in enumerate(columns) for other in columns[place + 1 :]]
     worst = max((value for value in pairs if value is not None), default=None)
     if worst is None:
-        why = "One process holds memory on several GPUs that are together as busy as one; whether they take turns is not seen."
+        why = "One process holds memory on several GPUs that are together as busy as one; whether they take turns is unknown."
         return Abstained("A10", why, f"gputop run -- {fixes.own_command(group)}", group.run_id)
     if worst >= TURNS_CORRELATION:
         return None
@@ -208,17 +210,17 @@ def _correlation(one: tuple[float, ...], other: tuple[float, ...]) -> float | No
 
 def _turns(group: RankGroup, places: int, facts: list[Fact], confidence: Confidence) -> Finding:
     devices = [device for device in group.pool if device.uuid in group.used]
-    used = Fact(f"one process holds {words.gpus(devices)}", [device.index for device in devices], "NVML, journal")
+    used = Fact(f"one process holds memory on {words.gpus(devices)}", [device.index for device in devices], "NVML, journal")
     return Finding(
         id="A10",
         severity="warning",
         confidence=confidence,
         title=f"Layers are spread over {places} GPUs, which work one at a time",
         evidence=(*facts, *((used,) if devices else ())),
-        cause="device_map puts consecutive layers on different GPUs. A batch passes them one after the other, so that all "
-        "but one wait at any moment: memory of many GPUs, speed of one.",
+        cause="device_map puts consecutive layers on different GPUs. A batch passes through them one after the other, so "
+        "all but one wait at any moment: the memory of many GPUs, the speed of one.",
         fix=_DEVICE_MAP_FIX.format(launch=fixes.launch_line(group, max(2, len(group.visible or group.pool)))),
-        refuted_by="The model does not fit on one GPU and the speed is accepted, or micro-batches keep all GPUs busy.",
+        refuted_by="The model does not fit on one GPU and the speed is acceptable, or micro-batches keep all GPUs busy.",
         devices=tuple(device.uuid for device in devices),
         pids=group.pids,
         run=group.run_id,
@@ -226,7 +228,7 @@ def _turns(group: RankGroup, places: int, facts: list[Fact], confidence: Confide
 
 
 def notebook(evidence: Evidence, group: RankGroup) -> Judgement:
-    """A11: a notebook trains on one GPU while others are free; frameworks do not use more there by default."""
+    """A11: a notebook trains on one GPU while others are free, because frameworks do not use more there by default."""
     if not ranks.is_notebook(group):
         return None
     judgement = ranks.lone_process(evidence, group)
@@ -237,7 +239,7 @@ def notebook(evidence: Evidence, group: RankGroup) -> Judgement:
     match = _log(evidence, group, "pl_notebook")
     names = [name for name, known in FRAMEWORKS.items() if known.one_gpu_in_notebooks and name in _frameworks(group)]
     number = len(judgement.finding.devices)
-    facts = [Fact("the process is a notebook's kernel (ipykernel)", True, "/proc/<pid>/cmdline")]
+    facts = [Fact("the process is a notebook kernel (ipykernel)", True, "/proc/<pid>/cmdline")]
     if match is not None:
         facts.append(_quote(match))
     if names:
@@ -246,15 +248,15 @@ def notebook(evidence: Evidence, group: RankGroup) -> Judgement:
     finding = replace(
         judgement.finding,
         id="A11",
-        # One GPU may be intended in a notebook; it is not if a framework reports that it holds back.
+        # One GPU may be intended in a notebook, but not if a framework reports that it holds back.
         severity="warning" if match is not None or names else "info",
         confidence=confidence,
         title=f"A notebook trains on one GPU of {number}",
         evidence=(*facts, *judgement.finding.evidence[2:]),
-        cause="A notebook's kernel is one process that no launcher started, and frameworks refuse to start ranks from it by "
-        "themselves, because the kernel cannot be run again for each rank.",
+        cause="A notebook kernel is one process that no launcher started. Frameworks do not start ranks from it by "
+        "default, because they cannot run the kernel again for each rank.",
         fix=_notebook_fix(names, number),
-        refuted_by="One GPU is meant.",
+        refuted_by="One GPU is intended.",
     )
     return replace(judgement, finding=finding)
 
@@ -269,12 +271,12 @@ A11 = Rule(
     needs=("/proc/<pid>/cmdline", "journal: frameworks", "NVML"),
     window_s=12.0,
     threshold=(
-        "ipykernel on one busy GPU beside free ones: certain by its log line, likely with a framework, otherwise possible"
+        "ipykernel on one busy GPU while others are free: certain by its log line, likely with a framework, otherwise possible"
     ),
     hides=("A01", "E02"),
-    mechanism=("A notebook's kernel is one process without a launcher. Frameworks do not start ranks from it by themselves."),
-    signature="An ipykernel process keeps one GPU busy beside free ones.",
-    look_alike="A notebook that is meant for one GPU.",
+    mechanism=("A notebook kernel is one process without a launcher. Frameworks do not start ranks from it by default."),
+    signature="An ipykernel process keeps one GPU busy while others are free.",
+    look_alike="A notebook intended for one GPU.",
     fix='Use notebook_launcher, strategy="ddp_notebook", or move the training to a script.',
     judge=notebook,
 )
@@ -290,7 +292,7 @@ def _notebook_fix(names: list[str], number: int) -> str:
 
 
 def framework_default(evidence: Evidence, group: RankGroup) -> Judgement:
-    """A16: a framework with its own launch command took one GPU, or ignored CUDA_VISIBLE_DEVICES."""
+    """A16: a framework with its own launch command uses one GPU, or ignores CUDA_VISIBLE_DEVICES."""
     match = _log(evidence, group, "ds_cvd_ignored")
     if match is not None:
         mask = _mask_in(match, group)
@@ -311,8 +313,8 @@ def framework_default(evidence: Evidence, group: RankGroup) -> Judgement:
         judgement.finding,
         id="A16",
         title=f"{title} trains on one GPU of {number}: its default",
-        evidence=(Fact(f"the run is one of {title}", name, "/proc/<pid>/cmdline, journal"), *judgement.finding.evidence),
-        cause=f"{title} uses one GPU unless its own command names more; the number of GPUs in the machine changes nothing.",
+        evidence=(Fact(f"the run uses {title}", name, "/proc/<pid>/cmdline, journal"), *judgement.finding.evidence),
+        cause=f"{title} uses one GPU unless its own command names more; the number of GPUs in the machine does not matter.",
         fix=_framework_fix(name, group, [device.index for device in group.pool if device.uuid in judgement.finding.devices]),
     )
     return replace(judgement, finding=finding)
@@ -322,19 +324,19 @@ A16 = Rule(
     id="A16",
     order=1803,
     family="frameworks",
-    title="A framework took its default GPUs",
+    title="A framework uses its default GPUs",
     severities=("warning",),
     confidences=("certain", "likely"),
     needs=("/proc/<pid>/cmdline", "journal: frameworks", "the run's output", "NVML"),
     window_s=12.0,
-    threshold="the pattern of A01 in a framework with a launch command of its own, or DeepSpeed's log line",
+    threshold="the pattern of A01 in a framework with its own launch command, or DeepSpeed's log line",
     hides=("A01", "A02", "E02"),
     mechanism=(
-        "Some frameworks use one GPU unless their own command names more, and DeepSpeed passes over "
-        "CUDA_VISIBLE_DEVICES when --num_gpus or --include is given."
+        "Some frameworks use one GPU unless their own command names more, and DeepSpeed ignores CUDA_VISIBLE_DEVICES if "
+        "--num_gpus or --include is given."
     ),
-    signature=("The pattern of A01 in a run of Ultralytics or MMEngine, or DeepSpeed's line that it ignores the mask."),
-    look_alike="A01, where no framework has a command of its own; GPUs that DeepSpeed was meant to take.",
+    signature=("The pattern of A01 in a run of Ultralytics or MMEngine, or DeepSpeed's log line that it ignores the mask."),
+    look_alike="A01 (no framework with its own command); GPUs that DeepSpeed was meant to use.",
     fix="Use the framework's own option: device=0,1, tools/dist_train.sh, or deepspeed --include.",
     judge=framework_default,
 )
@@ -354,7 +356,7 @@ def _framework_fix(name: str, group: RankGroup, indices: list[int]) -> str:
 
 
 def _mask_in(match: LogMatch, group: RankGroup) -> str:
-    """Return the mask that DeepSpeed reports to have ignored; it sets another one in the environment of its ranks."""
+    """Return the mask that DeepSpeed reports to have ignored; it sets a different mask in its ranks' environment."""
     row = pattern_of(match.pattern, match.line)
     return row[1]["mask"] if row is not None and "mask" in row[1] else next(iter(group.masks), "0,1")
 
@@ -368,9 +370,9 @@ def _mask_ignored(group: RankGroup, match: LogMatch, mask: str) -> Finding:
         confidence="certain",
         title=f"DeepSpeed ignores CUDA_VISIBLE_DEVICES={mask}",
         evidence=(_quote(match),),
-        cause="With --num_gpus, --num_nodes or --include, DeepSpeed chooses the GPUs itself and passes over the mask.",
+        cause="With --num_gpus, --num_nodes or --include, DeepSpeed chooses the GPUs itself and ignores the mask.",
         fix=f"deepspeed --include localhost:{fixes.shell_word(mask)} {script}",
-        refuted_by="The GPUs that DeepSpeed took are the ones that were meant.",
+        refuted_by="DeepSpeed uses the intended GPUs.",
         devices=tuple(sorted(group.used)),
         pids=group.pids,
         run=group.run_id,

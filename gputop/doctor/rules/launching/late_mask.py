@@ -1,4 +1,4 @@
-"""A CUDA_VISIBLE_DEVICES that was set too late to count (A04), and the driver failure with the same error text (A12)."""
+"""A CUDA_VISIBLE_DEVICES that was set too late (A04), and the driver failure with the same error text (A12)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Su
 from gputop.snapshot import LogMatch, Process
 
 _READ_ONCE = (
-    "CUDA reads CUDA_VISIBLE_DEVICES once, when it is initialized (torch.cuda.is_available() is enough for that). The script "
-    "assigned it after that."
+    "CUDA reads CUDA_VISIBLE_DEVICES once, during initialization (torch.cuda.is_available() is enough). The script set it "
+    "after that."
 )
 _MASK_FIRST = """\
 import os
@@ -27,13 +27,13 @@ import torch
 CUDA_VISIBLE_DEVICES={mask} {command}"""
 _DRIVER = """\
 nvidia-smi
-sudo rmmod nvidia_uvm; sudo modprobe nvidia_uvm  # after the machine slept; no process may use the GPUs
+sudo rmmod nvidia_uvm; sudo modprobe nvidia_uvm  # after the machine slept, while no process uses the GPUs
 # in a container: docker run --gpus all …
 gputop doctor --before"""
 
 
 def mask_set_late(evidence: Evidence) -> dict[str, Judgement]:
-    """A04: os.environ holds another mask than at launch, and CUDA shows other devices than this mask names."""
+    """A04: os.environ has a different mask than at launch, and CUDA shows different devices than this mask names."""
     judged: dict[str, Judgement] = {}
     for output in outputs_of(evidence):
         match = output.first("cuda_unknown_env")
@@ -56,15 +56,15 @@ A04 = Rule(
     every_s=EVERY_SNAPSHOT,
     threshold=(
         "the mask differs from the one at launch, and from the UUIDs that CUDA shows (certain) or their number "
-        "(likely); or the text cuda_unknown_env, unless the mask is still that of the launch (then A12)"
+        "(likely); or the text cuda_unknown_env, unless the mask is still the one at launch (then A12)"
     ),
     hides=("A01", "A03", "A06"),
     mechanism=(
-        "CUDA reads the variable once, when it is initialized; torch.cuda.is_available() is enough for that. A "
-        "later assignment changes nothing, or keeps CUDA from starting."
+        "CUDA reads the variable once, during initialization; torch.cuda.is_available() is enough. A later assignment has "
+        "no effect, or keeps CUDA from starting."
     ),
-    signature="os.environ holds another mask than at launch, and CUDA shows other devices than it names.",
-    look_alike="A06 (the right number of GPUs, but another card); a launcher that sets the mask of each rank.",
+    signature="os.environ has a different mask than at launch, and CUDA shows different devices than it names.",
+    look_alike="A06 (the right number of GPUs, but a different card); a launcher that sets each rank's mask.",
     fix="Set the variable on the command line, or in the first line of the script, before torch is imported.",
     judge_machine=mask_set_late,
 )
@@ -91,7 +91,7 @@ def _late(group: RankGroup) -> Finding | None:
             ),
             cause=_READ_ONCE,
             fix=_MASK_FIRST.format(mask=fixes.shell_word(fact.now), command=unmasked_command(fixes.own_command(group))),
-            refuted_by="The variable was changed for a child process only.",
+            refuted_by="The script changed the variable only for a child process.",
             devices=tuple(sorted(group.used)),
             pids=(member.pid,) if member.pid is not None else (),
             run=group.run_id,
@@ -108,13 +108,13 @@ def _not_started(output: Output, match: LogMatch) -> Finding:
     return Finding(
         id="A04",
         severity="error",
-        # A mask may also be set in time while the driver fails for reasons of its own.
+        # The mask may also have been set in time, and the driver failed for another reason.
         confidence="likely",
-        title="CUDA does not start: CUDA_VISIBLE_DEVICES was changed after the program began",
+        title="CUDA does not start: CUDA_VISIBLE_DEVICES was changed after the program started",
         evidence=(quoted(match), *changed),
         cause=_READ_ONCE,
         fix=_MASK_FIRST.format(mask=fixes.shell_word(mask), command=unmasked_command(command_of(output))),
-        refuted_by="nvidia-smi fails as well: then the driver is at fault.",
+        refuted_by="nvidia-smi fails too. Then the driver is at fault.",
         devices=output.devices,
         pids=output.pids,
         run=output.run_id,
@@ -122,15 +122,15 @@ def _not_started(output: Output, match: LogMatch) -> Finding:
 
 
 def _driver_at_fault(output: Output, match: LogMatch, fact: model_facts.Visibility) -> Finding:
-    """Return the finding for the same text if nobody changed the mask: the text only guesses that the mask is to blame."""
+    """Return the finding for the same text if the mask did not change: the text only guesses that the mask is the reason."""
     return Finding(
         id="A12",
         severity="error",
         confidence="likely",
-        title="CUDA does not start, and CUDA_VISIBLE_DEVICES is as it was at launch: the driver is at fault",
+        title="CUDA does not start although CUDA_VISIBLE_DEVICES did not change: the driver is at fault",
         evidence=(quoted(match), Fact(f"at launch and at the end: {_mask_text(fact.now)}", fact.now, "journal")),
-        cause="The driver's modules do not do their work: nvidia_uvm is not loaded, or was lost while the machine slept, the "
-        "driver was upgraded without a reboot, or the container was not given /dev/nvidia-uvm.",
+        cause="The driver's kernel modules do not work: nvidia_uvm is not loaded or was lost while the machine slept, the "
+        "driver was upgraded without a reboot, or the container has no /dev/nvidia-uvm.",
         fix=_DRIVER,
         refuted_by="python -c 'import torch; torch.cuda.init()' works in a fresh shell.",
         devices=output.devices,
@@ -142,7 +142,7 @@ def _driver_at_fault(output: Output, match: LogMatch, fact: model_facts.Visibili
 def _difference(
     group: RankGroup, process: Process | None, fact: model_facts.Visibility, count: int | None
 ) -> tuple[Fact, bool] | None:
-    """Return what CUDA shows if that differs from the mask, and whether it is known by UUID."""
+    """Return what CUDA shows if it differs from the mask, and whether this is known by UUID."""
     entries = parse_mask(fact.now or "")
     if any(entry.startswith("MIG-") for entry in entries):
         return None
@@ -154,14 +154,14 @@ def _difference(
     names = [device for device in shown if device is not None]
     text = f"CUDA shows {words.gpus(names)}" if len(names) == len(shown) else f"CUDA shows {words.count(len(shown), 'GPU')}"
     shown_fact = Fact(text, list(fact.uuids), "torch (journal)")
-    # In a container, and with unequal cards, an ordinal may rightly name another card than NVML's.
+    # In a container, and with unequal cards, an ordinal may rightly name a different card than in NVML.
     unequal = len({device.name for device in group.pool}) > 1 and fact.order != "PCI_BUS_ID"
     contained = process is None or process.container is not None
     if (unequal or contained) and not (entries and entries[0].startswith("GPU-")):
         return (shown_fact, True) if len(shown) != len(entries) else None
     wanted = devices_behind(fact.now, group.pool)
     if group.used and group.used <= {device.uuid for device in wanted}:
-        return None  # it had no effect and needed none (Ultralytics sets it late and chooses the device as well)
+        return None  # It had no effect and needed none (Ultralytics sets it late, but also chooses the device).
     if len(shown) == len(entries) and (len(wanted) != len(entries) or [d.uuid for d in wanted] == [d.uuid for d in names]):
         return None
     return shown_fact, True

@@ -1,5 +1,6 @@
-"""What a launcher passes and a script expects: --local-rank, which the script rejects (A17), and a rank and world size that
-nobody passed (A18)."""
+"""Differences between what a launcher passes and what a script expects: --local-rank, which the script rejects (A17), and a
+rank and world size that nobody passes (A18).
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ local_rank = int(os.environ["LOCAL_RANK"])"""
 
 
 def local_rank_refused(evidence: Evidence) -> dict[str, Judgement]:
-    """A17: the script does not know the argument --local-rank that the launcher passes."""
+    """A17: the script rejects the argument --local-rank that the launcher passes."""
     judged: dict[str, Judgement] = {}
     for output in outputs_of(evidence):
         if (match := output.first("local_rank_dash")) is None or output.survived:
@@ -40,7 +41,7 @@ def local_rank_refused(evidence: Evidence) -> dict[str, Judgement]:
             id="A17",
             severity="error",
             confidence="certain",
-            title="The script refuses --local-rank, which the launcher passes",
+            title="The script rejects --local-rank, which the launcher passes",
             evidence=(quoted(match),),
             cause="torch.distributed.launch passes --local-rank to each rank, with a dash since torch 2.0; a parser that "
             "knows only --local_rank, or neither, ends every rank with exit code 2.",
@@ -58,7 +59,7 @@ A17 = Rule(
     id="A17",
     order=603,
     family="launching",
-    title="The script refuses --local-rank",
+    title="The script rejects --local-rank",
     severities=("error",),
     confidences=("certain",),
     needs=("the run's output or exception",),
@@ -77,7 +78,7 @@ A17 = Rule(
 
 
 def _torchrun(command: str) -> str:
-    """Return the command with torchrun instead of torch.distributed.launch; torchrun passes no argument."""
+    """Return the command with torchrun, which passes no argument, instead of torch.distributed.launch."""
     items = shlex.split(command)
     if "torch.distributed.launch" in items:
         rest = [item for item in items[items.index("torch.distributed.launch") + 1 :] if item not in ("--use_env", "--use-env")]
@@ -86,7 +87,7 @@ def _torchrun(command: str) -> str:
 
 
 def independent_worlds(evidence: Evidence) -> dict[str, Judgement]:
-    """A18: processes of one command, started together, each of which takes itself for the only one."""
+    """A18: processes of one command, started together, each of which runs as if it were the only one."""
     packs: dict[tuple[object, ...], list[tuple[RankGroup, Member, Process]]] = {}
     for group in evidence.groups:
         for member in (*group.members, *duplicate_ranks(group)):
@@ -108,7 +109,7 @@ def independent_worlds(evidence: Evidence) -> dict[str, Judgement]:
 
 
 def _is_titled(process: Process) -> bool:
-    """Return whether the command is a title that Ray gave the process, which hides its arguments."""
+    """Return whether the command is a title that Ray set for the process, which hides its arguments."""
     return process.command is not None and process.command[0].startswith("ray::")
 
 
@@ -116,7 +117,7 @@ A18 = Rule(
     id="A18",
     order=604,
     family="launching",
-    title="Processes that do not know of each other",
+    title="Processes that do not know about each other",
     severities=("warning",),
     confidences=("likely", "possible"),
     needs=("/proc/<pid>/cmdline", "WORLD_SIZE at launch", "thread names", "NVML"),
@@ -128,20 +129,20 @@ A18 = Rule(
     ),
     hides=("A01", "A02", "A07", "A16", "C03", "G03", "H03"),
     mechanism=(
-        "Nothing told the processes their RANK and WORLD_SIZE, so each one trains a model of its own: the same "
-        "training several times over."
+        "Nothing set RANK and WORLD_SIZE for the processes, so each one trains its own model: the same training several times."
     ),
     signature=(
-        "Several processes have the same command and parent, start together, and have world size 1 and no collective threads."
+        "Several processes have the same command and parent, start at the same time, and have world size 1 and no "
+        "collective threads."
     ),
-    look_alike="A sweep that reads its settings elsewhere; several workers on each GPU by masks; Ray's actors.",
+    look_alike="A sweep that reads its settings elsewhere; several workers placed on each GPU by masks; Ray actors.",
     fix="Start all ranks with one launcher: torchrun, or srun with MASTER_ADDR, RANK and WORLD_SIZE.",
     judge_machine=independent_worlds,
 )
 
 
 def _worlds(evidence: Evidence, found: Sequence[tuple[RankGroup, Member, Process]], packed: bool) -> Judgement:
-    """Judge the processes of one command and one mask. ``packed``: there are more of them under other masks, on purpose."""
+    """Judge the processes of one command and one mask. ``packed``: more of them run under other masks, on purpose."""
     if not all(evidence.trains(group) for group, _, _ in found) or any(
         _joined(evidence, group, member, process) for group, member, process in found
     ):
@@ -153,13 +154,15 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[RankGroup, Member, Process
     together = crowd == number and len(group.pool) > 1
     configs = [item.run.config if item.run is not None else None for item, _, _ in found]
     alike = configs[0] is not None and configs[0] and all(config == configs[0] for config in configs)
-    # Without a launcher, processes on one GPU each are a sweep, in which every run has its share on purpose.
+    # Without a launcher, processes on one GPU each are a sweep in which every run has its own GPU on purpose.
     if not together and launcher is None:
         return None
     devices = [device for device in group.pool if device.uuid in crowds]
     script = fixes.script_of(process.command)[0]
     facts = [
-        Fact(f"{number} processes run {script} with the same arguments, started together", number, "/proc/<pid>/cmdline"),
+        Fact(
+            f"{number} processes run {script} with the same arguments, started at the same time", number, "/proc/<pid>/cmdline"
+        ),
         Fact("WORLD_SIZE is 1 or not set in each of them", 1, "/proc/<pid>/environ"),
         _alone(found),
         *([Fact(f"{launcher} started them", launcher, "parent processes")] if launcher is not None else []),
@@ -169,10 +172,10 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[RankGroup, Member, Process
         id="A18",
         severity="warning",
         confidence="likely" if (together and not packed) or alike else "possible",
-        title=f"{number} processes of one script train {number} models: none knows of the others",
+        title=f"{number} processes of one script train {number} models: none knows about the others",
         evidence=tuple(facts),
-        cause="Nothing told these processes their RANK and WORLD_SIZE, so that each is a world of its own: the same training "
-        "several times over, and without a LOCAL_RANK all on the first GPU.",
+        cause="Nothing set RANK and WORLD_SIZE for these processes, so each one trains alone: the same training several "
+        "times and, without a LOCAL_RANK, all on the first GPU.",
         fix=_one_world(group, process, number),
         refuted_by="They are independent runs on purpose (a sweep that reads its settings elsewhere).",
         devices=tuple(device.uuid for device in devices),
@@ -182,7 +185,7 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[RankGroup, Member, Process
 
 
 def _joined(evidence: Evidence, group: RankGroup, member: Member, process: Process) -> bool:
-    """Return whether the process has joined others, or may have: even a group of one starts the threads of a group."""
+    """Return whether the process has joined others, or may have: even a group of one process starts these threads."""
     sizes = [item.size for item in evidence.communicators(group) if any(rank.pid == process.pid for rank in item.ranks)]
     size = model_facts.group_size(member.journal)
     if sizes or size is not None:
@@ -192,8 +195,8 @@ def _joined(evidence: Evidence, group: RankGroup, member: Member, process: Proce
 
 def _alone(found: Sequence[tuple[RankGroup, Member, Process]]) -> Fact:
     if all(model_facts.group_size(member.journal) == 1 for _, member, _ in found):
-        return Fact("each is a process group of its own: world size 1", 1, "torch.distributed (journal)")
-    return Fact("none has met another by NCCL or gloo", None, "threads (/proc/<pid>/task), NCCL")
+        return Fact("each is its own process group, with world size 1", 1, "torch.distributed (journal)")
+    return Fact("none is connected to another by NCCL or gloo", None, "threads (/proc/<pid>/task), NCCL")
 
 
 def _one_world(group: RankGroup, process: Process, number: int) -> str:

@@ -15,7 +15,7 @@ from gputop.doctor.rules.support.rule import Judgement, Rule, Suspicion
 
 
 def mig_slice(evidence: Evidence, group: RankGroup) -> Judgement:
-    """A14: the run asks for several devices, but each of its processes sees one MIG instance."""
+    """A14: the run asks for several devices, but each of its processes sees only one MIG instance."""
     listed = evidence.snapshot.devices if evidence.snapshot is not None else ()
     parents = {device.uuid for device in listed if device.mig_enabled}
     instances = {device.uuid: device for device in listed if device.kind == "mig"}
@@ -32,13 +32,13 @@ def mig_slice(evidence: Evidence, group: RankGroup) -> Judgement:
         if crowd < 2 and started <= len(instances):
             return None
         detail = Fact(f"{crowd or started} ranks share one instance", crowd or started, "NVML")
-        title = f"{started} ranks on MIG: a process sees one instance of {len(instances)}"
+        title = f"{started} ranks on MIG: a process sees one of {len(instances)} instances"
     else:
         count = stated.device_count(group.members[0].journal)
         wish = wish_for_more(group, 1) if count in (None, 1) else None
         if wish is None:
             return None
-        detail, title = wish, f"MIG leaves this process 1 instance of {len(instances)}"
+        detail, title = wish, f"MIG shows this process 1 of {len(instances)} instances"
     indices = sorted(device.index for device in listed if device.uuid in parents)
     finding = Finding(
         id="A14",
@@ -47,14 +47,16 @@ def mig_slice(evidence: Evidence, group: RankGroup) -> Judgement:
         title=title,
         evidence=(
             Fact(
-                f"MIG is on: GPU {units.ranges(indices)} in {words.count(len(instances), 'instance')}", len(instances), "NVML"
+                f"MIG is on: GPU {units.ranges(indices)} is divided into {words.count(len(instances), 'instance')}",
+                len(instances),
+                "NVML",
             ),
             detail,
         ),
-        cause="A CUDA process enumerates a single MIG instance, whatever its mask names; instances have neither NVLink nor "
-        "peer access between them, so that one training cannot be spread over them.",
+        cause="A CUDA process sees a single MIG instance, whatever its mask names. Instances have neither NVLink nor peer "
+        "access, so one training cannot be spread over them.",
         fix=_mig_fix(group, indices, list(instances)),
-        refuted_by="The processes are independent of each other, one for each instance.",
+        refuted_by="The processes are independent, one per instance.",
         devices=tuple(sorted(parents)),
         pids=group.pids,
         run=group.run_id,
@@ -66,7 +68,7 @@ A14 = Rule(
     id="A14",
     order=300,
     family="visibility",
-    title="A process sees one MIG instance",
+    title="A process sees only one MIG instance",
     severities=("error", "warning"),
     confidences=("certain",),
     needs=("NVML: MIG mode and instances", "LOCAL_WORLD_SIZE"),
@@ -78,8 +80,8 @@ A14 = Rule(
         "peer access, so one training cannot be spread over them."
     ),
     signature="MIG is on, and ranks share an instance, outnumber the instances, or one process asks for several.",
-    look_alike="Independent processes, one for each instance.",
-    fix="Run one independent process for each MIG instance, or turn MIG off once no job uses it.",
+    look_alike="Independent processes, one per instance.",
+    fix="Run one independent process per MIG instance, or turn MIG off once no job uses it.",
     judge=mig_slice,
 )
 
@@ -90,5 +92,5 @@ def _mig_fix(group: RankGroup, indices: list[int], instances: list[str]) -> str:
     lines = [f"CUDA_VISIBLE_DEVICES={uuid} python {script} &" for uuid in instances[:2]]
     off = "\n".join(f"sudo nvidia-smi -i {index} -mig 0" for index in indices)
     return "\n".join(
-        ["# one independent process for each instance:", *lines, "# or whole GPUs again, once no job uses them:", off]
+        ["# one independent process per instance:", *lines, "# or turn MIG off, once no job uses these GPUs:", off]
     )

@@ -25,7 +25,7 @@ A19_HOLD_S = 20.0
 _TENSOR_DEVICES = re.compile(r"\b(cuda:\d+|cpu)\b")
 
 _LOCAL_RANK = """\
-local_rank = int(os.environ["LOCAL_RANK"])  # 0, 1, … on every machine; RANK counts over all machines
+local_rank = int(os.environ["LOCAL_RANK"])  # 0, 1, … on each machine; RANK counts across all machines
 torch.cuda.set_device(local_rank)
 model = DDP(model.to(local_rank), device_ids=[local_rank])"""
 _MOVE = """\
@@ -48,7 +48,7 @@ def global_rank_as_device(evidence: Evidence) -> dict[str, Judgement]:
         number = sum(device.kind == "gpu" for device in evidence.snapshot.devices) if evidence.snapshot is not None else 0
         here = _ranks_here(evidence, output)
         apart = {rank: local for rank, local in here.items() if _only_local_rank_fits(output, rank, local, number)}
-        # torchrun's own prefix shows the local rank, a number that no global rank here has.
+        # torchrun's own prefix shows the local rank, which is not the number of any global rank here.
         failed = match.rank if match.rank in apart else None if match.rank in here else next(iter(apart), None)
         if failed is None:
             continue
@@ -56,16 +56,16 @@ def global_rank_as_device(evidence: Evidence) -> dict[str, Judgement]:
             id="A08",
             severity="error",
             confidence="certain",
-            title=f"Rank {failed} took GPU {failed} of a machine with {words.count(number, 'GPU')}: RANK is not LOCAL_RANK",
+            title=f"Rank {failed} used GPU {failed} on a machine with {words.count(number, 'GPU')}: RANK is not LOCAL_RANK",
             evidence=(
                 quoted(match),
                 Fact(f"rank {failed} is local rank {apart[failed]} on this machine", apart[failed], "LOCAL_RANK"),
                 Fact(f"the machine has {words.count(number, 'GPU')}", number, "NVML"),
             ),
-            cause="The script chooses its GPU by RANK, which counts over all machines. It works on the first machine and "
-            "leaves the range of GPUs on the second.",
+            cause="The script chooses its GPU by RANK, which counts across all machines. This works on the first machine, "
+            "but on the second the number exceeds the number of GPUs.",
             fix=_LOCAL_RANK,
-            refuted_by="The ordinal comes from an argument or a mask that names too few GPUs.",
+            refuted_by="The ordinal comes from an argument, or a mask names too few GPUs.",
             devices=output.devices,
             pids=output.pids,
             run=output.run_id,
@@ -83,13 +83,15 @@ A08 = Rule(
     confidences=("certain",),
     needs=("the run's output or exception", "RANK, LOCAL_RANK"),
     every_s=EVERY_SNAPSHOT,
-    threshold=("the text invalid_ordinal from a rank whose RANK is not among the GPUs that it sees, and whose LOCAL_RANK is"),
+    threshold=(
+        "the text invalid_ordinal from a rank whose RANK is not the number of a GPU that it sees, but whose LOCAL_RANK is"
+    ),
     hides=("A03", "G01", "G03", "G04"),
     mechanism=(
-        "RANK counts over all machines, LOCAL_RANK over one. A script that chooses its GPU by RANK works on the "
+        "RANK counts across all machines, LOCAL_RANK on each machine. A script that chooses its GPU by RANK works on the "
         "first machine and fails on the second."
     ),
-    signature='"invalid device ordinal" in a rank whose RANK is no GPU of the machine, and whose LOCAL_RANK is one.',
+    signature='"invalid device ordinal" in a rank whose RANK is no GPU number on the machine, but whose LOCAL_RANK is.',
     look_alike="A mask that is too short, or an argument that names a missing GPU (A03).",
     fix='Use int(os.environ["LOCAL_RANK"]) for the device.',
     judge_machine=global_rank_as_device,
@@ -97,7 +99,7 @@ A08 = Rule(
 
 
 def _only_local_rank_fits(output: Output, rank: int, local: int, number: int) -> bool:
-    """Return whether only the local rank is a valid device, not the rank; if neither is, the mask is too short."""
+    """Return whether only the local rank is a valid device, not the global rank; if neither is, the mask is too short."""
     seen = stated.device_count(output.rank(rank)) or number
     return local != rank and (not seen or local < seen <= rank)
 
@@ -117,7 +119,7 @@ def _ranks_here(evidence: Evidence, output: Output) -> dict[int, int]:
 
 
 def not_moved(evidence: Evidence) -> dict[str, Judgement]:
-    """A13: one operation has tensors on two devices, or the model stays on the CPU though the process opened a GPU."""
+    """A13: one operation has tensors on two devices, or the model stays on the CPU although the process opened a GPU."""
     judged: dict[str, Judgement] = {}
     for output in outputs_of(evidence):
         match = output.first("two_devices")
@@ -148,8 +150,8 @@ A13 = Rule(
     signature=(
         '"Expected all tensors to be on the same device", or steps on CPU parameters in a process that has a context on a GPU.'
     ),
-    look_alike=("A replica of nn.DataParallel that fails (B10); parameters that are offloaded on purpose (DeepSpeed, FSDP)."),
-    fix="Write x = x.to(device) and model.to(device), and register tensors of the model as buffers.",
+    look_alike=("A failing replica of nn.DataParallel (B10); parameters offloaded on purpose (DeepSpeed, FSDP)."),
+    fix="Write x = x.to(device) and model.to(device), and register the model's tensors as buffers.",
     judge_machine=not_moved,
 )
 
@@ -163,12 +165,12 @@ def _two_devices(output: Output, match: LogMatch) -> Finding:
         id="A13",
         severity="error",
         confidence="certain",
-        title=f"Tensors on {between} met in one operation",
+        title=f"One operation got tensors on {between}",
         evidence=(quoted(match), *where),
-        cause="A tensor (or a part of the model) was left where it was made. Tensor.to returns a copy and changes nothing in "
-        "place, and a tensor kept in a plain attribute or list does not move with its module.",
+        cause="A tensor (or part of the model) stayed where it was created. Tensor.to returns a copy and changes nothing "
+        "in place, and a tensor in a plain attribute or list does not move with its module.",
         fix=_MOVE,
-        refuted_by="The operation runs in a replica of nn.DataParallel, where the first error of the replica counts.",
+        refuted_by="The operation runs in a replica of nn.DataParallel. Then the replica's first error counts.",
         devices=output.devices,
         pids=output.pids,
         run=output.run_id,
@@ -200,12 +202,12 @@ def _model_on_cpu(group: RankGroup, member: Member) -> Finding:
         confidence="certain",
         title=f"The model trains on the CPU; {words.gpus(devices) if devices else 'its GPU'} holds only a context",
         evidence=(
-            Fact("the model's parameters are on cpu, and steps progress", "cpu", "journal"),
+            Fact("the model's parameters are on cpu, and steps advance", "cpu", "journal"),
             Fact(
                 f"process {member.pid} holds {bytes_text(held)} on {words.gpus(devices) if devices else 'a GPU'}", held, "NVML"
             ),
         ),
-        cause="Something opened the GPU (a tensor that was moved, a call of torch.cuda), but the model was never moved there.",
+        cause="Something opened the GPU (a tensor that was moved, a torch.cuda call), but the model was never moved there.",
         fix=_MOVE,
         refuted_by="The parameters are offloaded to the CPU on purpose.",
         devices=tuple(device.uuid for device in devices),
@@ -253,11 +255,11 @@ A19 = Rule(
     ),
     hides=("A07", "B07", "B08", "C03", "H01", "H02", "H03"),
     mechanism=(
-        "The script keeps nn.DataParallel, or moves its model to every GPU, although a launcher now starts one "
-        "rank for each GPU. Every rank copies the weights to all GPUs."
+        "The script keeps nn.DataParallel, or moves its model to every GPU, although a launcher now starts one rank per "
+        "GPU. Every rank copies the weights to all GPUs."
     ),
-    signature="Each GPU lists all ranks with large amounts of memory.",
-    look_alike="H01 (contexts below 1.5 GB on one GPU); ranks that split their model over GPUs of their own.",
+    signature="On each GPU, all ranks hold large amounts of memory.",
+    look_alike="H01 (contexts below 1.5 GB on one GPU); ranks that split their model over GPUs that no other rank uses.",
     fix="Remove nn.DataParallel and use DDP(model.to(local_rank), device_ids=[local_rank]).",
     judge=data_parallel_in_ddp,
 )
@@ -274,12 +276,12 @@ def _doubled(group: RankGroup, ranks: Sequence[Member], facts: list[Fact], confi
         id="A19",
         severity="error",
         confidence=confidence,
-        title=f"{words.count(len(numbers), 'rank')}, and each works on all GPUs: DataParallel within DDP",
+        title=f"{words.count(len(numbers), 'rank')}, and each one uses all GPUs: DataParallel inside DDP",
         evidence=tuple(facts),
-        cause="The script keeps nn.DataParallel (or moves its model to every GPU) although a launcher now starts a rank for "
-        "each GPU: every rank copies the weights to all GPUs, and they stand in each other's way.",
+        cause="The script keeps nn.DataParallel (or moves its model to every GPU) although a launcher now starts one rank "
+        "per GPU: every rank copies the weights to all GPUs, and the ranks slow each other down.",
         fix=_ONE_WRAPPER,
-        refuted_by="Each rank splits its model over GPUs of its own, which no other rank uses.",
+        refuted_by="Each rank splits its model over GPUs that no other rank uses.",
         devices=tuple(device.uuid for device in devices) or tuple(sorted(group.used)),
         pids=tuple(member.pid for member in ranks if member.pid is not None),
         run=group.run_id,

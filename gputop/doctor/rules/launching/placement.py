@@ -1,4 +1,4 @@
-"""Placement: which devices the ranks use (A07), and which devices the visibility mask leaves them (A03)."""
+"""Placement: which devices the ranks use (A07), and which devices the visibility mask leaves visible (A03)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gputop.units import bytes_text
 A07_HOLD_S = 10.0
 """Contexts come and go while ranks start (docs/rules.md#a07)."""
 A07_STATED_HOLD_S = 3.0
-"""If a rank reports its own device, only the other ranks are left to wait for."""
+"""If a rank reports its own device, only the other ranks remain to wait for."""
 A03_HOLD_S = 5.0
 
 _SET_DEVICE = """\
@@ -29,14 +29,14 @@ local_rank = int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(local_rank)  # before any other CUDA call
 model = DDP(model.to(local_rank), device_ids=[local_rank])"""
 _MASK_PER_RANK = """\
-srun --gpus-per-task=1 …  # a GPU of its own for each rank, or start them with torchrun:
+srun --gpus-per-task=1 …  # gives each rank its own GPU; or start the ranks with torchrun:
 {torchrun}"""
 _COUNT_OPTIONS = ("--num_gpus", "--num-gpus", "--n_gpus", "--ngpus", "--n_gpu")
 _LIST_OPTIONS = ("--gpus", "--gpu-ids", "--gpu_ids", "--device", "--devices", "device", "devices")
 
 
 def ranks_on_one_gpu(evidence: Evidence, group: RankGroup) -> Judgement:
-    """A07: two or more ranks work mainly on one device while another one that they may use has no rank."""
+    """A07: two or more ranks work mainly on one device while another device that they may use has no rank."""
     ranks = [member for member in group.members if member.rank is not None]
     if len(ranks) < 2 or len(group.pool) < 2:
         return None
@@ -62,7 +62,7 @@ def ranks_on_one_gpu(evidence: Evidence, group: RankGroup) -> Judgement:
         evidence=_crowd_evidence(evidence, group, pool[uuid], crowd, empty),
         cause=_crowd_cause(crowd),
         fix=_crowd_fix(group, crowd),
-        refuted_by="The ranks compute on different UUIDs, or sharing one GPU is meant (MPS, a test of the communication).",
+        refuted_by="The ranks compute on different UUIDs, or sharing one GPU is intentional (MPS, a communication test).",
         devices=(uuid, *(device.uuid for device in empty)),
         pids=tuple(member.pid for member in crowd if member.pid is not None),
         run=group.run_id,
@@ -83,13 +83,13 @@ A07 = Rule(
     threshold=(f"two ranks have their largest context on one UUID, and a visible device has none, for {A07_HOLD_S:.0f} s"),
     hides=("A01", "A02", "H01", "H02", "B07", "E02", "F02"),
     mechanism=(
-        "The ranks never choose their own GPU: there is no set_device(LOCAL_RANK), cuda:0 is fixed in the code, "
-        "or the script waits for an argument --local_rank that torchrun does not pass."
+        "The ranks never choose their own GPU: the code has no set_device(LOCAL_RANK), uses a fixed cuda:0, or expects an "
+        "argument --local_rank that torchrun does not pass."
     ),
     signature=("Two or more ranks have their largest context on the same GPU, while a GPU that they may use has none."),
     look_alike=(
-        "Ranks that all see cuda:0 by masks of their own and sit on different UUIDs; more ranks than GPUs; H01 "
-        "(small second contexts)."
+        "Ranks that each see their GPU as cuda:0 because each has its own mask; more ranks than GPUs; H01 (small second "
+        "contexts)."
     ),
     fix='Call torch.cuda.set_device(int(os.environ["LOCAL_RANK"])) before any other CUDA call.',
     judge=ranks_on_one_gpu,
@@ -122,9 +122,7 @@ def _crowd_evidence(
     name = "LOCAL_RANK" if numbers is local else "Rank" if len(numbers) == 1 else "Ranks"
     sits = words.gpu_with_uuid(device, device.uuid)
     where = crowd[0].main_source
-    facts = [
-        Fact(f"{name} {units.ranges(numbers)}, but every process sits on {sits}", numbers, f"/proc/<pid>/environ, {where}")
-    ]
+    facts = [Fact(f"{name} {units.ranges(numbers)}, but every process is on {sits}", numbers, f"/proc/<pid>/environ, {where}")]
     sizes = [
         use.memory_used_bytes
         for member in crowd
@@ -132,7 +130,7 @@ def _crowd_evidence(
         if use.device_uuid == device.uuid and use.memory_used_bytes is not None
     ]
     if sizes:
-        text = f"{len(sizes)} processes hold {bytes_text(sum(sizes))} together on {words.gpu(device)}"
+        text = f"{len(sizes)} processes hold {bytes_text(sum(sizes))} in total on {words.gpu(device)}"
         facts.append(Fact(text, sum(sizes), where))
     if empty:
         verb = "carries" if len(empty) == 1 else "carry"
@@ -148,7 +146,9 @@ def _same_local_rank(crowd: list[Member]) -> bool:
 
 def _crowd_cause(crowd: list[Member]) -> str:
     if _same_local_rank(crowd):
-        return "Every rank was given the same LOCAL_RANK and the same visible GPU: the launcher did not divide the GPUs."
+        return (
+            "Every rank got the same LOCAL_RANK and the same visible GPU: the launcher did not divide the GPUs among the ranks."
+        )
     return (
         "The ranks never choose their own GPU: without set_device(LOCAL_RANK), with a fixed cuda:0, or with an argument "
         "--local_rank that torchrun does not pass, every rank takes the first GPU."
@@ -168,7 +168,7 @@ def mask_restricts(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     own = _own_mask(group)
     if group.virtual and own is None:
-        return None  # a launch's mask of virtual GPUs only says which ones were chosen
+        return None  # For virtual GPUs, the launch mask only records which ones were chosen.
     wish = wish_for_more(group, count)
     outside = [device for device in group.pool if group.visible is not None and device not in group.visible]
     free = evidence.free(outside)
@@ -196,7 +196,7 @@ def mask_restricts(evidence: Evidence, group: RankGroup) -> Judgement:
         cause="CUDA shows a process only the GPUs in CUDA_VISIBLE_DEVICES (or in its container), as if there were no others."
         + (" Ranks beyond that number have no GPU of their own." if wish is not None else ""),
         fix=_mask_fix(group, wanted, own),
-        refuted_by="The restriction is meant: other people's jobs, or this run's share of the machine.",
+        refuted_by="The restriction is intentional: other users' jobs, or this run's share of the machine.",
         devices=tuple(device.uuid for device in wanted),
         pids=group.pids,
         run=group.run_id,
@@ -205,7 +205,7 @@ def mask_restricts(evidence: Evidence, group: RankGroup) -> Judgement:
 
 
 def _asks_for_more(finding: Finding) -> bool:
-    """Return whether the run asks for more GPUs than its mask leaves, which explains why ranks share one."""
+    """Return whether the run asks for more GPUs than its mask leaves, which explains why ranks share a GPU."""
     return finding.severity == "warning"
 
 
@@ -218,22 +218,23 @@ A03 = Rule(
     confidences=("certain",),
     needs=("CUDA_VISIBLE_DEVICES at launch", "NVML"),
     window_s=A03_HOLD_S,
-    threshold="fewer visible GPUs than the machine has; a warning when the run asks for more than it sees",
+    threshold="fewer visible GPUs than the machine has; a warning if the run asks for more than it sees",
     hides=("A07", "A01", "A02"),
     hides_if=_asks_for_more,
     hides_when="the run asks for more GPUs than it sees",
     mechanism=("CUDA shows a process only the GPUs in CUDA_VISIBLE_DEVICES or in its container, as if there were no others."),
-    signature=("The run sees fewer GPUs than the machine has; it is a warning when the run asks for more than it sees."),
-    look_alike="A share of the machine that was given to the run on purpose, or GPUs that other jobs use.",
+    signature=("The run sees fewer GPUs than the machine has; a warning if the run asks for more than it sees."),
+    look_alike="A share of the machine given to the run on purpose, or GPUs that other jobs use.",
     fix="Widen or unset CUDA_VISIBLE_DEVICES, or start the container or batch job with more GPUs.",
     judge=mask_restricts,
 )
 
 
 def _worth_a_remark(evidence: Evidence, group: RankGroup, count: int, free: bool) -> bool:
-    """Return whether a mask is worth a remark.
+    """Return whether a mask is worth reporting.
 
-    Only for a training run that fills its mask next to free GPUs, is not part of a sweep, and was not placed by gputop.
+    It is for a training run that uses its whole mask while other GPUs are free, is not part of a sweep, and was not placed by
+    gputop.
     """
     chosen = any(p.environment is not None and p.environment.gputop_job_id for p in group.processes)
     return (
@@ -273,7 +274,7 @@ def _variable(group: RankGroup) -> str:
 
 
 def _own_mask(group: RankGroup) -> str | None:
-    """Return a mask that leaves fewer devices and that the script of a single process set after its start."""
+    """Return a mask that leaves fewer devices and that the script of a single process set after it started."""
     if len(group.members) != 1:
         return None
     journal = group.members[0].journal

@@ -1,4 +1,4 @@
-"""Launching: too few ranks for the GPUs, because there was no launcher (A01) or it started too few (A02)."""
+"""Too few ranks for the GPUs, because there is no launcher (A01) or it started too few (A02)."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ model = DDP(model.to(local_rank), device_ids=[local_rank])"""
 CALLS_MIN = 20
 """As in the rules on nn.DataParallel."""
 _SPLITS = "DataParallel"
-"""The wrapper that spreads one process over GPUs: where a rule says why it does not, that rule hides A01."""
-_FREE = "beside visible GPUs without a process, below 1 GiB and 3% in 95% of samples"
+"""The wrapper that spreads one process over several GPUs. A rule that explains why it does not hides A01."""
+_FREE = "while visible GPUs have no process and are below 1 GiB and 3% in 95% of the samples"
 
 
 def plain_python(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -50,27 +50,27 @@ A01 = Rule(
     window_s=LOAD_WINDOW_S,
     every_s=EVERY_SNAPSHOT,
     threshold=(
-        f"one process without a rank on one busy GPU (10% on average) {_FREE}, for 12 s, after a warm-up of 30 s; or one in "
-        "nn.DataParallel with memory on several GPUs, of which one is busy and all others idle"
+        f"one process without a rank on one busy GPU (10% on average) {_FREE}, for 12 s, after a warm-up of 30 s; or a "
+        "process in nn.DataParallel with memory on several GPUs, if one is busy and all others idle"
     ),
     hides=("A02", "E02"),
-    mechanism="Without a launcher there is one process, its world size is 1, and one process trains on one GPU.",
+    mechanism="Without a launcher, there is one process with world size 1, and one process trains on one GPU.",
     signature="One process without RANK and WORLD_SIZE keeps one GPU busy, and other GPUs that it sees are free.",
-    look_alike="A03 (it sees one GPU only); a sweep with a run on each GPU; B03 (DataParallel that is bypassed).",
+    look_alike="A03 (it sees only one GPU); a sweep with a run on each GPU; B03 (DataParallel is bypassed).",
     fix="Start with `torchrun --standalone --nproc-per-node=gpu train.py`, and wrap the model in DDP.",
     judge=plain_python,
 )
 
 
 def is_notebook(group: RankGroup) -> bool:
-    """Return whether the job runs in a notebook's kernel."""
+    """Return whether the job runs in a notebook kernel."""
     process = group.main_process
     command = process.command if process is not None and process.command else ()
     return any("ipykernel" in item or "colab_kernel" in item for item in command)
 
 
 def framework_of(group: RankGroup) -> str | None:
-    """Return the framework that starts its own ranks ("ultralytics", "mmengine"); by the command line, then the journal."""
+    """Return the framework that starts its own ranks ("ultralytics", "mmengine"), by the command line, then by the journal."""
     process = group.main_process
     script = fixes.script_of(process.command if process is not None else None)
     if script[0].rpartition("/")[2] == "yolo" or script[:2] == ("-m", "ultralytics"):
@@ -82,17 +82,17 @@ def framework_of(group: RankGroup) -> str | None:
 
 
 def lone_process(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge whether one process without ranks trains on one GPU next to free ones: A01; A11 and A16 reuse it."""
+    """Judge whether one process without ranks trains on one GPU while others are free: A01. A11 and A16 reuse it."""
     process = group.main_process
     wrapper = stated.wrapper(group.members[0].journal) if group.members else None
     if process is None or len(group.members) != 1 or group.launcher is not None or not group.used:
         return None
     if len(group.used) != 1 and wrapper != _SPLITS:
-        return None  # what it does with the other devices is not known
+        return None  # its use of the other devices is unknown
     if process.environment is None:
         if not evidence.free(group.pool):
-            return None  # it could not use more devices than it does
-        return _abstain("A01", group, "what the process was started with is hidden (another user's process)", "run as its user")
+            return None  # it could not use more devices than it uses
+        return _abstain("A01", group, "its environment is hidden (another user's process)", "run gputop as that user")
     if _has_ranks(process) or (group.virtual and not group.masks):
         return None
     free = _free_beside(evidence, group, "A01") if len(group.used) == 1 else _idle_within(evidence, group)
@@ -106,7 +106,7 @@ def lone_process(evidence: Evidence, group: RankGroup) -> Judgement:
     journal = group.members[0].journal
     inspected = journal is not None and group.run is not None and group.run.world_size == 1 and stated.model_inspected(journal)
     facts = [
-        Fact("no RANK, no WORLD_SIZE in its environment", None, f"/proc/{process.pid}/environ"),
+        Fact("no RANK and no WORLD_SIZE in its environment", None, f"/proc/{process.pid}/environ"),
         Fact(f"no launcher above it: {_ancestry(process)}", _ancestry(process), f"/proc/{process.pid}/stat"),
         sees("it sees", group),
         *utilization(evidence, everything),
@@ -116,23 +116,23 @@ def lone_process(evidence: Evidence, group: RankGroup) -> Judgement:
         severity="warning",
         confidence="certain" if inspected and wrapper is None else "likely",
         title=f"Only GPU {device.index} works: "
-        + ("started without a launcher" if wrapper is None else f"{wrapper} runs in one process, and reaches no other GPU"),
+        + ("started without a launcher" if wrapper is None else f"{wrapper} runs in one process and uses no other GPU"),
         evidence=tuple(facts),
-        cause="Without a launcher there is one process, its world size is 1, and one process trains on one GPU. "
-        f"{words.gpus(free)} {'is' if len(free) == 1 else 'are'} free, if you meant to use more than one.",
+        cause="Without a launcher, there is one process with world size 1, and one process trains on one GPU. "
+        f"{words.gpus(free)} {'is' if len(free) == 1 else 'are'} free, in case you meant to use more than one.",
         fix=_launcher_fix(group, everything),
-        refuted_by=f"One GPU is meant; then say so: {_declare(group, [device])}",
+        refuted_by=f"You want one GPU. Then say so: {_declare(group, [device])}",
         devices=tuple(item.uuid for item in everything),
         pids=group.pids,
         run=group.run_id,
     )
     calls = stated.data_parallel(group.members[0].journal)
-    # Why DataParallel reaches one GPU only is a special rule's to say, once it has seen enough calls.
+    # A more specific rule says why DataParallel uses only one GPU, once it has seen enough calls.
     return Suspicion(finding, 0.0 if calls is None or calls.calls >= CALLS_MIN else math.inf)
 
 
 def _idle_within(evidence: Evidence, group: RankGroup) -> tuple[Device, ...] | None:
-    """Return the devices on which the process holds memory and does nothing, if just one of its devices works."""
+    """Return the devices on which the process holds memory but does nothing, if exactly one of its devices works."""
     loads = {uuid: evidence.load(uuid) for uuid in group.used}
     idle = {uuid for uuid, load in loads.items() if load is not None and load.idle}
     busy = [uuid for uuid, load in loads.items() if load is not None and load.busy]
@@ -161,11 +161,11 @@ def _free_beside(evidence: Evidence, group: RankGroup, rule: str) -> tuple[Devic
     if not evidence.trains(group):
         if not any(process.torch_mapped for process in group.processes):
             return None
-        why = "no sign of training yet (no steps in a journal, no backward threads at work)"
+        why = "no sign of training yet (no steps in a journal, no active backward threads)"
         return _abstain(rule, group, why, "steps that advance" if group.run is not None else "import gputop in the script")
     loads = [evidence.load(uuid) for uuid in group.used]
     if any(load is None for load in loads):
-        return _abstain(rule, group, "the utilization of its GPU is N/A", "a GPU that reports utilization")
+        return _abstain(rule, group, "its GPU's utilization is N/A", "a GPU that reports utilization")
     if not evidence.is_warm(group) or not all(load is not None and load.busy for load in loads) or siblings(evidence, group):
         return None
     others = [device for device in (group.visible or group.pool) if device.uuid not in group.used]
@@ -214,10 +214,10 @@ def too_few_ranks(evidence: Evidence, group: RankGroup) -> Judgement:
         confidence="likely",
         title=f"{started} of {total} GPUs work: only {number} started",
         evidence=tuple(facts),
-        cause="Each rank drives one GPU, so that the number of ranks limits the GPUs in use. torchrun starts one rank "
-        "unless --nproc-per-node says more; accelerate takes the number from its saved configuration.",
+        cause="Each rank drives one GPU, so the number of ranks limits the GPUs in use. torchrun starts one rank unless "
+        "--nproc-per-node asks for more; accelerate takes the number from its saved configuration.",
         fix=fixes.launch_line(group, total, everything),
-        refuted_by=f"The other GPUs are left free on purpose; then say so: {_declare(group, used)}",
+        refuted_by=f"You left the other GPUs free on purpose. Then say so: {_declare(group, used)}",
         devices=tuple(device.uuid for device in everything),
         pids=group.pids,
         run=group.run_id,
@@ -237,11 +237,11 @@ A02 = Rule(
     threshold=f"ranks on distinct busy GPUs {_FREE}, for 12 s, after a warm-up of 30 s",
     hides=("E02",),
     mechanism=(
-        "Each rank drives one GPU. torchrun starts one rank unless --nproc-per-node says more; accelerate takes "
+        "Each rank drives one GPU. torchrun starts one rank unless --nproc-per-node asks for more; accelerate takes "
         "the number from its saved configuration."
     ),
-    signature="The ranks sit on distinct busy GPUs, and other GPUs that they see are free.",
-    look_alike="A07 (ranks on one GPU); GPUs that are left free on purpose or belong to other jobs.",
+    signature="The ranks are on distinct busy GPUs, and other GPUs that they see are free.",
+    look_alike="A07 (ranks on one GPU); GPUs left free on purpose or used by other jobs.",
     fix='Pass --nproc-per-node=gpu, --num_processes N, devices="auto" or --ntasks-per-node=N.',
     judge=too_few_ranks,
 )

@@ -1,4 +1,4 @@
-"""A CUDA_VISIBLE_DEVICES that does not name the GPUs that were meant: malformed (A05), or in another order (A06)."""
+"""A CUDA_VISIBLE_DEVICES that does not name the intended GPUs: malformed (A05), or in a different order (A06)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _SEPARATORS = re.compile(r"[,;\s]+")
 
 
 def unmasked_command(command: str) -> str:
-    """Return the command without the mask that is set in front of it."""
+    """Return the command without the mask set in front of it."""
     return re.sub(r"^(env )?((CUDA_VISIBLE_DEVICES|GPUTOP_VIRTUAL_DEVICES)=\S+ )", "", command)
 
 
 def mask_malformed(evidence: Evidence, group: RankGroup) -> Judgement:
-    """A05: CUDA takes fewer devices from the mask than it lists."""
+    """A05: CUDA uses fewer devices than the mask lists."""
     if not group.pool:
         return None
     machine: tuple[Device, ...] | None = None
@@ -52,15 +52,13 @@ A05 = Rule(
     severities=("error", "warning"),
     confidences=("certain",),
     needs=("CUDA_VISIBLE_DEVICES at launch",),
-    threshold=("CUDA takes fewer entries from the mask than it holds; masks that hide every GPU on purpose do not count"),
+    threshold=("CUDA uses fewer entries of the mask than it has; masks that hide every GPU on purpose do not count"),
     hides=("A01", "A02", "A03", "A04", "A07", "A12"),
     mechanism=(
-        "CUDA reads the list up to the first entry that it cannot use, and an entry that is repeated empties the "
-        "whole list. `0,0` and `all` leave no GPU, `0,a,1` and `0 1` leave one."
+        "CUDA reads the list up to the first entry that it cannot use, and a repeated entry empties the whole list. `0,0` "
+        "and `all` leave no GPU, `0,a,1` and `0 1` leave one."
     ),
-    signature=(
-        "CUDA takes fewer entries from the mask than are written in it; a script with a fallback then trains on the CPU."
-    ),
+    signature=("CUDA uses fewer entries than the mask lists; a script with a fallback then trains on the CPU."),
     look_alike="An empty mask or -1, the usual ways to hide every GPU on purpose.",
     fix="Write the numbers or UUIDs of existing GPUs, each once, separated by commas.",
     judge=mask_malformed,
@@ -85,11 +83,11 @@ def _malformed(group: RankGroup, process: Process, mask: str, written: list[str]
     known = [entry for entry in dict.fromkeys(written) if len(devices_behind(entry, group.pool)) == 1]
     right = ",".join(known) or ",".join(str(device.index) for device in group.pool)
     if len(set(written)) < len(written):
-        why = "an entry that is repeated empties the whole list"
+        why = "a repeated entry empties the whole list"
     elif len(taken) > fits:
-        why = f"the list ends at the first entry that names no GPU of the machine ({taken[fits]})"
+        why = f"the list ends at the first entry that names no GPU on the machine ({taken[fits]})"
     elif any(sign in mask.strip() for sign in "; "):
-        why = "entries are separated by commas, and what follows the digits of an entry is dropped"
+        why = "entries must be separated by commas, and CUDA drops anything after the digits of an entry"
     else:
         why = "the list ends at the first entry that is negative or cannot be read"
     name = "GPUTOP_VIRTUAL_DEVICES" if group.virtual else "CUDA_VISIBLE_DEVICES"
@@ -100,14 +98,14 @@ def _malformed(group: RankGroup, process: Process, mask: str, written: list[str]
         title=f"{name}={mask} {left}",
         evidence=(
             Fact(f"{name}={mask!r} at launch", mask, f"/proc/{process.pid}/environ"),
-            Fact(f"CUDA takes {fits} of the {len(written)} that are written", fits, "CUDA's reading of the list"),
+            Fact(f"CUDA uses {fits} of the {len(written)} entries", fits, "CUDA's rules for the list"),
             Fact(
                 f"the machine has {words.count(len(group.pool), 'GPU')}",
                 len(group.pool),
                 "virtual GPU readings" if group.virtual else "NVML",
             ),
         ),
-        cause=f"CUDA reads this list in its own way: {why}."
+        cause=f"CUDA reads this list by its own rules: {why}."
         + ("" if fits else " torch then finds no GPU, and a script with a fallback trains on the CPU."),
         fix=f"{name}={right} {unmasked_command(fixes.own_command(group))}",
         refuted_by="The script sets the variable again before it imports torch.",
@@ -118,7 +116,7 @@ def _malformed(group: RankGroup, process: Process, mask: str, written: list[str]
 
 
 def device_order(evidence: Evidence, group: RankGroup) -> Judgement:
-    """A06: on unequal cards, CUDA and nvidia-smi number devices differently, and the run means nvidia-smi's numbers."""
+    """A06: with unequal cards, CUDA and nvidia-smi number devices differently, and the run uses nvidia-smi's numbers."""
     if group.virtual or len({device.name for device in group.pool}) < 2:
         return None
     for member in group.members:
@@ -135,7 +133,7 @@ def device_order(evidence: Evidence, group: RankGroup) -> Judgement:
         if not got and process is not None and process.environment is not None:
             got = tuple(device for device in group.pool if device.uuid in {use.device_uuid for use in member.uses})
             if not got and group.run is None and process.torch_mapped:
-                why = "The cards are unequal, and CUDA numbers them by speed; which one this mask names is not known yet."
+                why = "The cards are unequal, and CUDA numbers them by speed; which card this mask names is not known yet."
                 return Abstained("A06", why, "a context on a GPU, or import gputop in the script", group.run_id)
         outside = [device for device in got if device not in meant]
         if not meant or not outside:
@@ -148,17 +146,18 @@ A06 = Rule(
     id="A06",
     order=201,
     family="visibility",
-    title="CUDA's device order is not nvidia-smi's",
+    title="CUDA's device order differs from nvidia-smi's",
     severities=("warning",),
     confidences=("certain",),
     needs=("CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER", "NVML contexts or the journal's UUIDs"),
-    threshold="unequal cards, no PCI_BUS_ID, and a context on a GPU that the numbers of the mask do not name",
+    threshold="unequal cards, no PCI_BUS_ID, and a context on a GPU that the mask's numbers do not name in nvidia-smi",
     hides=("A03",),
     mechanism=("CUDA numbers unequal cards by speed, fastest first. NVML, nvidia-smi and gputop number them by PCI bus."),
     signature=(
-        "On a machine with different cards, a process sits on another GPU than the number in its mask names in nvidia-smi."
+        "On a machine with different cards, a process is on a different GPU than the one that nvidia-smi shows under the "
+        "mask's number."
     ),
-    look_alike="Equal cards, whose two orders agree; or numbers that are meant in CUDA's order.",
+    look_alike="Equal cards, for which both orders agree; numbers that are intended in CUDA's order.",
     fix="Set CUDA_DEVICE_ORDER=PCI_BUS_ID, or name the GPUs by UUID.",
     judge=device_order,
 )
@@ -182,10 +181,10 @@ def _other_order(group: RankGroup, mask: str, meant: tuple[Device, ...], got: tu
             Fact(f"the process is on {', '.join(map(_named, got))}", [device.uuid for device in got], "NVML, torch"),
             Fact(f"nvidia-smi's {mask} is {', '.join(map(_named, meant))}", [device.uuid for device in meant], "NVML"),
         ),
-        cause="CUDA numbers unequal cards by speed, fastest first; nvidia-smi and gputop number them by their slot.",
+        cause="CUDA numbers unequal cards by speed, fastest first; nvidia-smi and gputop number them by PCI bus.",
         fix=f"CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={fixes.shell_word(mask)} {command}\n"
         f"# or by UUID, which never changes:\nCUDA_VISIBLE_DEVICES={uuids} {command}",
-        refuted_by="The numbers were meant in CUDA's order.",
+        refuted_by="The numbers are intended in CUDA's order.",
         devices=tuple(dict.fromkeys(device.uuid for device in (*got, *meant))),
         pids=(pid,) if pid is not None else (),
         run=group.run_id,
