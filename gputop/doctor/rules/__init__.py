@@ -1,6 +1,6 @@
-"""The rules, in packages by topic: launching, nn.DataParallel, DDP, standstill, pace, machine, and known texts.
+"""The rules, in packages by topic: launching, nn.DataParallel, DDP, standstill, pace, machine, hosts, learning and known texts.
 
-The folder is the registry: every ``Rule`` in one of its modules is in ``RULES``.
+The folder is the registry: ``RULES`` contains every ``Rule`` in its modules.
 """
 
 from __future__ import annotations
@@ -17,6 +17,6 @@ MACHINE_RULES = tuple(rule for rule in RULES if rule.subject == "machine")
 IDS = tuple(rule.id for rule in RULES)
 BY_ID = {rule.id: rule for rule in RULES}
 HIDES = registry.hides(RULES)
-"""Root -> symptoms that it hides in the same job or on the same device; for a root of the machine, in every job."""
+"""Root cause -> symptoms that it hides in the same job or on the same device; for a root cause of the machine, in every job."""
 
 __all__ = ["BY_ID", "HIDES", "IDS", "JOB_RULES", "MACHINE_RULES", "RULES", "Judgement", "Rule", "Suspicion"]

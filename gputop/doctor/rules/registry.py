@@ -1,4 +1,4 @@
-"""Find the rules: every ``Rule`` in a module of a package, so that none can be left out."""
+"""Find the rules: every ``Rule`` in a package's modules, so that none can be left out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def modules(package: ModuleType) -> tuple[ModuleType, ...]:
 
 
 def rules_of(found: Iterable[ModuleType]) -> tuple[Rule, ...]:
-    """Return the rules of these modules in the order of roots.
+    """Return the rules of these modules in root order.
 
     Raises:
         ValueError: two rules have the same id or the same ``order``, or a rule hides one that does not exist.
@@ -39,7 +39,7 @@ def rules_of(found: Iterable[ModuleType]) -> tuple[Rule, ...]:
 
 
 def hides(rules: Iterable[Rule]) -> Mapping[str, frozenset[str]]:
-    """Return the ids that each rule can hide, by its id; a rule that hides everything does not hide those that hide it."""
+    """Return the ids that each rule can hide, by its id. A rule that hides everything does not hide the rules that hide it."""
     named = {rule.id: rule.hides for rule in rules}
     found = {}
     for root, symptoms in named.items():

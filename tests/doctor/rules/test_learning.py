@@ -20,10 +20,10 @@ def test_a_nan_names_its_step_the_rate_and_the_gradient_before_it() -> None:
     finding = check_first_verdict("J01", scenes.becomes_nan, 30)
     assert finding.title == "The loss is NaN or infinite since step 160"
     told = [fact.text for fact in finding.evidence]
-    assert told[0].startswith("loss is not finite since step 160, 1.")
+    assert told[0].startswith("loss has not been finite since step 160, 1.")
     assert "at step 159" in told[0]
     assert "grad_norm was 900 at step 158, usually 2.05" in told
-    assert "grad_norm is not finite since step 159" in told
+    assert "grad_norm has not been finite since step 159" in told
     assert "lr was 0.5 at step 160" in told
 
 
@@ -38,7 +38,7 @@ def test_zeros_in_place_of_a_nan_loss_are_told_by_the_gradients() -> None:
 def test_a_nan_of_several_ranks_names_the_first() -> None:
     finding = verdict(scenes.all_ranks_nan, 40)
     assert (finding.id, finding.title) == ("J01", "The loss is NaN or infinite since step 160")
-    assert finding.evidence[0].text.startswith("loss of rank 2 is not finite since step 160")
+    assert finding.evidence[0].text.startswith("loss of rank 2 has not been finite since step 160")
 
 
 def test_a_loss_that_was_never_finite_is_no_invented_step() -> None:

@@ -38,7 +38,7 @@ def test_it_is_told_with_its_place_and_the_command_to_repeat() -> None:
     assert (finding.severity, finding.confidence) == ("error", "certain")
     assert finding.title == "run-1 failed with TokenBudgetExceeded at train.py:5"
     assert finding.evidence[0].text == "shards.TokenBudgetExceeded: shard 17 has 12 tokens more"
-    assert finding.fix == "# read train.py:5, and what it printed before\npython train.py"
+    assert finding.fix == "# read train.py:5, and the output before the error\npython train.py"
     assert finding.run == "run-1"
 
 

@@ -1,4 +1,4 @@
-"""The hosts of a run, by what its ranks say of themselves. Pure."""
+"""The hosts of a run, as its ranks report them. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hosts of one run whose GPUs are not alike (K04)."""
+"""Hosts of one run whose GPUs differ (K04)."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from gputop.units import bytes_text
 MEMORY_RATIO = 0.75
 """As for the cards of one machine (I06)."""
 SLOWER_SHARE = 0.1
-"""As for the cards of one machine (I06): each rank of the host against each rank of the others."""
+"""As for the cards of one machine (I06), comparing each rank of the host with each rank of the others."""
 STEPS = 20
 HOLD_S = 10.0
 FORWARD = "cuda/forward_s"
 
 
 def unequal_hosts(evidence: Evidence) -> Mapping[str, Judgement]:
-    """K04: the GPUs of one host are slower than those of the others at the same work, or have less memory."""
+    """K04: the GPUs of one host are slower than those of the others with the same work, or have less memory."""
     return {run.run_id: _judged(evidence, run, hosts) for run, hosts in runs_over_hosts(evidence)}
 
 
 def _judged(evidence: Evidence, run: Run, hosts: Mapping[str, Sequence[Rank]]) -> Judgement:
     times = {host: _forward_s(evidence, run, ranks) for host, ranks in hosts.items()}
-    slow = None if divides_models(run.ranks) else _slow(times)  # a stage of a pipeline has a time of its own
+    slow = None if divides_models(run.ranks) else _slow(times)  # each stage of a pipeline has its own time
     small = _small(hosts)
     if slow is None and small is None:
         return None
@@ -39,13 +39,16 @@ def _judged(evidence: Evidence, run: Run, hosts: Mapping[str, Sequence[Rank]]) -
     if slow is not None:
         host, others = slow
         longer = min(times[host]) / max(others) - 1
-        text = f"forward takes {min(times[host]) * 1e3:.1f} ms or more on {host}, {max(others) * 1e3:.1f} ms or less elsewhere"
+        text = (
+            f"the forward pass takes {min(times[host]) * 1e3:.1f} ms or more on {host}, {max(others) * 1e3:.1f} ms or less "
+            "elsewhere"
+        )
         facts.append(Fact(text, round(longer, 3), "CUDA events (journal)"))
         title = f"Unequal hosts: the GPUs of {host} take {longer * 100:.0f}% longer for the same work"
     if small is not None:
         host, own, most = small
         where = "cuda_memory of each rank (journal)"
-        facts.append(Fact(f"GPUs of {bytes_text(own)} on {host}, of {bytes_text(most)} elsewhere", own, where))
+        facts.append(Fact(f"GPUs have {bytes_text(own)} on {host}, {bytes_text(most)} elsewhere", own, where))
         if slow is None:
             title = f"Unequal hosts: the GPUs of {host} have {bytes_text(own)}, those of the others {bytes_text(most)}"
     counts = {name: len(ranks) for name, ranks in hosts.items()}
@@ -58,18 +61,18 @@ def _judged(evidence: Evidence, run: Run, hosts: Mapping[str, Sequence[Rank]]) -
         confidence="likely" if slow is not None else "certain",
         title=title,
         evidence=tuple(facts),
-        cause="Every rank gets as much work as the others and waits for them in each step: the slowest GPUs set the pace of "
-        "all hosts, and a batch has to fit the smallest memory.",
-        fix=f"gputop -H {host}  # its cards, clocks and power limits\nnvidia-smi -q -d CLOCK,POWER,PERFORMANCE  # on {host}\n"
-        "# hosts that are alike (torchrun --nnodes, sbatch --constraint), or smaller batches on the slower ones",
-        refuted_by="The ranks of that host have other work: longer sequences, larger images, another part of the model.",
+        cause="Every rank gets the same amount of work and waits for the others in each step: the slowest GPUs set the "
+        "pace for all hosts, and a batch must fit the smallest memory.",
+        fix=f"gputop -H {host}  # shows its cards, clocks and power limits\nnvidia-smi -q -d CLOCK,POWER,PERFORMANCE  # on "
+        f"{host}\n# use equal hosts (torchrun --nnodes, sbatch --constraint), or smaller batches on the slower ones",
+        refuted_by="The ranks on that host have different work: longer sequences, larger images, another part of the model.",
         run=run.run_id,
     )
     return Suspicion(finding, HOLD_S)
 
 
 def _forward_s(evidence: Evidence, run: Run, ranks: Sequence[Rank]) -> list[float]:
-    """Return the usual time of forward on each rank's GPU; nothing if one of them does not tell it."""
+    """Return the typical forward time on each rank's GPU; empty if one of them does not report it."""
     found = []
     for rank in ranks:
         newest = evidence.series(run.run_id, rank.rank, FORWARD)[-STEPS:]
@@ -80,7 +83,7 @@ def _forward_s(evidence: Evidence, run: Run, ranks: Sequence[Rank]) -> list[floa
 
 
 def _slow(times: Mapping[str, Sequence[float]]) -> tuple[str, list[float]] | None:
-    """Return the one host whose every rank takes longer than each rank of the others, and the others' times."""
+    """Return the one host on which every rank takes longer than each rank of the others, and the others' times."""
     if not all(times.values()):
         return None
     host = max(times, key=lambda name: min(times[name]))
@@ -89,7 +92,7 @@ def _slow(times: Mapping[str, Sequence[float]]) -> tuple[str, list[float]] | Non
 
 
 def _small(hosts: Mapping[str, Sequence[Rank]]) -> tuple[str, int, int] | None:
-    """Return the host whose GPUs have least memory, that memory, and the least of the others; None if they are alike."""
+    """Return the host whose GPUs have the least memory, that memory, and the least of the others; None if all are alike."""
     sizes: dict[str, int] = {}
     for host, ranks in hosts.items():
         told = [fact.total_bytes if (fact := facts_of(rank).cuda_memory) is not None else None for rank in ranks]
@@ -114,17 +117,17 @@ K04 = Rule(
     every_s=RARELY_S,
     estimated=True,
     threshold=(
-        f"forward on the GPU takes each rank of one host {SLOWER_SHARE:.0%} longer than any rank of the others, by medians of "
-        f"{STEPS} steps, where each rank holds the whole model (likely); or its GPUs have less than {MEMORY_RATIO} of the "
-        "memory of the others' (certain, for information)"
+        f"on the GPU, the forward pass of each rank on one host takes {SLOWER_SHARE:.0%} longer than that of any other "
+        f"rank, by medians over {STEPS} steps, if each rank holds the whole model (likely); or its GPUs have less than "
+        f"{MEMORY_RATIO} of the others' memory (certain, information)"
     ),
     hides=("K01", "F01", "F02", "F04"),
     hides_if=lambda finding: finding.severity == "warning",
     hides_when="the GPUs of the host are slower",
-    mechanism="Ranks get equal batches and wait for each other in each step: the slowest GPUs set the pace of all hosts.",
-    signature="Another model of GPU, or a lower limit of clocks or power, on one of the hosts.",
-    look_alike="K01, where a whole host is slow for another reason; one slow GPU of a host (F02); stages of a pipeline, whose "
-    "work differs; hosts with fewer GPUs that are alike.",
-    fix="Use hosts that are alike, lift the limit, or give the slower host less work.",
+    mechanism="Ranks get equal batches and wait for each other in each step: the slowest GPUs set the pace for all hosts.",
+    signature="One of the hosts has a different GPU model, or a lower clock or power limit.",
+    look_alike="K01 (a whole host is slow for another reason); F02 (one GPU of a host is slow); stages of a pipeline, "
+    "whose work differs; hosts with fewer GPUs of the same model.",
+    fix="Use equal hosts, raise the limit, or give the slower host less work.",
     judge_machine=unequal_hosts,
 )

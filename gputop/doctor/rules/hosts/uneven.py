@@ -1,4 +1,4 @@
-"""Hosts of one run that take unequally long for a step (K01)."""
+"""Hosts of one run whose steps take different times (K01)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from gputop.joined.runs import BACKWARD, SLOWER_SHARE, STEP, Pace, Slowest, slow
 from gputop.snapshot import Rank, Run
 
 WINDOWS, WINDOW_STEPS = 3, 20
-"""As for a rank that is waited for (F01)."""
+"""As for a rank that the others wait for (F01)."""
 HOLD_S = 30.0
-"""With a window of steps before it, about a minute: an evaluation on one host is over by then (our choice)."""
+"""Together with the window of steps before it, about a minute: an evaluation on one host is over by then (our choice)."""
 
 
 def uneven_hosts(evidence: Evidence) -> Mapping[str, Judgement]:
@@ -27,7 +27,7 @@ def uneven_hosts(evidence: Evidence) -> Mapping[str, Judgement]:
 
 def _judged(evidence: Evidence, run: Run, hosts: Mapping[str, Sequence[Rank]]) -> Judgement:
     seen: list[Slowest] = []
-    for back in range(WINDOWS):  # the newest first: where hosts are even, it is enough
+    for back in range(WINDOWS):  # Newest window first: if the hosts are even, it is enough.
         paces = {host: _paces(evidence, run, ranks, back) for host, ranks in hosts.items()}
         if not all(paces.values()):
             return None
@@ -42,21 +42,21 @@ def _judged(evidence: Evidence, run: Run, hosts: Mapping[str, Sequence[Rank]]) -
     percent = f"{share * 100:.0f}%"
     if seen[0].waited_for:
         title = f"Uneven hosts: the others wait {percent} of each step for {host}"
-        text = f"backward is shortest on {host} ({ranks}), where nobody is waited for: by {percent} of a step"
+        text = f"the backward pass is shortest on {host} ({ranks}), by {percent} of a step: it waits for no other host"
     else:
         title = f"Uneven hosts: {host} takes {percent} longer for a step"
         text = f"a step takes {percent} longer on {host} ({ranks}) than on the other hosts"
     steps = WINDOWS * WINDOW_STEPS
     facts = (
         Fact(text, round(share, 3), "journal: step_s, phase/backward of all ranks"),
-        Fact(f"in each of {WINDOWS} windows of {WINDOW_STEPS} steps, and for all its ranks", steps, "journal"),
+        Fact(f"in each of {WINDOWS} windows of {WINDOW_STEPS} steps, on all its ranks", steps, "journal"),
     )
     finding = Finding("K01", "warning", "likely", title, facts, _CAUSE, _FIX.format(host=host), _REFUTED, run=run.run_id)
     return Suspicion(finding, HOLD_S)
 
 
 def _paces(evidence: Evidence, run: Run, ranks: Sequence[Rank], back: int) -> list[Pace]:
-    """Return the pace of each rank in one window of its newest steps; nothing if one of them does not tell it."""
+    """Return the pace of each rank in one window of its newest steps; empty if one of them does not report it."""
     paces = []
     for rank in ranks:
         steps = evidence.series(run.run_id, rank.rank, STEP)
@@ -75,7 +75,7 @@ def _mean(paces: Sequence[Pace]) -> Pace:
 
 
 def _apart(paces: Mapping[str, Sequence[Pace]], found: Slowest) -> bool:
-    """Return whether each rank of the host differs from each rank of the others: else it is a rank, not the host (F01)."""
+    """Return whether each rank of the host differs from each rank of the others; if not, one rank is slow, not a host (F01)."""
     own = paces[found.host]
     others = [pace for host, held in paces.items() if host != found.host for pace in held]
     if found.waited_for:
@@ -84,14 +84,14 @@ def _apart(paces: Mapping[str, Sequence[Pace]], found: Slowest) -> bool:
 
 
 _CAUSE = (
-    "Ranks exchange gradients in each step, so that the slowest host sets the pace of all. A whole host is slow for a reason "
-    "of its own: lower clocks, fewer cores, a slower disk or network, or somebody else's work."
+    "Ranks exchange gradients in each step, so the slowest host sets the pace for all. If a whole host is slow, the reason "
+    "is on that host: lower clocks, fewer cores, a slower disk or network, or another user's work."
 )
 _FIX = (
-    "gputop -H {host}  # its clocks and power limits, its cores, its disk, and who else computes there\n"
+    "gputop -H {host}  # shows its clocks, power limits, cores, disk and other users\n"
     "# leave the host out (torchrun --nnodes), or give its ranks less work"
 )
-_REFUTED = "The hosts take turns in being the slowest."
+_REFUTED = "The slowest host changes."
 
 K01 = Rule(
     id="K01",
@@ -105,13 +105,13 @@ K01 = Rule(
     every_s=RARELY_S,
     estimated=True,
     threshold=(
-        f"each rank of one host apart from each rank of the others by means of {WINDOW_STEPS} steps, {SLOWER_SHARE:.0%} of a "
-        f"step between the hosts, in each of {WINDOWS} windows, for {HOLD_S:.0f} s"
+        f"each rank of one host differs from each rank of the others, by means over {WINDOW_STEPS} steps, and the hosts "
+        f"differ by {SLOWER_SHARE:.0%} of a step, in each of {WINDOWS} windows, for {HOLD_S:.0f} s"
     ),
     hides=("F01", "F02", "F03", "F04", "F05"),
     mechanism=_CAUSE,
-    signature="The ranks of one host have the shortest backward, or the longest steps, all of them and all the time.",
-    look_alike="One slow rank of a host (F01); hosts that take turns, as with batches of unequal length.",
-    fix="Compare the hosts: clocks, power limits, cores, disk, network, other work. Leave the slow one out.",
+    signature="All ranks of one host always have the shortest backward pass or the longest steps.",
+    look_alike="One slow rank on a host (F01); hosts that are slow in turn, for example because batches differ in length.",
+    fix="Compare the hosts: clocks, power limits, cores, disk, network, other work. Leave the slow host out.",
     judge_machine=uneven_hosts,
 )

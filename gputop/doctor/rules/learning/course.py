@@ -1,4 +1,4 @@
-"""The course of the loss over the whole run: it grows without bound (J02), or does not move (J03)."""
+"""The course of the loss over the whole run: it grows without bound (J02), or does not change (J03)."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from gputop.history.points import PointSeries
 from gputop.snapshot import AUTOMATIC_PREFIX, Rank, is_training_loss, loss_metric, names_a_loss, own_or_automatic
 
 NEWEST = 20
-"""The median of so many newest losses is the loss now: a spike of a few steps does not move it."""
+"""The median of this many newest losses is the current loss: a spike of a few steps does not change it."""
 STRETCHES_MIN = 8
 GROWN_FROM_BEST = 3.0
 GROWN_FROM_START = 1.5
 BACK_AT_START = 0.9
 LEARNED = 0.7
-"""A run has learned something once its loss was at or below this share of what it began with."""
+"""A run has learned something once its loss has been at or below this share of its initial loss."""
 EXPLODED = 10.0
 ZERO_RATE_STEPS = 50
-"""A schedule may end at 0 with the last step of a run; so many steps at 0 are a mistake."""
+"""A schedule may end at 0 with the last step of a run, but this many steps at 0 are a mistake."""
 SAME_VALUES = 100
 FLAT_STEPS = 500
 FLAT_SHARE = 0.01
 FLAT_BAND = 0.05
-"""A loss is flat that ends within 1% of where it began, and on average never left a band of 5% around it (our choice)."""
+"""A loss is flat if it ends within 1% of where it began and its averages never left a band of 5% around that (our choice)."""
 _SEEN_FROM_STEP = 50
 _RATE = re.compile(r"^lr(?:/|$)|(?:^|/)(?:lr|learning_rate)$")
-"""How frameworks call the learning rate: lr and one for each group (lr/0), or Transformers' learning_rate."""
+"""Frameworks' names for the learning rate: lr, one per parameter group (lr/0), or Transformers' learning_rate."""
 _REWARDS = ("reward", "return", "episod")
-"""Where the target moves with the policy, a loss that grows or stays says nothing."""
+"""If the target moves with the policy, a loss that grows or stays the same says nothing."""
 
 
 def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
-    """J02: the loss is several times what it was at best, and as high as at the start or higher."""
+    """J02: the loss is several times its lowest value, and as high as at the start or higher."""
     found = _only_loss(group)
     if found is None:
         return None
@@ -81,10 +81,10 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
         "likely" if sure else "possible",
         title,
         facts,
-        "The steps overshoot: the learning rate is too high for where the run is now, or the gradients of a few batches are "
-        "far larger than usual.",
+        "The steps overshoot: the learning rate is too high at this point of the run, or the gradients of a few batches "
+        "are far larger than usual.",
         "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # before optimizer.step()\n"
-        f"# go on from a checkpoint of about step {best.step}, with a lower learning rate or a longer warm-up",
+        f"# continue from a checkpoint near step {best.step}, with a lower learning rate or a longer warm-up",
         "The task became harder on purpose (a curriculum, another data set), or the target moves with the model.",
     )
     return Suspicion(finding, 5.0 if sure else 10.0)
@@ -100,21 +100,21 @@ J02 = Rule(
     needs=("journal: loss since the run began, else its files or output",),
     every_s=RARELY_S,
     threshold=(
-        f"the median of the newest {NEWEST} losses is {GROWN_FROM_BEST:g} times the lowest average and {EXPLODED:g} times the "
-        f"first, or {GROWN_FROM_START:g} times the first after the run had learned (likely); or {BACK_AT_START:g} times the "
-        "first (possible); only for one loss that is always positive"
+        f"the median of the newest {NEWEST} losses is {GROWN_FROM_BEST:g} times the lowest average and {EXPLODED:g} times "
+        f"the first, or {GROWN_FROM_START:g} times the first after the run had learned (likely); or {BACK_AT_START:g} times "
+        "the first (possible); only for a run with one loss, which is always positive"
     ),
     estimated=True,
     mechanism="A step that is too large makes the next gradients larger, and the next steps larger still.",
-    signature="The loss falls, then rises beyond where it began; or it rises from the start.",
+    signature="The loss falls, then rises above its initial value, or it rises from the start.",
     look_alike="A spike that passes; a curriculum; reinforcement learning and adversarial losses, whose target moves.",
-    fix="Clip the gradients, lower the learning rate or lengthen the warm-up, and go on from an earlier checkpoint.",
+    fix="Clip the gradients, lower the learning rate or lengthen the warm-up, and continue from an earlier checkpoint.",
     judge=loss_grows,
 )
 
 
 def loss_stays(evidence: Evidence, group: RankGroup) -> Judgement:
-    """J03: the learning rate is 0, the loss is always the same, or it is where it began after hundreds of steps."""
+    """J03: the learning rate is 0, the loss is always the same, or it is back where it began after hundreds of steps."""
     found = _only_loss(group)
     if found is None:
         return None
@@ -136,30 +136,30 @@ J03 = Rule(
     needs=("journal: loss since the run began and learning rate, else its files or output",),
     every_s=RARELY_S,
     threshold=(
-        f"every learning rate is 0 for {ZERO_RATE_STEPS} steps (certain); or {SAME_VALUES} losses are equal to the last digit "
-        f"(likely); printed values may be rounded, and both are only possible then; or after {FLAT_STEPS} steps the loss is "
-        f"within {FLAT_SHARE:.0%} of where it began and never left a band of {FLAT_BAND:.0%} (possible)"
+        f"every learning rate is 0 for {ZERO_RATE_STEPS} steps (certain); or {SAME_VALUES} losses are equal to the last "
+        f"digit (likely); for printed values, which may be rounded, both are only possible; or after {FLAT_STEPS} steps the "
+        f"loss is within {FLAT_SHARE:.0%} of its initial value and never left a band of {FLAT_BAND:.0%} (possible)"
     ),
     estimated=True,
     mechanism=(
-        "The steps change nothing: the learning rate is 0, the parameters are frozen or are not those of the optimizer, the "
-        "loss is detached from the model, or the data holds nothing to learn."
+        "The steps change nothing: the learning rate is 0, the parameters are frozen or are not in the optimizer, the loss "
+        "is detached from the model, or the data contains nothing to learn."
     ),
-    signature="A loss that is constant, or that stays where it began, while the GPUs work.",
-    look_alike="Fine-tuning of weights that are good already; a warm-up with tiny rates; a loss of exactly 0 that is reached.",
-    fix="Check the learning rate, requires_grad, and that the optimizer holds the parameters of this model.",
+    signature="The loss is constant, or stays where it began, while the GPUs work.",
+    look_alike="Fine-tuning of weights that are already good; a warm-up with tiny rates; a loss that has reached exactly 0.",
+    fix="Check the learning rate, requires_grad, and that the optimizer has this model's parameters.",
     judge=loss_stays,
 )
 
 
 def _only_loss(group: RankGroup) -> tuple[Rank, str] | None:
-    """Return the lowest live rank and its training loss; None if it logs several, or rewards."""
+    """Return the lowest live rank and its training loss; None if it logs several losses, or rewards."""
     ranks = logged.ranks_of(group)
     if not ranks:
         return None
     rank = min(ranks, key=lambda item: item.rank)
     name = loss_metric(rank.metrics)
-    # In a run that the script opened, the automatic loss appears beside the script's own; it counts only if there is no other.
+    # In a run that the script opened, the automatic loss appears next to the script's own; it counts only if there is no other.
     losses = {metric for metric in rank.metrics if names_a_loss(metric)}
     own = {metric for metric in losses if not metric.startswith(AUTOMATIC_PREFIX)} or losses
     rewarded = any(word in metric.lower() for metric in rank.metrics for word in _REWARDS)
@@ -179,8 +179,8 @@ def _no_rate(evidence: Evidence, group: RankGroup, rank: Rank) -> Judgement:
     facts = [Fact(f"lr is 0 {since}", 0.0, where)]
     if last is not None:
         facts.append(Fact(f"it was {units.metric(last.value)} at step {last.step}", last.value, where))
-    cause = "The optimizer multiplies each step by the learning rate: with 0 the weights stay as they are."
-    fix = "# give the schedule as many steps as the run makes, or end the run there\nprint(scheduler.get_last_lr())"
+    cause = "The optimizer multiplies each step by the learning rate: with 0, the weights do not change."
+    fix = "# give the schedule as many steps as the run has, or end the run there\nprint(scheduler.get_last_lr())"
     # A printed rate may be rounded to 0.
     sure: Confidence = "possible" if logged.is_printed(group) else "certain"
     return Suspicion(_finding(group, "error", sure, f"The learning rate is 0 {since}", facts, cause, fix))
@@ -201,7 +201,8 @@ def _same(group: RankGroup, name: str, series: PointSeries) -> Judgement:
         )
     ]
     cause = (
-        "Even a run that no longer learns has other batches: equal losses come from weights or data that play no part in them."
+        "Even a run that no longer learns sees different batches. Equal losses mean that the weights or the data have no "
+        "effect on the loss."
     )
     confidence: Confidence = "possible" if rounded else "likely"
     return Suspicion(_finding(group, "warning", confidence, title, facts, cause, _CHECK), 10.0)
@@ -225,20 +226,20 @@ def _flat(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: P
             now,
             where,
         ),
-        Fact(f"on average never more than {units.metric(widest)} from its start", widest, where),
+        Fact(f"on average never more than {units.metric(widest)} from its initial value", widest, where),
     ]
-    cause = "The steps change little or nothing, the labels do not belong to the data, or the model is as good as it gets."
+    cause = "The steps change little or nothing, the labels do not match the data, or the model cannot get any better."
     return Suspicion(_finding(group, "info", "possible", title, facts, cause, _CHECK), 10.0)
 
 
 _CHECK = """\
 print([(len(g["params"]), g["lr"]) for g in optimizer.param_groups])
 print(sum(p.requires_grad for p in model.parameters()), "parameters train")
-# and overfit ten samples: a model that cannot has a fault"""
+# and overfit ten samples: if the model cannot, it has a fault"""
 
 
 def _finding(
     group: RankGroup, severity: Severity, confidence: Confidence, title: str, facts: Sequence[Fact], cause: str, fix: str
 ) -> Finding:
-    refuted = "The weights were good before this run, or it is meant to stand still here (a warm-up, frozen layers)."
+    refuted = "The weights were good before this run, or the loss is meant to stay constant here (a warm-up, frozen layers)."
     return tracked.about(group, "J03", severity, confidence, title, facts, cause, fix, refuted)

@@ -1,4 +1,4 @@
-"""A loss that is no number any more (J01)."""
+"""A loss that is no longer a finite number (J01)."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from gputop.history.points import PointSeries
 from gputop.snapshot import Rank, is_training_loss, loss_metric
 
 VALUES_MIN = 3
-"""A gradient scaler skips one or two steps after an overflow; from three in a row on, the weights are lost (our choice)."""
+"""A gradient scaler skips one or two steps after an overflow; after three in a row, the weights are lost (our choice)."""
 _USUAL_OF = 50
-"""Values before the loss was lost whose median says what was usual."""
+"""The median of this many values before the loss became NaN is the usual value."""
 
 
 class _Lost(NamedTuple):
-    """A rank whose newest losses are not finite: since when, and its last finite one (step, value), if that is known.
+    """A rank whose newest losses are not finite: since which step, and its last finite loss (step, value), if known.
 
-    ``replaced``: the losses themselves are printed as 0, and the metric is the norm of the gradients.
+    ``replaced``: the losses themselves are printed as 0, and the metric is the gradient norm.
     """
 
     rank: Rank
@@ -56,14 +56,14 @@ def loss_not_finite(evidence: Evidence, group: RankGroup) -> Judgement:
         "likely" if first.replaced else "certain",
         f"{what} {since}",
         _facts(evidence, group, first, len(ranks) > 1),
-        "A step with a NaN or infinite gradient spoils the weights, and every later loss with them. The run learns nothing any "
-        "more. Usual origins: a learning rate that is too high, float16 without a gradient scaler, log or division of 0, a "
-        "damaged sample.",
-        "# stop the run, and go on from a checkpoint written before that step\n"
-        "torch.autograd.set_detect_anomaly(True)  # in a short run: names the operation\n"
+        "A step with a NaN or infinite gradient spoils the weights, and every later loss with them. The run no longer "
+        "learns. Usual causes: a learning rate that is too high, float16 without a gradient scaler, log of 0 or division "
+        "by 0, a damaged sample.",
+        "# stop the run, and continue from a checkpoint written before that step\n"
+        "torch.autograd.set_detect_anomaly(True)  # in a short run: shows the operation\n"
         "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # before optimizer.step(); or a lower learning rate\n"
-        "assert torch.isfinite(loss), batch  # which sample it is",
-        "The metric is undefined here, as a mean over no samples is, and the loss that trains is finite.",
+        "assert torch.isfinite(loss), batch  # to find the sample",
+        "The metric is undefined here, like a mean over no samples, and the training loss is finite.",
         pids=[item.rank.pid for item in lost if item.rank.pid is not None] or None,
     )
     return Suspicion(finding)
@@ -79,17 +79,17 @@ J01 = Rule(
     needs=("journal: loss of each rank, else its files or output",),
     every_s=SELDOM_S,
     threshold=(
-        f"the newest {VALUES_MIN} training losses of a rank are NaN or infinite; or they are 0, those before were not, and the "
-        "norm of the gradients is NaN (likely)"
+        f"the newest {VALUES_MIN} training losses of a rank are NaN or infinite; or they are 0, earlier losses were not, "
+        "and the gradient norm is NaN (likely)"
     ),
     hides=("J02", "J03"),
     mechanism=(
-        "A NaN or infinite gradient turns the weights into NaN in one step; every later loss is NaN, and the GPUs go on "
+        "A NaN or infinite gradient turns the weights into NaN in one step; every later loss is NaN, while the GPUs keep "
         "working at full load."
     ),
-    signature="The loss is finite up to a step and never after it; the gradient norm often rises before.",
-    look_alike="Single steps that a gradient scaler skips; a metric that is undefined, beside a loss that is finite.",
-    fix="Go on from a checkpoint before that step, with a lower learning rate, clipped gradients, or bfloat16.",
+    signature="The loss is finite up to a step and never after it; the gradient norm often rises before that.",
+    look_alike="Single steps that a gradient scaler skips; an undefined metric next to a finite loss.",
+    fix="Continue from a checkpoint before that step, with a lower learning rate, clipped gradients, or bfloat16.",
     judge=loss_not_finite,
 )
 
@@ -108,7 +108,7 @@ def _lost(evidence: Evidence, group: RankGroup, rank: Rank) -> _Lost | None:
 
 
 def _lost_behind_zeros(evidence: Evidence, group: RankGroup, rank: Rank) -> _Lost | None:
-    """Return where the gradients were lost, of a rank whose losses are 0.
+    """Return where the gradients of a rank whose losses are 0 became NaN.
 
     Transformers' Trainer leaves NaN out of the mean of losses that it logs (logging_nan_inf_filter): only zeros are left.
     """
@@ -121,7 +121,7 @@ def _lost_behind_zeros(evidence: Evidence, group: RankGroup, rank: Rank) -> _Los
 
 
 def _since(series: PointSeries) -> tuple[int | None, tuple[int, float] | None]:
-    """Return the step since which no value is finite, and the last finite value; (None, None) for fewer than the least."""
+    """Return the step since which no value is finite, and the last finite value; (None, None) if there are too few values."""
     place = next((at for at in range(len(series) - 1, -1, -1) if math.isfinite(series.values[at])), None)
     begin = 0 if place is None else place + 1
     if len(series) - begin < VALUES_MIN:
@@ -134,7 +134,9 @@ def _facts(evidence: Evidence, group: RankGroup, first: _Lost, several: bool) ->
     was = f", {units.metric(first.before[1])} at step {first.before[0]}" if first.before is not None else ""
     where = logged.source(group)
     facts = [
-        Fact(f"{first.metric}{whose} is not finite since step {first.since}{was}", first.since, f"{where}: {first.metric}")
+        Fact(
+            f"{first.metric}{whose} has not been finite since step {first.since}{was}", first.since, f"{where}: {first.metric}"
+        )
     ]
     for metric in sorted(first.rank.metrics):
         if metric == first.metric:
@@ -166,6 +168,10 @@ def _rise(series: PointSeries, metric: str, since: int, where: str) -> list[Fact
 
 
 def _earlier(series: PointSeries, metric: str, since: int, where: str) -> list[Fact]:
-    """Return the fact that the metric was lost before the loss was, as the origin usually is."""
+    """Return the fact that this metric became NaN before the loss did, as the cause usually does."""
     at = _since(series)[0]
-    return [Fact(f"{metric} is not finite since step {at}", at, f"{where}: {metric}")] if at is not None and at < since else []
+    return (
+        [Fact(f"{metric} has not been finite since step {at}", at, f"{where}: {metric}")]
+        if at is not None and at < since
+        else []
+    )

@@ -1,1 +1,1 @@
-"""What several rules share."""
+"""Code that several rules share."""

@@ -1,4 +1,4 @@
-"""What a run logs, wherever it stands: in its journal; of a run that gputop does not track, in its own files and output."""
+"""The metrics that a run logs: in its journal or, for a run that gputop does not track, in its own files and output."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gputop.doctor.facts.stated import facts_of
 from gputop.snapshot import LIVE_STATES, Rank
 
 _PRINTED = "log"
-"""The fact ``source`` of values that were printed."""
+"""The ``source`` of facts about printed values."""
 
 
 def ranks_of(group: RankGroup) -> tuple[Rank, ...]:
@@ -17,17 +17,17 @@ def ranks_of(group: RankGroup) -> tuple[Rank, ...]:
 
 
 def run_id(group: RankGroup) -> str | None:
-    """Return the id under which the job's metrics are kept; None if it logs nothing that is known."""
+    """Return the id under which the job's metrics are stored; None if it logs no known metric."""
     return group.shown.run_id if group.run is None and group.shown is not None else group.run_id
 
 
 def source(group: RankGroup) -> str:
-    """Return where the metrics stand, as the source of a fact."""
+    """Return where the metrics come from, as the source of a fact."""
     if is_printed(group):
         return "its output"
     return "journal" if group.run is not None else "its files"
 
 
 def is_printed(group: RankGroup) -> bool:
-    """Return whether the values are those that the run printed: rounded, and not of every step."""
+    """Return whether the values are printed ones: rounded, and not of every step."""
     return any(facts_of(rank).source == _PRINTED for rank in ranks_of(group))

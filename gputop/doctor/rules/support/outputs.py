@@ -1,6 +1,6 @@
 """The output of failed runs: known error texts, and the exception in the journal, by run.
 
-For rules that judge a text: most such runs have ended and have no job left. Not a rule itself.
+For rules that judge a text: most of these runs have ended and no longer have a job. This module contains no rule.
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ from gputop.snapshot import LIVE_STATES, JobState, LogMatch, Rank, Run, RunState
 _TEXT_MAX = 160
 _NOT_FAILED: tuple[RunState | JobState, ...] = ("starting", "running", "finished")
 HISTORY_AFTER_S = 3600.0
-"""What ended a run is a finding for an hour (our choice); ``gputop runs show`` tells it for as long as the run is kept."""
+"""The end of a run stays a finding for an hour (our choice); ``gputop runs show`` reports it as long as the run is stored."""
 _LINES_MAX = 20
-"""Lines of an exception's message that are searched."""
+"""Number of lines searched in an exception's message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One run (or a launch without a journal) and its known error texts. ``job`` is None once it ended on this machine."""
+    """One run (or a launch without a journal) and its known error texts. ``job`` is None once the run has ended on this
+    machine.
+    """
 
     subject: str
     run: Run | None
@@ -40,7 +42,7 @@ class Output:
 
     @property
     def run_id(self) -> str | None:
-        """The run's id, None for a launch without a journal."""
+        """The run's id; None for a launch without a journal."""
         return self.run.run_id if self.run is not None else None
 
     @property
@@ -82,12 +84,12 @@ class Output:
 
     @property
     def survival(self) -> Fact | None:
-        """The evidence that the text ended nothing; None if it did, or may have."""
+        """The evidence that the text did not end the run; None if it did or may have."""
         if not self.survived:
             return None
         if (self.run.state if self.run is not None else self.launch_state) == "finished":
-            return Fact("the job ended well after this text", "finished", "the job's state")
-        return Fact("the job went on after this text", "running", "the job's state")
+            return Fact("the job ended without an error after this text", "finished", "the job's state")
+        return Fact("the job continued after this text", "running", "the job's state")
 
 
 def outputs_of(evidence: Evidence) -> tuple[Output, ...]:
@@ -104,7 +106,7 @@ def _outputs_of(evidence: Evidence, snapshot: Snapshot) -> tuple[Output, ...]:
     begun: dict[tuple[str, ...], float] | None = None
     has_error = Facts.error.stands_in
     for run in snapshot.runs:
-        # Not kept as by facts_of: most runs of a long list have ended well, and nobody else asks for their facts.
+        # Not cached like facts_of: most runs in a long list ended without an error, and nothing else asks for their facts.
         failed = [rank for rank in run.ranks if has_error(rank.facts)]
         if not failed and not snapshot.logs:
             continue
@@ -114,7 +116,7 @@ def _outputs_of(evidence: Evidence, snapshot: Snapshot) -> tuple[Output, ...]:
         matches = [
             m
             for m in snapshot.logs
-            # A part of a launch over several hosts that keeps no journal is a run with the job's id.
+            # A part of a multi-host launch that has no journal is a run with the job's id.
             if run.run_id in (m.run_id, m.job_id) or (m.run_id is None and m.job_id and m.job_id == run.job_id)
         ]
         if failed:
@@ -136,7 +138,7 @@ def _outputs_of(evidence: Evidence, snapshot: Snapshot) -> tuple[Output, ...]:
 
 
 def _latest_of_commands(runs: Iterable[Run]) -> dict[tuple[str, ...], float]:
-    """Return when each command was last begun."""
+    """Return when each command was last started."""
     latest: dict[tuple[str, ...], float] = {}
     for run in runs:
         if run.command and run.created_at is not None:
@@ -145,7 +147,7 @@ def _latest_of_commands(runs: Iterable[Run]) -> dict[tuple[str, ...], float]:
 
 
 def _is_history(run: Run, latest: dict[tuple[str, ...], float], now: float) -> bool:
-    """Return whether nobody asks any more what ended a run: its command was begun again, or it ended long ago."""
+    """Return whether the end of a run is no longer of interest: its command was started again, or it ended long ago."""
     if run.ended_at is not None and now - run.ended_at > HISTORY_AFTER_S:
         return True
     return run.command is not None and run.created_at is not None and latest.get(run.command, 0.0) > run.created_at
@@ -156,7 +158,7 @@ def _launches(group: RankGroup) -> set[str | None]:
 
 
 def _exceptions(ranks: Iterable[Rank], run_id: str, known: set[str]) -> list[LogMatch]:
-    """Return the known texts in the journal's exceptions that the output lacks, or whose output nobody captured."""
+    """Return the known texts in the journal's exceptions that the output does not contain or whose output nobody captured."""
     found = []
     for rank in ranks:
         failure = model_facts.failure(rank)
@@ -170,7 +172,7 @@ def _exceptions(ranks: Iterable[Rank], run_id: str, known: set[str]) -> list[Log
 
 
 def is_consequence(rank: Rank, matches: Iterable[LogMatch]) -> bool:
-    """Return whether a rank's end follows from another rank's: by its error text, or by their launcher's SIGTERM."""
+    """Return whether a rank's end follows from another rank's, by its error text or by their launcher's SIGTERM."""
     failure = model_facts.failure(rank)
     if failure is None and rank.exit_code == -15:
         return True
@@ -180,9 +182,9 @@ def is_consequence(rank: Rank, matches: Iterable[LogMatch]) -> bool:
 
 
 def _unexplained(run: Run, matches: list[LogMatch]) -> list[LogMatch]:
-    """Return the exception of the first rank that failed, if nothing explains its text.
+    """Return the exception of the first rank that failed if no pattern explains its text.
 
-    None if another rank died without a word: that one may be the cause (rule G04).
+    None if another rank died silently: that rank may be the cause (rule G04).
     """
     found = []
     for rank in run.ranks:
@@ -201,7 +203,7 @@ def _unexplained(run: Run, matches: list[LogMatch]) -> list[LogMatch]:
 
 @lru_cache(maxsize=256)
 def _patterns(text: str) -> tuple[tuple[str, str | None, bool], ...]:
-    """Return (name, cause, cascade) of the known failures in an exception. Cached: the same one arrives every second."""
+    """Return (name, cause, cascade) of the known failures in an exception. Cached: the same exception arrives every second."""
     found: dict[str, tuple[str, str | None, bool]] = {}
     found_in = []
     vague = set()
@@ -225,7 +227,7 @@ def foreign_memory(output: Output) -> LogMatch | None:
 
 
 def soften(output: Output, finding: Finding) -> Finding:
-    """Limit a text-only finding to "possible" and "warning" if the job survived the text."""
+    """Limit a finding based only on a text to "possible" and "warning" if the job survived the text."""
     after = output.survival
     if after is None:
         return finding
@@ -237,7 +239,7 @@ def quoted(match: LogMatch) -> Fact:
     """Return the line as evidence, shortened."""
     line = " ".join(match.line.split())
     text = line if len(line) <= _TEXT_MAX else f"{line[: _TEXT_MAX - 1]}…"
-    who = f"rank {match.rank} said: " if match.rank is not None else ""
+    who = f"rank {match.rank} printed: " if match.rank is not None else ""
     if match.file is None:
         return Fact(f"{who}{text}", text, "the run's output")
     return Fact(f"{who}{text}", text, f"{match.file}:{match.line_number}" if match.line_number is not None else match.file)

@@ -16,13 +16,13 @@ from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Abstained, Confidence, Finding, Severity
 
 EVERY_SNAPSHOT = 0.0
-"""For rules about what ends or stops a run, and for the roots of most other rules: judge every snapshot."""
+"""Judge every snapshot: for rules about what ends or stops a run, and for the root causes of most other findings."""
 SELDOM_S = 3.0
 """The default: launch settings do not change, and ranks write at most every 2 seconds."""
 RARELY_S = 5.0
-"""For rules that weigh a minute of readings, or hundreds of steps."""
+"""For rules that judge a minute of readings, or hundreds of steps."""
 EVERYTHING = ("*",)
-"""Marks a rule that hides every other one, except those that hide it."""
+"""Marks a rule that hides every other rule except those that hide it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ Subject = Literal["job", "machine"]
 
 
 def needs_tracking(need: str) -> bool:
-    """Return whether an entry of ``Rule.needs`` is only there for a run that gputop tracks.
+    """Return whether an entry of ``Rule.needs`` is available only for a run that gputop tracks.
 
-    That is the journal, with the exception it keeps, and the output, which is followed for gputop's own jobs. "journal: X,
-    else Y" can be had without.
+    This applies to the journal, with the exception it contains, and to the output, which gputop follows only for its own jobs.
+    "journal: X, else Y" is available without tracking.
     """
     if ", else " in need or need.startswith("NVML contexts or"):
         return False
@@ -51,7 +51,7 @@ def needs_tracking(need: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One cause, how gputop finds it, and what it explains.
+    """One cause, how gputop finds it, and which findings it explains.
 
     ``judge`` judges one job; ``judge_machine`` returns a judgement per subject: a device's UUID, a run id, or "machine". A
     subject that is no longer returned counts as judged and clean. A rule has exactly one of the two.
@@ -67,19 +67,19 @@ class Rule:
     confidences: tuple[Confidence, ...]
     """Possible confidences of its findings, surest first."""
     needs: tuple[str, ...]
-    """The evidence that it judges by."""
+    """The evidence that it uses."""
     window_s: float = 0.0
-    """Seconds of evidence that it needs, roughly; 0 if a single observation is enough."""
+    """Approximate seconds of evidence that it needs; 0 if a single observation is enough."""
     every_s: float = SELDOM_S
     """Interval between judgements, in seconds, while nothing is suspected."""
     estimated: bool = False
-    """Its limits are estimates: nobody has measured them on a GPU."""
+    """Whether its limits are estimates that nobody has measured on a GPU."""
     threshold: str
-    """When it reports, in words and with its limits; names of texts are those of ``doctor/logs/patterns``."""
+    """When it reports, in words and with its limits. The names of texts come from ``doctor/logs/patterns``."""
     hides: tuple[str, ...] = ()
     """Ids of the rules whose findings it explains, in the same job or on the same device; or ``EVERYTHING``."""
     hides_if: Callable[[Finding], bool] | None = None
-    """Which of its own findings explain those; None: all."""
+    """Which of its own findings explain those of ``hides``; None: all."""
     hides_when: str = ""
     """``hides_if`` in words."""
     mechanism: str
@@ -90,10 +90,10 @@ class Rule:
     judge_machine: Callable[[Evidence], Mapping[str, Judgement]] | None = None
 
     def __post_init__(self) -> None:
-        """Check that there is one function to judge, and words for a condition.
+        """Check that there is exactly one judging function, and words for a condition.
 
         Raises:
-            ValueError: the rule has no such function or two, or a condition without words or words without a condition.
+            ValueError: the rule has no judging function or two, or a condition without words or words without a condition.
         """
         if (self.judge is None) == (self.judge_machine is None):
             raise ValueError(f"Rule {self.id} needs either judge or judge_machine.")
@@ -102,7 +102,7 @@ class Rule:
 
     @property
     def without_tracking(self) -> Literal["whole", "part", "none"]:
-        """How much of its evidence there is for a run that gputop does not track."""
+        """How much of its evidence is available for a run that gputop does not track."""
         missing = sum(needs_tracking(need) for need in self.needs)
         return "whole" if not missing else "none" if missing == len(self.needs) else "part"
 

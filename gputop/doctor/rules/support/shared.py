@@ -12,7 +12,7 @@ from gputop.snapshot import Device
 
 
 def siblings(evidence: Evidence, group: RankGroup) -> bool:
-    """Return whether the same user has another job on other devices: a sweep, in which each run has its share on purpose."""
+    """Return whether the same user has another job on other devices: a sweep in which each run has its share on purpose."""
     pool = {device.uuid for device in group.pool}
     return any(
         other.key != group.key and other.uids & group.uids and (other.used - group.used) & pool for other in evidence.groups

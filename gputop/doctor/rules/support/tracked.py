@@ -1,4 +1,4 @@
-"""Helpers of rules that depend on journals: the live ranks, findings about a whole job, and how to abstain."""
+"""Helpers for rules that depend on journals: the live ranks, findings about a whole job, and abstentions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def ranks_of(group: RankGroup) -> tuple[Rank, ...]:
 
 
 def world(group: RankGroup) -> int:
-    """Return the job's number of ranks: from the run, else from the launcher, else as many as are observed."""
+    """Return the job's number of ranks: from the run, else from the launcher, else the number observed."""
     if group.run is not None and group.run.world_size:
         return group.run.world_size
     sizes = [
@@ -35,9 +35,9 @@ def all_speak(group: RankGroup) -> bool:
 
 
 def loss_of(ranks: Sequence[Rank]) -> str | None:
-    """Return the training loss that all the ranks report; None if they report none, or different ones.
+    """Return the training loss that all ranks report; None if they report none or different ones.
 
-    The automatic loss of a rank whose script opened the run counts as the loss of the others: ``Evidence.series`` finds it.
+    The automatic loss of a rank whose script opened the run counts as the same loss: ``Evidence.series`` finds it.
     """
     reported = ({*rank.metrics, *(name.removeprefix(AUTOMATIC_PREFIX) for name in rank.metrics)} for rank in ranks)
     names = set.intersection(*reported) if ranks else set()
@@ -63,7 +63,7 @@ def about(
     devices: Sequence[Device] | None = None,
     pids: Sequence[int] | None = None,
 ) -> Finding:
-    """Return a finding about a job: about all its devices and ranks unless some are given."""
+    """Return a finding about a job: about all its devices and ranks, unless some are given."""
     named = used_devices(group) if devices is None else devices
     return Finding(
         id=rule,
@@ -81,12 +81,12 @@ def about(
 
 
 def untracked(rule: str, group: RankGroup, why: str) -> Abstained:
-    """Return the abstention of a rule that cannot judge a job from outside, with the command that would let it."""
+    """Return the abstention of a rule that cannot judge a job from outside, with the command that makes it possible."""
     return Abstained(rule, why, f"gputop run -- {fixes.own_command(group)}", group.run_id)
 
 
 def unseen_ranks(evidence: Evidence, group: RankGroup) -> bool:
-    """Return whether a job trains on several GPUs without a journal, so that nobody sees what its ranks do."""
+    """Return whether a job trains on several GPUs without a journal, so gputop cannot see what its ranks do."""
     return group.run is None and len(group.members) > 1 and not group.virtual and len(group.used) > 1 and evidence.trains(group)
 
 

@@ -1,7 +1,7 @@
-"""LOG: what ended a run or a launch, by the known error text in its output, unless another rule judges that text.
+"""LOG: what ended a run or a launch, by a known error text in its output, unless another rule judges that text.
 
-The finding has the id of its cause (C08, D09, G03 ...), or the text's own name if no rule has its cause. It outlives the
-run's processes: a job whose ranks are all dead keeps its explanation as long as its output is followed.
+The finding has the id of its cause (C08, D09, G03 ...), or the text's own name if no rule has its cause. It outlives the run's
+processes: a job whose ranks are all dead keeps its explanation for as long as gputop follows its output.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _UNLESS_EXPLAINED: Mapping[str, Callable[[Evidence], Mapping[str, Judgement]]] =
     "invalid_ordinal": global_rank_as_device,
     "devices_busy": exclusive_mode,
 }
-"""Texts with several causes, one of which has a rule: explained by their own words if that rule does not apply."""
+"""Texts with several causes, one of which has its own rule: they explain themselves if that rule does not apply."""
 _JUDGED_WHILE_ALIVE = frozenset({"coll_mismatch", "oom_other_proc"})
 
 
@@ -69,16 +69,16 @@ LOG = Rule(
     confidences=("certain", "likely", "possible"),
     needs=("logs",),
     every_s=EVERY_SNAPSHOT,
-    threshold="the first failure in the output of a run that failed has a known text, or is an exception",
+    threshold="the first failure in the output of a failed run has a known text, or is an exception",
     mechanism=(
-        "Many failures have a fixed text. The first such text in the output of a failed run is closest to its "
-        "cause; those of other ranks follow from it."
+        "Many failures have a fixed text. The first such text in a failed run's output is closest to the cause; those of "
+        "other ranks follow from it."
     ),
     signature=(
-        "The output of a run that failed holds a known text, or its journal an exception. The finding bears the "
-        "id of the cause where there is one."
+        "The output of a failed run contains a known text, or its journal an exception. The finding has the id of its "
+        "cause if there is one."
     ),
-    look_alike="The same text in a run that goes on or ends well.",
+    look_alike="The same text in a run that continues or ends without an error.",
     fix="Follow the fix of the finding; `gputop doctor --log FILE` explains a log in the same way.",
     judge_machine=failed,
 )
@@ -117,12 +117,12 @@ def _judge(output: Output, match: LogMatch) -> Judgement:
 
 
 def _unknown(output: Output, run: Run, seen: Observation) -> Finding:
-    """Return the finding for an exception that only the journal knows: there is no log to read before it."""
+    """Return the finding for an exception that only the journal contains: there is no log to read."""
     finding = finding_of(seen)
     name, _, _ = seen.line.partition(":")
     who = f"{run.name}: rank {seen.rank}" if len(run.ranks) > 1 else run.name
     at = f" at {seen.where}" if seen.where is not None else ""
-    read = f"# read {seen.where}, and what it printed before\n" if seen.where is not None else ""
+    read = f"# read {seen.where}, and the output before the error\n" if seen.where is not None else ""
     title = f"{who} failed with {name.rpartition('.')[2]}{at}"
     return replace(
         finding, title=title, evidence=(Fact(seen.line, seen.line, "journal: error"),), fix=f"{read}{command_of(output)}"

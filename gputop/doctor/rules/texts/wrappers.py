@@ -1,5 +1,6 @@
-"""What nn.DataParallel and DDP print when they stop: the model was wrapped before it was moved (B09, C15), replicas do not
-share state (B10), parameters get no gradient (C09), a checkpoint has other names (C13)."""
+"""Error texts of nn.DataParallel and DDP: the model was wrapped before it was moved (B09, C15), replicas do not share state
+(B10), parameters get no gradient (C09), a checkpoint has different names (C13).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ UNUSED_ITERATIONS_MIN = 20
 
 
 def not_on_first_device(evidence: Evidence) -> dict[str, Judgement]:
-    """B09: the weights were not on the first device of the wrapper when it was called."""
+    """B09: the weights were not on the wrapper's first device when it was called."""
     found: dict[str, Judgement] = {}
     for output in outputs_of(evidence):
         match = output.first("dp_not_on_dev0")
@@ -26,8 +27,8 @@ def not_on_first_device(evidence: Evidence) -> dict[str, Judgement]:
                 match,
                 "B09",
                 "DataParallel: the model is not on its first GPU",
-                "nn.DataParallel copies the weights from its first device to the others; it moves the module there by itself "
-                "only when it has a single device.",
+                "nn.DataParallel copies the weights from its first device to the others; it moves the module there itself "
+                "only if it has a single device.",
                 'model = nn.DataParallel(net.to("cuda:0"))  # device_ids[0]',
                 "The text comes from a test that expects it.",
             )
@@ -46,8 +47,8 @@ B09 = Rule(
     threshold="the text dp_not_on_dev0 in the run's output",
     hides=("A13", "G04"),
     mechanism=(
-        "nn.DataParallel copies the weights from its first device to the others. It moves the module there by "
-        "itself only when it has a single device."
+        "nn.DataParallel copies the weights from its first device to the others. It moves the module there itself only if "
+        "it has a single device."
     ),
     signature='"module must have its parameters and buffers on device cuda:0".',
     look_alike="A test that expects this text.",
@@ -69,16 +70,16 @@ def replica_state(evidence: Evidence) -> dict[str, Judgement]:
             output,
             match,
             "B10",
-            "DataParallel: a replica uses a tensor of another GPU" if inner is not None else "DataParallel: a replica failed",
-            "Replicas get copies of parameters and buffers only: tensors kept in lists or plain attributes, bound methods "
-            "stored in __init__, and devices taken from the first parameter stay those of the original on GPU 0."
+            "DataParallel: a replica uses a tensor on another GPU" if inner is not None else "DataParallel: a replica failed",
+            "Replicas get only copies of parameters and buffers. Tensors in lists or plain attributes, bound methods "
+            "stored in __init__, and devices taken from the first parameter remain those of the original on GPU 0."
             if inner is not None
-            else "The module failed inside a copy of it; the message below the line says why. Replicas have no parameters of "
-            "their own, and what forward writes to self is lost.",
-            'self.register_buffer("mask", mask)  # in place of self.mask = mask or a list of tensors\n'
-            "device = x.device  # in place of next(self.parameters()).device\n"
-            "# better, one process for each GPU: DistributedDataParallel",
-            "The same failure comes on one GPU, without nn.DataParallel.",
+            else "A replica of the module failed; the message below the line says why. Replicas have no parameters of "
+            "their own, and anything that forward writes to self is lost.",
+            'self.register_buffer("mask", mask)  # instead of self.mask = mask or a list of tensors\n'
+            "device = x.device  # instead of next(self.parameters()).device\n"
+            "# better, one process per GPU: DistributedDataParallel",
+            "The same failure occurs on one GPU, without nn.DataParallel.",
             confidence="certain" if inner is not None else "likely",
             also=()
             if inner is None or inner is match
@@ -96,14 +97,14 @@ B10 = Rule(
     confidences=("certain", "likely", "possible"),
     needs=("the run's output or exception",),
     every_s=EVERY_SNAPSHOT,
-    threshold="the text dp_replica_error; certain where tensors on two devices are its reason, otherwise likely",
+    threshold="the text dp_replica_error; certain if tensors on two devices are the reason, otherwise likely",
     hides=("A13", "G04"),
     mechanism=(
-        "Replicas get copies of parameters and buffers only. Tensors in lists or plain attributes and bound "
-        "methods stay those of the original on the first GPU."
+        "Replicas get only copies of parameters and buffers. Tensors in lists or plain attributes, and bound methods, "
+        "remain those of the original on the first GPU."
     ),
-    signature='"Caught ... Error in replica 1 on device 1"; certain where the reason is tensors on two devices.',
-    look_alike="A failure that also comes on one GPU without the wrapper.",
+    signature='"Caught ... Error in replica 1 on device 1"; certain if tensors on two devices are the reason.',
+    look_alike="A failure that also occurs on one GPU without the wrapper.",
     fix="Register such tensors with register_buffer and take the device from the input; better, use DDP.",
     judge_machine=replica_state,
 )
@@ -138,16 +139,16 @@ def _needless_search(evidence: Evidence, group: RankGroup) -> Judgement:
         "likely" if match is not None else "possible",
         "DDP looks for unused parameters in every step, and there are none",
         facts,
-        "With find_unused_parameters=True DDP walks the whole graph after each forward.",
+        "With find_unused_parameters=True, DDP walks the whole graph after each forward pass.",
         "model = DDP(model, device_ids=[local_rank])  # without find_unused_parameters\n"
         "# a graph that never changes but has unused parameters: static_graph=True",
-        "Some batches take another path through the model.",
+        "Some batches take a different path through the model.",
     )
     return Suspicion(finding)
 
 
 def unused_parameters(evidence: Evidence) -> dict[str, Judgement]:
-    """C09: DDP stopped over parameters without a gradient or ready twice, or needlessly searches for unused ones."""
+    """C09: DDP stopped because parameters got no gradient or were ready twice, or it searches for unused ones needlessly."""
     found: dict[str, Judgement] = {group.key: _needless_search(evidence, group) for group in evidence.groups}
     for output in outputs_of(evidence):
         match = output.first("unused_params", "unused_idx")
@@ -159,13 +160,13 @@ def unused_parameters(evidence: Evidence) -> dict[str, Judgement]:
                 match,
                 "C09",
                 "DDP: parameters got no gradient",
-                "DDP waits for the gradient of every parameter that it wrapped. Those that the loss does not depend on (a "
-                "branch that was not taken, a head that is not used) never come, and the next forward stops.",
-                "for name, parameter in model.named_parameters():  # before optimizer.step(): which ones\n"
+                "DDP waits for the gradient of every parameter that it wrapped. Parameters that the loss does not depend "
+                "on (a branch not taken, an unused head) get none, so the next forward pass stops with an error.",
+                "for name, parameter in model.named_parameters():  # before optimizer.step(): shows which ones\n"
                 "    if parameter.requires_grad and parameter.grad is None: print(name)\n"
                 "# remove them or requires_grad_(False); if the path changes from batch to batch:\n"
                 "model = DDP(model, device_ids=[local_rank], find_unused_parameters=True)",
-                "The ranks took different paths by mistake; then the code, and not the option, is to be changed.",
+                "The ranks took different paths by mistake. Then change the code, not the option.",
                 also=()
                 if indices in (None, match)
                 else (Fact(" ".join(indices.line.split())[:160], indices.line, "the run's output"),)
@@ -177,12 +178,12 @@ def unused_parameters(evidence: Evidence) -> dict[str, Judgement]:
                 output,
                 twice,
                 "C09",
-                "DDP: a parameter's gradient came twice in one backward",
-                "Reentrant checkpointing, or a parameter that several graphs share, marks the same parameter ready twice.",
+                "DDP: a parameter's gradient was ready twice in one backward pass",
+                "Reentrant checkpointing, or a parameter shared by several graphs, marks the same parameter ready twice.",
                 "checkpoint(block, x, use_reentrant=False)\n"
                 '# or: model.gradient_checkpointing_enable({"use_reentrant": False})\n'
                 "# or, if the graph never changes: DDP(model, device_ids=[local_rank], static_graph=True)",
-                "forward was called several times before one backward, on purpose.",
+                "The script calls forward several times before one backward pass on purpose.",
             )
     return found
 
@@ -201,8 +202,8 @@ C09 = Rule(
         f"unused in {UNUSED_ITERATIONS_MIN} iterations"
     ),
     mechanism=(
-        "DDP waits for the gradient of every parameter that it wrapped. Those that the loss does not depend on "
-        "never come. Looking for them (find_unused_parameters=True) costs a walk through the graph in every step."
+        "DDP waits for the gradient of every parameter that it wrapped. Parameters that the loss does not depend on get "
+        "none. Searching for them (find_unused_parameters=True) costs a walk through the graph in every step."
     ),
     signature=(
         '"Expected to have finished reduction in the prior iteration", "marked ready twice", or '
@@ -215,7 +216,7 @@ C09 = Rule(
 
 
 def wrapped_too_early(evidence: Evidence) -> dict[str, Judgement]:
-    """C15: DDP refused a module that was on the CPU, or that had nothing to train."""
+    """C15: DDP rejected a module that was on the CPU or had nothing to train."""
     found: dict[str, Judgement] = {}
     for output in outputs_of(evidence):
         early, needless = output.first("ddp_devids_cpu"), output.first("ddp_not_needed")
@@ -224,21 +225,21 @@ def wrapped_too_early(evidence: Evidence) -> dict[str, Judgement]:
                 output,
                 early,
                 "C15",
-                "DDP was given device_ids and a model that is not on that GPU",
-                "The model was wrapped before it was moved: with device_ids, all its parameters have to be on that GPU.",
+                "DDP got device_ids and a model that is not on that GPU",
+                "The model was wrapped before it was moved: with device_ids, all its parameters must be on that GPU.",
                 "model = Net().to(local_rank)\nmodel = DDP(model, device_ids=[local_rank])  # on a CPU: DDP(model)",
-                "The model is spread over devices on purpose; then device_ids has to be left out.",
+                "The model is spread over devices on purpose. Then leave device_ids out.",
             )
         elif needless is not None:
             found[output.subject] = tracked.from_text(
                 output,
                 needless,
                 "C15",
-                "DDP was given a model without a parameter to train",
-                "Every parameter was frozen (requires_grad=False), or belongs to another module, when the model was wrapped.",
-                "# leave a frozen or inference-only model unwrapped; thaw before wrapping what is trained\n"
+                "DDP got a model without a trainable parameter",
+                "When the model was wrapped, every parameter was frozen (requires_grad=False) or belonged to another module.",
+                "# do not wrap a frozen or inference-only model; unfreeze the trained parameters before wrapping\n"
                 "for parameter in model.head.parameters(): parameter.requires_grad_(True)",
-                "The model is meant for inference only.",
+                "The model is used only for inference.",
             )
     return found
 
@@ -254,12 +255,10 @@ C15 = Rule(
     every_s=EVERY_SNAPSHOT,
     threshold="the text ddp_devids_cpu or ddp_not_needed in the run's output",
     hides=("G04",),
-    mechanism=("With device_ids all parameters must already be on that GPU, and at least one parameter must need a gradient."),
+    mechanism=("With device_ids, all parameters must already be on that GPU, and at least one parameter must need a gradient."),
     signature="DDP raises an error when it is constructed.",
-    look_alike=(
-        "A model that is spread over devices on purpose (leave device_ids out), or one for inference (do not wrap it)."
-    ),
-    fix="Move and thaw the model first, then wrap it.",
+    look_alike=("A model spread over devices on purpose (leave device_ids out), or a model for inference (do not wrap it)."),
+    fix="Move and unfreeze the model first, then wrap it.",
     judge_machine=wrapped_too_early,
 )
 
@@ -268,7 +267,7 @@ _WITHOUT_PREFIX = """\
 state = torch.load(path, map_location="cpu")
 nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")
 model.load_state_dict(state)
-# from now on save without it: torch.save(model.module.state_dict(), path)"""
+# from now on, save without the prefix: torch.save(model.module.state_dict(), path)"""
 _LOAD_INSIDE = """\
 model.module.load_state_dict(torch.load(path, map_location="cpu"))  # or load before wrapping"""
 
@@ -285,10 +284,10 @@ def prefixed_names(evidence: Evidence) -> dict[str, Judgement]:
             output,
             match,
             "C13",
-            "The checkpoint is loaded into the wrapper, and was saved without it"
+            "The checkpoint was saved without the wrapper but is loaded into it"
             if wrapped
             else 'The checkpoint\'s names begin with "module.": it was saved from the wrapper',
-            "nn.DataParallel and DDP keep the model under .module, and their state_dict puts that before each name.",
+            "nn.DataParallel and DDP keep the model under .module, and their state_dict puts that prefix before each name.",
             _LOAD_INSIDE if wrapped else _WITHOUT_PREFIX,
             "The names differ in more than the prefix.",
         )
@@ -309,6 +308,6 @@ C13 = Rule(
     mechanism=('nn.DataParallel and DDP keep the model under .module, and their state_dict puts "module." before each name.'),
     signature="load_state_dict reports missing and unexpected keys that differ by this prefix.",
     look_alike="Names that differ in more than the prefix.",
-    fix="Save model.module.state_dict(), and strip the prefix when you load an old file.",
+    fix="Save model.module.state_dict(), and strip the prefix when you load an older file.",
     judge_machine=prefixed_names,
 )
