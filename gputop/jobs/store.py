@@ -1,4 +1,4 @@
-"""Starts and lists the jobs of this user. All state is on the disk, so that any later gputop finds it; ``stopping`` ends jobs."""
+"""Starts and lists the jobs of this user. All state is on the disk, so that any later gputop finds it. See ``stopping``."""
 
 from __future__ import annotations
 
