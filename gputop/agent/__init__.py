@@ -1,1 +1,1 @@
-"""The two ends of the stream: the sampler that makes snapshots, and the feed that a screen reads them from."""
+"""The two ends of the stream: the sampler that takes snapshots, and the feed from which a screen reads them."""

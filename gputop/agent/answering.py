@@ -1,4 +1,4 @@
-"""Hands a screen's questions to what answers them, each in a thread of its own. What a question needs is imported with it."""
+"""Passes a screen's questions to their readers, each in its own thread. A reader is imported with its first question."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Answering:
         self._profiles: ProfileReader | None = None
 
     def ask(self, question: Question, runs: Sequence[Run]) -> None:
-        """Queue the question and return at once. ``runs`` are those of the last snapshot."""
+        """Queue the question and return at once. ``runs`` are the runs of the last snapshot."""
         if isinstance(question, ProcessQuestion):
             self._processes.ask(question)
         elif isinstance(question, ClockQuestion):

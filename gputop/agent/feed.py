@@ -55,10 +55,10 @@ class Feed(Protocol):
         """Return the position and speed of a replay; None for a live stream."""
 
     def set_interval(self, interval_s: float) -> None:
-        """Request another interval; a replay ignores it."""
+        """Request a different interval; a replay ignores it."""
 
     def want_pcie(self, wanted: bool) -> None:
-        """Request PCIe throughput even where measuring it is expensive, or stop that; a replay ignores it."""
+        """Request PCIe throughput even where measuring it is expensive, or end the request; a replay ignores it."""
 
     def close(self) -> None:
         """Stop at once, without waiting for a driver."""
@@ -174,10 +174,10 @@ class ReplayFeed(Inbox):
             self._wake.notify()
 
     def ask(self, question: Question) -> None:
-        """Do nothing: a recording holds only its snapshots."""
+        """Do nothing: a recording contains only its snapshots."""
 
     def problem(self) -> str | None:
-        """Return why the file could not be read further."""
+        """Return why the rest of the file could not be read."""
         return self._problem
 
     def status(self) -> str | None:
@@ -191,7 +191,7 @@ class ReplayFeed(Inbox):
         """Do nothing: a recording keeps its own intervals."""
 
     def want_pcie(self, wanted: bool) -> None:
-        """Do nothing: a recording holds what was measured."""
+        """Do nothing: a recording contains what was measured."""
 
     def close(self) -> None:
         """End the thread."""

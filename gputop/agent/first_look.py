@@ -1,7 +1,7 @@
 """The sampler's first line for a screen that starts: the GPUs as a few driver calls show them, before the first snapshot.
 
-Making a snapshot imports all that can be read; this line waits for none of it. It is written only on request (``gputop agent
---first-look``) and serves only the first picture. Imports nothing at the top: the sampler writes before its own imports.
+Taking a snapshot imports every reader; this line waits for none of them. It is written only on request (``gputop agent
+--first-look``) and serves only the first picture. Imports nothing at the top: the sampler writes it before its own imports.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def write_first_look() -> None:
                 if found is not None and not late:
                     os.write(1, _BEGINNING + _json(found).encode() + b"}\n")
         except OSError:
-            pass  # nobody reads: the sampler will notice too
+            pass  # the reader is gone: the sampler will notice too
         finally:
             done.set()
 
-    # A driver that hangs must not hold up the sampler, which says so.
+    # A driver that hangs must not delay the sampler, which reports the hang.
     threading.Thread(target=look, daemon=True, name="first-look").start()
     if not done.wait(_PATIENCE_S):
         with writing:
@@ -48,7 +48,7 @@ def write_first_look() -> None:
 
 
 def _json(value: Any) -> str:
-    """Return JSON; of texts, only plain ASCII. The module ``json`` takes longer to import than all this takes."""
+    """Return JSON; strings must be plain ASCII. Importing the module ``json`` would take longer than the whole first look."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{_json(name)}:{_json(item)}" for name, item in value.items()) + "}"
     if isinstance(value, list):
@@ -59,10 +59,10 @@ def _json(value: Any) -> str:
 
 
 def first_look_in(line: bytes) -> FirstLook | None:
-    """Return what a line with a first look holds; None for other lines.
+    """Return what a line with a first look contains; None for other lines.
 
     Raises:
-        FormatError: it is none that this version writes.
+        FormatError: this version does not write such a line.
     """
     if not line.startswith(_BEGINNING):
         return None

@@ -1,4 +1,4 @@
-"""What the GPUs of runs did: recorded while the sampler watches, and read again when a screen asks."""
+"""Records what the GPUs of runs do while the sampler watches, and reads it again when a screen asks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from gputop.tracking.gpus.record import Reading
 from gputop.tracking.journal import places
 
 ANSWERED_READINGS = 2000
-"""Most readings of a GPU in an answer: more than a screen has columns."""
+"""Most readings of one GPU in an answer: more than a screen has columns."""
 _RUN_ID_BYTES_MAX = 255
 
 
 def ask(question: GpusQuestion, deliver: Callable[[GpusAnswer], object]) -> None:
-    """Answer in a thread of its own: a disk may be slow."""
+    """Answer in a separate thread: a disk may be slow."""
     threading.Thread(target=lambda: deliver(answer_to(question)), daemon=True, name="gpus").start()
 
 
@@ -43,7 +43,7 @@ def _pasts(run_id: str) -> Iterable[GpuPast]:
 
 
 def record_gpus(snapshot: Snapshot, directory_of: Callable[[str], Path | None]) -> None:
-    """Record what the GPUs of live runs do, where a line is due. ``directory_of`` returns where a run's journals are kept."""
+    """Record what the GPUs of live runs do, if a line is due. ``directory_of`` returns where a run's journals are kept."""
     for run in snapshot.runs:
         directory = directory_of(run.run_id) if run.state in LIVE_STATES else None
         if directory is None or run.created_at is None or not places.is_ours(directory):
@@ -54,7 +54,7 @@ def record_gpus(snapshot: Snapshot, directory_of: Callable[[str], Path | None]) 
 
 
 def _devices_of(run: Run, snapshot: Snapshot) -> Iterable[Device]:
-    """Return the devices that the run's processes use, or say that they use."""
+    """Return the devices that the run's processes use or report."""
     known = {use.device_uuid for process in snapshot.processes if process.run_id == run.run_id for use in process.devices}
     known |= {device.uuid for rank in run.ranks for device in Facts(rank.facts).devices if device.uuid is not None}
     return (device for device in snapshot.devices if device.uuid in known)

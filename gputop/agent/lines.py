@@ -1,7 +1,7 @@
-"""What a child process writes, line by line, and why it can no longer be followed. One thread reads both pipes, so that
-neither fills.
+"""Follows what a child process writes, line by line, and says why it no longer can. One thread reads both pipes, so that
+neither fills up.
 
-``LiveFeed`` follows the sampler of this machine with it, ``gputop.hosts`` the connection to another one.
+``LiveFeed`` follows this machine's sampler with it, and ``gputop.hosts`` the connection to another machine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LOOK_S = 1.0
 """How often to check a silent child."""
 FLOOD_LINES = 300
 FLOOD_S = 5.0
-"""More lines than this in this time are a flood: six times what the shortest interval makes."""
+"""More lines than this in this time are a flood: six times what the shortest interval produces."""
 STDERR_KEPT_BYTES = 4000
 KILL_PATIENCE_S = 2.0
 
@@ -53,7 +53,7 @@ class ChildLines:
 
     @property
     def last_words(self) -> list[str]:
-        """The last lines that it wrote to standard error."""
+        """The last lines that the child wrote to standard error."""
         return self._words.decode(errors="replace").strip().splitlines()
 
     def look(self) -> None:

@@ -1,8 +1,8 @@
 """The live feed: the sampler as a child process, followed, and replaced if it ends, stops, falls silent or floods.
 
-One thread reads what the sampler writes, its errors too, so that neither pipe fills. A sampler that fails before its first
-snapshot is not started again: what is wrong then (a GPU that does not exist) would be wrong again. Imports neither textual
-nor any source's library, and imports the records only when it reads, so that the sampler starts sooner.
+One thread reads what the sampler writes, including its errors, so that neither pipe fills up. A sampler that fails before its
+first snapshot is not restarted: it would fail again for the same reason, such as a GPU that does not exist. Imports neither
+textual nor any source's library, and imports the records only when it reads, so that the sampler starts sooner.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ LOOK_AGAIN_S = 1.0
 """How often a feed that waits for the screen looks whether it was closed."""
 MUTE_S = 15.0
 MUTE_INTERVALS = 5.0
-"""A sampler that is silent for the longer of these two is replaced: a reading takes milliseconds."""
+"""A sampler that is silent for the longer of the two is replaced: a reading takes milliseconds."""
 START_S = 120.0
-"""How long a sampler may take for its first line: a driver without persistence mode starts every GPU first."""
+"""How long a sampler may take for its first line: without persistence mode, the driver starts every GPU first."""
 STOPPED_S = 3.0
 """How long a sampler may stay stopped by a signal before it is replaced."""
 BACKOFF_S = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 60.0)
@@ -52,8 +52,8 @@ _STOPPED_STATES = ("T", "t")
 class LiveFeed(Inbox):
     """The sampler as a child process. Construct it early: the driver then initializes while the screen is still importing.
 
-    With ``first_look``, the sampler first reports what can be read at once, for ``newest``. ``process`` is the sampler if it
-    has been started with these arguments already.
+    With ``first_look``, the sampler first reports what can be read at once, for ``newest``. ``process`` is the sampler, if it
+    has already been started with these arguments.
 
     Raises:
         GputopError: the sampler cannot be started.
@@ -86,7 +86,7 @@ class LiveFeed(Inbox):
             raise GputopError(f"The sampler cannot be started: {error.strerror}.", "Try gputop --once.") from error
 
     def start(self, notify: Callable[[], object]) -> None:
-        """Read the agent's lines in a daemon thread. If it runs already, replace only ``notify``, and call it."""
+        """Read the agent's lines in a daemon thread. If that thread runs already, only replace ``notify`` and call it."""
         self._notify = notify
         if self._thread is not None:
             notify()
@@ -133,7 +133,7 @@ class LiveFeed(Inbox):
                 return
             failures = 1 if time.monotonic() - began > HEALTHY_S else failures + 1
             wait_s = BACKOFF_S[min(failures, len(BACKOFF_S)) - 1]
-            self._problem = f"{sampler.failure} It is started again in {wait_s:.0f} s."
+            self._problem = f"{sampler.failure} It restarts in {wait_s:.0f} s."
             notify()
             if not self._replace(wait_s, notify):
                 return
@@ -146,7 +146,7 @@ class LiveFeed(Inbox):
             self._process.kill()
         while not ended(self._process):
             # A second one would hang in the same driver.
-            self._problem = "The sampler hangs in the kernel. It is started again when it ends."
+            self._problem = "The sampler hangs in the kernel. It restarts once it has ended."
             notify()
             if self._closed.wait(lines.LOOK_S):
                 return False
@@ -162,7 +162,7 @@ class LiveFeed(Inbox):
             try:
                 self._process = start_sampler(self._arguments)
             except OSError as error:
-                self._problem = f"The sampler cannot be started again: {error.strerror}. Quit and start gputop again."
+                self._problem = f"The sampler cannot be restarted: {error.strerror}. Quit and start gputop again."
                 notify()
                 return False
         if self._wanted_interval_s is not None:
@@ -172,7 +172,7 @@ class LiveFeed(Inbox):
         return True
 
     def _take(self, line: bytes) -> bool:
-        """Store what a line holds; return whether it is a snapshot. A line that cannot be read is skipped."""
+        """Store what a line contains; return whether it is a snapshot. A line that cannot be read is skipped."""
         from gputop.wire import FormatError
 
         try:
@@ -219,12 +219,12 @@ class LiveFeed(Inbox):
     def set_interval(self, interval_s: float) -> None:
         """Send the interval to the agent."""
         self._wanted_interval_s = interval_s
-        # A sampler that sleeps for the old interval is not mute.
+        # A sampler that sleeps for the old interval does not count as silent.
         self._interval_s = max(self._interval_s, interval_s)
         self._send({"interval_s": interval_s})
 
     def want_pcie(self, wanted: bool) -> None:
-        """Send it to the agent, and again to one that replaces it."""
+        """Send the request to the agent, and again to any that replaces it."""
         self._pcie_wanted = wanted
         self._send({"pcie": wanted})
 
@@ -254,7 +254,7 @@ class _Sampler(ChildLines):
         self._stopped_at: float | None = None
 
     def look(self) -> None:
-        """Judge a sampler that says nothing."""
+        """Judge a silent sampler."""
         now = time.monotonic()
         if _state(self.process.pid) not in _STOPPED_STATES:
             self._stopped_at = None

@@ -1,9 +1,9 @@
 """When NCCL's RAS service may be asked: asking it has crashed trainings, so never while one trains, starts or ends.
 
-By default, gputop asks about a run only once it has stood still: no rank has recorded anything for much longer than the run's
-longest recent step. About processes without a journal it asks only on request. In no case does it ask within ``QUIET_S`` of
-the start or end of a rank or of a communicator. Several jobs share one port, and the kernel picks which process answers, so
-one process that must be left alone protects all at its address.
+By default, gputop asks about a run only if it stands still: no rank has recorded anything for much longer than the run's
+longest recent step. It asks about processes without a journal only on request, and never within ``QUIET_S`` of the start or end
+of a rank or a communicator. Several jobs share one port, and the kernel picks the process that answers, so one process that
+must be left alone protects all at its address.
 
 Decides from records only: no I/O and no clock.
 """
@@ -21,17 +21,17 @@ from gputop.sources.nccl.ras import Address, nccl_threads, ras_address
 
 WhenToAsk: TypeAlias = Literal["stood still", "requested", "never"]
 QUIET_S = 60.0
-"""How long ranks and communicators must have stayed the same (our choice; NCCL builds its rings within seconds)."""
+"""How long ranks and communicators must have been unchanged (our choice; NCCL builds its rings within seconds)."""
 STILL_MIN_S = 30.0
-"""A run with quick steps may pause this long, for instance for a checkpoint (our choice)."""
+"""A run with short steps may pause for this long, for instance for a checkpoint (our choice)."""
 STILL_STEPS = 20.0
-"""How many of its longest recent steps a run may pause (our choice)."""
+"""A run may pause for this many times its longest recent step (our choice)."""
 RECENT_STEPS = 1000
 
 
 @dataclass(slots=True)
 class _Pace:
-    """How fast one run moves, and since when it has had the ranks that it has."""
+    """The pace of one run, and when its set of ranks last changed."""
 
     ranks: tuple[tuple[int, int | None, bool], ...] = ()
     changed_at: float = -math.inf
@@ -39,7 +39,7 @@ class _Pace:
     steps_s: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT_STEPS))
 
     def add(self, items: Sequence[Points]) -> None:
-        """Process the seconds per step between neighboring points; of many, only the newest count."""
+        """Process the seconds per step between neighboring points; if there are many, only the newest count."""
         before: list[tuple[int, float] | None] = []
         for points in items:
             before.append(self.last.get((points.rank, points.metric)))
@@ -92,7 +92,7 @@ class NcclTurns:
             pace = self._paces[run.run_id]
             ranks = tuple((rank.rank, rank.pid, rank.state in LIVE_STATES) for rank in run.ranks)
             if ranks != pace.ranks:
-                # A rank that had ended before the first look may have ended a moment ago.
+                # A rank that ended before the first look may have ended only a moment ago.
                 if pace.ranks or not all(alive for _, _, alive in ranks):
                     pace.changed_at = now
                 pace.ranks = ranks
@@ -118,7 +118,7 @@ class NcclTurns:
         return tuple(process for process, address in chosen if address not in protected)
 
     def _observe_threads(self, users: Sequence[tuple[Process, Address]], now: float) -> list[float]:
-        """Return for each process since when it has had the NCCL threads that it has, thus its communicators."""
+        """Return when each process's NCCL threads, and thus its communicators, last changed."""
         known, self._threads = self._threads, {}
         found = []
         for process, address in users:

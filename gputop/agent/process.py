@@ -1,6 +1,6 @@
-"""Starts the sampler's process: for the dashboard before the command line is parsed, so that the driver answers meanwhile.
+"""Starts the sampler's process: for the dashboard even before the command line is parsed, to give the driver a head start.
 
-Imports little, because all that a dashboard needs is imported after it.
+Imports little, because everything else that a dashboard needs is imported after it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import subprocess
 
 CHANGES = "--changes"
-"""The agent's option for a reader of the same gputop that reads every line: leave out what the line before said."""
+"""The agent's option for a reader of the same version that reads every line: leave out what has not changed."""
 WHOLE: dict[str, object] = {"whole": True}
-"""The command that asks for a whole line again."""
+"""The command that requests a complete line."""
 _OF_THE_SCREEN = ("--ascii", "--no-color", "--no-mouse", "--readonly")
 _waiting: subprocess.Popen[bytes] | None = None
 
@@ -74,14 +74,14 @@ def _of_the_dashboard(words: Sequence[str]) -> list[str] | None:
 
 
 def take_early() -> subprocess.Popen[bytes] | None:
-    """Return the sampler that ``start_early`` has started; None if there is none, or somebody has it already."""
+    """Return the sampler that ``start_early`` has started; None if there is none, or it was taken already."""
     global _waiting
     taken, _waiting = _waiting, None
     return taken
 
 
 def end_early() -> None:
-    """End a sampler that nobody has taken: the command line turned out to be wrong."""
+    """End a sampler that was never taken, because the command line turned out to be wrong."""
     unused = take_early()
     if unused is not None:
         unused.kill()

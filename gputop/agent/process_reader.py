@@ -19,7 +19,7 @@ READERS_MAX = 4
 VALUE_MAX_CHARACTERS = 4096
 """Longer values are truncated and end in "…"."""
 ENVIRONMENT_MAX_CHARACTERS = 256 * 1024
-"""Names and values in one answer. The kernel allows an environment of several MiB, too much for one line and one screen."""
+"""Size of the names and values in one answer. The kernel allows an environment of several MiB, too much for one line."""
 
 
 class ProcessReader:

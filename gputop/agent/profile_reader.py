@@ -1,6 +1,6 @@
-"""Answers a screen's question for a profile, in a thread of its own: it takes seconds. One question at a time.
+"""Answers a screen's request for a profile in a separate thread, because it takes seconds. One request at a time.
 
-What it needs is imported with the first question.
+The code that asks ranks is imported with the first request.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class ProfileReader:
         self._busy = threading.Lock()
 
     def ask(self, question: ProfileQuestion, runs: Sequence[Run]) -> None:
-        """Ask a rank and return at once; ignore a question while another is open."""
+        """Ask a rank and return at once; ignore a request while another is open."""
         if not 1 <= question.steps <= STEPS_MAX or not self._busy.acquire(blocking=False):
             return
         run = next((run for run in runs if run.run_id == question.run_id), None)
@@ -37,7 +37,7 @@ class ProfileReader:
 
 def _answer(question: ProfileQuestion, run: Run | None) -> Profile:
     if run is None:
-        return refused(question.run_id, question.run_id, "This run is not listed any more.")
+        return refused(question.run_id, question.run_id, "This run is no longer listed.")
     try:
         from gputop.profiles.asking import ask
 

@@ -1,4 +1,4 @@
-"""What the runs' records say about processes: which are ranks, when their runs began, which virtual GPUs they work as."""
+"""What the records of runs say about processes: which are ranks, when their runs began, and as which virtual GPUs they work."""
 
 from __future__ import annotations
 

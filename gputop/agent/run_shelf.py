@@ -1,4 +1,4 @@
-"""Answers a screen's questions about stored runs, in a thread: a thousand journals take longer than a screen may wait.
+"""Answers a screen's questions about stored runs in a thread: a thousand journals take longer than a screen may wait.
 
 The newest question wins: it replaces one that is still waiting.
 """
@@ -19,7 +19,7 @@ from gputop.tracking.reader.runs import RunReader
 
 LISTED_RUNS = 5000
 ANSWERED_POINTS = 1_000_000
-"""Most points in one answer, some 40 MB: a hundred ranks with dozens of metrics get fewer points each."""
+"""Most points in one answer, about 40 MB. With a hundred ranks and dozens of metrics, each series gets fewer points."""
 LISTED_POINTS, WHOLE_POINTS = 0, KEPT_POINTS
 """Points to read of each metric and rank: for a list, which shows none, and for a chart."""
 
@@ -70,7 +70,7 @@ def _read(wanted: frozenset[str]) -> tuple[tuple[Run, ...], tuple[Points, ...]]:
     points: list[Points] = []
     try:
         update = reader.poll(lambda run_id, error: None)
-        # One poll reads only so much; what a live run logs meanwhile comes with the stream.
+        # One poll reads only a limited amount; what a live run logs meanwhile arrives with the stream.
         while any(found.times[0] <= began for found in update.points):
             points += update.points if wanted else ()
             update = reader.poll(lambda run_id, error: None)
@@ -80,7 +80,7 @@ def _read(wanted: frozenset[str]) -> tuple[tuple[Run, ...], tuple[Points, ...]]:
 
 
 def _bounded(points: Sequence[Points]) -> tuple[Points, ...]:
-    """Return the points, decimated alike if they are too many for one line of the stream."""
+    """Return the points, all decimated equally if there are too many for one line of the stream."""
     total = sum(len(part.steps) for part in points)
     if total <= ANSWERED_POINTS:
         return tuple(points)
@@ -88,7 +88,7 @@ def _bounded(points: Sequence[Points]) -> tuple[Points, ...]:
 
 
 def _short(run: Run) -> Run:
-    """Return a run for a list: without facts, and with the means of the ranks' values, which the first rank carries."""
+    """Return a run for a list: without facts, and with only the means of the ranks' values, in the first rank."""
     values: dict[str, list[float]] = {}
     for rank in run.ranks:
         for name, value in rank.metrics.items():

@@ -50,17 +50,17 @@ T = TypeVar("T")
 WARM_UP_S = 0.25
 """Time between the two readings of ``--once`` on virtual GPUs, whose utilization is a difference."""
 WHOLE_S = 1.5
-"""How long ``--once`` waits for a driver. An H100 is read whole in 0.3 s: it takes two readings, 0.2 s apart."""
+"""How long ``--once`` waits for a driver. A complete reading of an H100 takes 0.3 s: two readings, 0.2 s apart."""
 
 
 class Sampler:
     """Makes snapshots of this machine. Not thread-safe: only one thread may call it.
 
-    If a reader fails, the snapshot lacks its part and says so in the notes; the rest is there.
+    If a reader fails, its part of the snapshot is missing, and a note says so.
     """
 
     raises: ClassVar[bool] = False
-    """Whether a failure ends ``take``: for tests, where it must be seen."""
+    """Whether a failure makes ``take`` raise: for tests, which must notice it."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Sampler:
         """Read everything once and return it. Takes milliseconds, whatever the driver does."""
         began = time.monotonic()
         self._failed = []
-        if self._sequence == 1:  # once, and the first snapshot does not wait for it
+        if self._sequence == 1:  # only once, and the first snapshot does not wait for it
             self._read("What dead trainings left in memory", leftovers.free)
         update = self._read("The runs", lambda: self._runs.poll(self._note_lost_run)) or RunUpdate()
         self._read("The pace of the runs", lambda: self._nccl_turns.observe_runs(update.runs, update.points, time.time()))
@@ -142,7 +142,7 @@ class Sampler:
         return snapshot
 
     def keep_gpus(self, snapshot: Snapshot) -> None:
-        """Record what the GPUs of live runs do, so that ended runs can show it; the first snapshot does not wait for it."""
+        """Record what the GPUs of live runs do, for when these have ended; the first snapshot does not wait for it."""
         if snapshot.sequence and any(run.state in LIVE_STATES for run in snapshot.runs):
             from gputop.agent.gpu_pasts import record_gpus
 
@@ -169,13 +169,13 @@ class Sampler:
         self._note_failure(f"Run {run_id}", error)
 
     def _unread(self) -> Reading:
-        """Return a reading without devices, with the reason: they were not read, but they are not gone."""
+        """Return a reading without devices, and the reason: the devices still exist but were not read."""
         return Reading((), {}, problem=self._failed[-1])
 
     def _extra_fields(self, processes: tuple[Process, ...]) -> dict[str, Any]:
         """Return what sources other than the driver, /proc and the journals report, keyed by the snapshot's field names.
 
-        Every reader added here must return at once; whatever takes time needs its own thread.
+        Every reader added here must return at once; anything that takes time needs its own thread.
         """
         return {"communicators": self._ras.poll(self._nccl_turns.askable(processes, time.time()))}
 
@@ -215,7 +215,7 @@ class Sampler:
         return self._places.add(found)
 
     def _log_matches(self) -> tuple[LogMatch, ...]:
-        """Return the known error texts in the output of jobs; none in the first snapshot, which a screen is waiting for."""
+        """Return the known error texts in the output of jobs; none in the first snapshot, for which a screen is waiting."""
         if self._logs is None:
             if not self._sequence or not jobs_dir().is_dir():
                 return ()
@@ -243,7 +243,7 @@ class Sampler:
         return SamplerCost(share, read_s, nvml_calls, self._host.own_memory_bytes())
 
     def set_interval(self, interval_s: float) -> None:
-        """Change the interval, also that of the source."""
+        """Change the interval, including that of the source."""
         self.interval_s = min(INTERVAL_MAX_S, max(INTERVAL_MIN_S, interval_s))
         self.source.start(self.interval_s)
 
@@ -254,9 +254,9 @@ def _notes(reading: Reading, processes: tuple[Process, ...]) -> tuple[Problem, .
 
 
 def take_once(sampler: Sampler, *, rates: bool = True) -> Snapshot:
-    """Return one snapshot that holds all that can be read. Virtual GPUs need a second one, a moment later, for utilization.
+    """Return one snapshot with everything that can be read. Virtual GPUs need a second one, a moment later, for utilization.
 
-    Without ``rates``, values that take two readings, such as link traffic, may be missing.
+    Without ``rates``, values that need two readings, such as link traffic, may be missing.
     """
     sampler.source.wait_until_whole(WHOLE_S, rates)
     first = sampler.take()

@@ -1,7 +1,7 @@
 """The stream: one line of JSON per interval, and the answers to a screen's questions between them.
 
-``gputop agent`` runs ``main`` in a process of its own, which reads commands from standard input, so that a hanging driver call
-never freezes a screen. ``--stream`` and ``record`` write the same lines and ask nothing.
+``gputop agent`` runs ``main`` in a separate process, which reads commands from standard input, so that a hanging driver call
+never freezes a screen. ``--stream`` and ``record`` write the same lines and send no commands.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def serve(
 ) -> None:
     """Write a snapshot per interval until ``write`` fails or the commands end (a ``None`` in ``inbox``).
 
-    Commands are objects: ``{"interval_s": 2.0}``, ``{"pcie": true}`` (measure its throughput also where that costs something),
+    Commands are objects: ``{"interval_s": 2.0}``, ``{"pcie": true}`` (measure its throughput even where that is expensive),
     and the questions of ``gputop/questions.py``, such as ``{"process": {"pid": 4242}}``. Answers are written as soon as they
-    arrive. A late tick is skipped, never caught up. ``form`` makes the line of a snapshot; ``whole`` is called where the reader
+    arrive. A late tick is skipped, not caught up. ``form`` makes the line of a snapshot; ``whole`` is called if the reader
     has lost one (``{"whole": true}``).
     """
     answering: Answering | None = None
@@ -99,7 +99,7 @@ def apply(sampler: Sampler, answering: Answering, command: Mapping[str, Any]) ->
 
 
 def read_commands(stream: BinaryIO, inbox: Inbox) -> None:
-    """Put each line of ``stream`` into ``inbox``, then ``None``: the end of the stream means that the parent is gone."""
+    """Put each line of ``stream`` into ``inbox``, then ``None``: at the end of the stream, the parent is gone."""
     for line in stream:
         try:
             command = parse_json(line)
@@ -123,7 +123,7 @@ def main(
 ) -> int:
     """Run the agent on standard input and output until either closes; never wait for a driver call.
 
-    ``fall_back`` is that of ``choose_source``. With ``changes``, a line leaves out what the one before said.
+    ``fall_back`` is passed to ``choose_source``. With ``changes``, a line leaves out what has not changed.
     """
     inbox: Inbox = queue.Queue()
     commands = open(0, "rb", closefd=False)  # noqa: SIM115 - read as long as this process lives; sys.stdin may be None

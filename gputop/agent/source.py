@@ -1,4 +1,4 @@
-"""Choose what devices are read from, and which of them are shown."""
+"""Chooses the source of the devices, and which of them are shown."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def choose_source(interval_s: float, virtual: int | None = None, *, fall_back: b
 
 
 def uses_on(uses: Mapping[int, tuple[DeviceUse, ...]], devices: Iterable[Device]) -> dict[int, tuple[DeviceUse, ...]]:
-    """Return PID -> how it uses these devices, without processes that use none of them."""
+    """Return PID -> its uses of these devices, without processes that use none of them."""
     shown = {device.uuid for device in devices}
     kept = {pid: tuple(use for use in of if use.device_uuid in shown) for pid, of in uses.items()}
     return {pid: of for pid, of in kept.items() if of}

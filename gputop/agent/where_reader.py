@@ -24,7 +24,7 @@ class WhereReader:
         self._busy = threading.Lock()
 
     def ask(self, question: WhereQuestion, runs: Sequence[Run]) -> None:
-        """Ask the ranks of a run and return at once; ignore a question while another is open."""
+        """Ask the ranks of a run and return at once; ignore questions while another is open."""
         if not self._busy.acquire(blocking=False):
             return
         threading.Thread(target=self._run, args=(question, _run_in(question, runs)), daemon=True, name="where").start()
@@ -57,7 +57,7 @@ def _answer(question: WhereQuestion, run: Run | None) -> Whereabouts:
             from gputop.where.untracked import ask_processes
 
             return replace(ask_launch(question.pids) or ask_processes(question.pids), run_id=question.run_id)
-        return Whereabouts(question.run_id, name, time.time(), problem="This run is not listed any more")
+        return Whereabouts(question.run_id, name, time.time(), problem="This run is no longer listed")
     except GputopError as error:
         return Whereabouts(question.run_id, name, time.time(), problem=str(error).rstrip("."))
     except Exception as error:  # noqa: BLE001 - the screen shows the error, and the next question is still answered

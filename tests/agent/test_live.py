@@ -114,7 +114,7 @@ def test_a_sampler_that_fails_is_replaced_and_the_reason_told(watch: Callable[..
     watched.until(lambda: 3 in watched.sequences)
     assert watched.sequences[0] == 7
     assert watched.problems[0].startswith(FAILURES[fails])
-    assert "It is started again in" in watched.problems[0]
+    assert "It restarts in" in watched.problems[0]
     watched.until(lambda: watched.feed.problem() is None)
 
 

@@ -86,7 +86,7 @@ def test_the_agent_answers_where_a_run_is() -> None:
         assert agent.process.stdout is not None
         lines = iter(agent.process.stdout.readline, b"")
         found = Whereabouts.from_json(next(line for line in lines if Whereabouts.is_in(line)))
-        assert (found.run_id, found.problem) == ("no such run", "This run is not listed any more")
+        assert (found.run_id, found.problem) == ("no such run", "This run is no longer listed")
         assert agent.next().sequence > 0
 
 
