@@ -20,7 +20,7 @@ from gputop.snapshot import Device
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A command that is ready to start. ``env`` is added to the environment of whoever starts it."""
+    """A command that is ready to start. ``env`` is added to the environment of the process that starts it."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -83,9 +83,9 @@ def prepare(recipe: Recipe, devices: Sequence[Device], values: Mapping[str, obje
 
 
 def prepare_elsewhere(recipe: Recipe, virtual: int | None, values: Mapping[str, object] | None = None) -> Launch:
-    """Return the command that runs ``recipe`` on all GPUs that another machine has, or on ``virtual`` ones there.
+    """Return the command that runs ``recipe`` on all GPUs of another machine, or on ``virtual`` ones there.
 
-    How many those are is known there only: torchrun counts them (``--nproc-per-node=gpu``).
+    Only that machine knows how many GPUs it has: torchrun counts them (``--nproc-per-node=gpu``).
 
     Raises:
         UsageError: a value is invalid, or torch is missing.
@@ -103,7 +103,7 @@ def prepare_elsewhere(recipe: Recipe, virtual: int | None, values: Mapping[str, 
 
 
 def _command(recipe: Recipe, values: Mapping[str, object] | None) -> tuple[dict[str, str], list[str]]:
-    """Return the values as text, by option name, and the words of the script with them.
+    """Return the values as text, by option name, and the script with its arguments.
 
     Raises:
         UsageError: a value is invalid, or torch is missing.
@@ -117,15 +117,15 @@ def _command(recipe: Recipe, values: Mapping[str, object] | None) -> tuple[dict[
     if "data" in chosen:
         chosen["data"] = str(Path(chosen["data"]).expanduser().absolute())
         if not Path(chosen["data"]).is_dir():
-            raise UsageError(f"There is no folder {chosen['data']}.", "Choose the folder that holds the IDX files, or none.")
+            raise UsageError(f"There is no folder {chosen['data']}.", "Choose the folder with the IDX files, or none.")
     if "checkpoint" in chosen:
         chosen["checkpoint"] = str(Path(chosen["checkpoint"]).expanduser().absolute())
         if not Path(chosen["checkpoint"]).is_file():
-            raise UsageError(f"There is no file {chosen['checkpoint']}.", "Choose a file that --save of a demo wrote, or none.")
+            raise UsageError(f"There is no file {chosen['checkpoint']}.", "Choose a file that a demo saved, or none.")
     own_name = recipe.id.rpartition("/")[2]
     chosen.setdefault("name", f"{chosen['model']}-{own_name}" if "model" in chosen else own_name)
     if importlib.util.find_spec("torch") is None:
-        raise UsageError("PyTorch is not installed beside gputop.", f"Install it with: {sys.executable} -m pip install torch")
+        raise UsageError("PyTorch is not installed with gputop.", f"Install it with: {sys.executable} -m pip install torch")
     arguments = [part for name, text in chosen.items() for part in known[name].arguments(text)]
     return chosen, [str(demos_dir() / recipe.script), *arguments]
 
@@ -146,7 +146,7 @@ def device_environment(devices: Sequence[Device]) -> dict[str, str]:
 
 def virtual_environment(indices: Iterable[int]) -> dict[str, str]:
     """Return the variables that make only the virtual GPUs with these indices visible to a process, in this order."""
-    # One virtual GPU is one core; torchrun would set the same, with a warning.
+    # One virtual GPU is one core; torchrun would set the same value, with a warning.
     return {"CUDA_VISIBLE_DEVICES": "", "GPUTOP_VIRTUAL_DEVICES": ",".join(map(str, indices)), "OMP_NUM_THREADS": "1"}
 
 

@@ -1,7 +1,7 @@
-"""One command on several hosts: what they agree on, and how torchrun learns it. Pure but for ``own_address``.
+"""One command on several hosts: what they agree on, and how torchrun learns it. Pure except for ``own_address``.
 
-torchrun reads its options from PET_ variables too, so the command stays as it was written. The first host is set to keep the
-rendezvous (c10d): torchrun otherwise guesses by the machine's name. A command that says where its nodes meet is left to itself.
+torchrun also reads its options from PET_ variables, so the command stays as written. The first host is told to serve the
+rendezvous (c10d): torchrun would otherwise guess by the machine's name. A command that says where its nodes meet is unchanged.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from gputop.errors import UsageError
 from gputop.recipes.catalogue import Launch
 
 READ_TIMEOUT_S = 300
-"""How long a node waits for the first one: where torch is imported from a slow disk, that takes minutes."""
+"""How long a node waits for the first one, which takes minutes to import torch from a slow disk."""
 _OWN_RENDEZVOUS = re.compile(r"--(rdzv|node|master)[-_]")
 _ENDPOINT = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(:(?P<port>\d{1,5}))?")
 
 
 @dataclass(frozen=True, slots=True)
 class NodeOrder:
-    """What one host is asked to start: a recipe with values, or the words of a command, as node ``node`` of ``nodes``."""
+    """What one host is asked to start, as node ``node`` of ``nodes``: a recipe with values, or a command."""
 
     id: str
-    """Of the launch, which is the run's id on all hosts."""
+    """The id of the launch, which is the run's id on all hosts."""
     node: int
     nodes: int
     recipe: str | None = None
     values: Mapping[str, str] = field(default_factory=dict)
     command: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Variables of a command. They may be secrets, so they become no words of a command: every user of a machine sees those."""
+    """Variables of a command. They may be secrets, so they never become arguments, which every user of a machine can see."""
     devices: str | None = None
-    """As the user wrote them: "0,1"; None: what suits the recipe, and all of them for a command."""
+    """The devices as the user wrote them: "0,1"; None: as many as suit the recipe, or all of them for a command."""
     cwd: str | None = None
     name: str | None = None
     project: str | None = None
@@ -45,20 +45,20 @@ class NodeOrder:
 
     @property
     def job_id(self) -> str:
-        """The id of the job on this host: hosts may share a home directory, so each has one of its own."""
+        """The id of the job on this host. Hosts may share a home directory, so each job has its own id."""
         return f"{self.id}-n{self.node}"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeReady:
-    """A host's answer once it could start: its own address, and a port there that is free."""
+    """A host's answer once it is ready to start: its own address, and a free port there."""
 
     address: str
     port: int
 
 
 def over_nodes(launch: Launch, order: NodeOrder, address: str, endpoint: str) -> Launch:
-    """Return the launch as one node of several that meet at ``endpoint``; ``address`` is this machine's for the others."""
+    """Return the launch as one node of several that meet at ``endpoint``; other nodes reach this machine at ``address``."""
     if has_own_rendezvous(launch.argv):
         return launch
     found = {
@@ -73,7 +73,7 @@ def over_nodes(launch: Launch, order: NodeOrder, address: str, endpoint: str) ->
 
 
 def has_own_rendezvous(command: Sequence[str]) -> bool:
-    """Return whether a command says itself where its nodes meet."""
+    """Return whether a command itself says where its nodes meet."""
     return any(_OWN_RENDEZVOUS.match(word) for word in command)
 
 
@@ -102,20 +102,20 @@ def parse_endpoint(text: str) -> tuple[str, int | None]:
     found = _ENDPOINT.fullmatch(text)
     port = int(found["port"]) if found and found["port"] else None
     if not found or (port is not None and not 0 < port < 1 << 16):
-        raise UsageError(f"{text!r} is no address to meet at.", "Write it like --rendezvous gpu1:29400.")
+        raise UsageError(f"{text!r} is not an address.", "Write it like --rendezvous gpu1:29400.")
     return found["host"], port
 
 
 def endpoint_of(first: NodeReady, wanted: str | None) -> str:
-    """Return where the nodes meet: as the user says, else at the first one's own address, which is used only for that.
+    """Return where the nodes meet: the user's choice, else the first one's own address, which is used only for that.
 
     Raises:
-        UsageError: what the user says, or what the first host says, is no address.
+        UsageError: what the user or the first host gives is not an address.
     """
     host, port = parse_endpoint(wanted) if wanted is not None else (None, None)
     if host is None:
         try:
-            if "%" in first.address:  # the zone of an IPv6 address is any text
+            if "%" in first.address:  # the zone of an IPv6 address can be any text
                 raise ValueError
             found = ipaddress.ip_address(first.address)
         except ValueError:
@@ -128,7 +128,7 @@ def endpoint_of(first: NodeReady, wanted: str | None) -> str:
 
 
 def own_address(environment: Mapping[str, str] = os.environ) -> str:
-    """Return this machine's address as others reach it: where ssh came in, else where a packet would leave; "" if unknown."""
+    """Return the address at which others reach this machine: that of the ssh connection, else of the default route, else ""."""
     words = environment.get("SSH_CONNECTION", "").split()
     with contextlib.suppress(ValueError, IndexError):
         return str(ipaddress.ip_address(words[2]))
@@ -140,7 +140,7 @@ def own_address(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on now."""
+    """Return a port that is free now."""
     with socket.socket() as probe:
         probe.bind(("", 0))
         return int(probe.getsockname()[1])

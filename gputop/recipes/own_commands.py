@@ -40,7 +40,7 @@ _STARTERS: Mapping[str, frozenset[str]] = {
     "stdbuf": frozenset(("-e", "--error", "-i", "--input", "-o", "--output")),
     "time": frozenset(("-f", "--format", "-o", "--output")),
 }
-"""Programs that start the rest of their words, and give it their environment: the options whose value is the next word."""
+"""Programs that start their arguments as a command and pass their environment on to it -> options whose value is the next word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class OwnCommand:
     gpus: int = 1
     """How many GPUs were chosen last time."""
     sbatch: str = ""
-    """sbatch's options, for a job of Slurm; empty: it runs on this machine."""
+    """Options of sbatch, for a Slurm job; empty to run on this machine."""
 
 
 def file() -> Path:
@@ -124,18 +124,18 @@ def prepare(own: OwnCommand, devices: Sequence[Device]) -> Launch:
 
 
 def for_elsewhere(own: OwnCommand) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the variables and the words of a command that runs on other machines; nothing here is checked.
+    """Return the variables and the words of a command that runs on other machines; checks nothing on this one.
 
     Raises:
         UsageError: the line is not a command, it depends on the GPUs chosen here, or a variable has an odd name.
     """
     variables, words = split(own.command)
     if any(GPUS in word for word in words):
-        raise UsageError(f"{GPUS} counts GPUs of this machine.", "Write torchrun --nproc-per-node=gpu: all that a node gets.")
+        raise UsageError(f"{GPUS} counts the GPUs of this machine.", "Write torchrun --nproc-per-node=gpu: all of each node.")
     added = {**own.environment, **variables}
     for name in added:
         if not _VARIABLE.fullmatch(f"{name}="):
-            raise UsageError(f"{name!r} is no name of a variable.", "Write NAME=value, with spaces between them.")
+            raise UsageError(f"{name!r} is not the name of a variable.", "Write NAME=value, with spaces between them.")
     return added, tuple(words)
 
 
@@ -161,10 +161,10 @@ def split(command: str) -> tuple[dict[str, str], list[str]]:
 
 
 def apart(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Return the variables before a command, also those that it gives to ``env``, and its words.
+    """Return the variables before a command, including those after ``env``, and its words.
 
-    They may be secrets, and the words of a process, as of Slurm's srun, are seen by every user of its machine. An ``env``
-    with options is left as it is: ``-i`` and ``-u`` mean more than variables.
+    The variables may be secrets, and every user of a machine sees the words of a process, such as Slurm's srun. An ``env``
+    with options stays as it is: ``-i`` and ``-u`` do more than set variables.
     """
     before: list[str] = []
     variables, rest = _leading(words)
@@ -202,7 +202,7 @@ def _given_to_env(words: Sequence[str]) -> tuple[dict[str, str], list[str]] | No
 
 
 def _leading(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Return the variables that words begin with, and the rest."""
+    """Return the variables at the start of the words, and the rest."""
     count = next((place for place, word in enumerate(words) if not _VARIABLE.match(word)), len(words))
     return dict(word.split("=", 1) for word in words[:count]), list(words[count:])
 
@@ -224,7 +224,7 @@ def variables_of(text: str) -> dict[str, str]:
         raise UsageError(f"The variables cannot be read: {error}.", "Close every quote.") from error
     for word in words:
         if not _VARIABLE.match(word):
-            raise UsageError(f"{word!r} is no variable.", "Write NAME=value, with spaces between them.")
+            raise UsageError(f"{word!r} is not a variable.", "Write NAME=value, with spaces between them.")
     return dict(word.split("=", 1) for word in words)
 
 
@@ -232,7 +232,7 @@ def _program(word: str, cwd: Path, path: str | None) -> str:
     if os.sep in word:
         found = cwd / word
         if not os.access(found, os.X_OK) or found.is_dir():
-            raise UsageError(f"{found} is no program.", "Write python SCRIPT for a script.")
+            raise UsageError(f"{found} is not a program.", "Write python SCRIPT for a script.")
         return str(found)
     # Fall back to the python and tools of gputop's own environment.
     which = shutil.which(word, path=path) or shutil.which(word, path=str(Path(sys.executable).parent))
@@ -249,7 +249,7 @@ def _script(words: Sequence[str]) -> str | None:
 def _check_script(words: Sequence[str], cwd: Path) -> None:
     script = _script(words)
     if script is not None and not (cwd / script).is_file():
-        raise UsageError(f"There is no {script} in {cwd}.", "Choose the folder that the script lies in.")
+        raise UsageError(f"There is no {script} in {cwd}.", "Choose the folder that contains the script.")
 
 
 def _read(item: Any) -> OwnCommand | None:
@@ -272,7 +272,7 @@ def _known() -> tuple[OwnCommand, ...]:
         try:
             listed = parse_json(path.read_text(encoding="utf-8"))["commands"]
             if any(_read(item) is None for item in listed):
-                raise ValueError("an entry is no command")
+                raise ValueError("an entry is not a command")
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise GputopError(f"{path} cannot be read: {error}.", "Repair it, or move it away.") from error
     return load()
@@ -291,4 +291,4 @@ def _write(commands: Sequence[OwnCommand]) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        raise GputopError(f"{path} cannot be written: {error.strerror}.", "The command starts all the same.") from error
+        raise GputopError(f"{path} cannot be written: {error.strerror}.", "The command starts anyway.") from error

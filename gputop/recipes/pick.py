@@ -12,8 +12,8 @@ from gputop.units import bytes_text
 def freest(snapshot: Snapshot, number: int, free_bytes: float = 0.0) -> tuple[Device, ...]:
     """Return the ``number`` devices with the most free memory, sorted by index.
 
-    Considers devices that work and whose memory is known. Ties go to the less utilized device, then to the lower index. A GPU
-    in MIG mode is represented by its instances.
+    Only devices that work and whose memory is known are considered. Ties go to the device with the lower utilization, then to
+    the lower index. A GPU in MIG mode is represented by its instances.
 
     Raises:
         UsageError: too few devices have ``free_bytes`` of free memory.
@@ -33,7 +33,7 @@ def freest(snapshot: Snapshot, number: int, free_bytes: float = 0.0) -> tuple[De
 
 
 def ranked(devices: Iterable[Device]) -> list[Device]:
-    """Sort devices by most free memory, then least utilization, then index; unknown memory comes last."""
+    """Sort devices by most free memory, then lowest utilization, then index; unknown memory comes last."""
     return sorted(devices, key=lambda device: (-(_free(device) or 0), device.utilization_percent or 0.0, device.index))
 
 

@@ -36,7 +36,7 @@ class Option:
         return "--" + self.name.replace("_", "-")
 
     def parse(self, value: object) -> str | None:
-        """Return the value as text for the script; None, for None or empty text, leaves the script's own default.
+        """Return the value as text for the script; None for None or empty text, which keeps the script's default.
 
         Raises:
             UsageError: the value does not fit this option.
@@ -66,7 +66,7 @@ class Option:
             ) from None
         # "not >=" instead of "<", so that "nan" is refused too.
         if self.minimum is not None and not number >= self.minimum:
-            raise UsageError(f"{self.label} is {text}.", f"It has to be at least {self.minimum:g}.")
+            raise UsageError(f"{self.label} is {text}.", f"It must be at least {self.minimum:g}.")
 
 
 @dataclass(frozen=True, slots=True)

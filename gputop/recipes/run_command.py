@@ -1,6 +1,6 @@
 """``gputop run -- CMD``: replaces itself with the command, with automatic tracking enabled for every Python process in it.
 
-Because of exec, exit code, signals, standard streams, terminal and process group are the command's own. Only environment
+Because of exec, the exit code, signals, standard streams, terminal and process group are the command's own. Only environment
 variables differ: PYTHONPATH starts with gputop's directory, GPUTOP_AUTO=1 says that automatic tracking is on, GPUTOP_NAME and
 GPUTOP_PROJECT name the run, GPUTOP_LAUNCH_ID groups ranks that have no id from a launcher, and GPUTOP_END_LINE makes the first
 Python process say at its end what was recorded.
@@ -23,14 +23,14 @@ SITE = Path(__file__).parent.parent / "tracking" / "site"
 _PYTHON = re.compile(r"(python|pypy)[\d.]*t?")
 _FLAGS_WITH_VALUE = "cmWX"
 _UNTRACKED = frozenset("IES")
-"""Python's flags that keep it from reading PYTHONPATH, or from importing sitecustomize."""
+"""Flags that keep Python from reading PYTHONPATH or from importing sitecustomize."""
 _WITH_VALUE = ("--name", "--project", "-H", "--host", "--hosts", "--slurm", "--pods", "--via", "--remote")
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
 
 
 class CommandError(GputopError):
-    """The command cannot be started; the exit codes are those of a shell."""
+    """The command cannot be started. The exit codes are those of a shell."""
 
     def __init__(self, message: str, hint: str, exit_code: int) -> None:
         super().__init__(message, hint)
@@ -68,13 +68,13 @@ def environment(base: Mapping[str, str], name: str | None, project: str | None) 
     found["GPUTOP_LAUNCH_ID"] = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
     for variable, value in (("GPUTOP_NAME", name), ("GPUTOP_PROJECT", project)):
         if value:
-            # The command line wins over what a script passes to init; a variable without it is a default.
+            # The command line overrides what a script passes to init; the variable alone is only a default.
             found |= {variable: value, f"{variable}_WINS": "1"}
     return found
 
 
 def _end_line(base: Mapping[str, str]) -> dict[str, str]:
-    """Return what makes the command report at its end what was recorded, unless nothing was, or in a job."""
+    """Return the variable that makes the command report what was recorded when it ends; nothing inside a job."""
     off = base.get("GPUTOP") == "0" or base.get("GPUTOP_MODE") == "disabled" or base.get("GPUTOP_JOB_ID")
     if off or base.get("GPUTOP_SILENT", "0") not in ("", "0"):
         return {}
@@ -82,7 +82,7 @@ def _end_line(base: Mapping[str, str]) -> dict[str, str]:
 
 
 def untracked_flag(command: Sequence[str]) -> str | None:
-    """Return the argument with which the command's Python ignores its environment, so that gputop cannot track it."""
+    """Return the argument that makes the command's Python ignore its environment, so that gputop cannot track it."""
     if not command or not _PYTHON.fullmatch(os.path.basename(command[0])):
         return None
     arguments = iter(command[1:])
@@ -112,7 +112,7 @@ def run(command: Sequence[str], name: str | None = None, project: str | None = N
     """
     if not command:
         raise UsageError("There is no command to run.", "Write gputop run -- python train.py.")
-    # Python ignores these signals, and the command would inherit that: "gputop run -- yes | head" would never end.
+    # Python ignores these signals, and the command would inherit this: "gputop run -- yes | head" would never end.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     try:

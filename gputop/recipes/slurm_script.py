@@ -1,9 +1,9 @@
-"""The batch script of a training over the nodes of a Slurm job: one tracked command a node. Pure text.
+"""The batch script of a training over the nodes of a Slurm job: one tracked command per node. Pure text.
 
-Slurm itself supervises the job: it keeps the output, and ends all processes. The script tells torchrun how many nodes there are
-and where they meet, by its PET_ variables, unless the command says so itself. Where the nodes see gputop's own directory of the
-job, each rank prints to a file of its own there, and the script writes its exit code there: many a Slurm forgets a job that has
-ended. Where they do not, everything is in the output that Slurm keeps.
+Slurm itself supervises the job: it keeps the output and ends all processes. The script tells torchrun the number of nodes and
+where they meet, through PET_ variables, unless the command says so itself. If the nodes share gputop's directory of the job,
+each rank prints to its own file there, and the script writes its exit code there, because Slurm may forget a job that has
+ended. If they do not, everything is in the output that Slurm keeps.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from gputop.recipes.nodes import READ_TIMEOUT_S, has_own_rendezvous, parse_endpo
 
 _FIRST_NODE = '$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)'
 _PORT = "$((20000 + SLURM_JOB_ID % 10000))"
-"""Jobs that share a node need ports of their own."""
+"""Jobs that share a node need different ports."""
 _STEP = (
     'srun --export=ALL --nodes="$SLURM_NNODES" --ntasks="$SLURM_NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1'
     " ${SLURM_CPUS_PER_TASK:+--cpus-per-task=$SLURM_CPUS_PER_TASK}"
 )
-"""A step does not take --cpus-per-task from its job (since Slurm 22.05). After sbatch --export=NONE it would not take the
-variables of the script either."""
+"""A step does not inherit --cpus-per-task from its job (since Slurm 22.05). After sbatch --export=NONE, it would not inherit
+the variables of the script either."""
 _LOGS = (
     'if test -d "$GPUTOP_SLURM_DIR/nodes"; then '
     'PET_LOG_DIR="$GPUTOP_SLURM_DIR/nodes/$SLURMD_NODENAME"; PET_REDIRECTS=3; mkdir -p "$PET_LOG_DIR" && '
     "export PET_LOG_DIR PET_REDIRECTS; fi"
 )
-"""As a job of gputop's own does: torchrun's --tee, or one output for all ranks, breaks progress bars."""
+"""One file per rank, as in gputop's own jobs: torchrun's --tee, or one output for all ranks, breaks progress bars."""
 _BEGIN = 'test -n "$SLURM_ARRAY_TASK_ID" || rm -f "$GPUTOP_SLURM_DIR/ended.json"'
-"""Slurm may start a job again, after a node failed."""
+"""Slurm may restart a job after a node has failed."""
 _WAIT = """\
 step=$!
 for name in TERM USR1 USR2; do trap "kill -$name $step" "$name"; done
@@ -44,7 +44,7 @@ if test -z "$SLURM_ARRAY_TASK_ID" && test -d "$GPUTOP_SLURM_DIR"; then
 fi
 exit "$code"
 """
-"""Signals for the script, which --signal=B:USR1 asks for, go on to the step, as if the script had become it."""
+"""Signals for the script, as from --signal=B:USR1, are forwarded to the step, as if the script had been replaced by it."""
 
 
 def batch_script(
@@ -52,11 +52,11 @@ def batch_script(
 ) -> str:
     """Return the script that runs ``tracked``, the whole command of one node, on each node of its job.
 
-    ``directory`` is where gputop keeps the job, if the nodes see it. ``variables`` are the command's: as words of the step,
-    all users of a node would see them.
+    ``directory`` is where gputop keeps the job, if the nodes share it. ``variables`` are the command's. They are not arguments
+    of the step, because all users of a node would see those.
 
     Raises:
-        UsageError: ``rendezvous`` is no address.
+        UsageError: ``rendezvous`` is not an address.
     """
     lines = [
         "#!/bin/sh",

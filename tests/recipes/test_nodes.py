@@ -81,5 +81,5 @@ def test_the_variables_of_a_command_reach_a_host_as_its_environment(tmp_path: Pa
     found = prepared(order)
     assert (found.env["TOKEN"], found.env["LR"]) == ("a $b", "0.1")
     assert "a $b" not in f"{found.argv}{found.values}"
-    with pytest.raises(UsageError, match="no name of a variable"):
+    with pytest.raises(UsageError, match="not the name of a variable"):
         for_elsewhere(OwnCommand("", "true", "", {"a; reboot": "1"}))

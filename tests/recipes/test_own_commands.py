@@ -93,7 +93,7 @@ def test_a_script_alone_is_run_by_this_python(tmp_path: Path) -> None:
         ("python 'train.py", "cannot be read"),
         ("python train.py | tee log", "needs a shell"),
         ("no-such-program x", "is not found"),
-        ("./missing", "is no program"),
+        ("./missing", "is not a program"),
         ("python missing.py", "There is no missing.py"),
     ],
 )
@@ -110,7 +110,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 
 def test_variables_are_pairs() -> None:
     assert own_commands.variables_of("A=1 B='x y' C=") == {"A": "1", "B": "x y", "C": ""}
-    with pytest.raises(UsageError, match="no variable"):
+    with pytest.raises(UsageError, match="not a variable"):
         own_commands.variables_of("A=1 nonsense")
 
 

@@ -171,7 +171,7 @@ async def test_a_wrong_value_is_marked_beside_its_field(tiny: None) -> None:
         app.screen.query_one(Form).choose("batch_size")
         await pilot.press("0", "f5")
         await pilot.pause()
-        assert "It has to be at least 1." in text_of(app)
+        assert "It must be at least 1." in text_of(app)
         assert store.list_jobs() == []
 
 
@@ -479,7 +479,7 @@ async def test_a_command_becomes_a_job_of_slurm(tmp_path: Path, monkeypatch: pyt
         form.field("cwd").value = str(tmp_path)
         form.field(entries.SBATCH).value = "-N2 -p gpu"
         await pilot.press("f5")
-        await until(pilot, lambda: "counts GPUs of this machine" in text_of(app))
+        await until(pilot, lambda: "counts the GPUs of this machine" in text_of(app))
         form.field("command").value = "LR=0.1 TOKEN='a $b' python train.py"
         await pilot.press("f5")
         await until(pilot, lambda: "Slurm job 42" in text_of(app))

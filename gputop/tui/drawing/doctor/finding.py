@@ -76,7 +76,7 @@ def _involved(finding: Finding, snapshot: Snapshot) -> list[str]:
     indices = {device.uuid: device for device in snapshot.devices}
     for uuid in finding.devices:
         device = indices.get(uuid)
-        found.append(f"GPU {device.index}: {device.name or 'N/A'}, {uuid}" if device else f"GPU {uuid} (not listed any more)")
+        found.append(f"GPU {device.index}: {device.name or 'N/A'}, {uuid}" if device else f"GPU {uuid} (no longer listed)")
     processes = {process.pid: process for process in snapshot.processes}
     for pid in finding.pids:
         process = processes.get(pid)
