@@ -1,7 +1,7 @@
 """``gputop completion``: a script that lets a shell complete gputop's commands, options, recipes, runs and jobs.
 
-The script is made from the parser of the command line, so it lacks no command. What changes while a machine is used,
-the names of runs and the ids of jobs, the shell asks of ``gputop completion --names``.
+The script is made from the parser of the command line, so it contains every command. For names that change, such as those of
+runs and jobs, the shell asks ``gputop completion --names``.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from gputop.errors import EXIT_OK
 
 SHELLS = ("bash", "zsh", "fish")
 KINDS = ("runs", "jobs", "recipes")
-"""What only this machine knows."""
+"""The kinds of names that only this machine knows."""
 _NAMED = {"run": "runs", "runs": "runs", "job": "jobs", "name": "recipes"}
 """An argument's name in the parser -> the kind of its values."""
 NAMES_MAX = 200
-"""Only the newest runs: a list of a thousand helps nobody."""
+"""Only the newest names are offered: nobody can use a list of a thousand."""
 
 
 @dataclass(slots=True)
 class Command:
-    """A command: its options and sub-commands with their one-line help, and what its arguments name."""
+    """A command: its options and subcommands with their one-line help, and the kind of names that its arguments take."""
 
     options: dict[str, str] = field(default_factory=dict)
     commands: dict[str, str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 
 
 def completion(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Print the script of a shell, or names; ``parser`` is that of the whole command line."""
+    """Print the script for a shell, or names; ``parser`` is the parser of the whole command line."""
     if options.names:
         for name in names(options.names):
             print(name)
@@ -62,7 +62,7 @@ def completion(options: argparse.Namespace, parser: argparse.ArgumentParser) -> 
 
 
 def names(kind: str) -> list[str]:
-    """Return the names that an argument of this kind can take now, newest first; only words that need no quotes."""
+    """Return the names that an argument of this kind can take now, newest first; only those that need no quotes."""
     if kind == "recipes":
         from gputop.recipes.catalogue import RECIPES
 
@@ -105,7 +105,7 @@ def walk(parser: argparse.ArgumentParser, path: str = "") -> Iterator[tuple[str,
 
 
 def _short(text: str) -> str:
-    """Return the help without what would need quotes in a shell."""
+    """Return the help without characters that would need quotes in a shell."""
     return re.sub(r"[^\w ,.;/()-]", "", text.replace("%%", "%"))
 
 

@@ -62,7 +62,7 @@ def doctor(
     make_sampler: Callable[[argparse.Namespace], Sampler],
     exit_with: Callable[[Sampler, int], int],
 ) -> int:
-    """Run the command. ``exit_with`` ends the process without waiting for a thread that hangs in the driver."""
+    """Run the command. ``exit_with`` exits without waiting for a thread that hangs in the driver."""
     if options.rules is not None:
         return _rules(options)
     if options.watch and (options.log or options.before or options.replay):
@@ -132,14 +132,14 @@ def _diagnose(options: argparse.Namespace, sampler: Sampler) -> int:
 
 
 def _exit_code(outcome: Outcome, sampler: Sampler) -> int:
-    """Return the exit code for the outcome; a missing GPU counts only if nothing else is wrong."""
+    """Return the exit code for the outcome. A missing GPU counts only if nothing else is wrong."""
     if _code(outcome.findings) == EXIT_OK and sampler.source.name == "none":
         return EXIT_NO_GPU
     return EXIT_PROBLEM if outcome.undecided else _code(outcome.findings)
 
 
 def _with_driver(outcome: Outcome, run: str | None) -> Outcome:
-    """Add what keeps this machine from showing any GPU, if the whole machine is watched and no rule reports it."""
+    """Add the reason why this machine shows no GPU, if the whole machine is watched and no rule reports it."""
     from gputop.doctor.preflight.gpu_checks import no_driver
 
     snapshot = outcome.snapshot
@@ -167,7 +167,7 @@ def _replay(options: argparse.Namespace) -> int:
 
 
 class _Progress:
-    """Print what ``gputop doctor`` knows before it ends: the first certain finding, and on a terminal what it waits for."""
+    """Prints what ``gputop doctor`` knows before it ends: the first certain finding and, on a terminal, what it waits for."""
 
     def __init__(self, *, as_json: bool) -> None:
         self.printed: Finding | None = None
@@ -175,7 +175,7 @@ class _Progress:
         self._line = "" if not as_json and sys.stderr is not None and sys.stderr.isatty() else None
 
     def see(self, outcome: Outcome) -> None:
-        """Take the outcome of a snapshot."""
+        """Process the outcome of a snapshot."""
         from gputop.doctor.report import finding_text
         from gputop.doctor.watch import first_certain
 
@@ -191,7 +191,7 @@ class _Progress:
         self._write(f"Undecided: {names} ({max(1, round(longest))} s more at most)" if names else "Watching …")
 
     def end(self) -> None:
-        """Take the line back from the terminal."""
+        """Erase the line from the terminal."""
         self._write("")
 
     def _write(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""``-H``, ``--hosts`` and ``--prometheus``: one reading, a stream, a recording or the dashboard of other machines."""
+"""``-H``, ``--hosts`` and ``--prometheus``: one reading, a stream, a recording, or the dashboard of other machines."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from gputop.sources.recording import Recorder
 
 NAME_MAX_BYTES = 255
-"""What Linux's file systems allow for the name of a file."""
+"""Longest file name that Linux's file systems allow."""
 HOSTS_PER_S = 32
-"""How many hosts a screen can process in a second, unless the user sets an interval (benchmarks/hosts.py)."""
+"""How many hosts a screen can process per second, unless the user sets an interval (benchmarks/hosts.py)."""
 
 
 def asked(options: argparse.Namespace) -> bool:
     """Return whether the command line names other machines.
 
     Raises:
-        UsageError: it says how to reach them, and names none; or names them in two ways.
+        UsageError: it says how to reach them but names none, or names them in two ways.
     """
     if options.prometheus is None and options.prometheus_auth is not None:
         raise UsageError("--prometheus-auth says how to ask a Prometheus server.", "Name the server with --prometheus URL.")
@@ -56,7 +56,7 @@ def asked(options: argparse.Namespace) -> bool:
 
 
 def named_of(options: argparse.Namespace) -> tuple[str, ...]:
-    """Return the hosts that a command reaches: none where only those of a Prometheus server are asked for.
+    """Return the hosts that a command reaches: none if only a Prometheus server is to be asked.
 
     Raises:
         GputopError: a list or the file cannot be read.
@@ -89,7 +89,7 @@ def reach(options: argparse.Namespace) -> str:
 
 
 def transport_of(options: argparse.Namespace) -> Transport:
-    """Return how to reach them.
+    """Return how to reach the hosts.
 
     Raises:
         UsageError: ``--via`` or ``--remote`` cannot work.
@@ -115,7 +115,7 @@ def agent_words(interval_s: float, source: Sequence[str]) -> list[str]:
 
 
 def once(options: argparse.Namespace, source: Sequence[str]) -> int:
-    """Print one reading of each host: tables, then the runs of all; or one JSON object a host."""
+    """Print one reading of each host: tables, then the runs of all; or one JSON object per host."""
     from gputop.hosts.fleet import read_once
 
     words = ["--once", "--json", *source]
@@ -160,7 +160,7 @@ def stream(options: argparse.Namespace, interval_s: float, source: Sequence[str]
 
 
 def record(options: argparse.Namespace, interval_s: float, source: Sequence[str], for_s: float | None) -> int:
-    """Write the stream of each host to a file of its own: one host to FILE, several to FILE with the host's name in it."""
+    """Write the stream of each host to its own file: one host to FILE, several to FILE with the host's name in it."""
     from gputop.sources.recording import Recorder
 
     end = time.monotonic() + for_s if for_s is not None else None
@@ -189,12 +189,12 @@ def record(options: argparse.Namespace, interval_s: float, source: Sequence[str]
 
 
 def screen_interval_s(chosen_s: float, hosts: int) -> float:
-    """Return the interval of a screen of so many hosts in seconds: 1 s for up to 32, and longer for more, within one core."""
+    """Return the interval in seconds for a screen of this many hosts: 1 s for up to 32, longer for more, within one core."""
     return max(chosen_s, float(-(-hosts // HOSTS_PER_S)))
 
 
 def json_line(heard: Heard) -> str:
-    """Return news of a host as one JSON object: its state, and its snapshot or null."""
+    """Return a change from a host as one JSON object: its state, and its snapshot or null."""
     from gputop.wire import encode
 
     status = json.dumps(encode(heard.status))
@@ -203,10 +203,10 @@ def json_line(heard: Heard) -> str:
 
 
 def fleet(options: argparse.Namespace, arguments: Sequence[str], interval_s: float = 1.0) -> Fleet:
-    """Return the streams of the hosts that are named; ``arguments`` are gputop's there.
+    """Return the streams of the named hosts; ``arguments`` are those of gputop on each host.
 
     Raises:
-        GputopError: the hosts cannot be read, or cannot be reached so.
+        GputopError: the list of hosts cannot be read, or they cannot be reached in this way.
     """
     from gputop.hosts.fleet import Fleet
 
@@ -214,13 +214,13 @@ def fleet(options: argparse.Namespace, arguments: Sequence[str], interval_s: flo
 
 
 def watch_of(options: argparse.Namespace, interval_s: float) -> Watch | None:
-    """Return the reader of the Prometheus server that is named, which has been read once; None where none is.
+    """Return the reader of the named Prometheus server, after a first reading; None if none is named.
 
-    A server that cannot be read takes nothing from hosts that are named besides: then this is said, and it is None too.
+    If the server cannot be read but other hosts are named, print a message and return None.
 
     Raises:
-        UsageError: GPUs are chosen, or the URL is none.
-        GputopError: it cannot be read, or knows no GPU, and no other host is named.
+        UsageError: GPUs are chosen, or the URL is not valid.
+        GputopError: it cannot be read or knows no GPU, and no other host is named.
     """
     if options.prometheus is None:
         return None
@@ -244,10 +244,10 @@ def watch_of(options: argparse.Namespace, interval_s: float) -> Watch | None:
 
 
 def links_of(options: argparse.Namespace, names: Sequence[str], arguments: Sequence[str], watch: Watch | None) -> Links:
-    """Return the streams of the hosts that are named, and of those that a Prometheus server knows besides.
+    """Return the streams of the named hosts, and of the other hosts that a Prometheus server knows.
 
     Raises:
-        UsageError: the hosts cannot be reached so.
+        UsageError: the hosts cannot be reached in this way.
     """
     from gputop.hosts.following import links_by
 
@@ -256,7 +256,7 @@ def links_of(options: argparse.Namespace, names: Sequence[str], arguments: Seque
 
 
 def others_than(names: Iterable[str]) -> Callable[[str], bool]:
-    """Return what tells whether a host is among ``names``: by its name, with or without its domain."""
+    """Return a function that tells whether a host is among ``names``, with or without its domain."""
     plain = {name.rpartition("@")[2].partition(":")[0] for name in names}
     short = {name for name in plain if "." not in name} | {name.partition(".")[0] for name in plain}
 
@@ -276,7 +276,7 @@ def _code(following: Fleet) -> int:
 
 
 def paths_of(file: Path, hosts: Sequence[str]) -> dict[str, Path]:
-    """Return the file of each host's recording: ``file`` of the only one, else with the host's name in it, which may be cut."""
+    """Return the file for each host's recording: ``file`` for a single host, else with the host's name in it, perhaps cut."""
     if len(hosts) < 2:
         return dict.fromkeys(hosts, file)
     found: dict[str, Path] = {}

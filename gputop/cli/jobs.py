@@ -37,7 +37,7 @@ class _RecipeParser(Parser):
 
 
 def demo(options: argparse.Namespace) -> int:
-    """Run a recipe in this terminal. However it ends, none of its processes stay."""
+    """Run a recipe in this terminal. However it ends, none of its processes remain."""
     if options.list_recipes or not options.name:
         print(recipe_list())
         return EXIT_OK
@@ -52,7 +52,7 @@ def demo(options: argparse.Namespace) -> int:
 
 
 def launch(options: argparse.Namespace) -> int:
-    """Start a recipe or a command as a job, on this machine or on several hosts, and print the commands that follow it up."""
+    """Start a recipe or a command as a job, on this machine or on several hosts, and print how to follow or stop it."""
     if options.as_node:
         return here.be_node()
     order = order_of(options)
@@ -78,7 +78,7 @@ def launch(options: argparse.Namespace) -> int:
 
 
 def order_of(options: argparse.Namespace) -> NodeOrder:
-    """Return what the command line asks for, as the only node.
+    """Return what the command line asks for, as an order for a single node.
 
     Raises:
         UsageError: it names neither a recipe nor a command, or both.
@@ -91,7 +91,7 @@ def order_of(options: argparse.Namespace) -> NodeOrder:
         devices, values = devices or chosen, {name: str(value) for name, value in found.items()}
     variables, command = own_commands.apart(options.words)
     if options.words and not command:
-        raise UsageError("There is no command.", "Write it behind its variables: gputop launch -- A=1 python train.py")
+        raise UsageError("There is no command.", "Write it after its variables: gputop launch -- A=1 python train.py")
     return NodeOrder(
         id=job_store.new_id(),
         node=0,
@@ -200,7 +200,7 @@ def _jobs_over(options: argparse.Namespace) -> int:
 
 
 def logs(options: argparse.Namespace) -> int:
-    """Print the end of a job's log; with ``--follow``, also what follows."""
+    """Print the end of a job's log; with ``--follow``, also new lines."""
     if hosts.asked(options):
         from gputop.cli.across.jobs import logs as logs_there
 
@@ -232,7 +232,7 @@ def logs(options: argparse.Namespace) -> int:
 
 
 def _input_closed(within_s: float) -> bool:
-    """Return whether standard input ends within that many seconds: then the reader at the other end has gone."""
+    """Return whether standard input ends within this many seconds: the reader at the other end is then gone."""
     return bool(select.select([0], [], [], within_s)[0]) and not os.read(0, 4096)
 
 
@@ -255,11 +255,11 @@ def stop(options: argparse.Namespace) -> int:
     try:
         found = job_store.launched(options.job)
     except UsageError:
-        # Its directory was deleted or damaged, but its processes can still be found.
+        # Even if its directory was deleted or damaged, its processes can be found.
         left = job_store.processes(options.job)
         if not left:
             raise
-        print(f"Job {options.job} has no readable record, but {_processes(left)}. They are stopped now.", flush=True)
+        print(f"Job {options.job} has no readable record, but {_processes(left)}. They were stopped now.", flush=True)
         stopping.stop_processes(options.job)
         print(f"{options.job}: stopped")
         return EXIT_OK
@@ -268,8 +268,8 @@ def stop(options: argparse.Namespace) -> int:
 
 def _stop(job: job_store.Job) -> int:
     if job.left:
-        print(f"Job {job.id} is lost, but {_processes(job.left)}. They are stopped now.", flush=True)
-    job = stopping.stop(job.id)
+        print(f"Job {job.id} is lost, but {_processes(job.left)}. They were stopped now.", flush=True)
+    job = job_store.stop(job.id)
     print(f"{job.id}: {job.state}")
     return EXIT_OK if not job.survivors else EXIT_PROBLEM
 

@@ -39,7 +39,7 @@ def _gpus(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def sampler_of(options: argparse.Namespace) -> Sampler:
-    """Return a sampler of what the options name: the driver, virtual GPUs if asked for, or nothing and why."""
+    """Return a sampler for the options: of the driver, of virtual GPUs if requested, or of nothing and the reason."""
     from gputop.agent.sampler import Sampler
     from gputop.agent.source import choose_source
 
@@ -67,7 +67,7 @@ def once(options: argparse.Namespace) -> int:
     from gputop.agent.sampler import take_once
 
     sampler = sampler_of(options)
-    snapshot = take_once(sampler, rates=options.json)  # the text shows none
+    snapshot = take_once(sampler, rates=options.json)  # the text does not show any
     if options.json:
         print(snapshot.to_json())
     else:
@@ -110,7 +110,7 @@ def stream(options: argparse.Namespace) -> int:
 
 
 def _settings(options: argparse.Namespace) -> Settings:
-    """Return the saved settings with what the command line says on top."""
+    """Return the saved settings, overridden by the command line."""
     import dataclasses
     import os
 
@@ -170,7 +170,7 @@ def _screen_of_hosts(options: argparse.Namespace, settings: Settings) -> int:
     from gputop.over_hosts.watched import HostJobs
     from gputop.tui.start import run_app, run_hosts_app
 
-    # Slurm ends, with a step, what the step started: nothing is launched over one. Prometheus only tells of hosts.
+    # When a Slurm step ends, Slurm ends what it started, so nothing is launched through one. Prometheus cannot launch anything.
     launches = bool(names) and options.slurm is None
     over = HostJobs(tuple(names), hosts.transport_of(options), options.virtual) if launches else None
     if watch is not None:
@@ -184,7 +184,7 @@ def _screen_of_hosts(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def replay(options: argparse.Namespace) -> int:
-    """Show a recording; print it where there is no terminal."""
+    """Show a recording; print it if there is no terminal."""
     from gputop.agent.feed import ReplayFeed
     from gputop.sources.recording import read_recording
 
@@ -201,7 +201,7 @@ def replay(options: argparse.Namespace) -> int:
 
 
 def agent(options: argparse.Namespace) -> int:
-    """Write the stream for a screen, until it ends."""
+    """Write the stream for a screen until the screen ends."""
     from gputop.agent.serving import main as agent_main
     from gputop.tui.state.settings_file import load_settings
 
@@ -269,7 +269,7 @@ def _announce_export(address: str, port: int) -> None:
 
 
 def doctor_of_hosts(options: argparse.Namespace) -> int:
-    """Print what is wrong on other machines, and in the runs over them."""
+    """Print what is wrong on other machines and in the runs over them."""
     from gputop.cli.across.doctor import diagnose
 
     return diagnose(options, hosts.fleet(options, hosts.agent_words(interval_of(options), _source_words(options))))

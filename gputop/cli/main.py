@@ -1,4 +1,4 @@
-"""The program: runs the command that the command line names, and turns what goes wrong into a sentence and an exit code."""
+"""The program: runs the command that the command line names, and turns errors into a sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gputop.errors import EXIT_OK, GputopError, UsageError
 from gputop.terminal_text import printable
 
 _OVER_HOSTS = (None, "record", "launch", "jobs", "logs", "stop", "runs")
-"""The commands that read ``-H`` themselves; None is no command."""
+"""The commands that read ``-H`` themselves; None stands for no command."""
 _OF_PROMETHEUS = (None, "record", "doctor")
 """The commands that can ask a Prometheus server."""
 
@@ -53,7 +53,7 @@ def _main(words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader of a pipe left (gputop --stream | head): this is no error, and nothing more can be printed.
+        # The reader of a pipe is gone (gputop --stream | head): this is not an error, and nothing more can be printed.
         discard_output()
         return EXIT_OK
 
@@ -124,7 +124,7 @@ def _dispatch(options: argparse.Namespace) -> int:
 
 
 def _say_settings(options: argparse.Namespace) -> None:
-    """Say what is wrong with the settings file; the dashboard says it itself."""
+    """Report what is wrong with the settings file; the dashboard does so itself."""
     from gputop.tui.state.settings_file import read_settings
 
     for problem in read_settings(options.config).problems:

@@ -1,4 +1,4 @@
-"""The command line: the dashboard's own options, and every command. Imports nothing that a command needs in order to run."""
+"""The command line: the dashboard's options, and every command. Imports nothing that a command needs in order to run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gputop.tui.state.settings import THEMES
 
 
 def build_parser(only: Literal["", "agent"] | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the whole command line; ``only`` for one of a line with no command, or with that one."""
+    """Return the parser of the whole command line, or ``only`` that of one command (or of a line without a command)."""
     parser = Parser(
         prog="gputop",
         description="GPUs, loss and load balance of your training, on one screen.",
@@ -83,7 +83,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     Raises:
         UsageError: it is wrong.
     """
-    # Making the parsers of all commands takes longer than the rest, and the dashboard, one reading and the sampler need none
+    # Creating the parsers of all commands takes longer than the rest, and the dashboard, one reading and the sampler need none
     # of them. Whatever a smaller parser does not understand, the whole one judges.
     if not any(word.startswith("-") and "h" in word for word in words):
         with contextlib.suppress(UsageError):

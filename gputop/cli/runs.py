@@ -42,7 +42,7 @@ def runs(
 ) -> int:
     """List the runs; show, plot, export, rename or tag one; import some; or delete old ones.
 
-    ``exit_with`` ends the process without waiting for a thread that hangs in the driver.
+    ``exit_with`` exits without waiting for a thread that hangs in the driver.
     """
     if hosts.asked(options):
         return _over(options)
@@ -102,7 +102,7 @@ def runs(
 
 
 def _there(found: Sequence[Run], snapshot: Snapshot, wanted: RunFilter | None) -> RunsThere:
-    """Return the runs of this machine as a record; the facts of ranks are left out, which ``runs show`` has."""
+    """Return the runs of this machine as a record, without the facts of ranks, which ``runs show`` prints."""
     from gputop.cli.across.runs import RunsThere
 
     now = time.time()
@@ -144,7 +144,7 @@ def _over(options: argparse.Namespace) -> int:
 
 
 def rows_over(found: Mapping[str, RunsThere]) -> list[tuple[str, ...]]:
-    """Return a row for each run of several machines: those that are not tracked first, then the others, newest first."""
+    """Return a row for each run of several machines: untracked runs, then tracked ones, newest first."""
     from gputop.cli.across.runs import joined_runs
 
     rows: list[tuple[str, ...]] = []
@@ -175,10 +175,10 @@ def list_text(
     curves: Sequence[Run] = (),
     wanted: RunFilter | None = None,
 ) -> str:
-    """Return the runs as a table: live ones that gputop does not track, then the tracked ones, newest first.
+    """Return the runs as a table: live untracked runs, then tracked ones, newest first.
 
-    ``curves`` holds what is known of the untracked ones' metrics, by ``ProcessRun.run_id``. Only runs that ``wanted`` keeps
-    are listed.
+    ``curves`` contains what is known about the metrics of untracked runs, by ``ProcessRun.run_id``. Only runs that ``wanted``
+    keeps are listed.
     """
     if not found and not untracked:
         return "No runs yet. Call gputop.init() in a script, use gputop run -- CMD, or press l in gputop."
@@ -200,7 +200,7 @@ def list_text(
 
 
 def _as_run(other: ProcessRun) -> Run:
-    """Return what a filter sees of a run that gputop does not track."""
+    """Return what a filter sees of an untracked run."""
     ranks = tuple(Rank(rank.rank or 0, pid=rank.pid, state="running") for rank in other.ranks)
     return Run(other.run_id or _pid_text(other), other.name, state="running", created_at=other.started_at, ranks=ranks)
 
@@ -212,7 +212,7 @@ def _progress(run: Run | None) -> tuple[str, str]:
 
 
 def _pid_text(run: ProcessRun) -> str:
-    # Another machine may tell of a run without any process.
+    # Another machine may list a run without any process.
     pids = [run.launcher.pid] if run.launcher is not None else [rank.pid for rank in run.ranks]
     return f"PID {next(iter(pids), units.UNKNOWN)}"
 
@@ -234,7 +234,7 @@ def _loss_text(run: Run) -> str:
 def export(name: str, *, as_csv: bool) -> None:
     """Print every value of a run: CSV with a header, or one JSON object per value.
 
-    Columns: metric, rank, step, time (seconds since the epoch; empty or null if imported files do not tell it), value.
+    Columns: metric, rank, step, time (seconds since the epoch; empty or null if imported files do not contain it), value.
 
     Raises:
         UsageError: there is no such run.

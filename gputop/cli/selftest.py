@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SECONDS = "10s"
 SLOW_MS = 20.0
-"""Readings that take longer are reported: this is a fiftieth of the usual interval."""
+"""Slower readings are reported: this is a fiftieth of the usual interval."""
 _NAME_WIDTH = 12
 
 
@@ -35,7 +35,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "check gputop itself on this machine: driver, tracking, doctor",
         ("gputop selftest", "ask the driver everything, train 10 s on each GPU and on two"),
         ("gputop selftest --no-training", "ask the driver only; starts nothing"),
-        more="Trains a small network for some seconds. Exit code: 0 all as it should be, 1 a check failed, 3 no GPU.",
+        more="Trains a small network for some seconds. Exit code: 0 every check passed, 1 a check failed, 3 no GPU.",
     )
     parser.add_argument(
         "--for", dest="seconds", metavar="TIME", default=SECONDS, help=f"length of each training (default {SECONDS})"
@@ -52,7 +52,7 @@ def selftest(
     make_sampler: Callable[[argparse.Namespace], Sampler],
     exit_with: Callable[[Sampler, int], int],
 ) -> int:
-    """Run the command. ``exit_with`` ends the process without waiting for a thread that hangs in the driver.
+    """Run the command. ``exit_with`` exits without waiting for a thread that hangs in the driver.
 
     Raises:
         NoGpuError: there is no GPU to test on.

@@ -33,8 +33,8 @@ def where(
 ) -> int:
     """Print where every rank is; return 1 if ranks wait for another one.
 
-    ``make_sampler`` finds runs that gputop does not track; it is called only if no tracked run is alive. ``exit_with`` ends the
-    process without waiting for a thread that hangs in the driver.
+    ``make_sampler`` finds untracked runs; it is called only if no tracked run is live. ``exit_with`` exits without waiting for
+    a thread that hangs in the driver.
 
     Raises:
         UsageError: there is no such run or process, or py-spy is not installed.
@@ -57,7 +57,7 @@ def where(
 
 
 def where_of_hosts(options: argparse.Namespace, fleet: Fleet) -> int:
-    """Print where every rank of a run over ``fleet`` is; return 1 if ranks wait for another one, or a host was not read.
+    """Print where every rank of a run over ``fleet`` is; return 1 if ranks wait for another one or a host was not read.
 
     Raises:
         UsageError: the hosts have no such run, or py-spy is asked for.
@@ -86,7 +86,7 @@ def _tell(answer: Whereabouts, options: argparse.Namespace) -> int:
 
 
 def _before_steps(run: Run | None) -> Whereabouts | None:
-    """Return where the newest launch is that has no step yet; None if there is none, or none newer than ``run``."""
+    """Return where the newest launch without a step is; None if there is none, or none newer than ``run``."""
     found = before_steps.find(state_dir())
     try:
         for waiting in found if run is None else before_steps.unrelated(found, run):

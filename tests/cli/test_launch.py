@@ -45,7 +45,7 @@ def test_a_command_goes_on_as_a_job(script: Path, capsys: pytest.CaptureFixture[
         (["launch"], "Name a recipe or a command."),
         (["launch", "ddp", "--", "x"], "Name a recipe or a command."),
         (["launch", "--cwd", "/nonexistent", "--", "true"], "Name another one with --cwd."),
-        (["launch", "-H", "a", "--via", HERE, "--rendezvous", "a b", "--", "true"], "no address to meet at"),
+        (["launch", "-H", "a", "--via", HERE, "--rendezvous", "a b", "--", "true"], "not an address"),
     ):
         assert main(words) == 2
         assert said in capsys.readouterr().err

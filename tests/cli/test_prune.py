@@ -92,7 +92,7 @@ def test_what_is_not_gputops_stays(home: Home, tmp_path: Path) -> None:
     (home.runs / "linked").symlink_to(elsewhere)
     code, out = prune(home, "--keep", "0", "--yes")
     assert code == 0
-    assert "holds other files and was kept" in out
+    assert "contains other files and was kept" in out
     assert (home.runs / "mine" / "notes.txt").read_text() == "keep me"
     assert not list((home.runs / "mine").glob("*.gpr"))
     assert [path.name for path in (home.runs / "mine").iterdir()] == ["notes.txt"]

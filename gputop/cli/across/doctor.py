@@ -40,7 +40,7 @@ class _Watched:
         self._stream = JoinedStream()
 
     def take(self, heard: Heard, run: str | None) -> None:
-        """Process news from a host."""
+        """Process a change from a host."""
         from gputop.doctor.watch import standing
         from gputop.joined.runs import Seen
 
@@ -53,7 +53,7 @@ class _Watched:
         self._stream.take(host, [snapshot], offset_s)
 
     def join(self, run: str | None, statuses: Sequence[HostStatus]) -> None:
-        """Judge the runs over hosts by what has arrived."""
+        """Judge the runs over hosts by what has arrived so far."""
         from gputop.doctor.watch import standing
         from gputop.hosts.state import SHOWING_STATES
         from gputop.joined.runs import shared_runs
@@ -68,14 +68,14 @@ class _Watched:
             self.over_outcome = standing(self.over, whole, run)
 
     def troubles(self) -> list[tuple[JoinedRun, tuple[str, ...]]]:
-        """Return the runs over hosts, and what is wrong among the hosts of each."""
+        """Return the runs over hosts, and what is wrong between the hosts of each."""
         from gputop.joined.troubles import troubles
 
         unread = [host for host in self.doctors if host not in self.seen]
         return [(run, troubles(run, unread)) for run in (*self.runs, *self.failed_apart)]
 
     def settled(self, lost: int) -> bool:
-        """Return whether more time would change nothing on the hosts that are read, and in the runs over them."""
+        """Return whether waiting longer would change nothing on the hosts that are read and in the runs over them."""
         from gputop.doctor.watch import settled
 
         if len(self.outcomes) + lost < len(self.doctors):
@@ -85,17 +85,17 @@ class _Watched:
 
 
 OVER_S = 100.0
-"""How long runs over hosts are watched: a hang shows only after a minute without a step."""
+"""How long to watch runs over hosts: a hang shows only after a minute without a step."""
 JOINED_EVERY_S = 1.0
 LOST_AFTER_S = 5.0
 """How long to wait for a host that cannot be reached: its sshd may refuse only the first connection."""
 
 
 def diagnose(options: argparse.Namespace, fleet: Fleet) -> int:
-    """Watch until nothing is undecided on any host, then report each, and the runs over them.
+    """Watch until nothing is undecided on any host, then report on each host and on the runs over them.
 
     Raises:
-        UsageError: an option is given that looks at this machine.
+        UsageError: an option applies only to this machine.
     """
     from gputop.doctor.watch import LONGEST_S
     from gputop.units import parse_duration
@@ -160,7 +160,7 @@ def _print(options: argparse.Namespace, watched: _Watched, hosts: Sequence[tuple
 
 
 def _untracked(run: JoinedProcessRun) -> str:
-    """Return where the ranks of a run are that gputop does not track."""
+    """Return the places of the ranks of an untracked run."""
     from gputop import units
 
     places = ", ".join(f"{host} ranks {units.ranges(ranks)}" for host, ranks in run.parts)
@@ -171,7 +171,7 @@ def _untracked(run: JoinedProcessRun) -> str:
 
 
 def _incomplete(watched: _Watched) -> list[dict[str, object]]:
-    """Return the runs over hosts of which ranks are missing, failed or out of reach, as JSON."""
+    """Return the runs over hosts with ranks that are missing, failed or out of reach, as JSON."""
     return [
         {
             "run_id": run.run.run_id,
@@ -188,7 +188,7 @@ def _incomplete(watched: _Watched) -> list[dict[str, object]]:
 
 
 def _over(run: JoinedRun, texts: Sequence[str], outcome: Outcome | None, read: Sequence[str]) -> str:
-    """Return what a run comes to over its hosts, and what is wrong among them; ``read`` are all hosts that were read."""
+    """Describe a run over its hosts, and what is wrong between them; ``read`` are all hosts that were read."""
     from gputop import units
     from gputop.doctor.report import finding_text
 

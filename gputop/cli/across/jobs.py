@@ -1,4 +1,4 @@
-"""``gputop jobs``, ``logs`` and ``stop`` with ``-H``, in words. The jobs of one launch are one row, by its id."""
+"""``gputop jobs``, ``logs`` and ``stop`` with ``-H``. The jobs of one launch share a row, under its id."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stop(hosts: Sequence[str], transport: Transport, job_id: str) -> int:
 
 
 def logs(hosts: Sequence[str], transport: Transport, job_id: str, *, follow: bool) -> int:
-    """Print the end of the logs of a job, or of all jobs of a launch, on the hosts; with ``follow``, also what follows.
+    """Print the end of the logs of a job, or of all jobs of a launch, on the hosts; with ``follow``, also new lines.
 
     Raises:
         UsageError: no host has such a job.
@@ -40,13 +40,13 @@ def logs(hosts: Sequence[str], transport: Transport, job_id: str, *, follow: boo
     ends = run_over(hosts, transport, words, lambda host, line: print(f"{host} | {text_of(line)}", flush=True), limits)
     wrong = failed(ends)
     for host, end in ends.items():
-        if host not in wrong and end.words:  # why it failed, as gputop there explains it
+        if host not in wrong and end.words:  # why it failed, as gputop on that host explains it
             print(f"\n{host}:", *map(printable, end.words), sep="\n", file=sys.stderr)
     return tell(wrong)
 
 
 def tell(wrong: Mapping[str, End]) -> int:
-    """Say on standard error what went wrong on hosts; return the exit code."""
+    """Report on standard error what went wrong on hosts; return the exit code."""
     sys.stdout.flush()
     for host, end in wrong.items():
         print(printable(end.sentence(host)), file=sys.stderr)
@@ -54,7 +54,7 @@ def tell(wrong: Mapping[str, End]) -> int:
 
 
 def rows(found: Mapping[str, Sequence[JobThere]], now: float) -> list[tuple[str, ...]]:
-    """Return a row of ``HEAD`` for each job, the newest first; the jobs of one launch are one row."""
+    """Return a row of ``HEAD`` for each job, the newest first; the jobs of one launch share a row."""
     return [_row(launch, now) for launch in launches(found)]
 
 

@@ -1,4 +1,4 @@
-"""``gputop launch -H`` in words."""
+"""``gputop launch -H``."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gputop.terminal_text import printable
 
 
 def launch(hosts: Sequence[str], transport: Transport, order: NodeOrder, rendezvous: str | None, reach: str) -> int:
-    """Start ``order`` on each host, and say how to go on. ``reach`` is how the command line names and reaches the hosts.
+    """Start ``order`` on each host, and print what to do next. ``reach`` are the options that name and reach the hosts.
 
     Raises:
-        UsageError: ``rendezvous`` is no address.
+        UsageError: ``rendezvous`` is not an address.
         GputopError: a host cannot start it; then it runs on none of them.
     """
     launch_over(hosts, transport, order, rendezvous, lambda line: print(printable(line), file=sys.stderr, flush=True))

@@ -1,4 +1,4 @@
-"""``gputop runs`` and ``gputop runs show`` with ``-H``: the runs of several hosts. A run over several of them is one run."""
+"""``gputop runs`` and ``gputop runs show`` with ``-H``: the runs of several hosts. A run over several hosts is one run."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class RunsThere:
     hostname: str
     time: float
     runs: tuple[Run, ...] = ()
-    """Tracked runs, newest first; of their ranks, no facts."""
+    """Tracked runs, newest first, without the facts of their ranks."""
     not_tracked: tuple[ProcessRun, ...] = ()
     curves: tuple[Run, ...] = field(default=())
-    """What is known of the metrics of those that are not tracked, by ``ProcessRun.run_id``."""
+    """What is known about the metrics of untracked runs, by ``ProcessRun.run_id``."""
 
 
 def runs_of(
     hosts: Sequence[str], transport: Transport, wanted: str | None = None
 ) -> tuple[dict[str, RunsThere], dict[str, End]]:
-    """Return the runs of each host that could be read, and how reading ended on each. ``wanted`` is a filter."""
+    """Return the runs of each host that could be read, and how the reading of each host ended. ``wanted`` is a filter."""
     found: dict[str, RunsThere] = {}
 
     def take(host: str, line: bytes) -> None:
@@ -57,7 +57,7 @@ def _runs_in(line: bytes) -> RunsThere | None:
 
 
 def joined_runs(found: Mapping[str, RunsThere]) -> list[JoinedRun]:
-    """Return the tracked runs of all hosts, newest first, each once, with times by this machine's clock."""
+    """Return the tracked runs of all hosts, each once, newest first, with times by this machine's clock."""
     now = time.time()
     seen = [
         Seen(host, Snapshot(0, there.time, 0.0, 1.0, Host(there.hostname), runs=there.runs), there.time - now)
@@ -75,7 +75,7 @@ def show_over(
     everything: bool,
     say: Callable[[str], object] = print,
 ) -> int:
-    """Print all that each host knows of a run; return 1 if one of them could not be read.
+    """Print everything that each host knows about a run; return 1 if a host could not be read.
 
     Raises:
         UsageError: no host has such a run.
@@ -91,7 +91,7 @@ def show_over(
         say(json.dumps({host: _record(known.get(host, [])) for host in hosts}))
     else:
         say("\n\n".join("\n".join([f"{host}:", "", *map(text_of, held)]) for host, held in known.items()))
-    # A host without the run is none that could not be read.
+    # A host without the run does not count as unreadable.
     return tell({host: end for host, end in wrong.items() if end.failure is not None or end.code != UsageError.exit_code})
 
 

@@ -1,4 +1,4 @@
-"""``gputop where -H``: asks the ranks of a run over several machines where they are. Each machine asks its own."""
+"""``gputop where -H``: asks the ranks of a run over several machines where they are. Each machine asks its own ranks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BUSY_TRIES = 3
 
 
 def ask_hosts(fleet: Fleet, name: str | None) -> tuple[Whereabouts, list[HostStatus]]:
-    """Return where the ranks of a run are, and the state of each host. ``name`` is a run's id or name; None: the newest.
+    """Return where the ranks of a run are, and the state of each host. ``name`` is a run's id or name; None is the newest run.
 
     A run before its first step counts, and where no other is alive, one that gputop does not track.
 
@@ -48,7 +48,7 @@ def ask_hosts(fleet: Fleet, name: str | None) -> tuple[Whereabouts, list[HostSta
 
 
 def _first_look(fleet: Fleet) -> list[Seen]:
-    """Wait for a reading of each host, or for why there is none."""
+    """Wait for a reading of each host, or for the reason why there is none."""
     seen: dict[str, Seen] = {}
     while not all(stream.status.host in seen or _is_lost(stream) for stream in fleet.streams):
         heard = fleet.take(0.2)
@@ -90,7 +90,7 @@ def _created_at(run: JoinedRun) -> float:
 
 
 def _ask(fleet: Fleet, run: JoinedRun, questions: Mapping[str, WhereQuestion]) -> Whereabouts:
-    """Ask the hosts, at the same time."""
+    """Ask the hosts, all at the same time."""
     asked = [stream for stream in fleet.streams if stream.status.host in questions]
     for stream in asked:
         stream.send(command_of(questions[stream.status.host]))

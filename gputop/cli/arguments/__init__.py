@@ -1,1 +1,1 @@
-"""How each command is written: its options, its help and its examples. Imports nothing that a command needs in order to run."""
+"""The arguments of each command: options, help and examples. Imports nothing that a command needs in order to run."""

@@ -1,4 +1,4 @@
-"""The form of ``--help``: at most 80 columns, and examples below the options. Imports only argparse and gputop's errors."""
+"""The format of ``--help``: at most 80 columns, and examples below the options. Imports only argparse and gputop's errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from gputop.errors import UsageError
 
 COLUMNS_MOST = 80
-"""Text wrapped twice, here and by the terminal, is hard to read."""
+"""Text that is wrapped twice, here and by the terminal, is hard to read."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -16,12 +16,12 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *, description: str = "", examples: tuple[tuple[str, str], ...] = (), **settings: Any) -> None:
         """Create a parser. ``examples`` are pairs of a command line and what it does."""
-        # argparse breaks the lines of a description only where it would break those of the examples too.
+        # argparse wraps a description only if it also wraps the examples.
         text = description if len(description) <= COLUMNS_MOST - 2 else _filled(description)
         super().__init__(description=text, epilog=_epilog(examples), formatter_class=_HelpFormatter, **settings)
 
     def error(self, message: str) -> NoReturn:
-        """Report what is wrong with the arguments.
+        """Raise what is wrong with the arguments.
 
         Raises:
             UsageError: always.
@@ -46,7 +46,7 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 def add_command(
     commands: Any, name: str, words: str, *examples: tuple[str, str], more: str = "", **settings: Any
 ) -> argparse.ArgumentParser:
-    """Add a command with at least one example. ``words`` is its line in the list of commands, ``more`` a second sentence.
+    """Add a command with at least one example. ``words`` is its line in the list of commands, ``more`` another sentence.
 
     Raises:
         ValueError: there is no example.

@@ -1,4 +1,4 @@
-"""Arguments of the commands that ask a live run: where its ranks are, and what its steps consist of."""
+"""Arguments of the commands that ask a live run: where its ranks are, and where the time of its steps goes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def add_profile(commands: Any) -> None:
         ("gputop profile", "three steps of the newest live run"),
         ("gputop profile resnet18 --steps 1 --rank 3", "one step of rank 3 of the newest run of this name"),
         ("gputop profile --cost", "print the expected cost and exit"),
-        more="It costs the training a few steps' time, which it says first; torch writes a few lines to the training's stderr.",
+        more="It costs the training a few steps' time, and says so first; torch writes a few lines to the training's stderr.",
     )
     profile.add_argument("run", nargs="?", metavar="RUN", help="a run's id or name (default: the newest live run)")
     profile.add_argument("--steps", type=int, default=3, metavar="N", help="how many steps, 1 to 10 (default 3)")

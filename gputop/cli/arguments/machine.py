@@ -1,4 +1,4 @@
-"""Arguments of the commands that read this machine: pick, record, replay, the stream, the exporter."""
+"""Arguments of the commands that read this machine: pick, record, replay, agent and export."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def add_agent(commands: Any) -> None:
     agent.add_argument(
         FIRST_LOOK, action="store_true", help="internal: write a first look at the GPUs, in its own form, before the stream"
     )
-    agent.add_argument(CHANGES, action="store_true", help="internal: leave out of each line what the one before said")
+    agent.add_argument(CHANGES, action="store_true", help="internal: leave out of each line what has not changed")
     agent.add_argument("--no-stand-in", action="store_true", help="do not show virtual GPUs where there is no GPU")
     add_reading(agent)
 
@@ -72,7 +72,7 @@ def add_export(commands: Any) -> None:
         "serve GPUs, runs and findings as Prometheus metrics",
         ("gputop export", f"at http://127.0.0.1:{EXPORT_PORT}/metrics, for this machine only"),
         ("gputop export --port 9100 --address 0.0.0.0", "for everyone who can reach this machine"),
-        more="It needs the package prometheus-client. It asks for no password.",
+        more="It needs the package prometheus-client, and requires no password.",
     )
     export.add_argument(
         "--port", type=int, default=EXPORT_PORT, metavar="N", help=f"the port (default {EXPORT_PORT}; 0: any that is free)"

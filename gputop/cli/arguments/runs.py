@@ -1,4 +1,4 @@
-"""Arguments of ``gputop runs`` and of its own commands."""
+"""Arguments of ``gputop runs`` and its subcommands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gputop.cli.arguments.shared import add_hosts
 
 
 def add_runs(commands: Any) -> None:
-    """Add ``runs`` and its own commands."""
+    """Add ``runs`` and its subcommands."""
     own = add_command(
         commands,
         "runs",
@@ -87,7 +87,7 @@ def add_runs(commands: Any) -> None:
     prune = add_command(
         runs,
         "prune",
-        "delete old runs; asks first, and never deletes one that is alive",
+        "delete old runs; asks first, and never deletes a live one",
         ("gputop runs prune --older-than 30d --keep 20", "delete runs older than 30 days, except the 20 newest"),
     )
     prune.add_argument("--older-than", metavar="TIME", help="delete runs that ended longer ago than this, e.g. 30d")

@@ -1,4 +1,4 @@
-"""The options that several commands share: how a machine is read, and which other machines are reached and how."""
+"""The options that several commands share: how to read a machine, and how to name and reach other machines."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 
 def add_reading(parser: argparse.ArgumentParser, default: bool = False, *, asks: bool = False) -> None:
-    """Add what the dashboard and the commands that read this machine have in common; a command's own value wins.
+    """Add the options that the dashboard and the commands that read this machine share; a command's own value wins.
 
-    ``asks`` adds the option to ask NCCL on request.
+    ``asks`` adds the option that asks NCCL now.
     """
     unset: Any = None if default else argparse.SUPPRESS
     parser.add_argument(
         "-i", "--interval", default=unset, metavar="TIME", help="time between readings: 1, 500ms, 2s (default 1s)"
     )
-    parser.add_argument("-g", "--gpus", default=unset, metavar="LIST", help="only these GPUs: indices or UUIDs, with commas")
+    parser.add_argument("-g", "--gpus", default=unset, metavar="LIST", help="only these GPUs: comma-separated indices or UUIDs")
     parser.add_argument(
         "--virtual",
         default=unset,
@@ -47,23 +47,21 @@ def add_reading(parser: argparse.ArgumentParser, default: bool = False, *, asks:
 
 
 def add_hosts(parser: argparse.ArgumentParser, default: bool = False, *, reads: bool = False) -> None:
-    """Add how other machines are named and reached. ``reads``: the command only reads, so that Prometheus may be asked."""
+    """Add the options that name and reach other machines. ``reads``: the command only reads, so Prometheus may be asked."""
     unset: Any = None if default else argparse.SUPPRESS
     hosts = parser.add_argument_group("other machines")
     hosts.add_argument(
         "-H", "--host", default=unset, metavar="LIST", help="watch these hosts over ssh, not this one: a,me@b,n[1-8]"
     )
-    hosts.add_argument("--hosts", type=Path, default=unset, metavar="FILE", help="the hosts in a file: one name or list a line")
+    hosts.add_argument("--hosts", type=Path, default=unset, metavar="FILE", help="a file of hosts: one name or list per line")
     hosts.add_argument("--slurm", default=unset, metavar="JOB", help="the nodes of a Slurm job, through srun")
     hosts.add_argument(
         "--pods", default=unset, metavar="LABELS", help="the pods with these labels, e.g. app=train, through kubectl"
     )
     hosts.add_argument(
-        "--via", default=unset, metavar="CMD", help="reach the hosts with this, e.g. 'kubectl exec -i {host} --' (default ssh)"
+        "--via", default=unset, metavar="CMD", help="how to reach a host, e.g. 'kubectl exec -i {host} --' (default ssh)"
     )
-    hosts.add_argument(
-        "--remote", default=unset, metavar="CMD", help="the gputop command on the hosts, if it is not on the path"
-    )
+    hosts.add_argument("--remote", default=unset, metavar="CMD", help="the gputop command on the hosts, if it is not on PATH")
     if reads:
         hosts.add_argument(
             "--prometheus",

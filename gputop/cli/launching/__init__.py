@@ -1,1 +1,1 @@
-"""``gputop launch``: what the command line asks to start, and how it starts as a job on this machine."""
+"""``gputop launch``: what the command line asks for, and how it starts as a job on this machine."""

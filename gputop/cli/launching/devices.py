@@ -9,7 +9,7 @@ from gputop.snapshot import Device
 
 
 def devices_of(wanted: str | None, virtual: int | None, recipe: Recipe | None = None) -> tuple[Device, ...]:
-    """Return the devices that ``wanted`` names ("0,1"), else as many as suit the recipe; ``virtual`` as on the command line.
+    """Return the devices that ``wanted`` names ("0,1"), else as many as suit the recipe; ``virtual`` is the option's value.
 
     Raises:
         UsageError: a name matches no device.

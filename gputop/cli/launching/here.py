@@ -1,8 +1,8 @@
-"""``gputop launch`` on this machine: as a job of its own, or as one node of a launch over several hosts.
+"""``gputop launch`` on this machine: as a separate job, or as one node of a launch over several hosts.
 
-A node takes its orders from standard input, as lines of JSON: the order comes in, ``ready`` goes out, and only a second line,
-``go``, starts the job. Where one of the hosts cannot start, or the link breaks before, nothing starts on any of them. A third
-line, ``keep``, says that all have started: then the job lives on without the link. Where it does not come, the job is stopped.
+A node reads lines of JSON from standard input: first its order, to which it answers ``ready``; then ``go``, which starts the
+job. If one of the hosts cannot start, or a link breaks before that, nothing starts on any host. A third line, ``keep``, says
+that all have started: from then on, the job continues without the link. If it does not arrive, the job is stopped.
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ def be_node() -> int:
 
 
 def _read(kind: type[Any], key: str) -> Any:
-    """Return what the next line of standard input holds under ``key``; None at its end.
+    """Return the value under ``key`` in the next line of standard input; None at its end.
 
     Raises:
-        GputopError: it is another line.
+        GputopError: the line has no such key.
     """
     line = sys.stdin.buffer.readline(ORDER_MAX_BYTES)
     if not line:

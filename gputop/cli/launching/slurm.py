@@ -1,4 +1,4 @@
-"""``gputop launch --sbatch`` and the listing of the jobs that Slurm supervises, in words."""
+"""``gputop launch --sbatch``, and messages about the jobs that Slurm supervises."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from gputop.recipes.nodes import NodeOrder
 from gputop.terminal_text import printable
 
 AGAIN_S = 10.0
-"""How often Slurm is asked while somebody follows a log: it serves a whole cluster."""
+"""How often to ask Slurm while somebody follows a log: it serves a whole cluster."""
 
 
 def submit(order: NodeOrder, sbatch: str, rendezvous: str | None) -> int:
-    """Submit the command or the recipe of ``order`` with these options of sbatch, and print the commands that follow it up.
+    """Submit the command or the recipe of ``order`` with these options of sbatch, and print the commands to follow or stop it.
 
     Raises:
-        UsageError: there is nothing to run or no Slurm, or an option cannot be read; or a recipe trains on one machine.
-        GputopError: Slurm does not take it.
+        UsageError: there is nothing to run or no Slurm, an option cannot be read, or a recipe trains on one machine only.
+        GputopError: Slurm does not accept it.
     """
     job = slurm_submit.submit(order, sbatch, rendezvous)
     assert job.slurm is not None
@@ -31,6 +31,6 @@ def submit(order: NodeOrder, sbatch: str, rendezvous: str | None) -> int:
 
 
 def refresh(jobs: Iterable[Job]) -> None:
-    """Ask Slurm how it stands with its jobs; say on standard error what kept it from answering."""
+    """Ask Slurm about its jobs; report on standard error what kept it from answering."""
     for problem in slurm.refresh(jobs):
         print(printable(f"{problem} Its jobs are listed as last known."), file=sys.stderr)

@@ -1,1 +1,1 @@
-"""What commands print, and how: tables, one reading as text, and an output that nothing printed can control."""
+"""What commands print, and how: tables, one reading as text, and an output that keeps control characters from a terminal."""

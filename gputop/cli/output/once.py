@@ -95,7 +95,7 @@ def _process_rows(process: Process, snapshot: Snapshot) -> list[tuple[str, ...]]
 
 
 def process_run_lines(snapshot: Snapshot) -> list[str]:
-    """Return a table of the runs without a training step yet, and one of those that gputop does not track."""
+    """Return a table of the runs without a training step yet, and one of the untracked runs."""
     index = {device.uuid: device.index for device in snapshot.devices}
     found: list[str] = []
     for heading, starting in (("STARTING", True), ("NOT TRACKED", False)):

@@ -1,8 +1,8 @@
-"""The output of every command: nothing that it prints can control a terminal or end in a traceback.
+"""The output of every command: printed text cannot control a terminal, and a failure to print ends in no traceback.
 
 Names, commands, logs, files and arguments come from anywhere, and on a shared machine from other users. A file or a pipe gets
-the text as it is; ``gputop.terminal_text`` says what is removed on a terminal. Output that is closed, or a full disk, is an
-error like any other.
+the text unchanged; ``gputop.terminal_text`` says what is removed on a terminal. A closed output or a full disk is an error
+like any other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class OutputError(GputopError):
 
 
 class Output(io.TextIOBase):
-    """Standard output without control characters on a terminal; raises ``OutputError`` where it cannot be written."""
+    """Standard output, without control characters on a terminal; raises ``OutputError`` if it cannot be written."""
 
     def __init__(self, stream: TextIO | None) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class ErrorOutput(Output):
 
 @contextmanager
 def output_errors() -> Iterator[None]:
-    """Turn an error in writing into an ``OutputError``, but for BrokenPipeError: a reader that leaves is no error."""
+    """Turn a write error into an ``OutputError``, except BrokenPipeError: a reader that leaves is not an error."""
     try:
         yield
     except BrokenPipeError:
@@ -112,7 +112,7 @@ def output_errors() -> Iterator[None]:
 
 @contextmanager
 def safe_output() -> Iterator[None]:
-    """Let everything that is printed pass ``Output``; characters that the output cannot encode are printed as escapes."""
+    """Send everything that is printed through ``Output``; print characters that the output cannot encode as escapes."""
     before = sys.stdout, sys.stderr
     for stream in before:
         if isinstance(stream, io.TextIOWrapper):
@@ -134,7 +134,7 @@ def discard_output() -> None:
 
 
 def reserve_descriptors() -> None:
-    """Open /dev/null in place of standard streams that are closed, so that no file of ours gets their numbers."""
+    """Open /dev/null in place of closed standard streams, so that no file of ours gets their descriptors."""
     for number in range(3):
         try:
             os.fstat(number)

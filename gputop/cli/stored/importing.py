@@ -1,4 +1,4 @@
-"""``gputop runs import``: makes runs of the files of ended trainings."""
+"""``gputop runs import``: turns files of ended trainings into runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def import_runs(paths: Sequence[str]) -> None:
     """Import the files at the paths, and print each run once it is imported.
 
     Raises:
-        UsageError: a path does not exist or holds no curve.
+        UsageError: a path does not exist or contains no curve.
         GputopError: a run cannot be written.
     """
     for path in paths:

@@ -1,4 +1,4 @@
-"""``gputop runs plot``: metrics of one run or several over their steps, as plots in the terminal or plain text elsewhere."""
+"""``gputop runs plot``: plots metrics of one or several runs over their steps, in the terminal or as plain text elsewhere."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def plot(
 ) -> str:
     """Return the plots of a run's metrics, one below the other; without metrics, plot the loss.
 
-    A single run is drawn as the mean over its ranks with their range; of several, each is one curve.
+    A single run is drawn as the mean over its ranks with their range; of several runs, each is one curve.
 
     Args:
         run: The run.
@@ -89,7 +89,7 @@ def _check_size(option: str, value: int | None, least: int) -> None:
 
 
 def _check_metric(metric: str, runs: Sequence[Run], history: History) -> None:
-    """Raise UsageError if a run has no values of a metric; each run may name its loss in its own way."""
+    """Raise UsageError if a run has no values of a metric. Each run may name its loss in its own way."""
     drawn = {layer.run.run_id for layer in layers_of([(run, "accent") for run in runs], metric, "step", history)}
     for run in runs:
         if run.run_id not in drawn:
@@ -99,7 +99,7 @@ def _check_metric(metric: str, runs: Sequence[Run], history: History) -> None:
 
 
 def _distinguished(runs: Sequence[Run]) -> list[tuple[Run, str]]:
-    """Return the runs, each with the style of its curve; runs of one name go by their ids."""
+    """Return the runs, each with the style of its curve; runs with the same name are shown by their ids."""
     times = Counter(run.name for run in runs)
     named = [run if times[run.name] == 1 else replace(run, name=run.run_id) for run in runs]
     return list(zip(named, ("accent", *HUES), strict=False))

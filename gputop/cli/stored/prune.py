@@ -53,7 +53,7 @@ def prune(older_than: str | None, keep: int | None, *, yes: bool) -> None:
 
 
 def choose(runs: tuple[Run, ...], older_than_s: float | None, keep: int | None, now: float) -> list[Run]:
-    """Return the runs to delete: never one with a live rank, or with one that may be live on another machine."""
+    """Return the runs to delete: never one with a rank that is live, or may be live on another machine."""
     newest = sorted(runs, key=lambda run: run.created_at or 0.0, reverse=True)
     return [
         run
@@ -89,7 +89,7 @@ def _is_ours(name: str) -> bool:
 
 
 def _delete(run: Run) -> None:
-    """Delete the journals and labels, then the directory if it holds nothing else."""
+    """Delete the journals and labels, then the directory if it contains nothing else."""
     try:
         files = _files(run)
         for path in files:
@@ -98,6 +98,6 @@ def _delete(run: Run) -> None:
             if not any(directory.iterdir()):
                 directory.rmdir()
             else:
-                print(printable(f"{directory} holds other files and was kept."))
+                print(printable(f"{directory} contains other files and was kept."))
     except OSError as error:
         raise GputopError(f"{run.run_id} cannot be deleted: {error}.", "Check who owns its directory.") from error

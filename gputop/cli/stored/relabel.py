@@ -1,4 +1,4 @@
-"""``gputop runs rename`` and ``gputop runs tag``: label a run from outside, also while it trains."""
+"""``gputop runs rename`` and ``gputop runs tag``: label a run from outside, even while it trains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runs of this user, read all at once for a command. A run that cannot be read hides no other."""
+"""Reads the runs of this user, all at once, for a command. A run that cannot be read does not hide the others."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _SILENCE = "Move that file away to silence this message."
 
 
 class Shelf:
-    """All runs of this user for one command, and which of them cannot be read."""
+    """All runs of this user for one command, and those that cannot be read."""
 
     def __init__(self, *, recent_runs: int = EVERYTHING, backlog_points: int) -> None:
         self.reader = RunReader(recent_runs=recent_runs, backlog_points=backlog_points)
         self._lost: dict[str, str] = {}
 
     def poll(self) -> RunUpdate:
-        """Read what is new; a run that fails hides no other."""
+        """Read what is new; a run that fails does not hide the others."""
         return self.reader.poll(lambda run_id, error: self._lost.setdefault(run_id, describe_unexpected(error)))
 
     def read_all(self) -> tuple[Run, ...]:
-        """Return all runs as their journals leave them, however much there is to read: one poll reads only so much."""
+        """Return all runs with everything in their journals, however much that is: one poll reads only a limited amount."""
         began = time.time()
         update = self.poll()
         while any(points.times[0] <= began for points in update.points):
@@ -36,11 +36,11 @@ class Shelf:
         return update.runs
 
     def unreadable(self) -> dict[str, str]:
-        """Return run id -> why it, or one of its ranks, cannot be read."""
+        """Return run id -> why the run, or one of its ranks, cannot be read."""
         return {**self._lost, **self.reader.unreadable()}
 
     def tell_unreadable(self, *run_ids: str) -> None:
-        """Name on standard error the runs that cannot be read; only those with ``run_ids`` if some are given."""
+        """Report on standard error the runs that cannot be read; only those in ``run_ids`` if any are given."""
         for run_id, why in self.unreadable().items():
             if not run_ids or run_id in run_ids:
                 print(printable(f"gputop: Run {run_id} cannot be read: {why}. {_SILENCE}"), file=sys.stderr)
@@ -91,7 +91,7 @@ def find_run(name: str) -> Run:
 
 
 def points_of(shelf: Shelf, found: tuple[Points, ...], run_id: str) -> Iterator[Points]:
-    """Yield the points of a run: those among ``found``, and all that its journals held beyond when this was called."""
+    """Yield the points of a run: those in ``found``, then all others that its journals contained when this was called."""
     began = time.time()
     while any(points.times[0] <= began for points in found):
         yield from (points for points in found if points.run_id == run_id)

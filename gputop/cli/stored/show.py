@@ -1,4 +1,4 @@
-"""``gputop runs show``: all that a run has recorded, as text or as one JSON object."""
+"""``gputop runs show``: everything that a run has recorded, as text or as one JSON object."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gputop.tracking.reader.rank_log import Text
 from gputop.tui.drawing.bars import sparkline
 
 READ_POINTS = 2000
-"""Points to read of each metric and rank; the smallest and largest are among them."""
+"""Points to read of each metric and rank, including the smallest and largest."""
 CURVE_COLUMNS = 24
 CONFIG_LINES = 15
 """Entries of the configuration that are shown on a terminal without ``--all``."""
@@ -39,8 +39,8 @@ _NO_AIM = re.compile(r"scale|weight|time|_s$|^phase/", re.IGNORECASE)
 
 @dataclass(slots=True)
 class Metric:
-    """One metric of a run. ``last`` is the mean over the ranks; ``best`` and ``best_step`` are None where no direction is known
-    to be better."""
+    """One metric of a run. ``last`` is the mean over the ranks; ``best`` and ``best_step`` are None unless it is known whether
+    lower or higher is better."""
 
     goal: str | None = None
     """"min" or "max": as the script defined it, else by the name; None if neither says."""
@@ -72,7 +72,7 @@ def show_lines(
     texts: Sequence[tuple[int, Text]] = (),
     config_lines: int | None = None,
 ) -> list[str]:
-    """Return the lines of one run; of its configuration only so many entries, if a number is given."""
+    """Return the lines of one run; of its configuration, at most this many entries if a number is given."""
     at = f"  step {run.step}" if run.step is not None else ""
     lines = [f"{run.name}  {run.run_id}  {run.state}{at}"]
     labels = (("project", run.project), ("group", _fact(run, lambda facts: facts.group)), ("tags", ", ".join(tags)))
@@ -95,7 +95,7 @@ def show_lines(
         pid = units.UNKNOWN if rank.pid is None else rank.pid
         place = f" on {rank.hostname}" if rank.elsewhere and rank.hostname is not None else ""
         where = f"pid {pid}{place}, {_state(rank)}{code}, step {units.count(rank.step)}"
-        # One rank's values are those of the table.
+        # With a single rank, the table has its values already.
         lines.append(f"rank {rank.rank} ({where})" + (f": {values or 'nothing logged'}" if len(run.ranks) > 1 else ""))
         lines += _error_line(Facts(rank.facts).error)
         lines += [f"  {text}" for text in held_lines(rank.facts)]
@@ -165,7 +165,7 @@ def _metric_table(metrics: Mapping[str, Metric]) -> list[str]:
 
 
 def _curve(series: Sequence[tuple[int, float]]) -> str:
-    """Return the values as one line of marks; each shows the mean of its part of the series."""
+    """Return the values as one line of marks, each of which shows the mean of its part of the series."""
     values = [value for _, value in series if abs(value) < float("inf")]
     columns = min(CURVE_COLUMNS, len(values))
     parts = [values[len(values) * n // columns : len(values) * (n + 1) // columns] for n in range(columns)]
@@ -212,7 +212,7 @@ def _origin(run: Run) -> str:
 
 
 def _fact(run: Run, read: Callable[[Facts], _T | None]) -> _T | None:
-    """Return the fact of the first rank that states it."""
+    """Return the fact from the first rank that has it."""
     return next((fact for rank in run.ranks if (fact := read(Facts(rank.facts)))), None)
 
 
@@ -236,7 +236,7 @@ def _row(parts: Sequence[str]) -> list[str]:
 
 
 def show_run(name: str, *, as_json: bool, everything: bool) -> str:
-    """Return what ``show`` does of the run with this id, or the newest with this name.
+    """Return what ``show`` does for the run with this id, or the newest with this name.
 
     Raises:
         UsageError: there is no such run.
