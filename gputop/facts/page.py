@@ -38,7 +38,7 @@ Automatic tracking writes one record of metrics for each step. Times are in seco
 
 | metric | meaning |
 |---|---|
-| `loss` | The loss. `loss/<variable>` where several losses are minimized. |
+| `loss` | The loss. Of several losses `loss/<variable>`; `loss/0`, `loss/1` where optimizers take turns on one line. |
 | `lr` | The learning rate. |
 | `step_s` | Time of the step. |
 | `samples_per_s`, `tokens_per_s` | Throughput. |

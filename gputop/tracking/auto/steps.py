@@ -57,7 +57,8 @@ class Steps(Training):
 
     def _begin(self) -> None:
         self._on_clock: Any = None
-        self._held: list[list[tuple[Site, Any]]] = []
+        self._held: list[list[tuple[Site, Any, int]]] = []
+        """The losses of the first iteration's steps, and whose turn it was, until the losses are named."""
         self._memory_at = 0.0
         self.feeds = 0
         """How many loaders have fed the training; with several, a loader's passes are no epochs.
@@ -217,6 +218,9 @@ class Steps(Training):
         values: dict[str, Any] = {}
         phases = optimizers.phases
         index, known = optimizers.number(optimizer)
+        models = self._models()
+        if models.searches.misses_modules or not (known or models.knows(optimizer)):
+            self.iteration.miss_forwards()
         if optimizers.phases > phases and self.iteration.fetched and self.loader is self.fed_by:
             self.feeds = 1  # the loaders of an earlier phase no longer feed it
         if optimizers.trainings > self._training:
@@ -229,12 +233,11 @@ class Steps(Training):
         optimizers.add(index)
         self.iteration.end_batches()
         sites = self.sites
-        if sites.pending and not (sites.settled and sites.take_plain(values)):
-            losses = sites.take()
+        if sites.pending and not (sites.settled and sites.take_plain(values, optimizer, self.step)):
+            losses = [(site, value, site.turn(optimizer, self.step)) for site, value in sites.take()]
             if sites.settled:
-                for site, value in losses:
-                    name = site.name
-                    values[sites.name(site, values) if name is None or name in values else name] = value
+                for site, value, turn in losses:
+                    values[sites.name(site, values, turn if site.shared else 0)] = value
             else:
                 self._held.append(losses)
         rate = optimizer.param_groups[0].get("lr")
@@ -242,7 +245,7 @@ class Steps(Training):
             values["lr" if index == 0 else f"lr/{index}"] = float(rate)
         if values and self.records is not None:
             self.records.write(values, self.step)
-        facts, models = self.facts, self._models()
+        facts = self.facts
         assert facts is not None
         if opened:
             # Backwards before this point were not observed, because the modules were unknown: do not report on them.
@@ -292,11 +295,11 @@ class Steps(Training):
     def name_held(self) -> None:
         """Name the losses of the first iteration, and write them."""
         held, self._held = self._held, []
-        self.sites.settle([site for site, _ in losses] for losses in held)
+        self.sites.settle([site for site, _, _ in losses] for losses in held)
         values: dict[str, Any] = {}
         for losses in held:
-            for site, value in losses:
-                values[self.sites.name(site, values)] = value
+            for site, value, turn in losses:
+                values[self.sites.name(site, values, turn if site.shared else 0)] = value
         if values and self.records is not None:
             self.records.write(values, self.step)
 

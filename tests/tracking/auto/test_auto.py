@@ -100,6 +100,21 @@ def test_no_training_has_the_model_and_the_forward_of_an_earlier_one(home: Home)
     assert max(forward) > 30, "from the late search on"
 
 
+def test_many_optimizers_have_a_loss_each_and_the_forward_time_of_all_or_none(home: Home) -> None:
+    done = finish(home, (*RUN, sys.executable, "agents.py"))
+    assert (done.returncode, done.stderr) == (0, "")
+    found = series(home)
+    joined, losses = json.loads(done.stdout)
+    steps = len(losses[0])
+    for number, own in enumerate(losses):
+        assert list(found[f"loss/{number}"]) == list(range(steps - len(own), steps))
+        assert list(found[f"loss/{number}"].values()) == pytest.approx(own, rel=1e-6)
+    assert "loss" not in found
+    forward = found["phase/forward"]
+    assert {step: value for step, value in forward.items() if value < (0.1 if step <= joined else 0.11)} == {}
+    assert {joined - 1, steps - 1} <= set(forward), "from the late searches on"
+
+
 class Weight:
     pass
 

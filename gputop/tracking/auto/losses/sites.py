@@ -4,13 +4,15 @@ A site is a line of the user's code. Several backwards from one site within one 
 ``reduction`` says what loss they amount to. So are those of several sites, if each divides the same variable by the number of
 backwards in the step: with DDP's ``no_sync`` the last one has a line of its own. A single site is named ``loss``; several are
 named ``loss/<variable>``, with the name from the source line; then there is no plain ``loss``, because it is unknown how they
-add up.
+add up. Nor is that known where optimizers take turns on one line: agents in a loop, an actor and a critic that one function
+updates. Their losses are numbered: ``loss/0``, ``loss/1``.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
+from itertools import count
 from types import FrameType
 from typing import Any
 
@@ -21,7 +23,23 @@ from gputop.tracking.auto.losses.user_code import UserCode, accelerate_divides_b
 class Site:
     """A line that runs backward, and the losses it has run on since the optimizer's last step."""
 
-    __slots__ = ("accumulates", "code", "count", "divided_by", "factor", "label", "line", "name", "parts", "total")
+    __slots__ = (
+        *(
+            "accumulates",
+            "code",
+            "count",
+            "divided_by",
+            "factor",
+            "label",
+            "line",
+            "name",
+            "numbered",
+            "parts",
+            "shared",
+            "total",
+        ),
+        *("_last", "_step", "_turns"),
+    )
 
     def __init__(self, frame: FrameType | None) -> None:
         self.code = frame.f_code if frame is not None else None
@@ -39,6 +57,29 @@ class Site:
         """Whether it ever ran more than once in a step; only then are the graphs of its losses worth reading."""
         self.divided_by: object = None
         """What all losses of the last step with several of them were divided by."""
+        self.begin_turns()
+
+    def begin_turns(self) -> None:
+        """Forget the optimizers that stepped on its losses."""
+        self.shared = self.numbered = False
+        """Whether several optimizers take turns in stepping on its losses; and whether this was known when it was named."""
+        self._turns: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._last, self._step = 0, -1
+
+    def turn(self, optimizer: Any, step: int) -> int:
+        """Return the number of this optimizer among those that step on its losses and still exist.
+
+        They share the line if two of them step in one iteration, or one again after another one: an optimizer for each phase
+        or epoch does neither.
+        """
+        number = self._turns.get(optimizer)
+        again = number is not None
+        if number is None:
+            taken = set(self._turns.values())
+            number = self._turns[optimizer] = next(free for free in count() if free not in taken)
+        self.shared = self.shared or (number != self._last and (again or step == self._step))
+        self._last, self._step = number, step
+        return number
 
     def begin(self, value: Any, part: Reduced) -> None:
         """Take the first loss of a step."""
@@ -78,6 +119,7 @@ class Sites:
         self._by_place = {place: site for place, site in self._by_place.items() if site in self.pending}
         for site in self.pending:
             site.name = None
+            site.begin_turns()
 
     def begin_training(self) -> None:
         """Also forget how an earlier training of this run accumulated its losses."""
@@ -159,10 +201,13 @@ class Sites:
             site.begin(value, part)
         return True
 
-    def take_plain(self, values: dict[str, Any]) -> bool:
+    def take_plain(self, values: dict[str, Any], optimizer: Any, step: int) -> bool:
         """Put the loss into ``values`` if it is the only one, with a name and no division to undo; else return False."""
         site = self.pending[0]
         if len(self.pending) > 1 or site.count > 1 or site.factor != 1.0 or site.name is None or site.accumulates:
+            return False
+        site.turn(optimizer, step)
+        if site.shared:
             return False
         values[site.name] = site.total
         site.total, site.count = 0.0, 0
@@ -190,7 +235,7 @@ class Sites:
 
     def are_steady(self, sites: list[Site]) -> bool:
         """Return whether these lines have names of their own, and expect no further loss in their step."""
-        names = {site.name for site in sites if site.name is not None and not site.count}
+        names = {site.name for site in sites if site.name is not None and not site.count and not site.shared}
         return self.settled and len(sites) == len(names) > 0
 
     def only(self) -> Site | None:
@@ -206,6 +251,8 @@ class Sites:
         if not found:
             return
         self.settled = True
+        for site in found:
+            site.numbered = site.shared
         if len(found) == 1:
             found[0].name = "loss"
             return
@@ -213,12 +260,16 @@ class Sites:
             twins = sum(other.label == site.label for other in found)
             site.name = f"loss/{site.label}" if twins == 1 else f"loss/{site.label}:{site.line}"
 
-    def name(self, site: Site, taken: Iterable[str]) -> str:
-        """Return a site's name; a late site shares the name of an earlier one for the same variable, unless that is taken."""
+    def name(self, site: Site, taken: Iterable[str], turn: int = 0) -> str:
+        """Return the name of a site's loss in the turn of one of its optimizers.
+
+        A late site shares the name of an earlier one for the same variable, unless that is taken.
+        """
         if site.name is None:
             shared = next((known.name for known in self._by_place.values() if known.name and known.label == site.label), None)
             site.name = shared if shared and shared not in taken else f"loss/{site.label}"
-        return site.name if site.name not in taken else f"loss/{site.label}:{site.line}"
+        name = f"{site.name}/{turn}" if turn or site.numbered else site.name
+        return name if name not in taken else f"loss/{site.label}:{site.line}"
 
 
 def _accumulate(sites: list[Site]) -> bool:

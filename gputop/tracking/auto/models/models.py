@@ -83,7 +83,7 @@ class Models:
         self._evaluated: tuple[str | None, bool] = (None, False)
         self._training = 1
         """Which of several consecutive trainings the modules belong to."""
-        self._searches = Searches()
+        self.searches = Searches()
 
     def add_optimizer(self, optimizer: Any) -> None:
         """Record what an optimizer is, at its first step, and find its modules, unless the search for them is put off."""
@@ -92,18 +92,22 @@ class Models:
         begins, self._training = trainings > self._training, trainings
         if begins:
             self._forget_training()
-        if self._searches.allows():
+        if self.searches.allows():
             self._search({number: optimizer})
         else:
-            self._searches.put_off(optimizer, number)
+            self.searches.put_off(optimizer, number, self.knows(optimizer))
             if begins:
                 self._lose_modules()
         if getattr(optimizer, "kind", "") is not None:
             self._steps.update_fact("optimizer" if number == 0 else f"optimizer/{number}", describe_optimizer(optimizer))
 
+    def knows(self, optimizer: Any) -> bool:
+        """Return whether the modules of all parameters of an optimizer were searched for."""
+        return all(id(item) in self._parameters for group in optimizer.param_groups for item in group["params"])
+
     def search_late(self) -> bool:
         """Find the modules whose search was put off, if it is due now; return whether it was."""
-        due = self._searches.due()
+        due = self.searches.due()
         if due:
             self._search(due)
         return bool(due)
@@ -117,7 +121,7 @@ class Models:
         }
         own = set[int]().union(*each.values())
         roots, meshes = find_roots(self._torch, own)
-        self._searches.took(perf_counter() - started)
+        self.searches.took(perf_counter() - started)
         self._parameters |= own
         for root in roots:
             self._add(root)

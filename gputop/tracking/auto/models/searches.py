@@ -25,6 +25,8 @@ class Searches:
         self._all_s = self._last_s = 0.0
         self._waiting: weakref.WeakKeyDictionary[Any, tuple[int, float]] = weakref.WeakKeyDictionary()
         """The optimizers whose modules were not searched for: their numbers, and when they first stepped."""
+        self._unknown: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Those of them whose modules are not known from an earlier optimizer either."""
 
     def allows(self) -> bool:
         """Return whether there may be a search now."""
@@ -36,9 +38,16 @@ class Searches:
         self._all_s += seconds
         self._last_s = seconds
 
-    def put_off(self, optimizer: Any, number: int) -> None:
-        """Let an optimizer wait."""
+    @property
+    def misses_modules(self) -> bool:
+        """Whether an optimizer steps on modules that were not found yet."""
+        return len(self._unknown) > 0
+
+    def put_off(self, optimizer: Any, number: int, known: bool) -> None:
+        """Let an optimizer wait; ``known``: its modules were found for an earlier one."""
         self._waiting[optimizer] = number, perf_counter()
+        if not known:
+            self._unknown.add(optimizer)
 
     def due(self) -> dict[int, Any]:
         """Return the optimizers that wait, by number, once one has lasted long enough; they wait no longer then."""
@@ -47,4 +56,5 @@ class Searches:
         if not any(began <= worth for _, (_, began) in waiting):
             return {}
         self._waiting.clear()
+        self._unknown.clear()
         return {number: optimizer for optimizer, (number, _) in waiting}

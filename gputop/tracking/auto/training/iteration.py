@@ -20,7 +20,8 @@ class Iteration:
 
     __slots__ = (
         *("_began_step", "_calls", "_losses", "_optimizer_s", "_rows", "_tokens", "backward_s", "data_s", "evaluation_s"),
-        *("_evaluations_s", "fetched", "first_batch_s", "forward_s", "gc_s", "inside_step", "interrupted", "several_loaders"),
+        *("_evaluations_s", "fetched", "first_batch_s", "forward_s", "gc_s", "inside_step", "interrupted", "missed_forwards"),
+        "several_loaders",
     )
 
     def __init__(self) -> None:
@@ -41,7 +42,7 @@ class Iteration:
 
     def begin(self) -> None:
         """Restart the measurements."""
-        self.interrupted = False
+        self.interrupted = self.missed_forwards = False
         self.gc_s = self.data_s = self.forward_s = self.backward_s = self._optimizer_s = self.evaluation_s = 0.0
         self._rows = self._tokens = self._losses = self._calls = 0
 
@@ -56,6 +57,10 @@ class Iteration:
     def interrupt(self) -> None:
         """Note that it was lengthened by something other than training."""
         self.interrupted = True
+
+    def miss_forwards(self) -> None:
+        """Note that forwards were not timed: their modules are not known yet."""
+        self.missed_forwards = True
 
     def add_wait(self, seconds: float) -> None:
         """Add a wait for data."""
@@ -141,7 +146,7 @@ class Iteration:
         if took is not None:
             values["step_s"] = took
             # Without a loader, rows are counted in the model's calls, which is valid only if each call has one loss.
-            known = has_loader or self._calls == self._losses
+            known = has_loader or (self._calls == self._losses and not self.missed_forwards)
             if known and self._rows:
                 values["samples_per_s"] = self._rows / took
             if known and self._tokens:
@@ -152,7 +157,7 @@ class Iteration:
             # Even if an evaluation lengthened the step, as happens between two epochs.
             values["first_batch_s"], self.first_batch_s = self.first_batch_s, 0.0
         if in_full:
-            if self.forward_s:
+            if self.forward_s and not self.missed_forwards:
                 values["phase/forward"] = self.forward_s
             if self.backward_s:
                 values["phase/backward"] = self.backward_s
