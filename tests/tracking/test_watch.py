@@ -191,26 +191,19 @@ def queue(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     copies: list[Any] = []
     pools = {dtype: gpu_values.Pool(torch.zeros(gpu_values.SLOTS, dtype=dtype)) for dtype in (torch.float32, torch.float64)}
 
+    class Slot:
+        def __init__(self, real: Any) -> None:
+            self.real = real
+
+        def copy_(self, value: Slow, non_blocking: bool) -> None:
+            assert non_blocking
+            copies.append(lambda: self.real.fill_(value.value))
+
+    for pool in pools.values():
+        pool.slots = [Slot(real) for real in pool.slots]
+
     def stage(self: gpu_values.LateValues, name: str, tensor: Slow, step: int, time_ns: int) -> None:
-        pool = pools[tensor.dtype]
-
-        class Slots:
-            def __getitem__(self, where: slice) -> Any:
-                return self.At(where)
-
-            class At:
-                def __init__(self, where: slice) -> None:
-                    self.where = where
-
-                def copy_(self, value: Slow, non_blocking: bool) -> None:
-                    assert non_blocking
-                    copies.append(lambda: real[self.where].fill_(value.value))
-
-        real = pool.buffer if isinstance(pool.buffer, torch.Tensor) else pool.buffer.real
-        slots: Any = Slots()
-        slots.real = real
-        pool.buffer = slots
-        self._send(pool, tensor, name, step, time_ns)
+        self._send(pools[tensor.dtype], tensor, name, step, time_ns)
 
     monkeypatch.setattr(gpu_values.LateValues, "stage", stage)
     return copies
@@ -238,6 +231,25 @@ def test_values_on_a_gpu_are_recorded_when_they_land_with_their_own_step(home: H
     assert points["lr"].steps == (0, 1, 2, 3)
     assert points["other"].steps == (41,), "a call whose only value is late counts as a step too"
     assert list(points["loss"].times) == sorted(points["loss"].times)
+
+
+@pytest.mark.parametrize("first_in", [torch.inference_mode(), torch.device("meta"), torch.no_grad()])
+def test_the_first_value_on_a_gpu_may_be_that_of_an_evaluation(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], first_in: Any
+) -> None:
+    """Values are copied as on a GPU, but within this machine's memory, which nothing here can pin."""
+    empty = torch.empty
+    with torch.device("meta"):
+        empty(1)  # torch lists what makes tensors when it first looks, and that has to be its own function
+    monkeypatch.setattr(torch, "empty", lambda *sizes, pin_memory, **options: empty(*sizes, **options))
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    values, weight = gpu_values.LateValues(), torch.nn.Parameter(torch.tensor([2.0]))
+    with first_in:
+        values.stage("val_loss", torch.tensor([0.5], device="cpu"), 1, 10)
+    values.stage("loss", weight * 1.5, 2, 20)
+    values.stage("loss", (weight * 2.5).sum(), 3, 30)
+    assert capfd.readouterr().err == ""
+    assert list(values.landed()) == [("val_loss", 0.5, 1, 10), ("loss", 3.0, 2, 20), ("loss", 5.0, 3, 30)]
 
 
 def test_a_gpu_value_that_cannot_be_staged_costs_itself_alone(home: Home, capfd: pytest.CaptureFixture[str]) -> None:

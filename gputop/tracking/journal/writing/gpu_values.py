@@ -28,11 +28,24 @@ _FLOATS = {4: struct.Struct("=f"), 8: struct.Struct("=d")}
 _WORDS = {4: struct.Struct("=I"), 8: struct.Struct("=Q")}
 
 
+def pinned(torch: Any, dtype: Any) -> Any:
+    """Return a tensor of ``SLOTS`` values in pinned memory, whatever holds where the first value is logged.
+
+    A tensor that is made under ``inference_mode``, in an evaluation, could not be written to in the training that follows.
+    Under ``set_default_device("cuda")`` tensors are made on the GPU, where no memory is pinned.
+    """
+    with torch.inference_mode(False):
+        return torch.empty(SLOTS, dtype=dtype, device="cpu", pin_memory=True)
+
+
 class Pool:
     """Slots of one width in one block of pinned memory; ``buffer`` is a tensor of ``SLOTS`` floats of that width."""
 
     def __init__(self, buffer: Any) -> None:
         self.buffer = buffer
+        with sys.modules["torch"].inference_mode(False):
+            self.slots = [buffer[slot] for slot in range(SLOTS)]
+        """Each slot as a tensor without dimensions: making one takes as long as the copy's own call."""
         self.width = int(buffer.element_size())
         raw = (ctypes.c_char * (self.width * SLOTS)).from_address(buffer.data_ptr())
         plain = memoryview(raw).cast("B")
@@ -81,14 +94,16 @@ class LateValues:
         if torch.cuda.is_current_stream_capturing():
             tell(f"metric {name!r} is not logged while a CUDA graph is being captured: log it after the replay.")
             return
-        value = tensor.detach().reshape(1)
+        value = tensor.detach()
+        if value.dim():
+            value = value.reshape(())
         # A copy that changes the dtype would go through pageable memory and wait, so convert on the device first.
         if value.dtype not in (torch.float32, torch.float64):
             value = value.to(torch.float32 if value.is_floating_point() else torch.float64)
         width = int(value.element_size())
         pool = self._pools.get(width)
         if pool is None:
-            pool = self._pools[width] = Pool(torch.empty(SLOTS, dtype=value.dtype, pin_memory=True))
+            pool = self._pools[width] = Pool(pinned(torch, value.dtype))
         self._send(pool, value, name, step, time_ns)
 
     def _send(self, pool: Pool, value: Any, name: str, step: int, time_ns: int) -> None:
@@ -96,7 +111,7 @@ class LateValues:
         if slot is None:
             tell(f"the GPU is more than {SLOTS} logged values behind: some are not logged. Log less often.")
             return
-        pool.buffer[slot : slot + 1].copy_(value, non_blocking=True)
+        pool.slots[slot].copy_(value, non_blocking=True)
         self._under_way.append((pool, slot, name, step, time_ns))
 
     def landed(self) -> Iterator[tuple[str, float, int, int]]:
