@@ -112,19 +112,28 @@ class Buckets(Sequence[Bucket]):
             for start in range(0, len(values), size):
                 self.append_all(x[start : start + size], values[start : start + size])
             return
-        places = [x[place::size] for place in range(size)]
-        self.x_first.extend(map(min, zip(*places, strict=True)))
-        self.x_last.extend(map(max, zip(*places, strict=True)))
+        if _ascends(x):
+            self.x_first.extend(x[::size])
+            self.x_last.extend(x[size - 1 :: size])
+        else:
+            places = [x[start : start + size] for start in range(0, len(x), size)]
+            self.x_first.extend(map(min, places))
+            self.x_last.extend(map(max, places))
         if not self._owns_values:
             return
-        members = [values[place::size] for place in range(size)]
         low, high, total, count, last, non_finite = self._columns
-        low.extend(map(min, zip(*members, strict=True)))
-        high.extend(map(max, zip(*members, strict=True)))
-        total.extend(map(sum, zip(*members, strict=True)))
-        count.extend([size] * len(members[0]))
-        last.extend(members[-1])
-        non_finite.extend([0] * len(members[0]))
+        members = [values[start : start + size] for start in range(0, len(values), size)]
+        last.extend(values[size - 1 :: size])
+        if min(values) == max(values):  # a metric that stays as it is, such as a learning rate
+            low.extend([values[0]] * len(members))
+            high.extend([values[0]] * len(members))
+            total.extend([sum(members[0])] * len(members))
+        else:
+            low.extend(map(min, members))
+            high.extend(map(max, members))
+            total.extend(map(sum, members))
+        count.extend([size] * len(members))
+        non_finite.extend([0] * len(members))
 
     def extend_last(self, x: Sequence[float], values: Sequence[float]) -> None:
         """Add values to the last bucket."""
@@ -146,6 +155,11 @@ class Buckets(Sequence[Bucket]):
         """Merge neighbors in pairs; a last one without a neighbor stays."""
         if self._owns_values:
             self._halve_values()
+        if _ascends(self.x_first) and _ascends(self.x_last):
+            alone = self.x_last[len(self.x_last) - len(self.x_last) % 2 :]
+            self.x_first[:] = self.x_first[::2]
+            self.x_last[:] = self.x_last[1::2] + alone
+            return
         self.x_first[:] = _in_pairs(self.x_first, min)
         self.x_last[:] = _in_pairs(self.x_last, max)
 
@@ -165,6 +179,8 @@ class Buckets(Sequence[Bucket]):
 
     def merged(self, first: int, last: int) -> Bucket:
         """Return buckets [first, last), at least one, merged: far cheaper than one by one."""
+        if last == first + 1:
+            return self[first]
         low, high, total, count, newest, non_finite = self._columns
         counts = count[first:last]
         finite = last - 1
@@ -226,6 +242,11 @@ class Buckets(Sequence[Bucket]):
 
     def __reversed__(self) -> Iterator[Bucket]:
         return map(Bucket, *(reversed(column) for column in (self.x_first, self.x_last, *self._columns)))
+
+
+def _ascends(x: Sequence[float]) -> bool:
+    """Return whether no x is below the one before: then a bucket's first x is its smallest. Sorting what is sorted is quick."""
+    return sorted(x) == list(x)
 
 
 def _all_finite(values: Sequence[float]) -> bool:

@@ -22,6 +22,9 @@ class _Held:
     width: int
     taken: int
     columns: list[Bucket | None]
+    changed_from: int = 0
+    growing: int | None = None
+    """The place of the last bucket, which may still grow and move."""
 
 
 class LiveColumns:
@@ -45,22 +48,34 @@ class LiveColumns:
             or held.taken > complete
         ):
             held = self._held[key] = _Held(series, domain, series.width, 0, [None] * count)
+            changed = [0]
+        else:
+            changed = [count if held.growing is None else held.growing]
         for place, bucket in series.buckets.columns(held.taken, complete, start, end, count):
             before = held.columns[place]
             if before is None:
                 held.columns[place] = bucket
             else:
                 before.absorb(bucket)
+            changed.append(place)
         held.taken = complete
         # The last bucket may still grow, so merge it into a copy.
         result = list(held.columns)
+        held.growing = None
         for place, bucket in series.buckets.columns(complete, complete + 1, start, end, count):
             before = result[place]
             if before is not None:
                 before = dataclasses.replace(before)
                 before.absorb(bucket)
             result[place] = before or bucket
+            held.growing = place
+            changed.append(place)
+        held.changed_from = min(changed)
         return result
+
+    def changed_from(self, keys: Iterable[Hashable]) -> int:
+        """Return the first place at which columns of these keys differ from those of the call before; 0 for a new key."""
+        return min((self._held[key].changed_from if key in self._held else 0 for key in keys), default=0)
 
     def keep_only(self, keys: Iterable[Hashable]) -> None:
         """Forget all other keys."""

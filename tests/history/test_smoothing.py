@@ -12,7 +12,7 @@ from gputop.history.columns import LiveColumns
 from gputop.history.series import MetricSeries
 from gputop.history.smoothing import SMOOTHINGS, next_smoothing, smooth
 from gputop.tui.drawing import large_chart
-from gputop.tui.drawing.loss import traces
+from gputop.tui.drawing.loss import MeanOfRanks, curves_of_ranks
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 WEIGHTS = st.floats(0.0, 0.99)
@@ -31,7 +31,7 @@ def test_the_dashboard_and_the_run_screen_draw_the_same_curve(steps: int, weight
     ranks = {rank: series_of([3.0 / (1 + step) + (step * (rank + 3)) % 5 for step in range(steps)]) for rank in range(2)}
     end, columns = float(steps - 1), 120
     held = {rank: LiveColumns().columns(rank, item.by_step, 0.0, end, columns) for rank, item in ranks.items()}
-    small = traces(held, per_rank=per_rank, weight=weight)
+    small = curves_of_ranks(held, weight) if per_rank else [MeanOfRanks().trace([*held], [*held.values()], 0, weight)]
     large, _ = large_chart.curves_of(
         ranks, x_kind="step", start=0.0, end=end, columns=columns, per_rank=per_rank, smoothing=weight
     )

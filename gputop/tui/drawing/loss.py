@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from gputop import units
 from gputop.history.buckets import Bucket
@@ -25,6 +25,7 @@ class LossChart:
 
     def __init__(self) -> None:
         self._columns = LiveColumns()
+        self._mean = MeanOfRanks()
         self._key: object = None
         self._lines: tuple[Line, ...] = ()
 
@@ -57,8 +58,8 @@ class LossChart:
         if not present or count <= 0:
             note = fit((Span(f"no {metric} yet", "dim"),), width)
             return (note, *[fit((), width)] * (height - 1))
-        first = min(min(series.buckets[0].x_first, series.buckets[-1].x_first) for series in present.values())
-        last = max(max(series.buckets[-1].x_last, series.last_x or first) for series in present.values())
+        first = min(min(series.buckets.x_first[0], series.buckets.x_first[-1]) for series in present.values())
+        last = max(max(series.buckets.x_last[-1], series.last_x or first) for series in present.values())
         start = first_step(first, last)
         ended = view.run is not None and view.run.state in ENDED_STATES
         end = max(last, start + 1) if ended else steady_end(start, last)
@@ -68,7 +69,11 @@ class LossChart:
             rank: self._columns.columns(key, series, start, end, count)
             for key, (rank, series) in zip(keys, present.items(), strict=True)
         }
-        drawn = traces(columns, per_rank=settings.per_rank and len(columns) <= MAX_CURVES, weight=settings.smoothing)
+        if len(columns) == 1 or (settings.per_rank and len(columns) <= MAX_CURVES):
+            drawn = curves_of_ranks(columns, settings.smoothing)
+            self._mean = MeanOfRanks()  # it has missed a change
+        else:
+            drawn = [self._mean.trace(keys, list(columns.values()), self._columns.changed_from(keys), settings.smoothing)]
         ticks = step_ticks(start, end, width - LABEL_CELLS)
         rows = height - x_axis_lines(height, bool(ticks))
         scale = axis_of(drawn, rows, log=settings.log_axis, letters=settings.ascii)
@@ -80,22 +85,47 @@ class LossChart:
         return chart(drawn, width, height, axes=axes, log=scale.log, ascii_only=settings.ascii)
 
 
-def traces(columns: dict[int, list[Bucket | None]], *, per_rank: bool, weight: float) -> list[Trace]:
-    """Return the curves of a metric from each rank's columns: one per rank, or their mean between lowest and highest.
+def curves_of_ranks(columns: dict[int, list[Bucket | None]], weight: float) -> list[Trace]:
+    """Return the curve of each rank's columns; that of a single rank has the range of its values around it.
 
     ``weight`` is the weight of the past in a curve (``history/smoothing.py``); the band is not smoothed.
     """
-    if per_rank or len(columns) == 1:
-        drawn = []
-        for rank, held in columns.items():
-            values = [_value(bucket) for bucket in held]
-            low, high = _edges([held]) if len(columns) == 1 else ((), ())
-            drawn.append(Trace(smooth(values, weight), f"rank{rank % MAX_CURVES}", low, high))
-        return drawn
-    every = list(columns.values())
-    means = [_mean(column) for column in zip(*every, strict=True)]
-    low, high = _edges(every)
-    return [Trace(smooth(means, weight), "rank0", low, high)]
+    drawn = []
+    for rank, held in columns.items():
+        values = [_value(bucket) for bucket in held]
+        low, high = _edges([held]) if len(columns) == 1 else ((), ())
+        drawn.append(Trace(smooth(values, weight), f"rank{rank % MAX_CURVES}", low, high))
+    return drawn
+
+
+class MeanOfRanks:
+    """The mean of several ranks' columns between the lowest and highest value; only what has changed is computed again."""
+
+    def __init__(self) -> None:
+        self._keys: Sequence[Hashable] = ()
+        self._means: list[float | None] = []
+        self._low: list[float | None] = []
+        self._high: list[float | None] = []
+
+    def trace(
+        self, keys: Sequence[Hashable], columns: Sequence[list[Bucket | None]], changed_from: int, weight: float
+    ) -> Trace:
+        """Return the curve.
+
+        Args:
+            keys: What tells these columns from those of another metric or other ranks.
+            columns: One list of each rank, of the same length.
+            changed_from: The columns before this place are those of the last call, if the keys are.
+            weight: The weight of the past in the curve; the band is not smoothed.
+        """
+        same = list(keys) == self._keys and len(columns[0]) >= len(self._means)
+        begin = min(changed_from, len(self._means)) if same else 0
+        changed = [column[begin:] for column in columns]
+        low, high = _edges(changed)
+        self._keys = list(keys)
+        self._means[begin:] = [_mean(column) for column in zip(*changed, strict=True)]
+        self._low[begin:], self._high[begin:] = low, high
+        return Trace(smooth(self._means, weight), "rank0", list(self._low), list(self._high))
 
 
 def _value(bucket: Bucket | None) -> float | None:
