@@ -503,6 +503,38 @@ async def test_a_command_becomes_a_job_of_slurm(tmp_path: Path, monkeypatch: pyt
     assert own_commands.load()[0].sbatch == "-N2 -p gpu"
 
 
+async def test_a_recipe_becomes_a_job_of_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch", reason="recipes are refused without torch")
+    (tmp_path / "sbatch").write_text(f"#!/bin/sh\nprintf '%s\\n' \"$@\" > {tmp_path}/asked; cat > {tmp_path}/script; echo 42\n")
+    (tmp_path / "scontrol").write_text("#!/bin/sh\n")
+    for name in ("sbatch", "scontrol"):
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    app = ScreenApp(LaunchScreen(recipe="ddp"), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        form = app.screen.query_one(Form)
+        form.field("batch_size").value = "8"
+        form.field(entries.SBATCH).value = "-p gpu -N2"
+        await pilot.press("f5")
+        await until(pilot, lambda: "Slurm job 42" in text_of(app))
+    (job,) = store.list_jobs()
+    assert (job.recipe_id, job.slurm is not None, job.active) == ("ddp", True, True)
+    assert (tmp_path / "asked").read_text().splitlines()[-3:] == ["-p", "gpu", "-N2"]
+    script = (tmp_path / "script").read_text()
+    assert "--batch-size 8" in script
+    assert "--nproc-per-node=4" in script, "on as many virtual GPUs of each node as gputop was started with"
+
+
+async def test_only_what_trains_on_several_nodes_offers_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entries, "has_slurm", lambda: True)
+    for recipe, offers in (("ddp", True), ("single", False)):
+        app = ScreenApp(LaunchScreen(recipe=recipe), virtual_view())
+        async with app.run_test(size=(160, 50)) as pilot:
+            await pilot.pause()
+            assert [field.name for field in app.screen.query_one(Form).fields].count(entries.SBATCH) == offers
+
+
 async def test_a_job_that_slurm_does_not_take_is_said_in_the_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sbatch").write_text("#!/bin/sh\necho 'sbatch: error: invalid partition specified: gpu' >&2; exit 1\n")
     (tmp_path / "sbatch").chmod(0o755)

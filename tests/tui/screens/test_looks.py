@@ -124,6 +124,7 @@ def three_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "read_jobs", lambda: store.Listing(tuple(listed), ()))
     monkeypatch.setattr(store, "list_jobs", lambda: list(listed))
     monkeypatch.setattr(logs, "LogFollower", Log)
+    monkeypatch.setattr(entries, "has_slurm", lambda: False)
 
 
 def jobs_view() -> View:

@@ -28,6 +28,7 @@ OWN = "own "
 MAX_SERIES_GPUS = 16
 SBATCH = "sbatch"
 """The field for sbatch's options."""
+SBATCH_HELP = "sbatch's options, such as -p gpu -N2 --gpus-per-node=8: a Slurm job on such nodes; empty: on this machine"
 
 
 def has_slurm() -> bool:
@@ -106,8 +107,11 @@ class RecipeEntry:
         return form.default_devices(self.recipe, snapshot)
 
     def fields(self, view: View, values: Mapping[str, str], picked: Iterable[str]) -> list[Field]:
-        """Return Start, the GPUs and the recipe's options."""
+        """Return Start, the GPUs, Slurm where it is there, and the recipe's options."""
         fields = form.fields_of(self.recipe, view, values, picked)
+        if has_slurm() and self.recipe.launcher == "torchrun":  # the others train on one machine
+            at = next(place for place, field in enumerate(fields) if field.name == form.OPTIONS)
+            fields.insert(at, Field(SBATCH, "Slurm", "text", values.get(SBATCH, ""), help=SBATCH_HELP))
         counts = self.counts(len(form.usable(view.snapshot)))
         if len(counts) > 1:
             fields.append(form.compare_field(counts))
@@ -116,18 +120,23 @@ class RecipeEntry:
     def update(self, fields: Sequence[Field], view: View) -> None:
         """Update the free memory, the number of processes and the batch size."""
         form.update_details(fields, self.recipe, view)
+        _update_start(fields)
 
     def prepare(self, devices: Sequence[Device], values: Mapping[str, str]) -> Launch:
         """Return the recipe's command."""
-        return catalogue.prepare(self.recipe, devices, values)
+        return catalogue.prepare(self.recipe, devices, self._options(values))
 
     def order(self, values: Mapping[str, str]) -> tuple[NodeOrder, str] | None:
-        """Return None: recipes choose GPUs, which they know of this machine only."""
-        return None
+        """Return the recipe, which a Slurm job runs on all GPUs of its nodes, if the form asks for that."""
+        sbatch = values.get(SBATCH, "").strip()
+        return (self.order_for_hosts(values), sbatch) if sbatch else None
 
     def order_for_hosts(self, values: Mapping[str, str]) -> NodeOrder:
         """Return the recipe with these values, on as many GPUs of each host as suit it."""
-        return NodeOrder(store.new_id(), 0, 1, recipe=self.recipe.id, values=dict(values), cwd=os.getcwd())
+        return NodeOrder(store.new_id(), 0, 1, recipe=self.recipe.id, values=self._options(values), cwd=os.getcwd())
+
+    def _options(self, values: Mapping[str, str]) -> dict[str, str]:
+        return {name: value for name, value in values.items() if name != SBATCH}
 
     def started(self, devices: Sequence[Device], values: Mapping[str, str]) -> str | None:
         """Return None: recipes are bundled, so there is nothing to remember."""
@@ -169,7 +178,7 @@ class OwnEntry:
             "cwd": "the folder that the command runs in",
             "name": "of the run, and in this list; the same name replaces the command",
             "environment": "variables to add to yours: OMP_NUM_THREADS=4 DATA='/my data'",
-            SBATCH: "sbatch's options, such as -N2 --gpus-per-node=8: a job over nodes of Slurm; empty: on this machine",
+            SBATCH: SBATCH_HELP,
         }
         labels = {"command": "Command", "cwd": "Folder", "name": "Name", "environment": "Variables"}
         if has_slurm():
@@ -186,13 +195,11 @@ class OwnEntry:
         """Update the free memory and the number of GPUs."""
         form.update_devices(fields, view)
         count = len(form.chosen_uuids(fields))
-        sbatch = next((str(field.value).strip() for field in fields if field.name == SBATCH), "")
         for field in fields:
-            if field.name == form.START and sbatch:
-                field.detail = (Span(clean(f"F5  a Slurm job: sbatch {sbatch}"), "dim"),)
-            elif field.name == form.START:
+            if field.name == form.START:
                 text = f"F5  {count} GPU{'s' if count != 1 else ''} visible" if count else "F5  every GPU stays visible"
                 field.detail = (Span(text, "dim"),)
+        _update_start(fields)
 
     def prepare(self, devices: Sequence[Device], values: Mapping[str, str]) -> Launch:
         """Return the command, checked and tracked."""
@@ -265,6 +272,14 @@ def _doubling(most: int) -> Iterable[int]:
         count *= 2
     if most >= 1:
         yield most
+
+
+def _update_start(fields: Sequence[Field]) -> None:
+    """Say next to Start that Slurm starts it, if the form asks for that."""
+    sbatch = next((str(field.value).strip() for field in fields if field.name == SBATCH), "")
+    for field in fields:
+        if field.name == form.START and sbatch:
+            field.detail = (Span(clean(f"F5  a Slurm job: sbatch {sbatch}"), "dim"),)
 
 
 def _check_command(text: str) -> None:

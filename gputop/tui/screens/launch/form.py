@@ -22,6 +22,8 @@ BUSY_MEMORY_SHARE = 0.10
 """A GPU counts as free if it is below both: a desktop or the driver's own memory does not make it busy."""
 START = "start"
 COMPARE = "compare"
+OPTIONS = "options"
+"""The heading of a recipe's options."""
 GPU_PREFIX = "gpu "
 FIRST_OPTIONS = ("model", "batch_size", "epochs", "lr")
 """The options that most users change come first; the others follow in the recipe's order."""
@@ -71,7 +73,7 @@ def fields_of(recipe: Recipe, view: View, values: Mapping[str, str], chosen: Ite
     """Return the form's fields: Start, the GPUs, and the recipe's options, with ``values`` replacing their defaults."""
     fields = [Field(START, "Start", "button", help=f"start {recipe.id}; F5 or Ctrl-S does it from anywhere")]
     fields += device_fields(view, chosen)
-    fields.append(Field("options", "Options", "note"))
+    fields.append(Field(OPTIONS, "Options", "note"))
     order = sorted(
         recipe.options,
         key=lambda option: FIRST_OPTIONS.index(option.name) if option.name in FIRST_OPTIONS else len(FIRST_OPTIONS),
@@ -148,6 +150,13 @@ def update_devices(fields: Sequence[Field], view: View) -> None:
         if field.name.startswith(GPU_PREFIX):
             device = devices.get(field.name.removeprefix(GPU_PREFIX))
             field.detail = device_detail(device, view.snapshot) if device else (Span("  gone", "bad"),)
+
+
+def virtual_asked(snapshot: Snapshot) -> int | None:
+    """Return how many virtual GPUs the user asked for; None: real ones, or virtual ones that only stand in for them."""
+    asked = snapshot.host.problem is None and bool(snapshot.devices)
+    virtual = asked and all(device.kind == "virtual" for device in snapshot.devices)
+    return len(snapshot.devices) if virtual else None
 
 
 def others_on(uuids: Iterable[str], snapshot: Snapshot) -> str:

@@ -87,11 +87,13 @@ class StartingScreen(JobsScreen):
                 return
             ordered = self.entry.order(values)
             if ordered is not None:
+                order, sbatch = ordered
+                order = replace(order, virtual=launch_form.virtual_asked(self.view.snapshot))
                 if self._may_submit(form, wanted):
-                    self._show_message(form, "warn", "Slurm is asked to take it ...", "")
+                    self._show_message(form, "warn", "Submitting it to Slurm ...", "")
                     UNDER_WAY.start(
-                        partial(self._submit, self.entry, ordered, values),
-                        partial(left_to_slurm, ordered[0]),
+                        partial(self._submit, self.entry, order, sbatch, values),
+                        partial(left_to_slurm, order),
                         self._not_started,
                     )
                 return
@@ -148,9 +150,9 @@ class StartingScreen(JobsScreen):
         job = Job(order.id, name, "starting", order.command, Path(), order.recipe, launch_id=order.id, hosts=hosts)
         self.post_message(Submitted(job, entry.started((), values)))
 
-    def _submit(self, entry: Launchable, ordered: tuple[NodeOrder, str], values: dict[str, str]) -> None:
-        """Hand it to Slurm, which may take its time."""
-        job = slurm_submit_apart.submit_apart(*ordered)
+    def _submit(self, entry: Launchable, order: NodeOrder, sbatch: str, values: dict[str, str]) -> None:
+        """Submit it to Slurm, which may take its time."""
+        job = slurm_submit_apart.submit_apart(order, sbatch)
         self.post_message(Submitted(job, entry.started((), values)))
 
     def _not_started(self, error: GputopError) -> None:
