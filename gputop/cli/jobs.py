@@ -259,7 +259,7 @@ def stop(options: argparse.Namespace) -> int:
         left = job_store.processes(options.job)
         if not left:
             raise
-        print(f"Job {options.job} has no readable record, but {_processes(left)}. They were stopped now.", flush=True)
+        print(f"Job {options.job} has no readable record, but {_processes(left)}. gputop stops them now.", flush=True)
         stopping.stop_processes(options.job)
         print(f"{options.job}: stopped")
         return EXIT_OK
@@ -268,8 +268,8 @@ def stop(options: argparse.Namespace) -> int:
 
 def _stop(job: job_store.Job) -> int:
     if job.left:
-        print(f"Job {job.id} is lost, but {_processes(job.left)}. They were stopped now.", flush=True)
-    job = job_store.stop(job.id)
+        print(f"Job {job.id} is lost, but {_processes(job.left)}. gputop stops them now.", flush=True)
+    job = stopping.stop(job.id)
     print(f"{job.id}: {job.state}")
     return EXIT_OK if not job.survivors else EXIT_PROBLEM
 

@@ -40,7 +40,7 @@ _STARTERS: Mapping[str, frozenset[str]] = {
     "stdbuf": frozenset(("-e", "--error", "-i", "--input", "-o", "--output")),
     "time": frozenset(("-f", "--format", "-o", "--output")),
 }
-"""Programs that start their arguments as a command and pass their environment on to it -> options whose value is the next word."""
+"""Programs that start their arguments as a command, and pass on their environment -> options with a value in the next word."""
 
 
 @dataclass(frozen=True, slots=True)
