@@ -1,4 +1,4 @@
-"""When a suspicion becomes a finding, and when it is over: what each rule has observed of each subject. Pure.
+"""When a suspicion becomes a finding, and when it ends: what each rule has observed of each subject. Pure.
 
 A finding appears once its rule has held for the rule's hold time; a likely one also needs three observations. It disappears
 after five clean observations, so one odd reading neither raises nor clears it.
@@ -32,11 +32,11 @@ class Case:
     firm_hits: int = 0
     began_at: float | None = None
     hold_s: float = 0.0
-    """For how long the rule has to hold; infinite while it was not observed for long enough to tell."""
+    """How long the rule must hold; infinite while the subject has not been observed for long enough."""
 
 
 def updated(case: Case | None, judgement: Judgement, now: float, wall: float | None) -> Case | None:
-    """Return a case after one more judgement, None where it is over. ``now`` is the stream's time, ``wall`` the time of day."""
+    """Return the case after one more judgement; None if it is over. ``now`` is the stream's time, ``wall`` the time of day."""
     if isinstance(judgement, Suspicion):
         if case is None:
             case = Case(judgement.finding, now, now, began_at=wall)
@@ -61,7 +61,7 @@ def _confirm(case: Case, suspicion: Suspicion, now: float) -> None:
         case.firm_hits += 1
         firm = case.firm_hits >= enough and now - case.firm_since >= suspicion.hold_s
         if case.shown and case.finding.confidence == "possible" and not firm:
-            return  # upgrading a "possible" finding takes as long as raising it
+            return  # Upgrading a "possible" finding takes as long as raising it.
     case.finding = replace(suspicion.finding, began_at=case.began_at)
     case.shown = case.shown or (case.hits >= enough and now - case.since >= suspicion.hold_s)
 

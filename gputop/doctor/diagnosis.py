@@ -1,7 +1,7 @@
 """The doctor: a pure function of the sequence of snapshots it has observed. No I/O, no clock, no driver.
 
-It says when each rule judges, and keeps what came of it: ``cases`` says when a suspicion is a finding, ``roots`` which findings
-another one explains.
+This module decides when each rule judges, and keeps the results; ``cases`` decides when a suspicion is a finding, ``roots``
+which findings another one explains.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ class _Judged(NamedTuple):
 
     until: float
     judgements: tuple[tuple[tuple[str, str], Judgement], ...]
-    """Subjects without a judgement are left out: replaying them between two judgements would change nothing."""
+    """Without the subjects that have no judgement: replaying them between two judgements would change nothing."""
 
 
 class _GroupJudged(NamedTuple):
-    """What the rules said of a job when it was judged last."""
+    """What the rules reported on a job when it was last judged."""
 
     by_rule: dict[str, _Judged]
-    """Of the rules that judge seldom."""
+    """The judgements of the rules that judge seldom."""
     abstained: tuple[tuple[tuple[str, str], Judgement], ...]
-    """Repeated while it is not the job's turn, so that what cannot be judged does not come and go."""
+    """Repeated while it is not the job's turn, so that abstentions do not flicker."""
 
 
 def _next_judgement_s(now: float, rule: Rule, known: _Judged | None) -> float:
@@ -71,18 +71,18 @@ class Doctor:
     """Observe a stream of snapshots and diagnose the training in it."""
 
     raises: ClassVar[bool] = False
-    """For tests: raise when a rule fails, returns something it does not declare, or evidence is lost."""
+    """For tests: raise if a rule fails, returns something it does not declare, or evidence is lost."""
 
     def __init__(self, memory: MetricMemory | None = None) -> None:
-        """``memory``: the metrics of this stream, where a screen keeps them; it observes each snapshot first."""
+        """``memory``: the metrics of this stream if a screen keeps them; it observes each snapshot first."""
         self._memory = memory
         self._evidence = Evidence(self._record_unprocessed, memory)
         self._failures: dict[str, Abstained] = {}
         self._lost: dict[str, tuple[Abstained, float]] = {}
-        """Evidence that was lost: what -> (the first report on it, stream time of the last loss)."""
+        """Lost evidence: what -> (the first report on it, stream time of the last loss)."""
         self._cases: dict[tuple[str, str], Case] = {}
         self._judged: dict[str, _Judged] = {}
-        """Of the machine rules that judge seldom."""
+        """The judgements of the machine rules that judge seldom."""
         self._groups_judged: dict[str, _GroupJudged] = {}
         self._turns = Turns()
         self._last: Snapshot | None = None
@@ -93,7 +93,7 @@ class Doctor:
 
     @property
     def episodes(self) -> tuple[Episode, ...]:
-        """Every finding shown since the observation began, in order of its start; at most the last 200 that ended."""
+        """Every finding shown since the observation began, in order of its start; of those that ended, at most the last 200."""
         return tuple(sorted((*self._past, *self._current.values()), key=lambda episode: episode.began_at))
 
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -216,7 +216,7 @@ class Doctor:
         try:
             judgement = rule.judge(self._evidence, group)
             return self._in_time(judgement) if self._evidence.early else judgement
-        except Exception as error:  # noqa: BLE001 - one rule that fails takes neither the others nor the screen with it
+        except Exception as error:  # noqa: BLE001 - one failing rule stops neither the others nor the screen
             return self._failed(rule, error)
 
     def _judge_machine(self, rule: Rule) -> Mapping[str, Judgement]:
@@ -229,7 +229,7 @@ class Doctor:
             return dict.fromkeys(subjects, self._failed(rule, error))
 
     def _in_time(self, judgement: Judgement) -> Judgement:
-        """Return the judgement, or only a suspicion to be watched if it rests on too short a time."""
+        """Return the judgement; only a suspicion to watch if it rests on too short a time."""
         if not self._evidence.early or judgement is None:
             return judgement
         return replace(judgement, hold_s=math.inf) if isinstance(judgement, Suspicion) else None
@@ -246,7 +246,7 @@ class Doctor:
         """Record that a part of the newest snapshot could not be processed."""
         if self.raises:
             raise error
-        why = f"{what[0].upper()}{what[1:]} of a snapshot could not be taken in: {describe_unexpected(error)}."
+        why = f"{what[0].upper()}{what[1:]} of a snapshot could not be processed: {describe_unexpected(error)}."
         self._record_loss(what, Abstained(EVIDENCE, why, PLEASE_REPORT))
 
     def _record_loss(self, what: str, report: Abstained) -> None:
@@ -285,9 +285,9 @@ class Doctor:
 
     @property
     def undecided(self) -> tuple[Undecided, ...]:
-        """What is suspected and not yet told, and runs that warm up; what needs longest comes first.
+        """Suspicions not yet reported, and runs that warm up, in descending order of the time they still need.
 
-        What another finding explains, and what would be mere information, is left out.
+        Suspicions that another finding explains, or that would be information only, are left out.
         """
         hidden = explained(self._cases)
         found = [
@@ -302,7 +302,7 @@ class Doctor:
             elif (group.used or group.run is not None) and not self._evidence.is_warm(group):
                 age = min((self._evidence.age_s(process) for process in group.processes), default=WARM_UP_S)
                 name = group.run.name if group.run is not None else f"process {group.pids[0]}" if group.pids else "a job"
-                found.append(Undecided(None, f"{name} warms up", max(0.0, WARM_UP_S - age), group.run_id))
+                found.append(Undecided(None, f"{name} is warming up", max(0.0, WARM_UP_S - age), group.run_id))
         return tuple(sorted(found, key=lambda item: (-math.inf if item.needs_s is None else -item.needs_s, item.rule or "")))
 
     def _starts(self, group: RankGroup) -> Undecided | None:

@@ -1,4 +1,4 @@
-"""Judge the metrics that a log prints, by the rules that judge those of a run. Pure."""
+"""Judge the metrics printed in a log with the rules that judge a run's metrics. Pure."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from gputop.doctor.logs.explain import Explanation
 from gputop.snapshot import Host, Points, Run, Snapshot
 
 RULES = ("D01", "E07", "E10", "J01", "J02", "J03")
-"""Rules that need nothing but what a run logs."""
+"""Rules that need nothing but the metrics that a run logs."""
 LOOKS = 20
-"""So many looks, a second apart, let every one of these rules hold for as long as it has to."""
+"""After this many observations, one second apart, each of these rules has held for as long as it must."""
 
 
 _SAID_BETTER = {"J01": "nan_loss"}
-"""A finding on the metrics, and the text in the log that it makes needless."""
+"""A finding on the metrics, and the text in the log that it makes redundant."""
 
 
 def with_printed(explanation: Explanation, printed: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Return the findings on a log: what ended the run, then all others, the worst and surest first."""
+    """Return the findings on a log: what ended the run, then all others, the worst and most certain first."""
     needless = {_SAID_BETTER.get(finding.id) for finding in printed}
     first = explanation.findings[: int(explanation.ended)]
     rest = [*(item for item in explanation.findings[len(first) :] if item.id not in needless), *printed]
@@ -29,7 +29,7 @@ def with_printed(explanation: Explanation, printed: Sequence[Finding]) -> tuple[
 
 
 def judge(run: Run, points: Sequence[Points]) -> tuple[Finding, ...]:
-    """Return the findings on a run of which only these metrics are known, verdict first."""
+    """Return the findings on a run for which only these metrics are known, verdict first."""
     doctor = Doctor()
     found: tuple[Finding, ...] = ()
     for second in range(LOOKS):

@@ -15,7 +15,7 @@ from gputop.terminal_text import printable
 
 WIDTH = 100
 NAMED = 3
-"""How many untracked runs are named."""
+"""Maximum number of untracked runs that are named."""
 
 
 def text_report(
@@ -28,7 +28,7 @@ def text_report(
 ) -> str:
     """Return the whole report: each finding with its evidence, cause, fix, what would refute it, and what it explains.
 
-    What is undecided and rules that could not judge come last. ``told`` was printed before: it is only named.
+    Undecided suspicions and rules that could not judge come last. ``told`` was printed before, so it is only named.
     """
     blocks = []
     for number, finding in enumerate(findings, 1):
@@ -39,7 +39,7 @@ def text_report(
             blocks.append(finding_text(finding, number, len(findings), suppressed))
     if told is not None and not any(_same(finding, told) for finding in findings):
         roots = next((item.suppressed_by for item in suppressed if _same(item, told)), ())
-        blocks.insert(0, f"{told.id} (above): " + (f"explained by {', '.join(roots)}." if roots else "it no longer holds."))
+        blocks.insert(0, f"{told.id} (above): " + (f"explained by {', '.join(roots)}." if roots else "it no longer applies."))
     if undecided:
         blocks.append(undecided_text(undecided))
     if not findings:
@@ -56,7 +56,7 @@ def text_report(
 
 
 def undecided_text(undecided: Sequence[Undecided]) -> str:
-    """Return what is watched and cannot be told yet, and how long each needs at most."""
+    """Return the undecided suspicions, and how much longer each needs at most."""
     lines = ["Undecided:"]
     for item in undecided:
         rule = f"watching for {item.rule}: " if item.rule is not None else ""
@@ -66,11 +66,11 @@ def undecided_text(undecided: Sequence[Undecided]) -> str:
 
 
 def log_report(findings: Sequence[Finding], logs: Sequence[tuple[str, int]]) -> str:
-    """Return the report on logs: the root first, then remarks. ``logs`` holds each log's name and its number of lines."""
+    """Return the report on logs: the root cause first, then remarks. ``logs`` holds each log's name and its number of lines."""
     blocks = [finding_text(finding, number, len(findings)) for number, finding in enumerate(findings, 1)]
     lines = sum(number for _, number in logs)
     read = printable(f"{words.count(lines, 'line')} of {words.count(len(logs), 'log') if len(logs) != 1 else logs[0][0]}")
-    blocks.append(f"Read {read}." if findings else f"No known error, and no exception. Read {read}.")
+    blocks.append(f"Read {read}." if findings else f"No known error and no exception. Read {read}.")
     return "\n\n".join(blocks)
 
 
@@ -99,11 +99,11 @@ def checks_text(checks: Sequence[Check]) -> str:
 
 def _nothing(snapshot: Snapshot | None, undecided: bool = False) -> str:
     if snapshot is None:
-        return "Nothing was seen: no reading came."
+        return "Nothing was observed: no reading arrived."
     problem = snapshot.host.problem
     if not snapshot.devices and problem is not None:
         return "\n".join(_wrap(f"{problem.message} {problem.hint}".strip(), "", ""))
-    found = "Nothing else wrong found" if undecided else "Nothing wrong found"
+    found = "No other problem found" if undecided else "No problem found"
     return f"{found}. Looked at {_looked_at(snapshot)}."
 
 
@@ -125,7 +125,7 @@ def _looked_at(snapshot: Snapshot | None) -> str:
 
 
 def _not_tracked(snapshot: Snapshot | None) -> list[str]:
-    """Return a paragraph on the runs without a journal: which they are, and what is not judged of them."""
+    """Return a paragraph on the runs without a journal: their names, and what gputop cannot judge about them."""
     names = list(dict.fromkeys(run.name for run in snapshot.process_runs if not run.starting)) if snapshot is not None else []
     if not names:
         return []
@@ -145,10 +145,10 @@ def finding_text(finding: Finding, number: int = 1, total: int = 1, suppressed: 
     lines += ["Cause", *_wrap(finding.cause, "  ", "  ")]
     lines += ["Fix", *(f"  {line}" for line in finding.fix.splitlines())]
     if finding.refuted_by:
-        lines += ["Not so if", *_wrap(finding.refuted_by, "  ", "  ")]
+        lines += ["Wrong if", *_wrap(finding.refuted_by, "  ", "  ")]
     explained = _explained(finding, suppressed)
     if explained:
-        lines += ["Explained by it", *explained]
+        lines += ["It explains", *explained]
     return "\n".join(printable(line.rstrip()) for line in lines)
 
 

@@ -14,7 +14,9 @@ _ROOT_ORDER = {rule.id: position for position, rule in enumerate(RULES)}
 
 
 def explained(cases: Mapping[tuple[str, str], Case]) -> dict[tuple[str, str], set[str]]:
-    """Return the cases that a root explains, with the ids of their roots. A machine root explains cases in every job."""
+    """Return the cases that a root cause explains, with the ids of their roots. A root on the machine explains cases in every
+    job.
+    """
     hidden: dict[tuple[str, str], set[str]] = {}
     for (root, subject), case in cases.items():
         symptoms, explains = HIDES.get(root), BY_ID[root].hides_if
@@ -37,7 +39,7 @@ def _concerns(root: str, subject: str, case: Case, other_subject: str, other: Ca
 
 
 def is_rooted_in(root: str, symptom: str) -> bool:
-    """Return whether the symptom also explains the root and comes first in root order: one of the two has to stay."""
+    """Return whether the symptom also explains the root and comes first in root order: one of the two must stay."""
     last = len(_ROOT_ORDER)
     return root in HIDES.get(symptom, frozenset()) and _ROOT_ORDER.get(symptom, last) < _ROOT_ORDER.get(root, last)
 

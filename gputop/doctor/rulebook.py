@@ -16,17 +16,17 @@ from gputop.doctor.rules.support.rule import EVERYTHING, Rule, needs_tracking
 WIDTH = 80
 PAGE = "docs/rules.md"
 _CHAPTERS = {
-    "A": "Launching: how many ranks, on which devices, and what they may see",
+    "A": "Launching: the number of ranks, their devices, and the devices they see",
     "B": "nn.DataParallel",
     "C": "DistributedDataParallel, and what each rank reads and writes",
     "D": "Input pipeline and CPU",
-    "E": "Efficiency of a GPU, and of GPUs together",
+    "E": "Efficiency of one GPU, and of several GPUs together",
     "F": "Stragglers: one rank that all others wait for",
-    "G": "Standstill: hangs, and ranks that are lost",
+    "G": "Standstill: hangs and lost ranks",
     "H": "Memory",
     "I": "Hardware and driver",
     "J": "Learning: the loss and the learning rate",
-    "K": "Runs over several hosts",
+    "K": "Runs on several hosts",
     "L": "Known error texts",
 }
 _WHEN = "Reported when"
@@ -35,40 +35,42 @@ _HEAD = """\
 
 <!-- Written by `make docs` from gputop/doctor/rules: change the rules, not this page. -->
 
-Each rule names one reason why training uses too few GPUs, runs slowly, goes wrong, or hangs. `gputop doctor --rules`
-lists them in the terminal, and `gputop doctor --rules A07` explains one.
+Each rule names one reason why training uses too few GPUs, runs slowly, goes wrong, or hangs. `gputop doctor --rules` lists them
+in the terminal, and `gputop doctor --rules A07` explains one.
 
 **Severity.** *error*: the run fails, or its result or most of its speed is lost. *warning*: it costs speed. *info*: worth
 knowing, and often intended.
 
 <a id="confidence"></a>
-**Confidence.** *certain* (from 0.95): a fact, or sources that agree. *likely* (from 0.7): reported after three observations.
-*possible* (from 0.4): one statistical sign; always listed last. A finding disappears after five clean observations.
+**Confidence.** *certain* (from 0.95): a fact, or several sources that agree. *likely* (from 0.7): reported after three
+observations. *possible* (from 0.4): one statistical sign; always listed last. A finding disappears after five clean
+observations.
 
 <a id="hides"></a>
-**Hides.** A finding can explain others of the same job or device. These are listed under it, not beside it. If two rules
-explain each other, only the root is shown; if two findings weigh the same, the root comes first.
+**Hides.** A finding can explain others of the same job or device. Those are listed under it, not next to it. If two rules
+explain each other, only the root is shown. If two findings have the same weight, the root comes first.
 
 <a id="needs"></a>
-**Needs.** *journal*: what `gputop run` or `import gputop` records in the training; all else is read from outside. A rule that
-lacks its evidence says so and is not judged. *The run's output* is followed for jobs that gputop started; `gputop doctor
---log FILE` reads any other.
+**Needs.** *journal*: what `gputop run` or `import gputop` records in the training; gputop reads everything else from outside. A
+rule that lacks its evidence says so and does not judge. *The run's output*: gputop follows it for jobs that it started; `gputop
+doctor --log FILE` reads any other.
 
 <a id="untracked"></a>
 **Without tracking.** If gputop did not start a run, it has no journal. It still sees the processes, their environment at
-launch, the GPUs, and the metrics in the run's files and output. Each rule says what it then lacks, which may be needed for a
-firm finding or only for one of several signs.
+launch, the GPUs, and the metrics in the run's files and output. Each rule says what it then lacks. That evidence may be
+necessary for a firm finding, or only for one of several signs.
 
 <a id="measures"></a>
 **Measures.** A GPU is busy from 10% average utilization, and idle when 95% of its readings are below 3%; utilization counts
-after 30 s or 20 steps, when libraries and compilers have started. The share of time that goes to waiting is the sum of the
-waits over the sum of the step times, never a median: with four loader workers a median wait of 1.3 ms was seen where the
-mean was 80 ms. In DDP every rank's step takes equally long, so a late rank is the one with the *shortest* backward, and the
-straggler score is the wait of the others over the step: 50 ms of data on rank 1 gave rank 0 a backward of 60.7 ms and rank 1
-one of 10.5 ms. NCCL's counts of collectives may differ between ranks while a job runs; they tell once they no longer move.
+after 30 s or 20 steps, when libraries and compilers have started. The share of time spent waiting is the sum of the waits
+divided by the sum of the step times, never a median: with four loader workers, the median wait was 1.3 ms in a case where the
+mean was 80 ms. In DDP, every rank's step takes equally long, so the late rank is the one with the *shortest* backward pass. The
+straggler score is the others' wait divided by the step time: 50 ms of data on rank 1 gave rank 0 a backward pass of 60.7 ms and
+rank 1 one of 10.5 ms. NCCL's counts of collectives may differ between ranks while a job runs; they are conclusive once they no
+longer change.
 
 <a id="estimates"></a>
-**Estimates.** Limits that are marked as estimates have not been measured on a GPU.
+**Estimates.** Limits marked as estimates have not been measured on a GPU.
 """
 
 
@@ -156,7 +158,7 @@ def _needs(rule: Rule) -> str:
 
 
 def _without_tracking(rule: Rule) -> str:
-    """Return what the rule can know of a run that gputop does not track."""
+    """Return what the rule can know about a run that gputop does not track."""
     if rule.without_tracking == "whole":
         return "Nothing is missing."
     if rule.without_tracking == "none":
@@ -169,8 +171,8 @@ def _without_tracking(rule: Rule) -> str:
 def _hides(rule: Rule) -> str:
     if not rule.hides:
         return ""
-    what = "every other rule but those that hide it" if rule.hides == EVERYTHING else ", ".join(sorted(rule.hides))
-    when = f", where {rule.hides_when}" if rule.hides_when else ""
+    what = "every other rule except those that hide it" if rule.hides == EVERYTHING else ", ".join(sorted(rule.hides))
+    when = f", if {rule.hides_when}" if rule.hides_when else ""
     return f"{what[:1].upper()}{what[1:]}{when}."
 
 

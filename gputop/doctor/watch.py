@@ -10,9 +10,9 @@ from gputop.doctor.findings.finding import Finding, Undecided
 from gputop.snapshot import LIVE_STATES, Snapshot
 
 SETTLED_S = 10.0
-"""Every rule that needs no longer than the usual window of readings has had it by then."""
+"""By then, every rule that needs no more than the usual window of readings has had it."""
 IDLE_S = 3.0
-"""The same where nothing trains: what can be wrong then shows in single readings."""
+"""The same if nothing trains: possible faults then show in single readings."""
 LONGEST_S = 120.0
 """No rule needs longer than this (``Rule.window_s``)."""
 
@@ -26,7 +26,7 @@ class Outcome:
     suppressed: tuple[Finding, ...] = ()
     """Findings that the shown ones explain."""
     undecided: tuple[Undecided, ...] = ()
-    """What is watched and cannot be told yet."""
+    """Suspicions that are still undecided."""
 
 
 def watch(
@@ -39,8 +39,8 @@ def watch(
 ) -> Outcome:
     """Observe until the doctor has settled, or until the snapshots end.
 
-    ``run`` (an id or a name) keeps only what concerns that run. ``whole``: until it is certain of something, it does not
-    settle (a recording, whose faults may come late). ``seen`` receives the outcome of each snapshot.
+    ``run`` (an id or a name) keeps only findings that concern that run. ``whole``: do not settle before something is certain
+    (for a recording, whose faults may appear late). ``seen`` receives the outcome of each snapshot.
     """
     outcome = Outcome((), None)
     for snapshot in snapshots:
@@ -58,7 +58,7 @@ def settled(doctor: Doctor, outcome: Outcome) -> bool:
 
 
 def first_certain(outcome: Outcome) -> Finding | None:
-    """Return the first certain finding that is more than information; None if there is none."""
+    """Return the first certain finding that is a warning or an error; None if there is none."""
     return next((item for item in outcome.findings if item.confidence == "certain" and item.severity != "info"), None)
 
 
@@ -77,7 +77,7 @@ def standing(doctor: Doctor, snapshot: Snapshot, run: str | None = None) -> Outc
 
 
 def changed(before: Outcome, now: Outcome) -> bool:
-    """Return whether the set of findings, or of what is undecided, differs; changed numbers in them do not count."""
+    """Return whether the set of findings or of undecided suspicions differs; changed numbers in their texts do not count."""
     return _heads(before) != _heads(now) or _watched(before) != _watched(now)
 
 

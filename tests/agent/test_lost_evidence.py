@@ -34,11 +34,11 @@ from tests.tui.kit import ScreenApp, text_of, view_of
 
 FAULT = next(scene for rule, _, scene, _ in ddp.FAULTS if rule == "C01")
 PARTS = {
-    "processes": "A process of a snapshot could not be taken in: ZeroDivisionError: nobody foresaw this",
-    "devices": "could not be taken in: ZeroDivisionError",
-    "points": "A metric of a snapshot could not be taken in: ZeroDivisionError",
-    "communicators": "What stands still of a snapshot could not be taken in: ZeroDivisionError",
-    "runs": "could not be taken in: ZeroDivisionError",
+    "processes": "A process of a snapshot could not be processed: ZeroDivisionError: nobody foresaw this",
+    "devices": "could not be processed: ZeroDivisionError",
+    "points": "A metric of a snapshot could not be processed: ZeroDivisionError",
+    "communicators": "The standstill times of a snapshot could not be processed: ZeroDivisionError",
+    "runs": "could not be processed: ZeroDivisionError",
 }
 """Of a snapshot's fields: what is said when an item of theirs fails at every touch."""
 

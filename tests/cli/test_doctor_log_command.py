@@ -68,7 +68,7 @@ def test_standard_input_and_a_log_without_an_error(failed: Path, tmp_path: Path)
     fine = tmp_path / "fine.log"
     fine.write_text("step 1 loss 0.4\nstep 2 loss 0.3\n")
     said = doctor("--log", str(fine))
-    assert (said.returncode, said.stdout) == (0, "No known error, and no exception. Read 2 lines of fine.log.\n")
+    assert (said.returncode, said.stdout) == (0, "No known error and no exception. Read 2 lines of fine.log.\n")
 
 
 def test_several_files_of_torchrun_s_layout_are_one_run(tmp_path: Path) -> None:

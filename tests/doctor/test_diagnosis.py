@@ -126,13 +126,13 @@ def test_report_tells_evidence_sources_cause_fix_and_what_refutes():
         assert fact.source in report
     for line in finding.fix.splitlines():
         assert f"  {line}" in report.splitlines(), "fixes are copied: never wrapped"
-    assert "Not so if" in report
+    assert "Wrong if" in report
     assert max(len(line) for line in report.splitlines() if "set_device" not in line) <= 100
 
 
 def test_report_of_a_healthy_machine_is_one_line_that_says_what_was_looked_at():
     report = text_report((), (), scene(0, gpus(range(8)), tuple(rank(n, use(n)) for n in range(8)), (journal(8, 0),)))
-    assert report == "Nothing wrong found. Looked at 8 GPUs, 8 processes on them, 1 tracked run."
+    assert report == "No problem found. Looked at 8 GPUs, 8 processes on them, 1 tracked run."
 
 
 def test_report_without_a_gpu_says_why():

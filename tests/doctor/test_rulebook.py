@@ -42,8 +42,8 @@ def test_a_rule_is_explained_within_80_columns(rule: Rule) -> None:
 
 
 def test_the_page_says_what_a_rule_hides_and_when() -> None:
-    assert "A01, A02, A07, where the run asks for more GPUs than it sees." in rulebook.explanation(BY_ID["A03"])
-    assert "Every other rule but those that hide it." in rulebook.explanation(BY_ID["A12"])
+    assert "A01, A02, A07, if the run asks for more GPUs than it sees." in rulebook.explanation(BY_ID["A03"])
+    assert "Every other rule except those that hide it." in rulebook.explanation(BY_ID["A12"])
     hidden = rulebook.explanation(BY_ID["H02"]).split("Hidden by")[1].split()
     assert hidden[:1] == ["A12,"], "first what hides everything"
     assert {"A07,", "A19,", "B07,", "H01,"} <= set(hidden)

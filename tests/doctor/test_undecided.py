@@ -81,7 +81,7 @@ def test_a_run_that_warms_up_is_undecided_and_then_told() -> None:
     stream = Stream(young, 12)
     outcome = watch(Doctor(), stream)
     assert (outcome.findings, [item.rule for item in outcome.undecided]) == ((), [None])
-    assert outcome.undecided[0].title == "process 4000 warms up"
+    assert outcome.undecided[0].title == "process 4000 is warming up"
     outcome, read = watched(young)
     assert ids(outcome.findings) == ["A01"]
     assert 30 <= read <= 40
@@ -117,10 +117,10 @@ def test_the_report_tells_undecided_from_nothing_found(found: bool) -> None:
     outcome = watch(Doctor(), Stream(young, 12))
     report = text_report((), (), outcome.snapshot, (), outcome.undecided if found else ())
     assert ("Undecided:" in report) is found
-    assert ("process 4000 warms up (needs 19 s more at most)" in report) is found
-    assert ("Nothing wrong found" in report) is not found
+    assert ("process 4000 is warming up (needs 19 s more at most)" in report) is found
+    assert ("No problem found" in report) is not found
     assert findings_json((), (), (), outcome.undecided)["undecided"] == [
-        {"rule": None, "title": "process 4000 warms up", "needs_s": pytest.approx(19.0), "run": None}
+        {"rule": None, "title": "process 4000 is warming up", "needs_s": pytest.approx(19.0), "run": None}
     ]
 
 
@@ -147,7 +147,7 @@ def test_a_finding_that_was_printed_before_is_not_printed_twice() -> None:
     told = next(item for item in outcome.findings if item.id == "A05")
     report = text_report(outcome.findings, (), outcome.snapshot, outcome.suppressed, (), told)
     assert told.cause not in report
-    assert "A05 (above): it no longer holds." in text_report((), (), outcome.snapshot, (), (), told)
+    assert "A05 (above): it no longer applies." in text_report((), (), outcome.snapshot, (), (), told)
 
 
 def test_a_launch_without_a_step_is_undecided_and_holds_up_no_watch() -> None:

@@ -1,8 +1,8 @@
 """Find the rank that has not entered a collective operation that the others have begun, by counts of collectives. Pure.
 
 NCCL's own counts come from its RAS service, and torch's from the ranks themselves (the fact ``standing``). Counts normally
-differ while a job runs; they are conclusive only once none of the job's communicators moves (docs/rules.md#measures). gputop
-polls RAS every 5 s: three equal readings take 15 s, and one more is on its way.
+differ while a job runs; they are conclusive only once no count of the job's communicators changes (docs/rules.md#measures).
+gputop polls RAS every 5 s: three equal readings take 15 s, and one more may be in flight.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OF_PAIRS = ("send", "recv")
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """The ranks of one communicator that have begun an operation less often than the others and no longer move."""
+    """The ranks of one communicator that have begun an operation less often than the others; no count changes any more."""
 
     operation: str
     most: int
@@ -33,11 +33,11 @@ class Behind:
     behind: tuple[CommunicatorRank, ...]
     still_s: float
     standing: Mapping[int, Standing] = field(default_factory=dict)
-    """Where the ranks say they are, if the counts are torch's."""
+    """Where the ranks report they are, if the counts are torch's."""
 
 
 def behind(evidence: Evidence, group: RankGroup) -> Behind | None:
-    """Return the ranks that are behind; None while a count moves, if all are equal, or if ranks are ahead crosswise."""
+    """Return the ranks that are behind; None while a count changes, if all are equal, or if ranks are ahead crosswise."""
     found = _by_nccl(evidence, group)
     if found is not None or evidence.snapshot is None:
         return found
@@ -75,7 +75,7 @@ def _late(item: Communicator) -> tuple[str, int, tuple[CommunicatorRank, ...], t
 
 
 def by_torch(ranks: Sequence[Rank], now: float) -> Behind | None:
-    """Return the ranks that are behind by torch's counts; None also where one of them evaluates, writes or compiles.
+    """Return the ranks that are behind by torch's counts; also None if one of them evaluates, writes or compiles.
 
     ``now``: wall clock of the snapshot, in seconds since the epoch.
     """

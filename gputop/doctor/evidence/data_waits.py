@@ -1,4 +1,4 @@
-"""How long the ranks wait for data, where epochs begin, and whether the waits recur at the workers' period. Pure.
+"""How long the ranks wait for data, where epochs begin, and whether the waits recur with the workers' period. Pure.
 
 Uses sums, never medians: with four workers the median wait was 1.3 ms where the mean was 80 ms (docs/rules.md#measures).
 """
@@ -22,7 +22,7 @@ STEPS_MIN = 30
 PREFETCH = 2
 """Batches that each worker prefetches if the loader does not say: torch's default."""
 RHYTHM_MIN = 0.5
-"""Measured at a lag equal to the number of workers: 0.85 to 0.92 where the workers are the bottleneck."""
+"""Measured at a lag equal to the number of workers: 0.85 to 0.92 if the workers are the bottleneck."""
 RHYTHM_ROUNDS = 5
 DATA, STEP, EPOCH, FIRST = "phase/data", "step_s", "epoch", "first_batch_s"
 
@@ -36,7 +36,7 @@ def loader_of(group: RankGroup) -> Loader | None:
 def share_of_data(evidence: Evidence, group: RankGroup) -> float | None:
     """Return the share of time that the median rank waits for data (the lower median of an even number).
 
-    If only one rank waits, it is a straggler and the loaders in general are fine. The first batches of an epoch are left
+    If only one rank waits, it is a straggler, and the loaders in general are fine. The first batches of an epoch are left
     out: starting workers slows down the first one, and the batches prefetched meanwhile speed up the next ones.
     """
     if "data_waits.share" not in evidence.memo:
@@ -82,7 +82,7 @@ def _without(steps: PointSeries, firsts: Sequence[int], batches: int) -> PointSe
 
 def beginnings(evidence: Evidence, group: RankGroup, rank: int) -> list[int]:
     """Return the first step of each kept epoch except the first one."""
-    # The automatic one has the steps of the automatic waits, which it is compared with.
+    # The automatic epoch has the same steps as the automatic waits with which it is compared.
     epochs = evidence.series(group.run_id, rank, AUTOMATIC_PREFIX + EPOCH) or evidence.series(group.run_id, rank, EPOCH)
     if not epochs or min(epochs.values) == max(epochs.values):
         return []

@@ -19,7 +19,7 @@ SPAN_MIN_S = 10.0
 """Shares of time are reported once this much of the window has been observed."""
 KEPT_READINGS = 600
 WORKING_PERCENT = 50.0
-"""Clocks and links are judged while utilization is above this: both drop by design when a device idles (section 1.2)."""
+"""Clocks and links are judged while utilization is above this: both drop by design when a device is idle."""
 OUT_OF_MEMORY_KEPT_S = 300.0
 """A kill by the kernel's OOM killer explains failures of runs for this long."""
 
@@ -43,7 +43,7 @@ class Reading(NamedTuple):
 
 
 class DeviceHistory:
-    """The last minute of every GPU, GPUs that disappeared, OOM kills, and backward threads that moved."""
+    """The last minute of every GPU, GPUs that disappeared, OOM kills, and backward threads that ran."""
 
     def __init__(self) -> None:
         self._now = -math.inf
@@ -185,7 +185,7 @@ class DeviceHistory:
         return max(0, device.ecc_uncorrected - self._first_uncorrected.get(device.uuid, device.ecc_uncorrected))
 
     def backward_seconds(self, process: Process) -> dict[int, float]:
-        """Return the CPU time of the backward threads that moved within the last minute, by device index."""
+        """Return the CPU time of the backward threads that ran within the last minute, by device index."""
         track = self._threads.get((process.pid, process.started_at))
         if not track:
             return {}

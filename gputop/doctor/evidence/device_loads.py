@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gputop.snapshot import Device, Snapshot
 
 LOAD_WINDOW_S = 12.0
-"""Contexts, not utilization, tell who owns a GPU, so 12 s are enough: a fault is named within 15 s."""
+"""Contexts, not utilization, show who owns a GPU, so 12 s are enough to report a fault within 15 s."""
 LOAD_SPAN_MIN_S = 9.5
 KEPT_SAMPLES = 1200
 BUSY_PERCENT = 10.0
@@ -29,12 +29,12 @@ class Load:
 
     @property
     def busy(self) -> bool:
-        """Whether the device works."""
+        """Whether the device is busy."""
         return self.mean_percent >= BUSY_PERCENT
 
     @property
     def idle(self) -> bool:
-        """Whether the device idles, and was observed long enough to tell."""
+        """Whether the device is idle and was observed for long enough to tell."""
         return self.idle_share >= IDLE_SHARE and self.span_s >= LOAD_SPAN_MIN_S
 
 

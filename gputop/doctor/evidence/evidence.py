@@ -25,17 +25,16 @@ from gputop.history.series import MetricMemory
 from gputop.snapshot import Communicator, Device, LogMatch, Process, Rank, Snapshot, names_a_loss
 
 EARLY_SPAN_S = 9.5
-"""From this span on a mean is good enough to go on watching, though not for a verdict."""
+"""From this span on, a mean is good enough to keep watching, but not for a verdict."""
 FREE_MEMORY_BYTES = 2**30
-"""A GPU is free below this memory use, as the driver counts it: an idle data-center GPU with driver reserve shows up to 0.6
-GiB."""
+"""A GPU is free below this memory use, as the driver counts it: an idle data-center GPU shows up to 0.6 GiB for the driver."""
 WARM_UP_S = 30.0
 WARM_UP_STEPS = 20
-"""No finding about utilization in the first 30 s or 20 steps, in which cuDNN, NCCL and compilers start."""
+"""No finding about utilization in the first 30 s or 20 steps, while cuDNN, NCCL and compilers start."""
 PROGRESS_S = 60.0
 
 _is_a_loss = lru_cache(maxsize=1024)(names_a_loss)
-"""The same names come with every snapshot."""
+"""Every snapshot has the same names."""
 
 
 def _raise(what: str, error: Exception) -> None:
@@ -49,8 +48,8 @@ class Evidence:
         """Start without any snapshot.
 
         Args:
-            lost: Receives each part of a snapshot that could not be processed, and why; the rest is processed. It may raise.
-            memory: The metrics of this stream, where somebody else keeps them: they hold a snapshot before it is observed here.
+        lost: Receives each part of a snapshot that could not be processed, and why; the rest is processed. It may raise.
+        memory: The metrics of this stream if they are kept elsewhere; they contain each snapshot before it is observed here.
         """
         self._lost = lost
         self._own_memory = memory is None
@@ -66,7 +65,7 @@ class Evidence:
         self.groups: tuple[RankGroup, ...] = ()
         self._rank_groups = RankGroups()
         self.early = False
-        """A rule asked for a mean over a longer span than was observed so far: what it suspects cannot be told yet."""
+        """A rule asked for a mean over a longer span than observed so far, so its suspicion stays undecided."""
         self._first = -math.inf
         self._devices = DeviceLoads()
         self._processes = ProcessPast()
@@ -85,7 +84,7 @@ class Evidence:
             ("the devices", self._devices.observe),
             ("the processes", self._observe_processes),
             ("the history of the devices", self.history.observe),
-            ("what stands still", self.still.observe),
+            ("the standstill times", self.still.observe),
             ("the memory of processes", self.memory_growth.observe),
             ("the runs", self._observe_runs),
             ("the metrics", self._observe_points),
@@ -93,7 +92,7 @@ class Evidence:
         ):
             try:
                 take(self.snapshot)
-            except Exception as error:  # noqa: BLE001 - one bad snapshot ends neither the screen nor the other rules
+            except Exception as error:  # noqa: BLE001 - one bad snapshot stops neither the screen nor the other rules
                 self._lost(what, error)
 
     def _observe_processes(self, snapshot: Snapshot) -> None:
@@ -124,7 +123,7 @@ class Evidence:
 
     @property
     def observed_s(self) -> float:
-        """The seconds of the stream that were observed."""
+        """The observed seconds of the stream."""
         return self.now - self._first
 
     def spans(self, uuid: str, needed_s: float) -> bool:
@@ -137,7 +136,7 @@ class Evidence:
         return span_s >= min(EARLY_SPAN_S, needed_s)
 
     def series(self, run_id: str | None, rank: int, metric: str) -> PointSeries:
-        """Return the newest values of a rank's metric, else of its automatic one, oldest first; empty if there are none."""
+        """Return the newest values of a rank's metric, else of its automatic metric, oldest first; empty if there are none."""
         found = self.memory.series(run_id or "", rank, metric)
         return found.newest if found is not None else EMPTY
 
@@ -176,7 +175,7 @@ class Evidence:
         return self._processes.owners(uuid)
 
     def is_free(self, device: Device) -> bool | None:
-        """Return whether the device idles and nobody uses it; None while that is unknown."""
+        """Return whether the device is idle and unused; None while that is unknown."""
         if self.owners(device.uuid):
             return False
         if device.kind == "gpu" and (device.memory_used_bytes or 0) >= FREE_MEMORY_BYTES:
@@ -227,7 +226,7 @@ class Evidence:
         return all(self._processes.age_s(process) >= WARM_UP_S for process in group.processes)
 
     def stood_s(self, run_id: str, rank: int) -> float:
-        """Return for how many observed seconds a live rank has made no step; 0 for an unknown rank."""
+        """Return for how many observed seconds a live rank has completed no step; 0 for an unknown rank."""
         return self._ranks.stood_s(run_id, rank)
 
     def ended_s(self, run_id: str, rank: int) -> float:

@@ -1,4 +1,4 @@
-"""What was seen of each rank group before: which local ranks it had, and how long it has rested and then worked again.
+"""The past of each rank group: which local ranks it had, and how long it rested before it worked again.
 
 ``Evidence`` keeps one ``GroupPast`` and feeds it the groups of each snapshot. It forgets a group that is gone. Pure: no clock.
 """
@@ -26,13 +26,13 @@ class _Past:
 
 
 class GroupPast:
-    """What was seen of each group since the stream began."""
+    """The past of each group since the stream began."""
 
     def __init__(self) -> None:
         self._known: dict[str, _Past] = {}
 
     def observe(self, groups: Iterable[RankGroup], now: float) -> None:
-        """Process the groups of the next snapshot, of the time ``now`` in seconds."""
+        """Process the groups of the next snapshot, taken at ``now`` (seconds)."""
         known = {}
         for group in groups:
             past = known[group.key] = self._known.get(group.key) or _Past()
@@ -46,9 +46,9 @@ class GroupPast:
         return past.local_ranks if past is not None else frozenset()
 
     def longest_rest_s(self, group: RankGroup) -> float:
-        """Return for how many seconds, at most, all ranks have rested before they ran backward again; 0 if they never did.
+        """Return the longest time in seconds that all ranks rested before they ran backward again; 0 if they never did.
 
-        Only of ranks that run backward on GPUs: of others nothing shows that they train again.
+        Only for ranks that run backward on GPUs: for others, nothing shows that they train again.
         """
         past = self._known.get(group.key)
         return past.longest_rest_s if past is not None else 0.0
@@ -60,12 +60,12 @@ def uses_no_processor(process: Process) -> bool:
 
 
 def has_run_backward(process: Process) -> bool:
-    """Return whether the process has computed gradients on a GPU: its backward threads have used a processor."""
+    """Return whether the process has computed gradients on a GPU: its backward threads have used the CPU."""
     return any(seconds > 0 for _, seconds in process.autograd_threads)
 
 
 def _note_rest(past: _Past, group: RankGroup, now: float) -> None:
-    """Note whether the ranks rest. Only a backward ends a rest: during a hang, too, a thread wakes up now and then."""
+    """Note whether the ranks rest. Only a backward pass ends a rest: even during a hang, a thread sometimes wakes up."""
     pids = frozenset(group.pids)
     processes = [member.process for member in group.members if member.process is not None]
     backward_s = sum(seconds for process in processes for _, seconds in process.autograd_threads)

@@ -1,6 +1,6 @@
-"""How the level of one metric moved since the run began: means of stretches, at a resolution that halves as they grow. Pure.
+"""The course of one metric since the run began: means of stretches, at a resolution that halves as they grow. Pure.
 
-``Series`` keeps the newest values only. A rule that asks whether a loss ever fell needs its whole course, in few numbers.
+``Series`` keeps only the newest values. A rule that asks whether a loss ever fell needs its whole course, in few numbers.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ STEP_TIME = "step_s"
 _RATE = re.compile(r"(?:^|[_/.])(?:throughput|(?:samples|tokens|images|it)_per_s(?:ec|econd)?)$", re.IGNORECASE)
 STRETCHES_MAX = 64
 FIRST_STRETCHES = 32
-"""Stretches into which the past is cut that arrives with the first snapshot of a run."""
+"""Number of stretches for the past that arrives with the first snapshot of a run."""
 
 
 def is_rate(metric: str) -> bool:
-    """Return whether a metric counts what is trained in a second, judging by its name."""
+    """Return whether a metric is a rate (samples, tokens or steps per second), judging by its name."""
     return _RATE.search(metric) is not None
 
 
 def is_pace(metric: str) -> bool:
-    """Return whether a metric tells how fast a run goes: the time of a step, or a rate."""
+    """Return whether a metric shows the pace of a run: the step time, or a rate."""
     return metric == STEP_TIME or is_rate(metric)
 
 
@@ -44,12 +44,12 @@ class Levels:
     def __init__(self) -> None:
         self.stretches: list[Stretch] = []
         self._full = 1
-        """From so many values on, a stretch takes no more."""
+        """A stretch with this many values is full."""
         self.lowest = math.inf
         """The smallest finite value."""
 
     def extend(self, steps: Sequence[int], values: Sequence[float]) -> None:
-        """Add the values of one snapshot; the first ones, which may be a long past, in several stretches."""
+        """Add the values of one snapshot. The first ones may be a long past, and fill several stretches."""
         number = min(len(steps), len(values))
         size = number
         if not self.stretches:

@@ -1,4 +1,4 @@
-"""How the memory of each process on each GPU moved since it was first seen, by the driver's account. Pure: no clock.
+"""The memory of each process on each GPU since it was first seen, as the driver counts it. Pure: no clock.
 
 The course is kept as means of stretches, at a resolution that halves as they grow: a leak shows over hours.
 """
@@ -11,11 +11,11 @@ from gputop.doctor.evidence.levels import Levels, Stretch
 from gputop.snapshot import Process, Snapshot
 
 UNSEEN_MAX_S = 120.0
-"""A process whose memory is not known for longer has ended: the driver fails to tell it now and then."""
+"""A process whose memory is unknown for longer has ended. The driver sometimes fails to report it."""
 
 
 class MemoryGrowth:
-    """The course of every process that lives; ``Evidence`` feeds it each snapshot."""
+    """The memory of every live process over time; ``Evidence`` feeds it each snapshot."""
 
     def __init__(self) -> None:
         self._courses: dict[tuple[int, float | None, str], Levels] = {}

@@ -14,7 +14,7 @@ from gputop.snapshot import Process, Snapshot
 
 CPU_BUSY_PERCENT = 80.0
 CPU_WORKS_PERCENT = 25.0
-"""What a process that computes on a crowded machine still gets of a core (our choice)."""
+"""The share of a core, in percent, that a computing process still gets on a crowded machine (our choice)."""
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class ProcessPast:
                     self._owners.setdefault(use.device_uuid, []).append(process)
                 seen[process.pid, process.started_at] = self._followed(process)
                 kept.append(process)
-            except Exception as error:  # noqa: BLE001 - one process takes none of the others with it
+            except Exception as error:  # noqa: BLE001 - one bad process must not stop the others
                 lost("a process", error)
         self._tracks = seen
         return replace(snapshot, processes=tuple(kept)) if len(kept) < len(snapshot.processes) else snapshot

@@ -1,5 +1,5 @@
 """Groups of ranks: processes joined with their run, which rank each is, and which device it mainly uses. Pure functions of a
-snapshot. A group is what the doctor judges: one training on this machine, whoever started it.
+snapshot. A group is what the doctor judges: one training job on this machine, whoever started it.
 
 Everything is joined by PID and UUID, never by index.
 """
@@ -34,7 +34,7 @@ class Member:
 
     @property
     def pid(self) -> int | None:
-        """The PID of the rank, from its process, else from its journal."""
+        """The rank's PID, from its process, else from its journal."""
         if self.process is not None:
             return self.process.pid
         return self.journal.local_pid if self.journal is not None else None
@@ -63,12 +63,12 @@ class RankGroup:
     used: frozenset[str]
     """UUIDs of every device that any process of the job computes on."""
     shown: Run | None = None
-    """Of a job without a journal: the metrics that its files or its output show. Only those: nothing that a rank states."""
+    """For a job without a journal: the metrics in its files or output. Nothing else: no facts that a rank reports."""
 
     run_id: str | None = field(init=False, default=None)
-    """The run's id, None for a job without a journal."""
+    """The run's id; None for a job without a journal."""
     live_ranks: tuple[Rank, ...] = field(init=False, default=(), repr=False)
-    """The ranks that live and write a journal, those on other machines too. Nearly every rule asks for them."""
+    """The live ranks that write a journal, including those on other machines. Nearly every rule asks for them."""
 
     def __post_init__(self) -> None:
         if self.run is not None:
@@ -102,7 +102,7 @@ class RankGroup:
 
 
 def duplicate_ranks(group: RankGroup) -> list[Member]:
-    """Return processes that claim a rank that another process already is: both were given the same run id.
+    """Return processes that claim a rank that another process already has: both have the same run id.
 
     They run the same command under the same parent, and compute; a DataLoader worker is its rank's child instead.
     """
@@ -134,7 +134,7 @@ class RankGroups:
         listed: dict[str, list[Process]] = {}
         for position, key in self._keys.of(snapshot.processes).items():
             listed.setdefault(key, []).append(snapshot.processes[position])
-        # Those are judged by their processes, and by the metrics that they show.
+        # Rules judge those by their processes and by the metrics that they log.
         untracked = snapshot.untracked_ids
         shown = {rank.pid: runs[item.run_id] for item in snapshot.process_runs if item.run_id in runs for rank in item.ranks}
         for run in snapshot.runs:
@@ -158,13 +158,13 @@ class RankGroups:
                 self._known[key] = basis, group
                 curve = next((shown[process.pid] for process in processes if process.pid in shown), None)
                 groups.append(replace(group, shown=curve) if curve is not None and group.run is None else group)
-            except Exception as error:  # noqa: BLE001 - one group takes none of the others with it
+            except Exception as error:  # noqa: BLE001 - one bad group must not stop the others
                 lost(error)
         return tuple(group for group in groups if group.members)
 
 
 class _Basis(NamedTuple):
-    """What a group is formed of, besides the readings of its devices."""
+    """The records that a group is formed from, apart from the readings of its devices."""
 
     processes: list[Process]
     run: Run | None
@@ -177,7 +177,7 @@ class _Basis(NamedTuple):
 
 
 def _with_devices(group: RankGroup, pool: tuple[Device, ...]) -> RankGroup:
-    """Return a group with the newest readings of its devices, which are the same as before."""
+    """Return a group with the newest readings of its devices, which are the same devices as before."""
     newest = {device.uuid: device for device in pool}
     visible = None if group.visible is None else tuple(newest[device.uuid] for device in group.visible)
     return replace(group, pool=pool, visible=visible)
@@ -287,7 +287,7 @@ def _main_device(
 def _visible(
     members: Sequence[Member], pool: tuple[Device, ...], virtual: bool
 ) -> tuple[tuple[Device, ...] | None, int | None, str, tuple[str, ...]]:
-    """Return the devices that the members' masks leave together, their number, its source, and the masks."""
+    """Return the devices that the members' masks leave together, their number, the source of that number, and the masks."""
     masks: Counter[str] = Counter()
     seen: dict[str, Device] = {}
     known = bool(members)
@@ -300,7 +300,7 @@ def _visible(
         if mask is not None:
             masks[mask] += 1
         elif process.container is not None and not virtual:
-            # A container may hold fewer devices than the driver shows us.
+            # A container may have fewer devices than the driver shows us.
             known = False
             continue
         seen.update((device.uuid, device) for device in devices_behind(mask, pool))
@@ -314,7 +314,7 @@ def _visible(
             return left, len(left), "GPUTOP_VIRTUAL_DEVICES in os.environ now (journal)", tuple(masks)
     inside = {_seen_inside(member) for member in members} if not virtual and (visible is None or len(members) == 1) else set()
     if len(inside) == 1:
-        # Only the process itself knows what a mask set later, or a container, leaves.
+        # Only the process itself knows which devices a later mask or a container leaves.
         number, said = inside.pop()
         if number is not None and (count is None or number < count):
             count, source, visible = number, said, pool if number == len(pool) else None

@@ -71,7 +71,7 @@ class RankPast:
         return track is not None and track.moved_at is not None and self._now - track.moved_at <= within_s
 
     def stood_s(self, run_id: str, rank: int) -> float:
-        """Return for how many observed seconds a live rank has made no step; 0 for an unknown rank."""
+        """Return for how many observed seconds a live rank has completed no step; 0 for an unknown rank."""
         track = self._tracks.get((run_id, rank))
         if track is None:
             return 0.0

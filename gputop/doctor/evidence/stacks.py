@@ -1,4 +1,4 @@
-"""Interpret the stack of a rank that makes no step: it waits for others, pauses on purpose, or compiles. Pure.
+"""Interpret the stack of a rank that completes no step: it waits for others, pauses on purpose, or compiles. Pure.
 
 Stacks come from the fact ``stalled`` (docs/facts.md): "file.py:12 function", innermost first.
 """

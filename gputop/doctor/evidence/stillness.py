@@ -1,4 +1,4 @@
-"""What has stopped moving, and for how long: NCCL's counts of collective operations, a process's disk I/O.
+"""What has stopped, and for how long: NCCL's counts of collective operations, a process's disk I/O.
 
 Also how often a process or its loader workers waited for a disk. ``Evidence`` keeps one ``Stillness`` and feeds it each
 snapshot; an observation costs one pass over the processes. Pure: no clock.
@@ -30,7 +30,7 @@ class _Traffic:
 
 
 class Stillness:
-    """How long things have not moved, as far as the stream shows."""
+    """How long counts and disk I/O have not changed, as far as the stream shows."""
 
     def __init__(self) -> None:
         self._now = -math.inf

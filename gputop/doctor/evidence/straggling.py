@@ -1,4 +1,4 @@
-"""Find the rank that the others wait for. The wait shows in backward, so the culprit has the shortest one. Pure.
+"""Find the rank that the others wait for. The wait shows in the backward pass, so the culprit has the shortest one. Pure.
 
 In DDP every rank's step takes equally long. Measured (docs/rules.md#measures): 50 ms of data on rank 1 give rank 0 a
 backward of 60.7 ms and rank 1 one of 10.5 ms, both in steps of 63 ms. The score is the victim's wait as a share of its
@@ -30,7 +30,7 @@ FOLLOWS_MIN = 0.6
 WORK_RATIO_MIN = 1.15
 """Maximum over mean of the ranks' work in a step (docs/rules.md#f03)."""
 CONSTANT_SHARE = 0.8
-"""Share of the steps with a wait: from here on it is always the same rank."""
+"""From this share of the steps with a wait, one rank counts as the culprit."""
 TURNS_SHARE = 0.7
 """Up to this share no single rank is the culprit (with two ranks, chance gives one of them more than half)."""
 PARTS = ("phase/data", "phase/forward", "phase/optimizer")
@@ -45,7 +45,7 @@ class Straggling:
     """Ranks wait for another one. ``culprit`` is None if it is a different rank at every step.
 
     ``score``: mean wait over step time. ``excess_s``: how much longer each part of the culprit's step is than the others'
-    (medians), in seconds; ``gap_s``: the difference in backward that these parts have to explain.
+    (medians), in seconds; ``gap_s``: the difference in the backward pass that these parts must explain.
     """
 
     culprit: int | None
@@ -231,9 +231,9 @@ def _called(group: RankGroup, ranks: Sequence[int]) -> Work | None:
 def cost_of(work: Work, evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> tuple[float, float, int] | None:
     """Return the cost of unequal work if each rank's forward time follows its work, though little waiting is visible.
 
-    The result is (share of the step that the mean rank waits, rank correlation of work and forward time, number of
-    single-rank steps); None if that is unknown. In backward, which contains the wait, the longer work of the others and the
-    wait for it cancel out.
+    The result is (share of the step that the average rank waits, rank correlation of work and forward time, number of
+    single-rank steps); None if that is unknown. In the backward pass, which contains the wait, the longer work of the others
+    and the wait for it cancel out.
     """
     journals = [rank for rank in (group.run.ranks if group.run is not None else ()) if rank.rank in ranks]
     pairs: list[tuple[int, float]] = []

@@ -1,4 +1,4 @@
-"""Which jobs are judged at a look: all of them, or, where there are very many, some of them in turn."""
+"""Which jobs the doctor judges at a snapshot: all of them or, if there are very many, some of them in turn."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Sequence, Set
 from gputop.doctor.evidence.rank_groups import RankGroup
 
 JOBS_A_LOOK = 32
-"""A look at 500 jobs, an inference server each, takes half a second; these take as long as one large training."""
+"""Judging 500 jobs, each an inference server, takes half a second; this many take as long as one large training job."""
 
 
 class Turns:
-    """Goes round the jobs."""
+    """Takes turns among the jobs."""
 
     def __init__(self) -> None:
         self._last: str | None = None
 
     def take(self, groups: Sequence[RankGroup], watched: Set[str]) -> Set[str]:
-        """Return the keys of the jobs whose turn it is: tracked runs and ``watched`` ones always, of the rest the next few."""
+        """Return the keys of the jobs whose turn it is: always tracked runs and ``watched`` jobs, then the next few others."""
         always = {group.key for group in groups if group.run is not None or group.key in watched}
         others = [group.key for group in groups if group.key not in always]
         if len(others) <= JOBS_A_LOOK:

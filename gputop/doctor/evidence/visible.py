@@ -13,8 +13,8 @@ _LEADING_INTEGER = re.compile(r"\s*([+-]?\d+)")
 def parse_mask(text: str) -> tuple[str, ...]:
     """Return the entries that CUDA takes from a visibility mask, in order.
 
-    A repeated entry empties the whole list; a negative or unreadable entry ends it. A list that begins with a UUID holds
-    only UUIDs; any other list holds ordinals, of which only the leading digits count ("2;3" is 2). Checked against
+    A repeated entry empties the whole list; a negative or unreadable entry ends it. A list that begins with a UUID contains
+    only UUIDs; any other list contains ordinals, of which only the leading digits count ("2;3" is 2). Checked against
     ``torch.cuda._parse_visible_devices``.
     """
     for prefix in ("GPU-", "MIG-"):

@@ -56,7 +56,7 @@ def _newest(evidence: Evidence, group: RankGroup, rank: int, metric: str, limit:
         return found
     distances = list(map(operator.sub, found.steps[1:], found.steps))
     usual = min((distance for distance in distances[-STEPS_MIN:] if distance > 0), default=1)
-    # A step stretched by an evaluation or a checkpoint has no time of its own: a gap of one or two is no decimation.
+    # A step stretched by an evaluation or a checkpoint has no step time: a gap of one or two steps is not decimation.
     widest = GAP_MAX * usual
     if min(distances) > 0 and max(distances) <= widest:
         return found
@@ -87,7 +87,7 @@ def share(evidence: Evidence, group: RankGroup, rank: int, part: str | Sequence[
 
 
 def since(points: PointSeries, step: int) -> PointSeries:
-    """Return the newest points, none of which is before ``step``; the cost depends only on these points."""
+    """Return the newest points from ``step`` on; the cost depends only on these points."""
     number = points.steps[-1] - step + 1 if points else 0
     if 0 < number < len(points) and points.steps[-number - 1] < step and _consecutive(points.steps[-number:]):
         return points[-number:]
@@ -101,7 +101,7 @@ def latest(points: PointSeries, number: int) -> dict[int, float]:
 
 
 def at(points: PointSeries, wanted: Collection[int]) -> dict[int, float]:
-    """Return the kept values at these steps; few of many quick iterations are fully recorded, so few are read."""
+    """Return the kept values at these steps; only a few of many quick iterations are fully recorded, so only a few are read."""
     recent = since(points, min(wanted)) if wanted else EMPTY
     return {step: value for step, value in zip(recent.steps, recent.values, strict=True) if step in wanted}
 
@@ -255,13 +255,13 @@ def trend(points: PointSeries) -> tuple[float, float] | None:
 
 
 def mean_utilization(evidence: Evidence, uuid: str) -> float | None:
-    """Return a device's mean utilization over the last minute; None before 10 s, and early before 30 s were observed."""
+    """Return a device's mean utilization over the last minute; None before 10 s were observed, and ``early`` before 30 s."""
     values = [r.utilization_percent for r in evidence.history.readings(uuid) if r.utilization_percent is not None]
     return sum(values) / len(values) if values and evidence.spans(uuid, POWER_SPAN_MIN_S) else None
 
 
 def power_share_at_most(evidence: Evidence, uuid: str) -> float | None:
-    """Return an upper bound on the active power fraction: mean power over the limit, last minute; early before 30 s.
+    """Return an upper bound on the active power fraction: mean power over the limit in the last minute; ``early`` before 30 s.
 
     The device's idle power is unknown; as long as it is below the limit, the fraction without it is lower.
     """

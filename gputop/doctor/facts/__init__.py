@@ -1,1 +1,1 @@
-"""What ranks report about themselves, read without trusting it."""
+"""The facts that ranks report about themselves, read without trusting them."""

@@ -1,4 +1,4 @@
-"""What follows from a rank's account of its model and of the calls to its wrapper. Facts are read without trust. Pure."""
+"""Conclusions from the facts that a rank reports about its model and the calls to its wrapper. Facts are not trusted. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from gputop.doctor.facts.stated import facts_of, read_once
 from gputop.snapshot import Rank
 
 SHARDED = ("FullyShardedDataParallel", "FSDP", "FSDPModule", "DeepSpeedEngine")
-"""How the names end of wrappers that keep only a part of the weights in each rank."""
+"""Suffixes of the names of wrappers that keep only a part of the weights on each rank."""
 
 
 def parameter_dtypes(rank: Rank | None) -> Mapping[str, int]:
-    """Return how many elements of the model's parameters have which dtype ("float32")."""
+    """Return the number of elements of the model's parameters by dtype ("float32")."""
     model = facts_of(rank).model
     if model is None:
         return {}
@@ -20,7 +20,7 @@ def parameter_dtypes(rank: Rank | None) -> Mapping[str, int]:
 
 
 def model_class(rank: Rank | None) -> str | None:
-    """Return the class of the model that is trained, without what wraps it."""
+    """Return the class of the trained model, without its wrapper."""
     model, split = facts_of(rank).model, facts_of(rank).data_parallel
     name = (model.class_ if model is not None else None) or (split.module if split is not None else None)
     return name.rpartition(".")[2] if name else None
@@ -28,7 +28,7 @@ def model_class(rank: Rank | None) -> str | None:
 
 @read_once
 def wrapped_by(rank: Rank | None) -> str | None:
-    """Return what wraps the model: "data_parallel", "ddp", "sharded" (FSDP, DeepSpeed), or None where none was reported."""
+    """Return what wraps the model: "data_parallel", "ddp", "sharded" (FSDP, DeepSpeed), or None if none was reported."""
     facts = facts_of(rank)
     if facts.ddp is not None:
         return "ddp"

@@ -15,51 +15,53 @@ from gputop.snapshot import Rank
 DATA_DIMENSIONS = frozenset(
     {"dp", "ddp", "data", "data_parallel", "fsdp", "hsdp", "dp_shard", "dp_replicate", "replicate", "shard", "batch"}
 )
-"""Names of mesh dimensions along which every rank gets other data; along all others ("tp", "sp", "cp", "pp") it may not."""
+"""Names of mesh dimensions along which every rank gets different data; along all others ("tp", "sp", "cp", "pp") it may not."""
 _ENGINES = frozenset(name for name, known in FRAMEWORKS.items() if known.averages_gradients)
 SUM_TOLERANCE = 1e-6
-"""Weights that differ by less than this share of their sum differ by rounding (unequal GPUs), not by training apart."""
+"""Weights that differ by less than this share of their sum differ by rounding (unequal GPUs), not because the ranks drifted
+apart.
+"""
 _TELLS_NOTHING = ("barrier", "object", "broadcast", "scatter_object", "monitored")
 
 
 def waiting_s(ddp: Ddp) -> float | None:
-    """Return the communication of a backward that the computation does not hide, in seconds."""
+    """Return the exposed communication time of a backward pass (not hidden by computation), in seconds."""
     if ddp.communication_s is None or ddp.overlap_s is None:
         return None
     return max(0.0, ddp.communication_s - ddp.overlap_s)
 
 
 def exchanges(group: ProcessGroup) -> int:
-    """Return the calls that may average gradients or weights: barriers, broadcasts and objects are not counted."""
+    """Return the calls that may average gradients or weights: barriers, broadcasts and objects do not count."""
     return sum(count for name, count in group.collectives.items() if not any(part in name for part in _TELLS_NOTHING))
 
 
 def called(rank: Rank | None) -> Mapping[int, tuple[int, int]]:
-    """Return with how many (rows, elements) DDP was called in each of the last steps that were looked at."""
+    """Return the (rows, elements) with which DDP was called in each of the last sampled steps."""
     batches = facts_of(rank).batches
     return batches.called if batches is not None else {}
 
 
 def stall(rank: Rank | None) -> Stalled | None:
-    """Return the fact ``stalled``; None while steps come, or have not stayed away for long."""
+    """Return the fact ``stalled``; None while steps complete, or have not been missing for long."""
     found = standstill(rank)
     return None if found is None or found.early else found
 
 
 @read_once
 def standstill(rank: Rank | None) -> Stalled | None:
-    """Return the fact ``stalled``, also where it is only a first word."""
+    """Return the fact ``stalled``, even if it is only an early report."""
     fact = facts_of(rank).stalled
     if rank is None or fact is None:
         return None
-    # A script may number its steps from 1 and not from 0, so that a higher step alone does not show that it went on.
+    # A script may number its steps from 1 instead of 0, so a higher step alone does not show that the run continued.
     logged = fact.at is None or rank.last_log_at is None or rank.last_log_at > fact.at
     went_on = fact.step is not None and rank.steps_taken is not None and rank.steps_taken > fact.step and logged
     return None if went_on else fact
 
 
 def divides_models(ranks: Iterable[Rank]) -> bool:
-    """True when ranks may rightly see equal batches or hold different weights: tensor, sequence or pipeline parallelism."""
+    """True if ranks may rightly see equal batches or hold different weights: tensor, sequence or pipeline parallelism."""
     for rank in ranks:
         facts = facts_of(rank)
         group, model = facts.process_group, facts.model
@@ -74,12 +76,12 @@ def divides_models(ranks: Iterable[Rank]) -> bool:
 
 
 def has_engine(ranks: Iterable[Rank]) -> bool:
-    """True when a framework is loaded that averages gradients by calls of its own."""
+    """True if a framework that averages gradients with its own calls is loaded."""
     return any(_ENGINES & set(facts_of(rank).frameworks) for rank in ranks)
 
 
 def weights_met(ranks: Sequence[Rank], from_step: int) -> bool:
-    """Return whether the ranks reported equal weights at any step, which means that the script averages them now and then."""
+    """Return whether the ranks reported equal weights at any step, which means that the script sometimes averages them."""
     probes = [fact.recent if (fact := facts_of(rank).parameters) is not None else {} for rank in ranks]
     common = [step for step in set(probes[0]).intersection(*probes[1:]) if step >= from_step] if len(probes) > 1 else []
     for step in common:
@@ -90,9 +92,9 @@ def weights_met(ranks: Sequence[Rank], from_step: int) -> bool:
 
 
 def weights_differ(ranks: Sequence[Rank], from_step: int = 0) -> tuple[int, bool] | None:
-    """Return the newest step at which all ranks told of their weights, and whether these differ; None when it is unknown.
+    """Return the newest step at which all ranks reported their weights, and whether these differ; None if unknown.
 
-    Meant for ranks that each hold the whole model; checksums that differ by rounding alone count as equal.
+    For ranks that each hold the whole model. Checksums that differ only by rounding count as equal.
     """
     probes = [fact.recent if (fact := facts_of(rank).parameters) is not None else {} for rank in ranks]
     if len(probes) < 2:
@@ -105,7 +107,7 @@ def weights_differ(ranks: Sequence[Rank], from_step: int = 0) -> tuple[int, bool
     checksums = [checksum for checksum, _ in values]
     if None not in checksums and len({repr(checksum) for checksum in checksums}) == 1:
         return step, False
-    # On a GPU there is no checksum, because reading the values would wait for the device: the sum alone arrives later.
+    # On a GPU there is no checksum, because reading the values would wait for the device: only the sum arrives, later.
     sums = [value for _, value in values if value is not None]
     if len(sums) < len(values):
         return (step, True) if None not in checksums else None

@@ -1,4 +1,6 @@
-"""What follows from a rank's account of its environment, its model's places and its end. Facts are read without trust. Pure."""
+"""Conclusions from the facts that a rank reports about its environment, its model's devices and its end. Facts are not trusted.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ from gputop.snapshot import Rank
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
-    """The mask at launch and the one that os.environ holds now (None: not set), the order, and the UUIDs that CUDA shows.
+    """The mask at launch, the mask now in os.environ (None: not set), the device order, and the UUIDs that CUDA shows.
 
-    ``uuids`` is None until CUDA is initialized, or where torch does not tell them.
+    ``uuids`` is None until CUDA is initialized, or if torch does not report them.
     """
 
     launch: str | None
@@ -33,9 +35,9 @@ class Failure:
 
 
 def visibility(rank: Rank | None) -> Visibility | None:
-    """Return the fact ``environment`` as far as it speaks of visible devices; None where it does not."""
+    """Return the part of the fact ``environment`` about visible devices; None if it has none."""
     fact = facts_of(rank).environment
-    # Null says that a variable is not set, which a missing key does not.
+    # Null means that a variable is not set; a missing key does not.
     if (
         fact is None
         or not fact.has(Environment.cuda_visible_devices_launch)
@@ -48,7 +50,7 @@ def visibility(rank: Rank | None) -> Visibility | None:
 
 
 def mask_now(rank: Rank | None, virtual: bool) -> str | None:
-    """Return the mask in os.environ now, of virtual GPUs or of CUDA; None where it is not set or not known."""
+    """Return the mask in os.environ now, of virtual GPUs or of CUDA; None if it is not set or unknown."""
     fact = facts_of(rank).environment
     if fact is None:
         return None
@@ -56,19 +58,19 @@ def mask_now(rank: Rank | None, virtual: bool) -> str | None:
 
 
 def device_map_places(rank: Rank | None) -> int | None:
-    """Return over how many places a Hugging Face device_map spreads the model; None without one."""
+    """Return the number of devices over which a Hugging Face device_map spreads the model; None without one."""
     model = facts_of(rank).model
     return model.hf_device_map if model is not None else None
 
 
 def parameters_by_device(rank: Rank | None) -> Mapping[str, int]:
-    """Return how many elements of the model's parameters are on which device ("cpu", "cuda:0")."""
+    """Return the number of elements of the model's parameters by device ("cpu", "cuda:0")."""
     model = facts_of(rank).model
     return {name: size for name, size in model.parameter_devices.items() if size} if model is not None else {}
 
 
 def failure(rank: Rank | None) -> Failure | None:
-    """Return the fact ``error``: what ended the rank's script."""
+    """Return the fact ``error``: the exception that ended the rank's script."""
     fact = facts_of(rank).error
     return Failure(fact.type or "", fact.message or "", fact.where) if fact and (fact.type or fact.message) else None
 

@@ -1,6 +1,6 @@
-"""What a rank says of itself, read through the schema (``gputop/facts``) and without trust. Pure.
+"""The facts that a rank reports, read through the schema (``gputop/facts``) and not trusted. Pure.
 
-``facts_of(rank)`` holds every fact; the functions here and beside it are what follows from one fact or several.
+``facts_of(rank)`` returns every fact; the functions here and in the modules beside this one draw conclusions from them.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from gputop.facts.table import Facts
 from gputop.snapshot import Rank
 
 WRAPPERS = ("DataParallel", "FSDP", "FSDPModule", "DeepSpeedEngine")
-"""How the names end of classes that spread a model over devices."""
+"""Suffixes of the names of classes that spread a model over devices."""
 KEPT_RANKS = 1024
-"""Most ranks whose facts are kept as they were read."""
+"""Maximum number of ranks whose facts are cached."""
 REPLICAS_MAX = 64
-"""Most replicas of nn.DataParallel where it names no devices."""
+"""Maximum number of nn.DataParallel replicas if it names no devices."""
 _kept: list[dict[int, Any]] = []
 T = TypeVar("T")
 
 
 def read_once(read: Callable[[Rank | None], T]) -> Callable[[Rank | None], T]:
-    """Read a fact of a rank once: ten rules ask for the same one of the same snapshot. Nobody changes a rank or its facts."""
+    """Read each fact of a rank once: ten rules ask for the same fact of a snapshot. Nobody changes a rank or its facts."""
     known: dict[int, tuple[Rank, T]] = {}
     _kept.append(known)
 
@@ -33,7 +33,7 @@ def read_once(read: Callable[[Rank | None], T]) -> Callable[[Rank | None], T]:
         if rank is None:
             return read(None)
         found = known.get(id(rank))
-        # An id is given again once its rank is gone: what is kept holds the rank.
+        # Python may reuse the id of a deleted rank, so the cache keeps a reference to the rank.
         if found is not None and found[0] is rank:
             return found[1]
         if len(known) >= KEPT_RANKS:
@@ -46,20 +46,20 @@ def read_once(read: Callable[[Rank | None], T]) -> Callable[[Rank | None], T]:
 
 
 def forget() -> None:
-    """Let go of the ranks that were read: the next snapshot has others, and these would stay in memory for nothing."""
+    """Release the cached ranks: the next snapshot has new ones, and these would only take up memory."""
     for known in _kept:
         known.clear()
 
 
 @read_once
 def facts_of(rank: Rank | None) -> Facts:
-    """Return the facts of a rank; none of them where there is no rank."""
+    """Return the facts of a rank; an empty set if there is no rank."""
     return Facts(rank.facts if rank is not None else {})
 
 
 @dataclass(frozen=True, slots=True)
 class DataParallelFact:
-    """What nn.DataParallel (or the CPU engine) did. ``rows``: per device, of the last batch; counters: since the start."""
+    """What nn.DataParallel (or the CPU engine) did. ``rows``: per device, in the last batch; counters: since the start."""
 
     device_ids: tuple[int, ...]
     batch_rows: int | None
@@ -76,13 +76,13 @@ class DataParallelFact:
 
     @property
     def devices(self) -> int:
-        """How many devices the wrapper has."""
+        """Number of devices of the wrapper."""
         return len(self.device_ids)
 
 
 @read_once
 def data_parallel(rank: Rank | None) -> DataParallelFact | None:
-    """Return the fact ``data_parallel``; None where the rank has no such wrapper or its counts cannot be read."""
+    """Return the fact ``data_parallel``; None if the rank has no such wrapper or its counts are unreadable."""
     fact = facts_of(rank).data_parallel
     if fact is None:
         return None
@@ -105,7 +105,7 @@ def data_parallel(rank: Rank | None) -> DataParallelFact | None:
 
 
 def stated_devices(rank: Rank | None) -> tuple[tuple[str | None, int | None], ...]:
-    """Return the fact ``devices`` as (uuid, virtual index) pairs: where the rank says that it computes."""
+    """Return the fact ``devices`` as (uuid, virtual index) pairs: the devices on which the rank reports that it computes."""
     return tuple(
         (item.uuid, item.virtual_index)
         for item in facts_of(rank).devices
@@ -114,13 +114,13 @@ def stated_devices(rank: Rank | None) -> tuple[tuple[str | None, int | None], ..
 
 
 def device_count(rank: Rank | None) -> int | None:
-    """Return how many CUDA devices torch sees in this rank."""
+    """Return the number of CUDA devices that torch sees in this rank."""
     facts = facts_of(rank)
     return facts.device_count if facts.device_count is not None else (facts.torch.device_count if facts.torch else None)
 
 
 def cuda_available(rank: Rank | None) -> bool | None:
-    """Return what torch.cuda.is_available() said in this rank."""
+    """Return the result of torch.cuda.is_available() in this rank."""
     torch = facts_of(rank).torch
     return torch.cuda_available if torch is not None else None
 
@@ -138,12 +138,12 @@ def parameter_device(rank: Rank | None) -> str | None:
 
 
 def model_inspected(rank: Rank | None) -> bool:
-    """True when the tracking saw the model, so that a missing wrapper is a fact and not ignorance."""
+    """True if tracking saw the model, so that a missing wrapper is known and not just unobserved."""
     return facts_of(rank).model is not None
 
 
 def wrapper(rank: Rank | None) -> str | None:
-    """Return the class name of what wraps the model over several devices; None when no wrapper was reported."""
+    """Return the class name of the wrapper that spreads the model over several devices; None if none was reported."""
     facts = facts_of(rank)
     if facts.data_parallel is not None:
         return "DataParallel"

@@ -17,7 +17,7 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
 STATES: tuple[State, ...] = get_args(State)
 EVIDENCE = "evidence"
-"""Replaces the rule id where evidence that the rules judge by was lost (``Abstained.rule``)."""
+"""Replaces the rule id if evidence for the rules was lost (``Abstained.rule``)."""
 CONFIDENCE_VALUES: dict[Confidence, float] = {"certain": 0.97, "likely": 0.85, "possible": 0.55}
 """Certain from 0.95, likely from 0.7, possible from 0.4: the middles of the bands."""
 
@@ -50,7 +50,7 @@ class Finding:
     suppressed_by: tuple[str, ...] = ()
     """Ids of the current findings that explain this one, which is then not shown next to them."""
     began_at: float | None = None
-    """Wall clock since which the rule has held, in seconds since the epoch."""
+    """Wall-clock time since which the rule has held, in seconds since the epoch."""
 
     @property
     def confidence_value(self) -> float:
@@ -70,14 +70,14 @@ class Abstained:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """What the doctor watches and cannot tell yet: a rule whose signs hold, but not for long enough; or a run that warms up, or
-    has made no step.
+    """A case that the doctor cannot decide yet: a rule that holds, but not yet for long enough, or a run that is warming up or
+    has completed no step.
 
-    ``needs_s`` is how many more seconds of observation it needs at most; None: only a first step would end it.
+    ``needs_s`` is the maximum number of seconds of observation that it still needs; None: only a first step would decide it.
     """
 
     rule: str | None
-    """The rule's id; None for a run that warms up, or has made no step."""
+    """The rule's id; None for a run that is warming up or has completed no step."""
     title: str
     needs_s: float | None
     run: str | None = None
@@ -112,9 +112,9 @@ def findings_json(
     abstained: Sequence[Abstained] = (),
     undecided: Sequence[Undecided] = (),
 ) -> dict[str, Any]:
-    """Return the JSON of ``gputop doctor --json``: findings, verdict first, those they explain, and what is unknown.
+    """Return the JSON of ``gputop doctor --json``: findings, verdict first, those they explain, and unknowns.
 
-    "verdict" is "problem", "undecided" or "nothing found" (there may be findings that are information).
+    "verdict" is "problem", "undecided" or "nothing found" (there may still be findings of severity "info").
     """
     problem = any(finding.severity != "info" for finding in findings)
     return {

@@ -19,7 +19,7 @@ _SHELL_ESCAPES = {"\\": "\\\\", "'": "\\'"}
 
 
 def script_of(command: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the script (or "-m", module) and its arguments, without the interpreter and what a launcher added."""
+    """Return the script (or "-m", module) and its arguments, without the interpreter and the launcher's additions."""
     return script_words(command) or (SCRIPT_UNKNOWN,)
 
 
@@ -108,6 +108,6 @@ def mask_prefix(group: RankGroup, devices: Sequence[Device]) -> str:
         return ""
     ordered = sorted(devices, key=lambda device: device.index)
     name = "GPUTOP_VIRTUAL_DEVICES" if group.virtual else "CUDA_VISIBLE_DEVICES"
-    # CUDA orders unequal cards by speed, not by slot, so an index would name another card there.
+    # CUDA orders unequal cards by speed, not by PCI bus, so an index would name a different card there.
     by_uuid = not group.virtual and len({device.name for device in group.pool}) > 1
     return f"{name}={','.join(device.uuid if by_uuid else str(device.index) for device in ordered)} "

@@ -1,4 +1,4 @@
-"""Check a machine before a run for what would stop, slow down or misplace a training that starts now. Pure.
+"""Check a machine before a run for faults that would stop, slow down or misplace a training run that starts now. Pure.
 
 ``gputop.sources.preflight`` fills the record; ``check`` judges it together with one snapshot of the machine.
 """
@@ -24,9 +24,9 @@ SHM_MIN_BYTES = 2**30
 SHM_FULL_SHARE = 0.85
 CORES_FEW = 2
 CORES_MANY = 8
-"""On this many cores or more, an affinity to two of them is an accident, not a choice (docs/rules.md#d03)."""
+"""With this many cores or more, an affinity to two of them is an accident, not a choice (docs/rules.md#d03)."""
 FILES_MIN = 4096
-"""Each tensor that a worker hands over keeps a file open; distributions default to 1024."""
+"""Each tensor that a worker passes on keeps a file open; Linux distributions default to 1024."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def check(record: Preflight, snapshot: Snapshot) -> Report:
 def _shm(record: Preflight, snapshot: Snapshot) -> list[Check]:
     total, used = snapshot.host.shm_total_bytes, snapshot.host.shm_used_bytes
     if total is None:
-        return [Check("/dev/shm", "unknown", "its size cannot be read")]
+        return [Check("/dev/shm", "unknown", "its size is unreadable")]
     text = f"{bytes_text(total)}, {bytes_text(used)} used" if used is not None else bytes_text(total)
     full = used is not None and used >= SHM_FULL_SHARE * total
     if total >= SHM_MIN_BYTES and not full:
@@ -60,11 +60,12 @@ def _shm(record: Preflight, snapshot: Snapshot) -> list[Check]:
         confidence="likely" if full else "possible",
         title=f"/dev/shm is {'nearly full' if full else 'small'}: {text}",
         evidence=(Fact(f"/dev/shm: {text}", total, "statvfs"),),
-        cause="DataLoader workers hand batches over through it, and NCCL its buffers; when it is full they die of a bus error.",
-        fix="ls -lS /dev/shm | head  # what fills it; leftovers of dead jobs may be removed"
+        cause="DataLoader workers pass batches through it, and NCCL keeps buffers there. When it is full, they die with a "
+        "bus error.",
+        fix="ls -lS /dev/shm | head  # shows what fills it; you may remove leftovers of dead jobs"
         if full
         else "docker run --shm-size=8g ...  # or --ipc=host",
-        refuted_by="The run has no DataLoader workers and one rank.",
+        refuted_by="The run has no DataLoader workers and only one rank.",
     )
     return [Check("/dev/shm", "problem", text, finding)]
 
@@ -72,7 +73,7 @@ def _shm(record: Preflight, snapshot: Snapshot) -> list[Check]:
 def _port(record: Preflight, snapshot: Snapshot) -> list[Check]:
     name = f"port {record.master_port}"
     if record.port_taken is None:
-        return [Check(name, "unknown", "the list of listening sockets cannot be read")]
+        return [Check(name, "unknown", "the list of listening sockets is unreadable")]
     if not record.port_taken:
         return [Check(name, "fine", "free for the rendezvous")]
     who = f"process {record.port_pid} ({record.port_command})" if record.port_pid is not None else "another user's process"
@@ -82,9 +83,10 @@ def _port(record: Preflight, snapshot: Snapshot) -> list[Check]:
         confidence="certain",
         title=f"Port {record.master_port} is taken by {who}",
         evidence=(Fact(f"a socket listens on port {record.master_port}: {who}", record.port_pid, "/proc/net/tcp"),),
-        cause="Rank 0 listens on MASTER_PORT (29500 unless set); where somebody does already, the start fails with EADDRINUSE.",
-        fix="torchrun --standalone --nproc-per-node=gpu train.py  # takes a free port"
-        + (f"\nps -fp {record.port_pid}  # a rank that was left behind?" if record.port_pid is not None else ""),
+        cause="Rank 0 listens on MASTER_PORT (29500 by default). If another process already does, the start fails with "
+        "EADDRINUSE.",
+        fix="torchrun --standalone --nproc-per-node=gpu train.py  # uses a free port"
+        + (f"\nps -fp {record.port_pid}  # is it a leftover rank?" if record.port_pid is not None else ""),
         refuted_by="The run uses another port, or --standalone.",
         pids=(record.port_pid,) if record.port_pid is not None else (),
     )
@@ -94,7 +96,7 @@ def _port(record: Preflight, snapshot: Snapshot) -> list[Check]:
 def _cores(record: Preflight, snapshot: Snapshot) -> list[Check]:
     count, allowed, quota = snapshot.host.cpu_count, record.cores_allowed, snapshot.host.cpu_quota
     if count is None or allowed is None:
-        return [Check("CPU", "unknown", "the cores that may be used cannot be read")]
+        return [Check("CPU", "unknown", "the allowed cores are unreadable")]
     text = f"{allowed} of {words.count(count, 'core')} allowed"
     if quota is not None:
         text += f", quota of {quota:g} cores"
@@ -106,12 +108,18 @@ def _cores(record: Preflight, snapshot: Snapshot) -> list[Check]:
         id="D03" if pinned else "D02",
         severity="warning",
         confidence="likely",
-        title=f"Only {usable:g} of {count} cores may be used from here",
+        title=f"Only {usable:g} of {count} cores are available here",
         evidence=(Fact(text, usable, "sched_getaffinity" if pinned else "cgroup cpu.max"),),
-        cause="DataLoader workers and ranks inherit it, and share these cores."
-        + (" Batch systems set it for each task, some libraries at import." if pinned else " The container has a CPU quota."),
-        fix="taskset -pc $$  # what this shell may use\n#SBATCH --cpus-per-task=8" if pinned else "docker run --cpus=16 ...",
-        refuted_by="The run prepares no data on the CPU.",
+        cause="DataLoader workers and ranks inherit this limit and share these cores."
+        + (
+            " Batch systems set it for each task, and some libraries at import."
+            if pinned
+            else " The container has a CPU quota."
+        ),
+        fix="taskset -pc $$  # shows the cores that this shell may use\n#SBATCH --cpus-per-task=8"
+        if pinned
+        else "docker run --cpus=16 ...",
+        refuted_by="The run does not prepare data on the CPU.",
     )
     return [Check("CPU", "problem", text, finding)]
 
@@ -119,7 +127,7 @@ def _cores(record: Preflight, snapshot: Snapshot) -> list[Check]:
 def _limits(record: Preflight, snapshot: Snapshot) -> list[Check]:
     rows = []
     if record.files_limit is None:
-        rows.append(Check("open files", "unknown", "the limit cannot be read"))
+        rows.append(Check("open files", "unknown", "the limit is unreadable"))
     elif record.files_limit >= FILES_MIN:
         rows.append(Check("open files", "fine", f"limit {record.files_limit}"))
     else:
@@ -127,9 +135,9 @@ def _limits(record: Preflight, snapshot: Snapshot) -> list[Check]:
             id="D08",
             severity="info",
             confidence="possible",
-            title=f"At most {record.files_limit} open files",
+            title=f"At most {record.files_limit} open files are allowed",
             evidence=(Fact(f"ulimit -n is {record.files_limit}", record.files_limit, "getrlimit"),),
-            cause="Tensors that DataLoader workers hand over hold a file open each.",
+            cause="Each tensor that a DataLoader worker passes on keeps a file open.",
             fix="ulimit -n 65536",
             refuted_by="The run has no DataLoader workers.",
         )
@@ -156,7 +164,7 @@ def _limits(record: Preflight, snapshot: Snapshot) -> list[Check]:
 def _numa(record: Preflight, snapshot: Snapshot) -> list[Check]:
     nodes = record.numa_nodes
     if nodes is None:
-        return [Check("NUMA", "unknown", "the nodes cannot be read")]
+        return [Check("NUMA", "unknown", "the NUMA nodes are unreadable")]
     text = words.count(nodes, "node")
     far = [
         device
@@ -172,7 +180,7 @@ def _numa(record: Preflight, snapshot: Snapshot) -> list[Check]:
         title=f"None of the allowed cores is near {words.gpus(far)}",
         evidence=(Fact(f"cores allowed here: {units.ranges(record.cores)}", list(record.cores), "sched_getaffinity"),),
         cause="Copies to these GPUs go through the other socket.",
-        fix="torchrun --numa-binding=node ...  # or start without a mask of cores",
+        fix="torchrun --numa-binding=node ...  # or start without a core mask",
         refuted_by="The run uses other GPUs.",
         devices=tuple(device.uuid for device in far),
     )

@@ -9,7 +9,7 @@ from gputop.doctor.findings.finding import Finding
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One row: what was checked, "fine", "problem" or "unknown", what was found, and the finding if there is one."""
+    """One row: what was checked, "fine", "problem" or "unknown", what was found, and the finding if any."""
 
     name: str
     state: str
