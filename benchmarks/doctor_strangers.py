@@ -195,29 +195,29 @@ _HEAD = """\
 
 <!-- Written by `python benchmarks/doctor_strangers.py --page`: change the script, not this page. -->
 
-Rules that are tested on their author's own examples look better than they are. So the doctor is measured on programs, logs
-and simulated machines in the style of other people's repositories and forum posts. The *first* set (`benchmarks/strangers`)
-was watched while rules were mended: it shows that what was mended stays so. The second set was written without a look at the
+Rules that are tested only on their author's own examples look better than they are. So the doctor is measured on programs, logs
+and simulated machines in the style of other people's repositories and forum posts. The *first* set (`benchmarks/strangers`) was
+in use while rules were corrected: it shows that corrected rules stay correct. The second set was written without looking at the
 rules, and committed before it was measured. Rules may be written against its *open* half (`benchmarks/open_half`); the other
-half (`benchmarks/set_aside`) is *set aside*: only measured, and not looked into by those who write rules.
-One of its 110 cases was corrected afterwards: the doctor was right that a program left a card unused. Its simulated machines
-are built with the helpers of the rules' own tests, and are therefore easier than its logs and programs. The logs *by component*
-came later: written and committed before they were measured, but by the author who then mended the texts that the doctor knows.
+half (`benchmarks/set_aside`) is *set aside*: it is only measured, and authors of rules do not look at it. One of its 110 cases
+was corrected afterwards: the doctor was right that a program left a card unused. Its simulated machines are built with the
+helpers of the rules' own tests, and are therefore easier than its logs and programs. The logs *by component* came later: they
+were committed before they were measured, but their author then extended the texts that the doctor knows.
 
 - **right**: the first finding is the cause, or a healthy case raised no alarm.
-- **acceptable**: it is true and says less: the exception without its reason, the rank that died without why.
+- **acceptable**: it is true but says less: the exception without its reason, or the rank that died without the cause.
 - **silent**: nothing was found. **undecided**: there is only a possible finding, or one that needs more time.
-- **wrong**: the first finding names another cause. **false alarm**: a healthy case has a problem above "possible".
-- **faults named**: how many of the faults have a right or an acceptable first verdict.
-- **median seconds**: from the onset of the fault, as far as it is known, to the right verdict. A simulated fault begins with
-  the first reading.
+- **wrong**: the first finding names a different cause. **false alarm**: a healthy case has a problem above "possible".
+- **faults named**: the number of faults with a right or acceptable first verdict.
+- **median seconds**: from the onset of the fault, if known, to the right verdict. A simulated fault begins with the first
+  reading.
 
 *Attached* means that gputop looks from outside at a run that it did not start; *tracked* means `gputop run`; *from the log*
 means `gputop doctor --log`. Programs run on virtual GPUs, that is, on the cores of one machine.
 
-`python benchmarks/doctor_strangers.py --page` writes the rows of logs and simulated machines; with `--live` those of programs,
-two minutes for each. `--sets open "set aside"` measures only the second set. The rows of a part that did not run stay as they
-were.
+`python benchmarks/doctor_strangers.py --page` writes the rows for logs and simulated machines; with `--live` also those for
+programs, which take two minutes each. `--sets open "set aside"` measures only the second set. The rows of a part that did not
+run stay unchanged.
 """
 
 
