@@ -36,8 +36,8 @@ from gputop.snapshot import NOT_READ, Snapshot
 LOST_KEPT_S = 120.0
 """How long the doctor says that something could not be judged."""
 EPISODES_KEPT = 200
-STANDSTILLS = ("G01", "G02", "G03", "G04", "C08")
-"""The rules that say why no first step comes."""
+STANDSTILLS = ("hangs", "lost ranks")
+"""The families of rules that say why no first step comes."""
 _JITTER_S = 0.25
 """Tolerance for snapshots that arrive a little early or late."""
 _PHASE_OFFSET = {"stragglers": 2 / 3, "ddp": 2 / 3, "input": 1 / 3, "spread": 1 / 3, "learning": 1 / 3}
@@ -310,7 +310,7 @@ class Doctor:
         run = starting_run(self._last, group) if self._last is not None else None
         if run is None or self._last is None:
             return None
-        cases = [case for rule in STANDSTILLS if (case := self._cases.get((rule, group.key))) is not None]
+        cases = [case for (rule, key), case in self._cases.items() if key == group.key and BY_ID[rule].family in STANDSTILLS]
         if any(case.shown and case.finding.confidence != "possible" for case in cases):
             return None
         known = whereabouts(self._last, run)

@@ -1,0 +1,162 @@
+"""Every way to start a training, with every way to record it: gputop comes later, and shows the run, its ranks and its curve.
+
+The libraries are the real ones. docs/curves.md has the table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gputop.agent.sampler import Sampler
+from gputop.process import ProcessRun
+from gputop.sources.host import procfs
+from gputop.sources.host import reader as host_reader
+from gputop.sources.virtual import VirtualSource
+from tests.real_processes import MARKERS, descendants
+from tests.tracking.kit import eventually
+
+SCRIPT = Path(__file__).with_name("records.py")
+STANDALONE = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+WAYS = {"torchrun": ("torchrun", [0, 1]), "spawn": ("multiprocessing", [None, None]), "plain": (None, [None])}
+"""How it is started: what gputop names as its launcher, and the ranks."""
+LIBRARIES = {"tensorboard": "tensorboard", "wandb": "wandb", "csv": "lightning", "trainer": "transformers"}
+SOURCES = {"tensorboard": "TensorBoard", "wandb": "W&B", "csv": "CSV", "trainer": "Trainer state", "output": "its output"}
+START_S = 300.0
+"""Five processes import torch, and three of them all the libraries."""
+SEEN_S = 60.0
+LOSSES = {step: pytest.approx(1 / step, rel=1e-4) for step in range(1, 51)}
+
+
+def environment() -> dict[str, str]:
+    """The environment of a user's shell: no rank, and nothing of gputop."""
+    kept = {name: value for name, value in os.environ.items() if name not in MARKERS}
+    kept = {name: value for name, value in kept.items() if not name.startswith(("GPUTOP", "TORCHELASTIC_", "WANDB_"))}
+    return kept | {"OMP_NUM_THREADS": "1", "WANDB_SILENT": "true", "HF_HUB_OFFLINE": "1"}
+
+
+def command(way: str, folder: Path, sources: tuple[str, ...]) -> list[str]:
+    folder.mkdir()
+    # torchrun runs this very file; the others have a copy, so that each run has a name of its own.
+    script = folder / f"{way}.py"
+    shutil.copy(SCRIPT, script)
+    return [sys.executable, *(STANDALONE if way == "torchrun" else ()), str(script), way, str(folder), *sources]
+
+
+@pytest.fixture
+def ended() -> Iterator[None]:
+    """End what the test starts: torchrun and W&B put their processes into sessions of their own."""
+    before = descendants(procfs.list_pids())
+    yield
+    every = descendants(procfs.list_pids()) - before
+    for pid in every:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    for pid in every:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine leaves each of them little of a core; they count as trainings all the same."""
+    monkeypatch.setattr(host_reader, "TRAINING_CPU_PERCENT", 3.0)
+    monkeypatch.setattr(host_reader, "TRAINING_AGE_S", 0.0)
+
+
+class Seen:
+    """What gputop shows of these runs from its start on."""
+
+    def __init__(self, pids: set[int]) -> None:
+        self._pids = pids
+        self._sampler = Sampler(VirtualSource(2), 1.0)
+        self._points: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
+        self.runs: dict[str, ProcessRun] = {}
+        self.curves: dict[str, dict[str, dict[int, float]]] = {}
+        """Script -> source -> step -> loss."""
+
+    def look(self) -> None:
+        snapshot = self._sampler.take()
+        for points in snapshot.points:
+            self._points[points.run_id, points.metric].update(zip(points.steps, points.values, strict=True))
+        mine = descendants(procfs.list_pids()) | self._pids
+        self.runs = {run.name: run for run in snapshot.process_runs if {rank.pid for rank in run.ranks} & mine}
+        self.curves = {
+            name: {
+                curve.source: values
+                for curve in run.curves
+                for (run_id, metric), values in self._points.items()
+                if run_id == curve.run_id and "loss" in metric
+            }
+            for name, run in self.runs.items()
+        }
+
+    def shows(self, sources: set[str]) -> bool:
+        self.look()
+        return all(
+            f"{way}.py" in self.runs
+            and len(self.runs[f"{way}.py"].ranks) == len(ranks)
+            and {source for source, values in self.curves[f"{way}.py"].items() if values == LOSSES} == sources
+            for way, (_, ranks) in WAYS.items()
+        )
+
+    def check(self) -> None:
+        for way, (launcher, ranks) in WAYS.items():
+            run = self.runs[f"{way}.py"]
+            assert (run.launcher.name if run.launcher is not None else None) == launcher
+            assert [rank.rank for rank in run.ranks] == ranks
+
+
+def until_shown(seen: Seen, sources: set[str]) -> None:
+    try:
+        eventually(lambda: seen.shows(sources), "all is shown", SEEN_S)
+    except AssertionError:
+        raise AssertionError(f"{seen.runs} {seen.curves}") from None
+
+
+def test_runs_by_nohup_with_all_that_records_them(ended: None, eager: None, tmp_path: Path) -> None:
+    for library in LIBRARIES.values():
+        pytest.importorskip(library)
+    pids = set()
+    for way in WAYS:
+        words = command(way, tmp_path / way, tuple(SOURCES))
+        with (tmp_path / way / "nohup.out").open("wb") as out:
+            started = subprocess.Popen(
+                ["nohup", *words], cwd=tmp_path / way, env=environment(), stdin=subprocess.DEVNULL, stdout=out, stderr=out
+            )
+        pids.add(started.pid)
+    eventually(lambda: all((tmp_path / way / "ready").exists() for way in WAYS), "they train", START_S)
+    seen = Seen(pids)
+    until_shown(seen, set(SOURCES.values()))
+    seen.check()
+
+
+def test_runs_in_tmux(ended: None, eager: None, tmp_path: Path) -> None:
+    if shutil.which("tmux") is None:
+        pytest.skip("there is no tmux here")
+    pytest.importorskip("torch")
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # a socket's path must be short
+        server = ("tmux", "-f", "/dev/null", "-S", f"{folder}/s")
+        try:
+            for way in WAYS:
+                words = shlex.join(command(way, tmp_path / way, ("output",)))
+                begin = (*server, "new-session", "-d", "-c", str(tmp_path / way), "-x", "90", "-y", "20", words)
+                subprocess.run(begin, check=True, env=environment())
+            ready = [tmp_path / way / "ready" for way in WAYS]
+            eventually(lambda: all(path.exists() for path in ready), "they train", START_S)
+            seen = Seen({int(path.read_text()) for path in ready})
+            until_shown(seen, {"its output in tmux"})
+            seen.check()
+        finally:
+            subprocess.run((*server, "kill-server"), check=False)
