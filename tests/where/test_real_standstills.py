@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from gputop.where.asking import ask_run
-from gputop.whereabouts import RankPlace, Whereabouts
+from gputop.whereabouts import RankPlace, Whereabouts, summary
 from tests.tracking.kit import Home, clean_environment, eventually, home
 
 SCRIPT = Path(__file__).with_name("standstills.py")
@@ -122,7 +122,7 @@ def test_the_rank_that_the_others_wait_for_is_named_with_its_line(ranks: Ranks, 
     kill = os.kill
     monkeypatch.setattr("gputop.where.last_words.os.kill", lambda pid, number: (signals.append(pid), kill(pid, number)))
     ranks.scene("branch")
-    found = ranks.until(behind("BRANCH"))
+    found = ranks.until(lambda found: behind("BRANCH")(found) and found.ranks[1].doing in (None, "sleeps"))  # None: hidden
     late = found.ranks[1]
     assert (late.function, late.state, late.source, late.operation) == ("validate", "answers", "rank", None)
     begun = ahead(found).begun
@@ -175,3 +175,15 @@ def test_the_rank_that_the_others_wait_for_is_named_with_its_line(ranks: Ranks, 
     for rank in (0, 1):
         status = Path(f"/proc/{ranks.pid(rank)}/status").read_text()
         assert "TracerPid:\t0\n" in status
+
+
+def test_a_rank_that_has_left_is_named(ranks: Ranks) -> None:
+    """gloo tells the other ranks at once that it is gone: they fail, and do not wait for it."""
+    run = ranks.home.only_run()
+    ranks.scene("exits")
+    assert ranks.process.wait(LAUNCH_S) == 1
+    for known in (run, ranks.home.only_run()):  # as it was known before, and as it is known now
+        found = ask_run(known, ranks.home.runs)
+        assert [place.state for place in found.ranks] == ["ended"] * 2
+    assert found.ranks[1].exit_code == 7
+    assert summary(found) == "no rank is alive on this machine"

@@ -1,0 +1,115 @@
+"""Looking at a run that gputop did not start leaves it alone: stops, signals and tracers are counted, and what gputop calls."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gputop.agent.sampler import Sampler
+from gputop.sources.host import reader as host_reader
+from gputop.sources.virtual import VirtualSource
+from gputop.where.early_places import EarlyPlaces
+from gputop.where.untracked import ask_process
+from tests.tracking.kit import eventually
+
+COUNTS = """
+import json, mmap, os, signal, sys, time
+counts = {}
+def count(number, frame):
+    counts[number] = counts.get(number, 0) + 1
+for number in set(signal.valid_signals()) - {signal.SIGKILL, signal.SIGSTOP}:
+    try:
+        signal.signal(number, count)
+    except (OSError, ValueError):
+        pass
+with open(sys.argv[1], "rb") as file:
+    kept = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+with open("metrics.csv", "w") as file:
+    file.write("step,loss\\n" + "".join(f"{step},{1 / step}\\n" for step in range(1, 20)))
+print("ready", flush=True)
+parent, traced = os.getppid(), 0
+while os.getppid() == parent and not os.path.exists("enough"):
+    sum(range(2000))
+    traced += "TracerPid:\\t0\\n" not in open("/proc/self/status").read()
+print(json.dumps({"signals": counts, "traced": traced}), flush=True)
+"""
+TOUCHES = ("os.kill", "os.killpg", "signal.pthread_kill", "subprocess.Popen", "os.posix_spawn", "os.system", "os.exec")
+touched: list[tuple[str, tuple[Any, ...]]] | None = None
+
+
+def note(event: str, arguments: tuple[Any, ...]) -> None:
+    if touched is not None and (event in TOUCHES or (event == "ctypes.dlsym" and arguments[1:] == ("ptrace",))):
+        touched.append((event, arguments))
+
+
+@pytest.fixture
+def calls() -> Iterator[list[tuple[str, tuple[Any, ...]]]]:
+    """What this process did meanwhile that could touch another one."""
+    global touched
+    sys.addaudithook(note)  # for good: it notes nothing once this test is over
+    touched = []
+    yield touched
+    touched = None
+
+
+def stops_of(pid: int) -> object:
+    """What the kernel has to tell of stops of a child; None if there was none."""
+    return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WCONTINUED | os.WNOHANG)
+
+
+def test_looking_stops_signals_and_traces_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: list[tuple[str, tuple[Any, ...]]]
+) -> None:
+    monkeypatch.setattr(host_reader, "TRAINING_CPU_PERCENT", 3.0)
+    monkeypatch.setattr(host_reader, "TRAINING_AGE_S", 0.0)
+    library = tmp_path / "libtorch_cpu.so"
+    library.write_bytes(b"not really\n")
+    (tmp_path / "train.py").write_text(COUNTS)
+    environment = {**os.environ, "RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0"}
+    process = subprocess.Popen(
+        [sys.executable, "train.py", str(library)], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        calls.clear()
+        sampler, places = Sampler(VirtualSource(1), 1.0), EarlyPlaces()
+
+        def seen() -> bool:
+            found = [run for run in sampler.take().process_runs if process.pid in {rank.pid for rank in run.ranks}]
+            time.sleep(0.1)
+            return bool(places.add(found)) and any(curve.source == "CSV" for run in found for curve in run.curves)
+
+        eventually(seen, "it is shown with its curve", 60)
+        assert [place.pid for place in ask_process(process.pid).ranks] == [process.pid]
+        assert calls == []
+        assert stops_of(process.pid) is None
+        (tmp_path / "enough").touch()
+        assert json.loads(process.stdout.readline()) == {"signals": {}, "traced": 0}
+        assert process.wait() == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_what_is_counted_would_show(calls: list[tuple[str, tuple[Any, ...]]]) -> None:
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(120)"])
+    try:
+        os.kill(process.pid, signal.SIGSTOP)
+        eventually(lambda: stops_of(process.pid), "it stops")
+        os.kill(process.pid, signal.SIGCONT)
+        eventually(lambda: stops_of(process.pid), "it goes on")
+        assert [event for event, _ in calls if event == "os.kill"] == ["os.kill"] * 2
+    finally:
+        process.kill()
+        process.wait()
