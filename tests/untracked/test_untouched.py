@@ -51,11 +51,16 @@ def note(event: str, arguments: tuple[Any, ...]) -> None:
         touched.append((event, arguments))
 
 
+@pytest.fixture(scope="module")
+def hook() -> None:
+    """Python keeps an audit hook for good: it notes nothing outside these tests."""
+    sys.addaudithook(note)
+
+
 @pytest.fixture
-def calls() -> Iterator[list[tuple[str, tuple[Any, ...]]]]:
+def calls(hook: None) -> Iterator[list[tuple[str, tuple[Any, ...]]]]:
     """What this process did meanwhile that could touch another one."""
     global touched
-    sys.addaudithook(note)  # for good: it notes nothing once this test is over
     touched = []
     yield touched
     touched = None

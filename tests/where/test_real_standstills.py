@@ -67,8 +67,10 @@ class Ranks:
         part.rename(self.folder / "scene")
 
     def steps(self) -> int:
-        run = self.home.only_run()
-        return min((rank.step or 0 for rank in run.ranks), default=0) if len(run.ranks) == 2 else 0
+        with suppress(ValueError):  # a journal that is only just made is no run yet
+            run = self.home.only_run()
+            return min((rank.step or 0 for rank in run.ranks), default=0) if len(run.ranks) == 2 else 0
+        return 0
 
     def pid(self, rank: int) -> int:
         return next(item.pid for item in self.home.only_run().ranks if item.rank == rank and item.pid)
