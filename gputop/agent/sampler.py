@@ -107,9 +107,10 @@ class Sampler:
         note_failure = partial(self._note_failure, "A process")
         elsewhere = reading.uses.keys() - uses.keys()
         processes = self._read("The processes", lambda: self._host.read_processes(uses, pids, note_failure, elsewhere)) or ()
+        ids = {run.run_id for run in update.runs}
         foreign = self._read(
             "The runs without a journal",
-            lambda: self._found.find(processes, began_of(update.runs), command_line_of, str(state_dir())),
+            lambda: self._found.find(processes, began_of(update.runs), command_line_of, str(state_dir()), ids),
         )
         curves = self._read("The curves of runs that gputop does not track", lambda: self._curves(foreign or (), pids))
         if curves is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from gputop.command_line import is_spawned, script_name, script_words
@@ -51,6 +51,7 @@ class ProcessRuns:
         written: Mapping[int, float] | None = None,
         command_of: Callable[[int], Sequence[str] | None] = lambda pid: None,
         state_dir: str | None = None,
+        listed: Collection[str] | None = None,
     ) -> tuple[ProcessRun, ...]:
         """Return what ``process_runs`` returns."""
         groups: dict[str, list[Process]] = {}
@@ -59,7 +60,7 @@ class ProcessRuns:
         before, self._known = self._known, {}
         found = []
         for key, group in groups.items():
-            if _is_ours(group, written or {}):
+            if _is_ours(group, written or {}, listed, state_dir):
                 continue
             seen = [_seen(process) for process in group]
             known = before.get(key)
@@ -82,6 +83,7 @@ def process_runs(
     written: Mapping[int, float] | None = None,
     command_of: Callable[[int], Sequence[str] | None] = lambda pid: None,
     state_dir: str | None = None,
+    listed: Collection[str] | None = None,
 ) -> tuple[ProcessRun, ...]:
     """Return the runs that have no journal: the most devices first, then the most ranks, then the oldest.
 
@@ -89,19 +91,22 @@ def process_runs(
         processes: the processes of one reading. written: PID -> when the newest run began that this process writes or wrote,
         wall clock in seconds. A process that has finished its run and continues is still tracked. state_dir: where the runs are
         that this gputop reads. Runs stored elsewhere do not count as tracked. command_of: returns the command line of a process
-        that is not listed (the parent of spawned ranks), if known.
+        that is not listed (the parent of spawned ranks), if known. listed: the ids of the runs that have a journal or a printed
+        curve; a job has its id before that. None: every id is one of those.
     """
-    return ProcessRuns().find(processes, written, command_of, state_dir)
+    return ProcessRuns().find(processes, written, command_of, state_dir, listed)
 
 
 def _largest_first(run: ProcessRun) -> tuple[int, int, float, str]:
     return -len(run.devices), -len(run.ranks), run.started_at or 0.0, run.key
 
 
-def _is_ours(group: Sequence[Process], written: Mapping[int, float]) -> bool:
+def _is_ours(
+    group: Sequence[Process], written: Mapping[int, float], listed: Collection[str] | None, state_dir: str | None
+) -> bool:
     """Return whether one of the processes writes a journal, or has written one."""
     return any(
-        process.run_id is not None
+        (process.run_id is not None and not _is_yet_to_begin(process, listed, state_dir))
         # A reused PID belongs to a process that started after the run.
         or (process.started_at is not None and process.started_at <= written.get(process.pid, -math.inf))
         for process in group
@@ -145,6 +150,11 @@ def _run(
         command=script_words(command),
         starting=started,
     )
+
+
+def _is_yet_to_begin(process: Process, listed: Collection[str] | None, state_dir: str | None) -> bool:
+    """Return whether a process has the id of a run that is not there yet: gputop gives it to what it starts."""
+    return listed is not None and process.run_id not in listed and _is_started_by_gputop(process, state_dir)
 
 
 def _is_started_by_gputop(process: Process, state_dir: str | None) -> bool:

@@ -198,6 +198,14 @@ def test_what_gputop_started_is_a_run_from_the_beginning() -> None:
     assert only(python(7, environment=elsewhere), state_dir="/home/ada/.local/state/gputop").starting
 
 
+def test_a_job_is_a_run_before_its_first_step_although_it_has_its_id() -> None:
+    environment = LaunchEnvironment(gputop_run_id="job-1", gputop_job_id="job-1", gputop_state_dir="/state")
+    process = python(1, 0, run_id="job-1", environment=environment)
+    assert only(process, state_dir="/state", listed={"another"}).starting
+    for told in ({"listed": {"job-1"}}, {"listed": None}, {"listed": set(), "state_dir": "/elsewhere"}):
+        assert process_runs([process], **({"state_dir": "/state"} | told)) == ()  # type: ignore[arg-type]
+
+
 def test_a_process_that_has_finished_its_run_stays_gputops() -> None:
     went_on = python(1, 0)
     assert process_runs([went_on], {1: EPOCH - 3000}) == ()
