@@ -6,18 +6,21 @@ import re
 
 import pytest
 
-from gputop.doctor.logs import after, lines, scan
+from gputop.doctor.logs import after, explain, last_words, lines, scan
 from gputop.doctor.logs.patterns.table import PATTERNS
 from gputop.jobs.output import printed_log
 from tests.doctor.backtracking import quadratic
 
 SEARCHED = [
     getattr(module, name)
-    for module in (after, lines, scan, printed_log)
+    for module in (after, explain, last_words, lines, scan, printed_log)
     for name in vars(module)
     if isinstance(getattr(module, name), re.Pattern)
 ]
-MATCHED = (after._NO_LINE_OF_ITS_OWN, after._OWN_WORDS, lines._ANEW)
+MATCHED = (
+    *(after._NO_LINE_OF_ITS_OWN, after._OWN_WORDS, lines._ANEW),
+    *(last_words._EXCEPTION, last_words._SAID),
+)
 """Those that are tried at a line's first character only."""
 
 

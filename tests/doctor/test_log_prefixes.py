@@ -40,7 +40,8 @@ def test_a_traceback_is_read_behind_words_that_stand_before_each_line(name: str)
 def test_a_line_without_the_words_ends_the_traceback() -> None:
     before = PREFIXES["vLLM"]
     lines = [before.format(n=n) + line for n, line in enumerate(TRACEBACK[:-1])]
-    assert explain([scan("\n".join([*lines, "step 4 loss 2.1", "KeyError: 'x'"]))]).findings == ()
+    (found,) = explain([scan("\n".join([*lines, "step 4 loss 2.1", "KeyError: 'x'"]))]).findings
+    assert (found.title, found.confidence) == ("The script failed with KeyError", "likely"), "as the last line, without a place"
 
 
 def test_lines_of_another_process_between_them_do_not_disturb() -> None:

@@ -7,6 +7,7 @@ and by the order within one log. Pure: ``scan`` reads the logs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,8 +15,9 @@ from gputop import units
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Confidence, Fact, Finding
 from gputop.doctor.findings.fixes import SCRIPT_UNKNOWN
-from gputop.doctor.logs import xids
+from gputop.doctor.logs import last_words, xids
 from gputop.doctor.logs.habits import shape_of, without_habits
+from gputop.doctor.logs.last_words import Word, first_word
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.patterns.pattern import HINT
 from gputop.doctor.logs.refuted import REFUTED_BY
@@ -25,6 +27,11 @@ QUOTE_CHARS = 400
 UNKNOWN_ID = "exception"
 """Id of a finding about an exception without a known pattern: it has no rule."""
 _FOLLOWED = "lines of progress follow it: the script caught it and went on, or had printed them before and wrote them later"
+_REPORTS = re.compile(
+    r"^(?:[a-z_]\w*\.)*(?:CalledProcessError|ChildFailedError|ProcessExitedException): |"
+    r"\b[Ss]ee (?:the )?(?:root cause|stack trace|error|traceback|log)\b.{0,40}\b(?:above|root cause)\b"
+)
+"""An exception of a launcher that tells of another process's end: what that process raised before comes first."""
 _STUCK = ("nccl_watchdog", "nccl_heartbeat", "gloo_timeout")
 _ABORTS = ("cpp_terminate",)
 """How a process ends whose watchdog gave up."""
@@ -65,8 +72,16 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
     if any(item.pattern is not None and item.pattern.id in _STUCK for item in consequences):
         failures = [item for item in failures if item.pattern is None or item.pattern.id not in _ABORTS]
     root = _first(failures, launcher, scans)
+    word = None if root is not None else _last_word(scans, consequences, launcher)
+    if word is not None and word.kind == "exception":
+        root = word.seen
     findings = [] if root is None else [_of_root(root, seen, scans, launcher)]
-    if root is None and launcher is not None and launcher.exit_code is not None:
+    if root is not None and word is not None:
+        findings = [replace(finding, confidence="likely") for finding in findings]  # no traceback says that nobody caught it
+    elif word is not None:
+        last = last_words.finding_of(word, _short(word.seen.line), place(word.seen))
+        findings.append(replace(last, evidence=(*last.evidence, *_launcher_facts(launcher))))
+    elif root is None and launcher is not None and launcher.exit_code is not None:
         findings.append(_without_text(launcher, consequences, scans))
     elif root is None and consequences:
         findings.append(_consequence_alone(consequences, scans, launcher))
@@ -150,9 +165,12 @@ def _fatal(failures: list[Observation], passed: frozenset[tuple[str, int]]) -> l
     for item in failures:
         before = last.get((item.file, item.rank))
         is_end = item.pattern is not None and item.pattern.id in _ENDS and not item.block
+        is_end = is_end or (item.pattern is None and _REPORTS.search(item.line) is not None)
         if before is None or not is_end or (before.file, before.line_number) in passed:
             last[(item.file, item.rank)] = item
     kept = [item for item in failures if item.pattern is not None or last[(item.file, item.rank)] is item]
+    telling = [item for item in kept if item.pattern is not None or _REPORTS.search(item.line) is None]
+    kept = telling or kept
     return [item for at, item in enumerate(kept) if not _is_survived_by_a_shell(item, kept[at + 1 :])]
 
 
@@ -184,6 +202,16 @@ def _first(failures: list[Observation], launcher: Root | None, scans: Sequence[L
             position[id(item)],
         ),
     )
+
+
+def _last_word(scans: Sequence[LogScan], consequences: Sequence[Observation], launcher: Root | None) -> Word | None:
+    """Return the error line that the logs end with; None if a text that is known says more."""
+    if _stuck(consequences, scans) is not None:
+        return None
+    begun = {item.file: item.line_number for item in reversed(consequences)}
+    words = [word for scan in scans for word in scan.last_words]
+    word = first_word([word for word in words if word.seen.line_number <= begun.get(word.seen.file, word.seen.line_number)])
+    return None if word is not None and word.kind == "end" and (launcher is not None or consequences) else word
 
 
 def _of_root(root: Observation, seen: list[Observation], scans: Sequence[LogScan], launcher: Root | None) -> Finding:

@@ -14,6 +14,7 @@ _GLOG = re.compile(r"(?:^|\[)[IWEF](\d\d)(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d+))?
 _ISO = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?")
 TRACEBACK = "Traceback (most recent call last)"
 _RICH_FRAME = re.compile(r"^│ (?P<file>\S.*?):(?P<line>\d+) in (?P<function>\S+)\s*│$")
+_GROUP_MARGIN = re.compile(r"^ {2,24}\| ")
 _TIME_WITHIN = 60
 """A timestamp appears within this many characters of the line's beginning."""
 
@@ -49,7 +50,9 @@ def unfolded(line: str) -> list[str]:
 
 
 def unboxed(text: str) -> str:
-    """Return a line of the box that rich draws around a traceback as Python writes it; any other line as it is."""
+    """Return a line as Python writes it, without the box of rich or the margin of an exception group."""
+    if text[:1] == " ":
+        return _GROUP_MARGIN.sub("", text)
     if text[:1] not in "╭│╰":
         return text
     if TRACEBACK in text:

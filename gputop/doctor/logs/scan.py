@@ -12,7 +12,9 @@ from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from gputop.doctor.logs import last_words
 from gputop.doctor.logs.after import Afterwards, is_progress, says_went_on
+from gputop.doctor.logs.last_words import LastWords, Word
 from gputop.doctor.logs.leads import Leads
 from gputop.doctor.logs.lines import clean, rank_and_text, starts_anew, time_of, unboxed, unfolded
 from gputop.doctor.logs.names import settle
@@ -36,7 +38,7 @@ _CHAINED = ("During handling of the above exception", "The above exception was t
 _WARNED_AND_FATAL = ("NCCL WARN", "IPv4 network addresses")
 """What NCCL fails with, and what torch's store gives up after, is printed as a warning."""
 _WEAK = ("Exception ignored in", "--- Logging error ---")
-_TRIGGERS = tuple(trigger.encode() for trigger in (*TRIGGERS, _TRACEBACK[:21], _ROOT))
+_TRIGGERS = tuple(trigger.encode() for trigger in (*TRIGGERS, *last_words.TRIGGERS, _TRACEBACK[:21], _ROOT))
 _TRIGGER = re.compile(b"|".join(re.escape(trigger) for trigger in _TRIGGERS))
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
 _EXCEPTION = re.compile(r"^\s{0,2}(?P<type>[A-Za-z_][\w.]*)(?::\s?(?P<message>.*))?$")
@@ -118,6 +120,12 @@ class LogScan:
         self.progress = 0
         """Lines of progress after texts; the others are not looked at."""
         self._after = Afterwards()
+        self._last_words = LastWords()
+
+    @property
+    def last_words(self) -> list[Word]:
+        """The error lines at the end, of which nothing else is known."""
+        return self._last_words.words
 
     @property
     def observations(self) -> list[Observation]:
@@ -195,7 +203,7 @@ class LogScan:
     @property
     def _following(self) -> bool:
         """Whether every line counts now: in a traceback, in torchrun's summary, and after a text that may be the end."""
-        return self._summary or bool(self._open) or self._after.waiting
+        return self._summary or bool(self._open) or self._after.waiting or self._last_words.waiting
 
     def _announce(self, before: bytes) -> None:
         lines = [line for line in before.decode("utf-8", "replace").splitlines() if line.strip()][-2:]
@@ -234,6 +242,8 @@ class LogScan:
         if self._after.waiting and block is None and (not found or _ABORT.search(text) is not None):
             self._note_progress(text, key)
         warned = bool(found) and is_warning(text)
+        if block is None and not self._summary:
+            self._weigh(text, raw, rank, number, bool(found))
         for pattern, groups in found:
             told = rank if rank is not None else _number(groups.get("rank"))
             if told is None and self._summary and self.root is not None:
@@ -257,6 +267,15 @@ class LogScan:
                     in_library=block is not None and in_exception and block.where is None,
                 )
             )
+
+    def _weigh(self, text: str, raw: str, rank: int | None, number: int, known: bool) -> None:
+        """Keep a line that may be the log's last word, or take those before it as survived."""
+        kind = None if known or is_warning(text) else last_words.kind_of(text)
+        if kind is None:
+            self._last_words.line(text)
+        elif not says_went_on(text):
+            seen = Observation(text.strip(), self.name, number, rank, time_of(raw, self.written_at))
+            self._last_words.add(kind, seen)
 
     def _whose(self, prefixed: int | None, text: str) -> tuple[Key, str]:
         """Return who writes a line, by its rank or by the words that stand before each of its lines, and the rest of it."""

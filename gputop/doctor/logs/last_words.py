@@ -1,0 +1,129 @@
+"""The last words of a log that no known text and no traceback explains: the error line that nothing follows any more.
+
+Most failures have a known text or a traceback. For the rest, a log that ends a few lines after an error, an exit code or a
+refusal, without a line of progress between, says at least what it was. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from gputop.doctor.findings.finding import Confidence, Fact, Finding
+from gputop.doctor.logs.after import is_progress, says_went_on
+from gputop.doctor.logs.observation import Observation
+
+TAIL_LINES = 30
+"""So many lines without progress may follow: usage, hints, what launchers and shells report."""
+KEPT = 8
+FINDING_ID = "last_words"
+TRIGGERS = (
+    *("ERROR", "FATAL", "CRITICAL", "rror: ", "rror response from", "atal: ", "xception: ", "NotFound: ", "panicked at"),
+    *("ermission denied", "verification failed", "bad interpreter", "syntax error", "unbound variable", "Lmod has detected"),
+    *("Failed to pull image", "FailedScheduling", "Evicted", "Check failed: "),
+    *("exit code", "Exit code", "non-zero status", "terminated by signal", "make: *** ", "make[1]: *** "),
+)
+"""Literals of which a line of last words holds one."""
+Kind = Literal["exception", "error", "refusal", "end"]
+_EXCEPTION = re.compile(r"^([A-Za-z_][\w.]{0,120}): (?=\S)")
+_EXCEPTION_ENDS = ("Error", "Exception", "NotFound")
+_REFUSAL = re.compile(
+    r"\b[Pp]ermission denied(?: \([\w,-]+\))?\.?$|\bHost key verification failed\.?$|: bad interpreter: |\bsyntax error near "
+    r"|: unbound variable$|^Lmod has detected the following error|\b[Ee]rror response from daemon: "
+    r"|\bFailed to pull image |\bFailedScheduling\b|\bReason: +Evicted\b"
+)
+_END = re.compile(
+    r"\b(?:[Ee]xit code:?|exited with code|finished with exit code) +[1-9]\d{0,2}\b|\bnon-zero status\b"
+    r"|\bterminated by signal \w+|^make(?:\[\d+\])?: \*\*\* .{1,200}\bError [1-9]"
+)
+_LEVEL = re.compile(r"(?:^|[\s\[|(:-])(?:ERROR|CRITICAL|FATAL)(?=[\]\s:|)-])")
+_SAID = re.compile(r"^(?:[^\s:]{1,80}: )?(?:[Ff]atal|[Ff]atal error|[Ee]rror): |^F\d{4} [^\]]{1,100}\] ")
+_WORD = re.compile(r"[A-Za-z]{3}")
+_WORDS_MIN = 2
+"""A metric called "error" has a number; an error has words."""
+_LEVEL_WITHIN = 100
+"""A level stands within this many characters of the line's beginning."""
+_CONFIDENCE: dict[Kind, Confidence] = {"exception": "likely", "refusal": "likely", "end": "likely", "error": "possible"}
+"""A script goes on after many a line of level ERROR; a log that ends after it suggests the contrary, and no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """An error line, and what kind of line it is."""
+
+    kind: Kind
+    seen: Observation
+
+
+def kind_of(text: str) -> Kind | None:
+    """Return what a line would be as the last word of a log; None if it would say nothing."""
+    if _REFUSAL.search(text) is not None:
+        return "refusal"
+    exception = _EXCEPTION.match(text)
+    if exception is not None and exception[1].endswith(_EXCEPTION_ENDS) and exception[1].rpartition(".")[2][:1].isupper():
+        return "exception" if exception[1] not in ("Error", "Exception") else "error" if _says(text, exception.end()) else None
+    if _END.search(text) is not None:
+        return "end"
+    found = _SAID.match(text) or _LEVEL.search(text[:_LEVEL_WITHIN])
+    return "error" if found is not None and _says(text, found.end()) else None
+
+
+def _says(text: str, begin: int) -> bool:
+    return not text[begin : begin + 1].isdigit() and len(_WORD.findall(text, begin)) >= _WORDS_MIN
+
+
+class LastWords:
+    """Keeps the error lines of a log for as long as they may be its last."""
+
+    def __init__(self) -> None:
+        self.words: list[Word] = []
+        self._left = 0
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the lines that follow matter."""
+        return self._left > 0
+
+    def line(self, text: str) -> None:
+        """Process a line that is no error: progress, or many lines, mean that the run went on."""
+        if not self.words:
+            return
+        self._left -= 1
+        if self._left <= 0 or is_progress(text) or says_went_on(text):
+            self.clear()
+
+    def add(self, kind: Kind, seen: Observation) -> None:
+        """Keep an error line."""
+        self._left = TAIL_LINES
+        if len(self.words) < KEPT:
+            self.words.append(Word(kind, seen))
+
+    def clear(self) -> None:
+        """Forget what the run survived."""
+        self.words, self._left = [], 0
+
+
+def first_word(words: Sequence[Word]) -> Word | None:
+    """Return the line that says most: the first, but for those that only report how a process ended."""
+    return next((word for word in words if word.kind != "end"), words[0] if words else None)
+
+
+def finding_of(word: Word, short: str, place: str) -> Finding:
+    """Return the finding for a log that ends with this line; ``short`` is the line as it is shown."""
+    text = re.sub(r"\s*\n.*", "", short)
+    if word.kind == "end":
+        title, cause = f"The log ends with: {text}", "It tells how the process ended, and nothing before it tells why."
+    else:
+        title, cause = f"The log ends with an error: {text}", f"{short}. Nothing but a few lines follows it."
+    return Finding(
+        id=FINDING_ID,
+        severity="error",
+        confidence=_CONFIDENCE[word.kind],
+        title=title,
+        evidence=(Fact(short, short, place),),
+        cause=cause,
+        fix=f"# read {place} and the lines before it",
+        refuted_by="The run ended with exit code 0, or goes on: then it survived this line.",
+    )

@@ -1,0 +1,131 @@
+"""The last words of a log: told where no known text and no traceback explains its end; silent where the run went on."""
+
+from __future__ import annotations
+
+import pytest
+
+from gputop.doctor.findings.finding import Finding
+from gputop.doctor.logs.explain import explain
+from gputop.doctor.logs.scan import LogScan
+
+STEPS = "".join(f"step {step} loss {4 - step / 100}\n" for step in range(30))
+
+
+def findings(text: str) -> tuple[Finding, ...]:
+    scan = LogScan("train.log")
+    scan.feed(text.encode())
+    scan.end()
+    return explain([scan]).findings
+
+
+ENDS = {
+    "an exception without its traceback": ("ValueError: manifest of shard 3 is empty", "likely", "manifest of shard 3"),
+    "a notebook's": (
+        "KeyError                     Traceback (most recent call last)\nCell In[2], line 3\n----> 3 row = table[key]\n\n"
+        "KeyError: 'speaker nine'",
+        "likely",
+        "KeyError",
+    ),
+    "another library's exception": ("EnvironmentNameNotFound: Could not find conda environment: trian", "likely", "trian"),
+    "a script that gives up": ("Error: the directory /ckpt is not empty, use --force\n", "possible", "not empty"),
+    "a logger": ("2025-01-01 10:00:00 CRITICAL trainer: vocabulary of 32000 and embedding of 32128", "possible", "32128"),
+    "a check in C++": (
+        "F0101 10:00:00.000000 99 main.cc:12] Check failed: n > 0 device list is empty",
+        "possible",
+        "device list",
+    ),
+    "a shell": ("run.sh: line 3: NODE_RANK: unbound variable", "likely", "NODE_RANK"),
+    "ssh": ("worker-2: Host key verification failed.", "likely", "worker-2"),
+    "a container": ("docker: Error response from daemon: no such image: train", "likely", "no such image"),
+    "Kubernetes": (
+        "Warning  FailedScheduling  0/6 nodes are available: 6 Insufficient nvidia.com/gpu",
+        "likely",
+        "nvidia.com/gpu",
+    ),
+    "an exit code": ("Process finished with exit code 139 (interrupted by signal 11: SIGSEGV)", "likely", "SIGSEGV"),
+    "make": ("make: *** [Makefile:10: train] Error 2", "likely", "Error 2"),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_a_log_that_ends_with_an_error_is_not_silent(name: str) -> None:
+    line, confidence, words = ENDS[name]
+    found = findings(f"{STEPS}{line}\n")[0]
+    assert found.confidence == confidence
+    assert words in found.title + found.cause
+    assert any(fact.source.startswith("train.log:") for fact in found.evidence)
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_a_line_that_training_follows_is_no_end(name: str) -> None:
+    line, _, _ = ENDS[name]
+    assert findings(f"{STEPS}{line}\n{STEPS}") == ()
+
+
+HEALTHY = (
+    "val error: 0.31",
+    "word error rate: 12.1 after rescoring",
+    "finished with exit code 0",
+    "ERROR",
+    "errors: none of the samples failed",
+    "ERROR could not upload the sample grid, will retry",
+    "WARNING ERROR BAR of the plot is wide",
+    "error analysis is written to errors.html",
+)
+
+
+@pytest.mark.parametrize("line", HEALTHY)
+def test_a_line_that_only_has_the_word_says_nothing(line: str) -> None:
+    assert findings(f"{STEPS}{line}\n") == ()
+
+
+def test_an_error_that_the_end_of_the_run_follows_is_survived() -> None:
+    assert findings(f"{STEPS}ERROR the sample grid was not uploaded\ntraining finished\n") == ()
+
+
+def test_a_known_text_says_more_than_the_last_words() -> None:
+    found = findings(f"{STEPS}ERROR: rank 0 gives up\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n")
+    assert found[0].id == "H02"
+
+
+def test_the_first_error_is_told_and_not_what_others_report_of_it() -> None:
+    found = findings(f"{STEPS}FATAL: tokenizer.model is not in /ckpt\nmake: *** [Makefile:3: train] Error 1\n")
+    assert "tokenizer.model" in found[0].title
+
+
+def test_the_exception_in_a_group_is_told() -> None:
+    log = """\
+  + Exception Group Traceback (most recent call last):
+  |   File "/home/ann/load.py", line 10, in <module>
+  |     asyncio.run(main())
+  | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)
+  +-+---------------- 1 ----------------
+    | Traceback (most recent call last):
+    |   File "/home/ann/load.py", line 4, in read
+    |     raise ValueError("shard 3 is bad")
+    | ValueError: shard 3 is bad
+    +------------------------------------
+"""
+    found = findings(log)[0]
+    assert "ValueError at load.py:4 (read)" in found.title
+    assert "shard 3 is bad" in found.cause
+
+
+LAUNCHERS = (
+    "subprocess.CalledProcessError: Command '['python', 'train.py']' returned non-zero exit status 1.",
+    "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}",
+    "Exception: WorkerProc initialization failed due to an exception in a background process. See stack trace for root cause.",
+)
+
+
+@pytest.mark.parametrize("line", LAUNCHERS)
+def test_what_a_launcher_raises_of_another_process_is_no_cause(line: str) -> None:
+    frames = 'Traceback (most recent call last):\n  File "/home/ann/{}.py", line 9, in <module>\n    main()\n{}\n'
+    found = findings(frames.format("train", "KeyError: 'speaker-7'") + frames.format("start", line))
+    assert "KeyError at train.py:9" in found[0].title
+
+
+@pytest.mark.parametrize("line", [LAUNCHERS[0], LAUNCHERS[2]])  # the other one is a known text
+def test_it_is_told_where_nothing_else_is(line: str) -> None:
+    log = f'Traceback (most recent call last):\n  File "/home/ann/start.py", line 9, in <module>\n    main()\n{line}\n'
+    assert "start.py:9" in findings(log)[0].title
