@@ -60,6 +60,8 @@ LOGS: tuple[Case, ...] = (
     _case("healthy-store-warns-then-trains"),
     # A traceback with its level ERROR; the script takes another tokenizer.
     _case("healthy-logger-exception-and-a-slow-tokenizer"),
+    # A search notes what a trial failed with, and begins the next one. It was set aside until somebody had to look into it.
+    _case("healthy-trials-are-pruned"),
     # NCCL warns of what it can do without.
     _case("healthy-nccl-warns-of-a-plugin"),
 )

@@ -40,8 +40,6 @@ LOGS: tuple[Case, ...] = (
     _case("pool-is-larger-than-the-node", (ANY,), "available GPUs 4"),
     _case("cudnn-library-not-found", (ANY,), "libcudnn"),
     _case("kernel-log-below-the-word-killed", ("H05",), acceptable=("killed", "signal_killed")),
-    # A search notes what a trial failed with, and begins the next one.
-    _case("healthy-trials-are-pruned"),
     _case("healthy-tracker-goes-offline-for-a-while"),
     _case("healthy-compiler-talks-of-recompiles"),
 )

@@ -34,7 +34,8 @@ _PROGRESS = re.compile(r"(?i)\b(?:epoch|step|iter(?:ation)?|batch|loss)\b\D{0,3}
 
 _WENT_ON = re.compile(
     r"(?i)\b(?:retry(?:ing)?|retries|try(?:ing)? again|recover(?:ed|ing)|caught|skipping|falling back|ignoring)\b"
-    r"|\b(?:training|run|fit|epochs?|all|job)\b.{0,20}\b(?:done|finished|completed?)\b|^\s*(?:done|finished)\b"
+    r"|\b(?:training|run|fit|epochs?|all|job|trials?|folds?|search|sweep|study|tuning)\b.{0,20}\b(?:done|finished|completed?)\b"
+    r"|^\s*(?:done|finished)\b"
 )
 
 

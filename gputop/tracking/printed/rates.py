@@ -26,9 +26,13 @@ _MS_UNIT = re.compile(r"(?i)\d ?ms\b|\(ms\)|\bms[ /]")
 _NAMES = {"tok": "tokens", "img": "images", "ima": "images", **dict.fromkeys(("sam", "seq", "exa", "sen"), "samples")}
 _FACTORS = {"": 1.0, "k": 1e3, "m": 1e6}
 
-_NUMBER = r"[\s:=]+(\d+\.\d+) ?(ms|s)?(?:ec)?(?=[\s,;(|\])]|$)"
-_DATA = re.compile(rf"(?i)(?<![\w/])data(?:_?(?:time|load(?:ing)?_time))?{_NUMBER}")
-_STEP = re.compile(rf"(?i)(?<![\w/])(?:batch_|iter_|step_)?time{_NUMBER}")
+_NUMBER = r"[\s:=]+(\d+\.\d+|\d+(?= ?m?s)) ?(ms|s)?(?:ec)?(?=[\s,;(|\])]|$)"
+_DATA = re.compile(
+    rf"(?i)(?<![\w/])(?:data(?:_?(?:time|wait|load(?:er|ing)?(?:_time)?))?|time/data|fetch(?:_time)?|load(?:ing)?_time){_NUMBER}"
+)
+_STEP = re.compile(rf"(?i)(?<![\w/])(?:(?:batch_|iter_|step_)?time|time/(?:iter|step|batch)|dt){_NUMBER}")
+_COMPUTE = re.compile(rf"(?i)(?<![\w/])(?:compute(?:_time)?|fwd[/+_]bwd|forward[/+_]backward){_NUMBER}")
+"""What a step takes besides its data."""
 
 _CLOCK = r"(?:(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?) ?(ms|m(?:in(?:utes?)?)?|h(?:ours?)?|s(?:ec(?:onds?)?)?)?\b)"
 _TOOK = r"(?:time|runtime|duration|took|(?:finished|done|completed) in)"
@@ -37,7 +41,7 @@ _WHOLE = re.compile(
     rf"(?: \d+(?:/\d+)?)?[ _:]*{_TOOK}(?:_?s(?:ec)?)?[\"']?(?: taken)?[\s:=]+{_CLOCK}"
 )
 _UNITS = {"m": 60.0, "h": 3600.0, "s": 1.0, "ms": 1e-3}
-_ANY = re.compile(r"(?i)/ ?s|s(?:ec)?/|ps\b|per.?s|\bdt\b|time|runtime|took|duration| in \d|ms")
+_ANY = re.compile(r"(?i)data|/ ?s|s(?:ec)?/|ps\b|per.?s|\bdt\b|time|runtime|took|duration| in \d|ms")
 TRAINING_S, EPOCH_S, EVALUATION_S = "training_s", "epoch_s", "evaluation_s"
 DATA_TIME, STEP_TIME = "data_time", "time"
 
@@ -58,8 +62,12 @@ def paces(line: str) -> dict[str, float]:
         _add(found, "it", _inverse(_number(slow[1]) * (1e-3 if slow[2].lower() == "ms" else 1.0)))
     elif "it_per_sec" not in found and _MS_UNIT.search(line) and (each := _MS.search(line)) is not None:
         _add(found, "it", _inverse(_number(each[1]) * 1e-3))
-    data, step = _DATA.search(line), _STEP.search(line)
-    if data is not None and step is not None and (data[2] == "ms") == (step[2] == "ms"):
+    data = _DATA.search(line)
+    step = _STEP.search(line) if data is not None else None
+    rest = _COMPUTE.search(line) if data is not None and step is None else None
+    if data is not None and rest is not None and (data[2] == "ms") == (rest[2] == "ms"):
+        found[DATA_TIME], found[STEP_TIME] = float(data[1]), float(data[1]) + float(rest[1])
+    elif data is not None and step is not None and (data[2] == "ms") == (step[2] == "ms"):
         found[DATA_TIME], found[STEP_TIME] = float(data[1]), float(step[1])
         if "it_per_sec" not in found:
             _add(found, "it", _inverse(float(step[1]) * (1e-3 if step[2] == "ms" else 1.0)))

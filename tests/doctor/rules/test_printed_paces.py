@@ -124,3 +124,28 @@ def test_a_printed_learning_rate_of_0_is_told_by_each_of_its_names(tmp_path: Pat
     log.write_text("".join(f"{ {'loss': 2.3 + (at * 7 % 11) / 100, name: rate, 'epoch': at / 100} }\n" for at in range(130)))
     found, _ = explain_logs([str(log)])
     assert [finding.id for finding in found] == (["J03"] if rate == 0 else [])
+
+
+WAITS = {
+    "fetch": "iter {n}: loss {loss}, fetch 812 ms, fwd/bwd 140 ms",
+    "DataLoad and Compute": "Epoch 1 | Batch {n}/900 | Loss {loss} | DataLoad 0.92s | Compute 0.11s",
+    "dt": "step: {n} loss: {loss} dt: 1.21s data: 1.02s",
+    "time/iter": "step {n} loss {loss} time/iter 1.2 time/data 1.0",
+    "milliseconds without decimals": "step {n} loss {loss} time 1200ms data_time 1010ms",
+}
+WORKS = {
+    "little of it": "iter {n}: loss {loss}, fetch 12 ms, fwd/bwd 940 ms",
+    "units that differ": "iter {n}: loss {loss}, fetch 812 ms, fwd/bwd 14.2 s",
+    "a count": "step {n} loss {loss} data 900 time 1000",
+    "the data set's name": "step {n} loss {loss} time 1.21 data/coco 0.92",
+}
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_the_wait_for_data_is_read_in_each_of_its_forms(tmp_path: Path, name: str) -> None:
+    assert "D01" in told(tmp_path, (WAITS[name].format(n=n, loss=loss(n)) for n in range(60)))
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_a_step_that_works_waits_for_no_data(tmp_path: Path, name: str) -> None:
+    assert "D01" not in told(tmp_path, (WORKS[name].format(n=n, loss=loss(n)) for n in range(60)))
