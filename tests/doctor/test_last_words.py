@@ -43,6 +43,15 @@ ENDS = {
         "nvidia.com/gpu",
     ),
     "an exit code": ("Process finished with exit code 139 (interrupted by signal 11: SIGSEGV)", "likely", "SIGSEGV"),
+    "a logger in JSON": ('{"level":"ERROR","msg":"the bucket is not readable"}', "possible", "not readable"),
+    "a logger of pairs": ('level=error msg="the bucket is not readable"', "possible", "not readable"),
+    "an unknown warning of NCCL": ("n1:1:9 [0] net.cc:9 NCCL WARN NET/OFI endpoint failed with -22", "possible", "endpoint"),
+    "a full disk": ("cp: error writing '/scratch/x': No space left on device", "likely", "No space left"),
+    "curl": ("curl: (6) Could not resolve host: data.local", "likely", "data.local"),
+    "MPI": ("MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD", "likely", "rank 2"),
+    "an assertion in C": ("python: decode.cpp:99: void decode(): Assertion `n > 0' failed.", "likely", "n > 0"),
+    "an abort": ("Aborted (core dumped)", "likely", "Aborted"),
+    "Horovod": ("Process 2 exit with status code 1.", "likely", "Process 2"),
     "make": ("make: *** [Makefile:10: train] Error 2", "likely", "Error 2"),
 }
 
@@ -109,6 +118,12 @@ def test_the_exception_in_a_group_is_told() -> None:
     found = findings(log)[0]
     assert "ValueError at load.py:4 (read)" in found.title
     assert "shard 3 is bad" in found.cause
+
+
+def test_a_traceback_that_is_cut_off_names_its_place() -> None:
+    log = 'Traceback (most recent call last):\n  File "/home/ann/train.py", line 9, in <module>\n    main()\n'
+    assert findings(STEPS + log)[0].title == "The log ends within a traceback at train.py:9 (<module>)"
+    assert findings(f"{STEPS}{log}KeyError: 'speaker-7'\n")[0].id == "exception"
 
 
 LAUNCHERS = (

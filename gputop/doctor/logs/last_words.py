@@ -23,29 +23,42 @@ TRIGGERS = (
     *("ERROR", "FATAL", "CRITICAL", "rror: ", "rror response from", "atal: ", "xception: ", "NotFound: ", "panicked at"),
     *("ermission denied", "verification failed", "bad interpreter", "syntax error", "unbound variable", "Lmod has detected"),
     *("Failed to pull image", "FailedScheduling", "Evicted", "Check failed: "),
+    *("No space left on device", "curl: (", "tar: ", "Unable to locate credentials", "MPI_ABORT was", "not enough slots"),
+    *("NCCL WARN", "Assertion `", "level=error", '"error"', "Aborted", "Hangup", "exit with status code"),
     *("exit code", "Exit code", "non-zero status", "terminated by signal", "make: *** ", "make[1]: *** "),
 )
 """Literals of which a line of last words holds one."""
-Kind = Literal["exception", "error", "refusal", "end"]
+Kind = Literal["exception", "cut", "error", "refusal", "end"]
 _EXCEPTION = re.compile(r"^([A-Za-z_][\w.]{0,120}): (?=\S)")
 _EXCEPTION_ENDS = ("Error", "Exception", "NotFound")
 _REFUSAL = re.compile(
     r"\b[Pp]ermission denied(?: \([\w,-]+\))?\.?$|\bHost key verification failed\.?$|: bad interpreter: |\bsyntax error near "
     r"|: unbound variable$|^Lmod has detected the following error|\b[Ee]rror response from daemon: "
+    r"|\bNo space left on device$|^curl: \(\d+\) |^tar: .{0,200}\b(?:Error|EOF)\b|\bUnable to locate credentials\b"
+    r"|\bMPI_ABORT was invoked on rank \d|\bnot enough slots available\b|: Assertion `.{1,200}' failed"
     r"|\bFailed to pull image |\bFailedScheduling\b|\bReason: +Evicted\b"
 )
 _END = re.compile(
     r"\b(?:[Ee]xit code:?|exited with code|finished with exit code) +[1-9]\d{0,2}\b|\bnon-zero status\b"
+    r"|\bexit with status code [1-9]|^(?:Aborted(?: \(core dumped\))?|Hangup)$"
     r"|\bterminated by signal \w+|^make(?:\[\d+\])?: \*\*\* .{1,200}\bError [1-9]"
 )
-_LEVEL = re.compile(r"(?:^|[\s\[|(:-])(?:ERROR|CRITICAL|FATAL)(?=[\]\s:|)-])")
+_LEVEL = re.compile(
+    r"(?:^|[\s\[|(:\"-])(?:ERROR|CRITICAL|FATAL)(?=[\]\s:|)\"-])|\blevel=error\b|\"level\": ?\"error\"|\bNCCL WARN\b"
+)
 _SAID = re.compile(r"^(?:[^\s:]{1,80}: )?(?:[Ff]atal|[Ff]atal error|[Ee]rror): |^F\d{4} [^\]]{1,100}\] ")
 _WORD = re.compile(r"[A-Za-z]{3}")
 _WORDS_MIN = 2
 """A metric called "error" has a number; an error has words."""
 _LEVEL_WITHIN = 100
 """A level stands within this many characters of the line's beginning."""
-_CONFIDENCE: dict[Kind, Confidence] = {"exception": "likely", "refusal": "likely", "end": "likely", "error": "possible"}
+_CONFIDENCE: dict[Kind, Confidence] = {
+    "exception": "likely",
+    "cut": "likely",
+    "refusal": "likely",
+    "end": "likely",
+    "error": "possible",
+}
 """A script goes on after many a line of level ERROR; a log that ends after it suggests the contrary, and no more."""
 
 
@@ -115,6 +128,9 @@ def finding_of(word: Word, short: str, place: str) -> Finding:
     text = re.sub(r"\s*\n.*", "", short)
     if word.kind == "end":
         title, cause = f"The log ends with: {text}", "It tells how the process ended, and nothing before it tells why."
+    elif word.kind == "cut":
+        title = f"The log ends within a traceback{f' at {word.seen.where}' if word.seen.where else ''}"
+        cause = "Its last line, which names the exception, is missing: the log was cut, or the process was killed meanwhile."
     else:
         title, cause = f"The log ends with an error: {text}", f"{short}. Nothing but a few lines follows it."
     return Finding(

@@ -162,6 +162,11 @@ class LogScan:
         """Process the unterminated last line and close everything that is open."""
         self._scan_piece(self._rest + b"\n" if self._rest else b"")
         self._rest = b""
+        for block in self._open.values():
+            if block.exception is None and block.fallback is not None and not block.weak:
+                line = block.begin or _TRACEBACK
+                seen = Observation(line.strip(), self.name, self.lines, block.rank, where=block.where or block.fallback)
+                self._last_words.add("cut", seen)
         self._close_all()
         return self._take_new()
 
