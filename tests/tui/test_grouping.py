@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gputop.doctor.findings.finding import Fact, Finding
+from gputop.snapshot import LogMatch
 from gputop.tui.drawing.doctor.pane import doctor_title, draw_doctor
 from gputop.tui.drawing.line import plain
 from gputop.tui.state.grouping import listed
@@ -83,6 +84,8 @@ def test_a_finding_goes_with_its_run() -> None:
     assert listed([of_run], SNAPSHOT) == (of_run,)
     gone = replace(SNAPSHOT, runs=())
     assert listed([of_run], gone) == ()
+    explained = replace(gone, logs=(LogMatch("exception", None, "KeyError: 'x'", run_id="run-1"),))
+    assert listed([of_run], explained) == (of_run,), "what it printed is still there"
     alive = replace(of_run, pids=(SNAPSHOT.processes[0].pid,))
     assert listed([alive], gone) == (alive,), "its processes are still there"
 

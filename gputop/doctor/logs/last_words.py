@@ -20,7 +20,18 @@ TAIL_LINES = 30
 KEPT = 8
 FINDING_ID = "last_words"
 TRIGGERS = (
-    *("ERROR", "FATAL", "CRITICAL", "rror: ", "rror response from", "atal: ", "xception: ", "NotFound: ", "panicked at"),
+    *(
+        "ERROR",
+        "FATAL",
+        "CRITICAL",
+        "Error: ",
+        ": error: ",
+        "rror response from",
+        "atal: ",
+        "xception: ",
+        "NotFound: ",
+        "panicked at",
+    ),
     *("ermission denied", "verification failed", "bad interpreter", "syntax error", "unbound variable", "Lmod has detected"),
     *("Failed to pull image", "FailedScheduling", "Evicted", "Check failed: "),
     *("No space left on device", "curl: (", "tar: ", "Unable to locate credentials", "MPI_ABORT was", "not enough slots"),

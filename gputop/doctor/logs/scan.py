@@ -40,6 +40,8 @@ _WARNED_AND_FATAL = ("NCCL WARN", "IPv4 network addresses")
 _WEAK = ("Exception ignored in", "--- Logging error ---")
 _TRIGGERS = tuple(trigger.encode() for trigger in (*TRIGGERS, *last_words.TRIGGERS, _TRACEBACK[:21], _ROOT))
 _TRIGGER = re.compile(b"|".join(re.escape(trigger) for trigger in _TRIGGERS))
+_KNOWN = re.compile("|".join(re.escape(trigger) for trigger in TRIGGERS))
+"""Outside of tracebacks, a line without any of these has no known text."""
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
 _EXCEPTION = re.compile(r"^\s{0,2}(?P<type>[A-Za-z_][\w.]*)(?::\s?(?P<message>.*))?$")
 _EXCEPTION_NAME = re.compile(r"(?:Error|Exception|Interrupt|Exit|Warning|Timeout|Failure|Unreachable|NotFound|Stop\w{0,40})$")
@@ -243,7 +245,8 @@ class LogScan:
             block = self._open.get(key)
         if block is not None and not block.in_message and text[:1] in (" ", "\t"):
             return  # a line of source code that a traceback quotes
-        found = matches(text)
+        may_be_known = block is not None or self._summary or self._after.waiting or _KNOWN.search(text) is not None
+        found = matches(text) if may_be_known else ()
         if self._after.waiting and block is None and (not found or _ABORT.search(text) is not None):
             self._note_progress(text, key)
         warned = bool(found) and is_warning(text)
