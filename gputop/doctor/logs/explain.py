@@ -7,40 +7,24 @@ and by the order within one log. Pure: ``scan`` reads the logs.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gputop import units
 from gputop.doctor.findings import words
-from gputop.doctor.findings.finding import Confidence, Fact, Finding
-from gputop.doctor.findings.fixes import SCRIPT_UNKNOWN
-from gputop.doctor.logs import last_words, xids
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs import last_words
+from gputop.doctor.logs.first_failure import fatal, first_failure, is_same
 from gputop.doctor.logs.habits import shape_of, without_habits
 from gputop.doctor.logs.last_words import Word, first_word
 from gputop.doctor.logs.observation import Observation
+from gputop.doctor.logs.observed import finding_of, place, quote, short
 from gputop.doctor.logs.patterns.pattern import HINT
-from gputop.doctor.logs.refuted import REFUTED_BY
 from gputop.doctor.logs.scan import LogScan, Root
 
-QUOTE_CHARS = 400
-UNKNOWN_ID = "exception"
-"""Id of a finding about an exception without a known pattern: it has no rule."""
-_FOLLOWED = "lines of progress follow it: the script caught it and went on, or had printed them before and wrote them later"
-_REPORTS = re.compile(
-    r"^(?:[a-z_]\w*\.)*(?:CalledProcessError|ChildFailedError|ProcessExitedException): |"
-    r"\b[Ss]ee (?:the )?(?:root cause|stack trace|error|traceback|log)\b.{0,40}\b(?:above|root cause)\b"
-)
-"""An exception of a launcher that tells of another process's end: what that process raised before comes first."""
 _STUCK = ("nccl_watchdog", "nccl_heartbeat", "gloo_timeout")
 _ABORTS = ("cpp_terminate",)
 """How a process ends whose watchdog gave up."""
-_ENDS = frozenset({"cpp_terminate", "killed", "sigkill", "signal_crash", "slurm_cancelled", "python_fatal"})
-"""How a process ended, seen by others: an exception before it, after which nothing went on, comes first."""
-
-
-_SHELL_GOES_ON = frozenset({"command_not_found"})
-"""What a shell script survives, unless it says set -e: another failure after it is what ended it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +52,10 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
     if failed or launcher is not None:
         seen = [replace(item, followed=False) for item in seen]
     consequences = tuple(item for item in seen if item.pattern is not None and item.pattern.cascade)
-    failures = _fatal([item for item in seen if item.failure], passed)
+    failures = fatal([item for item in seen if item.failure], passed)
     if any(item.pattern is not None and item.pattern.id in _STUCK for item in consequences):
         failures = [item for item in failures if item.pattern is None or item.pattern.id not in _ABORTS]
-    root = _first(failures, launcher, scans)
+    root = first_failure(failures, launcher, scans)
     word = None if root is not None else _last_word(scans, consequences, launcher)
     if word is not None and word.kind == "exception":
         root = word.seen
@@ -79,7 +63,7 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
     if root is not None and word is not None:
         findings = [replace(finding, confidence="likely") for finding in findings]  # no traceback says that nobody caught it
     elif word is not None:
-        last = last_words.finding_of(word, _short(word.seen.line), place(word.seen))
+        last = last_words.finding_of(word, short(word.seen.line), place(word.seen))
         findings.append(replace(last, evidence=(*last.evidence, *_launcher_facts(launcher))))
     elif root is None and launcher is not None and launcher.exit_code is not None:
         findings.append(_without_text(launcher, consequences, scans))
@@ -101,109 +85,6 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
     return Explanation(root, tuple(replace(finding, run=run) for finding in findings), consequences, ended)
 
 
-def finding_of(seen: Observation) -> Finding:
-    """Return the finding for one observation, from its own line only."""
-    facts: tuple[Fact, ...] = (Fact(quote(seen), _short(seen.line), place(seen)),)
-    pattern = seen.pattern
-    if seen.survived:
-        times = words.count(seen.survived, "time")
-        text = f"progress followed this text {times}: it ended no run"
-        if not seen.went_on:
-            text = f"progress followed {seen.survived} of these texts, and none follows this one"
-        facts = (*facts, Fact(text, seen.survived, place(seen)))
-    elif seen.went_on:
-        facts = (*facts, Fact("the job went on after this text: the lines that follow are no traceback", True, place(seen)))
-    if seen.followed:
-        facts = (*facts, Fact(_FOLLOWED, True, place(seen)))
-    if pattern is None:
-        return _exception(seen, facts)
-    finding = Finding(
-        id=pattern.cause or pattern.id,
-        severity=pattern.severity,
-        confidence=_sure(seen, pattern.confidence),
-        title=_sentence(pattern.said(pattern.title, seen.groups)),
-        evidence=facts,
-        cause=_sentence(pattern.said(pattern.means, seen.groups)),
-        fix=pattern.said(pattern.fix, seen.groups),
-        refuted_by=pattern.refuted_by or REFUTED_BY.get(pattern.id, ""),
-    )
-    return _of_xid(seen, finding) if pattern.id == "xid" and "xid" in seen.groups else finding
-
-
-def _sure(seen: Observation, otherwise: Confidence) -> Confidence:
-    if seen.went_on:
-        return "possible"
-    # A script with buffered output writes what it printed earlier after the traceback that ended it.
-    return "likely" if (seen.followed or seen.survived) and otherwise == "certain" else otherwise
-
-
-def _of_xid(seen: Observation, finding: Finding) -> Finding:
-    """Add what is known about the number of a driver error."""
-    address = xids.pci_address(seen.groups["pci"])
-    meaning = xids.meaning_of(int(seen.groups["xid"]), address, f"python {SCRIPT_UNKNOWN}")
-    title = f"The driver reported {meaning.short} (GPU at {address})"
-    return replace(finding, title=title, cause=meaning.cause, fix=meaning.fix, refuted_by=meaning.refuted_by)
-
-
-def quote(seen: Observation) -> str:
-    """Return the line with the rank that wrote it."""
-    who = f"rank {seen.rank} said: " if seen.rank is not None else ""
-    return f"{who}{_short(seen.line)}"
-
-
-def place(seen: Observation) -> str:
-    """Return where the line is: "train.log:412"."""
-    return f"{seen.file}:{seen.line_number}" if seen.line_number else seen.file
-
-
-def _fatal(failures: list[Observation], passed: frozenset[tuple[str, int]]) -> list[Observation]:
-    """Leave out unknown exceptions if their rank failed again later: the rank had gone on.
-
-    How a process ended is no second failure, unless progress followed the exception (``passed``: file and line).
-    """
-    last: dict[tuple[str, int | None], Observation] = {}
-    for item in failures:
-        before = last.get((item.file, item.rank))
-        is_end = item.pattern is not None and item.pattern.id in _ENDS and not item.block
-        is_end = is_end or (item.pattern is None and _REPORTS.search(item.line) is not None)
-        if before is None or not is_end or (before.file, before.line_number) in passed:
-            last[(item.file, item.rank)] = item
-    kept = [item for item in failures if item.pattern is not None or last[(item.file, item.rank)] is item]
-    telling = [item for item in kept if item.pattern is not None or _REPORTS.search(item.line) is None]
-    kept = telling or kept
-    return [item for at, item in enumerate(kept) if not _is_survived_by_a_shell(item, kept[at + 1 :])]
-
-
-def _is_survived_by_a_shell(item: Observation, later: Sequence[Observation]) -> bool:
-    return item.pattern is not None and item.pattern.id in _SHELL_GOES_ON and any(not _same(item, other) for other in later)
-
-
-def _first(failures: list[Observation], launcher: Root | None, scans: Sequence[LogScan]) -> Observation | None:
-    if not failures:
-        return None
-    own = [item for item in failures if launcher is not None and item.rank is not None and item.rank == launcher.rank]
-    if launcher is not None and not own:
-        # A log without prefixes, or a rank without lines of its own: it may own what no other rank claims.
-        own = [item for item in failures if item.rank is None]
-    files = {scan.name: position for position, scan in enumerate(scans)}
-    written = {scan.name: scan.written_at or 0.0 for scan in scans}
-    position = {id(item): number for number, item in enumerate(failures)}
-    timed = all(item.time is not None for item in failures)
-    if timed:
-        return min(failures, key=lambda item: (item.time or 0.0, position[id(item)]))
-    candidates = own or failures
-    one_each = len({item.file for item in candidates}) > 1
-    return min(
-        candidates,
-        key=lambda item: (
-            # The log of the rank that failed first ends first; a timestamp in a line is more precise.
-            (item.time if item.time is not None else written[item.file]) if one_each else 0.0,
-            files[item.file],
-            position[id(item)],
-        ),
-    )
-
-
 def _last_word(scans: Sequence[LogScan], consequences: Sequence[Observation], launcher: Root | None) -> Word | None:
     """Return the error line that the logs end with; None if a text that is known says more."""
     if _stuck(consequences, scans) is not None:
@@ -222,15 +103,15 @@ def _of_root(root: Observation, seen: list[Observation], scans: Sequence[LogScan
     beside = [item for item in seen if item.block and (item.block, item.file) == (root.block, root.file) and item is not root]
     confidence = finding.confidence
     other = {item.line: item for item in reversed(beside) if item.line != root.line}
-    facts += [Fact(quote(item), _short(item.line), place(item)) for item in [*other.values()][::-1][:3]]
+    facts += [Fact(quote(item), short(item.line), place(item)) for item in [*other.values()][::-1][:3]]
     inner = next((scan.inner.get(root.block) for scan in scans if scan.name == root.file and root.block), None)
     if root.pattern is not None and root.pattern.id == "dp_replica_error":
         # Certain only if the inner error is the one that replicas cause; otherwise the inner error is what the user has to
         # read.
         confidence = "certain" if any(item.pattern and item.pattern.id == "two_devices" for item in beside) else "likely"
         if inner is not None and not any(inner in item.line for item in beside):
-            facts.append(Fact(f"inner error: {_short(inner)}", _short(inner), "traceback"))
-    same = {item.rank for item in seen if _same(item, root) and item.rank is not None} - {root.rank}
+            facts.append(Fact(f"inner error: {short(inner)}", short(inner), "traceback"))
+    same = {item.rank for item in seen if is_same(item, root) and item.rank is not None} - {root.rank}
     if same:
         facts.append(Fact(f"the same on {words.ranks(sorted(same))}", sorted(same), "log"))
     facts += _launcher_facts(launcher)
@@ -240,12 +121,6 @@ def _of_root(root: Observation, seen: list[Observation], scans: Sequence[LogScan
         lines = "1 line that follows" if len(after) == 1 else f"{len(after)} lines that follow"
         facts.append(Fact(f"{lines} from it: {names}", len(after), place(after[0])))
     return replace(finding, evidence=tuple(facts), confidence=confidence)
-
-
-def _same(one: Observation, other: Observation) -> bool:
-    if one.pattern is None or other.pattern is None:
-        return one.pattern is other.pattern and one.line == other.line
-    return one.pattern.id == other.pattern.id
 
 
 def _launcher_facts(launcher: Root | None) -> list[Fact]:
@@ -262,24 +137,6 @@ def _ended(code: int | None) -> str:
     return f"was ended by {units.signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
 
 
-def _exception(seen: Observation, facts: tuple[Fact, ...]) -> Finding:
-    name, _, message = seen.line.partition(":")
-    raised = f" It was raised from: {_short(seen.raised_from)}" if seen.raised_from else ""
-    what = "went on" if seen.went_on else "failed"
-    who = f"Rank {seen.rank} {what}" if seen.rank is not None else f"The script {what}"
-    where = f" at {seen.where}" if seen.where else ""
-    return Finding(
-        id=UNKNOWN_ID,
-        severity="error",
-        confidence=_sure(seen, "certain"),
-        title=f"{who} {'after' if seen.went_on else 'with'} {name.rpartition('.')[2]}{where}",
-        evidence=facts,
-        cause=f"{_short(seen.line)}.{raised}" if message else f"{name}.{raised}",
-        fix=f"# read {seen.where or 'the traceback'}; the traceback stands before {place(seen)}",
-        refuted_by="The script goes on after it, or ends with exit code 0: then it was caught.",
-    )
-
-
 def _without_text(launcher: Root, consequences: Sequence[Observation], scans: Sequence[LogScan]) -> Finding:
     """Return the finding for a rank on which only the launcher reports."""
     stuck = _stuck(consequences, scans)
@@ -287,7 +144,7 @@ def _without_text(launcher: Root, consequences: Sequence[Observation], scans: Se
         return replace(stuck, evidence=(*stuck.evidence, *_launcher_facts(launcher)))
     who = f"Rank {launcher.rank}" if launcher.rank is not None else "A rank"
     host = f" on {launcher.host}" if launcher.host and launcher.host != "localhost" else ""
-    facts = (*_launcher_facts(launcher), *(Fact(quote(item), _short(item.line), place(item)) for item in consequences[:2]))
+    facts = (*_launcher_facts(launcher), *(Fact(quote(item), short(item.line), place(item)) for item in consequences[:2]))
     killed = launcher.exit_code == -9
     logs = f"\n# torchrun noted more in {launcher.error_file}" if launcher.error_file else ""
     return Finding(
@@ -330,7 +187,7 @@ def _stuck(consequences: Sequence[Observation], scans: Sequence[LogScan]) -> Fin
         return None
     reports = {item.rank: item for item in reversed(stuck) if item.rank is not None and "sequence" in item.groups}
     base = finding_of(stuck[0])
-    facts = [Fact(quote(item), _short(item.line), place(item)) for item in (list(reports.values()) or stuck)[:4]]
+    facts = [Fact(quote(item), short(item.line), place(item)) for item in (list(reports.values()) or stuck)[:4]]
     calls = {rank: (int(item.groups["sequence"]), item.groups["op"]) for rank, item in sorted(reports.items())}
     known = {rank for scan in scans for rank in scan.ranks}
     silent = sorted(known - set(reports))
@@ -357,15 +214,6 @@ def _stuck(consequences: Sequence[Observation], scans: Sequence[LogScan]) -> Fin
 def verdicts(findings: Iterable[Finding]) -> bool:
     """Return whether something is wrong: findings of severity "info" do not count."""
     return any(finding.severity != "info" for finding in findings)
-
-
-def _short(text: str | None) -> str:
-    flat = " ".join((text or "").split())
-    return flat if len(flat) <= QUOTE_CHARS else f"{flat[: QUOTE_CHARS - 1]}…"
-
-
-def _sentence(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _upper(text: str) -> str:

@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gputop.doctor.logs.explain import UNKNOWN_ID, explain
+from gputop.doctor.logs.explain import explain
 from gputop.doctor.logs.observation import Observation
+from gputop.doctor.logs.observed import UNKNOWN_ID
 from gputop.doctor.logs.scan import LogScan
 from gputop.errors import UsageError
 from gputop.jobs import store

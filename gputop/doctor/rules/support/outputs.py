@@ -14,8 +14,8 @@ from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.logs.explain import UNKNOWN_ID
 from gputop.doctor.logs.names import less_specific
+from gputop.doctor.logs.observed import UNKNOWN_ID
 from gputop.doctor.logs.patterns import table as patterns
 from gputop.doctor.logs.patterns.pattern import HINT
 from gputop.facts.table import Facts

@@ -1,0 +1,75 @@
+"""Which of the failures in the logs of a run came first. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from gputop.doctor.logs.observation import Observation
+from gputop.doctor.logs.scan import LogScan, Root
+
+_ENDS = frozenset({"cpp_terminate", "killed", "sigkill", "signal_crash", "slurm_cancelled", "python_fatal"})
+"""How a process ended, seen by others: an exception before it, after which nothing went on, comes first."""
+_REPORTS = re.compile(
+    r"^(?:[a-z_]\w*\.)*(?:CalledProcessError|ChildFailedError|ProcessExitedException): |"
+    r"\b[Ss]ee (?:the )?(?:root cause|stack trace|error|traceback|log)\b.{0,40}\b(?:above|root cause)\b"
+)
+"""An exception of a launcher that reports another process's end: what that process raised before comes first."""
+_SHELL_GOES_ON = frozenset({"command_not_found"})
+"""What a shell script survives, unless it says set -e: another failure after it is what ended it."""
+
+
+def fatal(failures: list[Observation], passed: frozenset[tuple[str, int]]) -> list[Observation]:
+    """Leave out unknown exceptions if their rank failed again later: the rank had gone on.
+
+    How a process ended is no second failure, unless progress followed the exception (``passed``: file and line).
+    """
+    last: dict[tuple[str, int | None], Observation] = {}
+    for item in failures:
+        before = last.get((item.file, item.rank))
+        is_end = item.pattern is not None and item.pattern.id in _ENDS and not item.block
+        is_end = is_end or (item.pattern is None and _REPORTS.search(item.line) is not None)
+        if before is None or not is_end or (before.file, before.line_number) in passed:
+            last[(item.file, item.rank)] = item
+    kept = [item for item in failures if item.pattern is not None or last[(item.file, item.rank)] is item]
+    telling = [item for item in kept if item.pattern is not None or _REPORTS.search(item.line) is None]
+    kept = telling or kept
+    return [item for at, item in enumerate(kept) if not _is_survived_by_a_shell(item, kept[at + 1 :])]
+
+
+def _is_survived_by_a_shell(item: Observation, later: Sequence[Observation]) -> bool:
+    return item.pattern is not None and item.pattern.id in _SHELL_GOES_ON and any(not is_same(item, other) for other in later)
+
+
+def first_failure(failures: list[Observation], launcher: Root | None, scans: Sequence[LogScan]) -> Observation | None:
+    """Return the failure that came first: by the launcher, timestamps, when the logs end, or the order in one."""
+    if not failures:
+        return None
+    own = [item for item in failures if launcher is not None and item.rank is not None and item.rank == launcher.rank]
+    if launcher is not None and not own:
+        # A log without prefixes, or a rank without lines of its own: it may own what no other rank claims.
+        own = [item for item in failures if item.rank is None]
+    files = {scan.name: position for position, scan in enumerate(scans)}
+    written = {scan.name: scan.written_at or 0.0 for scan in scans}
+    position = {id(item): number for number, item in enumerate(failures)}
+    timed = all(item.time is not None for item in failures)
+    if timed:
+        return min(failures, key=lambda item: (item.time or 0.0, position[id(item)]))
+    candidates = own or failures
+    one_each = len({item.file for item in candidates}) > 1
+    return min(
+        candidates,
+        key=lambda item: (
+            # The log of the rank that failed first ends first; a timestamp in a line is more precise.
+            (item.time if item.time is not None else written[item.file]) if one_each else 0.0,
+            files[item.file],
+            position[id(item)],
+        ),
+    )
+
+
+def is_same(one: Observation, other: Observation) -> bool:
+    """Return whether two lines report the same failure: by their pattern, or by their text if none is known."""
+    if one.pattern is None or other.pattern is None:
+        return one.pattern is other.pattern and one.line == other.line
+    return one.pattern.id == other.pattern.id

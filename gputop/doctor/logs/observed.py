@@ -1,0 +1,100 @@
+"""The finding on one observation, from its own line only: what ``explain`` and the rules on texts both say. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Confidence, Fact, Finding
+from gputop.doctor.findings.fixes import SCRIPT_UNKNOWN
+from gputop.doctor.logs import xids
+from gputop.doctor.logs.observation import Observation
+from gputop.doctor.logs.refuted import REFUTED_BY
+
+QUOTE_CHARS = 400
+UNKNOWN_ID = "exception"
+"""Id of a finding about an exception without a known pattern: it has no rule."""
+_FOLLOWED = "lines of progress follow it: the script caught it and went on, or had printed them before and wrote them later"
+
+
+def finding_of(seen: Observation) -> Finding:
+    """Return the finding for one observation, from its own line only."""
+    facts: tuple[Fact, ...] = (Fact(quote(seen), short(seen.line), place(seen)),)
+    pattern = seen.pattern
+    if seen.survived:
+        times = words.count(seen.survived, "time")
+        text = f"progress followed this text {times}: it ended no run"
+        if not seen.went_on:
+            text = f"progress followed {seen.survived} of these texts, and none follows this one"
+        facts = (*facts, Fact(text, seen.survived, place(seen)))
+    elif seen.went_on:
+        facts = (*facts, Fact("the job went on after this text: the lines that follow are no traceback", True, place(seen)))
+    if seen.followed:
+        facts = (*facts, Fact(_FOLLOWED, True, place(seen)))
+    if pattern is None:
+        return _exception(seen, facts)
+    finding = Finding(
+        id=pattern.cause or pattern.id,
+        severity=pattern.severity,
+        confidence=_sure(seen, pattern.confidence),
+        title=_sentence(pattern.said(pattern.title, seen.groups)),
+        evidence=facts,
+        cause=_sentence(pattern.said(pattern.means, seen.groups)),
+        fix=pattern.said(pattern.fix, seen.groups),
+        refuted_by=pattern.refuted_by or REFUTED_BY.get(pattern.id, ""),
+    )
+    return _of_xid(seen, finding) if pattern.id == "xid" and "xid" in seen.groups else finding
+
+
+def _sure(seen: Observation, otherwise: Confidence) -> Confidence:
+    if seen.went_on:
+        return "possible"
+    # A script with buffered output writes what it printed earlier after the traceback that ended it.
+    return "likely" if (seen.followed or seen.survived) and otherwise == "certain" else otherwise
+
+
+def _of_xid(seen: Observation, finding: Finding) -> Finding:
+    """Add what is known about the number of a driver error."""
+    address = xids.pci_address(seen.groups["pci"])
+    meaning = xids.meaning_of(int(seen.groups["xid"]), address, f"python {SCRIPT_UNKNOWN}")
+    title = f"The driver reported {meaning.short} (GPU at {address})"
+    return replace(finding, title=title, cause=meaning.cause, fix=meaning.fix, refuted_by=meaning.refuted_by)
+
+
+def quote(seen: Observation) -> str:
+    """Return the line with the rank that wrote it."""
+    who = f"rank {seen.rank} said: " if seen.rank is not None else ""
+    return f"{who}{short(seen.line)}"
+
+
+def place(seen: Observation) -> str:
+    """Return where the line is: "train.log:412"."""
+    return f"{seen.file}:{seen.line_number}" if seen.line_number else seen.file
+
+
+def _exception(seen: Observation, facts: tuple[Fact, ...]) -> Finding:
+    name, _, message = seen.line.partition(":")
+    raised = f" It was raised from: {short(seen.raised_from)}" if seen.raised_from else ""
+    what = "went on" if seen.went_on else "failed"
+    who = f"Rank {seen.rank} {what}" if seen.rank is not None else f"The script {what}"
+    where = f" at {seen.where}" if seen.where else ""
+    return Finding(
+        id=UNKNOWN_ID,
+        severity="error",
+        confidence=_sure(seen, "certain"),
+        title=f"{who} {'after' if seen.went_on else 'with'} {name.rpartition('.')[2]}{where}",
+        evidence=facts,
+        cause=f"{short(seen.line)}.{raised}" if message else f"{name}.{raised}",
+        fix=f"# read {seen.where or 'the traceback'}; the traceback stands before {place(seen)}",
+        refuted_by="The script goes on after it, or ends with exit code 0: then it was caught.",
+    )
+
+
+def short(text: str | None) -> str:
+    """Return a line in one piece, cut to ``QUOTE_CHARS``."""
+    flat = " ".join((text or "").split())
+    return flat if len(flat) <= QUOTE_CHARS else f"{flat[: QUOTE_CHARS - 1]}…"
+
+
+def _sentence(text: str) -> str:
+    return " ".join(text.split())
