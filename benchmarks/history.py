@@ -15,7 +15,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from gputop.history.series import BUCKETS, History
+from gputop.history.history import History
+from gputop.history.series import BUCKETS
 from gputop.snapshot import Points, Snapshot
 from tests import samples
 

@@ -11,7 +11,7 @@ from gputop import units
 from gputop.cli.output.once import once_text
 from gputop.cli.runs import list_text
 from gputop.cli.stored.show import show_lines
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.jobs.store import Job
 from gputop.snapshot import LIVE_STATES, Rank, Run
 from gputop.tui.drawing.jobs import compare

@@ -30,7 +30,8 @@ from gputop.doctor.findings.finding import (
 from gputop.doctor.roots import explained, sort_key
 from gputop.doctor.rules import BY_ID, JOB_RULES, MACHINE_RULES, Judgement, Rule, Suspicion
 from gputop.errors import PLEASE_REPORT, describe_unexpected
-from gputop.history.series import MetricMemory, is_interrupted
+from gputop.history.interrupted import is_interrupted
+from gputop.history.metrics import MetricMemory
 from gputop.snapshot import NOT_READ, Snapshot
 
 LOST_KEPT_S = 120.0

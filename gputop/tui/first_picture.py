@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
 from gputop import device, wire  # noqa: F401 - what the feed reads a first look with, imported while the sampler looks
 from gputop.agent.live import LiveFeed
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.tui.drawing.gpus.pane import draw_gpus, lines_wanted
 from gputop.tui.drawing.header import header_line
 from gputop.tui.drawing.line import Line, ascii_line, clean_row, fit, line, plain

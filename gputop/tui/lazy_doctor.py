@@ -13,7 +13,7 @@ from gputop.tui.gc_freeze import long_lived
 if TYPE_CHECKING:
     from gputop.doctor.diagnosis import Doctor
     from gputop.doctor.findings.finding import Abstained, Finding, Undecided
-    from gputop.history.series import MetricMemory
+    from gputop.history.metrics import MetricMemory
 
 
 class LateDoctor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 
 from gputop.agent.feed import Feed
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.snapshot import Snapshot
 from gputop.tui.lazy_doctor import LateDoctor
 from gputop.tui.state.grouping import listed

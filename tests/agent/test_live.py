@@ -15,7 +15,7 @@ import pytest
 
 from gputop.agent import lines, live
 from gputop.agent.live import LiveFeed
-from gputop.history.series import History
+from gputop.history.history import History
 from tests import samples
 
 DEADLINE_S = 30.0

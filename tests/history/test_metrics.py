@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from gputop.doctor.evidence.evidence import Evidence
+from gputop.history.history import History
+from gputop.history.metrics import METRICS_FULL, MetricMemory, MetricSeries
 from gputop.history.points import KEPT_POINTS
-from gputop.history.series import METRICS_FULL, History, MetricMemory, MetricSeries
 from gputop.snapshot import Points, Snapshot
 from gputop.tui.machine import Machine
 from tests import samples

@@ -7,8 +7,10 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gputop.history import series as history
-from gputop.history.series import BUCKETS, History, MetricSeries, Series
+from gputop.history import history
+from gputop.history.history import History
+from gputop.history.metrics import MetricSeries
+from gputop.history.series import BUCKETS, Series
 from gputop.process import DeviceUse, Process
 from gputop.snapshot import Points
 from tests import samples

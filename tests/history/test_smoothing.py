@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputop.history.columns import LiveColumns
-from gputop.history.series import MetricSeries
+from gputop.history.metrics import MetricSeries
 from gputop.history.smoothing import SMOOTHINGS, next_smoothing, smooth
 from gputop.tui.drawing import large_chart
 from gputop.tui.drawing.loss import MeanOfRanks, curves_of_ranks

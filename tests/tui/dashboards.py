@@ -8,7 +8,7 @@ from dataclasses import replace
 from textual.message import Message
 
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.snapshot import Device, Problem, Snapshot
 from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.state.view import Settings, View

@@ -9,7 +9,7 @@ from typing import Any
 from textual.app import App
 from textual.screen import Screen
 
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.snapshot import Snapshot
 from gputop.tui.app import GputopApp
 from gputop.tui.state.view import Settings, View

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TextIO
 
 from gputop.errors import UsageError
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.snapshot import Points, Run, loss_metric
 from gputop.tui.drawing.large_chart import SMALLEST, Chart, columns_for
 from gputop.tui.drawing.line import clean

@@ -20,8 +20,8 @@ from gputop.doctor.evidence.rank_groups import Member, RankGroup, RankGroups
 from gputop.doctor.evidence.rank_past import RankPast
 from gputop.doctor.evidence.stillness import Stillness
 from gputop.doctor.facts import stated
+from gputop.history.metrics import MetricMemory
 from gputop.history.points import EMPTY, PointSeries
-from gputop.history.series import MetricMemory
 from gputop.snapshot import Communicator, Device, LogMatch, Process, Rank, Snapshot, names_a_loss
 
 EARLY_SPAN_S = 9.5

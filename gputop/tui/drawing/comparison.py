@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gputop import units
-from gputop.history.series import History, MetricSeries
+from gputop.history.history import History
+from gputop.history.metrics import MetricSeries
 from gputop.snapshot import Snapshot, own_or_automatic
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.bars import bar

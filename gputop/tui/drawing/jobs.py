@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gputop import units
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.snapshot import FAILED_STATES, JobState, Run, Snapshot
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.line import Line, Span, clean

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from gputop import units
 from gputop.history.buckets import Bucket
-from gputop.history.series import MetricSeries, Series
+from gputop.history.metrics import MetricSeries
+from gputop.history.series import Series
 from gputop.history.smoothing import smooth
 from gputop.tui.drawing import braille
 from gputop.tui.drawing.charts.axis import first_step, fixed_axis, y_axis

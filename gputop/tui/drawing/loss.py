@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 from gputop import units
 from gputop.history.buckets import Bucket
 from gputop.history.columns import LiveColumns, steady_end
-from gputop.history.series import MetricSeries
+from gputop.history.metrics import MetricSeries
 from gputop.history.smoothing import smooth
 from gputop.snapshot import ENDED_STATES
 from gputop.tui.drawing.braille import LABEL_CELLS, Axes, Trace, axis_of, chart, dot_columns, x_axis_lines

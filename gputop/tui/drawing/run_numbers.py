@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 
 from gputop import units
 from gputop.facts.table import Facts, ProcessGroup
-from gputop.history.series import History, MetricSeries
+from gputop.history.history import History
+from gputop.history.metrics import MetricSeries
 from gputop.losses import are_automatic
 from gputop.snapshot import LIVE_STATES, LOSS_METRICS, Run, Snapshot, loss_metric, own_or_automatic
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.run_questions import GpusAnswer, GpusQuestion, RunsAnswer, RunsQuestion
 from gputop.snapshot import Run
 from gputop.tui.state.view import View

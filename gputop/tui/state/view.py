@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.tui.state.settings import Settings
 
 if TYPE_CHECKING:

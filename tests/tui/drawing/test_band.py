@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.snapshot import Points
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.braille import Trace, chart

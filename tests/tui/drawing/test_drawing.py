@@ -12,7 +12,8 @@ import pytest
 from gputop.doctor.findings.finding import Abstained, Finding
 from gputop.filters.processes import parse
 from gputop.history.columns import LiveColumns, steady_end
-from gputop.history.series import History, Series
+from gputop.history.history import History
+from gputop.history.series import Series
 from gputop.process import Ancestor
 from gputop.snapshot import DeviceUse, Process
 from gputop.tui.drawing.bars import bar

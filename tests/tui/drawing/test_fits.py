@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.snapshot import Device, DeviceUse, Host, Points, Problem, Process, Rank, Run, Snapshot
 from gputop.tui.drawing.braille import Trace, chart, dot_columns
 from gputop.tui.drawing.doctor.pane import draw_doctor

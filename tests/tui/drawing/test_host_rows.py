@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.hosts.state import HostStatus
 from gputop.process import ProcessCurve, ProcessRank, ProcessRun
 from gputop.tui.drawing.hosts.listing import grid_of, heading

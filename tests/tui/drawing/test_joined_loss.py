@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.snapshot import Points
 from gputop.tui.drawing import run_numbers
 from tests import samples

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.snapshot import Points
 from gputop.tui.drawing.loss import LossChart
 from gputop.tui.state.view import View

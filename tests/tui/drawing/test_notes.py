@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from gputop.doctor.findings.finding import Finding
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.snapshot import Points
 from gputop.tui.drawing.large_chart import Chart, Note, draw
 from gputop.tui.drawing.line import plain

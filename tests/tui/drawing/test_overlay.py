@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.snapshot import Points, Run
 from gputop.tui.drawing import large_chart
 from gputop.tui.drawing.charts.x_axis import x_text, x_ticks

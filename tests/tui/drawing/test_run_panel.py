@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.snapshot import Points, Run
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.line import plain, width

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.history.series import History, Series
+from gputop.history.history import History
+from gputop.history.series import Series
 from gputop.run_questions import GpuPast
 from gputop.snapshot import Points
 from gputop.tui.drawing.large_chart import LABEL_COLUMNS, Chart

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gputop.doctor.findings.finding import Finding, Undecided
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.tui.drawing.doctor.pane import draw_doctor
 from gputop.tui.drawing.gpus.detail import gpu_lines
 from gputop.tui.drawing.line import plain

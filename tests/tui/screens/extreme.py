@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from gputop.doctor.findings.finding import Abstained, Episode, Fact, Finding
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.snapshot import Device, Points, Problem, Process, Rank, Run, Snapshot
 from gputop.tui.state.view import Settings, View
 from tests import samples

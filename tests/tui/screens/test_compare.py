@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.jobs import series, store
 from gputop.jobs.output import logs
 from gputop.recipes import catalogue

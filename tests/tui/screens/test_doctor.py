@@ -9,7 +9,7 @@ import pytest
 
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import Undecided
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.snapshot import Snapshot
 from gputop.tui.drawing.processes.pane import draw_processes
 from gputop.tui.drawing.processes.rows import Order, process_rows

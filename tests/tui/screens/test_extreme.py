@@ -16,7 +16,8 @@ from textual.app import App
 
 from gputop import units
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.history.series import X_MAX, History, Series
+from gputop.history.history import History
+from gputop.history.series import X_MAX, Series
 from gputop.jobs.store import Job
 from gputop.snapshot import Points, Snapshot
 from gputop.tui.drawing import comparison, large_chart

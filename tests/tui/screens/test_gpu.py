@@ -9,7 +9,8 @@ from textual.pilot import Pilot
 
 from gputop import units
 from gputop.doctor.findings.finding import Finding
-from gputop.history.series import History, Series
+from gputop.history.history import History
+from gputop.history.series import Series
 from gputop.questions import Answer, Question
 from gputop.run_questions import GpuPast, GpusAnswer, GpusQuestion
 from gputop.snapshot import Device, DeviceUse, LaunchEnvironment, Snapshot

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from gputop.errors import GputopError
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.hosts.transport import transport_of
 from gputop.jobs import store
 from gputop.jobs.output import logs

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from gputop.history.series import History, MetricSeries
+from gputop.history.history import History
+from gputop.history.metrics import MetricSeries
 from gputop.snapshot import Points
 from gputop.tui.drawing import large_chart, run_numbers
 from gputop.tui.drawing.line import STYLES, plain

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gputop.doctor.findings.finding import Abstained, Fact, Finding
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.jobs.store import Job
 from gputop.snapshot import LaunchEnvironment, Points
 from gputop.tui.drawing import jobs as drawn_jobs

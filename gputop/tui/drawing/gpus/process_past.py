@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gputop import units
-from gputop.history.series import PROCESS_READINGS, History
+from gputop.history.history import PROCESS_READINGS, History
 from gputop.snapshot import Device, DeviceUse, Process
 from gputop.tui.drawing.gpus.over_time import (
     GAP,

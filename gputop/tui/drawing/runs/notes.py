@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gputop import units
 from gputop.doctor.findings.finding import Finding
-from gputop.history.series import History, MetricSeries
+from gputop.history.history import History
+from gputop.history.metrics import MetricSeries
 from gputop.snapshot import Run
 from gputop.tui.drawing.large_chart import Note
 from gputop.tui.drawing.line import clean

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gputop import units
-from gputop.history.series import History, MetricSeries
+from gputop.history.history import History
+from gputop.history.metrics import MetricSeries
 from gputop.losses import loss_metric
 from gputop.snapshot import Run
 from gputop.tui.drawing import large_chart

@@ -6,7 +6,7 @@ import bisect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.snapshot import Run
 
 X_KINDS = ("time", "step", "epoch", "clock")

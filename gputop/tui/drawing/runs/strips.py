@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gputop import units
 from gputop.facts.table import Facts
-from gputop.history.series import History
+from gputop.history.history import History
 from gputop.snapshot import Device, Run, own_or_automatic
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.bars import segments

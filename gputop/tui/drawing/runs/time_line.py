@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from gputop.history.series import MetricSeries, Series
+from gputop.history.metrics import MetricSeries
+from gputop.history.series import Series
 from gputop.tui.drawing.runs.overlay import Layer
 
 BRIDGED_DISTANCES = 3.0

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gputop.history.series import X_MAX, History
+from gputop.history.history import History
+from gputop.history.series import X_MAX
 from gputop.losses import AUTOMATIC_PREFIX, loss_metric
 from gputop.snapshot import LIVE_STATES, Run
 from gputop.tui.drawing import large_chart

@@ -1,0 +1,160 @@
+"""The history of one machine: the readings of its devices and processes, and the metrics of its runs."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from gputop.history.metrics import ENDED_RUNS_KEPT, MetricMemory, MetricSeries
+from gputop.history.series import BUCKETS, Series
+
+if TYPE_CHECKING:
+    from gputop.run_questions import GpuPast
+    from gputop.snapshot import Points, Process, Snapshot
+
+DEVICE_READINGS = ("utilization_percent",)
+"""The readings that the dashboard draws of every GPU. Of 64 GPUs, each takes 14 MiB."""
+DETAIL_READINGS = (
+    "sm_activity_percent",
+    "tensor_activity_percent",
+    "dram_activity_percent",
+    "memory_used_bytes",
+    "power_w",
+    "temperature_c",
+    "sm_clock_mhz",
+)
+"""The readings that are drawn for one GPU at a time."""
+DETAIL_BUCKETS = 512
+"""Buckets of each of these: at 1 Hz, 8 minutes at full resolution. Of 64 GPUs, each takes under 2 MiB."""
+PROCESS_READINGS = ("memory_used_bytes", "sm_utilization_percent")
+"""The readings of a process on a device (fields of ``DeviceUse``) that are drawn for one process at a time."""
+PROCESS_BUCKETS, PROCESSES_KEPT = 256, 256
+"""Buckets of each of these, and how many processes keep them: together at most some 8 MiB for each device of a process."""
+REASONS_KEPT = 512
+"""Changes of a GPU's throttle reasons that are kept."""
+SHARED_DEVICE_BUCKETS, SHARED_METRIC_BUCKETS = 512, 64
+"""Fewest buckets of each series where many machines are watched: 128 machines with 8 GPUs each must fit into 300 MiB."""
+PAST_BUCKETS = 1024
+"""Buckets of each reading of a run's GPU as it was recorded."""
+RECORDED_READINGS = ("utilization_percent", "memory_used_bytes", "power_w")
+
+
+ProcessKey: TypeAlias = "tuple[int, float | None]"
+
+
+def process_key(process: Process) -> ProcessKey:
+    """Return a key that distinguishes a process from a later one with its PID."""
+    return process.pid, process.started_at
+
+
+class History:
+    """All series of one machine, built from snapshots in order. Where machines share a screen, each keeps fewer buckets."""
+
+    def __init__(self, shared_by: int = 1) -> None:
+        """``shared_by``: how many machines the screen watches."""
+        share = BUCKETS // max(1, shared_by)
+        self.memory = MetricMemory(max(SHARED_METRIC_BUCKETS, share))
+        """The metrics of the runs, which the doctor of this stream reads too."""
+        devices, details = max(SHARED_DEVICE_BUCKETS, share), min(DETAIL_BUCKETS, max(SHARED_METRIC_BUCKETS, share))
+        self._limits = (*((name, devices) for name in DEVICE_READINGS), *((name, details) for name in DETAIL_READINGS))
+        self._devices: dict[tuple[str, str], Series] = {}
+        self._reasons: dict[str, deque[tuple[float, tuple[str, ...]]]] = {}
+        self._processes: dict[ProcessKey, dict[tuple[str, str], Series]] = {}
+        self._gpus: dict[str, dict[str, int | None]] = {}
+        self._recorded: dict[tuple[str, str, str], Series] = {}
+        self.started_at: float | None = None
+
+    def observe(self, snapshot: Snapshot) -> None:
+        """Add one snapshot: each device's readings at its time, and the new points of each run."""
+        if self.started_at is None:
+            self.started_at = snapshot.time
+        for device in snapshot.devices:
+            if device.state != "ok":
+                continue
+            for reading, limit in self._limits:
+                value = getattr(device, reading)
+                if value is not None:
+                    series = self._devices.get((device.uuid, reading))
+                    if series is None:
+                        series = self._devices[device.uuid, reading] = Series(limit)
+                    series.append(snapshot.time, float(value))
+            reasons = self._reasons.setdefault(device.uuid, deque(maxlen=REASONS_KEPT))
+            if not reasons or reasons[-1][1] != device.throttle_reasons:
+                reasons.append((snapshot.time, device.throttle_reasons))
+        self._observe_processes(snapshot)
+        self.memory.observe(snapshot)
+
+    def _observe_processes(self, snapshot: Snapshot) -> None:
+        listed = {process_key(process): process for process in snapshot.processes if process.devices}
+        for key in listed:
+            # The newest come last, so that those that ended longest ago are forgotten first.
+            if key in self._processes:
+                self._processes[key] = self._processes.pop(key)
+        for key, process in listed.items():
+            held = self._processes.get(key)
+            if held is None:
+                if len(self._processes) >= PROCESSES_KEPT:
+                    oldest = next(iter(self._processes))
+                    if oldest in listed:
+                        continue  # more run than are kept: those that came first keep their past
+                    del self._processes[oldest]
+                held = self._processes[key] = {}
+            for use in process.devices:
+                for reading in PROCESS_READINGS:
+                    value = getattr(use, reading)
+                    if value is not None:
+                        series = held.get((use.device_uuid, reading))
+                        if series is None:
+                            series = held[use.device_uuid, reading] = Series(PROCESS_BUCKETS)
+                        series.append(snapshot.time, float(value))
+
+    def process(self, process: Process, uuid: str, reading: str) -> Series | None:
+        """Return a reading of ``PROCESS_READINGS`` of a process on a device; None if it was never known."""
+        return self._processes.get(process_key(process), {}).get((uuid, reading))
+
+    def recall(self, points: Iterable[Points]) -> None:
+        """Add the past of runs that the stream does not carry; a run whose metrics are known keeps them."""
+        self.memory.recall(points)
+
+    def recall_gpus(self, run_id: str, pasts: Iterable[GpuPast]) -> None:
+        """Load what a run's GPUs did, as recorded; it replaces what is already known of it."""
+        self._gpus.pop(run_id, None)
+        self._gpus[run_id] = {}
+        for past in pasts:
+            if past.run_id != run_id or not past.is_whole:
+                continue
+            self._gpus[run_id][past.uuid] = past.index
+            for reading in RECORDED_READINGS:
+                series = self._recorded[run_id, past.uuid, reading] = Series(PAST_BUCKETS)
+                for time, value in zip(past.times, getattr(past, reading), strict=True):
+                    if value is not None:
+                        series.append(time, float(value))
+        kept = list(self._gpus)[-ENDED_RUNS_KEPT:]
+        self._gpus = {run_id: self._gpus[run_id] for run_id in kept}
+        self._recorded = {key: series for key, series in self._recorded.items() if key[1] in self._gpus.get(key[0], ())}
+
+    def gpus_of(self, run_id: str) -> Mapping[str, int | None]:
+        """Return UUID -> index of each GPU that was recorded with a run."""
+        return self._gpus.get(run_id, {})
+
+    def recorded(self, run_id: str, uuid: str, reading: str) -> Series | None:
+        """Return a reading of a GPU as it was recorded with a run; None if it was not."""
+        found = self._recorded.get((run_id, uuid, reading))
+        return found if found is not None and found.buckets else None
+
+    def device(self, uuid: str, reading: str) -> Series | None:
+        """Return the series of a reading (a field name of ``Device``), or None if it was never known."""
+        return self._devices.get((uuid, reading))
+
+    def throttling(self, uuid: str) -> tuple[tuple[float, tuple[str, ...]], ...]:
+        """Return (time, throttle reasons from then on) of a device, oldest first; the first may have held for longer."""
+        return tuple(self._reasons.get(uuid, ()))
+
+    def metrics(self, run_id: str) -> tuple[str, ...]:
+        """Return the names of a run's metrics in order of first appearance."""
+        return self.memory.names(run_id)
+
+    def metric(self, run_id: str, name: str) -> dict[int, MetricSeries]:
+        """Return rank -> series of one metric, else of its automatic one; empty if unknown."""
+        return self.memory.metric(run_id, name)

@@ -1,0 +1,134 @@
+"""The metrics of runs: each kept once for a stream, bounded however many there are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from gputop.history.interrupted import is_interrupted
+from gputop.history.points import PointSeries
+from gputop.history.series import BUCKETS, X_MAX, Series
+from gputop.losses import AUTOMATIC_PREFIX
+
+if TYPE_CHECKING:
+    from gputop.snapshot import Points, Snapshot
+
+METRICS_FULL = 128
+"""So many metrics of ranks keep all their buckets, 38 MiB together; of more, each keeps half as many, a quarter, and so on."""
+METRIC_BUCKETS_MIN = 256
+ENDED_RUNS_KEPT = 20
+
+
+class MetricSeries:
+    """One metric of one rank: its newest values, exact, and its whole past over steps and over time (wall-clock seconds)."""
+
+    __slots__ = ("by_step", "by_time", "newest")
+
+    def __init__(self, limit: int = BUCKETS) -> None:
+        """``limit``: buckets of the past; with 0, it is not kept."""
+        self.newest = PointSeries()
+        self.by_step = Series(limit)
+        self.by_time = Series(limit, values_of=self.by_step)
+
+    def extend(self, steps: Sequence[int], times: Sequence[float], values: Sequence[float]) -> None:
+        """Add values in order of arrival; columns of unequal length are cut to the shortest.
+
+        A value whose step or time fits no axis is not added to the past.
+        """
+        self.newest.extend(steps, times, values)
+        if not self.by_step.limit:
+            return
+        number = min(len(steps), len(times), len(values))
+        steps, times, values = steps[:number], times[:number], values[:number]
+        if not (_all_valid(steps) and _all_valid(times)):
+            valid = [n for n in range(number) if _all_valid(steps[n : n + 1]) and _all_valid(times[n : n + 1])]
+            steps, times, values = [steps[n] for n in valid], [times[n] for n in valid], [values[n] for n in valid]
+        self.by_step.extend(steps, values)
+        self.by_time.extend(times, values)
+
+
+def _all_valid(x: Sequence[float]) -> bool:
+    """Return whether each of these has a place on an axis. NaN has none, and makes any sum that it is part of NaN."""
+    return not x or (min(x) >= -X_MAX and max(x) <= X_MAX and not math.isnan(sum(x)))
+
+
+class MetricMemory:
+    """The metrics of the runs of one stream: the only copy, shared by its screens and its doctor."""
+
+    def __init__(self, buckets: int = BUCKETS, ended_runs: int = ENDED_RUNS_KEPT) -> None:
+        """Args:
+        buckets: How many each series keeps of its past; 0 keeps the newest values only. See ``METRICS_FULL``.
+        ended_runs: How many runs to keep that the stream no longer lists.
+        """
+        self._buckets = self._limit = buckets
+        self._ended_runs = ended_runs
+        self._runs: dict[str, dict[str, dict[int, MetricSeries]]] = {}
+        self._last: Snapshot | None = None
+
+    def observe(self, snapshot: Snapshot) -> None:
+        """Add the new points of one snapshot."""
+        self.begin(snapshot)
+        for points in snapshot.points:
+            self.add(points)
+
+    def begin(self, snapshot: Snapshot) -> None:
+        """Forget what the next snapshot no longer covers: runs that it does not list, and the time before an interruption."""
+        last, self._last = self._last, snapshot
+        if last is not None and snapshot.sequence < last.sequence:
+            self._runs.clear()  # a sampler that was started again sends the past of every run once more
+        elif is_interrupted(last, snapshot):
+            for series in [series for run in self._runs.values() for ranks in run.values() for series in ranks.values()]:
+                series.newest.clear()
+        listed = {run.run_id for run in snapshot.runs}
+        gone = [run_id for run_id in self._runs if run_id not in listed]
+        for run_id in gone[: len(gone) - self._ended_runs] if len(gone) > self._ended_runs else ():
+            del self._runs[run_id]
+
+    def add(self, points: Points) -> None:
+        """Add new points."""
+        ranks = self._runs.setdefault(points.run_id, {}).setdefault(points.metric, {})
+        series = ranks.get(points.rank)
+        if series is None:
+            series = ranks[points.rank] = MetricSeries(self._limit)
+            self._share_memory()
+        series.extend(points.steps, points.times, points.values)
+
+    def _share_memory(self) -> None:
+        """Give each series fewer buckets where there are many; those that have more merge theirs when the next value comes."""
+        number = sum(len(ranks) for run in self._runs.values() for ranks in run.values())
+        limit = self._buckets
+        while limit * number > self._buckets * METRICS_FULL and limit > METRIC_BUCKETS_MIN:
+            limit //= 2
+        if limit == self._limit:
+            return
+        self._limit = limit
+        for run in self._runs.values():
+            for ranks in run.values():
+                for series in ranks.values():
+                    series.by_step.limit = series.by_time.limit = limit
+
+    def recall(self, points: Iterable[Points]) -> None:
+        """Add the past of runs that the stream does not carry; a run whose metrics are known keeps them."""
+        known = set(self._runs)
+        for found in points:
+            if found.run_id not in known:
+                self.add(found)
+
+    def names(self, run_id: str) -> tuple[str, ...]:
+        """Return the names of a run's metrics in order of first appearance."""
+        return tuple(self._runs.get(run_id, {}))
+
+    def metric(self, run_id: str, name: str) -> dict[int, MetricSeries]:
+        """Return rank -> series of one metric; empty if unknown.
+
+        A rank whose script opened the run has its automatic values under "auto/…": they stand in where it has none of its own.
+        """
+        metrics = self._runs.get(run_id, {})
+        return {**metrics.get(AUTOMATIC_PREFIX + name, {}), **metrics.get(name, {})}
+
+    def series(self, run_id: str, rank: int, name: str) -> MetricSeries | None:
+        """Return one rank's series of ``metric``; None if it has none."""
+        metrics = self._runs.get(run_id, {})
+        own = metrics.get(name, {}).get(rank)
+        return own if own is not None else metrics.get(AUTOMATIC_PREFIX + name, {}).get(rank)
