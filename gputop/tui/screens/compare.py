@@ -17,7 +17,7 @@ from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.prose import BLANK, wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
 from gputop.tui.state.view import View
-from gputop.tui.widgets.lines import Pane
+from gputop.tui.widgets.pane import Pane
 
 POLL_S = 1.0
 

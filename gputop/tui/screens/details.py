@@ -23,7 +23,7 @@ from gputop.tui.screens.stopping import IN_ANOTHER_CONTAINER, not_here
 from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy
 from gputop.tui.state.view import View
-from gputop.tui.widgets.lines import Pane
+from gputop.tui.widgets.pane import Pane
 from gputop.tui.widgets.requests import Asked
 
 ASK_EVERY_S = 2.0

@@ -21,7 +21,7 @@ from gputop.tui.state.copying import Copy
 from gputop.tui.state.grouping import listed
 from gputop.tui.state.view import View
 from gputop.tui.widgets.choice_list import ChoiceList, Item
-from gputop.tui.widgets.lines import Pane
+from gputop.tui.widgets.pane import Pane
 
 _WHY_NOT = "why not"
 _HISTORY = "history"

@@ -13,7 +13,7 @@ from gputop.tui.drawing.prose import BLANK, heading, wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
 from gputop.tui.state.keys import KEYS
 from gputop.tui.state.view import View
-from gputop.tui.widgets.lines import Pane
+from gputop.tui.widgets.pane import Pane
 
 WORDS = (
     ("GPU, device", "a physical GPU, a MIG instance or a virtual GPU; known by its UUID, shown by its index"),

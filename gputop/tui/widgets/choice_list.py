@@ -9,7 +9,8 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from gputop.tui.drawing.line import Line
-from gputop.tui.widgets.lines import LinesWidget, Pane
+from gputop.tui.widgets.lines import LinesWidget
+from gputop.tui.widgets.pane import Pane
 
 
 class Item(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.prose import wrapped
-from gputop.tui.widgets.lines import Pane
+from gputop.tui.widgets.pane import Pane
 
 LINES_KEPT = 2000
 _BAD_WORDS = ("error", "traceback", "exception", "out of memory", "killed", "fatal")

@@ -6,7 +6,8 @@ from textual.geometry import Size
 
 from gputop.tui.drawing.line import Drawing, Line, Span, clip, fit, joined, width
 from gputop.tui.state.view import View
-from gputop.tui.widgets.lines import LinesWidget, Pane
+from gputop.tui.widgets.lines import LinesWidget
+from gputop.tui.widgets.pane import Pane
 
 TAIL_CELLS_MIN = 12
 """Less of a note than this is useless."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual import events
 
 from gputop.tui.drawing.line import Line, clean, line
-from gputop.tui.widgets.lines import Pane
+from gputop.tui.widgets.pane import Pane
 
 SHOWN_CELLS_MOST = 40
 """The end of a longer filter is shown, so that what is being typed stays visible."""

@@ -22,7 +22,7 @@ from gputop.tui.screens.doctor import DoctorScreen
 from gputop.tui.screens.launch.screen import LaunchScreen
 from gputop.tui.screens.run.screen import RunScreen
 from gputop.tui.state.settings import Settings
-from gputop.tui.widgets.lines import Pane
+from gputop.tui.widgets.pane import Pane
 from tests import samples
 from tests.tui.kit import ScreenApp, text_of, view_of
 from tests.tui.screens.test_launch import until

@@ -19,7 +19,7 @@ from gputop.tui.terminal.compositor import SparingCompositor
 from gputop.tui.terminal.palette import THEMES
 from gputop.tui.terminal.partial_update import PartialUpdate
 from gputop.tui.terminal.private_textual import install_compositor
-from gputop.tui.widgets.lines import Pane
+from gputop.tui.widgets.pane import Pane
 
 COLUMNS, ROWS = 60, 12
 WORDS = ("98%", "71.2 GiB", "日本", "▇▆█", "no process", "a longer text of one style", "é")

@@ -17,7 +17,8 @@ from gputop.tui.terminal.compositor import SparingCompositor
 from gputop.tui.terminal.palette import DARK_BACKGROUND, LIGHT_BACKGROUND, PALETTES, THEMES, palette, theme_name
 from gputop.tui.terminal.partial_update import PartialUpdate
 from gputop.tui.terminal.private_textual import install_compositor
-from gputop.tui.widgets.lines import LinesWidget, Pane
+from gputop.tui.widgets.lines import LinesWidget
+from gputop.tui.widgets.pane import Pane
 
 
 class Watched(LinesWidget):

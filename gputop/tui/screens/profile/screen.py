@@ -20,7 +20,7 @@ from gputop.tui.screens.base import KeyHint, SubScreen
 from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy
 from gputop.tui.state.view import View
-from gputop.tui.widgets.lines import Pane
+from gputop.tui.widgets.pane import Pane
 from gputop.tui.widgets.requests import Asked
 
 ASK_AGAIN_S = 10.0
