@@ -13,12 +13,13 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
 from gputop.tracking.profiling import exchange, obstacles
+from gputop.tracking.profiling.making_way import making_way
 from gputop.tracking.profiling.one_step import OneStep
 from gputop.tracking.standing.reporter import Trainer
 from gputop.tracking.standing.stack import frames_of, where
@@ -211,39 +212,8 @@ class Recording:
             known = self._libraries[path] = self._is_library(path)
         return known
 
-    @contextmanager
-    def _making_way(self) -> Iterator[None]:
-        """End ours before any other profiler of torch's starts: two at a time raise in whoever comes second.
-
-        And count what the script wraps in ``record_function``: one that began in a recorded step and ends in a later one would
-        have torch write to what it freed between them.
-        """
-        own: Any = sys.modules["torch.autograd.profiler"]
-        replaced: list[tuple[Any, str, Any, Any]] = []
-
-        def before(kind: Any, name: str, first: Callable[[Any], None]) -> None:
-            original = vars(kind).get(name)
-            if original is None:
-                return
-
-            def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
-                first(self)
-                return original(self, *args, **kwargs)
-
-            replaced.append((kind, name, original, wrapped))
-            setattr(kind, name, wrapped)
-
-        for kind in (own.profile, getattr(own, "emit_nvtx", None), getattr(own, "emit_itt", None)):
-            for name in ("_prepare_trace", "_start_trace", "__enter__") if kind is not None else ():
-                before(kind, name, self._other_begins)
-        before(own.record_function, "__enter__", self._scope_begins)
-        before(own.record_function, "__exit__", self._scope_ends)
-        try:
-            yield
-        finally:
-            for kind, name, original, replacement in replaced:
-                if vars(kind).get(name) is replacement:
-                    setattr(kind, name, original)
+    def _making_way(self) -> AbstractContextManager[None]:
+        return making_way(self._other_begins, self._scope_begins, self._scope_ends)
 
     def _other_begins(self, profiler: Any) -> None:
         if self._one is None or not self._one.owns(profiler):
