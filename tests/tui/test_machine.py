@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from gputop.history.metrics import MetricMemory
 from gputop.tui.machine import Machine
 from gputop.tui.state.view import Settings
 from tests import samples
@@ -46,3 +49,20 @@ def test_a_chosen_run_holds_while_it_exists() -> None:
     view = watched.view(Settings())
     assert view is not None
     assert view.run_id == samples.snapshot().runs[0].run_id
+
+
+def test_the_screen_and_its_doctor_share_one_memory_of_the_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, begin = [], MetricMemory.__init__
+
+    def counted(self: MetricMemory, *arguments: Any, **options: Any) -> None:
+        made.append(self)
+        begin(self, *arguments, **options)
+
+    monkeypatch.setattr(MetricMemory, "__init__", counted)
+    first = samples.snapshot()
+    elsewhere = replace(samples.snapshot(5), host=replace(first.host, hostname="elsewhere"))
+    watched = machine(first, elsewhere)
+    watched.take_in()
+    watched.doctor.load()
+    assert watched.history.metrics(first.runs[0].run_id)
+    assert made == [watched.history.memory], "also after the stream went on from another machine"
