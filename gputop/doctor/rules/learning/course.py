@@ -210,7 +210,7 @@ def _same(group: RankGroup, name: str, series: PointSeries) -> Judgement:
 
 def _flat(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: PointSeries) -> Judgement:
     stretches = evidence.levels(logged.run_id(group), rank.rank, name).stretches
-    if len(stretches) < 2 * STRETCHES_MIN or stretches[0].step > _SEEN_FROM_STEP:
+    if not series or len(stretches) < 2 * STRETCHES_MIN or stretches[0].step > _SEEN_FROM_STEP:
         return None
     steps = series.steps[-1] - stretches[0].step
     start, last = stretches[0].mean, stretches[-STRETCHES_MIN:]
