@@ -40,8 +40,6 @@ _WARNED_AND_FATAL = ("NCCL WARN", "IPv4 network addresses")
 _WEAK = ("Exception ignored in", "--- Logging error ---")
 _TRIGGERS = tuple(trigger.encode() for trigger in (*TRIGGERS, *last_words.TRIGGERS, _TRACEBACK[:21], _ROOT))
 _TRIGGER = re.compile(b"|".join(re.escape(trigger) for trigger in _TRIGGERS))
-_KNOWN = re.compile("|".join(re.escape(trigger) for trigger in TRIGGERS))
-"""Outside of tracebacks, a line without any of these has no known text."""
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
 _EXCEPTION = re.compile(r"^\s{0,2}(?P<type>[A-Za-z_][\w.]*)(?::\s?(?P<message>.*))?$")
 _EXCEPTION_NAME = re.compile(r"(?:Error|Exception|Interrupt|Exit|Warning|Timeout|Failure|Unreachable|NotFound|Stop\w{0,40})$")
@@ -245,7 +243,7 @@ class LogScan:
             block = self._open.get(key)
         if block is not None and not block.in_message and text[:1] in (" ", "\t"):
             return  # a line of source code that a traceback quotes
-        may_be_known = block is not None or self._summary or self._after.waiting or _KNOWN.search(text) is not None
+        may_be_known = block is not None or self._summary or self._after.waiting or _may_be_known(text)
         found = matches(text) if may_be_known else ()
         if self._after.waiting and block is None and (not found or _ABORT.search(text) is not None):
             self._note_progress(text, key)
@@ -432,6 +430,11 @@ class LogScan:
 def is_warning(text: str) -> bool:
     """Return whether a line marks itself as a warning, and means no failure."""
     return _WARNING.search(text) is not None and not any(mark in text for mark in _WARNED_AND_FATAL)
+
+
+def _may_be_known(text: str) -> bool:
+    """Return whether a line outside of tracebacks may hold a known text."""
+    return any(trigger in text for trigger in TRIGGERS)  # faster on one line than an expression with all of them
 
 
 def _number(value: str | None) -> int | None:
