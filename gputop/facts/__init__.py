@@ -1,1 +1,1 @@
-"""The facts that a rank states about itself: one schema, which tracking fills and every reader reads through."""
+"""The facts that a rank states about itself: one schema, which tracking fills in and every reader uses."""

@@ -1,4 +1,4 @@
-"""What a rank's GPU memory held when it ran out, in words. Pure."""
+"""What a rank's GPU memory contained when it ran out, as text. Pure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ UNKNOWN_LINES = (
 
 
 def held_lines(facts: Mapping[str, Any], most: int = 8) -> list[str]:
-    """Return what a rank's allocator held, the largest first, at most ``most`` of its lines; nothing if it did not run out.
+    """Return what a rank's allocator held, largest first, at most ``most`` of its lines; nothing if memory did not run out.
 
-    ``facts`` are the rank's.
+    ``facts`` are the facts of the rank.
     """
     found = Facts(facts).out_of_memory
     if found is None:

@@ -1,9 +1,9 @@
 """Records with typed keys: tracking fills them, readers read them without trusting them.
 
-A record is a class whose attributes are keys. ``filled`` turns keyword arguments into the plain dict that a journal holds, and
-raises where a key is unknown or missing. An instance wraps a value that any version or script may have written: an attribute is
-the key's value if it has the right type, else None, or nothing for lists and maps. This module imports only ``math``
-and ``typing`` and generates no code, because training processes import it.
+A record is a class whose attributes are keys. ``filled`` turns keyword arguments into the plain dict that a journal contains,
+and raises if a key is unknown or missing. An instance wraps a value that any version or script may have written: an attribute
+is the key's value if it has the right type, else None, or empty for lists and maps. This module imports only ``math`` and
+``typing`` and generates no code, because training processes import it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, NoReturn, TypeVar, overload
 T = TypeVar("T")
 R = TypeVar("R", bound="Record")
 COUNT_MAX = 2**63
-"""JSON knows integers of any size; one beyond any counter's range is no number that was measured."""
+"""JSON allows integers of any size. One beyond the range of any counter was never measured."""
 DEVICE_DIGITS_MAX = 3
 
 
@@ -32,7 +32,7 @@ def read_number(value: Any) -> float | None:
         return None
     try:
         known = float(value)
-    except OverflowError:  # JSON knows integers of any size
+    except OverflowError:  # JSON allows integers of any size
         return None
     return known if math.isfinite(known) else None
 
@@ -53,7 +53,7 @@ def read_any_text(value: Any) -> str | None:
 
 
 def read_items(value: Any) -> Sequence[Any]:
-    """Return a list; nothing for everything else."""
+    """Return a list; an empty one for everything else."""
     return value if isinstance(value, list | tuple) else ()
 
 
@@ -72,7 +72,7 @@ def _read_counts(value: Any) -> Mapping[str, int]:
 
 
 class Key(Generic[T]):
-    """One key of a record: its type, what it means, and whether it may be null or left out."""
+    """One key of a record: its type, its meaning, and whether it may be null or missing."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Key(Generic[T]):
         optional: bool = False,
         record: type[Record] | None = None,
     ) -> None:
-        """``read`` trusts nothing; ``fits`` tells whether a value that is not null is what tracking should write."""
+        """``read`` trusts nothing; ``fits`` tells whether a value other than null is what tracking should write."""
         self.kind = kind
         self.read = read
         self.fits = fits
@@ -93,7 +93,7 @@ class Key(Generic[T]):
         self.null = null
         self.optional = optional
         self.record = record
-        """What the value, or each item of it, is a record of."""
+        """The class of the value, or of each item, if that is a record."""
         self.vital = False
         self.attribute = self.name = ""
 
@@ -104,7 +104,7 @@ class Key(Generic[T]):
             owner.vital_keys = (*owner.vital_keys, self)
 
     def stands_in(self, stated: Mapping[str, Any]) -> bool:
-        """Return whether an object holds this key, be it null: without a record, where nothing else of it is asked for."""
+        """Return whether an object contains this key, even as null. Cheaper than a record, if nothing else is needed."""
         return self.name in stated
 
     @overload
@@ -116,7 +116,7 @@ class Key(Generic[T]):
     def __get__(self, record: Record | None, owner: type[Record]) -> Key[T] | T:
         if record is None:
             return self
-        # Kept in the instance, where Python finds it first from now on.
+        # Stored in the instance, where Python finds it first from now on.
         value = record.__dict__[self.attribute] = self.read(record.stated.get(self.name))
         return value
 
@@ -127,9 +127,9 @@ class Record:
     keys: ClassVar[Mapping[str, Key[Any]]] = {}
     """Attribute -> key. The attribute is the key's name, with "_" after it where Python has a keyword of that name."""
     vital_keys: ClassVar[tuple[Key[Any], ...]] = ()
-    """The keys without which there is no record."""
+    """The keys without which the record cannot be read."""
     more: ClassVar[str] = ""
-    """What other keys may stand in the object besides; "" where none may."""
+    """Which other keys the object may contain; "" for none."""
     stated: Mapping[str, Any]
     """The object as it was written."""
 
@@ -138,8 +138,8 @@ class Record:
 
     @classmethod
     def of(cls: type[R], value: Any) -> R | None:
-        """Return a value as a record; None where it is no object, is empty, or a vital key cannot be read."""
-        # Most are left out or a dict, as JSON makes them; the check against Mapping takes five times as long.
+        """Return a value as a record; None if it is not an object, is empty, or lacks a readable vital key."""
+        # Most are missing or a dict, as from JSON; the check against Mapping takes five times as long.
         if value is None:
             return None
         if not (type(value) is dict or isinstance(value, Mapping)) or not value:
@@ -151,10 +151,10 @@ class Record:
 
     @classmethod
     def filled(cls, /, **values: Any) -> dict[str, Any]:
-        """Return the object that a journal holds, with its keys in the given order.
+        """Return the object for a journal, with its keys in the given order.
 
         Raises:
-            TypeError: a key is unknown, or one is missing that may not be left out.
+            TypeError: a key is unknown, or a required one is missing.
         """
         unknown = [] if cls.more else [name for name in values if name not in cls.keys]
         missing = [name for name, key in cls.keys.items() if name not in values and not key.optional]
@@ -163,11 +163,11 @@ class Record:
         return {cls.keys[name].name if name in cls.keys else name: value for name, value in values.items()}
 
     def has(self, key: Key[Any]) -> bool:
-        """Return whether a key was written at all, be it null."""
+        """Return whether a key was written at all, even as null."""
         return key.stands_in(self.stated)
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
-        raise AttributeError(f"a {type(self).__name__} is not changed")
+        raise AttributeError(f"a {type(self).__name__} cannot be changed")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.stated!r})"
@@ -189,7 +189,7 @@ def flag(meaning: str, *, null: bool = False, optional: bool = False) -> Key[boo
 
 
 def text(meaning: str, *, null: bool = False, optional: bool = False) -> Key[str | None]:
-    """A text; an empty one says nothing and is read as None."""
+    """A text; an empty one means nothing and is read as None."""
     return Key("string", read_text, _reads(read_any_text), meaning, null=null, optional=optional)
 
 
@@ -263,15 +263,15 @@ def named(record: type[R], *, optional: bool = False) -> Key[Mapping[str, R]]:
 
 
 def vital(key: Key[T | None]) -> Key[T]:
-    """Make a key one without which the record says nothing to a reader: ``Record.of`` returns None where it cannot be read."""
+    """Mark a key as vital: ``Record.of`` returns None if it cannot be read, because the record means nothing without it."""
     key.vital = True
     return key  # type: ignore[return-value]  # read returns no None in a record that is there
 
 
 def problems(record: type[Record], value: Any, where: str = "") -> list[str]:
-    """Return where an object is not what tracking should write: keys unknown or missing, values of a wrong type."""
+    """Return where an object is not what tracking should write: unknown or missing keys, and values of a wrong type."""
     if not isinstance(value, Mapping):
-        return [f"{where}: no object"]
+        return [f"{where}: not an object"]
     known = {key.name: key for key in record.keys.values()}
     at = f"{where}." if where else ""
     found = [f"{at}{name}: not in the schema" for name in value if name not in known and not record.more]
@@ -282,7 +282,7 @@ def problems(record: type[Record], value: Any, where: str = "") -> list[str]:
         elif value[name] is None:
             found += [] if key.null else [f"{place}: null"]
         elif not key.fits(value[name]):
-            found.append(f"{place}: {value[name]!r} is no {key.kind}")
+            found.append(f"{place}: {value[name]!r} is not of type {key.kind}")
         elif key.record is not None:
             found += _problems_within(key, key.record, value[name], place)
     return found

@@ -1,7 +1,7 @@
 """Every fact that gputop knows: its keys, their types and what they mean. docs/facts.md is written from here.
 
-Each record is one fact, or a part of one; ``Facts`` at the end gives the facts their names. What is renamed here changes what
-journals hold: old ones would no longer be understood.
+Each record is one fact, or a part of one; ``Facts`` at the end gives the facts their names. Renaming anything changes the
+content of journals, and readers would no longer understand old ones.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NAMES = "string or list of strings"
 
 
 def _rows(value: Any, least: int) -> list[tuple[int, Any]]:
-    """Return (step, row) of each row that has so many columns and begins with a step."""
+    """Return (step, row) of each row that has this many columns and starts with a step."""
     rows = [item for item in read_items(value) if isinstance(item, list | tuple) and len(item) >= least]
     return [(step, row) for row in rows if (step := read_whole(row[0])) is not None]
 
@@ -93,8 +93,8 @@ class Device(Record):
     name = text('Name, such as "cuda:0".')
     uuid = any_text("UUID of the GPU.", null=True)
     virtual_index = whole("Index of the virtual GPU.", null=True)
-    thread_id = whole("Thread that works as this device.", null=True)
-    memory_bytes = whole("Memory that it holds.", null=True)
+    thread_id = whole("Thread that works as this virtual GPU.", null=True)
+    memory_bytes = whole("Memory in use.", null=True)
 
 
 class Torch(Record):
@@ -107,20 +107,20 @@ class Torch(Record):
 
 
 class Settings(Record):
-    """Switches of torch. Null where this torch does not tell."""
+    """Switches of torch. Null if this version of torch does not report them."""
 
     float32_matmul_precision = text('"highest", "high" or "medium".', null=True)
     allow_tf32 = flag("Whether matrix products may use TF32.", null=True)
     anomaly_detection = flag("Whether autograd's anomaly detection is on.", null=True)
-    deterministic = flag("Whether deterministic algorithms are asked for.", null=True)
-    cudnn_benchmark = flag("Whether cuDNN tries several algorithms.", null=True)
-    autocast = flag("Whether autocast was on in a forward.", null=True)
-    threads = whole("Threads for one operation on the CPU.", null=True)
+    deterministic = flag("Whether deterministic algorithms are requested.", null=True)
+    cudnn_benchmark = flag("Whether cuDNN benchmarks several algorithms.", null=True)
+    autocast = flag("Whether autocast was on in a forward pass.", null=True)
+    threads = whole("Threads per operation on the CPU.", null=True)
     profiler = flag("Whether autograd's profiler is on.", null=True)
 
 
 class Environment(Record):
-    """Variables of the environment that say which devices there are. Null: not set."""
+    """Environment variables that select devices. Null: not set."""
 
     cuda_visible_devices_launch = any_text("CUDA_VISIBLE_DEVICES when the process started.", null=True)
     cuda_visible_devices_now = any_text("CUDA_VISIBLE_DEVICES in `os.environ` now.", null=True)
@@ -134,14 +134,14 @@ class BatchNorm(Record):
     """The BatchNorm layers of a model."""
 
     layers = vital(whole("Number of layers."))
-    synced = whole("Layers that normalize over all ranks.")
-    frozen = whole("Layers that no longer learn statistics while the model trains.")
+    synced = whole("Layers that normalize over the batches of all ranks.")
+    frozen = whole("Layers that no longer update their statistics while the model trains.")
 
 
 class Model(Record):
-    """The model that is trained."""
+    """The model that is being trained."""
 
-    class_ = text("Class, without what wraps it.")
+    class_ = text("Class, without wrappers.")
     wrapper = text("Class of the outermost wrapper.", null=True)
     wrappers = texts("Classes of all wrappers, outermost first.")
     parameter_device = any_text('Device of the first parameter, such as "cuda:0".', null=True)
@@ -149,14 +149,14 @@ class Model(Record):
     parameter_dtypes = counts("Elements of each dtype.")
     parameters = whole("Elements of all parameters.")
     trained_parameters = whole("Elements of the parameters that are trained.")
-    hf_device_map = whole("Places that Hugging Face's device map spreads the model over. Null: there is none.", null=True)
+    hf_device_map = whole("Places over which Hugging Face's device map spreads the model. Null: there is none.", null=True)
     batch_norm = part(BatchNorm)
     recurrent = flag("Whether it has recurrent layers.")
     mesh = texts("Names of the dimensions of a device mesh.")
 
 
 class Optimizer(Record):
-    """The first optimizer. Others are in facts named `optimizer/1`, `optimizer/2` and so on."""
+    """The first optimizer. Further ones have facts named `optimizer/1`, `optimizer/2` and so on."""
 
     more = "The simple settings of the first parameter group, such as `lr`."
     type = text("Class.")
@@ -164,47 +164,47 @@ class Optimizer(Record):
 
 
 class Loader(Record):
-    """The loader of the training's batches."""
+    """The loader of the training batches."""
 
     type = text("Class of the loader.")
     dataset = text("Class of the data set.")
-    batch_size = whole("Samples in a batch.", null=True)
+    batch_size = whole("Samples per batch.", null=True)
     num_workers = whole("Worker processes.", null=True)
-    pin_memory = flag("Whether batches are put into pinned memory.")
+    pin_memory = flag("Whether batches are copied to pinned memory.")
     drop_last = flag("Whether an incomplete last batch is dropped.")
-    persistent_workers = flag("Whether workers live on between iterations.")
-    prefetch_factor = whole("Batches that each worker prepares ahead.", null=True)
-    length = whole("Batches in an iteration. Null: unknown.", null=True)
+    persistent_workers = flag("Whether workers persist between iterations.")
+    prefetch_factor = whole("Batches that each worker prepares in advance.", null=True)
+    length = whole("Batches per iteration. Null: unknown.", null=True)
     dataset_length = whole("Samples in the data set. Null: unknown.", null=True)
     iterable = flag("Whether the data set is an IterableDataset.")
-    iterations = whole("Iterations that have begun.")
+    iterations = whole("Iterations so far, including the current one.")
     exhausted = flag("Whether the last iteration ended by itself.")
-    batches = whole("Batches handed out in this iteration.")
+    batches = whole("Batches delivered in this iteration.")
 
 
 class Sampler(Record):
-    """The sampler of the training's loader."""
+    """The sampler of the training loader."""
 
     type = vital(text("Class."))
     shuffle = flag("Whether it shuffles.", null=True)
-    set_epoch = flag("Whether `set_epoch` was called between iterations. Null before the second one.", null=True)
-    replicas = whole("Ranks that it divides the data over.", null=True)
-    rank = whole("Rank that it draws for.", null=True)
+    set_epoch = flag("Whether `set_epoch` was called between iterations. Null before the second iteration.", null=True)
+    replicas = whole("Number of ranks that share the data.", null=True)
+    rank = whole("Rank whose share it draws.", null=True)
 
 
 class DataParallel(Record):
-    """How nn.DataParallel divides its batches. Counts training calls; written when the rows change, and every 20 calls."""
+    """How nn.DataParallel splits its batches. Counts training calls; written when the rows change, and every 20 calls."""
 
     device_ids = devices("Devices of the wrapper.")
     replicas = whole("Number of these devices.")
     batch_rows = whole("Rows of the last batch.", null=True)
     rows_per_device = wholes("Rows of the last batch on each device.", null=True)
     calls = whole("Calls.")
-    underused_calls = whole("Calls in which a device got nothing.")
-    uneven_calls = whole("Calls whose smallest share is below 0.75 of the largest.")
+    underused_calls = whole("Calls in which a device got no rows.")
+    uneven_calls = whole("Calls whose smallest share was below 0.75 of the largest.")
     module = any_text("Class of the wrapped module.")
     output_device = device("Device that gathers the outputs.", null=True)
-    dim = whole("Dimension that batches are cut along.")
+    dim = whole("Dimension along which batches are split.")
     tensor_leaves = whole("Tensors in the arguments of the last call.")
     leaf_sizes = wholes("Size of each of these tensors along `dim`.")
 
@@ -214,28 +214,28 @@ class WrapperCalls(Record):
 
     wrapped = vital(whole("Calls of the wrapper."))
     bypassed = vital(whole("Calls of the module inside it."))
-    bypassed_steps = whole("Steps in a row, up to now, with bypassed calls and no wrapped one.")
+    bypassed_steps = whole("Consecutive steps, up to now, with bypassed calls and no wrapped one.")
     module = text("Class that was called instead of the wrapper.", null=True)
     where = text('Line that called it, such as "train.py:41".', null=True)
 
 
 class Ddp(Record):
-    """What DistributedDataParallel says of itself. Null where this torch does not tell."""
+    """What DistributedDataParallel reports about itself. Null if this version of torch does not report it."""
 
     backend = text('Backend, such as "nccl".', null=True)
     world_size = whole("Ranks.", null=True)
-    device_ids = devices("Devices of this rank.", null=True)
-    find_unused_parameters = flag("Whether it looks for unused parameters in each backward.", null=True)
+    device_ids = devices("Devices that this rank uses.", null=True)
+    find_unused_parameters = flag("Whether it searches for unused parameters in each backward pass.", null=True)
     unused_parameter_bytes = whole("Size of the parameters without a gradient.", null=True)
     has_sync_bn = flag("Whether the model has SyncBatchNorm.", null=True)
     static_graph = flag("Whether the graph is declared static.", null=True)
     iteration = whole("Iterations that DDP has counted.", null=True)
-    forward_s = number("Average time of a forward.", null=True)
-    backward_s = number("Average time of a backward's computation.", null=True)
-    communication_s = number("Average time of a backward's communication.", null=True)
-    overlap_s = number("Average time in which both ran.", null=True)
+    forward_s = number("Average time of a forward pass.", null=True)
+    backward_s = number("Average computation time of a backward pass.", null=True)
+    communication_s = number("Average communication time of a backward pass.", null=True)
+    overlap_s = number("Average time in which both overlapped.", null=True)
     replaced_parameters = whole(
-        "Trained parameters that are not those that were wrapped, or have changed dtype or device since.", null=True
+        "Trained parameters that were not wrapped, or that have changed dtype or device since.", null=True
     )
     parameter_device = text("Device of the first parameter when it was wrapped.", null=True)
     parameter_dtype = text("Dtype of the first parameter when it was wrapped.", null=True)
@@ -252,7 +252,7 @@ class Gradients(Record):
 
 
 class ProcessGroup(Record):
-    """torch.distributed in this rank. After the group is destroyed, what was last known."""
+    """torch.distributed in this rank; after the group is destroyed, as last known."""
 
     backend = text('Backend, such as "nccl".')
     world_size = whole("Ranks.")
@@ -260,9 +260,9 @@ class ProcessGroup(Record):
     groups = whole("Process groups.", null=True)
     mesh = texts("Names of the dimensions of a device mesh.")
     mesh_sizes = wholes("Ranks along each of these dimensions.", optional=True)
-    data_ranks = whole("Groups of ranks with samples of their own. Null: unknown.", null=True, optional=True)
-    data_rank = whole("The group of this rank: its members are given the same samples.", null=True, optional=True)
-    collectives = counts("Calls of each collective from Python. Those of DDP's reducer are not counted.")
+    data_ranks = whole("Number of groups of ranks with different samples. Null: unknown.", null=True, optional=True)
+    data_rank = whole("The group of this rank: its members get the same samples.", null=True, optional=True)
+    collectives = counts("Calls of each collective from Python, without those of DDP's reducer.")
 
 
 class Batches(Record):
@@ -282,8 +282,8 @@ class Batches(Record):
         "list of [step, rows, elements]",
         _sizes,
         _list_of(3),
-        "What DDP, a sharded model (fully_shard, FSDP) or DeepSpeed's engine was called with in the last 32 steps that were "
-        "looked at: its first tensor, or list of tensors. The calls of a step are added up.",
+        "What DDP, a sharded model (fully_shard, FSDP) or DeepSpeed's engine was called with in the last 32 steps recorded in "
+        "full: its first tensor, or list of tensors. The calls of a step are added up.",
         optional=True,
     )
 
@@ -295,35 +295,35 @@ class Parameters(Record):
         "list of [step, checksum, sum]",
         _probes,
         _list_of(3),
-        "A probe every 10 steps, the last 8. The checksum is null where the weights are on a GPU.",
+        "The last 8 probes, one every 10 steps. The checksum is null if the weights are on a GPU.",
     )
 
 
 class Synchronizations(Record):
-    """Calls within a step that wait for a CUDA device: `item`, `cpu`, `tolist`, `numpy`, `bool`. Of single steps, sampled."""
+    """Calls within a step that wait for a CUDA device: `item`, `cpu`, `tolist`, `numpy`, `bool`. From sampled steps."""
 
-    per_step = vital(number("Calls in a step."))
-    steps = whole("Steps that were looked at.")
+    per_step = vital(number("Calls per step."))
+    steps = whole("Steps that were sampled.")
     where = text("Line with the most calls.", null=True)
 
 
 class Transfers(Record):
-    """Copies from host to device within a step. Of single steps, sampled."""
+    """Copies from host to device within a step. From sampled steps."""
 
-    per_step = number("Copies in a step.")
+    per_step = number("Copies per step.")
     bytes_per_step = number("Size of the copies.")
     pageable_per_step = number("Copies from memory that is not pinned.")
     blocking_per_step = number("Copies that the CPU waits for.")
-    seconds_per_step = number("Time of the copies on the CPU's clock.")
+    seconds_per_step = number("Time of the copies by the CPU's clock.")
     where = text("Line with the most copies.", null=True)
 
 
 class CudaMemory(Record):
-    """CUDA's memory as torch's allocator counts it. Null where this torch does not tell."""
+    """CUDA memory as torch's allocator counts it. Null if this version of torch does not report it."""
 
-    allocated_bytes = whole("Held by tensors.", null=True)
-    reserved_bytes = whole("Held by the allocator.", null=True)
-    peak_bytes = whole("The most that tensors held.", null=True)
+    allocated_bytes = whole("Memory held by tensors.", null=True)
+    reserved_bytes = whole("Memory held by the allocator.", null=True)
+    peak_bytes = whole("Peak memory held by tensors.", null=True)
     total_bytes = whole("Memory of the device.")
     retries = whole("Allocations that succeeded only after the cache was freed.", null=True)
     out_of_memory = whole("Allocations that failed.", null=True)
@@ -342,34 +342,34 @@ class Evaluation(Record):
 class Checkpoint(Record):
     """The last checkpoint that `torch.save` wrote."""
 
-    seconds = number("Time that it took.")
-    bytes = whole("Size of the file. Null where it was not given by its path.", null=True)
-    path = text("The file. Null where it has no name.", null=True)
+    seconds = number("How long it took.")
+    bytes = whole("Size of the file. Null if it was not given as a path.", null=True)
+    path = text("The file. Null if it has no name.", null=True)
     step = whole("Step after which it was written.")
 
 
 class Stalled(Record):
-    """Written when no step came for a while; null again once steps come."""
+    """Written when there was no step for a while; null again once steps continue."""
 
     since = number("When the last step ended, in seconds since the epoch.")
     step = whole("The last step.")
     phase = text('"data", "forward", "backward", "optimizer", "evaluation", "checkpoint" or "other".')
     stack = texts('The stack of the thread that trains, as "file.py:12 function", innermost first.')
     at = number("When this was written, in seconds since the epoch.")
-    early = flag("True in a first word, after a third of the time after which it is a stall; else missing.", optional=True)
+    early = flag("True in a first report, after a third of the time that makes a stall; else missing.", optional=True)
 
 
 class Standing(Record):
-    """Where a rank is. Readers take it from the ring of a rank that has stood or been mute for 4 s; no journal keeps it."""
+    """Where a rank is. Readers take it from the ring of a rank that has been still or silent for 4 s; no journal keeps it."""
 
     at = number("When this was written, in seconds since the epoch.")
-    since = number("Since when it is there, in seconds since the epoch; seen every 2 s.")
-    line = text('The innermost line that is not a library\'s, as "train.py:88". Null: there is none on the stack.', null=True)
+    since = number("When it arrived there, in seconds since the epoch; checked every 2 s.")
+    line = text('The innermost line outside libraries, as "train.py:88". Null: there is none on the stack.', null=True)
     function = text("The function around that line.", null=True)
     phase = text('"data", "forward", "backward", "optimizer", "evaluation", "checkpoint" or "other".')
-    operation = text("The collective of torch.distributed that Python has called and that has not returned.", null=True)
-    begun = whole("Collectives that the group of all ranks has begun in this rank. Null where torch does not tell.", null=True)
-    completed = whole("Those of them that torch knows to be complete.", null=True)
+    operation = text("The collective of torch.distributed that Python has called and that has not returned yet.", null=True)
+    begun = whole("Collectives that the group of all ranks has begun in this rank. Null: unknown.", null=True)
+    completed = whole("How many of them torch knows to be complete.", null=True)
     step = whole("The last step. Null before the first one.", null=True)
     stepped = number("When that step ended, in seconds since the epoch.", null=True)
     stack = texts('The innermost calls of the thread that trains, as "file.py:12 function", innermost first.')
@@ -387,23 +387,23 @@ class Error(Record):
 
     type = any_text("Class.")
     message = any_text("Message, shortened.")
-    where = any_text("Innermost line that is not a library's.", null=True)
+    where = any_text("Innermost line outside libraries.", null=True)
 
 
 class MemoryLine(Record):
     """What one line of the script holds in torch's allocator."""
 
-    line = any_text("Innermost line that is not a library's, and its function.")
-    bytes = whole("Bytes of its blocks.")
-    blocks = whole("How many blocks it holds.")
+    line = any_text("Innermost line outside libraries, and its function.")
+    bytes = whole("Size of its blocks.")
+    blocks = whole("Number of its blocks.")
 
 
 class OutOfMemory(Record):
     """What torch's allocator held on the rank's device when an out-of-memory error ended the script."""
 
     allocated_bytes = whole("Bytes in use.")
-    cached_bytes = whole("Bytes that torch keeps though nothing uses them.")
-    largest_free_bytes = whole("The largest piece of them; null where torch does not tell.", null=True)
+    cached_bytes = whole("Bytes that torch keeps although nothing uses them.")
+    largest_free_bytes = whole("The largest free piece; null if torch does not report it.", null=True)
     lines = parts(MemoryLine)
 
 
@@ -417,11 +417,11 @@ class Alert(Record):
 
 
 class Metric(Record):
-    """What `run.define_metric` says of each metric."""
+    """What `run.define_metric` says about each metric."""
 
     goal = any_text('"min" or "max".', null=True)
     unit = any_text("Unit.", null=True)
-    step_metric = any_text("Metric that serves as its steps.", null=True)
+    step_metric = any_text("Metric whose values are its steps.", null=True)
 
 
 class Summary(Record):
@@ -433,7 +433,7 @@ class Summary(Record):
 class Facts(Record):
     """All facts of a rank by name."""
 
-    more = "Facts of the script's own, from `run.fact`."
+    more = "The script's own facts, from `run.fact`."
     progress = part(Progress, optional=True)
     devices = parts(Device, optional=True)
     torch = part(Torch, optional=True)
@@ -468,7 +468,7 @@ class Facts(Record):
     tags = texts("Labels, from `init`.", optional=True)
     notes = any_text("A remark, from `init`.", null=True, optional=True)
     job_type = any_text("What the run does, from `init`.", optional=True)
-    source = any_text('"log" where the metrics are read from printed lines, "TensorBoard" … where from a file.', optional=True)
+    source = any_text('"log" if the metrics are read from printed lines; "TensorBoard" … if from a file.', optional=True)
     device_count = whole("CUDA devices that the rank sees. Only a script writes it.", optional=True)
     total_steps = whole("Steps of the whole training. Only a script writes it.", optional=True)
     wrapper = Key(_NAMES, _class_names, _names_classes, "Class of the model's wrapper. Only a script writes it.", optional=True)

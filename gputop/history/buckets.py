@@ -30,7 +30,7 @@ class Bucket:
         return min(self.high, max(self.low, self.total / self.count)) if self.count else math.nan
 
     def absorb(self, other: Bucket) -> None:
-        """Merge the neighbor that follows."""
+        """Merge the next neighbor into this bucket."""
         self.x_first = min(self.x_first, other.x_first)
         self.x_last = max(self.x_last, other.x_last)
         self.low = min(self.low, other.low)
@@ -60,14 +60,14 @@ class Buckets(Sequence[Bucket]):
     __slots__ = ("_columns", "_owns_values", "x_first", "x_last")
 
     def __init__(self, values_of: Buckets | None = None) -> None:
-        """``values_of``: the row whose values this one shares."""
+        """``values_of`` is the row whose values this one shares."""
         self.x_first = array("d")
         self.x_last = array("d")
         self._owns_values = values_of is None
         self._columns: _Columns = values_of._columns if values_of is not None else _no_columns()
 
     def append_each(self, x: Sequence[float], values: Sequence[float]) -> None:
-        """Add a bucket for each value. ``x`` and ``values`` are as long as one another, here and below, and not empty."""
+        """Add a bucket for each value. Here and below, ``x`` and ``values`` have the same length and are not empty."""
         column = array("d", x)
         self.x_first += column
         self.x_last += column
@@ -92,7 +92,7 @@ class Buckets(Sequence[Bucket]):
             non_finite.append(not finite)
 
     def append_all(self, x: Sequence[float], values: Sequence[float]) -> None:
-        """Add one bucket that holds all these values."""
+        """Add one bucket with all these values."""
         self.x_first.append(min(x))
         self.x_last.append(max(x))
         if not self._owns_values:
@@ -107,7 +107,7 @@ class Buckets(Sequence[Bucket]):
         non_finite.append(len(values) - len(finite))
 
     def append_groups(self, x: Sequence[float], values: Sequence[float], size: int) -> None:
-        """Add a bucket for every ``size`` values, which divides their number, as ``append_all`` would one by one."""
+        """Add a bucket for every ``size`` values, as ``append_all`` would one by one. ``size`` divides their number."""
         if not _all_finite(values):
             for start in range(0, len(values), size):
                 self.append_all(x[start : start + size], values[start : start + size])
@@ -152,7 +152,7 @@ class Buckets(Sequence[Bucket]):
             last[-1] = finite[-1]
 
     def halve(self) -> None:
-        """Merge neighbors in pairs; a last one without a neighbor stays."""
+        """Merge neighbors in pairs; a last bucket without a neighbor stays."""
         if self._owns_values:
             self._halve_values()
         if _ascends(self.x_first) and _ascends(self.x_last):
@@ -198,10 +198,10 @@ class Buckets(Sequence[Bucket]):
         )
 
     def columns(self, first: int, last: int, start: float, end: float, number: int) -> Iterator[tuple[int, Bucket]]:
-        """Divide [start, end] evenly into ``number`` columns; yield the buckets [first, last) in each, merged, with its place.
+        """Divide [start, end] evenly into ``number`` columns; yield the merged buckets of each, with the column's index.
 
-        A bucket belongs to the column of its middle x, and to none outside of [start, end]. Buckets come in their order: where
-        x decreases, one column comes several times. ``end`` is greater than ``start``.
+        A bucket belongs to the column of its middle x, or to none if that is outside [start, end]. Buckets keep their order:
+        if x decreases, a column appears several times. ``end`` is greater than ``start``.
         """
         scale, after = number / (end - start), number - 1
         middles = [(low + high) / 2 for low, high in zip(self.x_first[first:last], self.x_last[first:last], strict=True)]
@@ -259,6 +259,6 @@ def _finite(values: Sequence[float]) -> Sequence[float]:
 
 
 def _in_pairs(column: array[Any], merged: Callable[[Any, Any], Any]) -> array[Any]:
-    """Return a column with neighbors merged in pairs; a last one without a neighbor stays."""
+    """Return a column with neighbors merged in pairs; a last value without a neighbor stays."""
     alone = column[len(column) - len(column) % 2 :]
     return array(column.typecode, [*map(merged, column[::2], column[1::2]), *alone])

@@ -1,4 +1,4 @@
-"""Chart columns of a growing series, updated incrementally: each update only processes new values.
+"""Chart columns of a growing series, updated incrementally: each update processes only new values.
 
 ``Series.columns`` walks the whole past, but a chart that is drawn every second requests the same stretch again and again.
 """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gputop.snapshot import Points, Process, Snapshot
 
 DEVICE_READINGS = ("utilization_percent",)
-"""The readings that the dashboard draws of every GPU. Of 64 GPUs, each takes 14 MiB."""
+"""The readings that the dashboard draws for every GPU. With 64 GPUs, each takes 14 MiB."""
 DETAIL_READINGS = (
     "sm_activity_percent",
     "tensor_activity_percent",
@@ -26,17 +26,17 @@ DETAIL_READINGS = (
 )
 """The readings that are drawn for one GPU at a time."""
 DETAIL_BUCKETS = 512
-"""Buckets of each of these: at 1 Hz, 8 minutes at full resolution. Of 64 GPUs, each takes under 2 MiB."""
+"""Buckets of each of these: at 1 Hz, 8 minutes at full resolution. With 64 GPUs, each takes under 2 MiB."""
 PROCESS_READINGS = ("memory_used_bytes", "sm_utilization_percent")
 """The readings of a process on a device (fields of ``DeviceUse``) that are drawn for one process at a time."""
 PROCESS_BUCKETS, PROCESSES_KEPT = 256, 256
-"""Buckets of each of these, and how many processes keep them: together at most some 8 MiB for each device of a process."""
+"""Buckets of each of these, and how many processes keep them: together at most about 8 MiB per device of a process."""
 REASONS_KEPT = 512
 """Changes of a GPU's throttle reasons that are kept."""
 SHARED_DEVICE_BUCKETS, SHARED_METRIC_BUCKETS = 512, 64
-"""Fewest buckets of each series where many machines are watched: 128 machines with 8 GPUs each must fit into 300 MiB."""
+"""Fewest buckets of each series if many machines are watched: 128 machines with 8 GPUs each must fit into 300 MiB."""
 PAST_BUCKETS = 1024
-"""Buckets of each reading of a run's GPU as it was recorded."""
+"""Buckets of each recorded reading of a run's GPU."""
 RECORDED_READINGS = ("utilization_percent", "memory_used_bytes", "power_w")
 
 
@@ -44,15 +44,15 @@ ProcessKey: TypeAlias = "tuple[int, float | None]"
 
 
 def process_key(process: Process) -> ProcessKey:
-    """Return a key that distinguishes a process from a later one with its PID."""
+    """Return a key that distinguishes a process from a later one with the same PID."""
     return process.pid, process.started_at
 
 
 class History:
-    """All series of one machine, built from snapshots in order. Where machines share a screen, each keeps fewer buckets."""
+    """All series of one machine, built from snapshots in order. If machines share a screen, each keeps fewer buckets."""
 
     def __init__(self, shared_by: int = 1) -> None:
-        """``shared_by``: how many machines the screen watches."""
+        """``shared_by`` is the number of machines that the screen watches."""
         share = BUCKETS // max(1, shared_by)
         self.memory = MetricMemory(max(SHARED_METRIC_BUCKETS, share))
         """The metrics of the runs, which the doctor of this stream reads too."""
@@ -88,7 +88,7 @@ class History:
     def _observe_processes(self, snapshot: Snapshot) -> None:
         listed = {process_key(process): process for process in snapshot.processes if process.devices}
         for key in listed:
-            # The newest come last, so that those that ended longest ago are forgotten first.
+            # The newest are added last, so that those that ended longest ago are forgotten first.
             if key in self._processes:
                 self._processes[key] = self._processes.pop(key)
         for key, process in listed.items():
@@ -97,7 +97,7 @@ class History:
                 if len(self._processes) >= PROCESSES_KEPT:
                     oldest = next(iter(self._processes))
                     if oldest in listed:
-                        continue  # more run than are kept: those that came first keep their past
+                        continue  # more processes run than are kept: the first ones keep their past
                     del self._processes[oldest]
                 held = self._processes[key] = {}
             for use in process.devices:
@@ -118,7 +118,7 @@ class History:
         self.memory.recall(points)
 
     def recall_gpus(self, run_id: str, pasts: Iterable[GpuPast]) -> None:
-        """Load what a run's GPUs did, as recorded; it replaces what is already known of it."""
+        """Load the recorded readings of a run's GPUs, which replace what is already known."""
         self._gpus.pop(run_id, None)
         self._gpus[run_id] = {}
         for past in pasts:
@@ -135,11 +135,11 @@ class History:
         self._recorded = {key: series for key, series in self._recorded.items() if key[1] in self._gpus.get(key[0], ())}
 
     def gpus_of(self, run_id: str) -> Mapping[str, int | None]:
-        """Return UUID -> index of each GPU that was recorded with a run."""
+        """Return UUID -> index of each GPU that was recorded for a run."""
         return self._gpus.get(run_id, {})
 
     def recorded(self, run_id: str, uuid: str, reading: str) -> Series | None:
-        """Return a reading of a GPU as it was recorded with a run; None if it was not."""
+        """Return a reading of a GPU that was recorded for a run; None if it was not."""
         found = self._recorded.get((run_id, uuid, reading))
         return found if found is not None and found.buckets else None
 
@@ -148,7 +148,7 @@ class History:
         return self._devices.get((uuid, reading))
 
     def throttling(self, uuid: str) -> tuple[tuple[float, tuple[str, ...]], ...]:
-        """Return (time, throttle reasons from then on) of a device, oldest first; the first may have held for longer."""
+        """Return (time, throttle reasons from then on) of a device, oldest first; the first may have begun earlier."""
         return tuple(self._reasons.get(uuid, ()))
 
     def metrics(self, run_id: str) -> tuple[str, ...]:
@@ -156,5 +156,5 @@ class History:
         return self.memory.names(run_id)
 
     def metric(self, run_id: str, name: str) -> dict[int, MetricSeries]:
-        """Return rank -> series of one metric, else of its automatic one; empty if unknown."""
+        """Return rank -> series of one metric, or of its automatic counterpart; empty if unknown."""
         return self.memory.metric(run_id, name)

@@ -13,7 +13,7 @@ GAP_S = 60.0
 
 
 def is_interrupted(last: Snapshot | None, snapshot: Snapshot) -> bool:
-    """Return whether a snapshot does not follow the last one: another machine, a restarted sampler, time back, or a gap."""
+    """Return whether a snapshot does not continue the last one: another machine, a restarted sampler, a jump back, or a gap."""
     if last is None:
         return False
     passed = snapshot.monotonic_s - last.monotonic_s

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gputop.snapshot import Points, Snapshot
 
 METRICS_FULL = 128
-"""So many metrics of ranks keep all their buckets, 38 MiB together; of more, each keeps half as many, a quarter, and so on."""
+"""Up to this many metrics of ranks keep all their buckets, 38 MiB together; with more, each keeps a half, a quarter, etc."""
 METRIC_BUCKETS_MIN = 256
 ENDED_RUNS_KEPT = 20
 
@@ -26,7 +26,7 @@ class MetricSeries:
     __slots__ = ("by_step", "by_time", "newest")
 
     def __init__(self, limit: int = BUCKETS) -> None:
-        """``limit``: buckets of the past; with 0, it is not kept."""
+        """``limit`` is the number of buckets of the past; with 0, none is kept."""
         self.newest = PointSeries()
         self.by_step = Series(limit)
         self.by_time = Series(limit, values_of=self.by_step)
@@ -34,7 +34,7 @@ class MetricSeries:
     def extend(self, steps: Sequence[int], times: Sequence[float], values: Sequence[float]) -> None:
         """Add values in order of arrival; columns of unequal length are cut to the shortest.
 
-        A value whose step or time fits no axis is not added to the past.
+        A value whose step or time has no place on an axis is not added to the past.
         """
         self.newest.extend(steps, times, values)
         if not self.by_step.limit:
@@ -49,7 +49,7 @@ class MetricSeries:
 
 
 def _all_valid(x: Sequence[float]) -> bool:
-    """Return whether each of these has a place on an axis. NaN has none, and makes any sum that it is part of NaN."""
+    """Return whether each of these has a place on an axis. NaN has none, and any sum with a NaN is NaN."""
     return not x or (min(x) >= -X_MAX and max(x) <= X_MAX and not math.isnan(sum(x)))
 
 
@@ -58,7 +58,7 @@ class MetricMemory:
 
     def __init__(self, buckets: int = BUCKETS, ended_runs: int = ENDED_RUNS_KEPT) -> None:
         """Args:
-        buckets: How many each series keeps of its past; 0 keeps the newest values only. See ``METRICS_FULL``.
+        buckets: How many buckets of its past each series keeps; 0 keeps only the newest values. See ``METRICS_FULL``.
         ended_runs: How many runs to keep that the stream no longer lists.
         """
         self._buckets = self._limit = buckets
@@ -76,7 +76,7 @@ class MetricMemory:
         """Forget what the next snapshot no longer covers: runs that it does not list, and the time before an interruption."""
         last, self._last = self._last, snapshot
         if last is not None and snapshot.sequence < last.sequence:
-            self._runs.clear()  # a sampler that was started again sends the past of every run once more
+            self._runs.clear()  # a restarted sampler sends the past of every run again
         elif is_interrupted(last, snapshot):
             for series in [series for run in self._runs.values() for ranks in run.values() for series in ranks.values()]:
                 series.newest.clear()
@@ -95,7 +95,7 @@ class MetricMemory:
         series.extend(points.steps, points.times, points.values)
 
     def _share_memory(self) -> None:
-        """Give each series fewer buckets where there are many; those that have more merge theirs when the next value comes."""
+        """Give each series fewer buckets if there are many series; those with more merge theirs at the next value."""
         number = sum(len(ranks) for run in self._runs.values() for ranks in run.values())
         limit = self._buckets
         while limit * number > self._buckets * METRICS_FULL and limit > METRIC_BUCKETS_MIN:
@@ -122,7 +122,7 @@ class MetricMemory:
     def metric(self, run_id: str, name: str) -> dict[int, MetricSeries]:
         """Return rank -> series of one metric; empty if unknown.
 
-        A rank whose script opened the run has its automatic values under "auto/…": they stand in where it has none of its own.
+        If the script opened the run, a rank's automatic values are under "auto/…": they are used if it has none of its own.
         """
         metrics = self._runs.get(run_id, {})
         return {**metrics.get(AUTOMATIC_PREFIX + name, {}), **metrics.get(name, {})}

@@ -1,4 +1,4 @@
-"""The newest values of one metric of one rank, exact, in columns, which slice, compare and sum without a Python loop."""
+"""The newest values of one metric of one rank, unmerged, in columns that slice, compare and sum without a Python loop."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from gputop.history.buckets import Bucket, Buckets
 BUCKETS = 4096
 """At 1 Hz this is 68 minutes at full resolution, 2 h 16 min at 2 s, and so on."""
 X_MAX = 2.0**64
-"""Beyond any step or time: values further out, or at NaN, have no place on an axis."""
+"""Larger than any step or time. Values beyond it, or at NaN, have no place on an axis."""
 
 
 class Series:
@@ -22,7 +22,7 @@ class Series:
     __slots__ = ("buckets", "last", "last_x", "limit", "samples", "version", "width")
 
     def __init__(self, limit: int = BUCKETS, values_of: Series | None = None) -> None:
-        """``values_of``: the series whose values this one shares along another axis; append to that one first."""
+        """``values_of`` is the series whose values this one shares along another axis; append to that one first."""
         self.limit = limit
         self.buckets: Buckets = Buckets(values_of.buckets if values_of is not None else None)
         self.width = 1
@@ -38,7 +38,7 @@ class Series:
             self.extend((x,), (value,))
 
     def extend(self, x: Sequence[float], values: Sequence[float]) -> None:
-        """Add values, as many as ``x``, each of which is valid."""
+        """Add values, one for each ``x``, all of which are valid."""
         if not values:
             return
         self.version += len(values)

@@ -14,7 +14,7 @@ def smooth(values: Iterable[float | None], weight: float) -> list[float | None]:
 
     ``weight`` is the share of the past in each result: 0 changes nothing, 0.99 smooths most. The average weights the k-th
     newest value by ``weight ** k`` and divides by the sum of these weights, as Adam does with its moments (Kingma and
-    Ba, 2015, section 3): the first result is the first value, and early values get no more than their share.
+    Ba, 2015, section 3): the first result is the first value, and early values are not overweighted.
 
     ``None`` (no value), NaN and infinities stay in place and do not enter the average.
     """

@@ -1,4 +1,4 @@
-"""The check that the kits of all tests share: what a journal holds fits the schema of facts."""
+"""The check that the kits of all tests share: the facts in a journal fit the schema."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _NAMES = {key.name for key in Facts.keys.values()}
 
 
 def wrong_facts(facts: Mapping[str, Any], own: Collection[str] = ()) -> list[str]:
-    """Return what in a rank's facts the schema does not allow; ``own`` are names of the script's own facts."""
+    """Return which of a rank's facts the schema does not allow; ``own`` are names of the script's own facts."""
     names = {name: name.partition("/")[0] if name.startswith("optimizer/") else name for name in facts}
     unknown = [f"{name}: not in the schema" for name in facts if names[name] not in _NAMES and name not in own]
     return unknown + [line for name, value in facts.items() for line in problems(Facts, {names[name]: value})]
 
 
 def assert_facts(facts: Mapping[str, Any], own: Collection[str] = ()) -> None:
-    """Assert that a rank's facts are those that the schema says."""
+    """Assert that a rank's facts fit the schema."""
     wrong = wrong_facts(facts, own)
     assert not wrong, "facts that gputop/facts/table.py does not know:\n" + "\n".join(wrong)

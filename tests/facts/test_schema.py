@@ -82,7 +82,7 @@ def test_what_does_not_fit_the_schema_is_found() -> None:
     renamed = {"seconds": 0.5, "size": None, "path": "last.pt", "step": 7}
     assert wrong_facts({"checkpoint": renamed}) == ["checkpoint.size: not in the schema", "checkpoint.bytes: missing"]
     assert wrong_facts({"checkpoint": {**CHECKPOINT, "step": None}}) == ["checkpoint.step: null"]
-    assert wrong_facts({"checkpoint": {**CHECKPOINT, "step": "7"}}) == ["checkpoint.step: '7' is no integer"]
+    assert wrong_facts({"checkpoint": {**CHECKPOINT, "step": "7"}}) == ["checkpoint.step: '7' is not of type integer"]
     assert wrong_facts({"devices": [{"uuid": None}]})[0] == "devices[0].name: missing"
     assert wrong_facts({"metrics": {"loss": {"goal": "min", "unit": None}}}) == ["metrics['loss'].step_metric: missing"]
     assert wrong_facts({"chekpoint": CHECKPOINT}) == ["chekpoint: not in the schema"]
