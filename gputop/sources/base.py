@@ -11,7 +11,7 @@ from gputop.snapshot import Device, DeviceUse, HostSource, Problem
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A report by a process, or one of its threads, that it works as a virtual GPU (the journal's fact ``devices``).
+    """A report by a process or one of its threads that it works as a virtual GPU (the journal's fact ``devices``).
 
     ``thread_id`` None means the whole process. ``memory_bytes`` None means the process's resident memory.
     """
@@ -56,10 +56,10 @@ class Source(Protocol):
         """
 
     def wait_until_whole(self, timeout_s: float, rates: bool = True) -> None:
-        """Wait until a reading holds all that the devices report, for ``timeout_s`` at most: ``rates`` take two readings."""
+        """Wait at most ``timeout_s`` for a reading with everything that the devices report; ``rates`` take two readings."""
 
     def want_pcie(self, wanted: bool) -> None:
-        """Measure PCIe throughput, or stop it, where that costs something; it is off until then."""
+        """Start or stop measuring PCIe throughput where that is expensive; it is off at first."""
 
     def close(self) -> None:
         """Stop, without waiting for a driver call."""

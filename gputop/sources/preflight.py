@@ -1,4 +1,4 @@
-"""Reads what ``gputop doctor --before`` checks and a snapshot does not hold: torch, limits, ports, device files.
+"""Reads what ``gputop doctor --before`` checks and a snapshot does not contain: torch, limits, ports, device files.
 
 A separate process with a timeout queries torch. It loads libcuda and calls cuInit, which creates no context on any GPU and
 uses none of its memory.

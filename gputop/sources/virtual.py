@@ -23,7 +23,7 @@ from gputop.sources.host.launchers import launcher_name
 NAME = "Virtual GPU (CPU)"
 DEFAULT_MAX = 8
 SEARCH_EVERY_S = 1.0
-"""How often to search this user's processes for ranks that claim nothing."""
+"""How often to search this user's processes for ranks without a claim."""
 MIN_PERIOD_S = 0.1
 """CPU times count in 10 ms: below this, no share is computed and the previous one stays valid."""
 
@@ -42,7 +42,7 @@ class _Worker:
     thread_id: int | None = None
     memory_bytes: int | None = None
     start_ticks: int | None = None
-    """For a worker found by search: its process's start time, because PIDs are reused."""
+    """For a worker that was found by search: its process's start time, because PIDs are reused."""
 
 
 class VirtualSource:
@@ -107,7 +107,7 @@ class VirtualSource:
         return Reading(devices=devices, uses=uses, notes=(*notes, *self._found_notes))
 
     def wait_until_whole(self, timeout_s: float, rates: bool = True) -> None:
-        """Do nothing: every reading is whole."""
+        """Do nothing: every reading is complete."""
 
     def want_pcie(self, wanted: bool) -> None:
         """Do nothing: a virtual GPU has no link."""
@@ -134,7 +134,7 @@ class VirtualSource:
         )
 
     def _find(self, claiming: frozenset[int]) -> None:
-        """Search for ranks that claim nothing: at most every ``SEARCH_EVERY_S`` seconds, or when other processes claim."""
+        """Search for ranks without a claim: at most every ``SEARCH_EVERY_S`` seconds, or when the claiming processes change."""
         now_s = time.monotonic()
         if now_s - self._found_s < SEARCH_EVERY_S and claiming == self._found_claiming:
             return
@@ -217,7 +217,7 @@ def visible_devices(mask: str, uuids: Sequence[str]) -> tuple[int, ...]:
 
 
 def _ranks(book: ProcessBook, claiming: frozenset[int], now_s: float) -> list[Facts]:
-    """Return the processes that their environment marks as ranks, without launchers, workers and those that claim."""
+    """Return the processes that their environment marks as ranks, except launchers, workers and those with a claim."""
     marked = {}
     for facts in book.pythons(now_s, SEARCH_EVERY_S):
         environment = book.environment(facts)
@@ -282,7 +282,7 @@ class _Meter:
             self._ticks, self._at_s = self._new, self._now_s
 
     def shares(self, facts: Facts, workers: Sequence[_Worker]) -> dict[int, float | None]:
-        """Return, per virtual GPU, the share that one process works as that GPU, in percent of one core, uncapped.
+        """Return, for each virtual GPU, the share that one process works as that GPU, in percent of one core, uncapped.
 
         Threads are counted individually. If the process also claims one GPU as a whole, the rest of its time counts there. If
         it claims several as a whole, the split is unknown.

@@ -42,7 +42,7 @@ class Facts:
     torch_cuda_mapped: bool | None = None
     maps_due_s: float = 0.0
     read_s: float | None = None
-    """The time that was given with the newest stat line."""
+    """The ``now_s`` of the newest stat line."""
 
     @property
     def key(self) -> tuple[int, int]:
@@ -80,7 +80,7 @@ class ProcessBook:
     def look_up(self, pid: int, now_s: float | None = None) -> Facts | None:
         """Return what is known about a PID, with a fresh stat line; ``None`` if the process is gone.
 
-        Within one reading, which gives the same ``now_s`` with each call, the line is read once.
+        Within one reading, in which every call has the same ``now_s``, the line is read once.
 
         Raises:
             PermissionError: the process exists, but even its stat line is hidden from us (hidepid=1).
@@ -93,7 +93,7 @@ class ProcessBook:
             self._facts.pop(pid, None)
             return None
         if facts is None or facts.stat.start_ticks != stat.start_ticks or 0 != stat.image != facts.stat.image:
-            facts = self._facts[pid] = Facts(stat)  # an exec, too, changes the environment, the maps and the name
+            facts = self._facts[pid] = Facts(stat)  # an exec changes the environment, the maps and the name as well
         elif stat.image or not facts.stat.image:
             facts.stat = stat
         else:
@@ -170,7 +170,7 @@ def _program(pid: int, own_uid: int) -> str | None:
 
 
 def reread_after_s(age_s: float) -> float:
-    """Return how many seconds to wait before the next expensive read of a process of that age."""
+    """Return how many seconds to wait before the next expensive read of a process of this age."""
     return min(SLOW_S, max(1.0, age_s / YOUNG_SHARE))
 
 
@@ -196,7 +196,7 @@ def launch_environment(values: dict[str, str]) -> LaunchEnvironment:
 
 
 def _state_dir(values: dict[str, str]) -> str | None:
-    """Return where the run of a process lives that gputop started; None for another, and where tracking is turned off."""
+    """Return the directory of the runs of a process that gputop started; None for any other, and if tracking is off."""
     started = "GPUTOP_LAUNCH_ID" in values or "GPUTOP_JOB_ID" in values
     off = "0" in (values.get("GPUTOP"), values.get("GPUTOP_AUTO")) or values.get("GPUTOP_MODE") == "disabled"
     return str(state_dir(values)) if started and not off else None

@@ -1,7 +1,7 @@
 """Details of one process beyond a snapshot: read on demand, for the details screen.
 
-Reads through psutil, which is imported when the first process is opened: it would slow the first reading by 30 ms. Where it is
-missing, because gputop traveled there (``hosts.traveling``), the details are unknown.
+Reads through psutil, which is imported when the first process is opened, because it would slow the first reading by 30 ms. If
+psutil is missing, because gputop traveled to this host (``hosts.traveling``), the details are unknown.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from gputop.sources.host.workers import cores_allowed
 READ_S = 2.0
 """How often to read disk counters and where the process sleeps."""
 WRITES_BYTES = 2**20
-"""If a process writes this much between two readings, search its open files at once, not only every ten seconds: writing a
-checkpoint may take only seconds."""
+"""If a process writes this much between two readings, search its open files at once instead of every ten seconds: writing
+a checkpoint may take only seconds."""
 MAX_FILES = 16
 
 
@@ -35,7 +35,7 @@ class Evidence:
         self._wrote_bytes: int | None = None
 
     def read(self, facts: Facts, now_s: float, spread: float = 1.0) -> None:
-        """Read what is due; with a ``spread``, so many times as rarely."""
+        """Read what is due. All intervals are multiplied by ``spread``."""
         if now_s < self._due_s or facts.stat.state in procfs.DEAD_STATES:
             return
         self._due_s = now_s + spread * READ_S

@@ -38,7 +38,7 @@ _FILES = {f"/{module.replace('.', '/')}.py": name for module, name in _MODULES.i
 _WITH_SUBCOMMAND = {"accelerate": "launch", "accelerate.commands.accelerate_cli": "launch"}
 _TAKES_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 _STEPS_WITHOUT_RANKS = (".batch]", ".extern]", ".interactive]")
-"""Slurm steps that run the job's script or a shell, once."""
+"""Slurm steps that run the job's script or a shell just once."""
 
 
 def launcher_name(command: Sequence[str] | None) -> str | None:

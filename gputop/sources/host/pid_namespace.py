@@ -1,4 +1,4 @@
-"""Whether the PIDs of this process are those of the driver, and why processes that the driver lists are not found here."""
+"""Whether this process sees the same PIDs as the driver, and why processes that the driver lists are not found here."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def namespace_note(processes: Iterable[Process]) -> Problem | None:
         return Problem(
             "other",
             f"The driver lists {many} that this machine no longer has.",
-            "If their GPU memory stays in use, look for what is left of them with: fuser -v /dev/nvidia*",
+            "If their GPU memory stays in use, find what is left of them with: fuser -v /dev/nvidia*",
         )
     return Problem(
         "no_permission",

@@ -1,8 +1,8 @@
 """Reads Linux's /proc: pure parsers, and readers that open one file each.
 
 Owns only the formats of /proc: no caching, no policy. Readers return ``None`` if a process is gone and let
-``PermissionError`` through, because the screens distinguish "gone" from "hidden". Imports only the standard library.
-Not psutil, whose import takes 20 to 30 ms: a third of the time allowed for the first screen.
+``PermissionError`` through, because the screens distinguish "gone" from "hidden". Imports only the standard library, and not
+psutil, whose import takes 20 to 30 ms: a third of the time allowed for the first screen.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def parse_stat(data: bytes) -> Stat:
 
 
 def parse_environ(data: bytes) -> dict[str, str]:
-    """Parse /proc/<pid>/environ. Drop entries without "="; of duplicate names the first counts, as in getenv."""
+    """Parse /proc/<pid>/environ. Drop entries without "="; of duplicate names, the first counts, as in getenv."""
     found: dict[str, str] = {}
     for entry in data.split(b"\0"):
         name, equals, value = entry.partition(b"=")
@@ -166,7 +166,7 @@ def read_command(pid: int) -> tuple[str, ...] | None:
 
 
 def command_line_of(pid: int) -> tuple[str, ...] | None:
-    """Read the command line; ``None`` also where the system hides it."""
+    """Read the command line; ``None`` also if the system hides it."""
     try:
         return read_command(pid)
     except OSError:

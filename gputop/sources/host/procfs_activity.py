@@ -109,7 +109,7 @@ def read_waits_in(pid: int) -> str | None:
 
 
 def read_involuntary_switches(pid: int) -> int | None:
-    """Read how often the main thread was preempted although it had work; ``None`` if the process is gone.
+    """Read how often the main thread was preempted while it had work to do; ``None`` if the process is gone.
 
     Raises:
         PermissionError: hidepid.

@@ -1,6 +1,6 @@
 """Reads the machine and its processes from the operating system.
 
-Owns ``HostReader``: the processes that use a device, belong to a run, look like training on the CPU or are ranks that wait,
+Owns ``HostReader``: the processes that use a device, belong to a run, look like training on the CPU, or are waiting ranks,
 with every field of ``Process``. What seldom changes is read rarely (``book``); reading 8 processes takes a fraction of a
 millisecond. Reads /proc directly (``procfs``). Sends no signals.
 """
@@ -33,12 +33,12 @@ TRAINING_CPU_PERCENT = 50.0
 TRAINING_AGE_S = 5.0
 """A younger process is still importing, which also keeps it busy."""
 TRAINING_LINGER_S = 30.0
-"""How long such a process stays listed after it was last that busy: an evaluation or a checkpoint is not the end."""
+"""How long such a process stays listed after it was last this busy: an evaluation or a checkpoint is not the end."""
 CROWD = 64
-"""Of more processes than this, what takes long (disks, files, threads, details) is read in turns: twice as many, half as often.
-State, CPU and memory of each stay those of the newest reading, and so does all of a tracked run's."""
+"""With more processes than this, expensive values (disks, files, threads, details) are read less often: half as often for
+twice as many. State, CPU and memory are always from the newest reading, and so is everything about tracked runs."""
 SPREAD_MAX = 8.0
-"""No reading waits longer than so many of its periods."""
+"""No value is read less often than once in this many of its intervals."""
 MIN_PERIOD_S = 0.1
 """CPU times count in 10 ms: below this, no share is computed and the previous one stays valid."""
 HIDDEN_BY_HIDEPID = (
@@ -47,7 +47,7 @@ HIDDEN_BY_HIDEPID = (
     *("started_at", "state", "threads", "torch_cuda_mapped", "torch_mapped", "uid", "user", "waits_in", "workers"),
     "written_bytes",
 )
-"""What /proc mounted with hidepid hides from us: everything."""
+"""What /proc hides from us if it is mounted with hidepid: everything."""
 
 
 @dataclass(slots=True)
@@ -98,7 +98,7 @@ class HostReader:
         """Read the machine.
 
         The CPU share covers all cores since the previous call (``None`` at first). Memory in use is what is not available to
-        new programs, as ``free`` shows it. The caller fills in driver, simulation and problem. The MPS server is the one
+        new programs, as ``free`` shows it. The caller fills in driver, simulation and problem. The MPS server is looked up
         among the processes of the last ``read_processes``.
         """
         memory = procfs.read_meminfo()
@@ -150,7 +150,7 @@ class HostReader:
         on_error: Callable[[Exception], None] = reraise,
         elsewhere: Collection[int] = (),
     ) -> tuple[Process, ...]:
-        """Read every process that uses a device, every live rank, what looks like training on the CPU, and ranks that wait.
+        """Read every process that uses a device, every live rank, what looks like training on the CPU, and waiting ranks.
 
         Args:
             uses: PID -> its use of each device, from the device source.
@@ -250,7 +250,7 @@ class HostReader:
         life = self._lives.get(pid)
         if life is None:
             return Process(pid=pid, devices=devices, in_namespace=False)
-        return Process(  # the process has ended, but the driver does not know yet, or keeps its memory
+        return Process(  # the process has ended, but the driver does not know yet or keeps its memory
             pid=pid,
             devices=devices,
             uid=life.uid,
@@ -322,7 +322,7 @@ class HostReader:
         for facts in pythons:
             key, ticks = facts.key, facts.stat.cpu_ticks
             self._busy[key] = (ticks, now_s)
-            then_ticks, then_s = before.get(key, (0, now_s - facts.age_s))  # at first: since it started
+            then_ticks, then_s = before.get(key, (0, now_s - facts.age_s))  # the first time: since it started
             share = 100 * (ticks - then_ticks) / procfs.TICKS_PER_S / max(now_s - then_s, MIN_PERIOD_S)
             busy = share > TRAINING_CPU_PERCENT and facts.age_s >= TRAINING_AGE_S
             if busy and self._book.torch_mapped(facts, now_s) and not self._is_worker(facts, listed):
@@ -332,7 +332,7 @@ class HostReader:
         self._waiting = self._waiting_ranks.find(pythons, listed | {pid for pid, _ in self._training}, now_s)
 
     def _is_worker(self, facts: Facts, listed: set[int]) -> bool:
-        """Return whether the process works for a listed process: as a DataLoader worker or for a compiler."""
+        """Return whether the process works for a listed process, as a DataLoader worker or a compiler."""
         parent = facts.stat.ppid
         return facts.stat.comm == WORKER_NAME or parent in listed or any(pid == parent for pid, _ in self._training)
 
@@ -345,7 +345,7 @@ def _load_1m() -> float | None:
 
 
 def _cpu_percent(life: _Life, now_s: float) -> float | None:
-    """Return the share of one core since the previous reading, and keep the values for the next."""
+    """Return the share of one core since the previous reading, and keep the values for the next one."""
     ticks, before = life.facts.stat.cpu_ticks, life.ticks_at_s
     if before is not None and now_s - before < MIN_PERIOD_S:
         return life.cpu_percent
@@ -356,7 +356,7 @@ def _cpu_percent(life: _Life, now_s: float) -> float | None:
 
 
 def _hidden_process(pid: int, devices: tuple[DeviceUse, ...], run_id: str | None, rank: int | None) -> Process:
-    """Return a process that exists but of which the system shows nothing else."""
+    """Return a process about which the system shows nothing except that it exists."""
     return Process(pid=pid, devices=devices, hidden=HIDDEN_BY_HIDEPID, run_id=run_id, rank=rank)
 
 
@@ -376,5 +376,5 @@ def is_mps_server(process: Process) -> bool:
 
     The server owns its clients' contexts.
     """
-    name = (process.name or "").startswith("nvidia-cuda-mps")  # the kernel keeps 15 characters, the same for both
+    name = (process.name or "").startswith("nvidia-cuda-mps")  # the kernel keeps 15 characters, which are the same for both
     return name and process.command is not None and process.command[0].endswith("nvidia-cuda-mps-server")

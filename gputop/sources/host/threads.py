@@ -17,11 +17,11 @@ SCAN_S = 2.0
 CORES_S = 10.0
 """How often to read which cores the threads run on."""
 FULL_READ_EVERY = 6
-"""Every sixth of these readings covers all threads; the others only those that ran: most of a process's threads sleep."""
+"""Every sixth reading covers all threads; the others cover only those that ran, because most threads sleep."""
 MAX_THREADS = 128
 """In a process with more threads, read only this many: the oldest, which include the main thread."""
 BUSY_SHARE = 0.1
-"""Share of one core: a thread that uses less between two readings does not show where the work is."""
+"""Share of one core. A thread that uses less between two readings does not show where the work is done."""
 MAX_BUSY = 8
 TELLING_PREFIXES = ("pt_", "NCCL ")
 """Prefixes of telling names: pt_autograd_0, pt_nccl_watchdg, pt_nccl_heartbt, pt_gloo_runloop, pt_data_pin, pt_tcpstore_uv,
@@ -30,7 +30,7 @@ _DEVICE_NUMBER = re.compile(r"\s+\d+$")
 
 
 class Threads:
-    """What is known about one process's threads; kept as long as the process lives."""
+    """What is known about one process's threads; kept for as long as the process lives."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -52,12 +52,12 @@ class Threads:
         self._core_reads = 0
 
     def read(self, now_s: float, spread: float = 1.0) -> None:
-        """Read what is due; with a ``spread``, so many times as rarely."""
+        """Read what is due. All intervals are multiplied by ``spread``."""
         if now_s >= self._scan_due_s:
             self._scan_due_s = now_s + spread * SCAN_S
             self._scan()
             self._read_main(now_s)
-        if not self._cores_due_s:  # not at first sight, when everything else is also read for the first time
+        if not self._cores_due_s:  # not the first time, when everything else is also read for the first time
             self._cores_due_s = now_s + spread * SCAN_S
         elif now_s >= self._cores_due_s:
             self._cores_due_s = now_s + spread * CORES_S

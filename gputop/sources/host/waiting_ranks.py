@@ -1,9 +1,9 @@
 """Ranks that use neither a GPU nor much of the CPU: they wait in a rendezvous, or are blocked before their first kernel.
 
-Their environment (RANK and WORLD_SIZE, or what gputop sets where it starts them and keeps its runs here), a launcher above
-them, or a listed sibling from multiprocessing tells them from other Python processes with PyTorch. What a rank started itself
-(DataLoader workers, compilers) is none. What never changes is read once per process: about 0.1 ms. Imports only the standard
-library, gputop's records and its neighbors.
+Three things distinguish them from other Python processes with PyTorch: their environment (RANK and WORLD_SIZE, or what gputop
+sets when it starts them and keeps its runs here), a launcher above them, or a listed sibling from multiprocessing. What a rank
+itself has started (DataLoader workers, compilers) does not count. What never changes is read once per process: about 0.1 ms.
+Imports only the standard library, gputop's records and its neighbors.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class WaitingRanks:
         self._started_as_rank: dict[tuple[int, int, int], bool] = {}
         self._spawned: dict[tuple[int, int, int], bool] = {}
         self._below_launcher: dict[int, bool] = {}
-        """By parent, during one search: the ranks of a launcher share theirs, and so do most other processes."""
+        """Results by parent, during one search: the ranks of a launcher share a parent, and so do most other processes."""
 
     def find(self, pythons: Iterable[Facts], listed: Collection[int], now_s: float) -> set[int]:
         """Return the PIDs of the ranks among this user's Python processes that are not listed for another reason."""
@@ -36,7 +36,7 @@ class WaitingRanks:
         others = {facts.stat.pid: facts for facts in pythons if facts.stat.comm != WORKER_NAME}
         self._started_as_rank = _kept(self._started_as_rank, others.values())
         self._spawned = _kept(self._spawned, others.values())
-        # Where a listed process was spawned, its siblings are ranks too.
+        # If a listed process was spawned, its siblings are ranks too.
         parents = {
             facts.stat.ppid for pid, facts in others.items() if pid in listed and self._known(self._spawned, facts, _is_spawned)
         }
@@ -63,7 +63,7 @@ class WaitingRanks:
         numbered = environment is not None and environment.rank is not None and environment.world_size is not None
         if not numbered and parent not in self._below_launcher:
             self._below_launcher[parent] = ancestry(facts.stat.pid, parent)[1] is not None
-        # A launcher has such numbers too, in a container that is itself a node of a larger run.
+        # A launcher also has such numbers if it runs in a container that is itself a node of a larger run.
         ours = environment is not None and environment.gputop_state_dir == str(state_dir())
         is_launcher = launcher_name(procfs.command_line_of(facts.stat.pid)) is not None
         return (numbered or ours or self._below_launcher[parent]) and not is_launcher

@@ -1,7 +1,7 @@
 """Parses the answers of NCCL's RAS service: JSON (NCCL 2.28.7 and newer) and text (2.24 and newer). Pure functions.
 
-JSON describes every rank. Text is meant for people and lists only conspicuous ranks: it omits a communicator whose ranks all
-agree, and it reports only the number of ranks that agree with the majority.
+JSON describes every rank. Text is written for people and lists only conspicuous ranks: it omits a communicator whose ranks
+all agree, and reports only the number of ranks that agree with the majority.
 """
 
 from __future__ import annotations

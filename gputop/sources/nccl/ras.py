@@ -127,7 +127,7 @@ def ras_address(process: Process) -> Address | None:
 
 
 def address_of(text: str | None) -> Address:
-    """Parse NCCL_RAS_ADDR, "host:port" or "[IPv6]:port"; otherwise return the default."""
+    """Parse NCCL_RAS_ADDR, "host:port" or "[IPv6]:port"; return the default for anything else."""
     host, _, port = (text or "").rpartition(":")
     return (host.strip("[]"), int(port)) if host and port.isdigit() and int(port) < 2**16 else DEFAULT_ADDRESS
 
@@ -205,7 +205,7 @@ def ask_once(address: Address) -> Answer:
     """Query the process that answers at ``address`` for all communicators of its job.
 
     Raises:
-        RasError: it is not NCCL, or it broke off.
+        RasError: it is not NCCL, or it closed the connection early.
         OSError: nothing listens there, or no answer arrives in time.
     """
     with socket.create_connection(address, HANDSHAKE_S) as connection:

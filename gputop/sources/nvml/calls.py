@@ -28,7 +28,7 @@ VERSION_MISMATCH = 25
 DEPRECATED = 26
 
 PERMANENT = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, VERSION_MISMATCH, DEPRECATED})
-"""Errors that persist while a driver is loaded; any other error may be gone at the next call."""
+"""Errors that persist while a driver is loaded; any other error may be gone by the next call."""
 
 Handle = Any
 """An NVML device handle; opaque."""

@@ -147,7 +147,7 @@ _MIB_PER_S = {
 }
 _GPM = ("sm_activity_percent", "nvmlGpmSampleGet")
 GPM_WINDOW_MIN_S = 0.1
-"""Minimum time between samples. NVML's documentation: closer than 100 ms, two samples give no reliable metric."""
+"""Minimum time between samples. According to NVML's documentation, metrics over less than 100 ms are unreliable."""
 
 
 class Gpm:

@@ -42,11 +42,11 @@ _FAST = (
     Field("nvlink_rx_kib", 139, ALL_LINKS),
 )
 _INSTANT_POWER = (Field("power_w", 186),)
-"""Where the driver averages no power (RTX PRO 6000 with a 580 driver, in a capture of netdata's)."""
+"""For drivers that do not average power (RTX PRO 6000 with a 580 driver, in a capture by netdata)."""
 _PCIE = (Field("pcie_tx_bytes", 197), Field("pcie_rx_bytes", 198))
 _SLOW = (
     Field("power_limit_w", 190),
-    Field("energy_j", 83),  # 3 ms on an H100, where the other fields take 0.01 to 0.7 ms: not for every interval
+    Field("energy_j", 83),  # 3 ms on an H100, where the other fields take 0.01 to 0.7 ms: too slow for every interval
     Field("ecc_corrected", 3),
     Field("ecc_uncorrected", 4),
     Field("remapped_rows_correctable", 142),
@@ -101,14 +101,14 @@ class DeviceReader:
         self._wide_number = ctypes.c_ulonglong()
         self._fast_reads = 0
         self._licensed: bool | None = None
-        """Of a virtual GPU: whether it has a license; None if the driver does not say."""
+        """Whether a virtual GPU has a license; None if the driver does not say."""
         self._rates = {"nvlink_tx_bytes_per_s": Rate(), "nvlink_rx_bytes_per_s": Rate()}
         self._pcie = {"pcie_tx_bytes_per_s": PcieCounter(), "pcie_rx_bytes_per_s": PcieCounter()}
         self._identify()
         self._gpm = self._open_gpm()
         self._fast_fields = _FAST + slowdown_fields(driver_version)
         self.fields = (*self._fast_fields, *_INSTANT_POWER, *_PCIE, *_SLOW, LINK_STATES[0])
-        """All fields that are ever asked for, and the first NVLink for all of them."""
+        """All fields that are ever requested, with the first NVLink standing for all links."""
         self._fast = FieldBatch(self.asker, self._fast_fields if self._gpm else self._fast_fields + _PCIE)
         self._slow = FieldBatch(self.asker, _SLOW + LINK_STATES)
         self._instant_power = FieldBatch(self.asker, _INSTANT_POWER)
@@ -129,7 +129,7 @@ class DeviceReader:
         if not self._fast.has("power_w"):
             self._read_power()
         if self.values.get("memory_temperature_c") == 0:
-            self.values["memory_temperature_c"] = None  # GPUs without the sensor report 0
+            self.values["memory_temperature_c"] = None  # GPUs without this sensor report 0
         for direction in ("tx", "rx"):
             kib = batch.get(f"nvlink_{direction}_kib")
             at = self._fast.time_of(f"nvlink_{direction}_kib", now)
@@ -225,7 +225,7 @@ class DeviceReader:
 
     @property
     def blocking_pcie_only(self) -> bool:
-        """True if neither GPM nor a trustworthy counter has provided this GPU's PCIe throughput, after both had the chance."""
+        """True if both GPM and the counters were tried, and neither provided a trustworthy PCIe throughput of this GPU."""
         if self._fast_reads < 2:
             return False
         return self.values.get("pcie_throughput_source") is None and not self.values.get("mig_enabled")
@@ -328,7 +328,7 @@ class DeviceReader:
         found = self._memory.read()
         # A GPU that measures nothing at all does not count as sharing the host's memory.
         measures = self.values["utilization_percent"] is not None or self.values.get("unified_memory")
-        # Where a driver names a size for such a GPU, it is the machine's, to the byte (reported of a GB10 in nvtop's issues).
+        # If a driver reports a size for such a GPU, it is exactly that of the machine's memory (a GB10 in nvtop's issues).
         hosts = found["memory_total_bytes"] is not None and found["memory_total_bytes"] == self._host_memory_bytes
         unified = bool(self._memory.absent and measures) or hosts
         self.values.update(host_memory() if unified else found)

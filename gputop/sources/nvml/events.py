@@ -1,7 +1,7 @@
 """Watches for Xid errors: the driver's own reports that something went wrong on a GPU (nvmlEventSetWait).
 
-Has its own thread, because the call blocks. It waits WAIT_MS at a time and then checks whether to end; nothing ever waits for
-the thread. The driver reports errors only while a watch exists; earlier ones are in the kernel's log.
+Has its own thread, because the call blocks. The thread waits WAIT_MS at a time and then checks whether to end; nothing ever
+waits for it. The driver reports errors only while a watch exists; earlier ones are in the kernel's log.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gputop.sources.nvml.device import open_device
 WAIT_MS = 8000
 """Long enough that these calls are negligible next to a GPU's eight per second, however few GPUs there are."""
 RETRY_S = 5.0
-"""Delay before a new watch after an error (a GPU that fell off the bus): the GPU may return after a reset."""
+"""Delay before a new watch after an error (such as a GPU that fell off the bus): the GPU may return after a reset."""
 KEPT = 16
 
 

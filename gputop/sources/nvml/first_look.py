@@ -1,7 +1,7 @@
 """A first look at the GPUs for a screen that starts: what a row shows, read by a few calls before anything else is imported.
 
-Imports only ctypes: ``typing`` and ``json`` take longer than the reading. ``device.py`` reads the same, and much more; anything
-unusual is left to it.
+Imports only ctypes: ``typing`` and ``json`` take longer than the reading. ``device.py`` reads the same values and many more; it
+handles anything unusual.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ def is_simulated(driver_version: str | None) -> bool:
 
 
 def read_first_look() -> dict[str, Any] | None:
-    """Return ``driver_version``, ``simulated`` and ``devices``, these with the names of ``Device``'s fields.
+    """Return ``driver_version``, ``simulated`` and ``devices``, whose keys are the names of ``Device``'s fields.
 
-    None where a driver or a GPU does not answer as usual: the complete reading says what is wrong. May hang with the driver.
+    Returns None if a driver or a GPU does not answer as usual: the complete reading then says what is wrong. May hang with
+    the driver.
     """
     try:
         nvml = ctypes.CDLL(_LIBRARY)

@@ -1,4 +1,4 @@
-"""Finds and loads the driver's library, and says in words why there is none. Imports no pynvml."""
+"""Finds and loads the driver's library, and explains why there is none. Does not import pynvml."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from gputop.errors import NoGpuError
 
 NAME = "libnvidia-ml.so.1"
 ELSEWHERE = ("usr/lib/wsl/lib", "run/opengl-driver/lib", "usr/local/nvidia/lib64", "usr/local/nvidia/lib")
-"""Where the library may be although the loader does not look there: WSL 2, NixOS, and Kubernetes containers."""
+"""Where the library may be although the loader does not search there: WSL 2, NixOS, and Kubernetes containers."""
 _ROOT = Path("/")
 
 
 def open_library(name: str = NAME, root: Path = _ROOT) -> ctypes.CDLL:
-    """Load the library, as the system's loader finds it, else from a place that is known.
+    """Load the library that the system's loader finds, else from a known place.
 
     Raises:
         NoGpuError: there is none ("library_not_found"), or it cannot be loaded ("library_unusable").
@@ -36,7 +36,7 @@ def open_library(name: str = NAME, root: Path = _ROOT) -> ctypes.CDLL:
 
 
 def _is_missing(reason: str, name: str) -> bool:
-    """Return whether the loader found no such file; it says the same of a library that this one needs, with that name."""
+    """Return whether the loader did not find the file itself. For a missing dependency, it names that one instead."""
     return reason.startswith(f"{name}: ") and "No such file" in reason
 
 
@@ -77,5 +77,5 @@ def unusable(reason: str) -> NoGpuError:
     elif "Permission denied" in why:
         hint = "This user may not read it: check its permissions and those of its directory."
     else:
-        hint = "It does not fit this system: reinstall the driver; in a container, use an image of a newer system."
+        hint = "It does not fit this system: reinstall the driver; in a container, use an image with a newer system."
     return NoGpuError(f"{path} cannot be loaded: {why or 'no reason given'}.", hint, "library_unusable")

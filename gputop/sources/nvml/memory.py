@@ -44,7 +44,7 @@ class MemoryReader:
 
     @property
     def absent(self) -> bool:
-        """True if, by its last answer, the device has no memory of its own to report."""
+        """True if, according to its last answer, the device has no memory of its own."""
         return self._zero or (self._asker.never(_READING, _V2) and self._asker.never(_READING, _V1))
 
 

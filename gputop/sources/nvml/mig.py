@@ -25,7 +25,7 @@ class Parent(Protocol):
 
 
 class MigReader:
-    """A MIG instance of ``parent``. NVML has no utilization for it; GPM's share of busy time stands in if available."""
+    """A MIG instance of ``parent``. NVML has no utilization for it; GPM's share of busy time replaces it if available."""
 
     def __init__(self, parent: Parent, position: int, handle: Handle, uuid: str, gpm: bool) -> None:
         self.uuid = uuid

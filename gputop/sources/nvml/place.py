@@ -1,6 +1,6 @@
-"""Where a GPU is located in the machine, read once; and how many of its NVLinks are up, read rarely.
+"""Reads where in the machine a GPU is, once, and how many of its NVLinks are up, rarely.
 
-NVML is the first source; where it has no answer (older drivers, some containers), PCI's own files in /sys are.
+Asks NVML first; if it has no answer (older drivers, some containers), reads PCI's own files in /sys.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BITS = 8 * ctypes.sizeof(ctypes.c_ulong)
 """NVML's masks are arrays of unsigned long; 32 words hold 2048 cores."""
 _WITHIN_NODE = 0
 CALLS_EVERY = 6
-"""Without field 165 (drivers before R520), each link costs a call, so only every sixth reading makes them."""
+"""Without field 165 (drivers before R520), each link costs a call, so only every sixth reading makes these calls."""
 
 
 def read_place(asker: Asker, pci_bus_id: str | None) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def _read(folder: str, name: str) -> str:
 
 
 LINK_STATES = tuple(Field(f"nvlink_{link}", 165, link) for link in range(18))
-"""Whether each link is up, as fields: they are part of a batch that is read anyway, and cost no extra call."""
+"""Whether each link is up, as fields: they belong to a batch that is read anyway, so they cost no extra call."""
 
 
 class NvLinks:

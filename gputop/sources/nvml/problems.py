@@ -110,7 +110,7 @@ def stopped(index: int) -> Problem:
     """Return the problem of a GPU whose reader in gputop ended because of a bug."""
     return Problem(
         "other",
-        f"gputop no longer reads GPU {index}: its reader ended with an error of its own.",
+        f"gputop no longer reads GPU {index}: the reader failed.",
         "Start gputop again, and report the error that it wrote.",
     )
 
@@ -125,16 +125,16 @@ def unified() -> Problem:
 
 
 def only_instances(indices: Sequence[int]) -> Problem:
-    """Return the note on GPUs of which this user sees only MIG instances, as in a container with one of them."""
+    """Return the note on GPUs of which this user sees only MIG instances, as in a container with one instance."""
     return Problem(
         "mig_only",
         f"Only MIG instances of {_gpus(indices)} are open here: the memory of the whole GPU cannot be read.",
-        "Each instance is measured by itself; to see the whole, look from outside the container.",
+        "Each instance is measured separately; to see the whole GPU, run gputop outside the container.",
     )
 
 
 def virtual(indices: Sequence[int]) -> Problem:
-    """Return the note on virtual GPUs of NVIDIA's in a guest."""
+    """Return the note on NVIDIA's virtual GPUs in a guest."""
     a = "is a virtual GPU" if len(indices) == 1 else "are virtual GPUs"
     return Problem(
         "vgpu",
@@ -146,8 +146,8 @@ def virtual(indices: Sequence[int]) -> Problem:
 def unlicensed(indices: Sequence[int]) -> Problem:
     """Return the note on virtual GPUs whose license is missing or has expired.
 
-    From NVIDIA's vGPU licensing guide: after a period of grace, 20 minutes from a start without one, such a GPU computes at the
-    pace of an idle one until it gets a license.
+    From NVIDIA's vGPU licensing guide: 20 minutes after a start without a license, such a GPU runs as slowly as an
+    idle one until it gets a license.
     """
     alone = len(indices) == 1
     has, a, it = ("has", "a virtual GPU", "it") if alone else ("have", "virtual GPUs", "them")
@@ -155,7 +155,7 @@ def unlicensed(indices: Sequence[int]) -> Problem:
         "unlicensed",
         f"{_gpus(indices)} {has} no license ({a}, NVIDIA vGPU): the driver slows work on {it} down to an idle pace, 20 minutes"
         " after the start or when a license expires.",
-        "Look with nvidia-smi -q | grep License and journalctl -u nvidia-gridd; the host's administrator grants licenses.",
+        "Check nvidia-smi -q | grep License and journalctl -u nvidia-gridd; the host's administrator grants licenses.",
     )
 
 
@@ -188,4 +188,4 @@ NOTES: dict[str, Callable[[Sequence[int]], Problem]] = {
     "virtual": virtual,
     "virtual unlicensed": unlicensed,
 }
-"""What a reader can say about a whole GPU, and the note on all GPUs for which it holds."""
+"""What a reader can say about a whole GPU -> the note on all GPUs to which it applies."""

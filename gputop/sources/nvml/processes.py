@@ -33,7 +33,7 @@ SAMPLES_WINDOW_US = 2_000_000
 
 
 class ProcessReader:
-    """Reads one device's process lists; keeps the buffers, and grows them when a list outgrows them."""
+    """Reads one device's process lists; keeps the buffers, and enlarges them when a list no longer fits."""
 
     def __init__(self, asker: Asker, capability: int | None = None, samples: bool = True) -> None:
         self._asker = asker
@@ -59,8 +59,8 @@ class ProcessReader:
     def read(self, memory_total: int | None, everything: bool) -> None:
         """Read the lists and the utilization.
 
-        Graphics and MPS lists that were empty are reread only with ``everything``: no other call costs the driver more than
-        the lists, and a CUDA process is in the compute list anyway.
+        Graphics and MPS lists that were empty are reread only with ``everything``: the lists are the most expensive calls of
+        all, and a CUDA process is in the compute list anyway.
 
         Raises:
             DeviceGoneError: the device is lost or needs a reset.
@@ -115,7 +115,7 @@ class ProcessReader:
             last_seen = int(time.time() * 1e6) - SAMPLES_WINDOW_US
             code, samples = self._ask_old(last_seen) if function == _OLD_SAMPLES else self._ask_new(last_seen)
             if code == NOT_FOUND:
-                return {}  # no process has used the SMs since
+                return {}  # no process has used the SMs since then
             if self._asker.judge(("sm_utilization", function), code):
                 return self._newest(samples)
             if not self._asker.never("sm_utilization", function):

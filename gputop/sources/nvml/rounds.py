@@ -1,7 +1,7 @@
-"""One thread that reads all GPUs that answer at once, in turn: a thread of its own costs a GPU five times what reading it does.
+"""One thread that reads all fast GPUs in turn: a separate thread for each would cost five times as much as the reading.
 
-A GPU that takes long is read by a thread of its own. Where a call hangs, that GPU keeps the thread, and the others get a new
-one: ``look``, which the source calls with each reading, notices it.
+A slow GPU is read by its own thread. If a call hangs, that GPU keeps the thread, and the others get a new one: ``look``, which
+the source calls with each reading, notices the hang.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from collections.abc import Callable
 from typing import Protocol
 
 QUICK_S = 0.02
-"""A GPU whose reading took no longer is read in turn: an H100's takes 2 ms, and 8 ms every ten seconds."""
+"""A GPU is read in turn if its reading takes at most this long: an H100 takes 2 ms, and 8 ms every ten seconds."""
 SLOW_S = 0.1
-"""A GPU whose reading took longer is read alone."""
+"""A GPU whose reading takes longer than this gets its own thread."""
 SHARE = 0.5
-"""Of the interval: if a round takes longer, the GPU that took longest is read alone."""
+"""Share of the interval: if a round takes longer, the slowest GPU gets its own thread."""
 HANGS_S = 0.25
-"""After this long, the others wait no more."""
+"""How long the other GPUs wait for a call that hangs."""
 
 
 class Member(Protocol):
-    """A GPU that can be read in turn, or by a thread of its own (``worker.Worker``)."""
+    """A GPU that can be read in turn or by its own thread (``worker.Worker``)."""
 
     index: int
     thread: threading.Thread
-    """The thread that reads it now, or did last."""
+    """The thread that reads it now or read it last."""
 
     def start(self) -> None:
-        """Read it in a thread of its own from now on."""
+        """Read it in its own thread from now on."""
 
     def run(self) -> None:
         """Read it in this thread from now on."""
@@ -38,7 +38,7 @@ class Member(Protocol):
         """Read it once."""
 
     def finish(self) -> None:
-        """Free what the reading holds."""
+        """Free what the reading has allocated."""
 
 
 class Rounds:
@@ -50,12 +50,12 @@ class Rounds:
         self._members: dict[int, Member] = {}
         self._thread: threading.Thread | None = None
         self._reading: tuple[Member, float] | None = None
-        """What the thread reads, and since when."""
+        """What the thread is reading, and since when."""
         self._wake = threading.Event()
         self._stopped = False
 
     def join(self, worker: Member) -> None:
-        """Read this GPU from the next round on, instead of a thread of its own."""
+        """Read this GPU in turn from the next round on, instead of in its own thread."""
         with self._lock:
             self._members[worker.index] = worker
             if self._thread is None:
@@ -64,7 +64,7 @@ class Rounds:
             worker.thread = self._thread
 
     def look(self) -> None:
-        """Leave a call that hangs to the thread it is in, and read the others in a new one."""
+        """If a call hangs, leave it to its thread, and read the other GPUs in a new one."""
         with self._lock:
             if self._reading is None or time.monotonic() - self._reading[1] < HANGS_S:
                 return
@@ -81,14 +81,14 @@ class Rounds:
         self._wake.set()
 
     def _begin(self, due: float) -> None:
-        """Start a thread for the members; under the lock."""
+        """Start a thread for the members. The caller holds the lock."""
         self._thread = threading.Thread(target=self._run, args=(due,), name="nvml", daemon=True)
         for worker in self._members.values():
             worker.thread = self._thread
         self._thread.start()
 
     def _part(self, worker: Member) -> None:
-        """Leave this thread to one member, and begin another for the rest; under the lock."""
+        """Leave this thread to one member, and start another for the rest. The caller holds the lock."""
         self._reading = self._thread = None
         del self._members[worker.index]
         if self._members:
@@ -105,7 +105,7 @@ class Rounds:
             for worker in members:
                 took_s = self._read(worker, me)
                 if took_s is None:
-                    worker.run()  # it has this thread for itself now
+                    worker.run()  # it has this thread to itself now
                     return
                 if took_s > longest_s:
                     slowest, longest_s = worker, took_s
@@ -127,13 +127,13 @@ class Rounds:
         return sleep_until(due, self._wake, lambda: self._stopped, lambda: self._interval_s)
 
     def _read(self, worker: Member, me: threading.Thread) -> float | None:
-        """Read one member and return how long it took, in seconds; None if it has taken the thread with it."""
+        """Read one member and return how long that took, in seconds; None if it has taken over the thread."""
         began = time.monotonic()
         with self._lock:
             self._reading = worker, began
         try:
             worker.tick(began)
-        except BaseException:  # the thread ends, as that of one GPU would, and takes no other with it
+        except BaseException:  # the thread ends, as that of a single GPU would, but the other members continue
             with self._lock:
                 if self._thread is me:
                     self._part(worker)
@@ -148,7 +148,7 @@ class Rounds:
 def sleep_until(
     due: float, wake: threading.Event, is_stopped: Callable[[], bool], interval_s: Callable[[], float]
 ) -> float | None:
-    """Sleep until ``due``, or sooner where ``wake`` is set for a shorter interval; return what was due, None once stopped."""
+    """Sleep until ``due``, or less if a shorter interval sets ``wake``; return what was due, or None once stopped."""
     while not is_stopped() and (left := due - time.monotonic()) > 0:
         if wake.wait(left):
             wake.clear()

@@ -113,7 +113,7 @@ class NvmlSource:
         )
 
     def wait_until_whole(self, timeout_s: float, rates: bool = True) -> None:
-        """Wait until every GPU has been read twice, and so once in full, for ``timeout_s`` at most: a driver may hang.
+        """Wait until every GPU has been read twice, and thus completely, for at most ``timeout_s``: a driver may hang.
 
         Without ``rates``, one reading of each GPU and its processes is enough.
         """
@@ -124,7 +124,7 @@ class NvmlSource:
     def want_pcie(self, wanted: bool) -> None:
         """Allow the blocking PCIe call (20 ms per direction) on GPUs where neither GPM nor a counter provides the throughput.
 
-        Off by default: the dashboard shows the throughput only where it costs nothing. The GPU screen wants it.
+        Off by default: the dashboard shows the throughput only where it costs nothing. The GPU screen requests it.
         """
         for worker in self._workers:
             worker.want_pcie(wanted)

@@ -1,7 +1,7 @@
-"""Reads one GPU, and publishes what it reads.
+"""Reads one GPU and publishes the readings.
 
-A GPU is read by a thread of its own while it is new or slow, and by the one thread of ``rounds`` while it answers quickly. A
-hanging driver call affects no other GPU in either case.
+A GPU is read by its own thread while it is new or slow, and by the shared thread of ``rounds`` while it answers quickly. In
+both cases, a hanging driver call affects no other GPU.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from gputop.sources.nvml.device import PCIE_THROUGHPUT, DeviceReader, open_devic
 from gputop.sources.nvml.rounds import QUICK_S, Rounds, sleep_until
 
 EVERY_S = {"processes": 2.0, "state": 3.0, "slow": 10.0, "rare": 60.0}
-"""How often to read what is not read every interval. "state": temperature, SM clock and throttle reasons."""
+"""How often to read what is not read every interval. "state" is temperature, SM clock and throttle reasons."""
 RETRY_GONE_S = 5.0
 """How often to retry a lost GPU: it returns after a reset."""
 SECOND_TICK_AFTER_S = 0.2
 """GPM and counters need two readings, so the second follows soon after the first."""
 ALONE_TICKS = 3
-"""So many readings a GPU is read by a thread of its own, at least: the first ones ask for everything."""
+"""Number of readings that a GPU's own thread makes at least, because the first ones request everything."""
 
 PCIE_KEPT_INTERVALS = 3
 """A blocking PCIe reading expires after this many intervals (plus a second): its call may hang."""
@@ -44,7 +44,7 @@ class Published:
 class Worker:
     """Reads the GPU at ``index`` every interval and publishes; ``published`` is None until the first reading.
 
-    With ``rounds``, it joins them where the GPU answers quickly.
+    With ``rounds``, it joins them if the GPU answers quickly.
     """
 
     def __init__(self, index: int, interval_s: float, driver_version: str | None = None, rounds: Rounds | None = None) -> None:
@@ -56,7 +56,7 @@ class Worker:
         self.first = threading.Event()
         """Set once a first reading with processes is available, or the GPU is known not to provide one."""
         self.whole = threading.Event()
-        """Set once the published reading holds all that this GPU reports, also what takes two readings."""
+        """Set once the published reading has everything that this GPU reports, including what takes two readings."""
         self._calls = Calls()
         self._pcie_calls = Calls()
         self._wake = threading.Event()
@@ -72,10 +72,10 @@ class Worker:
         self._pcie_thread: threading.Thread | None = None
         self._rounds = rounds
         self.thread = threading.Thread(target=self.run, name=f"nvml-{index}", daemon=True)
-        """The thread that reads this GPU now, or did last."""
+        """The thread that reads this GPU now or read it last."""
 
     def start(self) -> None:
-        """Start reading in a thread of its own; also again, for a GPU that has left the rounds."""
+        """Start reading in a separate thread; again for a GPU that has left the rounds."""
         if self.thread.ident is not None:
             self.thread = threading.Thread(target=self.run, name=f"nvml-{self.index}", daemon=True)
         self.thread.start()
@@ -129,7 +129,7 @@ class Worker:
         self.finish()
 
     def finish(self) -> None:
-        """Free what the reading holds; the thread that reads calls this last."""
+        """Free what the reading has allocated; the reading thread calls this last."""
         if self._reader is not None:
             self._reader.close()
 
