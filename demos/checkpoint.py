@@ -1,4 +1,4 @@
-"""Save and load weights across CPU, GPU, DataParallel and DistributedDataParallel, and the two errors on the way.
+"""Save and load weights across CPU, GPU, DataParallel and DistributedDataParallel, and meet the two usual errors.
 
 python demos/checkpoint.py
 

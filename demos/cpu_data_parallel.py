@@ -5,11 +5,11 @@ worker thread pinned to its own core (torch computes outside Python's lock, so t
 
 One step is:
 
-    scatter      torch.chunk cuts the batch, one piece per replica (a small batch may give fewer pieces!)
+    scatter      torch.chunk splits the batch, one piece per replica (a small batch may give fewer pieces!)
     replicate    each replica gets the master's parameters
     forward      all replicas at once, each on its piece
     gather       the outputs become one tensor again
-    backward     the gradient of the output is cut in the same way, and every replica runs backward on its own piece
+    backward     the gradient of the output is split in the same way, and every replica runs backward on its own piece
     reduce       the replicas' gradients are added up into the master's
 """
 
@@ -111,8 +111,8 @@ class _Replicated(torch.autograd.Function):
 def scatter(value: Any, count: int, dim: int = 0) -> list[Any]:
     """Return each replica's part of ``value``, as nn.DataParallel's scatter does it.
 
-    Tensors are cut. A container gives as many pieces as its part with the fewest: a mask of one row leaves one piece, and the
-    rest of the batch is lost. Anything else goes to every replica uncut, and then they all do the same work.
+    Tensors are split. A container yields as many pieces as its element with the fewest: a mask with one row leaves one piece,
+    and the rest of the batch is lost. Anything else goes to every replica as a whole, and then they all do the same work.
     """
     if isinstance(value, Tensor):
         return list(value.chunk(count, dim))

@@ -1,12 +1,12 @@
-"""Train on all GPUs of one process with nn.DataParallel: one line more than on one GPU.
+"""Train on several GPUs in one process with nn.DataParallel: one line more than on one GPU.
 
 python demos/data_parallel.py --batch-size 128
 python demos/data_parallel.py --model foonet        prints the batch that each replica gets
 
-Each step cuts the batch into one piece per GPU. DistributedDataParallel (ddp.py) is faster, because every GPU has its own
+Each step splits the batch into one piece per GPU. DistributedDataParallel (ddp.py) is faster, because every GPU has its own
 process; nn.DataParallel is common in older code.
 
-The scripts in faults/ are this one with one method wrong.
+The scripts in faults/ are this one with one wrong method.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Training:
                 self.precision.step(optimizer)
                 meter.count(loss, len(labels), epoch)
                 if meter.step == 1 and isinstance(self.parallel, cpu_data_parallel.DataParallel):
-                    devices.report_workers(run, self.parallel.workers)  # again: only now is it known what each replica holds
+                    devices.report_workers(run, self.parallel.workers)  # again: only now is each replica's memory known
             meter.tested(epoch, self.accuracy(test_loader))
             if meter.done:
                 break

@@ -4,7 +4,7 @@ torchrun --nproc-per-node=2 demos/ddp.py
 torchrun --nproc-per-node=4 demos/ddp.py --model resnet18 --sync-bn --amp --accumulate 2 --scale-lr linear
 
 What a DDP script does beyond a single-GPU one is numbered below. At the end every rank prints a checksum of its weights: all
-must be equal. The scripts in faults/ are this one with one method wrong.
+must be equal. The scripts in faults/ are this one with one wrong method.
 """
 
 from __future__ import annotations
@@ -132,10 +132,10 @@ class Training:
                 self.meter.count(loss, len(labels) * self.args.accumulate, epoch)
 
     def train_step(self, images: Tensor, labels: Tensor) -> Tensor:
-        """Accumulate gradients; at every --accumulate'th batch, take an optimizer step."""
+        """Accumulate gradients; take an optimizer step after every --accumulate batches."""
         self.micro_step += 1
         last = self.micro_step % self.args.accumulate == 0
-        # Only the last backward of a step must average: no_sync() saves the communication of the others.
+        # Only the last backward of a step has to average: no_sync() saves the communication of the others.
         with nullcontext() if self.averages(last) else self.no_sync():
             with self.precision.autocast():
                 loss = self.loss(images, labels)

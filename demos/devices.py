@@ -37,12 +37,12 @@ class Place:
 
 
 def count() -> int:
-    """Return how many devices this process may use."""
+    """Return the number of devices that this process may use."""
     return torch.cuda.device_count() if torch.cuda.is_available() else len(_virtual_devices())
 
 
 def take(index: int) -> Place:
-    """Make device ``index`` (the local rank, under torchrun) this process's own, and return it.
+    """Assign device ``index`` (the local rank, under torchrun) to this process, and return it.
 
     Raises:
         ValueError: this process has no such device.
@@ -65,13 +65,13 @@ def pin(place: Place) -> None:
 
 
 def unpin(*_: object) -> None:
-    """Give the calling process all cores again: a DataLoader worker (``worker_init_fn``) inherits its rank's single core."""
+    """Give the calling process all cores again: a DataLoader worker (``worker_init_fn``) inherits the one core of its rank."""
     if _CORES:
         os.sched_setaffinity(0, _CORES)
 
 
 def report(run: gputop.Run, place: Place) -> None:
-    """Tell gputop which virtual GPU this whole process is. Real GPUs need no report: the driver knows."""
+    """Tell gputop as which virtual GPU this whole process works. Real GPUs need no report: the driver knows."""
     if place.virtual_index is not None:
         run.fact("devices", [_claim(place.virtual_index, None, None)])
 
@@ -105,7 +105,7 @@ class Worker:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
         self.thread_id = self._pool.submit(self._start).result()
         self.held_bytes = 0
-        """Bytes that its user reported with ``holds``: gputop shows them as the memory of the virtual GPU."""
+        """Bytes reported with ``holds``: gputop shows them as the memory of the virtual GPU."""
 
     def _start(self) -> int:
         if self.place.device.type == "cuda":
@@ -120,7 +120,7 @@ class Worker:
         return self._pool.submit(work, *args)
 
     def holds(self, tensors: Iterable[torch.Tensor | None]) -> None:
-        """Record which tensors live on this device."""
+        """Record which tensors are on this device."""
         self.held_bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors if tensor is not None)
 
 

@@ -61,7 +61,7 @@ def _draw(digit: int, count: int, generator: torch.Generator, easy: bool) -> Ten
     ends = torch.einsum("nij,skj->nski", turn.view(count, 2, 2), _segments(digit)) + shift
     ends += 0.6 * wild * torch.randn(ends.shape, generator=generator)  # an unsteady hand
     if not easy:
-        stray = uniform(0, SIZE, count, 1, 2, 2)  # a line that is part of no digit: without it, LeNet learns all in seconds
+        stray = uniform(0, SIZE, count, 1, 2, 2)  # a line that belongs to no digit: without it, LeNet learns all in seconds
         ends = torch.cat([ends, stray], dim=1)
 
     # Distance of each pixel from each line: project onto the line, clamp to its ends, measure.
@@ -82,7 +82,7 @@ def _draw(digit: int, count: int, generator: torch.Generator, easy: bool) -> Ten
 
 
 class Images(Dataset[tuple[Tensor, int]]):
-    """Gray images in memory: bytes [N, 28, 28] and labels [N]; ``name`` describes the set."""
+    """Gray images in memory: bytes [N, 28, 28] and labels [N]; ``name`` describes the data set."""
 
     def __init__(self, name: str, images: Tensor, labels: Tensor) -> None:
         self.name = name
@@ -98,9 +98,9 @@ class Images(Dataset[tuple[Tensor, int]]):
         return self.__getitems__([index])[0]
 
     def __getitems__(self, indices: list[int]) -> list[tuple[Tensor, int]]:
-        """Return the samples of a batch, as a DataLoader asks for them: all at once, or a fast GPU would wait for them.
+        """Return the samples of a batch for a DataLoader: all at once, or a fast GPU would wait for them.
 
-        NumPy does it on this thread; torch would wake its threads for so little.
+        NumPy does this on the calling thread; torch would wake its threads for very little work.
         """
         pixels = (self._pixels[indices].astype(numpy.float32) - 64) / 96
         return list(

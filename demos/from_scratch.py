@@ -1,4 +1,4 @@
-"""Data parallel by hand: LeNet on any list of devices, its parameters copied, its gradients added up.
+"""Data parallel by hand: LeNet on any list of devices, with copied parameters and summed gradients.
 
 python demos/from_scratch.py
 python demos/from_scratch.py --devices cuda:0,cuda:1        or cpu,cpu: any list
@@ -31,7 +31,7 @@ def broadcast(model: nn.Module, places: Sequence[devices.Place]) -> list[nn.Modu
 
 
 def scatter(batch: Tensor, places: Sequence[devices.Place]) -> list[Tensor]:
-    """Cut the batch into one piece per device, and send each piece to its device."""
+    """Split the batch into one piece per device, and send each piece to its device."""
     return [piece.to(place.device) for piece, place in zip(batch.chunk(len(places)), places, strict=True)]
 
 
@@ -85,7 +85,7 @@ def main() -> None:
 
     samples = options.global_batch(args, count)
     if samples < count:
-        raise SystemExit(f"A batch of {samples} cannot be cut into {count} pieces. Choose --batch-size {count} or more.")
+        raise SystemExit(f"A batch of {samples} cannot be split into {count} pieces. Choose --batch-size {count} or more.")
     lr = options.learning_rate(args, samples)
     train, test = options.data(args)
     loader = DataLoader(train, samples // count * count, shuffle=True, drop_last=True)

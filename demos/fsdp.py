@@ -3,7 +3,7 @@
 torchrun --nproc-per-node=2 demos/fsdp.py
 
 For models whose weights, gradients and optimizer state do not fit on one GPU. It is the DDP script (ddp.py) with another
-wrapper: the ranks divide the data in the same way, and the result is the same.
+wrapper: the ranks split the data in the same way, and the result is the same.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Training(ddp.Training):
         root.set_requires_gradient_sync(True)
 
     def test(self, epoch: int) -> None:
-        """Test equally many batches on every rank, as many as the rank with the fewest images has: each forward gathers
+        """Test the same number of batches on every rank, that of the rank with the fewest images: each forward gathers
         weights.
         """
         images_of_all = len(cast("Subset[Any]", self.test_loader.dataset).dataset)  # type: ignore[arg-type]
@@ -91,6 +91,6 @@ def _whole(tensor: Any) -> Tensor:
 
 if __name__ == "__main__":
     if importlib.util.find_spec("torch.distributed.fsdp._fully_shard") is None:
-        print(f"torch {torch.__version__} has no fully_shard: it came with torch 2.6.", file=sys.stderr)
+        print(f"torch {torch.__version__} has no fully_shard: it needs torch 2.6 or newer.", file=sys.stderr)
         sys.exit(2)
     ddp.main(Training)

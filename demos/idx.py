@@ -47,16 +47,16 @@ def read_idx(path: Path) -> Tensor:
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise IdxError(f"{path} is a damaged gzip file: {error}") from error
     if len(data) < 4 or data[:2] != b"\0\0":
-        raise IdxError(f"{path} does not begin like an IDX file.")
+        raise IdxError(f"{path} does not start like an IDX file.")
     kind, dimensions = data[2], data[3]
     if kind != _UNSIGNED_BYTE or dimensions == 0:
-        raise IdxError(f"{path} holds type {kind} in {dimensions} dimensions; images and labels are unsigned bytes (type 8).")
+        raise IdxError(f"{path} has type {kind} in {dimensions} dimensions; images and labels are unsigned bytes (type 8).")
     header = 4 + 4 * dimensions
     if len(data) < header:
         raise IdxError(f"{path} ends within its header.")
     shape = struct.unpack(f">{dimensions}I", data[4:header])
     if math.prod(shape) != len(data) - header:
-        raise IdxError(f"{path} should hold {math.prod(shape)} values and holds {len(data) - header}.")
+        raise IdxError(f"{path} should contain {math.prod(shape)} values, but contains {len(data) - header}.")
     if math.prod(shape) == 0:
         return torch.empty(shape, dtype=torch.uint8)
     return torch.frombuffer(bytearray(data[header:]), dtype=torch.uint8).view(shape)
@@ -88,7 +88,7 @@ def published(path: Path) -> tuple[str, str] | None:
     """Identify a compressed file by its checksum: return (data set, name) of the published file, None for any other.
 
     Raises:
-        IdxError: it is a published file under another one's name.
+        IdxError: it is a published file under the name of another one.
     """
     found = _PUBLISHED.get(hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest())
     if found is not None and found[1] != path.name.removesuffix(".gz"):
@@ -97,7 +97,7 @@ def published(path: Path) -> tuple[str, str] | None:
 
 
 def notes(directory: Path, part: str) -> list[str]:
-    """Return what is unusual about the files of one part, but not wrong: they can still be used for training.
+    """Return what is unusual, but not wrong, about the files of one part: they can still be used for training.
 
     Raises:
         FileNotFoundError, IdxError: see ``load``.
@@ -109,11 +109,11 @@ def notes(directory: Path, part: str) -> list[str]:
             known = published(path)
             sets.add(known and known[0])
             if known is None:
-                found.append(f"{path} is not a published file of MNIST or Fashion-MNIST: its checksum is another.")
+                found.append(f"{path} is not a published file of MNIST or Fashion-MNIST: its checksum differs.")
     if len(sets - {None}) > 1:
-        raise IdxError(f"{image_path} and {label_path} are of two data sets: the labels belong to other images.")
+        raise IdxError(f"{image_path} and {label_path} belong to different data sets: the labels are for other images.")
     if (count := len(read_idx(label_path))) != _COUNTS[part]:
-        found.append(f"{label_path} holds {count} labels, the published one {_COUNTS[part]}.")
+        found.append(f"{label_path} contains {count} labels, the published file {_COUNTS[part]}.")
     return found
 
 
@@ -127,9 +127,9 @@ def load(directory: Path, part: str) -> tuple[str, Tensor, Tensor]:
     name, image_path, label_path = find(directory, part)
     images, labels = read_idx(image_path), read_idx(label_path)
     if images.dim() != 3 or images.shape[1:] != (28, 28):
-        raise IdxError(f"{image_path} holds shape {tuple(images.shape)}; wanted are images of 28 x 28.")
+        raise IdxError(f"{image_path} has shape {tuple(images.shape)}; expected are images of 28 x 28.")
     if labels.shape != images.shape[:1]:
-        raise IdxError(f"{label_path} holds {tuple(labels.shape)} labels for {len(images)} images.")
+        raise IdxError(f"{label_path} contains {tuple(labels.shape)} labels for {len(images)} images.")
     if len(labels) and int(labels.max()) > 9:
-        raise IdxError(f"{label_path} holds the label {int(labels.max())}; wanted are 0 to 9.")
+        raise IdxError(f"{label_path} contains the label {int(labels.max())}; expected are 0 to 9.")
     return name, images, labels.long()

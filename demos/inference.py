@@ -65,8 +65,8 @@ def main() -> None:
     """Classify the test images, and show some answers at several temperatures."""
     defaults = {"digits": "easy", "steps": 300, "batch_size": 32, "lr": 0.02, "train_samples": 6000}
     parser = options.parser("Use a trained network.", **defaults)
-    parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="weights to use (default: train for a moment)")
-    parser.add_argument("--temperature", type=float, default=1.0, help="of the softmax; above 1: less sure, below: surer")
+    parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="weights to use (default: train briefly)")
+    parser.add_argument("--temperature", type=float, default=1.0, help="of the softmax; above 1: less sure, below 1: more sure")
     args = parser.parse_args()
     if not args.temperature > 0:
         parser.error(f"--temperature {args.temperature} is not above 0")

@@ -2,8 +2,8 @@
 
 python demos/memory_tips.py --mebibytes 256
 
-On a GPU torch's allocator counts; "reserved" is what nvidia-smi shows. Without one the operating system is asked how
-much memory the process holds, and what it held at most.
+On a GPU, torch's allocator counts; "reserved" is what nvidia-smi shows. Without a GPU, the operating system says how much
+memory the process holds, and how much it held at most.
 """
 
 from __future__ import annotations

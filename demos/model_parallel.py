@@ -25,14 +25,14 @@ from progress import Meter
 
 
 def halves(model: nn.Module) -> tuple[nn.Module, nn.Module]:
-    """Cut a model in two: LeNet after its first pooling, a ResNet in the middle of its blocks."""
+    """Split a model in two: LeNet after its first pooling, a ResNet in the middle of its blocks."""
     if isinstance(model, models.LeNet):
         layers = list(model)
         return nn.Sequential(*layers[:3]), nn.Sequential(*layers[3:])
     if isinstance(model, models.ResNet):
         middle = len(model.blocks) // 2
         return nn.Sequential(model.stem, model.blocks[:middle]), nn.Sequential(model.blocks[middle:], model.head)
-    raise SystemExit(f"{type(model).__name__} is not made to be cut. Choose --model lenet or resnet18.")
+    raise SystemExit(f"{type(model).__name__} cannot be split. Choose --model lenet or resnet18.")
 
 
 class Pipeline:
@@ -45,7 +45,7 @@ class Pipeline:
         self.step_s = 0.0
 
     def train_step(self, images: Tensor, labels: Tensor, micro_batches: int) -> Tensor:
-        """Compute the gradients of one batch, cut into ``micro_batches`` pieces; return its loss.
+        """Compute the gradients of one batch, split into ``micro_batches`` pieces; return its loss.
 
         Each worker runs its tasks in order. The first gets all forwards, so it runs ahead while the second still works on piece
         1; the gradients at the cut come back one by one.
@@ -151,7 +151,7 @@ def main() -> None:
             break
 
     busy = " and ".join(f"{100 * busy_s / pipeline.step_s:.0f} %" for busy_s in pipeline.busy_s)
-    print(f"the two devices worked {busy} of the time of a step")
+    print(f"the two devices worked {busy} of a step's time")
     if args.save:
         torch.save({"first": first.state_dict(), "second": second.state_dict()}, args.save)
     run.finish()

@@ -124,7 +124,7 @@ class ResNet101(ResNet):
 
 
 class FooNet(nn.Module):
-    """A small network whose first calls print the batch size that each replica of nn.DataParallel gets."""
+    """A small network whose first calls print the batch size of each replica of nn.DataParallel."""
 
     SHOWN = 8
     """Number of calls to print, over all replicas."""

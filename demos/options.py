@@ -21,7 +21,7 @@ def parser(description: str, **defaults: object) -> argparse.ArgumentParser:
     options.add_argument("--epochs", type=positive, default=50, help="passes over the data")
     options.add_argument("--batch-size", type=positive, default=64, help="samples per step of one process")
     options.add_argument("--lr", type=float, default=0.01, help="learning rate of SGD with momentum 0.9")
-    options.add_argument("--steps", type=positive, help="end after so many optimizer steps (default: all epochs)")
+    options.add_argument("--steps", type=positive, help="end after this many optimizer steps (default: all epochs)")
     options.add_argument("--data", type=Path, metavar="DIR", help="MNIST or Fashion-MNIST IDX files (default: drawn digits)")
     options.add_argument("--digits", choices=("hard", "easy"), default="hard", help="how distorted the drawn digits are")
     options.add_argument("--train-samples", type=positive, default=TRAIN_COUNT, help="how many images to train on")

@@ -58,7 +58,7 @@ class Meter:
 
 
 def correct(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]], device: torch.device) -> tuple[int, int]:
-    """Return how many images the model classifies correctly, and how many it saw."""
+    """Return the number of correctly classified images, and the number of images."""
     right = seen = 0
     model.eval()  # batch norm uses its running averages
     with torch.no_grad():

@@ -2,8 +2,8 @@
 
 torchrun --nproc-per-node=2 demos/faults/changed_after_wrap.py
 
-DDP hooks into the parameters that exist when it wraps the model. After a later move or cast, the hooks no longer apply: no
-error, no averages, and the ranks drift apart.
+DDP hooks into the parameters that exist when it wraps the model. After a later move or cast, the hooks no longer apply: there
+is no error and no averaging, and the ranks drift apart.
 
 The fix: build, .to(device), .to(dtype), SyncBatchNorm, and only then DistributedDataParallel.
 """

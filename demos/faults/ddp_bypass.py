@@ -2,8 +2,8 @@
 
 torchrun --nproc-per-node=2 demos/faults/ddp_bypass.py
 
-It trains, a little faster than before: DDP averages gradients only in the backward of its own forward. The ranks drift apart,
-and the model that rank 0 saves has seen only rank 0's part of the data.
+It trains, and a little faster than before: DDP averages gradients only in the backward pass of its own forward. The ranks drift
+apart, and the model that rank 0 saves has seen only rank 0's part of the data.
 
 The fix: self.parallel(images); anything else the module does belongs inside its forward().
 """

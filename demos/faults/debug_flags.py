@@ -1,9 +1,9 @@
-"""The DDP demo with one mistake: debugging is left switched on. (Doctor: E05)
+"""The DDP demo with one mistake: debugging is left on. (Doctor: E05)
 
 CUDA_LAUNCH_BLOCKING=1 torchrun --nproc-per-node=2 demos/faults/debug_flags.py
 
 Anomaly detection keeps a stack for every forward operation and checks every gradient; CUDA_LAUNCH_BLOCKING waits for every
-kernel. Both help while debugging and slow down every run after it. (So does TORCH_DISTRIBUTED_DEBUG=DETAIL: it compares every
+kernel. Both help while debugging and slow down every later run. (So does TORCH_DISTRIBUTED_DEBUG=DETAIL, which compares every
 collective.)
 
 The fix: unset TORCH_DISTRIBUTED_DEBUG CUDA_LAUNCH_BLOCKING, and no torch.autograd.detect_anomaly().

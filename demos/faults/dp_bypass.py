@@ -2,7 +2,7 @@
 
 python demos/faults/dp_bypass.py
 
-Only a call of the wrapper cuts the batch. parallel.module(...), or a method of it, runs only on GPU 0.
+Only a call of the wrapper splits the batch. parallel.module(...), or a method of it, runs only on GPU 0.
 
 The fix: self.parallel(images); anything else the module does belongs inside its forward().
 """

@@ -2,8 +2,8 @@
 
 python demos/faults/dp_mask.py
 
-nn.DataParallel makes only as many pieces as the argument with the fewest gives. A mask of one row makes one piece: GPU 0 gets
-the first samples and the mask, the other GPUs get nothing, and the rest of the batch is lost.
+nn.DataParallel makes only as many pieces as the argument with the fewest rows allows. A mask with one row makes one piece: GPU
+0 gets the first samples and the mask, the other GPUs get nothing, and the rest of the batch is lost.
 
 The fix: mask.expand(len(images), -1, -1, -1), or make the mask inside forward().
 """

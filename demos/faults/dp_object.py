@@ -2,8 +2,8 @@
 
 python demos/faults/dp_object.py
 
-nn.DataParallel cuts tensors, and tensors in tuples, lists and dicts. Anything else goes to every GPU uncut: each processes the
-whole batch, which takes as long as on one GPU.
+nn.DataParallel splits tensors, and tensors in tuples, lists and dicts. Anything else goes to every GPU as a whole: each GPU
+processes the whole batch, which takes as long as on one GPU.
 
 The fix: pass tensors: parallel(batch.images, batch.labels).
 """

@@ -2,8 +2,8 @@
 
 python demos/faults/dp_small_batch.py
 
-With one sample, only GPU 0 works. nn.DataParallel cuts the batch with torch.chunk: ceil(batch / GPUs) samples per piece, until
-none are left.
+With one sample, only GPU 0 works. nn.DataParallel splits the batch with torch.chunk: ceil(batch / GPUs) samples per piece,
+until none are left.
 
 The fix: a batch size that is a large multiple of the number of GPUs.
 """

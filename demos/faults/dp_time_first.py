@@ -2,8 +2,8 @@
 
 python demos/faults/dp_time_first.py
 
-A recurrent network reads an image row by row: [time, batch, 28]. nn.DataParallel cuts dimension 0, so every GPU gets all
-samples but only some of their rows: the dependency of each row on the previous one is lost at the cut.
+A recurrent network reads an image row by row: [time, batch, 28]. nn.DataParallel splits dimension 0, so every GPU gets all
+samples but only some of their rows: the dependency of each row on the previous one is lost at the split.
 
 The fix: DataParallel(model, dim=1), or batch_first=True.
 """

@@ -4,7 +4,7 @@ python demos/faults/eval_on_one_gpu.py
 
 Training uses all GPUs; then they wait while only GPU 0 goes through the test images, in small batches.
 
-The fix: correct(self.parallel, ...): the wrapper cuts test batches as well; or larger test batches.
+The fix: correct(self.parallel, ...), because the wrapper splits test batches as well; or larger test batches.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Training(ddp.Training):
         return DataLoader(train, self.batch_size, shuffle=True, drop_last=True)  # the mistake
 
     def begin_epoch(self, epoch: int) -> None:
-        """Do nothing: there is no sampler to tell."""
+        """Do nothing: there is no sampler that needs the epoch."""
 
 
 if __name__ == "__main__":

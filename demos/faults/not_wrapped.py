@@ -2,8 +2,8 @@
 
 torchrun --nproc-per-node=2 demos/faults/not_wrapped.py
 
-The process group exists and the sampler divides the data, but nothing averages the gradients: there are as many models as
-ranks, each trained on its own part of the data.
+The process group exists and the sampler splits the data, but nothing averages the gradients: there are as many models as ranks,
+each trained on its own part of the data.
 
 The fix: DistributedDataParallel(model, device_ids=[local_rank])
 """

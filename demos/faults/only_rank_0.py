@@ -5,7 +5,7 @@ torchrun --nproc-per-node=2 demos/faults/only_rank_0.py
 After the first epoch rank 0 waits at a barrier for ranks that are busy with the next epoch, and they wait in backward() for
 rank 0: a deadlock.
 
-The fix: collectives (barrier, all_reduce, a forward of the wrapper) belong outside of if rank == 0.
+The fix: collectives (barrier, all_reduce, a forward of the wrapper) belong outside if rank == 0.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 torchrun --nproc-per-node=2 demos/faults/periodic_stall.py
 
-Every 20 steps, training stops for as long as many steps take: the GPUs idle, or rather test.
+Every 20 steps, training stops for as long as many steps take: the GPUs do nothing but test.
 
 The fix: test after each epoch, on a part of the images, or in a separate process.
 """

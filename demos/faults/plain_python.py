@@ -2,7 +2,7 @@
 
 python demos/faults/plain_python.py
 
-It trains, with one process on one GPU: without a launcher there is no RANK in the environment, and the script skips everything
+It trains with one process on one GPU: without a launcher there is no RANK in the environment, and the script skips everything
 that it does for several ranks.
 
 The fix: torchrun --nproc-per-node=gpu demos/ddp.py

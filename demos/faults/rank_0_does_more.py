@@ -2,7 +2,7 @@
 
 torchrun --nproc-per-node=2 demos/faults/rank_0_does_more.py
 
-All other ranks wait for anything that rank 0 does in addition to training: they cannot finish the next step without it.
+All other ranks wait while rank 0 does anything besides training: they cannot finish the next step without it.
 
 The fix: every 100 steps instead of every step, or in a separate thread or process.
 """

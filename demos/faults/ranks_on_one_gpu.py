@@ -2,8 +2,8 @@
 
 torchrun --nproc-per-node=2 demos/faults/ranks_on_one_gpu.py
 
-It trains, and nothing complains: but one GPU does the work of all ranks, the others stay idle, and the memory of all ranks has
-to fit on the one. NCCL refuses two ranks on one GPU; the fault goes unnoticed with gloo as the backend.
+It trains, and nothing complains. But one GPU does the work of all ranks, the others stay idle, and the memory of all ranks has
+to fit on that one. NCCL refuses two ranks on one GPU; with gloo as the backend, the fault goes unnoticed.
 
 The fix: devices.take(local_rank), that is torch.cuda.set_device(int(os.environ["LOCAL_RANK"])).
 """

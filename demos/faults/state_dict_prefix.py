@@ -1,4 +1,4 @@
-"""The DDP demo with one mistake: the wrapper's weights are saved, the module's loaded. (Doctor: C13)
+"""The DDP demo with one mistake: the wrapper's weights are saved and loaded into the bare module. (Doctor: C13)
 
 torchrun --nproc-per-node=2 demos/faults/state_dict_prefix.py
 

@@ -1,4 +1,4 @@
-"""The DDP demo with one mistake: batches of very different size. (Doctor: F03)
+"""The DDP demo with one mistake: batches of very different sizes. (Doctor: F03)
 
 torchrun --nproc-per-node=2 demos/faults/uneven_batches.py
 

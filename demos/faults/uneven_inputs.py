@@ -2,8 +2,8 @@
 
 torchrun --nproc-per-node=2 demos/faults/uneven_inputs.py
 
-The data is divided by hand, and rank 0 gets more. When the others are done, rank 0 waits in backward() for gradients that
-nobody sends: a hang, or an error about lost connections, far from the cause.
+The data is split by hand, and rank 0 gets more. When the others are done, rank 0 waits in backward() for gradients that no rank
+sends: a hang, or an error about lost connections, far from the cause.
 
 The fix: DistributedSampler (it gives all ranks the same number), drop_last, or torch.distributed.algorithms.Join.
 """
@@ -23,7 +23,7 @@ import ddp
 
 
 class Training(ddp.Training):
-    """Divides the data unevenly."""
+    """Splits the data unevenly."""
 
     name = "uneven-inputs"
 
@@ -36,7 +36,7 @@ class Training(ddp.Training):
         return DataLoader(part, self.batch_size, shuffle=True, drop_last=True)
 
     def begin_epoch(self, epoch: int) -> None:
-        """Do nothing: there is no sampler to tell."""
+        """Do nothing: there is no sampler that needs the epoch."""
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 torchrun --nproc-per-node=2 demos/faults/unused_parameters.py
 
-DDP waits in backward() for the gradient of every parameter. Those of an unused layer never come, and the next forward
+DDP waits in backward() for the gradient of every parameter. Those of an unused layer never arrive, and the next forward
 ends with "Expected to have finished reduction in the prior iteration".
 
 The fix: remove the layer, or find_unused_parameters=True.

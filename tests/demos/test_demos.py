@@ -67,13 +67,13 @@ def test_idx_files_are_read_in_their_shape(tmp_path_factory: pytest.TempPathFact
 @pytest.mark.parametrize(
     ("raw", "words"),
     [
-        (b"", "does not begin"),
-        (b"\x89PNG", "does not begin"),
+        (b"", "does not start"),
+        (b"\x89PNG", "does not start"),
         (b"\0\0\x0d\x01" + struct.pack(">I", 1) + b"1234", "type 13"),
         (b"\0\0\x08\x03" + struct.pack(">I", 1), "ends within its header"),
-        (b"\0\0\x08\x01" + struct.pack(">I", 5) + b"1234", "should hold 5 values and holds 4"),
-        (b"\0\0\x08\x01" + struct.pack(">I", 3) + b"1234", "should hold 3 values and holds 4"),
-        (b"\0\0\x08\x02" + struct.pack(">II", 2**32 - 1, 2**32 - 1), "should hold"),
+        (b"\0\0\x08\x01" + struct.pack(">I", 5) + b"1234", "should contain 5 values, but contains 4"),
+        (b"\0\0\x08\x01" + struct.pack(">I", 3) + b"1234", "should contain 3 values, but contains 4"),
+        (b"\0\0\x08\x02" + struct.pack(">II", 2**32 - 1, 2**32 - 1), "should contain"),
     ],
 )
 def test_a_damaged_idx_file_is_told(tmp_path: Path, raw: bytes, words: str) -> None:
@@ -138,7 +138,7 @@ def test_a_published_file_is_known_by_its_checksum_and_any_other_is_a_note(
     assert "train-labels-idx1-ubyte.gz is not a published file" in note
     assert idx.load(tmp_path, "train")[2].tolist() == [1, 2, 9]
     monkeypatch.setattr(idx, "_COUNTS", {"train": 60_000, "t10k": 10_000})
-    assert "holds 3 labels, the published one 60000" in idx.notes(tmp_path, "train")[1]
+    assert "contains 3 labels, the published file 60000" in idx.notes(tmp_path, "train")[1]
 
 
 def test_a_published_file_under_anothers_name_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +152,7 @@ def test_images_and_labels_of_two_data_sets_are_an_error(tmp_path: Path, monkeyp
     paths = data_set(tmp_path, monkeypatch)
     checksum = hashlib.md5(paths["train-labels-idx1"].read_bytes()).hexdigest()
     monkeypatch.setitem(idx._PUBLISHED, checksum, ("FashionMNIST", "train-labels-idx1-ubyte"))
-    with pytest.raises(idx.IdxError, match="are of two data sets"):
+    with pytest.raises(idx.IdxError, match="belong to different data sets"):
         idx.notes(tmp_path, "train")
 
 

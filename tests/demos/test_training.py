@@ -154,7 +154,7 @@ def test_model_parallel_learns_and_micro_batches_let_both_devices_work() -> None
     assert first + second <= 101  # one of the two always waits
     refused = run_demo("model_parallel", ranks=0, model="foonet", **FEW)
     assert refused.codes == [1]
-    assert "FooNet is not made to be cut" in refused.text
+    assert "FooNet cannot be split" in refused.text
 
 
 def test_fsdp_learns_and_ends_with_the_weights_of_ddp_each_rank_holding_half(tmp_path: Path) -> None:
