@@ -1,7 +1,7 @@
-"""Runs a recipe for real while a sampler of virtual GPUs feeds a doctor, and notes what the doctor says when.
+"""Runs a recipe as a real job while a sampler of virtual GPUs feeds a doctor, and records what the doctor says and when.
 
-Each case has a directory of its own (GPUTOP_DIR), so that no journal and no job of anybody else is seen. Virtual GPUs show
-every torch process of the user: findings about the processes of others are left out.
+Each case has its own directory (GPUTOP_DIR), so that the journals and jobs of others are not seen. Virtual GPUs show every
+torch process of the user: findings about other processes are ignored.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from gputop.sources.virtual import VirtualSource, default_count
 
 INTERVAL_S = 1.0
 STEADY_S = 5.0
-"""A right verdict must hold for this long to count."""
+"""A correct verdict must last this long to count."""
 AFTER_END_S = 8.0
-"""How long the doctor still watches after a job has ended: the rest of its output is read, and findings settle."""
+"""How long the doctor still watches after a job has ended, to read the rest of its output and let findings settle."""
 
 
 @dataclass(slots=True)
 class Said:
-    """What stood at one moment: seconds since the job began, and (id, confidence, title) of each finding, verdict first."""
+    """The findings at one moment: seconds since the job began, and (id, confidence, title) of each, verdict first."""
 
     at_s: float
     findings: tuple[tuple[str, str, str], ...]
 
     @property
     def first(self) -> str | None:
-        """The verdict; None when there is nothing above "possible"."""
+        """The verdict; None if there is nothing above "possible"."""
         return next((rule for rule, confidence, _ in self.findings if confidence != "possible"), None)
 
     @property
     def best(self) -> str | None:
-        """The verdict, where nothing is above "possible" the first of those."""
+        """The verdict; if nothing is above "possible", the first finding."""
         return self.findings[0][0] if self.findings else None
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of one case. Times are seconds since the job began."""
+    """The outcome of one case. Times are seconds since the job began."""
 
     truth: Truth
     said: list[Said] = field(default_factory=list)
@@ -69,13 +69,13 @@ class Outcome:
 
     @property
     def verdict(self) -> str | None:
-        """The id that stood first in the end (while something stood); of a run without a fault only what is an alarm."""
+        """The id that was last shown first; for a run without a fault, only if it is an alarm."""
         firsts = [said.best if self.truth.rule is not None else said.first for said in self.said]
         return next((found for found in reversed(firsts) if found is not None), None)
 
     @property
     def verdict_s(self) -> float | None:
-        """When the truth stood first for the first time."""
+        """When the true cause was first shown as the verdict."""
         return next((said.at_s for said in self.said if said.best == self.truth.rule), None) if self.truth.rule else None
 
     @property
@@ -85,18 +85,18 @@ class Outcome:
 
     @property
     def wrong(self) -> tuple[str, ...]:
-        """Other ids that stood first at some time, in the order of their coming."""
+        """Other ids that were shown first at some time, in order of appearance."""
         return tuple(dict.fromkeys(said.first for said in self.said if said.first not in (None, self.truth.rule)))
 
     @property
     def right(self) -> bool:
-        """The truth stood first, and last; of a healthy run nothing was said at all."""
+        """Whether the true cause was shown first in the end; for a healthy run, whether nothing was reported at all."""
         return self.verdict == self.truth.rule and (self.truth.rule is not None or not self.wrong)
 
 
 @contextmanager
 def own_directory() -> Iterator[str]:
-    """Let gputop keep jobs and journals in a directory that goes afterwards."""
+    """Let gputop keep jobs and journals in a directory that is removed afterwards."""
     kept = {name: os.environ.get(name) for name in ("GPUTOP_DIR", "GPUTOP_AUTO")}
     with tempfile.TemporaryDirectory(prefix="doctor-", ignore_cleanup_errors=True) as found:
         os.environ.update(GPUTOP_DIR=found, GPUTOP_AUTO="1")
@@ -110,7 +110,7 @@ def own_directory() -> Iterator[str]:
 
 
 def watch(truth: Truth, seconds: float) -> Outcome:
-    """Run one case until its verdict is steady, its job has ended, or ``seconds`` have passed since it began."""
+    """Run one case until its verdict is stable, its job has ended, or ``seconds`` have passed since it began."""
     outcome = Outcome(truth)
     with own_directory():
         source = VirtualSource(max(2, default_count()))
@@ -167,7 +167,7 @@ def _watch(outcome: Outcome, sampler: Sampler, doctor: Doctor, job_id: str, bega
 
 @dataclass(slots=True)
 class _Marks:
-    """Notes when the fault could be seen for the first time."""
+    """Records when the fault could first be seen."""
 
     onset: str
     stepped_s: float | None = None

@@ -1,4 +1,4 @@
-"""Plays the simulated scenes of tests/doctor/scenes and tests/doctor/rules/test_healthy.py, one snapshot a second."""
+"""Plays the simulated scenes of tests/doctor/scenes and tests/doctor/rules/test_healthy.py, one snapshot per second."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEALTHY_S = 150
 
 @dataclass(frozen=True, slots=True)
 class SceneOutcome:
-    """What came of one scene. ``kind`` is "fault", "look-alike" or "healthy"; the fault is there from second 0 on."""
+    """The outcome of one scene. ``kind`` is "fault", "look-alike" or "healthy"; the fault is present from second 0 on."""
 
     room: str
     kind: str
@@ -31,14 +31,14 @@ class SceneOutcome:
 
     @property
     def right(self) -> bool:
-        """The truth stood first at the end; of a look-alike it was never said; of a healthy scene nothing was said."""
+        """Whether a fault was first at the end, a look-alike was never called a fault, or a healthy scene had no finding."""
         if self.kind == "fault":
             return self.verdict == self.rule
         return not self.wrong
 
 
 def play_all(only: Callable[[str], bool]) -> Iterator[SceneOutcome]:
-    """Play every scene whose rule or name is asked for."""
+    """Play every scene whose rule or name was requested."""
     sys.path.insert(0, str(ROOT))
     for path in sorted((ROOT / "tests" / "doctor" / "scenes").glob("[a-z]*.py")):
         module = importlib.import_module(f"tests.doctor.scenes.{path.stem}")

@@ -1,6 +1,6 @@
-"""What TraceML (PyPI ``traceml-ai``) says of the same scripts: its end report, one line of it for each fault.
+"""What TraceML (PyPI ``traceml-ai``) says about the same scripts: one line of its end report for each fault.
 
-It is looked for in the Python that ``--traceml`` names, which needs torch too; the benchmark runs without it.
+It must be installed in the Python that ``--traceml`` names, with torch; the benchmark also runs without it.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def missing(python: str | None) -> str | None:
-    """Return why TraceML cannot be run; None where it can."""
+    """Return why TraceML cannot be run; None if it can."""
     if python is None:
-        return "not asked for: --traceml PYTHON names a Python that has traceml-ai and torch"
+        return "not requested: --traceml PYTHON names a Python that has traceml-ai and torch"
     command = Path(python).with_name("traceml")
     if not command.exists():
         return f"there is no {command}"
@@ -72,7 +72,7 @@ def said(python: str, truth: Truth, seconds: float) -> str:
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Wait for the end, and end it after so many seconds: with SIGINT, upon which TraceML still writes its report."""
+    """Wait for the end; after this many seconds, send SIGINT, upon which TraceML still writes its report."""
     for number, patience in ((None, seconds), (signal.SIGINT, FINALIZE_S + 10.0), (signal.SIGKILL, 10.0)):
         if number is not None:
             os.killpg(process.pid, number)

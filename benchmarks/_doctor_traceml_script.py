@@ -1,8 +1,8 @@
-"""Runs a demo under ``traceml run`` with TraceML's minimal instrumentation, as its README asks of a custom loop.
+"""Runs a demo under ``traceml run`` with TraceML's minimal instrumentation, as its README requires for a custom loop.
 
 ``traceml.init(mode="auto")`` at the start, and ``with traceml.trace_step(model)`` from the batch to the optimizer's step. The
-demos stay as they are: the model is the one that they hand to ``gputop.watch``, the step begins when a training batch is
-there and ends after ``optimizer.step()``. gputop itself is off. Never imported by the benchmark, which runs without TraceML.
+demos are unchanged: the model is the one that they pass to ``gputop.watch``, and a step begins when a training batch has
+arrived and ends after ``optimizer.step()``. gputop itself is off. The benchmark never imports this: it runs without TraceML.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ hooked: list[Any] = []
 
 
 def end_step(*_: object) -> None:
-    """Close the step that is open."""
+    """Close the open step."""
     while steps:
         steps.pop().__exit__(None, None, None)
 
 
 def begin_step() -> None:
-    """Open a step, unless one is open (of several batches that make one step)."""
+    """Open a step, unless one is open (if several batches make one step)."""
     if models and not steps and torch.is_grad_enabled():
         step = traceml.trace_step(models[-1])
         step.__enter__()

@@ -1,4 +1,4 @@
-"""What the doctor should say of each bundled recipe, and from when on that can be seen."""
+"""What the doctor should say about each bundled recipe, and what makes it visible."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from gputop.recipes.catalogue import RECIPES, Recipe
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """``rule`` is the id that has to stand first; None: nothing may be said above "possible", for ``reason``.
+    """``rule`` is the id that must be shown first; None: nothing above "possible" may be reported, for ``reason``.
 
     ``onset`` is what makes the fault visible: "steps" (the first optimizer step), "stall" (steps stop), "end" (the script
-    dies) or "start". ``window_s`` is for how long the evidence has to be watched: a verdict cannot come before.
+    dies) or "start". ``window_s`` is how long the evidence has to be watched: a verdict cannot come earlier.
     """
 
     recipe: Recipe
@@ -28,9 +28,9 @@ _DIES = ("A17", "C09", "C13", "C15", "G04")
 _STALLS = ("C07", "C08", "G01")
 _ONSETS = {**dict.fromkeys(_DIES, "end"), **dict.fromkeys(_STALLS, "stall"), "G03": "start"}
 _UNSEEN = {
-    "A12": "none on virtual GPUs: they are the CPU, so that training there is right",
+    "A12": "none on virtual GPUs: they are the CPU, so training there is right",
 }
-"""Faults that cannot be there on virtual GPUs."""
+"""Faults that cannot exist on virtual GPUs."""
 _HEALTHY: tuple[tuple[str, Mapping[str, object]], ...] = (
     ("single", {}),
     ("data-parallel", {}),
@@ -47,7 +47,7 @@ _HEALTHY: tuple[tuple[str, Mapping[str, object]], ...] = (
 
 
 def faults() -> tuple[Truth, ...]:
-    """Return what should be said of every recipe with a fault."""
+    """Return what should be said about every recipe with a fault."""
     return tuple(
         Truth(
             recipe,
@@ -61,6 +61,6 @@ def faults() -> tuple[Truth, ...]:
 
 
 def healthy() -> tuple[Truth, ...]:
-    """Return the recipes without a fault, some with other values."""
+    """Return the recipes without a fault, some with other option values."""
     known = {recipe.id: recipe for recipe in RECIPES}
     return tuple(Truth(known[recipe_id], None, values=values) for recipe_id, values in _HEALTHY)

@@ -1,8 +1,8 @@
 """Draws gputop, nvitop and nvtop side by side: the same eight simulated H100s, the same training, the same terminal.
 
-Eight ranks of a tracked run hold the GPUs. Each tool runs in a tmux of its own, is captured with its colors once it has a
-history, and becomes a small SVG in ``docs/pictures``; the page beside them is written, too. btop is left out where it shows no
-GPU: version 1.3 was its first that does. A tool that is not installed is named on the page.
+Eight ranks of a tracked run occupy the GPUs. Each tool runs in its own tmux, is captured with its colors once it has a history,
+and becomes a small SVG in ``docs/pictures``; the page that shows them is written too. btop is left out if it shows no GPU: it
+does so from version 1.3 on. A tool that is not installed is named on the page.
 
     make picture
     python benchmarks/_pictures.py [--size 110x32] [--seconds 45] [--nvtop COMMAND]
@@ -62,7 +62,7 @@ THEME = TerminalTheme(_rgb("101418"), _rgb("d3d7dc"), list(map(_rgb, _DIM)), lis
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A program to draw: its command, and how it says its version."""
+    """A program to draw: its command, and the command that prints its version."""
 
     name: str
     command: tuple[str, ...]
@@ -78,7 +78,7 @@ def main() -> None:
     options = parser.parse_args()
     columns, rows = map(int, options.size.split("x"))
     if shutil.which("tmux") is None:
-        raise SystemExit("tmux is not installed: the tools are captured in it.")
+        raise SystemExit("tmux is not installed, and the tools are captured in it.")
     nvitop = str(Path(sys.executable).parent / "nvitop")
     tools = [
         Tool("gputop", (sys.executable, "-m", "gputop", "-i", "1"), (sys.executable, "-m", "gputop", "--version")),
@@ -95,14 +95,14 @@ def main() -> None:
 
 
 def version(tool: Tool) -> str:
-    """Return the version that a tool tells."""
+    """Return the version that a tool reports."""
     told = subprocess.run(tool.version, capture_output=True, text=True, check=False)
     found = re.search(r"\d+\.\d+[\w.]*", told.stdout + told.stderr)
     return found[0] if found else "unknown version"
 
 
 def capture(tools: Sequence[Tool], columns: int, rows: int, seconds: float, folder: Path) -> Iterator[tuple[Tool, str]]:
-    """Start the training and every tool, and yield what each shows after so many seconds, with its colors."""
+    """Start the training and every tool, and yield what each shows after this many seconds, with its colors."""
     state = folder / "state"
     state.mkdir(mode=0o700)
     (folder / "train.py").write_text(TRAINING)
@@ -113,7 +113,7 @@ def capture(tools: Sequence[Tool], columns: int, rows: int, seconds: float, fold
         "PYTHONPATH": str(ROOT),
         "LANG": "C.UTF-8",
     }
-    # The tools show this command line: it has no path of the machine on which the pictures are made.
+    # The tools show this command line, so it must not contain a path of the machine on which the pictures are made.
     ranks = [
         subprocess.Popen(
             ["python", "train.py", "--model", "llama-8b"],
@@ -151,7 +151,7 @@ def capture(tools: Sequence[Tool], columns: int, rows: int, seconds: float, fold
 def drawn(captured: str, columns: int, rows: int, title: str) -> str:
     """Return a terminal's cells as SVG: a text for each row, a tspan for each color, a rectangle for each background."""
     texts, behind = [], []
-    for row, line in enumerate(AnsiDecoder().decode(captured)):  # colors go on from line to line
+    for row, line in enumerate(AnsiDecoder().decode(captured)):  # colors continue from line to line
         at, spans = 0, []
         for text, style in pieces(line):
             cells = cell_len(text)
@@ -160,7 +160,7 @@ def drawn(captured: str, columns: int, rows: int, title: str) -> str:
                 place = f'x="{at * CELL_X:g}" y="{row * CELL_Y:g}" width="{cells * CELL_X:g}" height="{CELL_Y:g}"'
                 behind.append(f'<rect {place} fill="{paper}"/>')
             weight = ' font-weight="bold"' if style.bold else ""
-            for word in WORDS.finditer(text):  # each at its own place: viewers differ in what they make of spaces
+            for word in WORDS.finditer(text):  # each at its own position: viewers treat spaces differently
                 x, wide = (at + cell_len(text[: word.start()])) * CELL_X, cell_len(word[0]) * CELL_X
                 spans.append(f'<tspan x="{x:g}" textLength="{wide:g}" fill="{ink}"{weight}>{escape(word[0])}</tspan>')
             at += cells
@@ -190,7 +190,7 @@ def pieces(line: Text) -> Iterator[tuple[str, Style]]:
 
 
 def colors(style: Style) -> tuple[str, str | None]:
-    """Return the color of the characters, and of what is behind them; None: the terminal's own."""
+    """Return the color of the characters and of the background; None: the terminal's own."""
     ink = style.color.get_truecolor(THEME) if style.color is not None else THEME.foreground_color
     paper = style.bgcolor.get_truecolor(THEME, foreground=False) if style.bgcolor is not None else None
     if style.reverse:

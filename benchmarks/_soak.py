@@ -1,9 +1,9 @@
-"""Watches gputop for an hour: its memory, descriptors, threads and CPU stay flat, and nothing that happens ends it.
+"""Runs gputop for an hour: its memory, descriptors, threads and CPU must stay flat, and nothing that happens may end it.
 
-A screen in a real terminal watches eight simulated H100s and two runs: one lasts, of the other the ranks come and go, some by
+A screen in a real terminal watches eight simulated H100s and two runs: one lasts; the ranks of the other come and go, some by
 kill -9. Screens are opened and closed, the terminal is resized, a GPU is lost and comes back, the sampler is killed. The first
-half is for filling the history; what is judged is how the second half's last third differs from its first. The exit code is 1
-where something grew or ended.
+half fills the history; the last third of the second half is then compared with its first third. The exit code is 1 if
+something grew or ended.
 
     make soak            HOURS=0.2 make soak
 """
@@ -56,12 +56,12 @@ SIZES = ((160, 50), (100, 30), (80, 24), (200, 60), (40, 12))
 TURN_S = 5.0
 LOOK_S = 1.0
 KILL_SAMPLER_EVERY = 23
-"""Turns; each other fault has a period of its own, too, so that they meet in all combinations."""
+"""Turns. Every fault has a different period, so that they meet in all combinations."""
 LOSE_GPU_EVERY = 7
 KILL_RANK_EVERY = 3
 
 MEMORY_MIB, MEMORY_MIB_PER_H = 4.0, 8.0
-"""Growth that is allowed: noise, and the history of a run that lasts."""
+"""Allowed growth: noise, and the history of the run that lasts."""
 ALLOWED = {"descriptors": 3.0, "threads": 1.0}
 CPU_SHARE = 0.5
 """The CPU time of a second may grow by this share of its mean, and by ``CPU_S_PER_MIN``: ranks come and go."""
@@ -70,14 +70,14 @@ CPU_S_PER_MIN = 2.0
 
 @dataclass
 class Track:
-    """What was measured of one kind of process, which may have been several processes one after another."""
+    """The measurements of one kind of process, which may have been several processes in succession."""
 
     times: list[float] = field(default_factory=list)
     values: dict[str, list[float]] = field(default_factory=dict)
     _cpu: tuple[int, float, float] | None = None
 
     def look(self, now: float, process: psutil.Process | None) -> None:
-        """Measure a process; None, or one that is gone, is left out."""
+        """Measure a process; skip None and a process that is gone."""
         try:
             if process is None:
                 return
@@ -99,7 +99,7 @@ class Track:
             self.values.setdefault(name, []).append(value)
 
     def judged(self, from_s: float) -> dict[str, tuple[float, float, float, bool]]:
-        """Return per figure: where it was and is, its slope an hour, and whether that is more than is allowed."""
+        """Return for each figure: its first and last value, its slope per hour, and whether that is more than allowed."""
         first = next((index for index, at in enumerate(self.times) if at >= from_s), len(self.times))
         third = (len(self.times) - first) // 3
         if third < 3:
@@ -147,14 +147,14 @@ class Soak:
         return subprocess.Popen(command, env={**self.environment, **ids}, stderr=subprocess.DEVNULL)
 
     def sampler(self) -> psutil.Process | None:
-        """Return the sampler, unless there is none at the moment."""
+        """Return the sampler; None if there is none at the moment."""
         try:
             return next((child for child in self.screen.children() if "agent" in child.cmdline()), None)
         except psutil.Error:
             return None
 
     def go_on(self) -> bool:
-        """Return whether the screen and the training that lasts are still there."""
+        """Return whether the screen and the training that lasts still run."""
         return self.terminal.process.poll() is None and self.lasting.poll() is None
 
     def turn(self, number: int) -> None:
@@ -175,7 +175,7 @@ class Soak:
         self.terminal.press(*SCREENS[number % len(SCREENS)], "escape", "escape")
 
     def close(self) -> int:
-        """Leave the screen with its key, and end everything; return the screen's exit code, or -1 if it does not end."""
+        """Quit the screen with its key, and end everything; return the screen's exit code, or -1 if it does not end."""
         try:
             self.terminal.resize(160, 50)
             self.terminal.press("escape", "escape", "q")

@@ -1,6 +1,6 @@
-"""Healthy work in shapes that wake rules: uneven, bursty, idle or odd on purpose. All are open: rules may look at them.
+"""Healthy work in forms that may trigger rules: uneven, bursty, idle or odd on purpose. All are open: rules may use them.
 
-A scene that holds a journal is played tracked and, as for the others, without one.
+A scene with a journal is played tracked and, like the others, without a journal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Further machines of the first set of strangers, once set aside: one snapshot a second, as in ``_stranger_scenes``."""
+"""More machines of the first set of strangers, formerly set aside: one snapshot per second, as in ``_stranger_scenes``."""
 
 from __future__ import annotations
 

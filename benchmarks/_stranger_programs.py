@@ -1,7 +1,7 @@
-"""Runs a program in other people's style, attached to or under ``gputop run``, while a sampler of virtual GPUs feeds a doctor.
+"""Runs a program in other people's style, attached or under ``gputop run``, while a sampler of virtual GPUs feeds a doctor.
 
-Each program has a folder and a GPUTOP_DIR of its own, and writes what it prints into a file, as people do. Virtual GPUs are
-this machine's cores: findings about other people's processes are left out.
+Each program has its own folder and GPUTOP_DIR, and its output goes to a file, as usual. Virtual GPUs are this machine's cores:
+findings about other people's processes are ignored.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ Onset = Literal["first line", "last line", "end"]
 How = Literal["attached", "tracked"]
 INTERVAL_S = 1.0
 STEADY_S = 4.0
-"""A right verdict must hold for this long to count."""
+"""A correct verdict must last this long to count."""
 AFTER_END_S = 6.0
 HEALTHY_S = 45.0
-"""How long a healthy program is watched: beyond the warm-up, and most rules' windows."""
+"""How long a healthy program is watched: longer than its warm-up and most rules' windows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """``command`` is run in its half's folder of programs; ``onset`` is from when the fault shows, by what it prints."""
+    """``command`` runs in the folder of its half's programs; ``onset`` says from which output on the fault is visible."""
 
     case: Case
     command: tuple[str, ...]
@@ -50,7 +50,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What came of a program: the answer, the seconds from the onset to the right verdict, and what its output explains."""
+    """The outcome of a program: the answer, the seconds from the onset to the right verdict, and what its output explains."""
 
     answer: Answer
     delay_s: float | None
@@ -109,7 +109,7 @@ ALL: tuple[Program, ...] = (
 
 
 def watch(program: Program, how: How, seconds: float) -> Told:
-    """Run a program for at most ``seconds`` and return what was said of it."""
+    """Run a program for at most ``seconds`` and return what was said about it."""
     case = program.case
     with own_directory() as directory, tempfile.TemporaryDirectory(prefix="stranger-") as folder:
         output = Path(folder) / "train.log"
@@ -148,7 +148,7 @@ def _start(program: Program, how: How, directory: str, output: Path) -> subproce
 
 
 def mark_of(output: Path) -> str:
-    """Return a word that no other program has: its folder's name."""
+    """Return a word that identifies the program: its folder's name."""
     return output.parent.name
 
 
@@ -171,7 +171,7 @@ def _stop(process: subprocess.Popen[bytes], mark: str) -> None:
 
 
 def _marked(mark: str) -> set[int]:
-    """Return the processes of a program, by a word in their environment: torchrun gives each rank a session of its own."""
+    """Return the processes of a program, by a word in their environment, because torchrun gives each rank its own session."""
     found = set()
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
@@ -233,6 +233,6 @@ def _concerns(finding: Finding, snapshot: Snapshot, own: set[int]) -> bool:
     if finding.pids:
         return bool(own & set(finding.pids))
     if finding.run is None:
-        return finding.id not in ("H05", "I10")  # of the machine, whatever runs on it
+        return finding.id not in ("H05", "I10")  # about the machine, whatever runs on it
     untracked = {item.run_id: item for item in snapshot.process_runs}
     return finding.run not in untracked or bool(own & {rank.pid for rank in untracked[finding.run].ranks})

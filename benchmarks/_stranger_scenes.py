@@ -1,6 +1,6 @@
-"""Machines as other people's work leaves them, one snapshot a second: each is played with its journal, and without one.
+"""Machines as other people's work leaves them, one snapshot per second: each is played with its journal, and without one.
 
-Built with the helpers of the tests' scenes; the situations are none of theirs.
+Built with the helpers of the tests' scenes, but with different situations.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SECONDS = 120
 
 
 def play(scene_of: Scene, case: Case) -> tuple[Answer, int | None, tuple[str, ...]]:
-    """Return the answer, after how many seconds the right verdict stood first, and what was said; the fault begins at 0."""
+    """Return the answer, when the right verdict was first shown (seconds; the fault begins at 0), and what was said."""
     doctor = Doctor()
     first_s = None
     alarms = []
@@ -45,9 +45,9 @@ def play(scene_of: Scene, case: Case) -> tuple[Answer, int | None, tuple[str, ..
 
 
 def both(build: Scene, journal_only: bool) -> Iterator[tuple[str, Scene]]:
-    """Yield a scene as it is attached to, and as ``gputop run`` tracks it where it holds a journal.
+    """Yield a scene as seen from outside and, if it has a journal, as ``gputop run`` tracks it.
 
-    A fault that only the journal shows cannot be seen from outside: such a scene is played with a journal only.
+    A fault that only the journal shows cannot be seen from outside: such a scene is played only with its journal.
     """
     if not journal_only:
         yield "attached", not_tracked(build)

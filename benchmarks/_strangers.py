@@ -1,8 +1,8 @@
-"""Programs and logs in other people's style, with what the doctor should say of each; and how an answer is judged.
+"""Programs and logs in other people's style, with what the doctor should say about each; and how an answer is judged.
 
-There are two sets. The cases listed here are the first: rules were mended while its figures were watched, so they show that
-what was mended stays so. The second set has two halves by an author who had not read the rules: rules may be written against
-``open_half``; ``set_aside`` is only measured: who writes or mends rules reads nothing of it, and no report names its cases.
+There are two sets. The cases listed here are the first: rules were fixed against its figures, so they show that what was fixed
+stays fixed. The second set has two halves, by an author who had not read the rules: rules may be written against ``open_half``;
+``set_aside`` is only measured: whoever writes or fixes rules does not read it, and no report names its cases.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ FOLDERS: dict[Half, Path] = {
     "set aside": Path(__file__).parent / "set_aside",
 }
 ANY = "*"
-"""Among the right ids: whichever finding says what it should. What counts is the cause that is named, not the rule."""
+"""Stands for any id: whichever finding says what it should is right. The named cause counts, not the rule."""
 Answer = Literal["right", "acceptable", "silent", "undecided", "wrong", "false alarm"]
 ANSWERS: tuple[Answer, ...] = ("right", "acceptable", "silent", "undecided", "wrong", "false alarm")
-"""What a first verdict is. Of a fault: right, less than right, no finding, a finding or suspicion that is only possible, or
-wrong. Of a healthy case: right, or a false alarm (a problem above "possible")."""
+"""How a first verdict is rated. For a fault: right, less than right, no finding, a finding or suspicion that is only possible,
+or wrong. For a healthy case: right, or a false alarm (a problem above "possible")."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """``right``: ids that the first finding may have; none: healthy. ``says``: what the finding has to contain, too.
+    """``right`` are the ids that the first finding may have; none: healthy. ``says`` is what the finding must also contain.
 
-    ``acceptable`` are ids that are not wrong, and say less; so is a right id that does not say what it should. With ANY each
-    finding that says it is right, and the others are wrong where they are not acceptable.
+    ``acceptable`` are ids that are not wrong but say less; a right id that does not say what it should is acceptable too. With
+    ANY, each finding that says it is right, and the others are wrong unless they are acceptable.
     """
 
     name: str
@@ -47,12 +47,12 @@ class Case:
 
     @property
     def folder(self) -> Path:
-        """Where the logs and programs of its half are."""
+        """The folder with the logs and programs of its half."""
         return FOLDERS[self.half]
 
 
 def judge(case: Case, findings: Sequence[Finding], suspected: bool = False) -> Answer:
-    """Judge what was said in the end. ``suspected``: something was watched for, and not told yet."""
+    """Judge what was said in the end. ``suspected``: something was being watched but not reported yet."""
     first = next(iter(findings), None)
     if not case.right:
         return "false alarm" if any(is_alarm(finding) for finding in findings) else "right"
@@ -67,7 +67,7 @@ def judge(case: Case, findings: Sequence[Finding], suspected: bool = False) -> A
 
 
 def is_alarm(finding: Finding) -> bool:
-    """Return whether a finding calls for something to be done."""
+    """Return whether a finding requires action."""
     return finding.confidence != "possible" and finding.severity != "info"
 
 
@@ -175,4 +175,4 @@ LOGS: tuple[Case, ...] = (
     # No episode has ended yet, so its mean is nan; the loss grows with the returns.
     Case("healthy-ppo-nan-before-the-first-episode"),
 )
-"""Logs as people paste them; each is the file of its name in strangers/logs. The later ones were once set aside."""
+"""Logs as people paste them; each is the file of that name in strangers/logs. The later ones were formerly set aside."""

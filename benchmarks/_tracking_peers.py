@@ -1,6 +1,6 @@
-"""The loggers that ``benchmarks/tracking.py`` compares: gputop, what people write by hand, TensorBoard, W&B offline.
+"""The loggers that ``benchmarks/tracking.py`` compares: gputop, a hand-written logger, TensorBoard, W&B offline.
 
-``python benchmarks/_tracking_peers.py NAME SCALE`` is one fresh process with one of them, from import to exit.
+``python benchmarks/_tracking_peers.py NAME SCALE`` is a new process with one of them, from import to exit.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import Any
 
 Log = Callable[..., None]
 PACE_S = 0.002
-"""Between two paced calls."""
+"""Pause between two paced calls."""
 
 
 @dataclass(frozen=True)
 class Peer:
-    """One logger. ``log`` takes metrics as keywords, and ``step``; ``close`` ends it and waits for its disk."""
+    """One logger. ``log`` takes ``step`` and metrics as keywords; ``close`` ends it and waits until all is on the disk."""
 
     log: Log
     close: Callable[[], None]
 
 
 def nothing(directory: Path) -> Peer:
-    """A call that does nothing: the least that Python can do."""
+    """A call that does nothing: the lower bound in Python."""
 
     class Nothing:
         def log(self, data: Any = None, step: int | None = None, **metrics: float) -> None:
@@ -75,7 +75,7 @@ def tensorboard(directory: Path) -> Peer:
 
 def wandb(directory: Path) -> Peer:
     """W&B with ``mode="offline"``: nothing is sent anywhere."""
-    # Set before wandb is imported: no network, no folders in anybody's home, no questions.
+    # Set before wandb is imported: no network, no folders in the home directory, no prompts.
     for name in ("WANDB_CACHE_DIR", "WANDB_CONFIG_DIR", "WANDB_DATA_DIR", "WANDB_DIR"):
         os.environ[name] = str(directory)
     os.environ.update(WANDB_MODE="offline", WANDB_SILENT="true", WANDB_ERROR_REPORTING="false", WANDB_CONSOLE="off")
@@ -100,7 +100,7 @@ NEEDS = {"tensorboard": ("torch", "tensorboard"), "wandb offline": ("wandb",)}
 
 
 def missing(name: str) -> str | None:
-    """Return the package that this peer lacks here, None when it can run."""
+    """Return the package that this peer lacks here; None if it can run."""
     return next((package for package in NEEDS.get(name, ()) if importlib.util.find_spec(package) is None), None)
 
 
@@ -123,7 +123,7 @@ def _family(pid: int) -> list[int]:
 
 
 def per_call_us(log: Log, metrics: int, calls: int) -> float:
-    """Return the mean time of a call in microseconds, the loop's own time included."""
+    """Return the mean time of a call in microseconds, including that of the loop."""
     started = time.perf_counter()
     if metrics == 1:
         for step in range(calls):
@@ -135,7 +135,7 @@ def per_call_us(log: Log, metrics: int, calls: int) -> float:
 
 
 def paced_us(log: Log, calls: int) -> list[float]:
-    """Time single calls with a pause before each: as a training makes them, with cold caches."""
+    """Time single calls with a pause before each, as in a training, with cold caches."""
     times = []
     for step in range(calls):
         time.sleep(PACE_S)
@@ -146,14 +146,14 @@ def paced_us(log: Log, calls: int) -> list[float]:
 
 
 BLOCK = 50
-"""Steps of the loop that log, and then as many that do not."""
+"""Number of consecutive steps that log, followed by as many that do not."""
 
 
 def training() -> Callable[[Log, int], dict[str, list[float]]] | None:
     """Return a small real training on the CPU that times each step in microseconds; None without torch.
 
-    Blocks of steps with the logger take turns with blocks that call nothing in its place: what the process itself becomes
-    slower by in time (a larger heap, the clock of the processor) hits both alike and is not taken for the logger's cost.
+    Blocks of steps with the logger alternate with blocks without it: anything that slows the process down over time (a larger
+    heap, the clock of the processor) affects both equally and does not count as the logger's cost.
     """
     try:
         import torch
@@ -178,7 +178,7 @@ def training() -> Callable[[Log, int], dict[str, list[float]]] | None:
             value = loss.item()
             call(loss=value, lr=0.01, acc=0.9, norm=1.5, step=step)
             took = (time.perf_counter() - started) * 1e6
-            if block > 1 and number > 1:  # the first steps of a block find the caches full of the other kind
+            if block > 1 and number > 1:  # in the first steps of a block, the caches are full of the other kind
                 times["loop" if block % 2 else "without"].append(took)
         return times
 
@@ -186,7 +186,7 @@ def training() -> Callable[[Log, int], dict[str, list[float]]] | None:
 
 
 def life(name: str, scale: int) -> dict[str, Any]:
-    """Import, start, use and end one logger in this process; return microseconds, milliseconds and MiB."""
+    """Import, start, use and end one logger in this process; return its figures in microseconds, milliseconds and MiB."""
     train = training()
     before = memory_mib()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:

@@ -1,13 +1,13 @@
-"""What automatic tracking adds to a training step: a real torch loop whose steps are tracked and untracked in turns.
+"""What automatic tracking adds to a training step: a real torch loop whose steps are alternately tracked and untracked.
 
 Run: ``python benchmarks/autolog.py [--device cuda] [--loop scaler] [--json] [--quick]``; it needs torch, psutil and this
-checkout. Untracked steps run torch as it was: the wrappers are taken out and put back every 20 steps, so that whatever else the
-machine does hits both alike. The number of layers shows that what is added does not grow with the model. Beside it stands what
-``log`` of four metrics costs hot on this machine now, and what the looks for the doctor's facts take, which come some seconds
-apart and are left out of the mean: their share of the time.
+checkout. Untracked steps run the original torch: the wrappers are removed and put back every 20 steps, so that whatever else
+the machine does affects both equally. Different numbers of layers show that the added time does not grow with the model. For
+comparison, it prints what a hot ``log`` of four metrics costs on this machine now, and the share of time that goes into the
+doctor's facts, which are collected every few seconds and are not part of the mean.
 
-With ``--device cuda`` the host's time for a step says what tracking adds on the CPU; each block of steps is followed by a wait
-for the GPU, and its whole time shows whether the training becomes slower by that.
+With ``--device cuda``, the host's time for a step shows what tracking adds on the CPU. Each block of steps is followed by a
+wait for the GPU, and the total time of the block shows whether that slows the training down.
 """
 
 from __future__ import annotations
@@ -142,9 +142,9 @@ print(
 
 
 def loop(directory: Path, layers: int, steps: int, device: str, kind: str) -> dict[str, Any]:
-    """Return of one process the mean step of each block, tracked and not, and a hot ``log``, in microseconds.
+    """Return the mean step of each block of one process, tracked and not, and a hot ``log``, in microseconds.
 
-    ``off`` and ``on`` are the host's times for a step, ``span_off`` and ``span_on`` those until the device is done as well.
+    ``off`` and ``on`` are the host's times for a step; ``span_off`` and ``span_on`` also include the wait for the device.
     """
     path = directory / "loop.py"
     path.write_text(LOOP, encoding="utf-8")
@@ -158,7 +158,7 @@ def loop(directory: Path, layers: int, steps: int, device: str, kind: str) -> di
 def middle(values: list[float]) -> float:
     """Return the mean without the lowest and the highest tenth.
 
-    A median would not see that records are written some together, nor that one step in many is looked at whole.
+    A median would hide that records are written in batches, and that one step in many is recorded in full.
     """
     ordered, cut = sorted(values), len(values) // 10
     return statistics.fmean(ordered[cut : len(ordered) - cut])
@@ -167,17 +167,17 @@ def middle(values: list[float]) -> float:
 def added(found: list[dict[str, Any]], off: str, on: str) -> float:
     """Return what tracking adds to a step, in microseconds.
 
-    Each block counts against its neighbor: what the machine does in longer periods is the same in both.
+    Each block is compared with its neighbor: slow changes of the machine affect both equally.
     """
     return middle([after - before for one in found for after, before in zip(one[on], one[off], strict=False)])
 
 
 def measure(quick: bool, device: str, kind: str) -> dict[str, Any]:
-    """Return per number of layers: the step without, and what is added to it, in microseconds."""
+    """Return for each number of layers: the step without tracking, and what tracking adds to it, in microseconds."""
     rounds, share = (2, 0.1) if quick else (5, 1.0)
     result: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:
-        # Long enough that the beginning, where each step is looked at, weighs what it weighs in a training of half a minute.
+        # Long enough that the beginning, where each step is recorded in full, weighs as much as in a training of half a minute.
         for layers, steps in ((2, 24_000), (40, 12_000)):
             found = [loop(Path(name), layers, int(steps * share), device, kind) for _ in range(rounds)]
             more = added(found, "off", "on")
@@ -203,13 +203,13 @@ def main() -> None:
         help="one loss; two accumulated ones; a GradScaler; two losses; a run that the script opens (default: plain)",
     )
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    parser.add_argument("--quick", action="store_true", help="few rounds: to see that it works")
+    parser.add_argument("--quick", action="store_true", help="few rounds, to check that it works")
     options = parser.parse_args()
     found = measure(options.quick, options.device, options.loop)
     if options.json:
         print(json.dumps(found, indent=2))
         return
-    print(f"a real torch step on the {options.device} ({options.loop}), untracked and tracked in turns: mean microseconds")
+    print(f"a real torch step on the {options.device} ({options.loop}), alternately untracked and tracked: mean microseconds")
     for name, row in found.items():
         print(
             f"  {name:10}  without {row['step_us']:7.1f}  added {row['added_us']:+6.1f}"

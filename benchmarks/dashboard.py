@@ -1,12 +1,12 @@
 """What watching costs: gputop against nvitop, on the same simulated eight (or sixteen) H100s, in one run.
 
-nvtop is measured, too, where it is installed; ``NVTOP`` names its command if that is another.
+nvtop is measured too if it is installed; ``NVTOP`` may name its command.
 
-Measured of whole process trees over the same stretch of time: CPU seconds, bytes to the terminal, memory (PSS), NVML
-calls; and how long it takes from the start until GPU data is on the screen, and for one reading on standard output.
-Both tools start with their modules compiled, as an installer leaves them, whatever this checkout or environment has.
-The simulated driver answers in a microsecond, so these are the tools' own costs; with ``--latencies real``, it takes as long
-as that of an H100 that was measured. Figures are this machine's; ratios travel.
+Measures whole process trees over the same time: CPU seconds, bytes to the terminal, memory (PSS), NVML calls; also how long it
+takes from the start until GPU data is on the screen, and for one reading on standard output. All tools start with compiled
+modules, as an installer leaves them, whatever the state of this checkout or environment. The simulated driver answers in a
+microsecond, so these are the tools' own costs; with ``--latencies real``, it takes as long as that of a measured H100. The
+figures are this machine's; the ratios hold elsewhere too.
 
     python benchmarks/dashboard.py [--gpus 8] [--seconds 30] [--latencies none|real] [--json FILE]
 """
@@ -38,10 +38,10 @@ TOOLS = {
     "nvitop": ([str(BIN / "nvitop"), "--interval", "1"], r"\d\.\d+GiB / 80\.0", [str(BIN / "nvitop"), "-1"]),
     "gputop": ([sys.executable, "-m", "gputop", "-i", "1"], r"\d\.\d/80G", [sys.executable, "-m", "gputop", "--once"]),
 }
-"""Per tool: the live screen, the pattern of a GPU's memory on it, and one reading."""
+"""For each tool: the live screen, the pattern of a GPU's memory on it, and the command for one reading."""
 if (nvtop := shutil.which(os.environ.get("NVTOP", "nvtop"))) is not None:
     TOOLS = {"nvtop": ([nvtop, "--delay", "10"], r"\d\.\d+Gi/80", [nvtop, "-s"]), **TOOLS}
-    """A second, as the others; the ratio compares gputop with nvitop."""
+    """One second, as for the others; the ratio compares gputop with nvitop."""
 SETTLE_S = 5.0
 ROUNDS = 5
 
@@ -74,7 +74,7 @@ def first_data_s(command: list[str], wanted: str, environment: dict[str, str]) -
 
 
 def live(command: list[str], environment: dict[str, str], log: Path, gpus: int, seconds: float) -> dict[str, float]:
-    """Run a screen and measure it for ``seconds`` after it settled."""
+    """Run a screen and measure it for ``seconds`` after it has settled."""
     with Terminal(command, environment) as terminal:
         time.sleep(SETTLE_S)
         processes = tree(terminal.process.pid)
@@ -89,7 +89,7 @@ def live(command: list[str], environment: dict[str, str], log: Path, gpus: int, 
 
 
 def count_lines(path: Path) -> int:
-    """Return how many lines a file has; 0 when it is not there."""
+    """Return how many lines a file has; 0 if it does not exist."""
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
@@ -101,7 +101,7 @@ def once_s(command: list[str], environment: dict[str, str]) -> float:
 
 
 def measure(gpus: int, seconds: float, latencies: str) -> dict[str, dict[str, float]]:
-    """Measure every tool on the same box, in turn; ``latencies`` of the driver are "none" or "real"."""
+    """Measure every tool on the same simulated machine, in turn; ``latencies`` of the driver are "none" or "real"."""
     result: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
@@ -115,7 +115,7 @@ def measure(gpus: int, seconds: float, latencies: str) -> dict[str, dict[str, fl
                 environments[name] = {key: value for key, value in changed.items() if os.environ.get(key) != value}
                 environments[name]["GPUTOP_DIR"] = directory
                 environments[name] |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
-            for name, (screen, wanted, once) in TOOLS.items():  # compiles, also what is imported once the screen stands
+            for name, (screen, wanted, once) in TOOLS.items():  # compiles, including what the screen imports later
                 first_data_s(screen, wanted, environments[name])
                 live(screen, environments[name], folder / f"{name}.log", gpus, SETTLE_S)
                 once_s(once, environments[name])
@@ -138,7 +138,7 @@ def measure(gpus: int, seconds: float, latencies: str) -> dict[str, dict[str, fl
 
 
 def main() -> None:
-    """Print the table, and write it as JSON where asked."""
+    """Print the table, and write it as JSON if requested."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpus", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=30.0)

@@ -1,9 +1,9 @@
 """How often the doctor is right: every bundled fault as a real job, and every simulated scene, against the truth.
 
-Run: ``python benchmarks/doctor_accuracy.py [--live] [--scenes] [--only ID ...] [--seconds S] [--json FILE]``; both halves
-without --live and --scenes. Exits 1 where a first verdict is wrong, or where something above "possible" is said of a healthy
-run. Live: recipes run as jobs (torchrun and gloo on virtual GPUs, tracked) while the agent's own sampler feeds a doctor.
-Virtual GPUs are this machine's cores: it should be quiet. Where others train on it too, run it among processes of its own:
+Run: ``python benchmarks/doctor_accuracy.py [--live] [--scenes] [--only ID ...] [--seconds S] [--json FILE]``; without --live
+and --scenes, it runs both. Exits 1 if a first verdict is wrong, or if anything above "possible" is reported for a healthy run.
+Live: recipes run as jobs (torchrun and gloo on virtual GPUs, tracked) while the agent's own sampler feeds a doctor. Virtual
+GPUs are this machine's cores, so it should be idle. If others train on it too, run the benchmark in its own PID namespace:
 ``unshare --user --map-root-user --pid --fork --mount-proc python benchmarks/doctor_accuracy.py``.
 """
 
@@ -27,7 +27,7 @@ SECONDS = 60.0
 
 
 def main() -> int:
-    """Run what is asked for and return the exit code."""
+    """Run what was requested and return the exit code."""
     args = _arguments()
     only = _chooser(args.only)
     both = not (args.live or args.scenes)
@@ -51,12 +51,12 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--live", action="store_true", help="real jobs alone")
-    parser.add_argument("--scenes", action="store_true", help="simulated scenes alone")
+    parser.add_argument("--live", action="store_true", help="only real jobs")
+    parser.add_argument("--scenes", action="store_true", help="only simulated scenes")
     parser.add_argument("--only", nargs="*", default=(), metavar="ID", help='rules ("A07"), recipes, scenes, or "healthy"')
     parser.add_argument("--seconds", type=float, default=SECONDS, help="watch each job for at most this long (default: 60)")
-    parser.add_argument("--traceml", metavar="PYTHON", help="run the same scripts under TraceML of this Python as well")
-    parser.add_argument("--json", metavar="FILE", help="write everything there")
+    parser.add_argument("--traceml", metavar="PYTHON", help="also run the same scripts under the TraceML of this Python")
+    parser.add_argument("--json", metavar="FILE", help="write all results to this file")
     return parser.parse_args()
 
 

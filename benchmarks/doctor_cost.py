@@ -1,8 +1,8 @@
-"""What one look of the doctor costs: 8 GPUs, 8 tracked ranks and 50 ended runs, all rules, a snapshot a second.
+"""What one look of the doctor costs: 8 GPUs, 8 tracked ranks and 50 ended runs, all rules, one snapshot per second.
 
-Run: ``python benchmarks/doctor_cost.py [--json] [--seconds N] [--profile] [--rules]``. Beside it stands what decoding the
-same snapshots from JSON takes in the same process: a ratio that holds on other machines too. The doctor sees decoded
-snapshots, as in the dashboard, so that no record is the same object twice.
+Run: ``python benchmarks/doctor_cost.py [--json] [--seconds N] [--profile] [--rules]``. For comparison, it also prints how long
+decoding the same snapshots from JSON takes in the same process: that ratio holds on other machines too. The doctor sees decoded
+snapshots, as in the dashboard, so no record is the same object twice.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ ROOT = Path(__file__).parent.parent
 RANKS = 8
 ENDED = 50
 ENDED_RANKS = 2
-"""Of each run that has ended."""
+"""Metrics of each run that has ended."""
 WARM_S = 90
-"""Seconds of the stream before the measurement: windows are full then."""
+"""Seconds of the stream before the measurement: by then, all windows are full."""
 GOAL_MS = 1.5
 
 
 def main() -> int:
-    """Measure in CPU time of this thread, print, and return 0 (1 where the doctor says something of a run in order)."""
+    """Measure in CPU time of this thread, print, and return 0 (1 if the doctor reports anything about the healthy run)."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--seconds", type=int, default=120, help="of the stream that are measured (default: 120)")
-    parser.add_argument("--profile", action="store_true", help="print where the time goes")
-    parser.add_argument("--rules", action="store_true", help="print what each rule takes")
+    parser.add_argument("--seconds", type=int, default=120, help="measured seconds of the stream (default: 120)")
+    parser.add_argument("--profile", action="store_true", help="print where the time is spent")
+    parser.add_argument("--rules", action="store_true", help="print the time of each rule")
     args = parser.parse_args()
     lines = [stream(second).to_json(compact=True) for second in range(WARM_S + args.seconds)]
     if args.rules:
@@ -59,12 +59,12 @@ def main() -> int:
         profile.disable()
         done = time.thread_time()
         if found:
-            print(f"Something is said of a run in order: {[(item.id, item.title) for item in found]}.", file=sys.stderr)
+            print(f"The doctor reports on a healthy run: {[(item.id, item.title) for item in found]}.", file=sys.stderr)
             return 1
         if second >= WARM_S:
             looks.append(1e3 * (done - decoded))
             decodes.append(1e3 * (decoded - began))
-        before = snapshot  # freed outside of the measured time: whoever reads the stream pays for that
+        before = snapshot  # freed outside the measured time: the reader of the stream pays for that
     del before
     mean = statistics.fmean(looks)
     look, decode = statistics.median(looks), statistics.median(decodes)
@@ -88,7 +88,7 @@ def main() -> int:
 
 
 def stream(second: int) -> Snapshot:
-    """Return the snapshot of one second of DDP in order, beside runs that have ended."""
+    """Return the snapshot of one second of a healthy DDP run, along with ended runs."""
     sys.path.insert(0, str(ROOT))
     scenes: Any = importlib.import_module("tests.doctor.tracked")
     metrics = {**scenes.CALM, "phase/forward": _constant(0.1), "phase/backward": _constant(0.15), "lr": _constant(0.1)}
@@ -101,13 +101,13 @@ def _constant(value: float) -> Callable[[int, int], float]:
 
 
 def _ended(running: Run) -> tuple[Run, ...]:
-    """Return runs like the one that runs, with all that their ranks said last."""
+    """Return ended copies of the live run, with everything that their ranks reported last."""
     ranks = tuple(replace(rank, state="finished", pid=90_000 + rank.rank, step=5000) for rank in running.ranks[:ENDED_RANKS])
     return tuple(replace(running, run_id=f"ended-{number}", state="finished", ranks=ranks) for number in range(ENDED))
 
 
 def _by_rule(lines: list[str]) -> None:
-    """Print what each rule takes, in the order of cost, and what taking in the evidence takes."""
+    """Print the time of each rule, the most expensive first, and the time for collecting the evidence."""
     from gputop.doctor import diagnosis, rules
 
     spent: dict[str, list[float]] = {}
@@ -142,7 +142,7 @@ def _by_rule(lines: list[str]) -> None:
         before = snapshot
     del before
     looks = len(lines) - WARM_S
-    # Most rules do not look each time: what counts is the sum of their looks.
+    # Most rules do not run at every look, so the sum over all looks counts.
     costs = sorted(((sum(values) / looks, len(values) / looks, name) for name, values in spent.items()), reverse=True)
     for cost, often, name in costs[:25]:
         print(f"{name:<6} {cost:.3f} ms of each look ({cost / often if often else 0.0:.3f} ms in {often:.0%} of them)")

@@ -1,11 +1,11 @@
 """How often the doctor is right about programs and logs that its rules were not written against.
 
 Run: ``python benchmarks/doctor_strangers.py [--logs] [--scenes] [--live] [--sets SET ...] [--only NAME ...] [--json FILE]
-[--page]``. Without --live it takes a minute: logs, and simulated machines. --live runs real programs on virtual GPUs, attached
-and under ``gputop run``, two minutes for each; where others train on the machine, run it among processes of its own, as
-doctor_accuracy.py says. ``--page`` writes docs/doctor-accuracy.md from the numbers, and keeps those of parts that did not run.
-Cases that are set aside (the package ``set_aside`` says who may read them) are counted and not named, unless their author asks
-for it with ``--name-set-aside``: no rule may be written against them.
+[--page]``. Without --live it takes a minute: logs and simulated machines. --live runs real programs on virtual GPUs, attached
+and under ``gputop run``, for two minutes each; if others train on the machine, run it in its own PID namespace, as
+doctor_accuracy.py describes. ``--page`` writes docs/doctor-accuracy.md from the figures, and keeps those of parts that did not
+run. Cases that are set aside (the package ``set_aside`` says who may read them) are counted but not named, unless their author
+requests it with ``--name-set-aside``: no rule may be written against them.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ PAGE = Path(__file__).parent.parent / "docs" / "doctor-accuracy.md"
 NUMBERS = ROOT / "numbers.json"
 SECONDS = 75.0
 Numbers = dict[str, dict[str, dict[str, float | None]]]
-"""What was counted: by set, and by the way of looking."""
+"""The counts, by set and by the way of looking."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One case, seen in one way. ``delay_s`` is the time from the onset to the right verdict."""
+    """One case seen in one way. ``delay_s`` is the time from the onset to the right verdict."""
 
     how: str
     case: Case
@@ -41,7 +41,7 @@ class Row:
 
 
 def main() -> int:
-    """Measure what is asked for, print it, and return 1 for a wrong verdict or a false alarm."""
+    """Measure what was requested, print it, and return 1 for a wrong verdict or a false alarm."""
     args = _arguments()
     everything = not (args.logs or args.scenes or args.live)
     named: tuple[Half, ...] = ("first", "open", "set aside") if args.name_set_aside else ("first", "open")
@@ -70,13 +70,13 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--logs", action="store_true", help="logs alone")
-    parser.add_argument("--scenes", action="store_true", help="simulated machines alone")
-    parser.add_argument("--live", action="store_true", help="real programs, too")
+    parser.add_argument("--scenes", action="store_true", help="only simulated machines")
+    parser.add_argument("--live", action="store_true", help="also real programs")
     parser.add_argument("--sets", nargs="+", choices=tuple(FOLDERS), default=tuple(FOLDERS), help="these sets (default: all)")
-    parser.add_argument("--name-set-aside", action="store_true", help="name its cases, too: for their author")
+    parser.add_argument("--name-set-aside", action="store_true", help="also name its cases: for their author")
     parser.add_argument("--only", nargs="*", default=(), metavar="NAME", help="these cases")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="watch each program for at most this long (default: 75)")
-    parser.add_argument("--json", metavar="FILE", help="write the numbers there")
+    parser.add_argument("--json", metavar="FILE", help="write the figures to this file")
     parser.add_argument("--page", action="store_true", help="write docs/doctor-accuracy.md")
     return parser.parse_args()
 
@@ -213,7 +213,7 @@ them raised a false alarm; its author looked into it, corrected the text, and mo
 - **median seconds**: from the onset of the fault, if known, to the right verdict. A simulated fault begins with the first
   reading.
 
-*Attached* means that gputop looks from outside at a run that it did not start; *tracked* means `gputop run`; *from the log*
+*Attached* means that gputop watches from outside a run that it did not start; *tracked* means `gputop run`; *from the log*
 means `gputop doctor --log`. Programs run on virtual GPUs, that is, on the cores of one machine.
 
 `python benchmarks/doctor_strangers.py --page` writes the rows for logs and simulated machines; with `--live` also those for

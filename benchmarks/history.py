@@ -1,4 +1,4 @@
-"""What the screen's history takes: memory, and time to take the values in, for a large machine and for a large run.
+"""What the screen's history costs: memory, and time to add the values, for a large machine and for a large run.
 
 python benchmarks/history.py [--gpus 64] [--ranks 64] [--points 10000]
 """
@@ -25,7 +25,7 @@ AT_ONCE = 1000
 
 
 def machine(gpus: int) -> Iterable[Snapshot]:
-    """Yield snapshots, one a second, until every series is full."""
+    """Yield snapshots, one per second, until every series is full."""
     first = samples.snapshot()
     devices = tuple(samples.device(index) for index in range(gpus))
     for tick in range(BUCKETS):
@@ -34,7 +34,7 @@ def machine(gpus: int) -> Iterable[Snapshot]:
 
 
 def training(ranks: int, points: int) -> Iterable[Snapshot]:
-    """Yield the snapshots of a run at 1 kHz, each with a second of every metric of every rank."""
+    """Yield the snapshots of a run at 1 kHz, each with one second of every metric of every rank."""
     first = samples.snapshot()
     run = first.runs[0].run_id
     for start in range(0, points, AT_ONCE):
@@ -46,7 +46,7 @@ def training(ranks: int, points: int) -> Iterable[Snapshot]:
 
 
 def measured(what: str, snapshots: Iterable[Snapshot]) -> None:
-    """Print the memory that a history of these snapshots keeps, and the time that it took to take them in."""
+    """Print the memory that a history of these snapshots keeps, and the time that it took to add them."""
     history = History()
     spent = 0.0
     tracemalloc.start()
@@ -57,7 +57,7 @@ def measured(what: str, snapshots: Iterable[Snapshot]) -> None:
         del snapshot
     kept = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    print(f"{what}: {kept / 2**20:.1f} MiB kept, {spent:.1f} s to take in (while memory is traced)")
+    print(f"{what}: {kept / 2**20:.1f} MiB kept, {spent:.1f} s to add (while memory is traced)")
 
 
 def main() -> None:

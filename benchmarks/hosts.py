@@ -1,7 +1,7 @@
-"""What it costs to watch many hosts on one screen: CPU, memory, bytes to the terminal, and how long a key waits.
+"""What it costs to watch many hosts on one screen: CPU, memory, bytes to the terminal, and the delay of a key.
 
-One process plays the streams of all hosts: 8 busy H100s each, and 8 ranks of a run over 16 hosts that log six metrics a
-second. `--via` reaches a host with `cat`, so that what is measured is the screen's own process and not ssh.
+One process plays the streams of all hosts: 8 busy H100s each, and 8 ranks of a run over 16 hosts that log six metrics per
+second. `--via` reaches a host with `cat`, so that only the screen's own process is measured and not ssh.
 
     python benchmarks/hosts.py [--hosts 16,32,64,128] [--seconds 30] [--json FILE]
 """
@@ -41,7 +41,7 @@ RELAY = '#!/bin/sh\necho gputop-connected\nexec cat "$(dirname "$0")/$1"\n'
 
 
 def snapshot(host: int, tick: int, interval_s: float, began: float) -> Snapshot:
-    """Return what a host shows at a tick."""
+    """Return the snapshot of a host at a tick."""
     name = f"n{host:03}"
     first = host % HOSTS_PER_RUN * GPUS
     now = began + tick * interval_s
@@ -78,7 +78,7 @@ def snapshot(host: int, tick: int, interval_s: float, began: float) -> Snapshot:
 
 
 def play(folder: Path, hosts: int, interval_s: float) -> None:
-    """Write the streams of all hosts, spread over the interval, until it is killed."""
+    """Write the streams of all hosts, spread over the interval, until killed."""
     pipes = [os.open(folder / f"n{host:03}", os.O_RDWR) for host in range(hosts)]
     began = time.time()
     for tick in range(10**9):
@@ -90,7 +90,7 @@ def play(folder: Path, hosts: int, interval_s: float) -> None:
 
 
 def key_s(terminal: Terminal, key: str) -> float:
-    """Return how long the screen takes from a key that moves the cursor to its first bytes."""
+    """Return the time from a key that moves the cursor to the first bytes of the screen."""
     time.sleep(PAUSE_S)
     before, began = len(terminal.received), time.perf_counter()
     pressing = threading.Thread(target=terminal.press, args=(key,))  # press() itself waits a while after the key
@@ -103,7 +103,7 @@ def key_s(terminal: Terminal, key: str) -> float:
 
 
 def measure(hosts: int, seconds: float) -> dict[str, float]:
-    """Return the figures of a screen of so many hosts."""
+    """Return the figures of a screen of this many hosts."""
     interval_s = screen_interval_s(1.0, hosts)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -150,9 +150,9 @@ def measure(hosts: int, seconds: float) -> dict[str, float]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hosts", default="16,32,64,128", metavar="N,N", help="how many hosts (default 16,32,64,128)")
-    parser.add_argument("--seconds", type=float, default=30.0, help="how long each is measured (default 30)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
+    parser.add_argument("--hosts", default="16,32,64,128", metavar="N,N", help="numbers of hosts (default 16,32,64,128)")
+    parser.add_argument("--seconds", type=float, default=30.0, help="how long to measure each (default 30)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     parser.add_argument("--play", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.play is not None:

@@ -1,12 +1,12 @@
-"""How many bytes the screen sends: for its start, for each key that opens, closes or moves something, and per second between.
+"""How many bytes the screen sends: at its start, for each key that opens, closes or moves something, and per second between.
 
-On eight busy simulated H100s, beside a tracked run that logs 20 steps a second. What a key sends is counted until the second of
-the next reading begins, so that some of it is that reading's. Bytes do not depend on the machine, the time that they take on a
-slow link does.
+On eight busy simulated H100s, with a tracked run that logs 20 steps per second. The bytes of a key are counted until the second
+of the next reading begins, so they include some of that reading. Bytes do not depend on the machine; the time that they take on
+a slow link does.
 
     python benchmarks/keys.py [--against CHECKOUT] [--size 160x50] [--json FILE]
 
-``--against`` measures another checkout in turns with this one.
+``--against`` measures another checkout alternately with this one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ for step in range(10**9):
 
 
 class Key(NamedTuple):
-    """What is pressed, what it is for, and how long the screen is watched after it."""
+    """The keys, what they do, and how long to watch the screen after them."""
 
     name: str
     keys: tuple[str, ...]
@@ -69,7 +69,7 @@ TOUR = (
 
 
 def tour(checkout: Path, environment: dict[str, str], columns: int, rows: int) -> dict[str, float]:
-    """Return the bytes of the start, of a second of the dashboard, and of each key."""
+    """Return the bytes of the start, of one second of the dashboard, and of each key."""
     environment = {**environment, "PYTHONPATH": str(checkout)}
     found: dict[str, float] = {}
     with Terminal(
@@ -92,7 +92,7 @@ def tour(checkout: Path, environment: dict[str, str], columns: int, rows: int) -
 
 
 def counted(terminal: Terminal, key: Key) -> int:
-    """Press the keys, and return the bytes that came until their time is over."""
+    """Press the keys, and return the bytes that arrive until their time is over."""
     before = len(terminal.received)
     for pressed in key.keys:
         terminal.press(pressed)
@@ -101,7 +101,7 @@ def counted(terminal: Terminal, key: Key) -> int:
 
 
 def measure(checkouts: dict[str, Path], columns: int, rows: int) -> dict[str, dict[str, float]]:
-    """Return per checkout the median bytes of each key."""
+    """Return the median bytes of each key for each checkout."""
     rounds: dict[str, list[dict[str, float]]] = {name: [] for name in checkouts}
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
@@ -125,9 +125,9 @@ def measure(checkouts: dict[str, Path], columns: int, rows: int) -> dict[str, di
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--against", type=Path, help="another checkout, measured in turns with this one")
+    parser.add_argument("--against", type=Path, help="another checkout, measured alternately with this one")
     parser.add_argument("--size", default="160x50", help="columns x rows (default 160x50)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     options = parser.parse_args()
     columns, rows = map(int, options.size.split("x"))
     checkouts = {"gputop": ROOT} | ({"before": options.against.resolve()} if options.against else {})

@@ -1,16 +1,16 @@
-"""How long a key takes to the screen on links of different speed, and how much waits on a slow one.
+"""How long a key takes to reach the screen on links of different speeds, and how much queues on a slow one.
 
-Eight busy simulated H100s and a tracked run that logs 20 steps a second, at 160x50, so that every pane moves. A relay stands
-between gputop and the terminal as ssh does: it takes whatever gputop writes at once, without a limit, and passes it on at the
-link's rate and delay; the terminal's answers and the keys take the delay back. Measured are, per link:
+Eight busy simulated H100s and a tracked run that logs 20 steps per second, at 160x50, so that every pane changes. A relay sits
+between gputop and the terminal, as ssh does: it accepts whatever gputop writes at once, without a limit, and passes it on at
+the link's rate and delay; the terminal's answers and the keys have the same delay on the way back. For each link, it measures:
 
-- the time from a key that opens a screen until the whole of it has come, the median of several, while all panes move;
+- the time from a key that opens a screen until all of the screen has arrived, while all panes change (median of several);
 - while screens are opened and closed as fast as a held key repeats: the most bytes that wait in the relay, and how long the
   screen of the last key takes.
 
     python benchmarks/links.py [--against CHECKOUT] [--deaf] [--link N] [--json FILE]
 
-``--deaf`` also measures a terminal that answers no question, for which frames queue.
+``--deaf`` also measures a terminal that answers no queries, so that frames queue.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from tests.terminal import KEYS, Terminal  # noqa: E402
 SETTLE_S = 6.0
 ROUNDS = 3
 REPEATS = 30
-"""A held key repeats so often in a second."""
+"""How often a held key repeats per second."""
 HELD_S = 3.0
 GIVEN_UP_S = 180.0
 FAST = 1e9
-"""The rate of a link that limits nothing, bytes per second."""
+"""The rate of an unlimited link, in bytes per second."""
 ASK, ANSWER = b"\x1b[5n", b"\x1b[0n"
 RUN = """
 import math, time, gputop
@@ -57,7 +57,7 @@ INSIDE = 'cd "$0" && exec "$@"'
 
 
 class Link(NamedTuple):
-    """A way between gputop and the terminal: bytes per second, and the seconds that one way takes."""
+    """A link between gputop and the terminal: bytes per second, and the delay of one direction in seconds."""
 
     name: str
     rate: float
@@ -74,7 +74,7 @@ class Pipe:
 
     def __init__(self, rate: float, delay_s: float, deliver: Callable[[bytes], object]) -> None:
         self.most_waiting = 0.0
-        """The most bytes that had been given and had not left."""
+        """The most bytes that were waiting at any time."""
         self._rate = rate
         self._delay_s = delay_s
         self._deliver = deliver
@@ -101,9 +101,9 @@ class Pipe:
 
 
 class FarTerminal(Terminal):
-    """A terminal at the other end of a link. ``deaf``: it answers no question.
+    """A terminal at the other end of a link. ``deaf``: it answers no queries.
 
-    It notes when what came, and looks at it later: the emulator would take longer than the link.
+    It records what arrived and when, and interprets it later: the emulator would take longer than the link.
     """
 
     def __init__(self, link: Link, deaf: bool, command: Sequence[str], environment: dict[str, str]) -> None:
@@ -124,7 +124,7 @@ class FarTerminal(Terminal):
 
     def _arrived(self, data: bytes) -> None:
         self.arrivals.append((time.monotonic(), data))
-        for _ in range(0 if self._deaf else data.count(ASK)):  # pieces that cut one are as rare as they are short
+        for _ in range(0 if self._deaf else data.count(ASK)):  # a query is rarely split over two pieces, because it is short
             self.back.put(ANSWER)
 
     def _typed(self, data: bytes) -> None:
@@ -132,7 +132,7 @@ class FarTerminal(Terminal):
             os.write(self._master, data)
 
     def press(self, *keys: str) -> None:
-        """Press keys, which take the link's delay."""
+        """Press keys, which arrive after the link's delay."""
         for key in keys:
             self.back.put(KEYS.get(key, key).encode())
             time.sleep(0.3 if key == "escape" else 0.01)
@@ -146,7 +146,7 @@ class FarTerminal(Terminal):
         return super().lines()
 
     def when(self, shows: Callable[[list[str]], object]) -> float | None:
-        """Look at what came, piece by piece; return when the screen first was so."""
+        """Interpret what arrived, piece by piece; return when the screen first passed the check."""
         while self._looked_at < len(self.arrivals):
             at, data = self.arrivals[self._looked_at]
             self._looked_at += 1
@@ -156,31 +156,31 @@ class FarTerminal(Terminal):
         return None
 
     def shows(self, wanted: Callable[[list[str]], object]) -> float:
-        """Return when the screen first was so, monotonic seconds.
+        """Return when the screen first passed the check, in monotonic seconds.
 
         Raises:
-            SystemExit: it never was.
+            SystemExit: it never did.
         """
         end = time.monotonic() + GIVEN_UP_S
         while time.monotonic() < end:
             if (at := self.when(wanted)) is not None:
                 return at
             time.sleep(0.05)
-        raise SystemExit("a screen never came:\n" + "\n".join(super().lines()))
+        raise SystemExit("a screen never arrived:\n" + "\n".join(super().lines()))
 
 
 def is_open(head: str) -> Callable[[list[str]], bool]:
-    """Return a check that a screen is there whole: its header, and its last line."""
+    """Return a check that a screen is complete: its header and its last line."""
     return lambda lines: head in lines[0] and "Esc back" in lines[-1]
 
 
 def is_closed(lines: list[str]) -> bool:
-    """Whether the dashboard is there."""
+    """Return whether the dashboard is shown."""
     return "›" not in lines[0] and "q quit" in lines[-1]
 
 
 def opens_s(terminal: FarTerminal, keys: tuple[str, ...], head: str, calm_s: float) -> float:
-    """Return how long a screen takes from the last of the keys until it has come."""
+    """Return how long a screen takes to arrive after the last of the keys."""
     terminal.press(*keys[:-1])
     time.sleep(calm_s)
     terminal.lines()
@@ -194,7 +194,7 @@ def opens_s(terminal: FarTerminal, keys: tuple[str, ...], head: str, calm_s: flo
 
 
 def held(terminal: FarTerminal) -> tuple[float, float]:
-    """Open and close screens as fast as a held key repeats; return the most bytes that wait, and the seconds until the last."""
+    """Open and close screens as fast as a held key repeats; return the most waiting bytes, and the seconds until the last."""
     terminal.out.most_waiting = 0.0
     end = time.monotonic() + HELD_S
     while time.monotonic() < end:
@@ -207,7 +207,7 @@ def held(terminal: FarTerminal) -> tuple[float, float]:
 
 
 def measure(link: Link, deaf: bool, checkout: Path, environment: dict[str, str]) -> dict[str, float]:
-    """Return the milliseconds of each screen, the most bytes that wait, and the seconds until the last of many screens."""
+    """Return the milliseconds of each screen, the most waiting bytes, and the seconds until the last of many screens."""
     command = ["sh", "-c", INSIDE, str(checkout), sys.executable, "-m", "gputop", "-i", "1"]
     found: dict[str, float] = {}
     with FarTerminal(link, deaf, command, {**environment, "PYTHONPATH": str(checkout)}) as terminal:
@@ -234,10 +234,10 @@ def show(link: str, by_way: dict[str, dict[str, float]]) -> None:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--against", type=Path, help="another checkout, measured in turns with this one")
-    parser.add_argument("--deaf", action="store_true", help="also on a terminal that answers no question")
-    parser.add_argument("--link", type=int, choices=range(len(LINKS)), help="only this one: 0 is the fastest")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
+    parser.add_argument("--against", type=Path, help="another checkout, measured alternately with this one")
+    parser.add_argument("--deaf", action="store_true", help="also measure a terminal that answers no queries")
+    parser.add_argument("--link", type=int, choices=range(len(LINKS)), help="only this link: 0 is the fastest")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     options = parser.parse_args()
     ways = {"gputop": (ROOT, False)}
     ways |= {"deaf": (ROOT, True)} if options.deaf else {}

@@ -1,4 +1,4 @@
-"""What a profile costs a training: extra time and the longest step, in steps, for trainings of small and of large operators.
+"""What a profile costs a training: extra time and the longest step, in steps, for trainings with small and large operators.
 
 Run: python benchmarks/profile_cost.py [profiles]    (needs torch; 5 profiles of each training by default)
 """
@@ -33,7 +33,7 @@ TRAININGS = (("10", "64", "single"), ("30", "64", "single"), ("30", "256", "fore
 
 
 def live_run(state: Path) -> Run:
-    """Return the run once it has steps enough."""
+    """Return the run once it has enough steps."""
     while True:
         reader = RunReader(state / "runs")
         found = [run for run in reader.poll().runs if run.state in LIVE_STATES and (run.step or 0) > 50]
@@ -46,7 +46,7 @@ def live_run(state: Path) -> Run:
 def main() -> None:
     """Print a line for each training."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-    print("layers width optimizer | step ms | extra steps a recorded one: median, worst | longest, in steps: median, worst")
+    print("layers width optimizer | step ms | extra steps per recorded step: median, worst | longest, in steps: median, worst")
     for training in TRAININGS:
         with tempfile.TemporaryDirectory() as folder:
             state = Path(folder)

@@ -1,7 +1,7 @@
-"""What watching costs where there is much of it: many processes, many GPUs, many live ranks, and how long quitting takes.
+"""What watching costs at scale: many processes, many GPUs, many live ranks; and how long quitting takes.
 
-Each world is measured in one run with a small one of eight busy simulated H100s, so that the growth is what counts; nvitop
-watches the same worlds. The ranks are real processes that log four metrics 100 times a second.
+Each world is measured together with a small one of eight busy simulated H100s, because the growth is what counts; nvitop
+watches the same worlds. The ranks are real processes that log four metrics 100 times per second.
 
     python benchmarks/scale.py [--worlds small,processes,gpus,ranks] [--seconds 30] [--json FILE]
 """
@@ -60,7 +60,7 @@ time.sleep(10**6)
 
 
 class World(NamedTuple):
-    """A machine: its GPUs, the processes on them, and how many of these are ranks that log."""
+    """A machine: its GPUs, the processes on them, and how many of these are logging ranks."""
 
     gpus: int
     processes: int
@@ -72,7 +72,7 @@ WORLDS = {"small": World(8, 8), "processes": World(8, 496), "gpus": World(64, 64
 
 @contextmanager
 def living(world: World, folder: Path) -> Iterator[dict[str, str]]:
-    """Start the processes of a world, and give the environment in which a tool sees them on its GPUs."""
+    """Start the processes of a world, and yield the environment in which a tool sees them on its GPUs."""
     state = folder / "state"
     state.mkdir(mode=0o700)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GPUTOP_")}
@@ -94,7 +94,7 @@ def living(world: World, folder: Path) -> Iterator[dict[str, str]]:
 
 
 def watched(command: list[str], environment: dict[str, str], seconds: float) -> dict[str, float]:
-    """Watch a world by a tool for a while, and quit it."""
+    """Watch a world with a tool for a while, then quit the tool."""
     with Terminal(command, environment) as terminal:
         terminal.wait_for("80", timeout_s=120)
         time.sleep(SETTLE_S)
@@ -116,7 +116,7 @@ def watched(command: list[str], environment: dict[str, str], seconds: float) -> 
 
 
 def measure(worlds: list[str], seconds: float, rounds: int) -> dict[str, dict[str, dict[str, float]]]:
-    """Return per world and tool the median of each figure."""
+    """Return the median of each figure for each world and tool."""
     tools = {"gputop": [sys.executable, "-m", "gputop", "-i", "1"]}
     if NVITOP.exists():
         tools["nvitop"] = [str(NVITOP), "--interval", "1"]
@@ -133,7 +133,7 @@ def measure(worlds: list[str], seconds: float, rounds: int) -> dict[str, dict[st
 
 
 def main() -> None:
-    """Print the table, and write it as JSON where asked."""
+    """Print the table, and write it as JSON if requested."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--worlds", default=",".join(WORLDS))
     parser.add_argument("--seconds", type=float, default=30.0)

@@ -1,8 +1,8 @@
 """What tracking costs a training: ``log()`` hot, paced and inside a real loop, import and exit, and loading a run.
 
-Figures are ratios to peers timed in the same run, in turns, because machines differ and are rarely quiet. The
-peers are those of ``_tracking_peers.py`` that are installed; the others are named and left out, and so is the loop without
-torch. Run: ``python benchmarks/tracking.py [--json] [--quick]``.
+Figures are ratios to peers that are timed alternately in the same run, because machines differ and are rarely idle. The peers
+are those of ``_tracking_peers.py`` that are installed; the others are named and left out, and so is the loop without torch.
+Run: ``python benchmarks/tracking.py [--json] [--quick]``.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 from _tracking_peers import PEERS, missing
 
 GOALS = {"tensorboard": 20.0, "wandb offline": 50.0}
-"""How many times as much as gputop these should cost per call of four metrics."""
+"""How many times gputop's cost each of these should have per call with four metrics."""
 
 
 def spread_of(times: list[float]) -> dict[str, float]:
-    """Return median, 99th percentile and the worst."""
+    """Return the median, the 99th percentile and the maximum."""
     ordered = sorted(times)
     return {"median": statistics.median(ordered), "p99": ordered[int(len(ordered) * 0.99)], "worst": ordered[-1]}
 
 
 def lives(names: list[str], rounds: int, scale: int) -> dict[str, list[dict[str, Any]]]:
-    """Run each logger in processes of its own, in turns: whatever else the machine does hits all alike."""
+    """Run the loggers alternately, each in its own processes: whatever else the machine does affects all equally."""
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     for _ in range(rounds):
@@ -52,7 +52,7 @@ def lives(names: list[str], rounds: int, scale: int) -> dict[str, list[dict[str,
 
 
 def summary(rounds: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return one logger's figures: medians over the rounds, the worst of all, and what its process cost at best."""
+    """Return one logger's figures: medians over the rounds, the overall maximum, and the lowest cost of its process."""
     result: dict[str, Any] = {
         "hot_us": {kind: statistics.median(one[kind] for one in rounds) for kind in ("hot 1", "hot 4")},
         "paced_us": spread_of([time for one in rounds for time in one["paced"]]),
@@ -66,7 +66,7 @@ def summary(rounds: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def import_ms(repeats: int) -> dict[str, float]:
-    """Return the time of a bare Python and of ``import gputop`` in fresh processes: the best of ``repeats``, in ms."""
+    """Return the time of a bare Python and of ``import gputop`` in new processes: the best of ``repeats``, in ms."""
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
     commands = {"python": "pass", "python + import gputop": "import gputop"}
     times: dict[str, list[float]] = {name: [] for name in commands}
@@ -127,7 +127,7 @@ def measure(quick: bool) -> dict[str, Any]:
 
 
 def ratios(peers: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """Return how many times as much as gputop each peer costs: a call, hot and paced, and what it adds to a step."""
+    """Return how many times gputop's cost each peer has: per call, hot and paced, and added to a step."""
 
     def costs(one: dict[str, Any]) -> dict[str, float]:
         found = {"hot, 1 metric": one["hot_us"]["hot 1"], "hot, 4 metrics": one["hot_us"]["hot 4"]}
@@ -135,7 +135,7 @@ def ratios(peers: dict[str, Any]) -> dict[str, dict[str, float]]:
         return found | ({"added in a loop": one["added_us"]} if "added_us" in one else {})
 
     own = costs(peers["gputop"])
-    # A cost that is lost in the loop's own noise has no ratio.
+    # A cost within the loop's own noise has no ratio.
     return {
         name: {kind: cost / own[kind] for kind, cost in costs(one).items() if own[kind] > 0}
         for name, one in peers.items()
@@ -170,7 +170,7 @@ def report(found: dict[str, Any]) -> None:
     for name, one in times.items():
         cells = (f"{one[kind]:.1f}x" for kind in kinds)
         rows.append((name, *cells, f"{GOALS[name]:.0f}x" if name in GOALS else ""))
-    table("how many times gputop's cost", rows)
+    table("multiples of gputop's cost", rows)
     keys = tuple(peers["gputop"]["life"])
     rows = [("", *keys)] + [(name, *(f"{one['life'][key]:.1f}" for key in keys)) for name, one in peers.items()]
     table("its process (beside torch; memory with helper processes): best", rows)
@@ -186,7 +186,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    parser.add_argument("--quick", action="store_true", help="few rounds: to see that it works")
+    parser.add_argument("--quick", action="store_true", help="few rounds, to check that it works")
     options = parser.parse_args()
     found = measure(options.quick)
     if options.json:

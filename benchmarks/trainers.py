@@ -1,14 +1,14 @@
-"""Whether trainers of public libraries are tracked rightly: each runs bare and under ``gputop run``, with a record of its own.
+"""Checks that gputop tracks trainers of public libraries correctly: each runs alone and under ``gputop run``, and is recorded.
 
-gputop needs none of these libraries. What is not installed is named and left out; a virtual environment for all of it:
+gputop needs none of these libraries. What is not installed is named and left out; a virtual environment for all of them:
 
     python3 -m venv /tmp/trainers && /tmp/trainers/bin/pip install -e . pytest ultralytics timm trl peft datasets \\
         sentence-transformers stable-baselines3 fastai pytorch-ignite skorch mmengine
     /tmp/trainers/bin/python benchmarks/trainers.py [NAME…]
 
-The record (``trainers/record.py``) holds the value of every backward and how many came before each optimizer step. Each script
-says which loss a step then has: the sum of its backwards (of parts of it), their mean, or "each", where every backward has a
-value of its own. The exit code is 1 if a number is wrong, or tracking changed a run.
+The record (``trainers/record.py``) contains the value of every backward and how many came before each optimizer step. Each
+script says which loss a step then has: the sum of its backwards (of parts of it), their mean, or "each" if every backward has
+its own value. The exit code is 1 if a number is wrong, or if tracking changed a run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Series = Mapping[str, Sequence[tuple[int, float]]]
 
 
 def words_of(name: str) -> dict[str, str]:
-    """Return what a script's docstring says: its "title", "Needs", "Loss", and "Ranks" if it runs on other than one."""
+    """Return what a script's docstring says: its "title", "Needs", "Loss", and "Ranks" unless it runs on one."""
     text = ast.get_docstring(ast.parse((SCRIPTS / f"{name}.py").read_text())) or ""
     title, *others = [line for line in text.splitlines() if line]
     return {"title": title, **dict(line.split(": ", 1) for line in others if ": " in line)}
@@ -75,7 +75,7 @@ def losses_of(series: Series) -> dict[str, list[float]]:
 
 
 def judge(record: Mapping[str, Any], series: Series, loss: str) -> str:
-    """Return what is wrong with what was tracked of one rank; empty if nothing is."""
+    """Return what is wrong with the tracked values of one rank; empty if nothing is."""
     shown = losses_of(series)
     if loss == "each":
         truth, tracked = sorted(record["backwards"]), sorted(value for values in shown.values() for value in values)
@@ -88,7 +88,7 @@ def judge(record: Mapping[str, Any], series: Series, loss: str) -> str:
 
 
 def check(name: str, loss: str, ranks: str) -> list[str]:
-    """Return what is wrong with a script on so many ranks under ``gputop run``."""
+    """Return what is wrong with a script on this many ranks under ``gputop run``."""
     bare_home, bare_code, bare_error, bare = run(name, ranks, tracked=False)
     home, code, error, records = run(name, ranks, tracked=True)
     try:
@@ -109,9 +109,9 @@ def check(name: str, loss: str, ranks: str) -> list[str]:
 
 
 def main() -> int:
-    """Run the scripts that are named, else all, and print a line for each."""
+    """Run the named scripts, or all of them, and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="scripts of benchmarks/trainers; all without")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="scripts in benchmarks/trainers (default: all)")
     names = parser.parse_args().names or sorted(path.stem for path in SCRIPTS.glob("*.py") if path.stem not in PARTS)
     failed = 0
     for name in names:

@@ -1,9 +1,9 @@
-"""What it costs a training that each rank notes where it is: two real gloo ranks whose notes are on and off in turns.
+"""What it costs a training that each rank notes where it is: two real gloo ranks whose notes are alternately on and off.
 
-Run: ``python benchmarks/where.py [--json] [--quick]``. While they are on, the ranks note where they are at every look, twice a
-second, which is four times as often as they do; blocks of two seconds with and without are compared with their neighbors.
-The processor's time tells more than the clock's where other programs run. Beside it stands how long one note takes on its
-thread, waits for the interpreter lock included.
+Run: ``python benchmarks/where.py [--json] [--quick]``. While notes are on, the ranks note where they are twice a second, four
+times as often as usual; blocks of two seconds with and without notes are compared with their neighbors. If other programs run,
+CPU time says more than wall time. It also prints how long one note takes on its thread, including waits for the interpreter
+lock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 OFTEN = 4
-"""How much more often than usual the ranks note where they are here."""
+"""How much more often than usual the ranks note here where they are."""
 EVERY_US = 2_000_000
 LOOP = """
 import json, sys, time
@@ -75,7 +75,7 @@ print(json.dumps({"on": blocks[True], "off": blocks[False], "notes": notes}))
 
 
 def run(pairs: int) -> list[dict[str, Any]]:
-    """Return of each rank the mean step of each block in microseconds, and how long the notes took."""
+    """Return the mean step of each block of each rank in microseconds, and how long the notes took."""
     with tempfile.TemporaryDirectory() as name, socket.socket() as free:
         path = Path(name) / "loop.py"
         path.write_text(LOOP, encoding="utf-8")

@@ -1,6 +1,6 @@
-"""Records what every backward ran on, how often each optimizer stepped, and the weights at the end: RECORD names the file.
+"""Records the loss of every backward, how often each optimizer stepped, and the final weights; RECORD names the file.
 
-Compiled as a file of torch's, so that the line that runs backward is the trainer's, for gputop too.
+Compiled as if it were a file of torch, so that the line that calls backward is the trainer's, for gputop too.
 """
 
 import os
