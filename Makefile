@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-# Most tests wait for processes more than they compute: two at a time on each core, up to eight, or one on each of more cores.
+# Most tests wait for processes rather than compute: run two per core, up to eight; with eight cores or more, one per core.
 JOBS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); \
 	if [ $$cores -lt 4 ]; then echo $$((2 * cores)); elif [ $$cores -lt 8 ]; then echo 8; else echo $$cores; fi)
 
@@ -19,17 +19,17 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
-	@echo "Installing gputop and, for the demos, torch into $(VENV): a minute or a few, the first time alone."
+	@echo "Installing gputop and, for the demos, torch into $(VENV): takes a few minutes, only the first time."
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demos]'
 	@touch $@
 
-# What the tests and the checks need comes on top, so that "make run" stays small.
+# What the tests and checks need is installed separately, so that "make run" stays small.
 $(VENV)/.developed: $(INSTALLED)
 	@echo "Installing what the tests and checks need."
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demos,export,frameworks,dev]'
 	@touch $@
 
-# In tests, threads of OpenMP that wait for one another sleep: spinning takes the cores from the tests beside them.
+# In tests, waiting OpenMP threads sleep: spinning would take the cores from other tests.
 test test-pythons: export OMP_WAIT_POLICY = PASSIVE
 
 test: $(VENV)/.developed
@@ -38,26 +38,26 @@ test: $(VENV)/.developed
 	$(BIN)/python -m pytest -m alone || status=$$?; \
 	exit $$status
 
-# What depends on the interpreter, on the oldest and the newest Python that is here.
+# The tests that depend on the interpreter, on the oldest and the newest Python installed here.
 test-pythons:
 	@JOBS=$(JOBS) .ci/test-pythons
 
-# Scripts as people write them, bare and tracked: which numbers are right. Takes some minutes.
+# Runs scripts as people write them, with and without tracking, and checks the numbers. Takes some minutes.
 conformance: $(VENV)/.developed
 	$(BIN)/python -m tests.tracking.conformance.bench > docs/tracking.md.new
 	mv docs/tracking.md.new docs/tracking.md
 
-# The tests of parsers and formats that draw their input, with TIMES times as many examples as in the suite.
+# The property tests of parsers and formats, with TIMES times as many examples as in the suite.
 TIMES ?= 20
 fuzz: $(VENV)/.developed
 	FUZZ=$(TIMES) $(BIN)/python -m pytest -n $(JOBS) -m "hypothesis and not alone" --timeout 0 --ignore tests/tui
 
-# The NVML source against a simulation that is not ours. Needs git, a C compiler and a network; takes some minutes once.
+# The NVML source against a simulation by others. Needs git, a C compiler and a network; the first time takes some minutes.
 second-nvml: $(VENV)/.developed
 	tests/nvml_sim/build-second .mocknvml
 	$(BIN)/python -m pytest tests/sources/nvml/test_second_simulation.py
 
-# Whether memory, descriptors, threads and CPU stay flat while much happens.
+# Checks that memory, descriptors, threads and CPU stay flat under load.
 HOURS ?= 1
 soak: $(VENV)/.developed
 	$(BIN)/python benchmarks/_soak.py --hours $(HOURS)
@@ -71,12 +71,12 @@ format: $(VENV)/.developed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# What is written from the code: tests fail where it is not current.
+# The pages that are generated from the code: tests fail if they are not current.
 docs: $(VENV)/.developed
 	$(BIN)/python -m gputop.doctor.rulebook > docs/rules.md
 	$(BIN)/python -m gputop.facts.page > docs/facts.md
 
-# The peers that the benchmarks compare with, none of which gputop needs.
+# The peers of the benchmarks. gputop itself needs none of them.
 $(VENV)/.measured: $(VENV)/.developed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demos,export,frameworks,dev,peers]'
 	@touch $@

@@ -1,4 +1,4 @@
-"""Tests, in the folders of the packages that they test. What needs a GPU is in tests/gpu."""
+"""The tests, in the same folders as the packages that they test. Tests that need a GPU are in tests/gpu."""
 
 from pathlib import Path
 

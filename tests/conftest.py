@@ -1,4 +1,4 @@
-"""What every test gets: a state directory of its own, so that nothing touches the home of whoever runs it."""
+"""What every test gets: its own state directory, so that nothing touches the home directory of the user."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import settings
 
 from tests.fuzzing import DEFAULT_EXAMPLES, TIMES, examples
 
-os.environ["GPUTOP_AUTO"] = "0"  # tests that train in this process record what they say themselves; set before torch comes
+os.environ["GPUTOP_AUTO"] = "0"  # tests that train in this process record only what they log; set before torch is imported
 
 
 # On a busy machine an example takes longer than Hypothesis allows by default.
@@ -23,7 +23,7 @@ if TIMES > 1:
 
 @pytest.fixture(autouse=True)
 def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Point every place of gputop's at a directory of this test."""
+    """Point all of gputop's directories to one of this test."""
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
@@ -37,6 +37,6 @@ def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def loud_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a rule or a reading that fails fail the test: to people it is only told as what could not be judged or read."""
+    """Let a failing rule or reading fail the test: users only see a note on what could not be judged or read."""
     monkeypatch.setattr("gputop.doctor.diagnosis.Doctor.raises", True)
     monkeypatch.setattr("gputop.agent.sampler.Sampler.raises", True)

@@ -6,9 +6,9 @@ import os
 
 TIMES = int(os.environ.get("FUZZ") or 1)
 DEFAULT_EXAMPLES = 100
-"""What Hypothesis draws where a test does not say how many."""
+"""The number of examples that Hypothesis draws by default."""
 
 
 def examples(number: int) -> int:
-    """Return how many examples to draw where the suite draws ``number``."""
+    """Return how many examples to draw if the suite draws ``number``."""
     return number * TIMES

@@ -1,4 +1,4 @@
-"""The steps of "How to add" in CONTRIBUTING.md, for the messages of tests that fail where a step was left out."""
+"""The steps of "How to add" in CONTRIBUTING.md, for the messages of tests that fail if a step was left out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PAGE = "CONTRIBUTING.md"
 
 @cache
 def steps() -> dict[tuple[str, str], str]:
-    """Return each step's text by the walk ("A rule") and the step's name ("Scenes")."""
+    """Return each step's text by the section ("A rule") and the step's name ("Scenes")."""
     found = {}
     below = (REPOSITORY / PAGE).read_text(encoding="utf-8").partition("\n## How to add\n")[2]
     for walk in below.split("\n### ")[1:]:
@@ -23,7 +23,7 @@ def steps() -> dict[tuple[str, str], str]:
 
 
 def step(walk: str, name: str) -> str:
-    """Return what a test says where this step was left out.
+    """Return what a test says if this step was left out.
 
     Raises:
         KeyError: the page has no such step.

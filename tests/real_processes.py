@@ -1,6 +1,6 @@
-"""Real processes for tests of what reads /proc: small Pythons that map a file named like PyTorch's library.
+"""Real processes for tests of code that reads /proc: small Pythons that map a file named like PyTorch's library.
 
-Each is killed at the end of its test with its children, and ends by itself when its parent is gone.
+Each is killed with its children at the end of its test, and ends by itself when its parent is gone.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Processes:
     def start(
         self, code: str = IDLE, *, torch: bool = True, argv: tuple[str, ...] = (), **environment: str
     ) -> subprocess.Popen[str]:
-        """Start a Python that runs PRELUDE and ``code``, and wait for the first line that it says."""
+        """Start a Python that runs PRELUDE and ``code``, and wait for the first line that it prints."""
         kept = {
             name: value
             for name, value in os.environ.items()
@@ -78,13 +78,13 @@ class Processes:
         return process
 
     def ready(self, code: str = IDLE, **options: object) -> tuple[subprocess.Popen[str], list[str]]:
-        """Start, and return the process with the words of its first line."""
+        """Start a process and return it, with the words of its first line."""
         process = self.start(code, **options)  # type: ignore[arg-type]
         assert process.stdout is not None
         return process, process.stdout.readline().split()
 
     def script(self, name: str, code: str) -> str:
-        """Write a Python file that can stand for a launcher by its name."""
+        """Write a Python file whose name makes it look like a launcher."""
         path = self.folder / name
         path.write_text(PRELUDE + code)
         return str(path)
@@ -92,7 +92,7 @@ class Processes:
     def end(self) -> None:
         for process in self._started:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # with what it started itself
+                os.killpg(process.pid, signal.SIGKILL)  # with the processes that it started itself
         for process in self._started:
             process.wait()
             if process.stdout is not None:
@@ -100,7 +100,7 @@ class Processes:
 
 
 def eventually(read: Callable[[], T], good: Callable[[T], object], pause_s: float = 0.15) -> T:
-    """Read until it is good, and fail with the last reading when it never is."""
+    """Read until the reading passes; fail with the last reading if it never does."""
     deadline = time.monotonic() + DEADLINE_S
     while True:
         value = read()
@@ -113,7 +113,7 @@ def eventually(read: Callable[[], T], good: Callable[[T], object], pause_s: floa
 
 @contextmanager
 def as_nobody() -> Iterator[None]:
-    """Give up root's rights for a moment (root alone can); restores them."""
+    """Drop root's rights for a moment (only root can), then restore them."""
     os.seteuid(65534)
     try:
         yield
@@ -122,7 +122,7 @@ def as_nobody() -> Iterator[None]:
 
 
 def descendants(pids: set[int]) -> set[int]:
-    """Return those of ``pids`` that descend from this process: what other tests run at the same time is none of ours."""
+    """Return those of ``pids`` that descend from this process, without those of tests that run at the same time."""
     parents = {}
     for pid in pids:
         try:

@@ -1,4 +1,4 @@
-"""Snapshots for tests of what draws or judges: built by hand, never by running code of the product."""
+"""Snapshots for tests of code that draws or judges: built by hand, never by running code of the product."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EPOCH = 1_790_000_000.0
 
 
 def device(index: int, **changes: object) -> Device:
-    """An H100 that works at full load."""
+    """An H100 at full load."""
     base = Device(
         index=index,
         uuid=f"GPU-5f{index:06d}-0000-0000-0000-000000000000",
@@ -129,7 +129,7 @@ def run(world_size: int = 4, step: int = 1240, state: str = "running", run_id: s
 
 
 def loss_points(world_size: int = 4, steps: int = 200, run_id: str = "run-1", start: float = EPOCH - 600) -> tuple[Points, ...]:
-    """A loss that falls, per rank."""
+    """A falling loss for each rank."""
     return tuple(
         Points(
             run_id,
@@ -180,5 +180,5 @@ def ranks_on_one_gpu(sequence: int = 0) -> Snapshot:
 
 
 if __name__ == "__main__":
-    # The golden form: tests/golden/snapshot.json.
+    # The golden file: tests/golden/snapshot.json.
     print(json.dumps(json.loads(snapshot(points=()).to_json()), indent=1))

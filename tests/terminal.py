@@ -1,4 +1,4 @@
-"""A real pseudo-terminal with a program in it, and pyte to read the screen as a person would."""
+"""A real pseudo-terminal with a program in it, and pyte to read the screen as a user would."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ KEYS = {
 }
 DEADLINE_S = 60.0
 QUIET_S = 0.1
-"""A terminal that gets nothing for so long shows a whole frame: a loaded machine paints one in several writes."""
+"""A terminal that receives nothing for this long shows a complete frame: a loaded machine paints it in several writes."""
 SETTLED_WITHIN_S = 1.0
-"""A screen that never stops moving is read as it is after this."""
+"""A screen that never stops changing is read as it is after this long."""
 
 
 def terminal_environment(changes: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a program in a terminal; COLUMNS and LINES of the test runner would overrule its size."""
+    """Return the environment of a program in a terminal; COLUMNS and LINES of the test runner would override its size."""
     kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     changed = {name: value for name, value in changes.items() if name not in ("COLUMNS", "LINES")}
     return {**kept, "TERM": "xterm-256color", "COLORTERM": "truecolor", **changed}
@@ -98,7 +98,7 @@ class Terminal:
                 self._stream.feed(data)
 
     def resize(self, columns: int, rows: int) -> None:
-        """Change the terminal's size, as a person drags its corner."""
+        """Change the terminal's size, as a user does by dragging its corner."""
         with self._lock:
             self.screen.resize(rows, columns)
         self._resize(self._master, columns, rows)
@@ -108,7 +108,7 @@ class Terminal:
         """Press keys one after another, by name or as characters."""
         for key in keys:
             os.write(self._master, KEYS.get(key, key).encode())
-            # An escape and a key right after it are Alt and that key; a person is slower.
+            # An escape with a key right after it means Alt and that key; a user is slower.
             time.sleep(0.3 if key == "escape" else 0.05)
 
     def click(self, column: int, row: int) -> None:
@@ -121,7 +121,7 @@ class Terminal:
             return [line.rstrip() for line in self.screen.display]
 
     def cells(self) -> list[list[tuple[object, ...]]]:
-        """Return the screen's cells by row: each its character and its looks."""
+        """Return the screen's cells by row, each with its character and its style."""
         with self._lock:
             screen = self.screen
             return [[tuple(screen.buffer[row][column]) for column in range(screen.columns)] for row in range(screen.lines)]
@@ -131,14 +131,14 @@ class Terminal:
         return "\n".join(self.lines())
 
     def find(self, text: str) -> tuple[int, int] | None:
-        """Return (column, row) of the first place of ``text``."""
+        """Return (column, row) of the first occurrence of ``text``."""
         for row, line in enumerate(self.lines()):
             if text in line:
                 return line.index(text), row
         return None
 
     def wait_for(self, wanted: str | Callable[[str], object], timeout_s: float = DEADLINE_S) -> str:
-        """Wait until the screen shows ``wanted`` (or satisfies it), and return the screen once its frame is whole.
+        """Wait until the screen shows ``wanted`` (or satisfies it), and return the screen once its frame is complete.
 
         Raises:
             AssertionError: it does not within ``timeout_s``; the message is the screen.
@@ -159,7 +159,7 @@ class Terminal:
             time.sleep(0.05)
 
     def _settled(self) -> str:
-        """Return the screen when nothing has been written to it for a moment."""
+        """Return the screen once nothing has been written to it for a moment."""
         end = time.monotonic() + SETTLED_WITHIN_S
         size, since = len(self.received), time.monotonic()
         while time.monotonic() < min(end, since + QUIET_S):
@@ -175,9 +175,9 @@ class Terminal:
         return code
 
     def hang_up(self) -> None:
-        """Close the terminal, as a lost connection does; once."""
+        """Close the terminal, as a lost connection does. Further calls do nothing."""
         if self._close >= 0:
-            # The thread ends first: it would read what the next terminal gets, whose descriptor has the same number.
+            # The thread must end first: otherwise it would read from the next terminal, whose descriptor has the same number.
             os.close(self._close)
             self._close = -1
             self._thread.join()
@@ -185,7 +185,7 @@ class Terminal:
             os.close(self._master)
 
     def close(self) -> None:
-        """Hang up, and make sure that the program is gone."""
+        """Hang up and make sure that the program is gone."""
         self.hang_up()
         try:
             self.process.wait(5.0)

@@ -1,7 +1,7 @@
-"""Which package may import which, and the check of it: one table for gputop, one for other people's packages.
+"""Which package may import which, and the check for it: one table for gputop, one for third-party packages.
 
-An import counts wherever it stands: at the top, inside a function, under ``TYPE_CHECKING``, or as a module's name in a
-string (``import_module("gputop.jobs.store")``, ``python -m gputop.jobs.supervisor``).
+An import counts wherever it is: at the top, inside a function, under ``TYPE_CHECKING``, or as a module's name in a string
+(``import_module("gputop.jobs.store")``, ``python -m gputop.jobs.supervisor``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GROUND = frozenset(
         *("run_questions", "snapshot", "stream", "terminal_text", "units", "whereabouts", "wire"),
     )
 )
-"""Records, formats and words: modules that every package may import, but for those inside a training process."""
+"""Records, formats and words: modules that every package may import, except those inside a training process."""
 
 _TABLE = {
     "command_line": "",
@@ -57,7 +57,7 @@ _TABLE = {
     "run_questions": "snapshot wire",
     "questions": "clocks process profiled run_questions whereabouts wire",
     "filters": "errors losses process snapshot units",
-    # The training side: inside somebody's training process. It writes journals and knows no reader of them.
+    # The training side, which runs inside the user's training process. It writes journals and knows none of their readers.
     "tracking/journal": "places wire",
     "tracking/journal/writing": "losses places tracking/journal",
     "tracking/standing": "facts places tracking/journal tracking/journal/writing wire",
@@ -81,7 +81,7 @@ _TABLE = {
     "tracking/site": "tracking/reader",
     "adapters": "facts tracking tracking/auto/training tracking/journal",
     "gputop": "adapters errors tracking tracking/auto",
-    # The machine: sources read it, jobs run on it, the agent makes snapshots of it.
+    # The machine: sources read it, jobs run on it, the agent takes snapshots of it.
     "tracking/reader": "ground tracking/journal tracking/standing",
     "sources/host": "ground",
     "sources/nccl": "ground",
@@ -131,12 +131,12 @@ _TABLE = {
         "ground doctor/evidence doctor/facts doctor/findings doctor/logs doctor/logs/patterns doctor/rules/launching"
         " doctor/rules/machine doctor/rules/support"
     ),
-    # It finds the families by walking its folder.
+    # It finds the families by listing its folder.
     "doctor/rules": "doctor/rules/support",
     "doctor": "ground doctor/evidence doctor/findings doctor/logs doctor/preflight doctor/rules doctor/rules/support history",
     "selftest": "ground agent doctor gputop sources sources/nvml",
     "export": "ground agent doctor doctor/findings",
-    # The screen: draws what the stream and the doctor say.
+    # The screens: they draw what the stream and the doctor say.
     "tui/state": "ground agent doctor doctor/findings history hosts joined",
     "tui/drawing/charts": "units",
     "tui/drawing": "ground history tui/drawing/charts tui/state",
@@ -168,7 +168,7 @@ _TABLE = {
         "ground agent doctor doctor/findings history hosts jobs joined over_hosts tui/drawing tui/drawing/gpus tui/screens"
         " tui/screens/hosts tui/screens/launch tui/screens/profile tui/screens/run tui/state tui/terminal tui/widgets"
     ),
-    # The command line: hands each command to the package that does it.
+    # The command line: passes each command to the package that executes it.
     "cli/arguments": "agent errors",
     "cli/across": "ground doctor doctor/findings hosts jobs joined over_hosts recipes",
     "cli/launching": "ground agent jobs recipes",
@@ -188,9 +188,9 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     package: frozenset(words.split()) - {"ground"} | (GROUND if "ground" in words.split() else frozenset())
     for package, words in _TABLE.items()
 }
-"""Package -> the packages that its modules may import, its own besides; "gputop" is the package's ``__init__`` alone.
+"""Package -> the packages that its modules may import, besides its own; "gputop" is only the package's ``__init__``.
 
-A package that stands directly below ``gputop`` as a module (``errors``) is on the ground floor.
+A package that is a module directly below ``gputop`` (``errors``) is on the ground floor.
 """
 
 MAY_IMPORT_LIBRARY: Mapping[str, tuple[str, ...]] = {
@@ -228,7 +228,7 @@ class Import:
 
 
 class House:
-    """The modules of a package and what they import; ``changed`` gives modules other sources than their files, or adds some."""
+    """The modules of a package and their imports; ``changed`` replaces the source of modules, or adds some."""
 
     def __init__(self, package: Path, changed: Mapping[str, str] | None = None) -> None:
         self.name = package.name
@@ -245,7 +245,7 @@ class House:
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
     def package(self, module: str) -> str:
-        """Return the package, a key of ``MAY_IMPORT``, that a module of ours belongs to."""
+        """Return the package, a key of ``MAY_IMPORT``, to which one of our modules belongs."""
         name = self._by_module[module]
         folder, _, file = name.rpartition("/")
         return folder or (self.name if file == "__init__.py" else file.removesuffix(".py"))
@@ -305,7 +305,7 @@ class House:
         return wrong
 
     def cycle(self) -> list[str]:
-        """Return the modules of one import cycle in order, nothing where there is none."""
+        """Return the modules of one import cycle in order; nothing if there is none."""
         edges: dict[str, list[str]] = {module: [] for module in self._by_module}
         for found, module in self.ours():
             edges[self.module(found.importer)].append(module)
@@ -313,7 +313,7 @@ class House:
 
 
 def as_table(package: Path) -> str:
-    """Return ``MAY_IMPORT`` as a Markdown table, with the first sentence of what each package says it owns."""
+    """Return ``MAY_IMPORT`` as a Markdown table, with the first sentence of each package's docstring."""
     rows = ["| package | owns | imports |", "|---|---|---|"]
     for name, allowed in _TABLE.items():
         folder = package if name == package.name else package / name
@@ -327,7 +327,7 @@ def as_table(package: Path) -> str:
 
 @cache
 def named_in(source: str) -> tuple[tuple[str, str, str, int], ...]:
-    """Return (kind, module, name, line) of what a source imports ("import", "from") and of its strings ("text")."""
+    """Return (kind, module, name, line) of the imports ("import", "from") and strings ("text") in a source."""
     found = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -341,7 +341,7 @@ def named_in(source: str) -> tuple[tuple[str, str, str, int], ...]:
 
 
 def find_cycle(edges: Mapping[str, list[str]] | Mapping[str, frozenset[str]]) -> list[str]:
-    """Return the nodes of one cycle in order, nothing where there is none."""
+    """Return the nodes of one cycle in order; nothing if there is none."""
     done: set[str] = set()
     for start in sorted(edges):
         if start in done:

@@ -1,7 +1,7 @@
 """Runs a demo as one rank for tests: ``rank.py SCRIPT ARGUMENTS``, in a fork of the nursery.
 
-Signal 10 (SIGUSR1) makes it write down where it stands. It leaves without the teardown of the interpreter, in which torch's
-gloo aborts now and then.
+Signal 10 (SIGUSR1) makes it print its stack. It exits without the teardown of the interpreter, in which torch's gloo
+sometimes aborts.
 """
 
 from __future__ import annotations

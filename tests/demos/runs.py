@@ -1,4 +1,4 @@
-"""Runs of demos for tests: real processes and a real gloo group; what they printed, and what their journals hold."""
+"""Runs demos for tests, in real processes with a real gloo group; gives their output and the content of their journals."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Ran:
         return [value for part in self.points if (part.metric, part.rank) == (metric, rank) for value in part.values]
 
     def fact(self, name: str, rank: int = 0) -> Any:
-        """Return a fact of a rank; None where it is not said."""
+        """Return a fact of a rank; None if the rank did not state it."""
         assert self.run is not None, self.text
         return self.run.ranks[rank].facts.get(name)
 
@@ -58,9 +58,9 @@ class Ran:
         return [re.findall(r"begins with batch (\w+)", text) for text in self.texts]
 
     def learned(self, factor: float, rank: int = 0) -> None:
-        """Assert that the loss fell from that of guessing to less than ``factor`` of it."""
+        """Assert that the loss fell from that of guessing to less than ``factor`` times it."""
         loss = self.series("loss", rank)
-        assert 2.1 < sum(loss[:5]) / 5 < 2.7, loss[:5]  # ln 10 = 2.3: ten classes, nothing known yet
+        assert 2.1 < sum(loss[:5]) / 5 < 2.7, loss[:5]  # ln 10 = 2.3: guessing among ten classes
         assert sum(loss[-10:]) / 10 < factor * sum(loss[:5]) / 5, self.text
 
 
@@ -72,7 +72,7 @@ def run_demo(
     env: Mapping[str, str] | None = None,
     **options: object,
 ) -> Ran:
-    """Run ``demos/<script>.py`` to its end; ``ranks`` 0: without a launcher. ``options`` become --options."""
+    """Run ``demos/<script>.py`` to its end; ``ranks`` 0 means without a launcher. ``options`` become --options."""
     words = [str(word) for word in argv]
     for name, value in options.items():
         words += ["--" + name.replace("_", "-"), str(value)]
@@ -101,18 +101,18 @@ def run_demo(
 
 
 def _wait(started: Sequence[Training], seconds: float) -> None:
-    """Wait for all ranks as torchrun does: where one fails, the others end a moment later and can say what they see."""
+    """Wait for all ranks as torchrun does: if one fails, the others end a moment later and can report what they see."""
     deadline, graced = time.monotonic() + seconds, False
     while any(each.poll() is None for each in started):
         if not graced and any(each.returncode for each in started):
             deadline, graced = min(deadline, time.monotonic() + GRACE_S), True
         if time.monotonic() > deadline:
             for each in started:
-                each.send_signal(signal.SIGUSR1)  # it writes down where it stands
+                each.send_signal(signal.SIGUSR1)  # it prints its stack
             time.sleep(0.5)
             _kill(started)
         time.sleep(0.01)
-    _kill(started)  # what a rank left behind: loader processes
+    _kill(started)  # loader processes that a rank left behind
 
 
 def _kill(started: Sequence[Training]) -> None:
@@ -122,7 +122,7 @@ def _kill(started: Sequence[Training]) -> None:
 
 
 def free_port() -> int:
-    """Return a port that is free now."""
+    """Return a free port."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])

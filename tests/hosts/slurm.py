@@ -28,7 +28,7 @@ def why_not() -> str | None:
 
 
 class Slurm:
-    """The cluster; ``environment`` leads Slurm's commands to it."""
+    """The cluster; ``environment`` makes Slurm's commands use it."""
 
     def __init__(self, folder: Path, daemons: ExitStack) -> None:
         self.folder = folder
@@ -72,12 +72,12 @@ class Slurm:
         self._until(lambda: self.run("sinfo", "-h", "-o", "%D|%t").strip() == "2|idle", "the nodes")
 
     def run(self, *words: str) -> str:
-        """What one of Slurm's commands prints."""
+        """Return the output of one of Slurm's commands."""
         done = subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
         return done.stdout
 
     def _end_jobs(self) -> None:
-        """End what a test has left, as long as there are daemons to do it."""
+        """End what a test has left running, while there are daemons to do it."""
         self.run("scancel", "--me")
         deadline = time.monotonic() + DEADLINE_S
         while self.run("squeue", "-h") and time.monotonic() < deadline:
@@ -113,7 +113,7 @@ def _end(daemon: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[Slurm]:
-    """A cluster in ``folder``; skips the test, with the reason, where it cannot be had."""
+    """A cluster in ``folder``; skips the test, with the reason, if it cannot be started."""
     reason = why_not()
     if reason is not None:
         pytest.skip(f"no Slurm here: {reason}")

@@ -1,4 +1,4 @@
-"""Real sshds on free ports of the loopback interface, with keys and a client configuration of their own."""
+"""Real sshds on free ports of the loopback interface, with their own keys and client configuration."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ needs_sshd = pytest.mark.skipif(
 
 
 def gputop_there(state: Path) -> str:
-    """The command that runs this gputop on "another machine" with its state in ``state``."""
+    """Return the command that runs this gputop on "another machine" with its state in ``state``."""
     words = ["env", f"GPUTOP_DIR={state}", f"PYTHONPATH={REPOSITORY}", sys.executable, "-m", "gputop"]
     return shlex.join(words)
 
 
 def gputop_at_home() -> str:
-    """The same with the state that the host gives its logins, see ``Lab.state``."""
+    """Return the same with the state directory that the host gives its logins, see ``Lab.state``."""
     return shlex.join(["env", f"PYTHONPATH={REPOSITORY}", sys.executable, "-m", "gputop"])
 
 
 def key(path: Path) -> Path:
-    """A new key without a passphrase."""
+    """Create a key without a passphrase."""
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
     return path
 
 
 def silent_port() -> tuple[socket.socket, int]:
-    """A port that lets in whoever comes, and says nothing."""
+    """A port that accepts every connection and says nothing."""
     listener = socket.create_server(("127.0.0.1", 0))
     return listener, listener.getsockname()[1]
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return a port on which nothing listens."""
     listener, port = silent_port()
     listener.close()
     return port
@@ -63,7 +63,7 @@ def sessions_of(server: int) -> list[int]:
 
 
 class Lab:
-    """Two hosts, ``a`` and ``b``, and other names that lead to what goes wrong with hosts."""
+    """Two hosts, ``a`` and ``b``, and other names for everything that can go wrong with hosts."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -136,7 +136,7 @@ class Lab:
 
     @contextlib.contextmanager
     def cut_off(self, name: str) -> Iterator[None]:
-        """Take a host from the network: its server and all its sessions end, and it refuses connections meanwhile."""
+        """Take a host off the network: its server and all its sessions end, and it refuses connections meanwhile."""
         server = self.servers[list(self.ports).index(name)]
         sessions = sessions_of(server.pid)
         server.kill()
@@ -159,7 +159,7 @@ class Lab:
         return f"ssh -F {self.config} {{host}}"
 
     def refusal(self) -> str | None:
-        """What ssh says if a plain login fails, whatever gputop does; None if it succeeds."""
+        """Return what ssh says if a plain login fails; None if it succeeds."""
         command = ["ssh", "-F", str(self.config), "-o", "BatchMode=yes", "a", "true"]
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE_S, check=False

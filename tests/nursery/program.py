@@ -1,11 +1,11 @@
-"""The process that has imported torch: each line of work it is sent becomes a fork of it. ``tests/nursery`` starts it.
+"""The process that has imported torch: each request that it receives becomes a fork of it. ``tests/nursery`` starts it.
 
-A fork is made as Python would have started ``python SCRIPT``: arguments, environment, working directory, standard streams, a
-session of its own, ``sys.path``, and the sitecustomize that PYTHONPATH names. It returns from ``serve``, and the script
-runs as ``__main__`` with no frame of ours below it but the one that calls ``exec``: so the interpreter itself handles what
-ends the script, with its exit code, its exit handlers and its threads.
+A fork looks as if Python had started ``python SCRIPT``: arguments, environment, working directory, standard streams, its own
+session, ``sys.path``, and the sitecustomize that PYTHONPATH names. It returns from ``serve``, and the script runs as
+``__main__`` with no frame of ours below it except the one that calls ``exec``: thus the interpreter itself handles the end of
+the script, with its exit code, its exit handlers and its threads.
 
-To the script torch is not imported yet. It imports it as ever, past every import hook, and is given what is here already.
+To the script, torch does not look imported. It imports torch as usual, through every import hook, and gets the loaded module.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _REQUEST_BYTES = 1 << 20
 
 
 class Loaded:
-    """Finds and loads torch as if it were new."""
+    """Finds and loads torch as if it had not been imported."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Return a spec for torch alone."""
+        """Return a spec for torch only."""
         if name != self._module.__name__:
             return None
-        loader: Any = Loaded(self._module)  # each spec has one of its own, as hooks change them
+        loader: Any = Loaded(self._module)  # each spec has its own loader, because hooks change it
         return importlib.util.spec_from_loader(name, loader, origin=self._module.__file__, is_package=True)
 
     def create_module(self, spec: Any) -> ModuleType:
@@ -54,9 +54,9 @@ class Loaded:
 
 
 def serve(control: socket.socket) -> CodeType:
-    """Fork what is asked for and tell how it ended, until the other end closes; return, in a fork, the script's code."""
+    """Fork for each request and report how the fork ended, until the other end closes; in a fork, return the script's code."""
     gc.collect()
-    gc.freeze()  # else each fork copies all of torch when it looks for garbage, and again at its end: 0.8 s of CPU
+    gc.freeze()  # otherwise each fork copies all of torch when it collects garbage, and again at its end: 0.8 s of CPU
     alive: dict[int, int] = {}
     while True:
         ready, _, _ = select.select([control], [], [], _POLL_S if alive else None)
@@ -78,13 +78,13 @@ def serve(control: socket.socket) -> CodeType:
         for pid in list(alive):
             ended, code = os.waitpid(pid, os.WNOHANG)
             if ended:
-                with contextlib.suppress(OSError):  # nobody asks any more
+                with contextlib.suppress(OSError):  # no more requests
                     os.write(alive[pid], str(os.waitstatus_to_exitcode(code)).encode())
                 os.close(alive.pop(pid))
 
 
 def born(asked: dict[str, Any], streams: list[int]) -> CodeType:
-    """Become a Python that has just started; return the code of its script."""
+    """Turn into a Python that has just started; return the code of its script."""
     os.setsid()
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)

@@ -1,4 +1,4 @@
-"""What the libraries of older drivers lack: the functions and fields that gputop asks for, and since which driver they exist.
+"""What the libraries of older drivers lack: the functions and fields that gputop uses, and the driver that introduced each.
 
 From NVIDIA's own Python bindings, nvidia-ml-py 10.418.84 to 13.595.45 on PyPI: each release names the functions and the field
 ids of the driver branch in its version. A driver between two releases counts as the older one.
@@ -63,5 +63,5 @@ def lacking(driver: str) -> frozenset[str]:
 
 
 def unknown_fields(driver: str) -> tuple[int, ...]:
-    """Return the field ids that this driver does not know."""
+    """Return the ids of the fields that this driver lacks."""
     return tuple(field for field, since in FIELDS_SINCE.items() if version(driver) < since)

@@ -1,4 +1,4 @@
-"""Plays what ``gputop selftest`` wrote on somebody's machine."""
+"""Plays a report that ``gputop selftest`` wrote on somebody's machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from tests.nvml_sim.scenario import Scenario
 
 SLOW_US = 50
-"""Calls that took longer than this are slow here too; most of a real driver take 2 to 20 µs."""
+"""Calls that took longer than this are slow here too; most calls of a real driver take 2 to 20 µs."""
 WAVES = {
     "utilization": "utilization_percent",
     "memory_utilization": "memory_activity_percent",
@@ -46,11 +46,11 @@ WAVES = {
     "nvlink_tx": "nvlink_tx_bytes_per_s",
     "fan": "fan_percent",
 }
-"""The simulation's readings, and the fields of ``Device`` that they give."""
+"""Reading of the simulation -> the field of ``Device`` that it provides."""
 
 
 def scenario_of(bundle: Mapping[str, Any]) -> Scenario:
-    """Return the machine of a self-test's file, idle or busy as it was then."""
+    """Return the machine of a self-test's report, as idle or busy as it was then."""
     scenario = Scenario()
     for gpu in bundle["gpus"]:
         index, readings = gpu["index"], gpu["readings"]

@@ -1,4 +1,4 @@
-"""Machines that other people captured: what each GPU answers when idle, what it refuses, and the driver that it had.
+"""Machines that other people captured: what each GPU answers when idle, what it refuses, and its driver.
 
 Data, and one function that makes a scenario of it. The facts come from public captures of ``nvidia-smi -q`` (``origin`` names
 project and file). Memory is in MiB, without that of captured processes; everything else is as in ``scenario.py``. ``None`` is
@@ -25,7 +25,7 @@ _NO_ECC = dict.fromkeys(("ecc_corrected", "ecc_uncorrected"))
 NO_REMAPPER = {f"remapped_{name}": None for name in ("correctable", "uncorrectable", "pending", "failed")}
 NO_LINKS = dict.fromkeys(("nvlink_rx", "nvlink_tx", "nvlink_links"))
 NO_THRESHOLDS = dict.fromkeys(("temperature_slowdown", "temperature_shutdown"))
-"""From Ada on, nvidia-smi prints distances to the limit (T.Limit) instead."""
+"""From Ada on, nvidia-smi prints the distance to the limit (T.Limit) instead of the thresholds."""
 _HOPPER_THRESHOLDS = {"temperature_slowdown": 89, "temperature_shutdown": 95}
 """As ``h100_in_a_vm`` answered, although nvidia-smi prints distances there, too."""
 NO_UTILIZATION = dict.fromkeys(("utilization", "memory_utilization"))
@@ -361,7 +361,7 @@ MACHINES = {
             power_limit=300,
             power_default_limit=300,
             fan=0,
-            persistence=0,  # it has no fan, and says 0%
+            persistence=0,  # it has no fan, and reports 0%
             temperature=17,
             temperature_shutdown=98,
             temperature_slowdown=95,
@@ -387,7 +387,7 @@ MACHINES = {
             power=15,
             power_limit=150,
             power_default_limit=150,
-            fan=0,  # it has no fan, and says 0 %, too
+            fan=0,  # it has no fan either, and reports 0 %
             temperature=33,
             temperature_shutdown=98,
             temperature_slowdown=95,
@@ -729,7 +729,7 @@ MACHINES = {
             performance_state=8,
             pcie_generation=1,
             pcie_generation_max=3,
-            throttle_reasons=4,  # idle, and at its power cap all the same
+            throttle_reasons=4,  # at its power cap although it is idle
         ),
     ),
     "rtx-4080-super": Machine(

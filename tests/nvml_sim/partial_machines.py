@@ -1,4 +1,4 @@
-"""Machines whose driver tells only part of a GPU: a MIG instance in a container, a virtual GPU, WSL, Jetson."""
+"""Machines whose driver reports only part of a GPU: a MIG instance in a container, a virtual GPU, WSL, Jetson."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OF_THE_WHOLE = (
     "nvmlDeviceGetFanSpeed",
     "nvmlDeviceGetPerformanceState",
 )
-"""Functions of a whole GPU that are never asked of an instance."""
+"""Functions of a whole GPU that are never called for an instance."""
 
 
 def mig_only_container() -> Scenario:
@@ -36,7 +36,7 @@ def mig_only_container() -> Scenario:
 
 
 def mig_uuid_container() -> Scenario:
-    """One instance, named by its UUID to a container (NVIDIA_VISIBLE_DEVICES=MIG-…), and all that is its GPU's refused."""
+    """One instance that a container gets by UUID (NVIDIA_VISIBLE_DEVICES=MIG-…); every reading of the whole GPU is refused."""
     scenario = mig_only_container()
     scenario.migs = scenario.migs[:1]
     for function in OF_THE_WHOLE:
@@ -49,7 +49,7 @@ def mig_uuid_container() -> Scenario:
 
 
 def gb200_tray() -> Scenario:
-    """Four GB200 GPUs and two Grace CPUs. The memory of a GPU is a NUMA node of the machine's, and its own all the same."""
+    """Four GB200 GPUs and two Grace CPUs. A GPU's memory is a NUMA node of the machine, and still the GPU's own memory."""
     scenario = scenario_of(MACHINES["gb200"])
     for index in range(1, 4):
         scenario.gpu(index, MACHINES["gb200"].name).set(index, **MACHINES["gb200"].values)
@@ -61,7 +61,7 @@ def gb200_tray() -> Scenario:
 def vgpu_guest(licensed: int | None = None) -> Scenario:
     """A virtual GPU in a guest, by NVIDIA's vGPU guide: power, heat and PCIe stay with the host; processes are not listed.
 
-    ``licensed``: 1 for one that it has, 0 for one that is missing or has expired; None if the driver does not say.
+    ``licensed`` is 1 with a license, 0 if it is missing or has expired, None if the driver does not say.
     """
     refused = (
         "power",
@@ -91,7 +91,7 @@ def wsl(pid: int) -> Scenario:
 
 
 def jetson() -> Scenario:
-    """A Jetson Orin with JetPack 6: the library is there and answers nearly nothing (nvitop's issue 168)."""
+    """A Jetson Orin with JetPack 6: the library exists and answers almost nothing (nvitop's issue 168)."""
     scenario = all_na(1)
     scenario.names[0] = "Orin (nvgpu)"
     return scenario

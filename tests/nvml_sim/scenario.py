@@ -1,4 +1,4 @@
-"""What the simulated driver plays, and machines that are ready to use. The file format is parsed by ``scenario.c``.
+"""What the simulated driver plays, and ready-made machines. ``scenario.c`` parses the file format.
 
 One line per fact: ``set <key> <value>``, ``gpu <index> <reading> <wave>``, ``gpu <index> cpus 0-15,32``, ``mig …``,
 ``process …``, ``xid <gpu> <wall clock> <number>``, and rules for calls: ``error``, ``hang``, ``slow`` <gpu or *>
@@ -41,7 +41,7 @@ PROCESS_CALLS = (
 
 @dataclass(frozen=True)
 class Wave:
-    """A value over time, the same in every process that plays the scenario."""
+    """A value over time, which is the same in every process that plays the scenario."""
 
     kind: str
     numbers: tuple[float, ...] = ()
@@ -151,7 +151,7 @@ H100_SLOW_US = {
     "field:270": 640,
     "field:271": 640,
 }
-"""What asks the GPU's own processor each time, in microseconds: medians of an H100 in a VM, with driver 580.159.04. The other
+"""Calls that ask the GPU's own processor each time, in microseconds: medians of an H100 in a VM, with driver 580.159.04. Other
 calls take 2 to 60 µs."""
 
 BUSY: dict[str, float] = {
@@ -175,7 +175,7 @@ BUSY: dict[str, float] = {
     "dram_activity": 38,
     "graphics_activity": 99,
 }
-"""What training changes."""
+"""The readings that training changes."""
 
 
 @dataclass
@@ -205,7 +205,7 @@ class Scenario:
         return f"MIG-5f{gpu:06x}-0000-5000-8000-{mig:012x}"
 
     def on_driver(self, version: str, cuda_version: int) -> Scenario:
-        """Let another driver answer, and know only its fields; ``environment(driver=version)`` gives its library."""
+        """Simulate a different driver, which knows only its own fields; ``environment(driver=version)`` selects its library."""
         self.driver_version = f"{version}-sim"
         self.cuda_version = cuda_version
         self.thermal_fields = drivers.thermal_fields(version)
@@ -261,13 +261,13 @@ class Scenario:
         return self
 
     def near(self, gpu: int, cpus: str, node: int | None = None) -> Scenario:
-        """Put a GPU near these cores ("0-15,64-79") and this NUMA node; without it the driver does not tell."""
+        """Put a GPU near these cores ("0-15,64-79") and this NUMA node; by default the driver does not report either."""
         self.cpus[gpu] = cpus
         return self.set(gpu, numa_node=node)
 
     def xid(self, gpu: int, number: int, after_s: float = 0.0) -> Scenario:
-        """Let the driver report an Xid error, so long from now; the earlier of one watcher are told first."""
-        moment = time.time() + after_s + len(self.xids) * 1e-4  # no two at one moment
+        """Let the driver report an Xid error this long from now; a watcher gets earlier errors first."""
+        moment = time.time() + after_s + len(self.xids) * 1e-4  # no two at the same moment
         self.xids.append(f"xid {gpu} {moment:.6f} {number}")
         return self
 
@@ -277,7 +277,7 @@ class Scenario:
         return self
 
     def hang(self, gpu: int | str, function: str = ANY) -> Scenario:
-        """Let calls not return, until a later scenario no longer says so."""
+        """Let calls hang until a later scenario no longer says so."""
         self.rules.append(f"hang {gpu} {function} 0")
         return self
 
@@ -287,7 +287,7 @@ class Scenario:
         return self
 
     def real_latencies(self) -> Scenario:
-        """Let every GPU take as long for its answers as a real H100: for benchmarks, and for tests of what takes time."""
+        """Let every GPU answer as slowly as a real H100: for benchmarks, and for tests of how long something takes."""
         for function, microseconds in H100_SLOW_US.items():
             self.slow(ANY, function, microseconds)
         return self
@@ -322,7 +322,7 @@ class Scenario:
         return "\n".join([*lines, *self.migs, *self.processes, *self.xids, *self.rules]) + "\n"
 
     def write(self, path: Path) -> Path:
-        """Save atomically: a process that plays the file never sees half of it."""
+        """Save atomically: a process that plays the file never sees an incomplete one."""
         unfinished = path.with_name(f"{path.name}.{os.getpid()}.new")
         unfinished.write_text(self.text())
         unfinished.replace(path)
@@ -343,7 +343,7 @@ def h100_box(count: int = 8, busy: int | None = None, pids: tuple[int, ...] = ()
 def h100_in_a_vm() -> Scenario:
     """What a real machine answered: one idle H100 80GB HBM3 passed through to a Firecracker VM, driver 580.159.04.
 
-    Read with pynvml 13.615 in November 2026. It has no NVLink, NUMA node and fan, and the latencies of ``H100_SLOW_US``.
+    Read with pynvml 13.615 in November 2026. It has no NVLink, no NUMA node and no fan, and the latencies of ``H100_SLOW_US``.
     """
     scenario = Scenario().gpu(0).set(0, memory_total=85520809984, memory_used=0, memory_reserved=503316480)
     scenario.set(0, power=70.5, temperature=35, memory_temperature=41, temperature_slowdown=89, temperature_shutdown=95)
@@ -352,7 +352,7 @@ def h100_in_a_vm() -> Scenario:
 
 
 def living_box(count: int = 8, pids: tuple[int, ...] = ()) -> Scenario:
-    """A box whose readings move, as in a training run: for screens and for measuring the cost of watching."""
+    """A machine whose readings change as in a training run: for screens and for measuring the cost of watching."""
     scenario = h100_box(count, pids=pids)
     for index in range(count):
         scenario.set(

@@ -1,7 +1,7 @@
-"""``NvmlSource`` in a process of its own, as the agent runs it, asked for readings through its standard input.
+"""``NvmlSource`` in a separate process, as the agent runs it, asked for readings through its standard input.
 
-In a process of its own because the driver's library is found when it starts, and because a hanging driver call cannot be
-ended in any other way. As a script it obeys one command a line, and answers each with one line of JSON.
+The process is separate because the driver's library is found at its start, and because there is no other way to end a hanging
+driver call. As a script, it obeys one command per line, and answers each with one line of JSON.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DEADLINE_S = 30.0
 
 
 class Watch:
-    """A watcher on a simulated machine; use it in a ``with``."""
+    """A watcher on a simulated machine, for a ``with`` statement."""
 
     def __init__(
         self, scenario: Path, interval_s: float = 0.05, environ: dict[str, str] | None = None, **options: float
@@ -49,7 +49,7 @@ class Watch:
         self.process.communicate()
 
     def ask(self, command: str) -> Any:
-        """Send a command; return what it answers."""
+        """Send a command; return the answer."""
         assert self.process.stdin is not None
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
@@ -67,7 +67,7 @@ class Watch:
         return replace(reading, uses={int(pid): uses for pid, uses in reading.uses.items()})
 
     def snapshot(self) -> Snapshot:
-        """Return what the sampler makes of a machine, once it has been read whole."""
+        """Return the sampler's snapshot of a machine, once that has been read completely."""
         return decode(Snapshot, self.ask("snapshot"))
 
     def until(self, condition: Callable[[Reading], bool], what: str = "it") -> Reading:
@@ -124,7 +124,7 @@ def main(interval_s: float, options: dict[str, float]) -> None:
             answer = encode(Sampler(source, interval_s).take())
         elif command == "restart":
             source.close()
-            time.sleep(0.01)  # the simulation looks at its file every 5 ms
+            time.sleep(0.01)  # the simulation checks its file every 5 ms
             source = nvml_source.NvmlSource()
             source.start(interval_s)
         elif command == "close":

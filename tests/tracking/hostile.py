@@ -24,7 +24,7 @@ _NAMES = (
 )
 _OPERATORS = [f"__{name}__" for name in _NAMES.split(" ")]
 _NOT_CALLED = ("__init__", "__getattr__")
-"""An object is either complete or not created; a missing attribute must raise."""
+"""Not called: an object is either complete or not created, and a missing attribute must raise."""
 
 
 class NastyError(Exception):
@@ -42,7 +42,7 @@ def refuse(*_: object, **__: object) -> Any:
 
 
 def hostile(name: str, base: type = object, without: tuple[str, ...] = (), **more: Any) -> Any:
-    """Return a class of which every operator raises."""
+    """Return a class all of whose operators raise."""
     members = {operator: refuse for operator in _OPERATORS if operator not in without}
     if "__hash__" in without:
         members["__hash__"] = base.__hash__
@@ -63,7 +63,7 @@ class Endless(Mapping[str, float]):
 
 
 def recursive() -> list[Any]:
-    """Return containers that contain themselves, also many times."""
+    """Return containers that contain themselves, some of them many times."""
     items: list[Any] = []
     items.extend([items] * 10)
     table: dict[Any, Any] = {}
@@ -78,7 +78,7 @@ def recursive() -> list[Any]:
 
 
 class Tensor:
-    """What a tensor on a device looks like, when nothing about it can be asked."""
+    """Looks like a tensor on a device, but refuses every question about itself."""
 
     is_cuda = True
     shape = (2, 3)
@@ -133,7 +133,7 @@ Call = tuple[str, Callable[..., Any]]
 
 
 def functions() -> Iterator[Call]:
-    """Yield what can be called on the module."""
+    """Yield everything in the module that can be called."""
     for name in dir(gputop):
         if not name.startswith("_") and name not in ("annotations", "arm", "TYPE_CHECKING"):
             item = getattr(gputop, name)
@@ -147,7 +147,7 @@ def functions() -> Iterator[Call]:
 
 
 def methods(target: Any, cls: type) -> Iterator[Call]:
-    """Yield what a class of ours defines: its methods, the setters of its properties, and its operators."""
+    """Yield what one of our classes defines: its methods, the setters of its properties, and its operators."""
     for name, item in vars(cls).items():
         if isinstance(item, property):
             yield f"{cls.__name__}.{name}", partial(_get, target, name)
@@ -186,7 +186,7 @@ class Framework:
 
 
 def adapters() -> Iterator[type]:
-    """Yield the classes of all adapters, on stand-ins for their frameworks: these take seconds to import."""
+    """Yield the classes of all adapters, on stand-ins for their frameworks, which take seconds to import."""
     for home, name in (
         ("transformers", "TrainerCallback"),
         ("keras.callbacks", "Callback"),
@@ -229,7 +229,7 @@ def everything() -> Iterator[Call]:
 
 
 def calls(call: Callable[..., Any], value: Any) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Yield the arguments of some calls that a Python function of this signature takes."""
+    """Yield arguments for some calls that a Python function with this signature accepts."""
     parameters = list(inspect.signature(call).parameters.values())
     positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
     needed = [one for one in positional if one.default is one.empty]

@@ -1,4 +1,4 @@
-"""What the tests of the training side share: a home of their own, scripts as real processes, and a reader of all points."""
+"""What the tests of the training side share: a separate home, scripts as real processes, and a reader of all points."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from tests.nursery import Training, fits, fits_ranks, is_warm, nursery
 DEADLINE_S = 30.0
 ATTEMPTS = 4
 SCRIPTS_OWN = ("a", "at", "count")
-"""Facts that scripts of the tests write themselves."""
+"""Facts that the tests' scripts write themselves."""
 GLOO_ABORTS = "terminate called without an active exception"
 T = TypeVar("T")
 _OWN = ("GPUTOP", "WANDB_", "TORCHELASTIC", "SLURM", "OMPI_", "PMI_", "MASTER_", "RANK", "LOCAL_", "WORLD_SIZE")
 
 
 def clean_environment(state: Path, **more: str) -> dict[str, str]:
-    """The environment without anything that tracking listens to, and with a state directory of the test's own."""
+    """Return the environment without anything that affects tracking, and with the test's own state directory."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_OWN)}
     return {**kept, "GPUTOP_DIR": str(state), "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1", **more}
 
@@ -54,12 +54,12 @@ class Home:
         self.runs = state / "runs"
         self.started: list[subprocess.Popen[str] | Training] = []
         self.any_facts = False
-        """Whether scripts write facts of their own that are not in the schema."""
+        """Whether scripts write their own facts, which are not in the schema."""
         self.warm = False
-        """Whether scripts are forks of a process that has imported torch, where they can be: see ``tests/nursery``."""
+        """Whether scripts are forks of a process that has imported torch, if possible: see ``tests/nursery``."""
 
     def check(self, facts: Mapping[str, Any]) -> None:
-        """Assert that facts are those of the schema."""
+        """Assert that the facts fit the schema."""
         if not self.any_facts:
             assert_facts(facts, SCRIPTS_OWN)
 
@@ -93,7 +93,7 @@ class Home:
         return process
 
     def run(self, script: str, *arguments: str, command: Sequence[str] = (), **environment: str) -> tuple[int, str, str]:
-        """Run a script to its end; return exit code, stdout, stderr. Again where torch's gloo aborts at its end."""
+        """Run a script to its end; return exit code, stdout, stderr. Run it again if torch's gloo aborts at the end."""
         for _ in range(ATTEMPTS):
             process = self.start(script, *arguments, command=command, **environment)
             out, err = process.communicate(timeout=180)
@@ -103,9 +103,9 @@ class Home:
         return process.returncode, out, err
 
     def finish(self, command: Sequence[str], directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end in a directory, on one thread; again where torch's gloo aborts at its end.
+        """Run a command to its end in a directory, on one thread; run it again if torch's gloo aborts at the end.
 
-        It does so now and then, tracked or not: "terminate called without an active exception".
+        Gloo sometimes does so, tracked or not: "terminate called without an active exception".
         """
         for _ in range(ATTEMPTS):
             environment = {"OMP_NUM_THREADS": "1", **environment}
@@ -130,11 +130,11 @@ class Home:
         return sorted(self.runs.glob("*/rank-*.gpr"))
 
     def rings(self) -> list[Path]:
-        """All rings that are left."""
+        """All remaining rings."""
         return [ring for directory in places.live_dirs(self.runs) for ring in sorted(directory.glob("*.ring"))]
 
     def only_run(self) -> Run:
-        """The one run there is, read by a new reader."""
+        """The only run, read by a new reader."""
         reader = RunReader(self.runs)
         try:
             (run,) = reader.poll().runs
@@ -145,7 +145,7 @@ class Home:
             reader.close()
 
     def close(self) -> None:
-        """End what is still running, and remove what is left on tmpfs."""
+        """End what is still running, and remove what remains on tmpfs."""
         for process in self.started:
             if process.poll() is None:
                 with suppress(ProcessLookupError):  # it ended just now
@@ -198,7 +198,7 @@ class Everything:
 
 
 def read_all(archive: Path | None, ring: Path | None = None) -> Everything:
-    """Read a journal from its beginning to its end as it stands now."""
+    """Read a journal from its beginning to its current end."""
     reader, sink = JournalReader(archive, ring), Everything()
     try:
         while reader.poll(sink):
@@ -209,7 +209,7 @@ def read_all(archive: Path | None, ring: Path | None = None) -> Everything:
 
 
 def eventually(probe: Callable[[], T | None], what: str, within_s: float = DEADLINE_S) -> T:
-    """Return the first true answer; fail when there is none in time."""
+    """Return the first true answer; fail if there is none in time."""
     end = time.monotonic() + within_s
     while time.monotonic() < end:
         found = probe()

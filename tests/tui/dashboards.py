@@ -1,4 +1,4 @@
-"""Views and a small app for tests of what draws the dashboard; the app only shows the screen."""
+"""Views and a small app for tests of the dashboard's drawing; the app only shows the screen."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def virtual(**settings: object) -> View:
 
 
 class DashboardApp(SparingApp):
-    """Shows one view on the dashboard and keeps what the dashboard asks for."""
+    """Shows one view on the dashboard and records what the dashboard requests."""
 
     CSS_PATH = "../../gputop/tui/gputop.tcss"
 
@@ -126,7 +126,7 @@ class DashboardApp(SparingApp):
         return self.screen
 
     def text(self) -> list[str]:
-        """What is on the screen, a string a row."""
+        """Return what is on the screen, one string per row."""
         return ["".join(segment.text for segment in strip) for strip in self.screen._compositor.render_strips()]
 
     def on_process_chosen(self, message: ProcessChosen) -> None:

@@ -1,4 +1,4 @@
-"""A person at a real terminal who presses keys, and checks that each changes what the screen shows, or says why it does not."""
+"""A user at a real terminal who presses keys and checks that each one changes the screen, or says why it does not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.terminal import Terminal
 
 CHANGES_WITHIN_S = 20.0
 TAKEN_BACK_WITHIN_S = 5.0
-"""On a busy machine, a screen stands still before a key has been answered."""
+"""On a busy machine, a screen may be still although a key has not been answered yet."""
 NAMES = {
     "Ctrl-C": "ctrl+c", "Ctrl-P": "\x10", "Ctrl-L": "\x0c", "Ctrl-S": "ctrl+s", "Ctrl-D": "\x04", "Esc": "escape",
     "Tab": "tab", "Shift-Tab": "shift+tab", "PgUp": "pageup", "PgDn": "pagedown", "Home": "home", "End": "end",
@@ -60,7 +60,7 @@ BEFORE = {
     ("hosts", "escape"): ("/", "x"),
     ("replay", "{"): ("}",),
 }
-"""What makes room for an effect: at the top, nothing is further up."""
+"""Keys that make an effect possible: at the top, nothing is further up."""
 AFTER = {
     "p": ("p",),
     "g": ("g",),
@@ -87,7 +87,7 @@ AFTER_ON = {
     ("launch", "N"): ("escape",),
     ("launch", "c"): ("escape",),
 }
-"""What takes an effect back that would hide those of other keys."""
+"""Keys that undo an effect that would hide those of other keys."""
 LEAVES = ("q", "ctrl+c", "f10")
 DRAWS_ANEW = "\x0c"
 BYTES_OF_A_SCREEN = 3000
@@ -95,7 +95,7 @@ _EVERYWHERE = ("everywhere", "everywhere but a run")
 
 
 def presses(place: str) -> list[str]:
-    """The keys that the help lists for a screen, those for everywhere with those of the first screen of each program."""
+    """Return the keys that the help lists for a screen; those for everywhere count for each first screen."""
     wanted = {place, *(_EVERYWHERE if place in FIRST else ("every screen but the dashboard",))}
     found: list[str] = []
     for row in KEYS:
@@ -106,7 +106,7 @@ def presses(place: str) -> list[str]:
 
 
 def seen(terminal: Terminal) -> list[list[tuple[object, ...]]]:
-    """The cells of the screen with their looks; without the clock."""
+    """Return the cells of the screen with their styles, without the clock."""
     rows = terminal.cells()
     head = "".join(str(cell[0]) for cell in rows[0])
     for clock in re.finditer(r"\d\d:\d\d:\d\d", head):
@@ -115,16 +115,16 @@ def seen(terminal: Terminal) -> list[list[tuple[object, ...]]]:
 
 
 class Keyboard:
-    """The person; ``dead`` are the keys of which nothing came."""
+    """The user; ``dead`` are the keys without an effect."""
 
     def __init__(self, terminal: Terminal, base: str = "3 Processes") -> None:
         self.terminal = terminal
         self.base = base
-        """What only the first screen of the program shows."""
+        """Text that only the first screen of the program shows."""
         self.dead: list[tuple[str, str]] = []
 
     def still(self) -> list[list[tuple[object, ...]]]:
-        """The screen once it has stood still for a moment."""
+        """Return the screen once it has been still for a moment."""
         before = seen(self.terminal)
         while True:
             time.sleep(0.08)
@@ -134,7 +134,7 @@ class Keyboard:
             before = now
 
     def go(self, place: str) -> None:
-        """Back to the dashboard, and on to a screen, unless it is open."""
+        """Go back to the dashboard and open a screen, unless it is open."""
         if place in HEADS and HEADS[place] in self.terminal.lines()[0]:
             return
         while "›" in self.terminal.lines()[0] or self.base not in self.terminal.text():
@@ -145,7 +145,7 @@ class Keyboard:
             self.terminal.wait_for(HEADS[place])
 
     def press(self, place: str, key: str) -> None:
-        """Press a key on a screen, and note it if nothing comes of it."""
+        """Press a key on a screen, and record it if it has no effect."""
         self.go(place)
         self.terminal.press(*BEFORE.get((place, key), ()))
         before, size = self.still(), len(self.terminal.received)
@@ -162,7 +162,7 @@ class Keyboard:
 
     @staticmethod
     def waits(happened: Callable[[], bool], within_s: float) -> bool:
-        """Wait until it has happened; return whether it has."""
+        """Wait until something has happened; return whether it has."""
         end = time.monotonic() + within_s
         while not happened():
             if time.monotonic() > end:
@@ -176,7 +176,7 @@ class Keyboard:
         return seen(self.terminal) != before
 
     def press_all(self, *places: str) -> None:
-        """Press every key of the help on each of these screens."""
+        """Press every key in the help of each of these screens."""
         for place in places:
             for key in presses(place):
                 self.press(place, key)

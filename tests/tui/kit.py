@@ -20,7 +20,7 @@ SIZES = ((160, 50), (100, 30), (80, 24))
 
 
 def view_of(snapshot: Snapshot | None = None, **changes: object) -> View:
-    """A view as the app makes it after one snapshot."""
+    """Return a view as the app makes it after one snapshot."""
     snapshot = snapshot or samples.snapshot()
     history = History()
     history.observe(snapshot)
@@ -29,7 +29,7 @@ def view_of(snapshot: Snapshot | None = None, **changes: object) -> View:
 
 
 class ScreenApp(App[None]):
-    """Shows one screen over an empty one."""
+    """Shows a screen on top of an empty one."""
 
     CSS_PATH = None
     ENABLE_COMMAND_PALETTE = False
@@ -48,7 +48,7 @@ class ScreenApp(App[None]):
         self.call_after_refresh(self.give, self.view)
 
     def give(self, view: View) -> None:
-        """Hand a view to the visible screen, as gputop's app does on every snapshot."""
+        """Pass a view to the visible screen, as gputop's app does for every snapshot."""
         self.view = view
         show = getattr(self.screen, "show", None)
         if show is not None:
@@ -66,7 +66,7 @@ def text_of(app: App[None]) -> str:
 
 
 class StillFeed:
-    """A feed whose snapshots are all there at the start; it keeps the questions."""
+    """A feed with all snapshots at the start; it records the questions."""
 
     kind = "live"
     host = None

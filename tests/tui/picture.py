@@ -1,4 +1,4 @@
-"""Makes the README's picture: the real dashboard, drawn from a recording-like stream, exported as SVG by Textual itself.
+"""Makes the README's picture: the real dashboard, drawn from snapshots like those of a recording and exported by Textual.
 
 Run it as ``make picture``. The readings are those of ``tests/samples.py``, labelled simulated on the picture.
 """
@@ -25,7 +25,7 @@ SECONDS = 90
 
 
 def stream(seconds: int = SECONDS) -> list[Snapshot]:
-    """Four ranks on one GPU of eight: what the doctor is made for."""
+    """Four ranks on one of eight GPUs: what the doctor is made for."""
     result = []
     for second in range(seconds):
         base = samples.ranks_on_one_gpu(second)

@@ -1,4 +1,4 @@
-"""Ranks that hang before their first step, each in its own way; the first argument says how, the second names a folder."""
+"""Ranks that hang before their first step, each in its own way: the first argument says how, the second names a folder."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Two ranks that stand still in one way after the other: the test writes into ``scene`` how rank 1 does, and then "go on"."""
+"""Two ranks that stand still in one way after another: the test writes to ``scene`` how rank 1 does, then "go on"."""
 
 import ctypes
 import os

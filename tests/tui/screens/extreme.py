@@ -1,4 +1,4 @@
-"""Views that no healthy machine gives: values at the limits of numbers, and names that try to control the terminal."""
+"""Views that no healthy machine produces: values at the limits of numbers, and names that try to control the terminal."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Odd:
         return self.chance.random() < share
 
     def changed(self, item: Any, share: float = 0.4, keep: tuple[str, ...] = ()) -> Any:
-        """A record some of whose texts and numbers are odd, and some unknown where they may be."""
+        """A record with some odd texts and numbers, and some unknown ones if they may be unknown."""
         changes: dict[str, Any] = {}
         for known in fields(item):
             value = getattr(item, known.name)

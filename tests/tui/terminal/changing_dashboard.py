@@ -20,7 +20,7 @@ def second() -> View:
 
 
 class ChangingApp(DashboardApp):
-    """Shows the first view, then the second as a change of it."""
+    """Shows the first view, then the second as a change to it."""
 
     CSS_PATH = "../../../gputop/tui/gputop.tcss"
 

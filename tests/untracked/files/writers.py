@@ -1,4 +1,4 @@
-"""Writes files as training libraries write them, byte by byte from the documentation of their formats."""
+"""Writes files as training libraries do, byte by byte according to the documentation of their formats."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def tensor(tag: str, kind: int, *fields: bytes, plugin: str = "scalars") -> byte
 
 
 def event_file(folder: Path, pid: int, values: Mapping[int, float], *, at: float, tag: str = "loss", host: str = "") -> Path:
-    """Write an event file; returns its path."""
+    """Write an event file and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"events.out.tfevents.{int(at)}.{host}.{pid}.0"
     body = b"".join(event(at + step, step, simple(tag, value)) for step, value in values.items())

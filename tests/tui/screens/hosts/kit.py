@@ -1,4 +1,4 @@
-"""Hosts whose snapshots are all there at the start, gputop's own app on them, and an app that shows one view of them."""
+"""Hosts with all snapshots at the start, gputop's own app on them, and an app that shows one view of them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def live(host: str) -> HostStatus:
 
 
 def working(host: str, ticks: int = 12, devices: int = 8, **changes: object) -> list[Snapshot]:
-    """Snapshots of a host, all of whose GPUs work for a run of their own; their clock moves with the ticks."""
+    """Snapshots of a host all of whose GPUs work for its own run; their clock advances with the ticks."""
     made = []
     for tick in range(ticks):
         base = samples.snapshot(tick)
@@ -55,7 +55,7 @@ def hosts_app(*feeds: HostStill, **settings: object) -> HostsApp:
 
 
 async def until(pilot: Pilot[None], app: App[None], *words: str) -> str:
-    """Wait until the screen has all these words; return its text."""
+    """Wait until the screen shows all these words; return its text."""
     deadline = time.monotonic() + DEADLINE_S
     while not all(word in text_of(app) for word in words):
         assert time.monotonic() < deadline, f"{words} not in\n{text_of(app)}"
