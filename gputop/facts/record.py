@@ -167,7 +167,7 @@ class Record:
         return key.stands_in(self.stated)
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
-        raise AttributeError(f"a {type(self).__name__} cannot be changed")
+        raise AttributeError(f"{type(self).__name__} cannot be changed")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.stated!r})"
