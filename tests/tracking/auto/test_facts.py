@@ -598,6 +598,60 @@ def test_weights_in_pieces_are_not_probed_and_half_precision_is_summed() -> None
     assert changed == total + 1.0 - HALVES[0][0]
 
 
+FREED = """
+import torch
+from gputop.tracking.auto.readings.batches import Batches, Probe
+part = torch.nn.Parameter(torch.ones(100)[50:])
+probe, batches = Probe(torch, [part, torch.nn.Parameter(torch.ones(4))]), Batches()
+probe.take(10)
+part.untyped_storage().resize_(0)
+probe.take(20)
+batches.begin(0)
+batches.take(part.detach(), 20, 0)
+print(len(probe.fact()["recent"]), batches.fact())
+"""
+
+
+def test_memory_that_sharding_or_offloading_freed_is_not_read(home: Home) -> None:
+    """A tensor that begins within freed memory has the address of its offset: to read there ends the process."""
+    code, out, err = home.run(FREED)
+    assert (code, out, err) == (0, "1 None\n", "")
+
+
+def test_freed_memory_of_a_gpu_is_not_read_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gputop.tracking.auto.readings.batches import Probe
+
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+
+    class Parameter:
+        """A weight on a GPU."""
+
+        is_cpu, is_cuda, requires_grad = False, True, True
+        freed, read = False, 0
+
+        def numel(self) -> int:
+            return 50
+
+        def element_size(self) -> int:
+            return 4
+
+        def storage_offset(self) -> int:
+            return 50
+
+        def untyped_storage(self) -> Any:
+            return SimpleNamespace(nbytes=lambda: 0 if self.freed else 400)
+
+        def detach(self) -> Any:
+            self.read += 1
+            return torch.ones(50)
+
+    weight = Parameter()
+    probe = Probe(torch, [weight])
+    for weight.freed in (False, True):
+        probe.take(10)
+    assert weight.read == 1
+
+
 HALVES = ((0.5, torch.bfloat16), (0.25, torch.float16), (2.0, torch.float32), (4.0, torch.float64))
 
 

@@ -66,7 +66,7 @@ class Batches:
         if self._blind or (step < wanted_from and self._seen >= EPOCH_BATCHES):
             return
         try:
-            if tensor.is_cpu and tensor.is_contiguous():
+            if tensor.is_cpu and tensor.is_contiguous() and _has_memory(tensor):
                 address, self.elements = tensor.data_ptr(), tensor.numel()
                 self.rows = tensor.shape[0]
                 size = self.elements * tensor.element_size()
@@ -157,7 +157,7 @@ class Probe:
     def take(self, step: int) -> None:
         """Sample the parameters now, after the step."""
         alive = [item for item in (reference() for reference in self._parameters) if item is not None]
-        if not alive:
+        if not alive or not all(map(_has_memory, alive)):
             return
         if all(item.is_cpu for item in alive):
             self._on_cpu(alive, step)
@@ -195,3 +195,9 @@ class Probe:
 def _is_plain(parameter: Any) -> bool:
     """Return whether a parameter holds all of its values; a DTensor and the like hold only a part."""
     return type(parameter).__name__ in ("Parameter", "Tensor")
+
+
+def _has_memory(tensor: Any) -> bool:
+    """Return whether a tensor's memory is there: sharding and offloading may free it and leave the tensor its size."""
+    end = (tensor.storage_offset() + tensor.numel()) * tensor.element_size()
+    return bool(tensor.untyped_storage().nbytes() >= end)
