@@ -13,12 +13,9 @@ from tests.fuzzing import DEFAULT_EXAMPLES, TIMES, examples
 os.environ["GPUTOP_AUTO"] = "0"  # tests that train in this process record only what they log; set before torch is imported
 
 
-# On a busy machine an example takes longer than Hypothesis allows by default.
-settings.register_profile("unhurried", deadline=None)
-settings.load_profile("unhurried")
-if TIMES > 1:
-    settings.register_profile("fuzz", max_examples=examples(DEFAULT_EXAMPLES), deadline=None, print_blob=True)
-    settings.load_profile("fuzz")
+# Without Hypothesis's own limit of 0.2 s for each example: a busy machine would fail any of them.
+settings.register_profile("gputop", max_examples=examples(DEFAULT_EXAMPLES), deadline=None, print_blob=TIMES > 1)
+settings.load_profile("gputop")
 
 
 @pytest.fixture(autouse=True)

@@ -168,7 +168,7 @@ class Terminal:
                 size, since = len(self.received), time.monotonic()
         return self.text()
 
-    def wait_exit(self, timeout_s: float = 15.0) -> int:
+    def wait_exit(self, timeout_s: float = 30.0) -> int:
         """Wait for the program's end and return its exit code."""
         code = self.process.wait(timeout_s)
         self._thread.join(2.0)
@@ -188,10 +188,10 @@ class Terminal:
         """Hang up and make sure that the program is gone."""
         self.hang_up()
         try:
-            self.process.wait(5.0)
+            self.process.wait(30.0)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.wait(5.0)
+            self.process.wait(30.0)
 
     def __enter__(self) -> Terminal:
         return self

@@ -148,7 +148,7 @@ def test_the_agent_ends_with_its_parent(h100: dict[str, str]) -> None:
     with Agent("-i", "100ms", env=h100) as agent:
         agent.next()
         agent.process.stdin.close()
-        assert agent.process.wait(10) == 0
+        assert agent.process.wait(30) == 0
         agent.process.stdin = None
 
 
@@ -156,14 +156,14 @@ def test_the_agent_ends_when_nobody_reads(h100: dict[str, str]) -> None:
     with Agent("-i", "100ms", env=h100) as agent:
         agent.next()
         agent.process.stdout.close()
-        assert agent.process.wait(10) == 0
+        assert agent.process.wait(30) == 0
 
 
 def test_a_hanging_driver_call_leaves_the_rest_alive(tmp_path: Path, h100: dict[str, str]) -> None:
     with Agent("-i", "100ms", env=h100) as agent:
         assert agent.next().devices[1].state == "ok"
         nvml_sim.h100_box(8, busy=3).hang(1).write(tmp_path / "scenario")
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         snapshot = agent.next()
         while snapshot.devices[1].state != "stale" and time.monotonic() < deadline:
             snapshot = agent.next()
@@ -173,7 +173,7 @@ def test_a_hanging_driver_call_leaves_the_rest_alive(tmp_path: Path, h100: dict[
             snapshot = agent.next()
         assert snapshot.devices[7].utilization_percent == 98.0
         agent.process.stdin.close()
-        assert agent.process.wait(10) == 0, "a thread in the driver must not keep the agent"
+        assert agent.process.wait(30) == 0, "a thread in the driver must not keep the agent"
         agent.process.stdin = None
 
 
@@ -218,7 +218,7 @@ def test_record_then_replay_is_the_same_stream(tmp_path: Path, h100: dict[str, s
     while (not file.exists() or file.read_bytes().count(b"\n") < 4) and time.monotonic() < deadline:
         time.sleep(0.05)
     recorder.send_signal(signal.SIGINT)
-    assert recorder.wait(10) == 0
+    assert recorder.wait(30) == 0
     recorder.stderr.close()
     replayed = run("replay", str(file))
     assert replayed.returncode == 0, replayed.stderr

@@ -170,7 +170,7 @@ def test_watch_prints_at_once_and_ends_with_ctrl_c(virtual: tuple[str, ...]) -> 
         assert process.stdout is not None
         found = json.loads(process.stdout.readline())["findings"]
         process.send_signal(signal.SIGINT)
-        code = process.wait(20)
+        code = process.wait(30)
         if virtual or not any(finding["evidence"][0]["source"] == "NVML" for finding in found):
             assert code in (0, 1)
         else:

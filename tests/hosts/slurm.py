@@ -105,7 +105,7 @@ def _end(daemon: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError):
         daemon.terminate()
     try:
-        daemon.wait(10)
+        daemon.wait(30)
     except subprocess.TimeoutExpired:
         daemon.kill()
         daemon.wait()

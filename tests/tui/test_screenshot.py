@@ -15,7 +15,7 @@ from tests.tui.kit import text_of, whole_app
 
 
 async def told(pilot: Pilot[None], words: str) -> str:
-    for _ in range(500):
+    for _ in range(1500):
         for notice in pilot.app._notifications:
             if words in notice.message:
                 return notice.message

@@ -236,7 +236,7 @@ def test_the_mouse_chooses_and_keys_reach_every_screen(tmp_path: Path, worker: s
         terminal.press("k")
         terminal.wait_for("Signal process")
         terminal.press("down", "down", "enter")
-        assert worker.wait(10) == -15
+        assert worker.wait(30) == -15
 
 
 def test_a_recording_replays_on_the_screen(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_a_hanging_wait_for_events_holds_nothing_up(tmp_path: Path) -> None:
     with Watch(scenario.write(tmp_path / "s")) as watch:
         assert watch.settled().devices[0].state == "ok"
         assert watch.ask("close") == "close"
-        assert watch.process.wait(10) == 0
+        assert watch.process.wait(30) == 0
 
 
 def test_a_driver_without_events_is_no_error(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections import Counter
 from collections.abc import Callable
 
@@ -15,6 +16,7 @@ from gputop.snapshot import Snapshot
 from gputop.tui.app import GputopApp
 from gputop.tui.state.settings import Settings
 from tests import samples
+from tests.real_processes import DEADLINE_S
 
 ROUND = (
     ("d", "down", "enter", "escape"),
@@ -95,10 +97,9 @@ async def test_what_a_closed_screen_drew_is_freed() -> None:
                 await pilot.press(key)
                 opened.add(type(app.screen).__name__)
             feed.push()
-            for _ in range(100):
+            until = time.monotonic() + DEADLINE_S
+            while len(app.screen_stack) != 2 and time.monotonic() < until:
                 await pilot.pause(0.01)
-                if len(app.screen_stack) == 2:
-                    break
             assert len(app.screen_stack) == 2, keys
 
     async with app.run_test(size=(160, 50)) as pilot:
@@ -109,7 +110,8 @@ async def test_what_a_closed_screen_drew_is_freed() -> None:
         await pilot.pause(1.5)
         before = after = alive()
         await open_all(pilot)
-        for _ in range(50):
+        until = time.monotonic() + DEADLINE_S
+        while time.monotonic() < until:
             await pilot.pause(0.1)
             after = alive()
             if after["widgets"] <= before["widgets"] + 5 and after["lines"] <= before["lines"] + 200:

@@ -78,7 +78,7 @@ async def test_the_chosen_signal_is_sent(children: list[Child], downs: int, numb
         await pilot.press(*["down"] * downs, "enter")
         await pilot.pause()
         assert not isinstance(app.screen, SignalScreen)
-    assert children[0].wait(timeout=20) == -number
+    assert children[0].wait(timeout=30) == -number
     assert children[1].poll() is None
 
 
@@ -103,7 +103,7 @@ async def test_what_became_of_each_is_told(children: list[Child]) -> None:
         await pilot.press("enter")
         await pilot.pause()
         assert not isinstance(app.screen, SignalScreen)
-    assert children[0].wait(timeout=20) == -signal.SIGTERM
+    assert children[0].wait(timeout=30) == -signal.SIGTERM
     assert children[2].poll() is None
 
 

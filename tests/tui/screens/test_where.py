@@ -40,7 +40,7 @@ class AskedApp(ScreenApp):
 
 
 async def until_shown(app: ScreenApp | GputopApp, pilot: Pilot[None], words: str) -> None:
-    for _ in range(200):
+    for _ in range(1500):
         if words in text_of(app):
             return
         await pilot.pause(0.02)
@@ -120,7 +120,7 @@ async def test_the_key_opens_it_for_the_chosen_run() -> None:
     app = GputopApp(feed, replace(Settings(), color=True))  # type: ignore[arg-type]
     async with app.run_test(size=(160, 50)) as pilot:
         feed.push()
-        for _ in range(200):
+        for _ in range(1500):
             if isinstance(app.screen, DashboardScreen) and app.screen.chosen_run is not None:
                 break
             await pilot.pause(0.02)

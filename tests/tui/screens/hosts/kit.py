@@ -20,7 +20,7 @@ from gputop.tui.terminal.palette import THEMES, theme_name
 from tests import samples
 from tests.tui.kit import StillFeed, text_of
 
-DEADLINE_S = 20.0
+DEADLINE_S = 30.0
 
 
 class HostStill(StillFeed):

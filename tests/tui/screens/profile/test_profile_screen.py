@@ -36,7 +36,7 @@ class AskedApp(ScreenApp):
 
 
 async def until_shown(app: ScreenApp, pilot: Pilot[None], words: str) -> None:
-    for _ in range(200):
+    for _ in range(1500):
         if words in " ".join(text_of(app).split()):
             return
         await pilot.pause(0.02)
