@@ -116,7 +116,7 @@ class Home:
             else:
                 started = [self.open(command, directory, **environment)]
             with ThreadPoolExecutor() as pool:
-                said = pool.map(lambda process: process.communicate(timeout=4 * DEADLINE_S), started)
+                said = pool.map(lambda process: process.communicate(timeout=8 * DEADLINE_S), started)
                 out, err = ("".join(texts) for texts in zip(*said, strict=True))
             codes = [process.returncode for process in started]
             done = subprocess.CompletedProcess(list(command), codes[0] if len(codes) == 1 else int(any(codes)), out, err)
