@@ -14,8 +14,11 @@ os.environ["GPUTOP_AUTO"] = "0"  # tests that train in this process record only 
 
 
 # Without Hypothesis's own limit of 0.2 s for each example: a busy machine would fail any of them.
-settings.register_profile("gputop", max_examples=examples(DEFAULT_EXAMPLES), deadline=None, print_blob=TIMES > 1)
+settings.register_profile("gputop", max_examples=examples(DEFAULT_EXAMPLES), deadline=None)
 settings.load_profile("gputop")
+if TIMES > 1:
+    settings.register_profile("fuzz", print_blob=True)
+    settings.load_profile("fuzz")
 
 
 @pytest.fixture(autouse=True)
