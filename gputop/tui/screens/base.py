@@ -121,6 +121,7 @@ class SubScreen(Screen[None]):
         super().__init__()
         install_compositor(self)
         self.view = view
+        self._draws_later = False
 
     def compose(self) -> ComposeResult:
         """Lay out the header, the body and the key bar."""
@@ -162,10 +163,17 @@ class SubScreen(Screen[None]):
     def draw_after_layout(self) -> None:
         """Draw once the panes have their new sizes."""
         if self.view is not None:
-            self.call_after_refresh(self.show, self.view)
+            if not self._draws_later:
+                self._draws_later = True
+                self.call_after_refresh(self._draw_later)
         elif self.is_mounted:
             head, waiting = self.query_one("#head", LinesWidget), waiting_for(getattr(self.app, "remote", None))
             head.set_lines([spread((*self._called(head.ascii), waiting), (), self.size.width)])
+
+    def _draw_later(self) -> None:
+        self._draws_later = False
+        if self.view is not None:
+            self.show(self.view)
 
     def show(self, view: View) -> None:
         """Draw the newest view; nothing on a screen that is being closed: its panes are removed first."""

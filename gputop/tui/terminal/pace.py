@@ -30,8 +30,8 @@ FADES = 0.9
 """What of the longest answer's time is left after each answer: a link recovers."""
 LOST_MOST = 3
 """So many lost in a row, and no frame waits until an answer comes: another terminal may have taken the place of the first."""
-LEAVING_S = 0.5
-"""How long the end waits for an answer: after it, the shell would read it."""
+LEAVING_S = 2.0
+"""The end waits so long for an answer at most: one that came after it would be read by the shell."""
 FIRST_S = 2.0
 """The end waits for the first answer of all only so long after its question: most that do not answer by then never do."""
 
@@ -124,10 +124,11 @@ class Pace:
         return True
 
     def wait(self) -> None:
-        """Wait for an answer that is out, ``LEAVING_S`` at most."""
+        """Wait for an answer that is out while it may still come, ``LEAVING_S`` at most."""
         age_s = self._age_s()
-        if self._answers is not False and age_s is not None and age_s <= (self.patience_s if self._answers else FIRST_S):
-            self._nothing_open.wait(LEAVING_S)
+        limit_s = self.patience_s if self._answers else FIRST_S
+        if self._answers is not False and age_s is not None and age_s < limit_s:
+            self._nothing_open.wait(min(LEAVING_S, limit_s - age_s))
 
 
 class Answers:

@@ -19,6 +19,7 @@ from gputop.tui.screens.run.screen import RunScreen
 from gputop.tui.state.view import Settings
 from gputop.tui.widgets.chart import ChartPane
 from tests import samples
+from tests.tui import dashboards
 from tests.tui.kit import SIZES, ScreenApp, text_of, view_of
 
 ROOT = Path(__file__).parents[3]
@@ -367,3 +368,20 @@ async def test_a_key_that_changes_nothing_says_why(keys: tuple[str, ...], ranks:
         await pilot.press(*keys)
         await pilot.pause()
         assert [note.message for note in app._notifications] == [said]
+
+
+@pytest.mark.parametrize("keys", [(), ("tab", "tab"), ("g",), ("o",)])
+@pytest.mark.parametrize("size", [(160, 50), (100, 30), (80, 24)])
+async def test_the_tables_leave_the_screen_as_it_was(size: tuple[int, int], keys: tuple[str, ...]) -> None:
+    app = ScreenApp(RunScreen("run-1"), dashboards.healthy())
+    async with app.run_test(size=size) as pilot:
+
+        async def after(*pressed: str) -> tuple[str, object]:
+            await pilot.press(*pressed)
+            for _ in range(3):
+                await pilot.pause()
+            return text_of(app), app.screen.focused
+
+        before = await after(*keys)
+        assert await after("t") != before
+        assert await after("t") == before

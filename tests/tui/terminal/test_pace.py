@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from gputop.tui.terminal.pace import (
     ANSWER,
     FIRST_S,
@@ -152,6 +154,42 @@ def test_a_terminal_that_does_not_answer_is_not_asked_again() -> None:
     assert not pace.is_to_ask()
     pace.wait()
     assert time.monotonic() - began < LEAVING_S
+
+
+class Waits:
+    """Stands for the event that an answer sets: notes for how long it is waited for."""
+
+    def __init__(self) -> None:
+        self.waited_s: list[float] = []
+
+    def set(self) -> None: ...
+
+    def clear(self) -> None: ...
+
+    def wait(self, timeout_s: float) -> None:
+        self.waited_s.append(timeout_s)
+
+
+def test_the_end_waits_for_an_answer_as_long_as_one_may_take() -> None:
+    clock = Clock()
+    pace = asked(clock)
+    pace._nothing_open = waits = Waits()  # type: ignore[assignment]
+    clock.now += 0.2
+    pace.wait()
+    assert waits.waited_s == [pytest.approx(FIRST_S - 0.2)], "the first answer of all"
+    clock.now += 0.7
+    pace.answered()
+    ask(pace)
+    clock.now += 0.1
+    pace.wait()
+    assert waits.waited_s[1:] == [LEAVING_S], "on a slow link"
+    pace = asked(clock)
+    pace._nothing_open = waits = Waits()  # type: ignore[assignment]
+    pace.answered()
+    ask(pace)
+    clock.now += 0.1
+    pace.wait()
+    assert waits.waited_s == [pytest.approx(LEAST_PATIENCE_S - 0.1)], "on a quick one"
 
 
 def test_answers_are_no_keys_however_they_are_cut() -> None:

@@ -10,6 +10,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
 
 from gputop.losses import loss_metric
 from gputop.questions import Answer
@@ -102,6 +103,8 @@ class RunScreen(ChartScreen):
         self.marked: dict[str, str] = {}
         """Ids of the runs whose curves stay while others are chosen -> style of the curve."""
         self._uuids: tuple[str, ...] = ()
+        self._below_table: tuple[bool, Widget | None] = (False, None)
+        """Whether the grid was open before the tables filled the screen, and what had the focus."""
         self.subject: str | None = None
         """What the rows of ranks show; None chooses by what the run records."""
 
@@ -265,7 +268,7 @@ class RunScreen(ChartScreen):
             lines = (*lines, *wrapped(text, max(20, pane.inner_size.width), "dim"))
         taken = 1 + len(lines)
         most = self.query_one("#main").size.height - CHART_LINES_MIN - self._rank_lines(run)
-        pane.styles.height = max(0, min(taken, most))
+        self._give_height(pane, max(0, min(taken, most)))
         pane.set_content(lines or ((Span("Only metrics are known of this run.", "dim"),),), title=USE_TITLE)
 
     def _rank_lines(self, run: Run) -> int:
@@ -285,8 +288,15 @@ class RunScreen(ChartScreen):
             marked=view.involved_pids,
             ascii_only=self.settings.ascii,
         )
-        pane.styles.height = "1fr" if self.has_class("table") else self._rank_lines(run)
+        self._give_height(pane, "1fr" if self.has_class("table") else self._rank_lines(run))
         pane.set_content(lines)
+
+    def _give_height(self, pane: RuledPane, height: int | str) -> None:
+        """Set the height of a pane; another one leaves the chart another, for which it is drawn again."""
+        before = pane.styles.height
+        pane.styles.height = height
+        if pane.styles.height != before:
+            self.draw_after_layout()
 
     def _draw_config(self, view: View) -> None:
         pane = self.query_one("#config", RuledPane)
@@ -419,9 +429,18 @@ class RunScreen(ChartScreen):
         self.draw(self.view)
 
     def action_table(self) -> None:
-        """Switch between the charts and full-screen tables."""
+        """Switch between full-screen tables and what was there before them."""
+        if self.has_class("table"):
+            grid, focused = self._below_table
+            self.set_class(grid, "grid")
+            if focused is not None and focused.is_attached:
+                focused.focus()
+            else:
+                self.set_focus(None)
+        else:
+            self._below_table = self.has_class("grid"), self.focused
+            self.remove_class("grid")
         self.toggle_class("table")
-        self.remove_class("grid")
         self.draw_after_layout()
 
     def action_stop(self) -> None:
