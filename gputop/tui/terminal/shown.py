@@ -161,10 +161,12 @@ def _differing(y: int, before: Row, after: Row, spans: Sequence[range], wide: Co
 
 def _bridged(row: Row, start: int, end: int) -> bool:
     """Return whether the cells between two changes are few, and look like those on both sides."""
+    if start == end:
+        return True  # where a screen opens, nearly all
     if end - start > BRIDGED_CELLS:
         return False
     styles = {cell[1] if cell is not None else None for cell in row[start - 1 : end + 1]}
-    return start == end or (len(styles) == 1 and None not in styles)
+    return len(styles) == 1 and None not in styles
 
 
 def _pieces(y: int, row: Row, start: int, end: int) -> Iterable[Piece]:
