@@ -6,15 +6,17 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.fuzzing import DEFAULT_EXAMPLES, TIMES, examples
 
 os.environ["GPUTOP_AUTO"] = "0"  # tests that train in this process record only what they log; set before torch is imported
 
 
-# Without Hypothesis's own limit of 0.2 s for each example: a busy machine would fail any of them.
-settings.register_profile("gputop", max_examples=examples(DEFAULT_EXAMPLES), deadline=None)
+# A busy machine draws examples slowly and runs them slowly: neither says anything about a test.
+settings.register_profile(
+    "gputop", max_examples=examples(DEFAULT_EXAMPLES), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("gputop")
 if TIMES > 1:
     settings.register_profile("fuzz", print_blob=True)
