@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
-import json
 import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -128,8 +127,9 @@ def once(options: argparse.Namespace, source: Sequence[str]) -> int:
         told = [one for one in watch.once() if not without(one.status.host)]
         heard += tuple(one for one in told if not (found := _gpus(one)) or not found <= uuids)
     if options.json:
-        for one in heard:
-            print(json_line(one))
+        from gputop.cli.output.hosts_json import once_lines
+
+        print(*once_lines(heard), sep="\n")
     else:
         from gputop.cli.output.hosts_text import hosts_text
 
@@ -145,8 +145,10 @@ def _gpus(heard: Heard) -> frozenset[str]:
 def stream(options: argparse.Namespace, interval_s: float, source: Sequence[str]) -> int:
     """Print a JSON object for each snapshot of each host, and for each change of a host's state."""
     from gputop.agent.serving import write_line
+    from gputop.cli.output.hosts_json import StreamLines
 
-    following = fleet(options, agent_words(interval_s, source), interval_s)
+    following = fleet(options, agent_words(interval_s, source), interval_s, grows=True)
+    lines = StreamLines()
     written = 0
     with contextlib.suppress(KeyboardInterrupt, BrokenPipeError), contextlib.closing(following):
         following.start()
@@ -154,7 +156,7 @@ def stream(options: argparse.Namespace, interval_s: float, source: Sequence[str]
             heard = following.take(1.0)
             if heard is not None and (heard.snapshot is not None or heard.status.message is not None):
                 with output_errors():
-                    write_line(json_line(heard))
+                    write_line(lines.line(heard, [stream.status for stream in following.streams]))
                 written += 1
     return _code(following)
 
@@ -164,7 +166,7 @@ def record(options: argparse.Namespace, interval_s: float, source: Sequence[str]
     from gputop.sources.recording import Recorder
 
     end = time.monotonic() + for_s if for_s is not None else None
-    following = fleet(options, agent_words(interval_s, source), interval_s)
+    following = fleet(options, agent_words(interval_s, source), interval_s, grows=True)
     hosts = [stream.status.host for stream in following.streams]
     paths = paths_of(options.file, hosts)
     for path in paths.values():
@@ -182,6 +184,9 @@ def record(options: argparse.Namespace, interval_s: float, source: Sequence[str]
             if heard.snapshot is None:
                 _say(heard.status)
                 continue
+            if host not in paths:
+                paths[host] = _free_path(options.file, host, paths.values())
+                print(printable(f"also recording to {paths[host]}"), file=sys.stderr, flush=True)
             if host not in recorders:
                 recorders[host] = open_files.enter_context(Recorder(paths[host]))
             recorders[host].write(heard.snapshot.to_json())
@@ -193,24 +198,21 @@ def screen_interval_s(chosen_s: float, hosts: int) -> float:
     return max(chosen_s, float(-(-hosts // HOSTS_PER_S)))
 
 
-def json_line(heard: Heard) -> str:
-    """Return a change from a host as one JSON object: its state, and its snapshot or null."""
-    from gputop.wire import encode
-
-    status = json.dumps(encode(heard.status))
-    snapshot = heard.snapshot.to_json() if heard.snapshot is not None else "null"
-    return f'{status[:-1]}, "snapshot": {snapshot}}}'
-
-
-def fleet(options: argparse.Namespace, arguments: Sequence[str], interval_s: float = 1.0) -> Fleet:
+def fleet(options: argparse.Namespace, arguments: Sequence[str], interval_s: float = 1.0, *, grows: bool = False) -> Fleet:
     """Return the streams of the named hosts; ``arguments`` are those of gputop on each host.
+
+    If it ``grows``, hosts that a Prometheus server finds later are added.
 
     Raises:
         GputopError: the list of hosts cannot be read, or they cannot be reached in this way.
     """
     from gputop.hosts.fleet import Fleet
 
-    return Fleet(links_of(options, named_of(options), arguments, watch_of(options, interval_s)))
+    names, watch = named_of(options), watch_of(options, interval_s)
+    found = Fleet(links_of(options, names, arguments, watch))
+    if grows and watch is not None:
+        watch.announce(found.add, others_than(names))
+    return found
 
 
 def watch_of(options: argparse.Namespace, interval_s: float) -> Watch | None:
@@ -281,14 +283,22 @@ def paths_of(file: Path, hosts: Sequence[str]) -> dict[str, Path]:
         return dict.fromkeys(hosts, file)
     found: dict[str, Path] = {}
     for host in hosts:
-        for number in itertools.count(1):
-            end = f"-{number}{file.suffix}" if number > 1 else file.suffix
-            name = _cut(f"{file.stem}.{host.replace('/', '_')}", NAME_MAX_BYTES - len(_encoded(end)))
-            path = file.with_name(name + end)
-            if path not in found.values():
-                found[host] = path
-                break
+        found[host] = next(path for path in _paths(file, host) if path not in found.values())
     return found
+
+
+def _free_path(file: Path, host: str, taken: Iterable[Path]) -> Path:
+    """Return the file of a host that was found later; it is none that is there already."""
+    others = set(taken)
+    return next(path for path in _paths(file, host) if path not in others and not os.path.lexists(path))
+
+
+def _paths(file: Path, host: str) -> Iterator[Path]:
+    """Yield ``file`` with the host's name in it, then with a number too."""
+    for number in itertools.count(1):
+        end = f"-{number}{file.suffix}" if number > 1 else file.suffix
+        name = _cut(f"{file.stem}.{host.replace('/', '_')}", NAME_MAX_BYTES - len(_encoded(end)))
+        yield file.with_name(name + end)
 
 
 def _encoded(name: str) -> bytes:

@@ -25,7 +25,19 @@ class Fleet:
     def __init__(self, links: Links) -> None:
         self._news: queue.Queue[Heard] = queue.Queue(NEWS_MAX)
         self._closed = False
+        self._adding = threading.Lock()
+        """Held while a stream is added, so that ``close`` ends it too."""
         self.streams: list[Following] = [link(self._put) for link in links.values()]
+
+    def add(self, links: Links) -> None:
+        """Follow these hosts too, from now on; any thread may call it."""
+        for link in links.values():
+            stream = link(self._put)
+            with self._adding:
+                if self._closed:
+                    return
+                self.streams.append(stream)
+            stream.start()
 
     def start(self) -> None:
         """Follow all of them."""
@@ -49,7 +61,8 @@ class Fleet:
 
     def close(self) -> None:
         """End all connections."""
-        self._closed = True
+        with self._adding:
+            self._closed = True
         with ThreadPoolExecutor(CLOSING_MOST) as pool:
             list(pool.map(lambda stream: stream.close(), self.streams))
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gputop import units
 from gputop.joined.runs import JoinedRun, Seen, join
+from gputop.joined.untracked import JoinedProcessRun
 from gputop.snapshot import FAILED_STATES
 
 REPORTED_S = 600.0
@@ -15,12 +16,23 @@ NAMED_MOST = 3
 
 def troubles(run: JoinedRun, unread: Sequence[str] = ()) -> tuple[str, ...]:
     """Return what is wrong among the hosts of a run, the worst first. ``unread``: the hosts without a reading."""
-    found = [f"{host} has not been heard of" for host in run.silent]
-    if run.missing:
+    return (
+        *_unheard(run.silent, run.missing, run.run.world_size, unread),
+        *(f"{_ranks(ranks)} failed on {host}" for host, ranks in run.failed),
+    )
+
+
+def untracked_troubles(run: JoinedProcessRun, unread: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the same for an untracked run, of which only its processes are known."""
+    return _unheard(run.silent, run.missing, run.world_size, unread)
+
+
+def _unheard(silent: Sequence[str], missing: Sequence[int], world_size: int | None, unread: Sequence[str]) -> tuple[str, ...]:
+    found = [f"{host} has not been heard of" for host in silent]
+    if missing:
         who = f"; no reading of {', '.join(unread[:NAMED_MOST])}" if unread else ""
-        verb = "has" if len(run.missing) == 1 else "have"
-        found.append(f"{_ranks(run.missing)} of {run.run.world_size} {verb} not been heard of{who}")
-    found += [f"{_ranks(ranks)} failed on {host}" for host, ranks in run.failed]
+        verb = "has" if len(missing) == 1 else "have"
+        found.append(f"{_ranks(missing)} of {world_size} {verb} not been heard of{who}")
     return tuple(found)
 
 

@@ -12,6 +12,7 @@ from gputop.hosts.feed import HostFeed
 from gputop.hosts.state import SHOWING_STATES
 from gputop.joined.runs import JoinedRun, Seen, shared_runs
 from gputop.joined.stream import JoinedStream
+from gputop.joined.untracked import JoinedProcessRun, untracked_runs
 from gputop.tui.lazy_doctor import LateDoctor
 from gputop.tui.machine import Machine
 from gputop.tui.state.fleet import FleetView, HostView
@@ -32,6 +33,7 @@ class Fleet:
         self.doctor = LateDoctor()
         """It judges the runs over hosts; each host has a doctor of its own."""
         self.runs: tuple[JoinedRun, ...] = ()
+        self.untracked: tuple[JoinedProcessRun, ...] = ()
         self._stream = JoinedStream()
         self._joined_at = -JUDGED_SELDOM_S
         self._next = 0
@@ -69,7 +71,7 @@ class Fleet:
             for feed, machine in zip(self.feeds, self.machines, strict=True)
             if machine.latest is not None
         ]
-        self.runs = shared_runs(seen)
+        self.runs, self.untracked = shared_runs(seen), untracked_runs(seen)
         if self.runs or self.doctor.findings:
             self.doctor.observe(self._stream.snapshot(self.runs, seen, time.time(), now))
 
@@ -97,7 +99,7 @@ class Fleet:
             if feed.host not in twice
         )
         self._join()
-        return FleetView(time.time(), hosts, settings, paused, self.runs, self.doctor.findings)
+        return FleetView(time.time(), hosts, settings, paused, self.runs, self.untracked, self.doctor.findings)
 
     def _read_twice(self) -> set[str | None]:
         """Return Prometheus's hosts that a gputop there also reports, whatever they are called, as long as it reports them."""

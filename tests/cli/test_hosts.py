@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from gputop.cli import hosts
+from gputop.cli.across import doctor as across
 from gputop.cli.main import main
 from gputop.sources.recording import read_recording
 from gputop.tracking.journal import format as form
@@ -23,6 +24,7 @@ from gputop.tracking.journal.writing.files import OpenJournal
 from tests import samples
 from tests.hosts.sshd import DEADLINE_S, Lab, gputop_at_home, gputop_there, lab, needs_sshd
 from tests.hosts.test_prometheus import FakeServer, answer_queries
+from tests.joined.test_untracked import node
 from tests.tracking.kit import Home, home
 
 assert home
@@ -145,6 +147,36 @@ def test_a_host_that_prometheus_tells_of_too_is_read_once_and_by_its_own_gputop(
     said = capsys.readouterr()
     assert json.loads(said.out)["state"] == "live", "a server that does not answer takes nothing from the others"
     assert "Prometheus at http://127.0.0.1:1 refuses the connection." in said.err
+
+
+def test_an_untracked_run_over_hosts_is_in_the_json_of_each(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for host, ranks in (("a", range(2)), ("b", range(2, 4))):
+        told = replace(node(host, ranks, world_size=6).snapshot, interval_s=60.0)
+        (tmp_path / host).write_text(told.to_json() + "\n")
+    (tmp_path / "c").write_text(replace(samples.snapshot(), processes=(), runs=(), interval_s=60.0).to_json() + "\n")
+    script = tmp_path / "gputop there"
+    script.write_text(f'cat {shlex.quote(str(tmp_path))}/"$GPUTOP_TEST_HOST"; case $1 in agent) exec cat >/dev/null;; esac\n')
+    there = ["--via", HERE, "--remote", f"sh {shlex.quote(str(script))}"]
+    over = {
+        "name": "train.py",
+        "world_size": 6,
+        "meets_at": "gpu1:29500",
+        "hosts": [{"host": "a", "ranks": [0, 1], "current": True}, {"host": "b", "ranks": [2, 3], "current": True}],
+        "missing_ranks": [4, 5],
+    }
+    main(["--once", "--json", "-H", "a,b,c", *there])
+    found = {one["host"]: one["untracked_over_hosts"] for one in map(json.loads, capfd.readouterr().out.splitlines())}
+    assert found == {"a": [over], "b": [over], "c": []}
+
+    main(["--stream", "-n", "2", "-H", "a,b", *there])
+    first, second = map(json.loads, capfd.readouterr().out.splitlines())
+    assert (first["untracked_over_hosts"], second["untracked_over_hosts"]) == ([], [over]), "by what has arrived"
+
+    monkeypatch.setattr(across._Watched, "settled", lambda self, lost: len(self.outcomes) == 2)
+    main(["doctor", "--for", "60s", "--json", "-H", "a,b", *there])
+    assert json.loads(capfd.readouterr().out)["untracked_runs"] == [over]
 
 
 def test_a_host_may_tell_of_a_run_without_a_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

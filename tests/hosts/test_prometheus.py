@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+import os
 import queue
 import re
+import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -28,7 +32,10 @@ from gputop.hosts.prometheus.reading import HostReading, hosts_in
 from gputop.hosts.prometheus.watch import PrometheusHost, Reader, Watch
 from gputop.hosts.state import Failure
 from gputop.hosts.stream import Heard
+from gputop.sources.recording import read_recording
+from tests import REPOSITORY
 from tests.terminal import Terminal
+from tests.tracking.kit import eventually
 
 NOW = 1_800_000_000.0
 DEADLINE_S = 30.0
@@ -431,8 +438,18 @@ def test_the_screen_shows_hosts_of_prometheus_with_the_age_of_their_samples(
         assert terminal.wait_exit() == 0
 
 
-def test_hosts_that_come_and_go_while_the_screen_runs(tmp_path: Path, serve: Callable[[Answer], FakeServer]) -> None:
-    instances = ["node1:9400"]
+ASKS_OFTEN = """
+import sys
+from gputop.hosts.prometheus import watch
+watch.KNOWN_EVERY_S = 0.2
+from gputop.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+"""A gputop that asks a server for its hosts several times a second, instead of once a minute."""
+
+
+def telling_of(instances: list[str]) -> Answer:
+    """Answer as a server that scrapes these targets now."""
 
     def answer(connection: socket.socket, request: bytes) -> None:
         now, query, found = time.time(), unquote_plus(request.decode()), []
@@ -450,8 +467,54 @@ def test_hosts_that_come_and_go_while_the_screen_runs(tmp_path: Path, serve: Cal
         body = json.dumps({"status": "success", "data": {"resultType": "", "result": found}})
         http(body)(connection, request)
 
-    environment = {"GPUTOP_DIR": str(tmp_path), "HOME": str(tmp_path)}
-    command = [sys.executable, "-m", "gputop", "--prometheus", f"http://127.0.0.1:{serve(answer).port}"]
+    return answer
+
+
+@contextlib.contextmanager
+def reading(port: int, *words: str, out: Path) -> Iterator[None]:
+    """A gputop that reads the server on this port, until the block ends; then it ends well."""
+    command = [sys.executable, "-c", ASKS_OFTEN, *words, "-i", "200ms", "--prometheus", f"http://127.0.0.1:{port}"]
+    with out.open("wb") as to:
+        process = subprocess.Popen(command, stdout=to, env={**os.environ, "PYTHONPATH": str(REPOSITORY)})
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGINT)
+        code = process.wait(30)
+    assert code == 0
+
+
+def has(file: Path, words: bytes, times: int = 1) -> Callable[[], bool]:
+    return lambda: file.exists() and file.read_bytes().count(words) >= times
+
+
+def test_a_stream_follows_hosts_that_come_later(tmp_path: Path, serve: Callable[[Answer], FakeServer]) -> None:
+    instances, out = ["node1:9400"], tmp_path / "out"
+    with reading(serve(telling_of(instances)).port, "--stream", out=out):
+        eventually(has(out, b'"host": "node1"'), "the first host is there")
+        instances.append("node3:9400")
+        eventually(has(out, b'"host": "node3"'), "the later one is there too")
+    known = {line["host"]: line["untracked_over_hosts"] for line in map(json.loads, out.read_text().splitlines())}
+    assert known == {"node1": None, "node3": None}, "Prometheus knows of no process"
+
+
+def test_a_recording_follows_hosts_that_come_later(tmp_path: Path, serve: Callable[[Answer], FakeServer]) -> None:
+    instances = ["node1:9400"]
+    file, later, taken = (tmp_path / name for name in ("rec.ndjson", "rec.node3-2.ndjson", "rec.node3.ndjson"))
+    taken.write_text("not ours")
+    with reading(serve(telling_of(instances)).port, "record", str(file), out=tmp_path / "out"):
+        eventually(has(file, b"\n", 2), "the first host is recorded")
+        instances.append("node3:9400")
+        eventually(has(later, b"\n", 2), "the later one is recorded too")
+    assert {one.host.hostname for one in read_recording(later)} == {"node3"}
+    assert taken.read_text() == "not ours"
+
+
+def test_hosts_that_come_and_go_while_the_screen_runs(tmp_path: Path, serve: Callable[[Answer], FakeServer]) -> None:
+    instances = ["node1:9400"]
+    environment = {"GPUTOP_DIR": str(tmp_path), "HOME": str(tmp_path), "PYTHONPATH": str(REPOSITORY)}
+    url = f"http://127.0.0.1:{serve(telling_of(instances)).port}"
+    command = [sys.executable, "-c", ASKS_OFTEN, "--prometheus", url]
     with Terminal(command, environment, columns=140, rows=30) as terminal:
         terminal.wait_for(lambda text: "1 host " in text and re.search(r"node1 +\S+ old", text))
         instances.append("node3:9400")

@@ -11,9 +11,10 @@ from gputop.cli.output.hosts_text import hosts_text
 from gputop.hosts.state import HostStatus
 from gputop.hosts.stream import Heard
 from gputop.joined.runs import Seen
+from gputop.joined.troubles import untracked_troubles
 from gputop.joined.untracked import untracked_runs
 from gputop.process import LaunchEnvironment, ProcessRank, ProcessRun
-from gputop.snapshot import Host, Snapshot
+from gputop.snapshot import DeviceUse, Host, Snapshot
 from tests import samples
 
 NOW = samples.EPOCH
@@ -53,10 +54,37 @@ FIRST, SECOND = range(2), range(2, 4)
 def test_ranks_that_meet_at_one_address_are_one_run() -> None:
     (found,) = untracked_runs([node("a", FIRST), node("b", SECOND)])
     assert (found.name, found.world_size, found.meets_at) == ("train.py", 4, "gpu1:29500")
-    assert found.parts == (("a", (0, 1)), ("b", (2, 3)))
+    assert [(part.host, part.ranks, part.current) for part in found.parts] == [("a", (0, 1), True), ("b", (2, 3), True)]
     assert found.missing == ()
     (found,) = untracked_runs([node("a", FIRST, world_size=6), node("b", SECOND, world_size=6)])
     assert found.missing == (4, 5)
+
+
+def test_hosts_that_are_silent_and_ranks_that_are_nowhere_are_told() -> None:
+    (found,) = untracked_runs([node("a", FIRST, world_size=6), replace(node("b", SECOND, world_size=6), current=False)])
+    assert untracked_troubles(found, ["c"]) == (
+        "b has not been heard of",
+        "ranks 4, 5 of 6 have not been heard of; no reading of c",
+    )
+    assert found.as_data() == {
+        "name": "train.py",
+        "world_size": 6,
+        "meets_at": "gpu1:29500",
+        "hosts": [{"host": "a", "ranks": [0, 1], "current": True}, {"host": "b", "ranks": [2, 3], "current": False}],
+        "missing_ranks": [4, 5],
+    }
+
+
+def test_each_rank_is_told_with_its_gpu() -> None:
+    on = {"a": (samples.device(3),), "b": (samples.device(5),)}
+    seen = []
+    for one in (node("a", range(1), world_size=2), node("b", range(1, 2), world_size=2)):
+        (process,) = one.snapshot.processes
+        uses = (DeviceUse(on[one.host][0].uuid, 1 << 30),)
+        whole = replace(one.snapshot, devices=on[one.host], processes=(replace(process, devices=uses),))
+        seen.append(replace(one, snapshot=whole))
+    (found,) = untracked_runs(seen)
+    assert [dict(part.devices) for part in found.parts] == [{0: (3,)}, {1: (5,)}]
 
 
 def test_without_an_address_the_job_of_slurm_counts() -> None:

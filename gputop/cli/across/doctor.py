@@ -55,17 +55,28 @@ class _Watched:
     def join(self, run: str | None, statuses: Sequence[HostStatus]) -> None:
         """Judge the runs over hosts by what has arrived so far."""
         from gputop.doctor.watch import standing
-        from gputop.hosts.state import SHOWING_STATES
         from gputop.joined.runs import shared_runs
         from gputop.joined.troubles import failed_apart
 
-        current = {status.host: status.state in SHOWING_STATES for status in statuses}
-        seen = [replace(self.seen[host], current=current[host]) for host in self.doctors if host in self.seen]
+        seen = self._read(statuses)
         self.runs = shared_runs(seen)
         self.failed_apart = failed_apart(seen, time.time()) if len(seen) < len(self.doctors) else ()
         if self.runs:
             whole = self._stream.snapshot(self.runs, seen, time.time(), time.monotonic())
             self.over_outcome = standing(self.over, whole, run)
+
+    def _read(self, statuses: Sequence[HostStatus]) -> list[Seen]:
+        """Return the newest reading of each host that was read."""
+        from gputop.hosts.state import SHOWING_STATES
+
+        current = {status.host: status.state in SHOWING_STATES for status in statuses}
+        return [replace(self.seen[host], current=current[host]) for host in self.doctors if host in self.seen]
+
+    def untracked(self, statuses: Sequence[HostStatus]) -> tuple[JoinedProcessRun, ...]:
+        """Return the untracked runs over hosts by what has arrived."""
+        from gputop.joined.untracked import untracked_runs
+
+        return untracked_runs(self._read(statuses))
 
     def troubles(self) -> list[tuple[JoinedRun, tuple[str, ...]]]:
         """Return the runs over hosts, and what is wrong between the hosts of each."""
@@ -118,7 +129,7 @@ def diagnose(options: argparse.Namespace, fleet: Fleet) -> int:
                 if watched.settled(lost if now - began > LOST_AFTER_S else 0):
                     break
         statuses = [stream.status for stream in fleet.streams]
-    _print(options, watched, [(status.host, status.sentence) for status in statuses])
+    _print(options, watched, statuses)
     outcomes = [*watched.outcomes.values(), *([watched.over_outcome] if watched.over_outcome is not None else [])]
     wrong = any(text for _, texts in watched.troubles() for text in texts) or any(
         outcome.undecided or any(item.severity != "info" for item in outcome.findings) for outcome in outcomes
@@ -126,36 +137,34 @@ def diagnose(options: argparse.Namespace, fleet: Fleet) -> int:
     return EXIT_PROBLEM if wrong or len(watched.outcomes) < len(statuses) else EXIT_OK
 
 
-def _print(options: argparse.Namespace, watched: _Watched, hosts: Sequence[tuple[str, str]]) -> None:
+def _print(options: argparse.Namespace, watched: _Watched, statuses: Sequence[HostStatus]) -> None:
     from gputop.doctor.findings.finding import findings_json
     from gputop.doctor.report import text_report
-    from gputop.joined.untracked import untracked_runs
 
-    over = watched.over_outcome
+    over, untracked = watched.over_outcome, watched.untracked(statuses)
     if options.as_json:
         data = {
             host: None
             if (outcome := watched.outcomes.get(host)) is None
             else findings_json(outcome.findings, outcome.suppressed, watched.doctors[host].abstained, outcome.undecided)
-            for host, _ in hosts
+            for host in (status.host for status in statuses)
         }
         joined = None if over is None else findings_json(over.findings, over.suppressed, watched.over.abstained, over.undecided)
-        print(json.dumps({"hosts": data, "runs_over_hosts": joined, "incomplete_runs": _incomplete(watched)}))
+        over_hosts = {"runs_over_hosts": joined, "incomplete_runs": _incomplete(watched)}
+        print(json.dumps({"hosts": data, **over_hosts, "untracked_runs": [run.as_data() for run in untracked]}))
         return
     blocks = []
-    for host, sentence in hosts:
-        outcome = watched.outcomes.get(host)
+    for status in statuses:
+        host, outcome = status.host, watched.outcomes.get(status.host)
         if outcome is None:
-            blocks.append(sentence)
+            blocks.append(status.sentence)
             continue
         abstained = watched.doctors[host].abstained
         report = text_report(outcome.findings, abstained, outcome.snapshot, outcome.suppressed, outcome.undecided)
         blocks.append(f"{host}:\n\n{report}")
     for run, texts in watched.troubles():
         blocks.append(_over(run, texts, over, list(watched.seen)))
-    blocks += [
-        _untracked(run) for run in untracked_runs([watched.seen[host] for host in watched.doctors if host in watched.seen])
-    ]
+    blocks += [_untracked(run) for run in untracked]
     print("\n\n".join("\n".join(map(printable, block.split("\n"))) for block in blocks))
 
 
@@ -163,7 +172,7 @@ def _untracked(run: JoinedProcessRun) -> str:
     """Return the places of the ranks of an untracked run."""
     from gputop import units
 
-    places = ", ".join(f"{host} ranks {units.ranges(ranks)}" for host, ranks in run.parts)
+    places = ", ".join(f"{part.host} ranks {units.ranges(part.ranks)}" for part in run.parts)
     lacking = (
         f" Of its {run.world_size} ranks, {units.ranges(run.missing)} are on no host that was read." if run.missing else ""
     )

@@ -34,10 +34,10 @@ def hosts_text(heard: Sequence[Heard]) -> str:
     over = [
         (
             run.name,
-            f"{sum(len(ranks) for _, ranks in run.parts)}/{run.world_size}",
+            f"{sum(len(part.ranks) for part in run.parts)}/{run.world_size}",
             units.ranges(run.missing) if run.missing else "-",
             run.meets_at,
-            ", ".join(host for host, _ in run.parts),
+            ", ".join(part.host for part in run.parts),
         )
         for run in untracked_runs(seen)
     ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from gputop.doctor.findings.finding import Finding
 from gputop.hosts.state import SHOWING_STATES, HostStatus
 from gputop.joined.runs import JoinedRun
+from gputop.joined.untracked import JoinedProcessRun
 from gputop.tui.state.settings import Settings
 from gputop.tui.state.view import View
 
@@ -34,5 +35,7 @@ class FleetView:
     paused: bool = False
     runs: tuple[JoinedRun, ...] = ()
     """The live runs that span several hosts, or that have missing ranks."""
+    untracked: tuple[JoinedProcessRun, ...] = ()
+    """The untracked runs that span several hosts."""
     findings: tuple[Finding, ...] = ()
     """What the doctor finds from several hosts together; ``Finding.run`` is one of ``runs``."""

@@ -6,7 +6,7 @@ from gputop import units
 from gputop.tui.drawing.doctor.pane import brief_finding, draw_doctor
 from gputop.tui.drawing.gpus.verdict import verdict_line
 from gputop.tui.drawing.header import device_summary
-from gputop.tui.drawing.hosts.joined import found_in, of_host, run_lines, silent_hosts
+from gputop.tui.drawing.hosts.joined import found_in, of_host, run_lines, silent_hosts, untracked_lines, untracked_of_host
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, joined, line, wrap
 from gputop.tui.drawing.loss import LossChart
 from gputop.tui.drawing.training import draw_training
@@ -41,6 +41,8 @@ def draw_host(fleet: FleetView | None, name: str | None, chart: LossChart, width
         lines += run_lines(over, silent_hosts(fleet), width)
         for finding in found_in(fleet, over):
             lines += brief_finding(finding, width, FINDING_LINES_MOST, fleet.settings.ascii)
+    for untracked in untracked_of_host(fleet, host.status.host):
+        lines += untracked_lines(untracked, silent_hosts(fleet), width)
     room = height - len(lines) - 1
     if room >= RUN_LINES_MIN and view.run is not None:
         run = draw_training(view, chart, width, room)

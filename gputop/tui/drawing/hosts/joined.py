@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from gputop import units
 from gputop.doctor.findings.finding import Finding
-from gputop.joined.runs import JoinedRun
-from gputop.joined.troubles import troubles
+from gputop.joined.runs import JoinedRun, Part
+from gputop.joined.troubles import troubles, untracked_troubles
+from gputop.joined.untracked import JoinedProcessRun
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.line import Line, Span, clean, clip, joined, line
 from gputop.tui.state.fleet import FleetView
@@ -19,6 +20,11 @@ PLACES_MOST = 16
 def of_host(fleet: FleetView, host: str) -> tuple[JoinedRun, ...]:
     """Return the runs over several hosts that have ranks on this one."""
     return tuple(run for run in fleet.runs if any(part.host == host for part in run.parts))
+
+
+def untracked_of_host(fleet: FleetView, host: str) -> tuple[JoinedProcessRun, ...]:
+    """Return the untracked runs over several hosts that have ranks on this one."""
+    return tuple(run for run in fleet.untracked if any(part.host == host for part in run.parts))
 
 
 def found_in(fleet: FleetView, run: JoinedRun) -> tuple[Finding, ...]:
@@ -43,15 +49,31 @@ def run_lines(run: JoinedRun, silent: Sequence[str], width: int) -> tuple[Line, 
         line((f"{clean(name or '')} ", "dim"), (units.metric(loss, 3), "value")) if loss is not None else (),
         line(("slowest ", "dim"), (clean(slow.host), "text"), (f" by {slow.share * 100:.0f}%", "dim")) if slow else (),
     ]
-    lines = [clip(joined(parts, Span(" · ", "dim")), width)]
-    places = [_place(run, number) for number in range(min(PLACES_MOST, hosts))]
-    more = line((f"and {hosts - PLACES_MOST} more", "dim")) if hosts > PLACES_MOST else ()
-    lines.append(clip(joined((line("  "), *places, more), Span("  ")), width))
-    return (*lines, *(clip(line(("  ! ", "warn"), (clean(text), "warn")), width) for text in troubles(run, silent)))
+    return _lines(parts, run.parts, troubles(run, silent), width)
 
 
-def _place(run: JoinedRun, number: int) -> Line:
-    part = run.parts[number]
+def untracked_lines(run: JoinedProcessRun, silent: Sequence[str], width: int) -> tuple[Line, ...]:
+    """Return the summary of an untracked run over its hosts, like ``run_lines``; its step and its loss are not known."""
+    parts = [
+        line(("Run ", "dim"), (clean(run.name), "title"), (f" over {len(run.parts)} hosts", "dim")),
+        line((f"{sum(len(part.ranks) for part in run.parts)} of {run.world_size} ranks", "text")),
+        line(("not tracked", "dim")),
+        line(("meets at ", "dim"), (clean(run.meets_at), "text")),
+    ]
+    return _lines(parts, run.parts, untracked_troubles(run, silent), width)
+
+
+def _lines(summary: Sequence[Line], parts: Sequence[Part], wrong: Sequence[str], width: int) -> tuple[Line, ...]:
+    places = [_place(part) for part in parts[:PLACES_MOST]]
+    more = line((f"and {len(parts) - PLACES_MOST} more", "dim")) if len(parts) > PLACES_MOST else ()
+    return (
+        clip(joined(summary, Span(" · ", "dim")), width),
+        clip(joined((line("  "), *places, more), Span("  ")), width),
+        *(clip(line(("  ! ", "warn"), (clean(text), "warn")), width) for text in wrong),
+    )
+
+
+def _place(part: Part) -> Line:
     gpus = sorted({index for indices in part.devices.values() for index in indices})
     on = f" GPU {units.ranges(gpus, compact=True)}" if gpus else ""
     ranks = units.ranges(part.ranks, compact=True)

@@ -16,6 +16,7 @@ from gputop.tui.hosts_app import HostsApp
 from gputop.tui.screens.hosts.screen import HostsScreen
 from gputop.tui.state.view import Settings
 from tests import samples
+from tests.joined.test_untracked import node
 from tests.tui.kit import text_of
 from tests.tui.screens.hosts.kit import HostStill, hosts_app, live, until, working
 from tests.tui.screens.test_hostile_names import EVIL, assert_safe
@@ -67,6 +68,20 @@ async def test_what_is_wrong_comes_first_and_is_told_above() -> None:
         coming = next(row for row in rows if row.startswith(" coming "))
         assert "connecting" in coming
         assert coming.count("N/A") == 2
+
+
+async def test_an_untracked_run_over_hosts_is_listed_once_with_its_hosts() -> None:
+    seen = (node("a", range(2), world_size=6), node("b", range(2, 4), world_size=6))
+    feeds = [HostStill(live(one.host), replace(one.snapshot, interval_s=3600.0)) for one in seen]
+    lost = HostStatus("c", "refused", message="It refuses the connection.")
+    app = hosts_app(*feeds, HostStill(lost), interval_s=60.0)
+    async with app.run_test(size=(160, 50)) as pilot:
+        text = await until(pilot, app, "ranks 4, 5 of 6")
+        assert "run train.py: ranks 4, 5 of 6 have not been heard of; no reading of c" in text.splitlines()[1]
+        await pilot.press("down")
+        text = await until(pilot, app, "Run train.py over 2 hosts · 4 of 6 ranks · not tracked · meets at gpu1:29500")
+        assert "a r0-1  b r2-3" in text
+        assert "! ranks 4, 5 of 6 have not been heard of; no reading of c" in text
 
 
 async def test_a_machine_that_prometheus_tells_of_too_is_one_row() -> None:
