@@ -24,7 +24,7 @@ LISTED_BY = "gputop jobs -H lists them."
 
 
 @dataclass(frozen=True, slots=True)
-class JobThere:
+class HostJob:
     """A job as its host reports it. Times are by the host's clock, in seconds since the epoch."""
 
     id: str
@@ -42,11 +42,11 @@ class JobThere:
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchThere:
+class HostLaunch:
     """The jobs of one launch, each listed once."""
 
     id: str
-    jobs: tuple[JobThere, ...]
+    jobs: tuple[HostJob, ...]
     hosts: tuple[str, ...]
     """Every host that lists one of them, by the name that the user gave."""
     states: tuple[tuple[str, str], ...]
@@ -58,9 +58,9 @@ class LaunchThere:
         return ", ".join(f"{host} {state}" for host, state in self.states)
 
 
-def jobs_of(hosts: Sequence[str], transport: Transport) -> tuple[dict[str, list[JobThere]], dict[str, End]]:
+def jobs_of(hosts: Sequence[str], transport: Transport) -> tuple[dict[str, list[HostJob]], dict[str, End]]:
     """Return the jobs of each host that answered, and how the command ended on every host."""
-    found: dict[str, list[JobThere]] = {}
+    found: dict[str, list[HostJob]] = {}
 
     def take(host: str, line: bytes) -> None:
         if is_record(line):
@@ -146,21 +146,21 @@ def failed(ends: Mapping[str, End], hint: str = LISTED_BY) -> dict[str, End]:
     return {host: end for host, end in ends.items() if end.failure is not None or end.code != EXIT_OK}
 
 
-def _jobs_in(line: bytes) -> list[JobThere]:
+def _jobs_in(line: bytes) -> list[HostJob]:
     try:
         data = checked.data_in(line)
-        return [decode(JobThere, item) for item in data[:JOBS_MOST]]
+        return [decode(HostJob, item) for item in data[:JOBS_MOST]]
     except (FormatError, TypeError, LookupError):
         return []
 
 
-def launches(found: Mapping[str, Sequence[JobThere]]) -> list[LaunchThere]:
+def launches(found: Mapping[str, Sequence[HostJob]]) -> list[HostLaunch]:
     """Return the jobs grouped by launch, newest first; a job without a launch id is a launch of its own.
 
     Hosts that share a home directory all list the same jobs. Each job counts once and keeps all of these hosts: only the one
     that it runs on can stop it, and no host knows the name that the user gave it.
     """
-    together: dict[str, dict[tuple[str, str | None], tuple[JobThere, list[str]]]] = {}
+    together: dict[str, dict[tuple[str, str | None], tuple[HostJob, list[str]]]] = {}
     for host, jobs in found.items():
         for job in jobs:
             listed = together.setdefault(job.launch_id or job.id, {})
@@ -169,9 +169,9 @@ def launches(found: Mapping[str, Sequence[JobThere]]) -> list[LaunchThere]:
     return sorted(known, key=lambda launch: max(job.started_at or 0.0 for job in launch.jobs), reverse=True)
 
 
-def _launch(launch_id: str, listed: Sequence[tuple[JobThere, Sequence[str]]]) -> LaunchThere:
+def _launch(launch_id: str, listed: Sequence[tuple[HostJob, Sequence[str]]]) -> HostLaunch:
     hosts = dict.fromkeys(host for _, names in listed for host in names)
-    return LaunchThere(
+    return HostLaunch(
         launch_id,
         tuple(job for job, _ in listed),
         tuple(hosts),

@@ -27,21 +27,21 @@ LEAVE_S = 1.0
 T = TypeVar("T")
 
 
-class CallOff:
+class Cancellation:
     """Cancels a launch from another thread, until all hosts have started it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._errands: Errands | None = None
         self._all_started = False
-        self.called = False
+        self.canceled = False
 
-    def call(self) -> bool:
+    def cancel(self) -> bool:
         """Close the connections, so that each host stops what it has started; return False if all have started it already."""
         with self._lock:
             if self._all_started:
                 return False
-            self.called = True
+            self.canceled = True
             errands = self._errands
         if errands is not None:
             errands.leave(LEAVE_S)
@@ -50,7 +50,7 @@ class CallOff:
     def begin(self, errands: Errands) -> None:
         """Start the errands, unless the launch has been canceled already."""
         with self._lock:
-            if not self.called:
+            if not self.canceled:
                 self._errands = errands
                 errands.start()
 
@@ -61,7 +61,7 @@ class CallOff:
             GputopError: it has been canceled.
         """
         with self._lock:
-            if self.called:
+            if self.canceled:
                 raise GputopError("The launch was canceled.", "")
             self._all_started = True
 
@@ -72,39 +72,39 @@ def launch_over(
     order: NodeOrder,
     rendezvous: str | None,
     say: Callable[[str], object],
-    off: CallOff | None = None,
+    cancellation: Cancellation | None = None,
 ) -> None:
     """Start ``order`` on each host; ``say`` takes a sentence once all hosts are ready.
 
-    If anything ends this before all hosts have started, the jobs are stopped on all of them. ``off`` cancels it from another
-    thread and waits for no host: each stops by itself what it has started.
+    If anything ends this before all hosts have started, the jobs are stopped on all of them. ``cancellation`` ends it from
+    another thread and waits for no host: each stops by itself what it has started.
 
     Raises:
         UsageError: ``rendezvous`` is not an address.
         GputopError: a host cannot start it, or it was canceled. Then it runs on no host, unless the hint names some.
     """
-    off = off if off is not None else CallOff()
+    cancellation = cancellation if cancellation is not None else Cancellation()
     if rendezvous is not None:
         nodes.parse_endpoint(rendezvous)
     orders = {host: replace(order, node=node, nodes=len(hosts)) for node, host in enumerate(hosts)}
     first = {host: _line("order", encode(wanted)) for host, wanted in orders.items()}
     errands = Errands(transport, hosts, ("launch", "--as-node"), first)
     with contextlib.closing(errands):
-        off.begin(errands)
-        ready = _answers(errands, hosts, "ready", NodeReady, READY_S, off)
+        cancellation.begin(errands)
+        ready = _answers(errands, hosts, "ready", NodeReady, READY_S, cancellation)
         _check(hosts, ready, errands.ends, "Nothing was started.")
         endpoint = nodes.endpoint_of(ready[hosts[0]], rendezvous)
         say(f"Starting {order.id} on {', '.join(hosts)}.")
         try:
             for word, value, answer in (("go", endpoint, "started"), ("keep", order.id, "kept")):
                 if word == "keep":
-                    off.all_started()
+                    cancellation.all_started()
                 for host in hosts:
                     errands.send(host, _line(word, value))
-                answers = _answers(errands, hosts, answer, str, STARTED_S, off)
+                answers = _answers(errands, hosts, answer, str, STARTED_S, cancellation)
                 _check(hosts, answers, errands.ends, "The run was stopped on the other hosts.")
         except BaseException as error:
-            if off.called:
+            if cancellation.canceled:
                 raise
             errands.close()  # a host that starts it after this stops it by itself
             left: Mapping[str, End] = {}
@@ -119,13 +119,15 @@ def launch_over(
             raise
 
 
-def _answers(errands: Errands, hosts: Sequence[str], key: str, kind: type[T], within_s: float, off: CallOff) -> dict[str, T]:
+def _answers(
+    errands: Errands, hosts: Sequence[str], key: str, kind: type[T], within_s: float, cancellation: Cancellation
+) -> dict[str, T]:
     """Return each host's answer under ``key``; hosts that end or take longer than ``within_s`` seconds are left out."""
     found: dict[str, T] = {}
     deadline = time.monotonic() + within_s
-    while (
-        not off.called and time.monotonic() < deadline and any(host not in found and host not in errands.ends for host in hosts)
-    ):
+    while time.monotonic() < deadline and not cancellation.canceled:
+        if all(host in found or host in errands.ends for host in hosts):
+            break
         said = errands.take(0.2)
         if said is None or said.end is not None:
             continue

@@ -14,7 +14,7 @@ from gputop.hosts.errand import Errands
 from gputop.hosts.transport import Transport
 from gputop.jobs.job import ACTIVE, SHOWN_FIRST, Job
 from gputop.jobs.store import Listing
-from gputop.over_hosts.jobs import LaunchThere, jobs_of, launches, may_still_run, stop_over, text_of
+from gputop.over_hosts.jobs import HostLaunch, jobs_of, launches, may_still_run, stop_over, text_of
 from gputop.snapshot import JobState
 
 LIST_S = 5.0
@@ -61,7 +61,7 @@ class HostJobs:
         finally:
             self._asking = False
 
-    def look_again(self) -> None:
+    def expire_listing(self) -> None:
         """Ask the hosts again at the next call, because a job was started or stopped."""
         with self._lock:
             self._changes += 1
@@ -75,7 +75,7 @@ class HostJobs:
         """
         told: list[str] = []
         left = stop_over(job.hosts or self.hosts, self.transport, job.id, told.append)
-        self.look_again()
+        self.expire_listing()
         if left:
             said = [*(end.sentence(host) for host, end in left.items()), *(f"{line}." for line in told)]
             raise GputopError(" ".join(said), may_still_run(left, job.id))
@@ -122,7 +122,7 @@ class HostsLog:
         threading.Thread(target=self._errands.close, daemon=True, name="log-close").start()
 
 
-def _as_job(launch: LaunchThere) -> Job:
+def _as_job(launch: HostLaunch) -> Job:
     """Return the jobs of one launch as one job: active if one of them is, else with the worst of their ends."""
     jobs = launch.jobs
     states = {job.state for job in jobs}

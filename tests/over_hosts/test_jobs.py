@@ -16,7 +16,7 @@ from gputop.errors import GputopError
 from gputop.hosts.transport import Transport, transport_of
 from gputop.jobs import stopping, store
 from gputop.over_hosts import jobs
-from gputop.over_hosts.launch import CallOff, launch_over
+from gputop.over_hosts.launch import Cancellation, launch_over
 from gputop.over_hosts.watched import HostJobs
 from gputop.recipes.nodes import NodeOrder
 from tests import REPOSITORY
@@ -93,7 +93,7 @@ esac
     assert told.value.hint == "It may still run on a: gputop stop -H a 20261122-141300-3f2a"
 
 
-def test_a_launch_is_called_off_without_a_wait_for_hosts(home: Home, tmp_path: Path) -> None:
+def test_a_launch_is_canceled_without_waiting_for_hosts(home: Home, tmp_path: Path) -> None:
     """One host has started it, and stops it by itself; the other one would hold it up for three minutes."""
     there = tmp_path / "run there.py"
     there.write_text(AS_HOST)
@@ -108,20 +108,20 @@ esac
 """,
     )
     order = NodeOrder(store.new_id(), 0, 1, command=("sleep", "600"), cwd=str(tmp_path))
-    off = CallOff()
+    cancellation = Cancellation()
     with ThreadPoolExecutor(1) as pool:
-        launching = pool.submit(launch_over, ("a", "b"), transport, order, None, lambda line: None, off)
+        launching = pool.submit(launch_over, ("a", "b"), transport, order, None, lambda line: None, cancellation)
         try:
             (job,) = eventually(lambda: [job for job in store.list_jobs() if job.state == "running"], "it runs on one host")
         finally:
-            was_in_time = off.call()
+            was_in_time = cancellation.cancel()
         assert was_in_time
         with pytest.raises(GputopError):
             launching.result(timeout=60)
     eventually(lambda: store.find(job.id).state == "stopped", "it was stopped")
-    late = CallOff()
+    late = Cancellation()
     late.all_started()
-    assert not late.call(), "then it is theirs"
+    assert not late.cancel(), "then it is theirs"
 
 
 HANGS_AT_STOP = "case $GPUTOP_TEST_HOST in a) echo x-n0: stopped;; b) exec sleep 600;; esac"

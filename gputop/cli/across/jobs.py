@@ -10,7 +10,7 @@ from gputop.errors import EXIT_OK, EXIT_PROBLEM
 from gputop.hosts.errand import NO_LIMITS, End
 from gputop.hosts.transport import Transport
 from gputop.jobs.job import ACTIVE
-from gputop.over_hosts.jobs import JobThere, LaunchThere, failed, launches, may_still_run, run_over, stop_over, text_of
+from gputop.over_hosts.jobs import HostJob, HostLaunch, failed, launches, may_still_run, run_over, stop_over, text_of
 from gputop.terminal_text import printable
 
 HEAD = ("JOB", "STATE", "RECIPE", "GPUS", "TIME", "EXIT", "HOST")
@@ -53,12 +53,12 @@ def tell(wrong: Mapping[str, End]) -> int:
     return EXIT_PROBLEM if wrong else EXIT_OK
 
 
-def rows(found: Mapping[str, Sequence[JobThere]], now: float) -> list[tuple[str, ...]]:
+def rows(found: Mapping[str, Sequence[HostJob]], now: float) -> list[tuple[str, ...]]:
     """Return a row of ``HEAD`` for each job, the newest first; the jobs of one launch share a row."""
     return [_row(launch, now) for launch in launches(found)]
 
 
-def _row(launch: LaunchThere, now: float) -> tuple[str, ...]:
+def _row(launch: HostLaunch, now: float) -> tuple[str, ...]:
     jobs = launch.jobs
     states = list(dict.fromkeys(job.state for job in jobs))
     begun = [job.started_at for job in jobs if job.started_at is not None]

@@ -12,7 +12,7 @@ from gputop.errors import GputopError
 from gputop.hosts.names import parse_hosts
 from gputop.jobs import series, slurm_submit_apart, store
 from gputop.jobs.store import Job
-from gputop.over_hosts.launch import CallOff, launch_over
+from gputop.over_hosts.launch import Cancellation, launch_over
 from gputop.over_hosts.watched import HostJobs
 from gputop.recipes.nodes import NodeOrder
 from gputop.snapshot import Device
@@ -126,10 +126,10 @@ class StartingScreen(JobsScreen):
         order = replace(self.entry.order_for_hosts(values), virtual=over.virtual)
         if self._may_submit(form, wanted):
             self._show_message(form, "warn", f"Starting on {', '.join(hosts)} ...", "All of them start it, or none.")
-            off = CallOff()
+            cancellation = Cancellation()
             UNDER_WAY.start(
-                partial(self._launch_over, over, hosts, self.entry, order, values, off),
-                partial(left_over_hosts, off, order, hosts),
+                partial(self._launch_over, over, hosts, self.entry, order, values, cancellation),
+                partial(left_over_hosts, cancellation, order, hosts),
                 self._not_started,
             )
 
@@ -140,12 +140,12 @@ class StartingScreen(JobsScreen):
         entry: Launchable,
         order: NodeOrder,
         values: dict[str, str],
-        off: CallOff,
+        cancellation: Cancellation,
     ) -> None:
         try:
-            launch_over(hosts, over.transport, order, None, lambda line: None, off)
+            launch_over(hosts, over.transport, order, None, lambda line: None, cancellation)
         finally:
-            over.look_again()
+            over.expire_listing()
         name = order.name or order.recipe or ""
         job = Job(order.id, name, "starting", order.command, Path(), order.recipe, launch_id=order.id, hosts=hosts)
         self.post_message(Submitted(job, entry.started((), values)))

@@ -8,7 +8,7 @@ from textual.message import Message
 
 from gputop.errors import GputopError
 from gputop.jobs.store import Job
-from gputop.over_hosts.launch import CallOff
+from gputop.over_hosts.launch import Cancellation
 from gputop.recipes.nodes import NodeOrder
 
 
@@ -30,10 +30,10 @@ class Submitted(Message):
         self.error = error
 
 
-def left_over_hosts(off: CallOff, order: NodeOrder, hosts: Sequence[str]) -> str:
+def left_over_hosts(cancellation: Cancellation, order: NodeOrder, hosts: Sequence[str]) -> str:
     """Cancel a launch, unless all hosts have started it; return a sentence on what happens to it."""
     name, where = order.name or order.recipe or order.id, ",".join(hosts)
-    if off.call():
+    if cancellation.cancel():
         return f"{name} was being started on {', '.join(hosts)} and is canceled: gputop jobs -H {where}"
     return f"{name} has been started on {', '.join(hosts)}: gputop jobs -H {where}"
 
