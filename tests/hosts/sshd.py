@@ -63,7 +63,7 @@ def sessions_of(server: int) -> list[int]:
 
 
 class Lab:
-    """Two hosts, ``a`` and ``b``, and other names for everything that can go wrong with hosts."""
+    """Two hosts, ``a`` and ``b``, one that accepts one login at a time, and names for everything that can go wrong with hosts."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -75,6 +75,7 @@ class Lab:
         if os.getuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)
         self.ports = ports = {name: self.serve(name) for name in ("a", "b")}
+        ports["crowded"] = self.serve("crowded", "MaxStartups 1:100:1")
         known = [f"[127.0.0.1]:{ports[name]} {(folder / f'host_{name}.pub').read_text()}" for name in ports]
         (folder / "known").write_text("".join(known))
         wrong = f"[127.0.0.1]:{ports['a']} {(folder / 'other.pub').read_text()}"
@@ -85,6 +86,7 @@ class Lab:
                 [
                     *self.host("a", ports["a"]),
                     *self.host("b", ports["b"]),
+                    *self.host("crowded", ports["crowded"]),
                     *self.host("behind", ports["b"], "ProxyJump a"),
                     *self.host("stranger", ports["a"], f"UserKnownHostsFile {folder}/none"),
                     *self.host("changed", ports["a"], f"UserKnownHostsFile {folder}/wrong"),
@@ -105,8 +107,8 @@ class Lab:
     def host(self, name: str, port: int, *more: str) -> list[str]:
         return [f"Host {name}", *("  HostName 127.0.0.1", f"  Port {port}"), *(f"  {line}" for line in more)]
 
-    def serve(self, name: str) -> int:
-        """Start a server; return its port."""
+    def serve(self, name: str, *more: str) -> int:
+        """Start a server with these further lines in its configuration; return its port."""
         host_key = key(self.folder / f"host_{name}")
         port = free_port()
         config = self.folder / f"sshd_{name}"
@@ -115,7 +117,7 @@ class Lab:
             f"AuthorizedKeysFile {self.folder}/authorized_keys\n"
             "PasswordAuthentication no\nKbdInteractiveAuthentication no\nUsePAM no\nStrictModes no\n"
             "PermitRootLogin prohibit-password\n"
-            f'SetEnv "GPUTOP_DIR={self.state(name)}"\n'
+            f'SetEnv "GPUTOP_DIR={self.state(name)}"\n' + "\n".join(more)
         )
         self.listen(name, port)
         return port

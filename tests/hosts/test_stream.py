@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import signal
+import socket
 import sys
 import threading
 import time
@@ -155,6 +156,19 @@ def test_a_lost_connection_comes_back(lab: Lab, tmp_path: Path, follow: Callable
     followed.until(lambda: followed.sequences.count(0) == 2)
     assert followed.states == ["connecting", "live", "ended", "live"]
     assert followed.stream.status.message is None
+
+
+@needs_sshd
+def test_a_host_with_too_many_logins_says_so_and_is_read_once_there_is_room(
+    lab: Lab, tmp_path: Path, follow: Callable[..., Followed]
+) -> None:
+    with socket.create_connection(("127.0.0.1", lab.ports["crowded"])) as waiting:
+        assert waiting.recv(4) == b"SSH-", "its place is taken"
+        followed = follow("crowded", transport_of(lab.via, gputop_there(tmp_path)))
+        followed.until(lambda: followed.stream.status.state == "busy")
+        assert "MaxStartups" in str(followed.stream.status.hint)
+    followed.until(lambda: followed.sequences)
+    assert followed.states == ["connecting", "busy", "live"]
 
 
 @needs_sshd
