@@ -57,8 +57,6 @@ HEALTHY_S = 60.0
 """After this long, the next failure counts as the first."""
 BAD_LINES_MAX = 20
 """After this many unreadable lines in a row, the connection is given up."""
-_DECODING = threading.Lock()
-"""One host's line at a time: on a busy machine, a hundred threads that decode would leave the screen's thread a hundredth."""
 CLOCK_READINGS = 60
 """The clocks are compared over this many snapshots: the quickest one is the most exact."""
 
@@ -246,8 +244,7 @@ class HostStream:
             self._deliver(Heard(self.status, answer=answer))
             return None
         arrived_at = time.time()
-        with _DECODING:
-            snapshot = checked.snapshot_in(line)
+        snapshot = checked.snapshot_in(line)
         self._offsets.append(snapshot.time - arrived_at)
         since = self.status.since if self.status.state == "live" else arrived_at
         self._clock.look(arrived_at)
