@@ -63,7 +63,7 @@ def sessions_of(server: int) -> list[int]:
 
 
 class Lab:
-    """Two hosts, ``a`` and ``b``, one that accepts one login at a time, and names for everything that can go wrong with hosts."""
+    """Hosts ``a`` and ``b``, one that accepts one login at a time, and names for everything that can go wrong with hosts."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
