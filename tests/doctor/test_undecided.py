@@ -161,7 +161,7 @@ def test_a_launch_without_a_step_is_undecided_and_holds_up_no_watch() -> None:
     )
     assert outcome.undecided[0].title == title
     report = " ".join(text_report((), (), outcome.snapshot, (), outcome.undecided).split())
-    assert f"Undecided: {title} Nothing else wrong found" in report
+    assert f"Undecided: {title} No other problem found" in report
     assert findings_json((), (), (), outcome.undecided)["verdict"] == "undecided"
     assert [item.needs_s for item in watch(Doctor(), Stream(near_starts.prepares, 12)).undecided] == [pytest.approx(19.0)]
 
