@@ -24,7 +24,7 @@ from gputop.process import ProcessRun
 from gputop.sources.host import procfs
 from gputop.sources.host import reader as host_reader
 from gputop.sources.virtual import VirtualSource
-from tests.real_processes import MARKERS, descendants
+from tests.real_processes import MARKERS
 from tests.tracking.kit import eventually
 
 SCRIPT = Path(__file__).with_name("records.py")
@@ -39,11 +39,26 @@ SEEN_S = 60.0
 LOSSES = {step: pytest.approx(1 / step, rel=1e-4) for step in range(1, 51)}
 
 
-def environment() -> dict[str, str]:
+MARK = "TEST_OF_THE_MATRIX"
+"""A variable of every process that a test starts: its folder. Parents do not tell, because the first processes are orphans."""
+
+
+def environment(folder: Path) -> dict[str, str]:
     """The environment of a user's shell: no rank, and nothing of gputop."""
     kept = {name: value for name, value in os.environ.items() if name not in MARKERS}
     kept = {name: value for name, value in kept.items() if not name.startswith(("GPUTOP", "TORCHELASTIC_", "WANDB_"))}
-    return kept | {"OMP_NUM_THREADS": "1", "WANDB_SILENT": "true", "HF_HUB_OFFLINE": "1"}
+    return kept | {"OMP_NUM_THREADS": "1", "WANDB_SILENT": "true", "HF_HUB_OFFLINE": "1", MARK: str(folder)}
+
+
+def started(folder: Path) -> set[int]:
+    """Return the live processes of a test."""
+    mark = f"{MARK}={folder}".encode()
+    found = set()
+    for pid in procfs.list_pids():
+        with contextlib.suppress(OSError):
+            if mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                found.add(pid)
+    return found
 
 
 def command(way: str, folder: Path, sources: tuple[str, ...]) -> list[str]:
@@ -55,17 +70,13 @@ def command(way: str, folder: Path, sources: tuple[str, ...]) -> list[str]:
 
 
 @pytest.fixture
-def ended() -> Iterator[None]:
+def ended(tmp_path: Path) -> Iterator[None]:
     """End what the test starts: torchrun and W&B put their processes into sessions of their own."""
-    before = descendants(procfs.list_pids())
     yield
-    every = descendants(procfs.list_pids()) - before
-    for pid in every:
+    for pid in started(tmp_path):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    for pid in every:
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(pid, 0)
+    eventually(lambda: not started(tmp_path), "all have ended", SEEN_S)
 
 
 @pytest.fixture
@@ -78,8 +89,8 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 class Seen:
     """What gputop shows of these runs from its start on."""
 
-    def __init__(self, pids: set[int]) -> None:
-        self._pids = pids
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._sampler = Sampler(VirtualSource(2), 1.0)
         self._points: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
         self.runs: dict[str, ProcessRun] = {}
@@ -90,7 +101,7 @@ class Seen:
         snapshot = self._sampler.take()
         for points in snapshot.points:
             self._points[points.run_id, points.metric].update(zip(points.steps, points.values, strict=True))
-        mine = descendants(procfs.list_pids()) | self._pids
+        mine = started(self._folder)
         self.runs = {run.name: run for run in snapshot.process_runs if {rank.pid for rank in run.ranks} & mine}
         self.curves = {
             name: {
@@ -128,16 +139,13 @@ def until_shown(seen: Seen, sources: set[str]) -> None:
 def test_runs_by_nohup_with_all_that_records_them(ended: None, eager: None, tmp_path: Path) -> None:
     for library in LIBRARIES.values():
         pytest.importorskip(library)
-    pids = set()
     for way in WAYS:
         words = command(way, tmp_path / way, tuple(SOURCES))
-        with (tmp_path / way / "nohup.out").open("wb") as out:
-            started = subprocess.Popen(
-                ["nohup", *words], cwd=tmp_path / way, env=environment(), stdin=subprocess.DEVNULL, stdout=out, stderr=out
-            )
-        pids.add(started.pid)
+        # The shell ends at once, as one does whose user logs out: this process trains, too, and would count as a parent.
+        line = f"nohup {shlex.join(words)} > nohup.out 2>&1 < /dev/null &"
+        subprocess.run(["sh", "-c", line], cwd=tmp_path / way, env=environment(tmp_path), check=True)
     eventually(lambda: all((tmp_path / way / "ready").exists() for way in WAYS), "they train", START_S)
-    seen = Seen(pids)
+    seen = Seen(tmp_path)
     until_shown(seen, set(SOURCES.values()))
     seen.check()
 
@@ -152,10 +160,10 @@ def test_runs_in_tmux(ended: None, eager: None, tmp_path: Path) -> None:
             for way in WAYS:
                 words = shlex.join(command(way, tmp_path / way, ("output",)))
                 begin = (*server, "new-session", "-d", "-c", str(tmp_path / way), "-x", "90", "-y", "20", words)
-                subprocess.run(begin, check=True, env=environment())
+                subprocess.run(begin, check=True, env=environment(tmp_path))
             ready = [tmp_path / way / "ready" for way in WAYS]
             eventually(lambda: all(path.exists() for path in ready), "they train", START_S)
-            seen = Seen({int(path.read_text()) for path in ready})
+            seen = Seen(tmp_path)
             until_shown(seen, {"its output in tmux"})
             seen.check()
         finally:
