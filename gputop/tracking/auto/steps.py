@@ -58,7 +58,8 @@ class Steps(Training):
     def _begin(self) -> None:
         self._on_clock: Any = None
         self._held: list[list[tuple[Site, Any, int]]] = []
-        """The losses of the first iteration's steps, and whose turn it was, until the losses are named."""
+        """Losses, and whose turn it was, until they are named: those of the first iteration's steps, and later turns that are
+        not certain to be turns."""
         self._memory_at = 0.0
         self.feeds = 0
         """How many loaders have fed the training; with several, a loader's passes are no epochs.
@@ -214,6 +215,9 @@ class Steps(Training):
             if not self._open():
                 return
             self._begin_run()
+        self.sites.stepped(optimizer)
+        if self._held and self.sites.settled:
+            self.name_held()
         optimizers = self.optimizers
         values: dict[str, Any] = {}
         phases = optimizers.phases
@@ -235,7 +239,7 @@ class Steps(Training):
         sites = self.sites
         if sites.pending and not (sites.settled and sites.take_plain(values, optimizer, self.step)):
             losses = [(site, value, site.turn(optimizer, self.step)) for site, value in sites.take()]
-            if sites.settled:
+            if sites.settled and not any(site.undecided for site, _, _ in losses):
                 for site, value, turn in losses:
                     values[sites.name(site, values, turn if site.shared else 0)] = value
             else:
@@ -293,9 +297,10 @@ class Steps(Training):
             self.models.after_iteration(self.step)
 
     def name_held(self) -> None:
-        """Name the losses of the first iteration, and write them."""
+        """Name the losses that are held back, and write them."""
         held, self._held = self._held, []
-        self.sites.settle([site for site, _, _ in losses] for losses in held)
+        if not self.sites.settled:
+            self.sites.settle([site for site, _, _ in losses] for losses in held)
         values: dict[str, Any] = {}
         for losses in held:
             for site, value, turn in losses:

@@ -98,3 +98,19 @@ def test_two_optimizers_share_a_step_only_where_they_step_together(home: Home) -
             assert found[name] == expected[which], (case, name)
         for name, points in found.items():
             assert len(dict(points)) == len(points), (case, name)
+
+
+@pytest.mark.parametrize("batches", ["loader", "none"])
+def test_a_line_has_several_losses_only_if_each_optimizer_has_one_of_its_own(home: Home, batches: str) -> None:
+    done = home.finish((sys.executable, "one_line.py", batches), SCRIPTS)
+    assert (done.returncode, done.stderr) == (0, "")
+    journals = by_name(home)
+    for case, said in json.loads(done.stdout).items():
+        found = {name: [value for _, value in at] for name, at in journals[case].series.items() if name.startswith("auto/loss")}
+        one = [loss for _, loss in said]
+        slow, fast = ([loss for stepping, loss in said if stepping == which] for which in ("slow", "fast"))
+        expected = {
+            "in turn": {"auto/loss/0": slow, "auto/loss/1": fast},
+            "in turn after a warm-up": {"auto/loss": slow, "auto/loss/1": fast},
+        }
+        assert found == {name: pytest.approx(losses) for name, losses in expected.get(case, {"auto/loss": one}).items()}, case

@@ -5,7 +5,8 @@ A site is a line of the user's code. Several backwards from one site within one 
 backwards in the step: with DDP's ``no_sync`` the last one has a line of its own. A single site is named ``loss``; several are
 named ``loss/<variable>``, with the name from the source line; then there is no plain ``loss``, because it is unknown how they
 add up. Nor is that known where optimizers take turns on one line: agents in a loop, an actor and a critic that one function
-updates. Their losses are numbered: ``loss/0``, ``loss/1``.
+updates. Their losses are numbered: ``loss/0``, ``loss/1``. Optimizers that step on one loss take no turns, however often each
+of them steps.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Site:
             "parts",
             "shared",
             "total",
+            "undecided",
         ),
         *("_last", "_step", "_turns"),
     )
@@ -63,6 +65,8 @@ class Site:
         """Forget the optimizers that stepped on its losses."""
         self.shared = self.numbered = False
         """Whether several optimizers take turns in stepping on its losses; and whether this was known when it was named."""
+        self.undecided = False
+        """Whether they do, unless another one also steps on the last loss."""
         self._turns: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._last, self._step = 0, -1
 
@@ -70,16 +74,33 @@ class Site:
         """Return the number of this optimizer among those that step on its losses and still exist.
 
         They share the line if two of them step in one iteration, or one again after another one: an optimizer for each phase
-        or epoch does neither.
+        or epoch does neither. Each has to step on losses of its own: the next step decides that.
         """
         number = self._turns.get(optimizer)
         again = number is not None
         if number is None:
             taken = set(self._turns.values())
             number = self._turns[optimizer] = next(free for free in count() if free not in taken)
-        self.shared = self.shared or (number != self._last and (again or step == self._step))
+        turns = number != self._last and (again or step == self._step)
+        self.undecided = self.undecided or (turns and not self.shared)
         self._last, self._step = number, step
         return number
+
+    def join(self, optimizer: Any) -> None:
+        """Note that an optimizer steps on the same loss as the one before it: both have one number from now on."""
+        first, last = sorted((self._turns.setdefault(optimizer, self._last), self._last))
+        if first == last:
+            return
+        for other, number in list(self._turns.items()):
+            if number == last:
+                self._turns[other] = first
+        self._last, self.undecided = first, False
+        if len(set(self._turns.values())) == 1:
+            self.shared = self.numbered = False
+
+    def decide(self) -> None:
+        """Note that the last loss had a turn of its own."""
+        self.shared, self.undecided = self.shared or self.undecided, False
 
     def begin(self, value: Any, part: Reduced) -> None:
         """Take the first loss of a step."""
@@ -106,6 +127,8 @@ class Sites:
         self.inside: set[int] = set()
         """Sites that ran in the closure of the current optimizer step; of each, the first loss counts, which is returned."""
         self.pending: list[Site] = []
+        self._stepped_on: list[Site] = []
+        """The sites whose losses an optimizer last stepped on."""
         self.settled = False
         self.added: tuple[Site, Any] | None = None
         """The site and loss added by the running backward."""
@@ -116,6 +139,7 @@ class Sites:
     def begin_run(self) -> None:
         """Forget the lines and names of an earlier run, but not the losses of the step that opens this one."""
         self.settled = False
+        self._stepped_on = []
         self._by_place = {place: site for place, site in self._by_place.items() if site in self.pending}
         for site in self.pending:
             site.name = None
@@ -158,6 +182,13 @@ class Sites:
     def begin_step(self) -> None:
         """Note that an optimizer's step begins."""
         self.inside.clear()
+
+    def stepped(self, optimizer: Any) -> None:
+        """Note that an optimizer has stepped, either on new losses or on those that the last one stepped on."""
+        for site in self._stepped_on:
+            if not self.pending:
+                site.join(optimizer)
+            site.decide()
 
     def hand_in(self, site: Site, value: Any) -> None:
         """Take the loss of a line that was not added when its backward ran."""
@@ -207,11 +238,11 @@ class Sites:
         if len(self.pending) > 1 or site.count > 1 or site.factor != 1.0 or site.name is None or site.accumulates:
             return False
         site.turn(optimizer, step)
-        if site.shared:
+        if site.shared or site.undecided:
             return False
         values[site.name] = site.total
         site.total, site.count = 0.0, 0
-        self.pending.clear()
+        self._stepped_on, self.pending = self.pending, []
         self.scaled_in_step = False
         return True
 
@@ -222,6 +253,7 @@ class Sites:
         if len(pending) > 1 and _accumulate(pending):
             self._join(pending)
             del pending[1:]
+        self._stepped_on = pending
         return [(site, site.take()) for site in pending]
 
     def _join(self, sites: list[Site]) -> None:
@@ -235,7 +267,7 @@ class Sites:
 
     def are_steady(self, sites: list[Site]) -> bool:
         """Return whether these lines have names of their own, and expect no further loss in their step."""
-        names = {site.name for site in sites if site.name is not None and not site.count and not site.shared}
+        names = {site.name for site in sites if site.name and not (site.count or site.shared or site.undecided)}
         return self.settled and len(sites) == len(names) > 0
 
     def only(self) -> Site | None:
