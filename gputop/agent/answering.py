@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from gputop.agent.process_reader import ProcessReader
@@ -30,8 +30,11 @@ class Answering:
         self._where: WhereReader | None = None
         self._profiles: ProfileReader | None = None
 
-    def ask(self, question: Question, runs: Sequence[Run]) -> None:
-        """Queue the question and return at once. ``runs`` are the runs of the last snapshot."""
+    def ask(self, question: Question, runs: Sequence[Run], curves: Collection[str] = ()) -> None:
+        """Queue the question and return at once.
+
+        ``runs`` are the runs of the last snapshot, ``curves`` the ids of those that are only curves of untracked runs.
+        """
         if isinstance(question, ProcessQuestion):
             self._processes.ask(question)
         elif isinstance(question, ClockQuestion):
@@ -57,4 +60,4 @@ class Answering:
                 from gputop.agent.where_reader import WhereReader
 
                 self._where = WhereReader(self._deliver)
-            self._where.ask(question, runs)
+            self._where.ask(question, runs, curves)

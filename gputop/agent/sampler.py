@@ -87,6 +87,8 @@ class Sampler:
         self._logs: LogMatches | None = None
         self.listed_runs: tuple[Run, ...] = ()
         """The runs of the last snapshot."""
+        self.listed_curves: frozenset[str] = frozenset()
+        """The ids of those that are only curves of untracked runs."""
         self._found = ProcessRuns()
         self._untracked_curves: UntrackedCurves | None = None
         self._places: EarlyPlaces | None = None
@@ -118,6 +120,7 @@ class Sampler:
             runs = sorted(update.runs + curves.runs, key=lambda run: run.created_at or 0.0, reverse=True)
             update = RunUpdate(tuple(runs), update.points + curves.points)
         self.listed_runs = update.runs
+        self.listed_curves = frozenset(run.run_id for run in curves.runs) if curves is not None else frozenset()
         foreign = self._read("Where ranks before their first step are", lambda: self._with_places(foreign or ())) or foreign
         host = self._host_record(reading)
         logs = self._read("The errors in the output of jobs", self._log_matches) or ()

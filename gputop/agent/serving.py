@@ -87,7 +87,7 @@ def apply(sampler: Sampler, answering: Answering, command: Mapping[str, Any]) ->
     except FormatError:
         return False
     if question is not None:
-        answering.ask(question, sampler.listed_runs)
+        answering.ask(question, sampler.listed_runs, sampler.listed_curves)
         return False
     if isinstance(command.get("pcie"), bool):
         sampler.source.want_pcie(command["pcie"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from gputop.errors import GputopError, describe_unexpected
@@ -23,11 +23,14 @@ class WhereReader:
         self._deliver = deliver
         self._busy = threading.Lock()
 
-    def ask(self, question: WhereQuestion, runs: Sequence[Run]) -> None:
-        """Ask the ranks of a run and return at once; ignore questions while another is open."""
+    def ask(self, question: WhereQuestion, runs: Sequence[Run], curves: Collection[str] = ()) -> None:
+        """Ask the ranks of a run and return at once; ignore questions while another is open.
+
+        ``curves``: the ids of runs that are only a curve of an untracked run, with the ranks that wrote it alone.
+        """
         if not self._busy.acquire(blocking=False):
             return
-        threading.Thread(target=self._run, args=(question, _run_in(question, runs)), daemon=True, name="where").start()
+        threading.Thread(target=self._run, args=(question, _run_in(question, runs, curves)), daemon=True, name="where").start()
 
     def _run(self, question: WhereQuestion, run: Run | None) -> None:
         try:
@@ -37,11 +40,12 @@ class WhereReader:
         self._deliver(found)
 
 
-def _run_in(question: WhereQuestion, runs: Sequence[Run]) -> Run | None:
+def _run_in(question: WhereQuestion, runs: Sequence[Run], curves: Collection[str]) -> Run | None:
     """Return the run that is asked about; also the one that the processes have opened since, with their first step."""
     named = next((run for run in runs if run.run_id == question.run_id), None)
     pids = set(question.pids)
-    opened = (run for run in runs for rank in run.ranks if rank.local_pid in pids and rank.state in LIVE_STATES)
+    tracked = (run for run in runs if run.run_id not in curves)
+    opened = (run for run in tracked for rank in run.ranks if rank.local_pid in pids and rank.state in LIVE_STATES)
     return named or next(opened, None)
 
 

@@ -106,6 +106,9 @@ def _where(app: Host, view: View | None) -> AnyScreen | None:
     from gputop.tui.screens.where import WhereScreen
 
     run = getattr(app.screen, "chosen_run", None) or getattr(app.screen, "chosen_process_run", None)
+    listed = view.snapshot.process_runs if view is not None else ()
+    if isinstance(run, Run):  # a curve has only the ranks that write it: the processes have all
+        run = next((whole for whole in listed if run.run_id in whole.curve_ids), run)
     if not isinstance(run, Run | ProcessRun):
         app.notify("Choose a run first. gputop where PID --py-spy asks about other processes.")
         return None

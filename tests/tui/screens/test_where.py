@@ -8,6 +8,7 @@ import pytest
 from textual.pilot import Pilot
 
 from gputop.questions import Question
+from gputop.process import ProcessCurve
 from gputop.snapshot import ProcessRank, ProcessRun, Snapshot
 from gputop.tui.app import GputopApp
 from gputop.tui.screens.dashboard import DashboardScreen
@@ -126,3 +127,22 @@ async def test_the_key_opens_it_for_the_chosen_run() -> None:
             await pilot.pause(0.02)
         await pilot.press("w")
         await until_shown(app, pilot, "Ranks 0-2, 4-7 wait in all_reduce #412")
+
+
+async def test_the_key_asks_all_ranks_of_an_untracked_run_whose_curve_is_shown() -> None:
+    """The curve has only the rank that writes it."""
+    curve = replace(RUN, run_id="pid-4100-1-aa", ranks=RUN.ranks[:1])
+    ranks = tuple(ProcessRank(4100 + rank, rank, rank) for rank in range(2))
+    curves = (ProcessCurve(curve.run_id, "its output"),)
+    whole = ProcessRun("launcher:4099", "llama.py", ranks, world_size=2, run_id=curve.run_id, curves=curves)
+    feed = AskedFeed(replace(samples.snapshot(), runs=(curve,), points=(), process_runs=(whole,)))
+    app = GputopApp(feed, replace(Settings(), color=True))  # type: ignore[arg-type]
+    async with app.run_test(size=(160, 50)) as pilot:
+        feed.push()
+        for _ in range(1500):
+            if isinstance(app.screen, DashboardScreen) and app.screen.chosen_run == curve:
+                break
+            await pilot.pause(0.02)
+        await pilot.press("w")
+        await until_shown(app, pilot, "Ranks 0-2, 4-7 wait in all_reduce #412")
+    assert feed.asked[0] == WhereQuestion("launcher:4099", (4100, 4101))
