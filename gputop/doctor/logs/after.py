@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from gputop.doctor.logs.lines import clean, rank_and_text
+
 ORDINARY_LINES = 3
 PROGRESS_LINES = 5
 FOLLOWING_LINES = 2
@@ -19,6 +21,10 @@ LINES_MAX = 200
 """Lines examined after the text."""
 OPEN_MAX = 16
 """Texts followed at a time."""
+SORTED_LINES = 1000
+"""Lines after an error that are sorted into ordinary ones and others; all later ones count as ordinary. What Python had
+buffered when the script failed, 8 KiB, is less."""
+LAST_BYTES = 4096
 _EXCEPTION = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*(?:Error|Exception)\b")
 _OWN_WORDS = re.compile(r"[A-Za-z]{2}.*[(\s:=-]")
 _LOGGED = re.compile(r"^(?:terminate called|what\(\)|Exception in thread|E  )|(?:^|\W)(?:ERROR|CRITICAL|FATAL|error)\W")
@@ -29,6 +35,8 @@ _NO_LINE_OF_ITS_OWN = re.compile(
     r"|I\d{4} (?!.*\.py:\d)|terminate called|what\(\)|wandb:|srun:|slurmstepd|make|Aborted|Killed|Segmentation fault"
     r"|Fatal Python error|\S+\.so\b|/\S+:\d+: \w*Warn))"
 )
+_OF_AN_END = re.compile(r'^\s+File "|^(?:Current thread|Thread) 0x|\bNCCL (?:INFO|WARN)\b')
+"""What faulthandler and NCCL print as a process ends, dozens of lines for each rank."""
 _PROGRESS = re.compile(r"(?i)\b(?:epoch|step|iter(?:ation)?|batch|loss)\b\D{0,3}\d|\d\s?it/s|\ds/it")
 
 
@@ -108,6 +116,39 @@ class Afterwards:
             if item.went_on or item.lines >= LINES_MAX:
                 self._open.remove(item)
         return settled
+
+
+class Tail:
+    """Counts the lines after errors that belong to no ending: neither progress nor what ranks and launchers report of it."""
+
+    def __init__(self) -> None:
+        self.plain = 0
+        self.progress = 0
+        """Lines of progress: among those far from any error, only one is looked at in each piece."""
+        self._left = 0
+
+    def error(self) -> None:
+        """Sort the lines that follow."""
+        self._left = SORTED_LINES
+
+    def line(self, text: str) -> None:
+        """Count a line that is part of no error."""
+        self._left -= self._left > 0
+        if is_progress(text):
+            self.progress += 1
+        elif _NO_LINE_OF_ITS_OWN.match(text) is None and _OF_AN_END.search(text) is None:
+            self.plain += 1
+
+    def piece(self, data: bytes) -> None:
+        """Count lines without any known text."""
+        at = 0
+        while self._left > 0 and (end := data.find(b"\n", at)) >= 0:
+            self.line(rank_and_text(clean(data[at:end]))[1])
+            at = end + 1
+        if at < len(data):
+            self.plain += data.count(b"\n", at)
+            begin = max(at, data.rfind(b"\n", at, len(data) - 1) + 1, len(data) - LAST_BYTES)
+            self.progress += is_progress(clean(data[begin:]))
 
 
 def says_went_on(text: str) -> bool:

@@ -37,6 +37,8 @@ class Explanation:
     """Lines that follow from the root."""
     ended: bool = False
     """Whether the first finding tells how the run ended; else all are remarks."""
+    unproven: bool = False
+    """Whether no traceback and no known text, but only the log's last words, name the root: somebody may have caught it."""
 
 
 def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = False) -> Explanation:
@@ -48,7 +50,7 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
     if (failed or launcher is not None) and not any(item.failure for item in seen):
         # A script that catches its error, reports it and then ends did not really go on.
         seen = [replace(item, went_on=False) for item in seen]
-    passed = frozenset((item.file, item.line_number) for item in seen if item.followed)
+    passed = frozenset((item.file, item.at) for item in seen if item.followed)
     if failed or launcher is not None:
         seen = [replace(item, followed=False) for item in seen]
     consequences = tuple(item for item in seen if item.pattern is not None and item.pattern.cascade)
@@ -60,8 +62,9 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
     if word is not None and word.kind == "exception":
         root = word.seen
     findings = [] if root is None else [_of_root(root, seen, scans, launcher)]
-    if root is not None and word is not None:
-        findings = [replace(finding, confidence="likely") for finding in findings]  # no traceback says that nobody caught it
+    unproven = root is not None and word is not None
+    if unproven:
+        findings = [replace(finding, confidence="likely") for finding in findings]
     elif word is not None:
         last = last_words.finding_of(word, short(word.seen.line), place(word.seen))
         findings.append(replace(last, evidence=(*last.evidence, *_launcher_facts(launcher))))
@@ -82,16 +85,16 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
             if finding.title not in titles:
                 titles.add(finding.title)
                 findings.append(finding)
-    return Explanation(root, tuple(replace(finding, run=run) for finding in findings), consequences, ended)
+    return Explanation(root, tuple(replace(finding, run=run) for finding in findings), consequences, ended, unproven)
 
 
 def _last_word(scans: Sequence[LogScan], consequences: Sequence[Observation], launcher: Root | None) -> Word | None:
     """Return the error line that the logs end with; None if a text that is known says more."""
     if _stuck(consequences, scans) is not None:
         return None
-    begun = {item.file: item.line_number for item in reversed(consequences)}
+    begun = {item.file: item.at for item in reversed(consequences)}
     words = [word for scan in scans for word in scan.last_words]
-    word = first_word([word for word in words if word.seen.line_number <= begun.get(word.seen.file, word.seen.line_number)])
+    word = first_word([word for word in words if word.seen.at <= begun.get(word.seen.file, word.seen.at)])
     return None if word is not None and word.kind == "end" and (launcher is not None or consequences) else word
 
 

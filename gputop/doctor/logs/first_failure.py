@@ -22,14 +22,14 @@ _SHELL_GOES_ON = frozenset({"command_not_found"})
 def fatal(failures: list[Observation], passed: frozenset[tuple[str, int]]) -> list[Observation]:
     """Leave out unknown exceptions if their rank failed again later: the rank had gone on.
 
-    How a process ended is no second failure, unless progress followed the exception (``passed``: file and line).
+    How a process ended is no second failure, unless progress followed the exception (``passed``: file and place).
     """
     last: dict[tuple[str, int | None], Observation] = {}
     for item in failures:
         before = last.get((item.file, item.rank))
         is_end = item.pattern is not None and item.pattern.id in _ENDS and not item.block
         is_end = is_end or (item.pattern is None and _REPORTS.search(item.line) is not None)
-        if before is None or not is_end or (before.file, before.line_number) in passed:
+        if before is None or not is_end or (before.file, before.at) in passed:
             last[(item.file, item.rank)] = item
     kept = [item for item in failures if item.pattern is not None or last[(item.file, item.rank)] is item]
     telling = [item for item in kept if item.pattern is not None or _REPORTS.search(item.line) is None]

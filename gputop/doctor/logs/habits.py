@@ -52,7 +52,7 @@ def _is_in_words(item: Observation) -> bool:
 
 def _lies_between(item: Observation, before: Observation, after: Observation) -> bool:
     same = (item.file, item.rank) == (after.file, after.rank)
-    return same and before.line_number < item.line_number < after.line_number
+    return same and before.at < item.at < after.at
 
 
 def shape_of(item: Observation) -> tuple[str, int | None, str]:

@@ -33,6 +33,10 @@ class Observation:
     """Lines of progress that were seen before it, after other texts."""
     survived: int = 0
     """After how many texts of its kind progress came, where that is so often that the run survives them."""
+    at: int = 0
+    """The line among those that were scanned: known also where the line's number in the log is not."""
+    plain: int = 0
+    """Ordinary lines that were scanned before it."""
     in_library: bool = False
     """Whether ``where`` is a library's line, because no line of the user's own code is in the traceback."""
 

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from gputop.doctor.logs import last_words
-from gputop.doctor.logs.after import Afterwards, is_progress, says_went_on
+from gputop.doctor.logs.after import Afterwards, Tail, is_progress, says_went_on
 from gputop.doctor.logs.last_words import LastWords, Word
 from gputop.doctor.logs.leads import Leads
 from gputop.doctor.logs.lines import clean, rank_and_text, starts_anew, time_of, unboxed, unfolded
@@ -121,6 +121,7 @@ class LogScan:
         """Lines of progress after texts; the others are not looked at."""
         self._after = Afterwards()
         self._last_words = LastWords()
+        self.tail = Tail()
 
     @property
     def last_words(self) -> list[Word]:
@@ -130,10 +131,7 @@ class LogScan:
     @property
     def observations(self) -> list[Observation]:
         """All observations so far, in the order of the log. An exception is noted late: once its traceback has ended."""
-        found = [*self._first, *self._last]
-        if all(item.line_number for item in found):
-            found.sort(key=lambda item: item.line_number)
-        return settle(found)
+        return settle(sorted([*self._first, *self._last], key=lambda item: item.at))
 
     def feed(self, data: bytes) -> list[Observation]:
         """Process the next bytes and return the new observations in their complete lines."""
@@ -148,14 +146,18 @@ class LogScan:
     def skip(self) -> None:
         """Mark a part of the log as skipped: open tracebacks end, and later lines have no numbers."""
         self._rest = b""
-        self._summary = self._numbered = False
         self._close_all()
+        self._summary = self._numbered = False
 
-    def outlive(self, lines: Collection[int]) -> None:
-        """Mark the texts in these lines as survived: whoever wrote them is known to have gone on."""
+    def continue_lines(self, before: LogScan) -> None:
+        """Count the lines from where another scan of the same log got to."""
+        self.lines, self._numbered = before.lines, before._numbered
+
+    def outlive(self, places: Collection[int]) -> None:
+        """Mark the texts at these places (``Observation.at``) as survived: whoever wrote them is known to have gone on."""
         for kept in (self._first, self._last):
             for place, item in enumerate(kept):
-                if item.line_number in lines:
+                if item.at in places:
                     kept[place] = replace(item, went_on=True, followed=False)
 
     def end(self) -> list[Observation]:
@@ -165,7 +167,14 @@ class LogScan:
         for block in self._open.values():
             if block.exception is None and block.fallback is not None and not block.weak:
                 line = block.begin or _TRACEBACK
-                seen = Observation(line.strip(), self.name, self.lines, block.rank, where=block.where or block.fallback)
+                seen = Observation(
+                    line.strip(),
+                    self.name,
+                    self._number(self.lines),
+                    block.rank,
+                    where=block.where or block.fallback,
+                    at=self.lines,
+                )
                 self._last_words.add("cut", seen)
         self._close_all()
         return self._take_new()
@@ -179,15 +188,18 @@ class LogScan:
             return
         if not self._following and not any(trigger in data for trigger in _TRIGGERS):
             self.lines += data.count(b"\n")
+            self.tail.piece(data)
             return
         position = counted = 0
         while position < len(data):
             if not self._following:
                 hit = _TRIGGER.search(data, position)
                 if hit is None:
+                    self.tail.piece(data[position:])
                     break
                 # The words that announce a chained or an ignored exception come just before it.
                 begin = max(position, data.rfind(b"\n", 0, hit.start()) + 1, data.rfind(b"\r", 0, hit.start()) + 1)
+                self.tail.piece(data[position:begin])
                 self._announce(data[max(0, begin - 200) : begin])
                 at = hit.start()
             else:
@@ -197,10 +209,9 @@ class LogScan:
             self.lines += data.count(b"\n", counted, begin)
             counted = begin
             left = max(begin, at - TEXT_CHARS // 4)
-            number = self.lines + 1 if self._numbered else 0
             parts = unfolded(clean(data[begin:finish])) if data[begin : begin + 1] == b"{" else []
             for part in parts if len(parts) > 1 else [clean(data[left : min(finish, left + TEXT_CHARS)])]:
-                self._line(part[:TEXT_CHARS], number)
+                self._line(part[:TEXT_CHARS], self.lines + 1)
                 self._previous = part
             position = finish + 1
         self.lines += data.count(b"\n", counted)
@@ -218,7 +229,10 @@ class LogScan:
             if any(marker in line for marker in _CHAINED):
                 self._chain[rank_and_text(line)[0]] = True
 
-    def _line(self, raw: str, number: int) -> None:
+    def _number(self, at: int) -> int:
+        return at if self._numbered else 0
+
+    def _line(self, raw: str, at: int) -> None:
         prefixed, text = rank_and_text(raw)
         text = unboxed(text)
         key, text = self._whose(prefixed, text)
@@ -227,6 +241,7 @@ class LogScan:
             self._summarize(text)
         if _ROOT in text:
             self._after.failed()
+            self.tail.error()
             self.root, self._summary = Root(others=self.root.others if self.root else 0), True
             return
         if text.rstrip().endswith(_TRACEBACK) and not self._summary:
@@ -239,7 +254,7 @@ class LogScan:
         if block is not None and block.rank is not None:
             rank = block.rank
         if block is not None:
-            self._extend_traceback(key, block, text, number)
+            self._extend_traceback(key, block, text, at)
             block = self._open.get(key)
         if block is not None and not block.in_message and text[:1] in (" ", "\t"):
             return  # a line of source code that a traceback quotes
@@ -249,7 +264,7 @@ class LogScan:
             self._note_progress(text, key)
         warned = bool(found) and is_warning(text)
         if block is None and not self._summary:
-            self._weigh(text, raw, rank, number, bool(found))
+            self._weigh(text, raw, rank, at, bool(found))
         for pattern, groups in found:
             told = rank if rank is not None else _number(groups.get("rank"))
             if told is None and self._summary and self.root is not None:
@@ -261,7 +276,7 @@ class LogScan:
                 Observation(
                     text.strip(),
                     self.name,
-                    number,
+                    self._number(at),
                     told,
                     time_of(raw, self.written_at),
                     pattern,
@@ -271,16 +286,21 @@ class LogScan:
                     warned=warned,
                     went_on=warned and says_went_on(text),
                     in_library=block is not None and in_exception and block.where is None,
+                    at=at,
                 )
             )
 
-    def _weigh(self, text: str, raw: str, rank: int | None, number: int, known: bool) -> None:
+    def _weigh(self, text: str, raw: str, rank: int | None, at: int, known: bool) -> None:
         """Keep a line that may be the log's last word, or take those before it as survived."""
         kind = None if known or is_warning(text) else last_words.kind_of(text)
         if kind is None:
             self._last_words.line(text)
+            if not known:
+                self.tail.line(text)
         elif not says_went_on(text):
-            seen = Observation(text.strip(), self.name, number, rank, time_of(raw, self.written_at))
+            self.tail.error()
+            time = time_of(raw, self.written_at)
+            seen = Observation(text.strip(), self.name, self._number(at), rank, time, at=at, plain=self.tail.plain)
             self._last_words.add(kind, seen)
 
     def _whose(self, prefixed: int | None, text: str) -> tuple[Key, str]:
@@ -307,9 +327,10 @@ class LogScan:
             self._mark(number, surely, not surely)
 
     def _mark(self, number: int, went_on: bool, followed: bool) -> None:
+        """Mark the texts in a line, or, if the number is negative, in a traceback."""
         for kept in (self._first, self._last, self._new):
             for place, item in enumerate(kept):
-                if item.block == -number if number < 0 else (item.line_number == number and not item.block):
+                if item.block == -number if number < 0 else (item.at == number and not item.block):
                     kept[place] = replace(item, went_on=went_on, followed=followed)
 
     def _begin(self, key: Key, inner: bool) -> None:
@@ -322,11 +343,12 @@ class LogScan:
         if before is not None:
             self._close(key)
         self._chain.pop(key, None)
+        self.tail.error()
         self._blocks += 1
         self._open[key] = _Traceback(self._blocks, weak=self._weak_next, own_words=says_went_on(self._previous))
         self._weak_next = False
 
-    def _extend_traceback(self, key: Key, block: _Traceback, text: str, number: int) -> None:
+    def _extend_traceback(self, key: Key, block: _Traceback, text: str, at: int) -> None:
         """Add one line of a rank to its traceback, or end the traceback."""
         block.lines += 1
         if any(marker in text for marker in _CHAINED):
@@ -353,7 +375,7 @@ class LogScan:
             return
         exception = _EXCEPTION.match(text)
         if exception is not None and (_EXCEPTION_NAME.search(exception["type"]) or "." in exception["type"] or block.lines > 1):
-            block.exception, block.exception_at = text.strip(), number
+            block.exception, block.exception_at = text.strip(), at
             block.in_message, block.message_lines = True, 0
             self.inner[block.number] = block.exception
             if len(self.inner) > KEPT_FIRST + KEPT_LAST:
@@ -377,12 +399,13 @@ class LogScan:
             Observation(
                 block.exception,
                 self.name,
-                block.exception_at,
+                self._number(block.exception_at),
                 rank,
                 None,
                 where=block.where or block.fallback,
                 raised_from=block.first,
                 block=block.number,
+                at=block.exception_at,
             )
         )
 
@@ -418,12 +441,14 @@ class LogScan:
             self.root.error_file = value
 
     def _note(self, observation: Observation) -> None:
-        observation = replace(observation, progress=self.progress)
+        observation = replace(observation, progress=self.progress, plain=self.tail.plain)
         if observation.rank is not None:
             self.ranks.add(observation.rank)
         self._new.append(observation)
-        if observation.failure and not observation.block and observation.line_number:
-            self._after.follow(observation.line_number, observation.line)
+        if observation.failure:
+            self.tail.error()
+        if observation.failure and not observation.block:
+            self._after.follow(observation.at, observation.line)
         (self._first if len(self._first) < KEPT_FIRST else self._last).append(observation)
 
 

@@ -75,6 +75,18 @@ class ScannedLog:
         """Whether the file could be opened at least once."""
         self.at_end = False
 
+    @property
+    def offset(self) -> int:
+        """How far the file has been read, in bytes."""
+        return self._file.offset
+
+    def begin_anew(self) -> LogScan:
+        """Start another scan here, with the line numbers of the file; return the one until here."""
+        before = self.scan
+        self.scan = LogScan(self._name, self._rank, before.written_at)
+        self.scan.continue_lines(before)
+        return before
+
     def read(self, max_bytes: int, finished: bool) -> int:
         """Scan at most ``max_bytes`` more and return how many; ``finished``: no more will be written."""
         look = self._file.look(max_bytes, finished)
