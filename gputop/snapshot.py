@@ -243,6 +243,8 @@ class LogMatch:
     """The innermost line of the user's own code in the traceback, as "train.py:41 (main)"."""
     followed: bool = False
     """Whether lines of progress follow it: it was caught, or they were printed before and written later."""
+    unproven: bool = False
+    """Whether neither an exit code nor a traceback proves that it ended the run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,28 +105,33 @@ def matches_of(job: Job, scans: list[LogScan]) -> tuple[LogMatch, ...]:
     Texts that a failed job certainly survived are left out, provided that another text explains its end.
     """
     failed = not job.active and job.state != "finished"
-    root = explain(scans, failed=failed).root
+    explanation = explain(scans, failed=failed)
     observations = [item for scan in scans for item in scan.observations]
     survived = failed and any(item.failure for item in observations)
     kept = [item for item in observations if item.pattern is not None and not (survived and item.went_on)]
-    return of_run(job.run_id, job.id, job.state, root, kept)
+    return of_run(job.run_id, job.id, job.state, explanation.root, kept, explanation.unproven)
 
 
 def of_run(
-    run_id: str | None, job_id: str | None, state: JobState, root: Observation | None, others: Iterable[Observation]
+    run_id: str | None,
+    job_id: str | None,
+    state: JobState,
+    root: Observation | None,
+    others: Iterable[Observation],
+    unproven: bool = False,
 ) -> tuple[LogMatch, ...]:
-    """Return one match for each text and rank of a run's output, the root cause first."""
+    """Return one match for each text and rank of a run's output, the root cause first; ``unproven``: see ``LogMatch``."""
     kept: dict[tuple[str, int | None], Observation] = {}
     for seen in ([root] if root is not None else []) + list(others):
         kept.setdefault((_name(seen), seen.rank), seen)
-    return tuple(_match(run_id, job_id, state, seen) for seen in list(kept.values())[:MATCHES_MAX])
+    return tuple(_match(run_id, job_id, state, seen, unproven) for seen in list(kept.values())[:MATCHES_MAX])
 
 
 def _name(seen: Observation) -> str:
     return seen.pattern.id if seen.pattern is not None else UNKNOWN_ID
 
 
-def _match(run_id: str | None, job_id: str | None, state: JobState, seen: Observation) -> LogMatch:
+def _match(run_id: str | None, job_id: str | None, state: JobState, seen: Observation, unproven: bool) -> LogMatch:
     return LogMatch(
         pattern=_name(seen),
         cause=seen.pattern.cause if seen.pattern is not None else None,
@@ -141,4 +146,5 @@ def _match(run_id: str | None, job_id: str | None, state: JobState, seen: Observ
         job_state=state,
         where=seen.where,
         followed=seen.followed,
+        unproven=unproven,
     )

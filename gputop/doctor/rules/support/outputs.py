@@ -227,12 +227,18 @@ def foreign_memory(output: Output) -> LogMatch | None:
 
 
 def soften(output: Output, finding: Finding) -> Finding:
-    """Limit a finding based only on a text to "possible" and "warning" if the job survived the text."""
+    """Limit a finding based only on a text: to "possible" and "warning" if the job survived it, to "likely" if it may have."""
     after = output.survival
     if after is None:
-        return finding
+        return at_most_likely(output, finding)
     severity = "warning" if finding.severity == "error" else finding.severity
     return replace(finding, severity=severity, confidence="possible", evidence=(*finding.evidence, after))
+
+
+def at_most_likely(output: Output, finding: Finding) -> Finding:
+    """Limit a finding to "likely" if nothing proves that the text ended the run: its exit code is unknown."""
+    unproven = finding.confidence == "certain" and any(match.unproven for match in output.matches)
+    return replace(finding, confidence="likely") if unproven else finding
 
 
 def quoted(match: LogMatch) -> Fact:

@@ -20,7 +20,7 @@ from gputop.doctor.logs.scan import is_warning
 from gputop.doctor.rules.launching.exclusive import exclusive_mode
 from gputop.doctor.rules.launching.misplaced import global_rank_as_device
 from gputop.doctor.rules.machine.memory import host_memory
-from gputop.doctor.rules.support.outputs import Output, command_of, foreign_memory, outputs_of
+from gputop.doctor.rules.support.outputs import Output, at_most_likely, command_of, foreign_memory, outputs_of
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.snapshot import LogMatch, Run
 
@@ -113,6 +113,7 @@ def _judge(output: Output, match: LogMatch) -> Judgement:
     if seen.where is not None:
         source = "journal" if failure is not None else "traceback"
         finding = replace(finding, evidence=(*finding.evidence, Fact(f"at {seen.where}", seen.where, source)))
+    finding = at_most_likely(output, finding)
     return Suspicion(replace(finding, run=output.run_id or match.run_id, devices=output.devices, pids=output.pids))
 
 
