@@ -25,7 +25,7 @@ from gputop.untracked.kinds import ORDER, OUTPUT
 FIRST_WAIT_S = 0.3
 """How long the first poll that sees a run waits for its curve: ``gputop --once`` polls once."""
 ENDED_MAX = 8
-"""So many runs that ended recently keep what their output explains."""
+"""So many runs that ended recently keep what their output explains; those without an error text do not count."""
 RUNS_MAX = 8
 """At most this many runs are followed, the largest first; threads that hang in a file system count."""
 
@@ -129,7 +129,8 @@ class UntrackedCurves:
                     self._ended[run_id] = followed, time.monotonic()
         since = time.monotonic() - RECENT_S
         recent = [(run_id, item) for run_id, item in self._ended.items() if item[1] >= since and run_id not in self._followed]
-        self._ended = dict(recent[-ENDED_MAX:])
+        with_text = [run_id for run_id, (followed, _) in recent if followed.errors.matches][-ENDED_MAX:]
+        self._ended = {run_id: item for run_id, item in recent if run_id in with_text or item[0].lingers}
         return known
 
 

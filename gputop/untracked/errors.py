@@ -1,8 +1,8 @@
 """The error texts in what an untracked run prints: found as it grows, explained as ``gputop doctor --log`` explains a file.
 
-A run that gputop did not start has no exit code. It failed if a text that ends a run stands in its output, nothing of the
-training follows it, and a rank that was seen is gone. While all its ranks live, the text is passed on as one that the run
-survives.
+A run that gputop did not start has no exit code. It failed, likely, if a text that ends a run stands in its output, nothing of
+the training and few other lines follow it, and a rank that was seen is gone. While all its ranks live, the text is passed on as
+one that the run survives. What a file held when the run was found may be older than the run: it explains no failure.
 """
 
 from __future__ import annotations
@@ -11,17 +11,23 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from gputop.doctor.logs.explain import explain
+from gputop.doctor.logs.last_words import TAIL_LINES
+from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.scan import LogScan
 from gputop.jobs.output.matches import READ_BYTES, TICK_BYTES, of_run
-from gputop.jobs.output.scan import ScannedLog
-from gputop.snapshot import LogMatch
+from gputop.snapshot import JobState, LogMatch
+from gputop.untracked.losses import Losses
 from gputop.untracked.outputs import OutputFile
+from gputop.untracked.printed import PrintedLog
 
 FILES = 32
 """At most this many files of one run are read: two of each rank of a large node, and its launcher's."""
 OUTLIVED_S = 10.0
 """A process that lives on for so long after it printed progress below a traceback caught that error. A script that ends
 writes what it had buffered below its traceback, too, and takes seconds to free what it holds."""
+
+Text = tuple[LogScan, Observation]
+"""A text and the scan that it is from."""
 
 
 class OutputErrors:
@@ -32,38 +38,47 @@ class OutputErrors:
         self.run_id = run_id
         self.matches: tuple[LogMatch, ...] = ()
         self.identities: frozenset[tuple[int, int]] = frozenset()
-        """Device and inode of the files: what two runs print to one file is neither's."""
-        self._files: dict[Path, ScannedLog] = {}
-        self._seen: set[int] = set()
-        self._followed: dict[tuple[str, int], float] = {}
+        """Device and inode of the files and of the window: what two runs print to one of them is neither's."""
+        self.at_end = False
+        """Whether every file was read to its end."""
+        self._files: dict[Path, PrintedLog] = {}
+        self._next = 0
+        self._losses = Losses(OUTLIVED_S)
+        self._followed: dict[tuple[LogScan, int], float] = {}
         self._state: tuple[object, ...] = ()
         self._panes: list[LogScan] = []
 
     @property
     def pids(self) -> frozenset[int]:
         """Every rank of the run that was seen."""
-        return frozenset(self._seen)
+        return self._losses.seen
 
     @property
     def reads_something(self) -> bool:
         """Whether the run's output is a file or a window that can be read."""
         return bool(self._files or self._panes)
 
-    def follow(self, printed: Mapping[int, tuple[OutputFile, ...]]) -> None:
-        """Read these files, too; ``printed`` has them by rank, and one that several ranks share under one of them."""
+    def follow(self, printed: Mapping[int, tuple[OutputFile, ...]], started_at: float | None = None) -> None:
+        """Read these files, too.
+
+        Args:
+            printed: the files by rank; one that several ranks share stands under one of them.
+            started_at: wall clock at which the run started, if known.
+        """
         names = [file.path.name for files in printed.values() for file in files]
         for rank, files in printed.items():
             for file in files:
                 if file.path in self._files or len(self._files) >= FILES:
                     continue
                 name = file.path.name if names.count(file.path.name) == 1 else str(file.path)
-                self._files[file.path] = ScannedLog(file.path, name, rank if len(printed) > 1 else None)
+                self._files[file.path] = PrintedLog(file.path, name, rank if len(printed) > 1 else None, started_at)
                 self.identities |= {file.identity}
 
-    def follow_pane(self, scan: LogScan) -> None:
-        """Judge what is scanned of a window, too."""
+    def follow_pane(self, scan: LogScan, identity: tuple[int, int]) -> None:
+        """Judge what is scanned of a window, too; ``identity``: device and inode of its terminal."""
         if scan not in self._panes:
             self._panes = [scan]
+        self.identities |= {identity}
 
     def read(self, pids: Collection[int], now: float, ended: bool = False) -> None:
         """Read the next bytes of each file, at most ``TICK_BYTES`` of all.
@@ -73,36 +88,69 @@ class OutputErrors:
             now: seconds of a steady clock.
             ended: whether nothing writes the files any more.
         """
-        self._seen = self._seen.union(pids)  # replaced whole, like ``matches``
-        lost = len(self._seen.difference(pids))
-        room = TICK_BYTES
-        for file in self._files.values():
-            if room > 0:
-                size = file.read(min(READ_BYTES, room), finished=ended)
-                room -= size
-                if lost and not size and file.at_end:
-                    file.scan.end()  # a traceback whose rank is gone is whole, though no line follows it
-        for pane in self._panes if ended else ():
-            pane.end()
-        scans = [file.scan for file in self._files.values() if file.readable] + self._panes
+        replaced = self._losses.update(pids, now)
+        if replaced:
+            self._restart()
+        was_at_end = self.at_end
+        self._read_files(ended)
+        scans = self._scans()
+        if was_at_end and self.at_end:
+            self._losses.note_progress(sum(scan.tail.progress for scan in scans), now)
+        lost = self._losses.are_any
+        texts = [(scan, item) for scan in scans for item in scan.observations]
         if not lost:
-            self._outlive(scans, now)
-        state = (lost, *((scan.lines, scan.progress, len(scan.observations)) for scan in scans))
+            self._outlive(texts, now)
+        _survive([(scan, item) for scan, item in texts if scan.tail.plain - item.plain > TAIL_LINES])
+        state = (lost, bool(pids), *((scan, scan.lines, scan.progress, len(scan.observations)) for scan in scans))
         if state != self._state:
             self._state = state
-            self.matches = self._judge(scans, alive=bool(pids), lost=bool(lost))
+            self.matches = self._judge(scans, alive=bool(pids), lost=lost)
+
+    def _scans(self) -> list[LogScan]:
+        return [file.scan for file in self._files.values() if file.readable] + self._panes
+
+    def _read_files(self, ended: bool) -> None:
+        """Read the files in turn; the next look begins where the room of this one ended."""
+        room = TICK_BYTES
+        files = list(self._files.values())
+        for place in (*range(self._next, len(files)), *range(self._next)):
+            file = files[place]
+            if room <= 0:
+                file.at_end = False
+                continue
+            self._next = (place + 1) % len(files)
+            size = file.read(min(READ_BYTES, room), finished=ended)
+            room -= size
+            if self._losses.are_any and not size and file.at_end:
+                file.scan.end()  # a traceback whose rank is gone is whole, though no line follows it
+        self.at_end = all(file.at_end for file in files)
+        for pane in self._panes if ended else ():
+            pane.end()
 
     def _judge(self, scans: list[LogScan], alive: bool, lost: bool) -> tuple[LogMatch, ...]:
         root = explain(scans).root
         if root is not None and alive and root.followed:
             root = None
-        others = [item for scan in scans for item in scan.observations if item.pattern is not None]
+        hints = [item for file in self._files.values() for item in file.hints]
+        others = hints + [item for scan in scans for item in scan.observations if item.pattern is not None]
         kept = [item for item in others if not item.went_on and (not item.failure or root is not None)]
-        return of_run(self.run_id, None, "failed" if lost and root is not None else "running", root, kept)
+        state: JobState = "failed" if lost and root is not None else "running"
+        return of_run(self.run_id, None, state, root, kept, unproven=True)
 
-    def _outlive(self, scans: list[LogScan], now: float) -> None:
+    def _restart(self) -> None:
+        """Mark all texts as survived: whoever starts other ranks in place of those that are gone went on after them."""
+        for file in self._files.values():
+            if file.at_end:
+                file.scan.end()
+        _survive([(scan, item) for scan in self._scans() for item in scan.observations])
+
+    def _outlive(self, texts: list[Text], now: float) -> None:
         """Mark the texts that progress has followed for a while, and that no process ended of."""
-        followed = {(scan.name, item.line_number) for scan in scans for item in scan.observations if item.followed}
-        self._followed = {key: self._followed.get(key, now) for key in followed}
-        for scan in scans:
-            scan.outlive({line for (name, line), at in self._followed.items() if name == scan.name and now - at >= OUTLIVED_S})
+        followed = [(scan, item) for scan, item in texts if item.followed]
+        self._followed = {(scan, item.at): self._followed.get((scan, item.at), now) for scan, item in followed}
+        _survive([(scan, item) for scan, item in followed if now - self._followed[scan, item.at] >= OUTLIVED_S])
+
+
+def _survive(texts: list[Text]) -> None:
+    for scan in {scan for scan, _ in texts}:
+        scan.outlive({item.at for other, item in texts if other is scan and item.failure})

@@ -40,6 +40,9 @@ SOURCES = 16
 LAST_WORDS_S = 10.0
 """How long to read on after a run's last process: its launcher reports on it, and its window shows what the shell says."""
 LAST_LOOK_S = 1.0
+READ_ON_S = 30.0
+"""How much longer to read output of which more is left then."""
+READ_ON_PAUSE_S = 0.1
 PANE_S = 5.0
 """How often a pane of tmux or screen is read: each reading starts a process or two."""
 
@@ -175,10 +178,10 @@ class FollowedRun:
             # Ranks that live on belong to another run now: one whose first rank is gone has another name.
             alive = [pid for pid in self.errors.pids if _lives(pid)]
             self.errors.read(alive, time.monotonic(), ended)
-            if ended:
+            if ended and (self.errors.at_end or time.monotonic() >= until + READ_ON_S):
                 return
             self._rests = True
-            time.sleep(LAST_LOOK_S)
+            time.sleep(LAST_LOOK_S if not ended else READ_ON_PAUSE_S)
             self._rests = False
 
     def _look_and_read(self, run: ProcessRun, tracked: Collection[int]) -> None:
@@ -194,7 +197,7 @@ class FollowedRun:
                 self._take_in(found, min((rank.rank or 0 for rank in run.ranks), default=0))
                 self._take_in_output(printed)
             if not run.starting:  # gputop reads the output of what it started itself
-                self.errors.follow(printed)
+                self.errors.follow(printed, run.started_at)
         until = time.monotonic() + TURN_S
         self._read_sources(until)
         for rank in self._printed.values():
@@ -218,7 +221,7 @@ class FollowedRun:
             return
         if self._pane is None or self._pane.pane != pane:
             self._pane = PaneReader(pane)
-            self.errors.follow_pane(self._pane.scan)
+            self.errors.follow_pane(self._pane.scan, pane.identity)
         steps, at = self._pane.read(), time.time()
         key = Key(pane.label, pane.name)
         with self.lock:

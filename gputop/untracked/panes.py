@@ -63,7 +63,7 @@ class PaneReader:
         self.transcript = Transcript()
         self.scan = LogScan(f"the {_PROGRAM_NAMES[pane.label]} window {pane.name}")
         self.scan.skip()  # what a window has forgotten is not counted: its lines have no numbers
-        self._before: list[str] = []
+        self._before: list[str] | None = None
         self._last = ""
 
     def read(self) -> list[tuple[int, dict[str, float]]]:
@@ -74,12 +74,14 @@ class PaneReader:
     def take_in(self, text: str) -> list[tuple[int, dict[str, float]]]:
         """Return what is new in a capture."""
         *lines, last = text.rstrip("\n").split("\n")
-        new = lines[_where_it_goes_on(self._before, lines) :]
+        is_first = self._before is None
+        new = lines[_where_it_goes_on(self._before or (), lines) :]
         if new or last != self._last:
             # The last line may be a progress bar, which never ends: each of its states counts.
             data = "\n".join([*new[bool(new) and new[0] == self._last :], last, ""])
             self._before, self._last = lines, last
-            self.scan.feed(data.encode())
+            if not is_first:  # what stands there when the run is found may be another run's
+                self.scan.feed(data.encode())
             return list(self.transcript.feed(data.encode()))
         return []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,13 +13,17 @@ import pytest
 
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import Finding
+from gputop.doctor.logs.scan import LogScan
+from gputop.jobs.output.matches import matches_of
+from gputop.jobs.store import Job
 from gputop.process import ProcessRank, ProcessRun
 from gputop.snapshot import Host, LogMatch, Snapshot
 from gputop.untracked import errors as errors_module
 from gputop.untracked import followed
-from gputop.untracked.curves import UntrackedCurves
+from gputop.untracked.curves import ENDED_MAX, UntrackedCurves, _claims
 from gputop.untracked.errors import OUTLIVED_S, OutputErrors
-from gputop.untracked.followed import FollowedRun
+from gputop.untracked.followed import Curve, FollowedRun, Key
+from gputop.untracked.kinds import TMUX
 from gputop.untracked.outputs import OutputFile
 from gputop.untracked.panes import Pane, PaneReader
 from tests.real_processes import eventually
@@ -34,18 +39,18 @@ Traceback (most recent call last):
 KeyError: 'speaker-7'
 """
 RANKS = (4001, 4002)
+PANE = Pane(TMUX, "/tmp/none", "%3", (1, 2))
 
 
 class Output:
     """The output of a run with two ranks, and what is read of it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, before: str = "", started_at: float | None = None) -> None:
         self.path = path
         self.errors = OutputErrors("pid-4001-1")
         self.now = 0.0
-        self.write("")
-        found = path.stat()
-        self.errors.follow({0: (OutputFile((found.st_dev, found.st_ino), path),)})
+        self.write(before)
+        self.errors.follow({0: (output_file(path),)}, started_at)
 
     def write(self, text: str) -> None:
         with self.path.open("a") as file:
@@ -55,6 +60,19 @@ class Output:
         self.now += after_s
         self.errors.read(pids, self.now, ended)
         return self.errors.matches
+
+
+def output_file(path: Path) -> OutputFile:
+    found = path.stat()
+    return OutputFile((found.st_dev, found.st_ino), path)
+
+
+def raised(error: str) -> str:
+    """A traceback that ends with this error."""
+    return TRACEBACK.replace("KeyError: 'speaker-7'", error)
+
+
+OOM = raised("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.")
 
 
 @pytest.fixture
@@ -77,14 +95,14 @@ def test_an_error_of_a_rank_that_is_gone_is_explained_with_file_and_line(output:
     (match,) = output.look(RANKS[0], ended=True)
     assert (match.pattern, match.job_state, match.file, match.line_number) == ("exception", "failed", "nohup.out", 26)
     (found,) = findings((match,))
-    assert found.confidence == "certain"
+    assert found.confidence == "likely"  # nobody knows the exit code
     assert "KeyError" in found.title
     assert "train.py:30 (main)" in found.title
     assert "nohup.out:26" in {fact.source for fact in found.evidence}
 
 
 def test_a_known_text_has_the_cause_that_a_log_gets(output: Output) -> None:
-    output.write(TRACEBACK.replace("KeyError: 'speaker-7'", "ModuleNotFoundError: No module named 'sentencepiece'"))
+    output.write(raised("ModuleNotFoundError: No module named 'sentencepiece'"))
     output.look(*RANKS)
     (found,) = findings(output.look(ended=True))
     assert "sentencepiece" in found.title + found.cause
@@ -127,9 +145,112 @@ def test_a_later_error_is_explained_though_one_was_caught_before(output: Output)
     output.write(STEPS + TRACEBACK + MORE)
     output.look(*RANKS)
     output.look(*RANKS, after_s=OUTLIVED_S + 1)
-    output.write(TRACEBACK.replace("KeyError: 'speaker-7'", "ZeroDivisionError: division by zero"))
+    output.write(raised("ZeroDivisionError: division by zero"))
     (match,) = output.look(ended=True)
     assert match.line.startswith("ZeroDivisionError")
+
+
+@pytest.mark.parametrize("error", ["torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "KeyError: 'a'"])
+def test_without_an_exit_code_no_text_is_certain(output: Output, error: str) -> None:
+    output.write(STEPS + raised(error))
+    output.look(*RANKS)
+    assert [found.confidence for found in findings(output.look(ended=True))] == ["likely"]
+
+
+def test_an_error_without_a_traceback_is_likely_for_a_job_that_failed_too() -> None:
+    scan = LogScan("train.log")
+    scan.feed(f"{STEPS}requests.exceptions.ConnectionError: could not reach the tracker\n".encode())
+    scan.end()
+    job = Job("j1", "train", "failed", ("python", "train.py"), Path())
+    (found,) = findings(matches_of(job, [scan]))
+    assert (found.confidence, found.title) == ("likely", "The script failed with ConnectionError")
+
+
+def test_an_error_that_many_other_lines_follow_ended_nothing(output: Output) -> None:
+    output.write(TRACEBACK + "INFO taking the slow path\nINFO serving\n")
+    output.look(*RANKS)
+    output.write("INFO request 200 in 12 ms\n" * 500)
+    output.look(*RANKS)
+    output.write("INFO shutdown complete\n")
+    assert output.look(ended=True) == ()
+
+
+def test_what_other_ranks_and_launchers_say_of_an_error_does_not_hide_it(output: Output) -> None:
+    frames = "".join(f"frame #{number}: c10::Error::Error() + 0x1 (0x7f in libc10.so)\n" for number in range(40))
+    others = "".join(raised(f"LookupError: no row for rank {rank}") + frames for rank in range(8))
+    output.write(STEPS + raised("ModuleNotFoundError: No module named 'sentencepiece'") + others)
+    output.look(*RANKS)
+    assert output.look(ended=True)[0].pattern == "module_missing"
+
+
+def test_a_restart_of_all_ranks_forgives_what_ended_them(output: Output) -> None:
+    output.write(STEPS + TRACEBACK)
+    output.look(*RANKS)
+    output.look(4003, 4004)
+    output.write(MORE)
+    for _ in range(30):
+        output.look(4003, 4004)
+    output.write("saved the last checkpoint\n")
+    assert output.look(ended=True) == ()
+
+
+def test_after_a_restart_a_later_error_is_explained(output: Output) -> None:
+    output.write(STEPS + OOM)
+    output.look(*RANKS)
+    output.look(4003, 4004)
+    output.write("loading\n" + raised("ZeroDivisionError: division by zero"))
+    output.look(4003, 4004)
+    (match,) = output.look(4003)
+    assert (match.line, match.job_state) == ("ZeroDivisionError: division by zero", "failed")
+
+
+def test_a_helper_that_leaves_is_no_loss_once_training_goes_on(output: Output) -> None:
+    output.write(STEPS)
+    output.look(*RANKS, 4005)
+    output.look(*RANKS)
+    output.write(TRACEBACK + MORE)
+    for step in range(40, 70):
+        output.write(f"step {step} loss 2.5\n")
+        output.look(*RANKS)
+    assert output.errors.matches == ()
+    assert output.look(ended=True) == ()
+
+
+def test_an_error_that_stood_in_the_file_before_is_not_the_runs(tmp_path: Path) -> None:
+    output = Output(tmp_path / "train.log", before=STEPS + OOM)
+    output.look(*RANKS)
+    assert output.errors.matches == ()
+    output.write("loading\n" + raised("ModuleNotFoundError: No module named 'sentencepiece'"))
+    output.look(*RANKS)
+    (match,) = output.look(ended=True)
+    assert (match.pattern, match.line_number) == ("module_missing", 33)
+
+
+def test_a_healthy_run_below_an_old_error_says_nothing(tmp_path: Path) -> None:
+    summary = f"{'=' * 60}\ntrain.py FAILED\nRoot Cause (first observed failure):\n[0]:\n  rank      : 1\n  exitcode  : 1\n"
+    output = Output(tmp_path / "train.log", before=STEPS + TRACEBACK + summary)
+    output.look(*RANKS)
+    output.write("Serving.\n")
+    output.look(*RANKS, after_s=600)
+    output.write("bye\n")
+    assert output.look(ended=True) == ()
+
+
+@pytest.mark.parametrize(("age_s", "kept"), [(3600.0, ["omp1"]), (-3600.0, [])])
+def test_a_hint_is_kept_unless_the_file_is_older_than_the_run(tmp_path: Path, age_s: float, kept: list[str]) -> None:
+    hint = "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default\n"
+    output = Output(tmp_path / "train.log", before=hint, started_at=time.time() - age_s)
+    assert [match.pattern for match in output.look(*RANKS)] == kept
+
+
+def test_a_file_that_is_long_before_is_read_to_where_the_run_was_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors_module, "READ_BYTES", 300)
+    output = Output(tmp_path / "train.log", before=STEPS + OOM)
+    output.write(MORE + TRACEBACK)
+    for _ in range(20):
+        output.look(*RANKS)
+    (match,) = output.look(ended=True)
+    assert match.line == "KeyError: 'speaker-7'"
 
 
 def test_a_healthy_run_that_ends_says_nothing(output: Output) -> None:
@@ -150,14 +271,72 @@ def test_one_look_reads_a_bounded_piece(output: Output, monkeypatch: pytest.Monk
 
 
 def test_a_window_of_tmux_is_read_as_a_file_is(output: Output) -> None:
-    reader = PaneReader(Pane(followed.TMUX, "/tmp/none", "%3", (1, 2)))
+    reader = PaneReader(PANE)
     reader.take_in(STEPS)
-    output.errors.follow_pane(reader.scan)
+    output.errors.follow_pane(reader.scan, PANE.identity)
     output.look(*RANKS)
     reader.take_in(f"{STEPS}{TRACEBACK}ann@host:~$ \n")
     (match,) = output.look(ended=True)
     assert (match.file, match.line_number) == ("the tmux window %3", None)
     assert match.job_state == "failed"
+
+
+def test_a_text_of_a_window_is_outlived_alone(output: Output) -> None:
+    reader, text = PaneReader(PANE), STEPS
+    output.errors.follow_pane(reader.scan, PANE.identity)
+    reader.take_in(f"{text}x\n")
+    text += TRACEBACK + MORE
+    reader.take_in(f"{text}x\n")
+    output.look(*RANKS)
+    text += "step 41 loss 2\n" + raised("ZeroDivisionError: division by zero") + "step 41 loss 2\nstep 42 loss 2\n"
+    reader.take_in(f"{text}x\n")
+    output.look(*RANKS, after_s=OUTLIVED_S + 1)
+    (match,) = output.look(ended=True)
+    assert match.line == "ZeroDivisionError: division by zero"
+
+
+def test_what_stood_in_a_window_before_is_not_the_runs(output: Output) -> None:
+    reader = PaneReader(PANE)
+    output.errors.follow_pane(reader.scan, PANE.identity)
+    before = f"$ python train.py\n{TRACEBACK}$ python train.py --fixed\nloading\n"
+    reader.take_in(f"{before}x\n")
+    output.look(*RANKS)
+    reader.take_in(f"{before}bye\n$ \n")
+    assert output.look(ended=True) == ()
+
+
+def test_a_window_that_two_runs_print_to_is_neithers() -> None:
+    curves = UntrackedCurves()
+    for number in range(2):
+        item = curves._followed[f"pid-{number}"] = FollowedRun(f"pid-{number}")
+        reader, key = PaneReader(PANE), Key(PANE.label, PANE.name)
+        reader.take_in(f"{STEPS}$ \n")
+        item.errors.follow_pane(reader.scan, PANE.identity)
+        item.curves[key] = Curve(key, identities=frozenset((PANE.identity,)))
+        item.errors.read((number,), 0.0)
+        reader.take_in(f"{STEPS}{TRACEBACK}$ \n")
+        item.errors.read((), 1.0, ended=True)
+        assert item.errors.matches
+    assert curves._logs(Counter(name for item in _followed(curves) for name in _claims(item))) == ()
+
+
+def test_each_file_has_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors_module, "READ_BYTES", 1000)
+    monkeypatch.setattr(errors_module, "TICK_BYTES", 2000)
+    paths = [tmp_path / f"rank{rank}.log" for rank in range(6)]
+    for path in paths:
+        path.touch()
+    errors = OutputErrors("pid-4001-1")
+    errors.follow({rank: (output_file(path),) for rank, path in enumerate(paths)})
+    for path in paths[:5]:
+        path.write_text(MORE * 100)
+    paths[5].write_text(TRACEBACK)
+    for second in range(6):
+        errors.read(RANKS, float(second))
+    for second in range(6, 12):
+        errors.read(RANKS[:1], float(second), ended=True)
+    assert [(match.rank, match.line) for match in errors.matches] == [(5, "KeyError: 'speaker-7'")]
+    assert not errors.at_end
 
 
 FAILS = """
@@ -193,6 +372,28 @@ def test_what_ended_a_run_is_kept_after_it(started: subprocess.Popen[bytes]) -> 
     (match,) = found.logs
     assert (match.line, match.file, match.job_state) == ("LookupError: no row for speaker-7", "slurm-17.out", "failed")
     assert [item.run for item in findings(found.logs)] == [match.run_id]
+
+
+def test_what_ended_a_run_is_read_to_its_end(started: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors_module, "READ_BYTES", 200)
+    curves = UntrackedCurves()
+    run = run_of(started.pid)
+    eventually(lambda: curves.poll([run]), lambda found: bool(found.runs))
+    with Path(f"/proc/{started.pid}/cwd/slurm-17.out").open("ab") as out:
+        out.write(b"loading a shard\n" * 500)
+    started.communicate(b"\n")
+    found = eventually(lambda: curves.poll([]), lambda found: bool(found.logs))
+    assert [match.line for match in found.logs] == ["LookupError: no row for speaker-7"]
+
+
+def test_ended_runs_without_a_text_take_no_place(started: subprocess.Popen[bytes]) -> None:
+    curves = UntrackedCurves()
+    eventually(lambda: curves.poll([run_of(started.pid)]), lambda found: bool(found.runs))
+    started.communicate(b"\n")
+    eventually(lambda: curves.poll([]), lambda found: bool(found.logs))
+    for number in range(2 * ENDED_MAX):
+        curves._followed[f"pid-{number}"] = FollowedRun(f"pid-{number}")
+        assert curves.poll([]).logs, number
 
 
 def test_a_run_that_is_tracked_now_has_not_ended(started: subprocess.Popen[bytes]) -> None:
