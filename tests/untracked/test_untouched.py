@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,12 +44,28 @@ while os.getppid() == parent and not os.path.exists("enough"):
 print(json.dumps({"signals": counts, "traced": traced}), flush=True)
 """
 TOUCHES = ("os.kill", "os.killpg", "signal.pthread_kill", "subprocess.Popen", "os.posix_spawn", "os.system", "os.exec")
+READY_S = 60.0
 touched: list[tuple[str, tuple[Any, ...]]] | None = None
+others: frozenset[int | None] = frozenset()
+"""Kernel ids of the threads that ran before the test: what an earlier test left behind does not look."""
 
 
 def note(event: str, arguments: tuple[Any, ...]) -> None:
-    if touched is not None and (event in TOUCHES or (event == "ctypes.dlsym" and arguments[1:] == ("ptrace",))):
+    if touched is None or not (event in TOUCHES or (event == "ctypes.dlsym" and arguments[1:] == ("ptrace",))):
+        return
+    if threading.get_native_id() not in others:
         touched.append((event, arguments))
+
+
+def line_of(process: subprocess.Popen[str]) -> str:
+    """The next line that a process prints, waited for at most ``READY_S``."""
+    assert process.stdout is not None
+    lines: list[str] = []
+    reader = threading.Thread(target=lambda out: lines.append(out.readline()), args=(process.stdout,), daemon=True)
+    reader.start()
+    reader.join(READY_S)
+    assert lines, f"nothing was printed within {READY_S:.0f} s"
+    return lines[0]
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +77,8 @@ def hook() -> None:
 @pytest.fixture
 def calls(hook: None) -> Iterator[list[tuple[str, tuple[Any, ...]]]]:
     """What this process did meanwhile that could touch another one."""
-    global touched
+    global touched, others
+    others = frozenset(thread.native_id for thread in threading.enumerate()) - {threading.get_native_id()}
     touched = []
     yield touched
     touched = None
@@ -84,8 +102,7 @@ def test_looking_stops_signals_and_traces_nothing(
         [sys.executable, "train.py", str(library)], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
     )
     try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
+        assert line_of(process) == "ready\n"
         calls.clear()
         sampler, places = Sampler(VirtualSource(1), 1.0), EarlyPlaces()
 
@@ -99,12 +116,13 @@ def test_looking_stops_signals_and_traces_nothing(
         assert calls == []
         assert stops_of(process.pid) is None
         (tmp_path / "enough").touch()
-        assert json.loads(process.stdout.readline()) == {"signals": {}, "traced": 0}
+        assert json.loads(line_of(process)) == {"signals": {}, "traced": 0}
         assert process.wait() == 0
     finally:
         process.kill()
         process.wait()
-        process.stdout.close()
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def test_what_is_counted_would_show(calls: list[tuple[str, tuple[Any, ...]]]) -> None:
@@ -118,3 +136,22 @@ def test_what_is_counted_would_show(calls: list[tuple[str, tuple[Any, ...]]]) ->
     finally:
         process.kill()
         process.wait()
+
+
+def test_what_earlier_threads_do_is_not_counted(calls: list[tuple[str, tuple[Any, ...]]]) -> None:
+    global others
+    gates = [threading.Event(), threading.Event()]
+
+    def signal_itself(gate: threading.Event) -> None:
+        assert gate.wait(READY_S)
+        os.kill(os.getpid(), 0)
+
+    threads = [threading.Thread(target=signal_itself, args=(gate,), daemon=True) for gate in gates]
+    for thread in threads:
+        thread.start()
+    others |= {threads[0].native_id}
+    for thread, gate, expected in zip(threads, gates, (0, 1), strict=True):
+        gate.set()
+        thread.join(READY_S)
+        assert not thread.is_alive()
+        assert len(calls) == expected
