@@ -102,7 +102,7 @@ J02 = Rule(
     threshold=(
         f"the median of the newest {NEWEST} losses is {GROWN_FROM_BEST:g} times the lowest average and {EXPLODED:g} times "
         f"the first, or {GROWN_FROM_START:g} times the first after the run had learned (likely); or {BACK_AT_START:g} times "
-        "the first (possible); only for a run with one loss, which is always positive"
+        "the first (possible); only for a run with a single loss that is always positive"
     ),
     estimated=True,
     mechanism="A step that is too large makes the next gradients larger, and the next steps larger still.",

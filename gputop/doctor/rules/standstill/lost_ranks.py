@@ -84,7 +84,7 @@ G04 = Rule(
     ),
     hides=("G01", "G02", "G03", "A02", "LOG", "K02", "K03"),
     hides_if=_others_wait,
-    hides_when="it is certain that the others wait for the rank",
+    hides_when="the others wait for the rank, and the finding is more than possible",
     mechanism=(
         'When one rank dies or leaves the loop, the others stop at the next exchange: with "connection closed by '
         'peer", or silently until a timeout. The first rank that died shows the cause.'
