@@ -26,7 +26,7 @@ _MS_UNIT = re.compile(r"(?i)\d ?ms\b|\(ms\)|\bms[ /]")
 _NAMES = {"tok": "tokens", "img": "images", "ima": "images", **dict.fromkeys(("sam", "seq", "exa", "sen"), "samples")}
 _FACTORS = {"": 1.0, "k": 1e3, "m": 1e6}
 
-_NUMBER = r"[\s:=]+(\d+\.\d+|\d+(?= ?m?s)) ?(ms|s)?(?:ec)?(?=[\s,;(|\])]|$)"
+_NUMBER = r"[\s:=]+(\d+\.\d+|\d+(?= ?m?s(?:ec)?(?:[\s,;(|\])]|$))) ?(ms|s)?(?:ec)?(?=[\s,;(|\])]|$)"
 _DATA = re.compile(
     rf"(?i)(?<![\w/])(?:data(?:_?(?:time|wait|load(?:er|ing)?(?:_time)?))?|time/data|fetch(?:_time)?|load(?:ing)?_time){_NUMBER}"
 )

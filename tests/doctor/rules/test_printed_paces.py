@@ -113,6 +113,16 @@ def test_the_output_of_an_untracked_run_tells_its_pace_too() -> None:
 def test_other_numbers_are_no_pace() -> None:
     for line in ("max mem: 3 GB time: 2026", "step 3 time 12:03:44 loss 3.0", "2 samples, 3 s", "val_samples/s: 3", "epoch 3"):
         assert paces(line) == {}, line
+    for line in (
+        "step 3 | loss 2.1 | data 3 shards | time 4.25",
+        "loaded data: 50000 samples, time: 12.3",
+        "train data: 3 millions, time: 0.5",
+        "data 5 steps time 0.3",
+        "data_time 12 segments, time 3.5",
+    ):
+        assert {"data_time", "time"}.isdisjoint(paces(line)), line
+    for line in ("data 3 s | time 4.25", "data: 3 sec, time: 4.25", "data 3 s, dt 4.25 s", "(data 3s) (time 4.25s)"):
+        assert (paces(line)["data_time"], paces(line)["time"]) == (3.0, 4.25), line
     for line in ("time 3", "an epoch of training, in 2026", "eval in 3 steps", "trained for 3 epochs"):
         assert whole_times(line) == {}, line
 
