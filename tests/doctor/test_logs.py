@@ -366,6 +366,20 @@ FLAKY = traceback("RuntimeError: flaky")
             "certain",
             "The script failed with ValueError",
         ),
+        # What ended before the traceback says nothing about it: a search reports each trial.
+        (
+            "Trial 4 finished with value: 0.31. Best is trial 2.\n" + FLAKY + PROGRESS,
+            "error",
+            "likely",
+            "The script failed with RuntimeError",
+        ),
+        ("epoch 3 done\n" + FLAKY + PROGRESS, "error", "likely", "The script failed with RuntimeError"),
+        (
+            FLAKY + PROGRESS + "Trial 5 finished with value: 0.31. Best is trial 2.\n",
+            "warning",
+            "possible",
+            "The script went on after",
+        ),
         # Python buffers 8 KiB of output, whose rest is written when the script ends.
         (PROGRESS[:-4] + FLAKY + "0.3\n" + PROGRESS, "error", "certain", "The script failed with RuntimeError"),
         (

@@ -40,9 +40,11 @@ _OF_AN_END = re.compile(r'^\s+File "|^(?:Current thread|Thread) 0x|\bNCCL (?:INF
 _PROGRESS = re.compile(r"(?i)\b(?:epoch|step|iter(?:ation)?|batch|loss)\b\D{0,3}\d|\d\s?it/s|\ds/it")
 
 
-_WENT_ON = re.compile(
+_HANDLED = re.compile(
     r"(?i)\b(?:retry(?:ing)?|retries|try(?:ing)? again|recover(?:ed|ing)|caught|skipping|falling back|ignoring)\b"
-    r"|\b(?:training|run|fit|epochs?|all|job|trials?|folds?|search|sweep|study|tuning)\b.{0,20}\b(?:done|finished|completed?)\b"
+)
+_ENDED_WELL = re.compile(
+    r"(?i)\b(?:training|run|fit|epochs?|all|job|trials?|folds?|search|sweep|study|tuning)\b.{0,20}\b(?:done|finished|completed?)\b"
     r"|^\s*(?:done|finished)\b"
 )
 
@@ -153,7 +155,12 @@ class Tail:
 
 def says_went_on(text: str) -> bool:
     """Return whether a line says that an error was handled, or that the run ended well."""
-    return _WENT_ON.search(text) is not None
+    return says_handled(text) or _ENDED_WELL.search(text) is not None
+
+
+def says_handled(text: str) -> bool:
+    """Return whether a line says that an error was handled. Such words may also come before the error."""
+    return _HANDLED.search(text) is not None
 
 
 def is_progress(text: str) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from gputop.doctor.logs import last_words
-from gputop.doctor.logs.after import Afterwards, Tail, is_progress, says_went_on
+from gputop.doctor.logs.after import Afterwards, Tail, is_progress, says_handled, says_went_on
 from gputop.doctor.logs.last_words import LastWords, Word
 from gputop.doctor.logs.leads import Leads
 from gputop.doctor.logs.lines import clean, rank_and_text, starts_anew, time_of, unboxed, unfolded
@@ -345,7 +345,7 @@ class LogScan:
         self._chain.pop(key, None)
         self.tail.error()
         self._blocks += 1
-        self._open[key] = _Traceback(self._blocks, weak=self._weak_next, own_words=says_went_on(self._previous))
+        self._open[key] = _Traceback(self._blocks, weak=self._weak_next, own_words=says_handled(self._previous))
         self._weak_next = False
 
     def _extend_traceback(self, key: Key, block: _Traceback, text: str, at: int) -> None:
