@@ -88,6 +88,58 @@ def test_a_line_that_only_has_the_word_says_nothing(line: str) -> None:
     assert findings(f"{STEPS}{line}\n") == ()
 
 
+WENT_ON = (
+    "rm: cannot remove x: Permission denied\nTest accuracy: 93.2%\nModel saved to out.pt",
+    "rm: cannot remove x: Permission denied\nmodel saved to disk",
+    "cp: error writing '/scratch/x': No space left on device\nUsing the copy on disk\nBuilding the index\nReady\nServing",
+    "Dataloader worker returned non-zero status earlier, ignored\nTest accuracy: 93.2%",
+    "Dataloader worker returned non-zero status earlier, ignored",
+    "make: *** [Makefile:9: optional] Error 2 (ignored)",
+    "fatal: not a git repository (or any of the parent directories): .git\nbye",
+    "fatal: not a git repository (or any of the parent directories): .git",
+    "wandb: ERROR Error while calling W&B API: permission denied (<Response [403]>)\nTest accuracy 93.2",
+    "wandb: ERROR Error while calling W&B API: permission denied (<Response [403]>)",
+    "Total ERROR count was zero in all of the shards",
+    "FAILED: 0 ERROR: none at all here",
+    "[0] NCCL WARN something about IB devices not found\nAll ranks exit cleanly",
+    'time=x level=error msg="failed to push metric to gateway"\nfinal acc 93',
+    "ERROR: could not load the optional plugin apex\nUsing device cuda\nmodel built ok now",
+    "ConnectionError: the tracker does not answer\nResults are written to out.json",
+    "requests.exceptions.ConnectionError: could not reach the tracker\nTest accuracy 93.2\nSaved.",
+)
+
+
+@pytest.mark.parametrize("text", WENT_ON)
+def test_an_error_that_the_script_s_own_words_follow_is_no_end(text: str) -> None:
+    assert findings(f"{STEPS}{text}\n") == ()
+
+
+FOLLOWING = (
+    "\nrun train.py --help for the options",
+    "\n\nReal memory: 3 GB",
+    "\nsrun: Job step aborted: Waiting up to 32 seconds for job step to finish.\nsrun: a\nsrun: b\nsrun: c\nsrun: d",
+    "\nTraining failed, logs saved to /tmp/x",
+)
+
+
+@pytest.mark.parametrize("text", FOLLOWING)
+def test_an_error_that_a_hint_or_a_launcher_s_report_follows_is_the_end(text: str) -> None:
+    assert "speaker nine" in findings(f"{STEPS}KeyError: 'speaker nine'{text}\n")[0].cause
+
+
+def test_three_lines_may_follow_and_no_fourth_one() -> None:
+    refusal, line = "run.sh: line 3: NODE_RANK: unbound variable\n", "some other words\n"
+    assert findings(STEPS + refusal + line * 3)[0].confidence == "likely"
+    assert findings(STEPS + refusal + line * 4) == ()
+
+
+def test_a_title_is_short_however_long_the_line_is() -> None:
+    for line in (f"ValueError: {'shard ' * 200}", f"Process 2 exit with status code 1 {'x' * 900}"):
+        found = findings(f"{STEPS}{line}\n")[0]
+        assert len(found.title) <= 130
+        assert len(found.evidence[0].text) > 300, "the line stands below"
+
+
 def test_an_error_that_the_end_of_the_run_follows_is_survived() -> None:
     assert findings(f"{STEPS}ERROR the sample grid was not uploaded\ntraining finished\n") == ()
 

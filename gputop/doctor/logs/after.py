@@ -103,7 +103,7 @@ class Afterwards:
     def line(self, text: str, key: int | str | None = None) -> list[tuple[int, bool]]:
         """Process a following line; return the texts now followed by progress, and whether the run certainly went on."""
         settled = []
-        ordinary = _NO_LINE_OF_ITS_OWN.match(text) is None
+        ordinary = is_ordinary(text)
         progress = is_progress(text)
         for item in list(self._open):
             if item.key is not None and item.key != key:
@@ -163,9 +163,14 @@ def says_handled(text: str) -> bool:
     return _HANDLED.search(text) is not None
 
 
+def is_ordinary(text: str) -> bool:
+    """Return whether a line is one of the script's own, and neither an error nor a report of how the process ended."""
+    return _NO_LINE_OF_ITS_OWN.match(text) is None
+
+
 def is_progress(text: str) -> bool:
     """Return whether a line reports training progress."""
-    return _NO_LINE_OF_ITS_OWN.match(text) is None and _PROGRESS.search(text) is not None
+    return is_ordinary(text) and _PROGRESS.search(text) is not None
 
 
 def quoted(line: str) -> bool:

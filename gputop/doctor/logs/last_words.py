@@ -1,7 +1,7 @@
 """The last words of a log that no known text and no traceback explains: the error line that nothing follows any more.
 
-Most failures have a known text or a traceback. For the rest, a log that ends a few lines after an error, an exit code or a
-refusal, without a line of progress between, says at least what it was. Pure.
+Most failures have a known text or a traceback. For the rest, a log that ends with an error, an exit code or a refusal says at
+least what it was: at most a few lines follow, and none that says that the script went on. Pure.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gputop.doctor.findings.finding import Confidence, Fact, Finding
-from gputop.doctor.logs.after import is_progress, says_went_on
+from gputop.doctor.logs.after import is_ordinary, is_progress, says_went_on
 from gputop.doctor.logs.observation import Observation
 
 TAIL_LINES = 30
-"""So many lines without progress may follow: usage, hints, what launchers and shells report."""
+"""So many lines may follow in all, with what launchers and shells report."""
 KEPT = 8
+TITLE_CHARS = 100
+"""Characters of the line that a title shows."""
 FINDING_ID = "last_words"
 TRIGGERS = (
     *(
@@ -40,6 +42,9 @@ TRIGGERS = (
 )
 """Literals of which a line of last words holds one."""
 Kind = Literal["exception", "cut", "error", "refusal", "end"]
+_FOLLOWING: dict[Kind, int] = {"exception": 3, "cut": 0, "error": 1, "refusal": 3, "end": 3}
+"""So many of the script's own lines may follow: a hint, or what it prints as it ends. Most errors that are only logged are
+handled."""
 _EXCEPTION = re.compile(r"^([A-Za-z_][\w.]{0,120}): (?=\S)")
 _EXCEPTION_ENDS = ("Error", "Exception", "NotFound")
 _REFUSAL = re.compile(
@@ -58,6 +63,20 @@ _LEVEL = re.compile(
     r"(?:^|[\s\[|(:\"-])(?:ERROR|CRITICAL|FATAL)(?=[\]\s:|)\"-])|\blevel=error\b|\"level\": ?\"error\"|\bNCCL WARN\b"
 )
 _SAID = re.compile(r"^(?:[^\s:]{1,80}: )?(?:[Ff]atal|[Ff]atal error|[Ee]rror): |^F\d{4} [^\]]{1,100}\] ")
+_NO_ERROR = re.compile(
+    r"(?i)\b(?:0|no|zero) errors?\b|\berrors?\b(?: count)?\W{0,3}(?:is |was |were )?(?:none|no|zero|0)\b"
+    r"|\berror (?:count|rate|bars?)\b"
+    # These clients of a training's tracker and repository report what they leave out.
+    r"|^wandb: |^fatal: not a git repository"
+)
+_IGNORED = re.compile(r"(?i)\bignor(?:ed|ing)\b")
+_GOES_ON = re.compile(
+    r"(?i)\b(?:saved|saving|written|wrote|uploaded|finished|completed?|done|succe(?:ss|ssful|ssfully|eded)|cleanly|results?"
+    r"|ignored|accuracy)(?![\w-])"
+    r"|\b(?:top-?[15]|acc|f1|wer|cer|bleu|rouge|m?iou|map|auc|ppl|perplexity|psnr|score|reward)\b\D{0,3}\d"
+)
+"""What a script prints that goes on or ends well: what it has measured or stored."""
+_BADLY = re.compile(r"(?i)fail|error|abort|kill|cancel|\bcore\b|exit(?:ed|ing)? (?:code|status)|\bnot\b|\blogs?\b")
 _WORD = re.compile(r"[A-Za-z]{3}")
 _WORDS_MIN = 2
 """A metric called "error" has a number; an error has words."""
@@ -83,6 +102,8 @@ class Word:
 
 def kind_of(text: str) -> Kind | None:
     """Return what a line would be as the last word of a log; None if it would say nothing."""
+    if _IGNORED.search(text) is not None:
+        return None
     if _REFUSAL.search(text) is not None:
         return "refusal"
     exception = _EXCEPTION.match(text)
@@ -91,7 +112,7 @@ def kind_of(text: str) -> Kind | None:
     if _END.search(text) is not None:
         return "end"
     found = _SAID.match(text) or _LEVEL.search(text[:_LEVEL_WITHIN])
-    return "error" if found is not None and _says(text, found.end()) else None
+    return "error" if found is not None and _says(text, found.end()) and _NO_ERROR.search(text) is None else None
 
 
 def _says(text: str, begin: int) -> bool:
@@ -103,30 +124,40 @@ class LastWords:
 
     def __init__(self) -> None:
         self.words: list[Word] = []
-        self._left = 0
+        self._left: list[int] = []
+        """For each of them, how many of the script's own lines may still follow."""
+        self._lines_left = 0
 
     @property
     def waiting(self) -> bool:
         """Whether the lines that follow matter."""
-        return self._left > 0
+        return bool(self.words)
 
     def line(self, text: str) -> None:
-        """Process a line that is no error: progress, or many lines, mean that the run went on."""
+        """Process a line that is no error: progress, or lines of the script's own, mean that the run went on."""
         if not self.words:
             return
-        self._left -= 1
-        if self._left <= 0 or is_progress(text) or says_went_on(text):
+        self._lines_left -= 1
+        if self._lines_left <= 0 or is_progress(text) or says_went_on(text) or _goes_on(text):
             self.clear()
+        elif is_ordinary(text):
+            kept = [(word, left - 1) for word, left in zip(self.words, self._left, strict=True) if left > 0]
+            self.words, self._left = [word for word, _ in kept], [left for _, left in kept]
 
     def add(self, kind: Kind, seen: Observation) -> None:
         """Keep an error line."""
-        self._left = TAIL_LINES
+        self._lines_left = TAIL_LINES
         if len(self.words) < KEPT:
             self.words.append(Word(kind, seen))
+            self._left.append(_FOLLOWING[kind])
 
     def clear(self) -> None:
         """Forget what the run survived."""
-        self.words, self._left = [], 0
+        self.words, self._left = [], []
+
+
+def _goes_on(text: str) -> bool:
+    return is_ordinary(text) and _GOES_ON.search(text) is not None and _BADLY.search(text) is None
 
 
 def first_word(words: Sequence[Word]) -> Word | None:
@@ -136,7 +167,7 @@ def first_word(words: Sequence[Word]) -> Word | None:
 
 def finding_of(word: Word, short: str, place: str) -> Finding:
     """Return the finding for a log that ends with this line; ``short`` is the line as it is shown."""
-    text = re.sub(r"\s*\n.*", "", short)
+    text = short if len(short) <= TITLE_CHARS else f"{short[: TITLE_CHARS - 1]}…"
     if word.kind == "end":
         title, cause = f"The log ends with: {text}", "It tells how the process ended, and nothing before it tells why."
     elif word.kind == "cut":
