@@ -66,10 +66,9 @@ def _listed(seen: Sequence[Seen]) -> list[tuple[Seen, ProcessRun]]:
 
 
 def _apart(pieces: list[_Piece]) -> list[list[_Piece]]:
-    """Return the pieces as one run; each alone where two of them have the same rank, or two are on one host."""
+    """Return the pieces as one run, of which a host may have several; each alone where two of them have the same rank."""
     ranks = [rank.rank for piece in pieces for rank in piece.ranks]
-    hosts = {piece.seen.host for piece in pieces}
-    return [pieces] if len(set(ranks)) == len(ranks) and len(hosts) == len(pieces) else [[piece] for piece in pieces]
+    return [pieces] if len(set(ranks)) == len(ranks) else [[piece] for piece in pieces]
 
 
 def _joined(pieces: Sequence[_Piece]) -> AskableRun:
@@ -82,6 +81,12 @@ def _joined(pieces: Sequence[_Piece]) -> AskableRun:
         world_size=max((piece.run.world_size or 0 for piece in pieces), default=0) or None,
         ranks=tuple(sorted((rank for piece in pieces for rank in piece.ranks), key=lambda rank: rank.rank)),
     )
-    parts = tuple(Part(piece.seen.host, tuple(rank.rank for rank in piece.ranks), {}) for piece in pieces)
-    questions = {piece.seen.host: WhereQuestion(piece.run.key, tuple(rank.pid for rank in piece.run.ranks)) for piece in pieces}
+    hosts: dict[str, list[_Piece]] = {}
+    for piece in pieces:
+        hosts.setdefault(piece.seen.host, []).append(piece)
+    parts = tuple(Part(host, tuple(sorted(rank.rank for one in own for rank in one.ranks)), {}) for host, own in hosts.items())
+    questions = {
+        host: WhereQuestion(own[0].run.key, tuple(rank.pid for one in own for rank in one.run.ranks))
+        for host, own in hosts.items()
+    }
     return AskableRun(JoinedRun(run, parts, tuple(questions)), questions, any(piece.run.starting for piece in pieces))

@@ -92,20 +92,27 @@ def unrelated(found: Iterable[Waiting], run: Run) -> list[Waiting]:
 
 
 def ask_launch(pids: Collection[int]) -> Whereabouts | None:
-    """Return where the launch is that one of these processes belongs to; None if none of them says where it is."""
-    return _ask_first(lambda waiting: not waiting.pids().isdisjoint(pids))
+    """Return where the launch is that these processes belong to; None if none of them says where it is.
+
+    Several launchers may have started one run, each under an id of its own: they count as one launch. None if two of them have
+    the same rank.
+    """
+    return _ask(lambda waiting: not waiting.pids().isdisjoint(pids))
 
 
 def ask_named(run_id: str) -> Whereabouts | None:
     """Return where the launch with this id is; None if none waits here for its first step."""
-    return _ask_first(lambda waiting: waiting.run_id == run_id)
+    return _ask(lambda waiting: waiting.run_id == run_id)
 
 
-def _ask_first(wanted: Callable[[Waiting], bool]) -> Whereabouts | None:
+def _ask(wanted: Callable[[Waiting], bool]) -> Whereabouts | None:
     found = find()
     try:
-        chosen = next(filter(wanted, found), None)
-        return None if chosen is None else ask_waiting(chosen)
+        chosen = list(filter(wanted, found))
+        rings = {rank: ring for waiting in chosen for rank, ring in waiting.rings.items()}
+        if not rings or len(rings) < sum(len(waiting.rings) for waiting in chosen):
+            return None
+        return ask_waiting(Waiting(chosen[0].run_id, rings))
     finally:
         for waiting in found:
             waiting.close()

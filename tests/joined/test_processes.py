@@ -51,3 +51,20 @@ def test_what_has_the_same_ranks_twice_or_none_is_not_joined() -> None:
     one = node("a", FIRST)
     runs = tuple(replace(run, ranks=(replace(run.ranks[0], rank=None),)) for run in one.snapshot.process_runs)
     assert askable_runs([replace(one, snapshot=replace(one.snapshot, process_runs=runs))]) == ()
+
+
+def test_a_host_with_two_launchers_of_one_run_is_asked_once() -> None:
+    """Two torchrun of one run on one machine: each is a run of its own among the processes."""
+    a, b = begun(node("a", FIRST, world_size=6), NOW), begun(node("b", SECOND, world_size=6), NOW)
+    other = begun(node("a", range(4, 6), world_size=6), NOW - 5).snapshot
+    second = replace(other.process_runs[0], key="launcher:98")
+    both = replace(
+        a.snapshot, processes=a.snapshot.processes + other.processes, process_runs=(*a.snapshot.process_runs, second)
+    )
+    (found,) = askable_runs([replace(a, snapshot=both), b])
+    assert [(part.host, part.ranks) for part in found.run.parts] == [("a", (0, 1, 4, 5)), ("b", (2, 3))]
+    assert found.questions == {
+        "a": WhereQuestion("launcher:99", (100, 101, 104, 105)),
+        "b": WhereQuestion("launcher:99", (102, 103)),
+    }
+    assert (found.run.missing, found.run.run.created_at) == ((), NOW - 5)

@@ -259,3 +259,24 @@ def test_of_a_rank_and_its_helpers_the_rank_is_asked(home: Home) -> None:
 def _memories(pid: int) -> int:
     folder = Path(f"/proc/{pid}/fd")
     return sum(before_steps.NAME in os.path.realpath(file) for file in folder.iterdir())
+
+
+@pytest.mark.warm
+def test_two_launches_of_one_run_answer_as_one(home: Home) -> None:
+    """Two launchers on one machine give their ranks different ids; a screen asks about the processes of both."""
+    script = "import time, torch\nprint(flush=True)\ntime.sleep(300)"
+    tracked = (sys.executable, "-m", "gputop", "run", "--", sys.executable)
+    for given in ("01", "11"):
+        started = []
+        for number, rank in enumerate(given):
+            started.append(
+                home.start(script, command=tracked, RANK=rank, WORLD_SIZE="2", GPUTOP_RUN_ID=f"launch-{given}-{number}")
+            )
+        for process in started:
+            assert process.stdout is not None
+            process.stdout.readline()
+            eventually(lambda process=process: _memories(process.pid), "it says where it is")  # type: ignore[misc]
+        found = answered(WhereQuestion("launcher:1", tuple(process.pid for process in started)))
+        assert {place.pid for place in found.ranks} == {process.pid for process in started}
+        if given == "01":
+            assert [(place.rank, place.state) for place in found.ranks] == [(0, "answers"), (1, "answers")]
