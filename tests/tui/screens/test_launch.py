@@ -578,3 +578,18 @@ async def test_a_start_is_answered_by_a_failure_that_nobody_expected(tmp_path: P
             app.screen.query_one(Form).show_message([], launch_form.START)
             await pilot.pause()
             assert "an odd answer" not in text_of(app)
+
+
+async def test_a_form_for_slurm_starts_no_series_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entries, "has_slurm", lambda: True)
+    app = ScreenApp(LaunchScreen(recipe=entries.OWN), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        form = app.screen.query_one(Form)
+        form.field("command").value = "true"
+        form.field("cwd").value = str(tmp_path)
+        form.field(entries.SBATCH).value = "-N2"
+        await pilot.press("f6")
+        await until(pilot, lambda: "on this machine only" in text_of(app))
+        assert "Empty the field Slurm, or press F5." in text_of(app)
+    assert store.list_jobs() == []

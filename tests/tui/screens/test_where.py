@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from textual.pilot import Pilot
 
-from gputop.questions import Question
 from gputop.process import ProcessCurve
+from gputop.questions import Question
 from gputop.snapshot import ProcessRank, ProcessRun, Snapshot
 from gputop.tui.app import GputopApp
 from gputop.tui.screens.dashboard import DashboardScreen

@@ -190,6 +190,15 @@ class StartingScreen(JobsScreen):
         if chosen is None or self.view is None:
             return
         form = self.query_one("#form", Form)
+        try:
+            ordered = self.entry.order(chosen[1])
+        except GputopError as error:
+            self._show_message(form, "bad", error.message, error.hint)
+            return
+        if ordered is not None:
+            hint = "Empty the field Slurm, or press F5."
+            self._show_message(form, "bad", "Jobs run one after another on this machine only.", hint)
+            return
         usable = launch_form.usable(self.view.snapshot)
         counts = self.entry.counts(len(usable))
         if len(counts) < 2:
