@@ -186,9 +186,12 @@ class _Progress:
             self._write("")
             self.printed = finding
             print(f"{finding_text(finding)}\n", flush=True)
-        longest = max((item.needs_s or 0.0 for item in outcome.undecided), default=0.0)
+        longest = max((item.needs_s for item in outcome.undecided if item.needs_s is not None), default=None)
         names = ", ".join(dict.fromkeys(item.rule or item.title for item in outcome.undecided))
-        self._write(f"Undecided: {names} ({max(1, round(longest))} s more at most)" if names else "Watching …")
+        more = (
+            f" ({max(1, round(longest))} s more at most)" if longest is not None else ""
+        )  # none: only a first step decides it
+        self._write(f"Undecided: {names}{more}" if names else "Watching …")
 
     def end(self) -> None:
         """Erase the line from the terminal."""
