@@ -245,7 +245,7 @@ DDP_FAULTS = (
         "only_rank_0",
         "a barrier on rank 0 only",
         "After the first epoch rank 0 waits at a barrier that no other rank reaches.",
-        "Collectives belong outside if rank == 0.",
+        "Keep collectives out of an `if rank == 0:` block.",
         {"train_samples": 4000},
     ),
     _ddp(
