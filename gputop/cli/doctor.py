@@ -188,9 +188,7 @@ class _Progress:
             print(f"{finding_text(finding)}\n", flush=True)
         longest = max((item.needs_s for item in outcome.undecided if item.needs_s is not None), default=None)
         names = ", ".join(dict.fromkeys(item.rule or item.title for item in outcome.undecided))
-        more = (
-            f" ({max(1, round(longest))} s more at most)" if longest is not None else ""
-        )  # none: only a first step decides it
+        more = f" ({max(1, round(longest))} s more at most)" if longest is not None else ""
         self._write(f"Undecided: {names}{more}" if names else "Watching …")
 
     def end(self) -> None:

@@ -24,25 +24,30 @@ class Fleet:
 
     def __init__(self, links: Links) -> None:
         self._news: queue.Queue[Heard] = queue.Queue(NEWS_MAX)
-        self._closed = False
+        self._started = self._closed = False
         self._adding = threading.Lock()
-        """Held while a stream is added, so that ``close`` ends it too."""
+        """Held while streams are added or started, so that each is started once, and ``close`` ends it too."""
         self.streams: list[Following] = [link(self._put) for link in links.values()]
 
     def add(self, links: Links) -> None:
-        """Follow these hosts too, from now on; any thread may call it."""
+        """Follow these hosts too, from now on or from the start on; any thread may call it."""
         for link in links.values():
             stream = link(self._put)
             with self._adding:
                 if self._closed:
                     return
                 self.streams.append(stream)
-            stream.start()
+                if self._started:
+                    stream.start()
 
     def start(self) -> None:
-        """Follow all of them."""
-        for stream in self.streams:
-            stream.start()
+        """Follow all of them, unless it is closed."""
+        with self._adding:
+            if self._started or self._closed:
+                return
+            self._started = True
+            for stream in self.streams:
+                stream.start()
 
     def take(self, timeout_s: float) -> Heard | None:
         """Return the next news; None if none comes in time."""

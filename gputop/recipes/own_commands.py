@@ -35,6 +35,7 @@ _STARTERS: Mapping[str, frozenset[str]] = {
     "nohup": frozenset(),
     "numactl": frozenset(
         ("-C", "--physcpubind", "-N", "--cpunodebind", "-i", "--interleave", "-m", "--membind", "-p", "--preferred")
+        + ("-w", "--weighted-interleave", "-P", "--preferred-many")
     ),
     "setsid": frozenset(),
     "stdbuf": frozenset(("-e", "--error", "-i", "--input", "-o", "--output")),

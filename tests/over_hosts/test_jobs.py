@@ -125,14 +125,16 @@ esac
 
 
 HANGS_AT_STOP = "case $GPUTOP_TEST_HOST in a) echo x-n0: stopped;; b) exec sleep 600;; esac"
+HUNG_S = 10.0
+"""The limit holds for both hosts: the one that answers may take a while on a busy machine."""
 
 
 def test_a_stop_that_a_host_does_not_answer_says_what_became_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "STOP_S", 3.0)
+    monkeypatch.setattr(jobs, "STOP_S", HUNG_S)
     over = HostJobs(("a", "b"), saying(tmp_path, HANGS_AT_STOP))
     with pytest.raises(GputopError) as told:
         over.stop(store.Job("x", "mine", "running", (), tmp_path, launch_id="x", hosts=("a", "b")))
-    assert "b: timed out. It has not answered for 3 s." in told.value.message
+    assert "b: timed out. It has not answered for 10 s." in told.value.message
     assert told.value.message.endswith("a: x-n0: stopped.")
     assert told.value.hint == "It may still run on b: gputop stop -H b x"
 
@@ -140,12 +142,12 @@ def test_a_stop_that_a_host_does_not_answer_says_what_became_of_it(tmp_path: Pat
 def test_a_stop_from_the_command_line_ends_where_a_host_hangs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(jobs, "STOP_S", 3.0)
+    monkeypatch.setattr(jobs, "STOP_S", HUNG_S)
     transport = saying(tmp_path, HANGS_AT_STOP)
     assert main(["stop", "-H", "a,b", "x", "--via", HERE, "--remote", transport.remote]) == 1
     said = capsys.readouterr()
     assert said.out == "a: x-n0: stopped\n"
-    assert "b: timed out. It has not answered for 3 s." in said.err
+    assert "b: timed out. It has not answered for 10 s." in said.err
     assert said.err.endswith("It may still run on b: gputop stop -H b x\n")
 
 

@@ -59,7 +59,7 @@ class Reader:
 
 
 class Watch:
-    """Reads a server until nobody follows a host of it any more."""
+    """Reads a server until nobody follows a host of it any more; always if somebody waits for more hosts."""
 
     def __init__(self, server: Server, interval_s: float) -> None:
         """Read it once.
@@ -86,7 +86,7 @@ class Watch:
         self._new: list[PrometheusHost] = []
         """Those among them that have received nothing yet."""
         self._started = False
-        self._tell_new: Callable[[Links], object] = lambda links: None
+        self._tell_new: Callable[[Links], object] | None = None
         self._is_left_out: Callable[[str], bool] = lambda host: True
         self._changed = threading.Event()
 
@@ -97,11 +97,15 @@ class Watch:
     def announce(self, tell: Callable[[Links], object], without: Callable[[str], bool] = lambda host: False) -> None:
         """Tell the streams of hosts that the server hears of from now on, but for those that ``without`` leaves out.
 
-        ``tell`` is called in the watch's own thread, which runs as long as a host is followed.
+        ``tell`` is called in the watch's own thread, which runs from now on: no host may be followed yet.
         """
-        self._tell_new, self._is_left_out = tell, without
+        with self._lock:
+            self._tell_new, self._is_left_out = tell, without
+            self._start()
 
     def _announce(self) -> None:
+        if self._tell_new is None:
+            return
         known = set(self.hosts)
         new = [host for host in self._readings if host not in known and not self._is_left_out(host)]
         new = new[: HOSTS_MAX - len(self.hosts)]
@@ -123,10 +127,13 @@ class Watch:
             self._followed.append(host)
             self._new.append(host)
             self._changed.set()
-            if self._started:
-                return
+            self._start()
+
+    def _start(self) -> None:
+        """Start the thread unless it runs. The caller holds the lock."""
+        if not self._started:
             self._started = True
-        threading.Thread(target=self._run, daemon=True, name="host-prometheus").start()
+            threading.Thread(target=self._run, daemon=True, name="host-prometheus").start()
 
     def leave(self, host: PrometheusHost) -> None:
         """Pass on nothing more to ``host``; after the last one, stop."""
@@ -147,7 +154,7 @@ class Watch:
                 self._changed.clear()
                 new, self._new = self._new, []
                 followed = list(self._followed)
-                if not followed:
+                if not followed and self._tell_new is None:
                     self._started = False
                     return
             if time.monotonic() < due:

@@ -176,11 +176,11 @@ def test_a_real_dataloader_and_a_real_process_group(processes: Processes) -> Non
     child = processes.start(argv=(script, str(processes.folder / "rendezvous")))
     assert child.stdout is not None
     assert child.stdout.readline() == "ready\n"
+    # Its workers never rest, but nobody knows what share of a busy machine they get between two readings.
     process = until(child.pid, lambda process: process.workers and process.workers.cpu_percent)
     workers = process.workers
     assert workers is not None
     assert (workers.count, len(workers.pids), workers.cores_allowed) == (2, 2, len(os.sched_getaffinity(0)))
-    assert (workers.cpu_percent or 0) > 10
     assert {int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) for pid in workers.pids} == {child.pid}
     assert 0 <= workers.blocked <= 2
     assert dict(process.threads)["pt_gloo_runloop"] >= 1
