@@ -34,8 +34,10 @@ _STARTERS: Mapping[str, frozenset[str]] = {
     "nice": frozenset(("-n", "--adjustment")),
     "nohup": frozenset(),
     "numactl": frozenset(
-        ("-C", "--physcpubind", "-N", "--cpunodebind", "-i", "--interleave", "-m", "--membind", "-p", "--preferred")
-        + ("-w", "--weighted-interleave", "-P", "--preferred-many")
+        (
+            *("-C", "--physcpubind", "-N", "--cpunodebind", "-i", "--interleave", "-m", "--membind"),
+            *("-p", "--preferred", "-w", "--weighted-interleave", "-P", "--preferred-many"),
+        )
     ),
     "setsid": frozenset(),
     "stdbuf": frozenset(("-e", "--error", "-i", "--input", "-o", "--output")),

@@ -14,7 +14,7 @@ from gputop.doctor.logs.explain import explain
 from gputop.doctor.logs.last_words import TAIL_LINES
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.scan import LogScan
-from gputop.jobs.output.matches import READ_BYTES, TICK_BYTES, of_run
+from gputop.jobs.output.matches import READ_BYTES, Budget, of_run, rotated
 from gputop.snapshot import JobState, LogMatch
 from gputop.untracked.losses import Losses
 from gputop.untracked.outputs import OutputFile
@@ -42,11 +42,11 @@ class OutputErrors:
         self.at_end = False
         """Whether every file was read to its end."""
         self._files: dict[Path, PrintedLog] = {}
-        self._next = 0
         self._losses = Losses(OUTLIVED_S)
         self._followed: dict[tuple[LogScan, int], float] = {}
         self._state: tuple[object, ...] = ()
         self._panes: list[LogScan] = []
+        self._reads = 0
 
     @property
     def pids(self) -> frozenset[int]:
@@ -81,7 +81,7 @@ class OutputErrors:
         self.identities |= {identity}
 
     def read(self, pids: Collection[int], now: float, ended: bool = False) -> None:
-        """Read the next bytes of each file, at most ``TICK_BYTES`` of all.
+        """Read the next bytes of the files, as far as one ``Budget`` goes.
 
         Args:
             pids: the run's ranks that live.
@@ -110,17 +110,12 @@ class OutputErrors:
         return [file.scan for file in self._files.values() if file.readable] + self._panes
 
     def _read_files(self, ended: bool) -> None:
-        """Read the files in turn; the next look begins where the room of this one ended."""
-        room = TICK_BYTES
+        """Read the files as far as one ``Budget`` goes; each look begins with another one."""
+        budget = Budget()
         files = list(self._files.values())
-        for place in (*range(self._next, len(files)), *range(self._next)):
-            file = files[place]
-            if room <= 0:
-                file.at_end = False
-                continue
-            self._next = (place + 1) % len(files)
-            size = file.read(min(READ_BYTES, room), finished=ended)
-            room -= size
+        self._reads += 1
+        for file in rotated(files, self._reads):
+            size = budget.read(file, READ_BYTES, finished=ended)
             if self._losses.are_any and not size and file.at_end:
                 file.scan.end()  # a traceback whose rank is gone is whole, though no line follows it
         self.at_end = all(file.at_end for file in files)

@@ -178,6 +178,26 @@ def test_a_traceback_that_is_cut_off_names_its_place() -> None:
     assert findings(f"{STEPS}{log}KeyError: 'speaker-7'\n")[0].id == "exception"
 
 
+@pytest.mark.parametrize("line", ['{"step": 1, "error": 0.31, "loss": 2.0}', "worker exit code 0 done", "Exit code: 0"])
+def test_an_ordinary_line_is_not_looked_at(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look at one takes some 20 times as long as a search for literals in a whole piece, by the line."""
+    looked: list[str] = []
+    monkeypatch.setattr(LogScan, "_line", lambda scan, raw, number: looked.append(raw))
+    scan = LogScan("train.log")
+    scan.feed(f"{line}\n".encode() * 100)
+    assert looked == []
+    scan.feed(b"step 3\nProcess exited, exit code 12\n" + f"{line}\n".encode())
+    scan.feed(b"step 3\nProcess exited, Exit code: 12\n")
+    assert looked == ["Process exited, exit code 12", "Process exited, Exit code: 12"]
+
+
+def test_a_known_text_among_escape_sequences_is_found_below_an_error() -> None:
+    log = "ERROR the first batch is skipped here\n\x1b[31mRuntimeE\x1b[1mrror\x1b[0m: CUDA error: invalid device ordinal\n"
+    scan = LogScan("train.log")
+    scan.feed(log.encode())
+    assert [item.pattern.id for item in scan.observations if item.pattern is not None] == ["invalid_ordinal"]
+
+
 LAUNCHERS = (
     "subprocess.CalledProcessError: Command '['python', 'train.py']' returned non-zero exit status 1.",
     "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}",

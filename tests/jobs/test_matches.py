@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,26 @@ def test_a_large_log_is_read_at_both_ends_in_bounded_steps(home: Home, monkeypat
     while not matches.poll():
         polls += 1
         assert polls < 20, "the middle is left out"
+
+
+def test_a_poll_ends_when_its_time_is_over_and_the_next_one_continues(home: Home) -> None:
+    code = "print('ERROR the sample was not read\\n' * 20_000)\nraise RuntimeError('CUDA error: invalid device ordinal')"
+    job, now, offsets = ended(start(code)), [0.0], []
+    size = (job.directory / record.OUT_LOG).stat().st_size
+
+    def clock() -> float:
+        now[0] += log_matches.TICK_S / 4  # it is asked before each piece
+        return now[0]
+
+    matches = LogMatches(clock)
+    while not matches.poll():
+        assert len(offsets) < 100
+        (followed,) = matches._followed.values()
+        offsets.append(sum(file._file.offset for file in followed.files.values()))
+    steps = [after - before for before, after in pairwise([0, *offsets])]
+    assert min(steps) > 0, "each poll reads on"
+    assert max(steps) <= 4 * log_matches.PIECE_BYTES < size / 4
+    assert [match.pattern for match in matches.poll()] == ["invalid_ordinal"]
 
 
 def test_a_log_that_is_cut_is_read_anew(home: Home) -> None:

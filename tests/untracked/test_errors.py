@@ -14,6 +14,7 @@ import pytest
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.scan import LogScan
+from gputop.jobs.output import matches
 from gputop.jobs.output.matches import matches_of
 from gputop.jobs.store import Job
 from gputop.process import ProcessRank, ProcessRun
@@ -322,7 +323,8 @@ def test_a_window_that_two_runs_print_to_is_neithers() -> None:
 
 def test_each_file_has_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(errors_module, "READ_BYTES", 1000)
-    monkeypatch.setattr(errors_module, "TICK_BYTES", 2000)
+    monkeypatch.setattr(matches, "TICK_BYTES", 2000)
+    monkeypatch.setattr(matches, "TICK_S", 60.0)
     paths = [tmp_path / f"rank{rank}.log" for rank in range(6)]
     for path in paths:
         path.touch()

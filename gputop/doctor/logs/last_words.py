@@ -37,10 +37,21 @@ TRIGGERS = (
     *("ermission denied", "verification failed", "bad interpreter", "syntax error", "unbound variable", "Lmod has detected"),
     *("Failed to pull image", "FailedScheduling", "Evicted", "Check failed: "),
     *("No space left on device", "curl: (", "tar: ", "Unable to locate credentials", "MPI_ABORT was", "not enough slots"),
-    *("NCCL WARN", "Assertion `", "level=error", '"error"', "Aborted", "Hangup", "exit with status code"),
-    *("exit code", "Exit code", "non-zero status", "terminated by signal", "make: *** ", "make[1]: *** "),
+    *(
+        "NCCL WARN",
+        "Assertion `",
+        "level=error",
+        '"level":"error"',
+        '"level": "error"',
+        "Aborted",
+        "Hangup",
+        "exit with status code",
+    ),
+    *("xit code", "non-zero status", "terminated by signal", "make: *** ", "make[1]: *** "),
 )
 """Literals of which a line of last words holds one."""
+NARROWER = {"xit code": r"xit code:? {1,8}[1-9]"}
+"""Expressions that replace literals which ordinary lines hold, too."""
 Kind = Literal["exception", "cut", "error", "refusal", "end"]
 _FOLLOWING: dict[Kind, int] = {"exception": 3, "cut": 0, "error": 1, "refusal": 3, "end": 3}
 """So many of the script's own lines may follow: a hint, or what it prints as it ends. Most errors that are only logged are

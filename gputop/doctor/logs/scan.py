@@ -11,6 +11,7 @@ import re
 from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from gputop.doctor.logs import last_words
 from gputop.doctor.logs.after import Afterwards, Tail, is_progress, says_handled, says_went_on
@@ -39,7 +40,7 @@ _WARNED_AND_FATAL = ("NCCL WARN", "IPv4 network addresses")
 """What NCCL fails with, and what torch's store gives up after, is printed as a warning."""
 _WEAK = ("Exception ignored in", "--- Logging error ---")
 _TRIGGERS = tuple(trigger.encode() for trigger in (*TRIGGERS, *last_words.TRIGGERS, _TRACEBACK[:21], _ROOT))
-_TRIGGER = re.compile(b"|".join(re.escape(trigger) for trigger in _TRIGGERS))
+_NARROWER = {trigger.encode(): expression.encode() for trigger, expression in last_words.NARROWER.items()}
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
 _EXCEPTION = re.compile(r"^\s{0,2}(?P<type>[A-Za-z_][\w.]*)(?::\s?(?P<message>.*))?$")
 _EXCEPTION_NAME = re.compile(r"(?:Error|Exception|Interrupt|Exit|Warning|Timeout|Failure|Unreachable|NotFound|Stop\w{0,40})$")
@@ -50,6 +51,7 @@ _WARNING = re.compile(r"^\[?[WI]\d{4} |Warning: |\bWARNING?\b(?! Err)")
 _ABORT = re.compile(r"core dumped|^(?:Aborted|Segmentation fault|Fatal Python error)|^srun: error: |Exited with exit code")
 """Not "Killed": a process that is killed had not ended of an exception before, and writes no buffered output afterwards."""
 _BREAKS = re.compile(rb"[\r\n]")
+_PLAIN = re.compile(rb"[\t\n\r -~]*")
 Key = int | str | None
 """Whose traceback it is: a rank's, or that of whoever begins each line with certain words (``leads``)."""
 
@@ -116,6 +118,8 @@ class LogScan:
         """The line before the one that is looked at."""
         self._chain: dict[Key, bool] = {}
         self._rest = b""
+        self._may_be_known: tuple[str, ...] = TRIGGERS
+        """Literals of which a line outside of tracebacks holds one if it may hold a known text."""
         self._numbered = True
         self.progress = 0
         """Lines of progress after texts; the others are not looked at."""
@@ -186,14 +190,19 @@ class LogScan:
     def _scan_piece(self, data: bytes) -> None:
         if not data:
             return
-        if not self._following and not any(trigger in data for trigger in _TRIGGERS):
+        # Which triggers a piece holds is found fast; an expression with all of them takes far longer.
+        held = tuple(trigger for trigger in _TRIGGERS if trigger in data)
+        if not self._following and not held:
             self.lines += data.count(b"\n")
             self.tail.piece(data)
             return
+        trigger = _expression_of(held)
+        # Between escape sequences and the like, which lines are cleaned of, words may hide that the bytes do not show.
+        self._may_be_known = _literals_of(held) if _PLAIN.fullmatch(data) is not None else TRIGGERS
         position = counted = 0
         while position < len(data):
             if not self._following:
-                hit = _TRIGGER.search(data, position)
+                hit = trigger.search(data, position)
                 if hit is None:
                     self.tail.piece(data[position:])
                     break
@@ -210,6 +219,8 @@ class LogScan:
             counted = begin
             left = max(begin, at - TEXT_CHARS // 4)
             parts = unfolded(clean(data[begin:finish])) if data[begin : begin + 1] == b"{" else []
+            if len(parts) > 1:
+                self._may_be_known = TRIGGERS  # JSON escapes words, too
             for part in parts if len(parts) > 1 else [clean(data[left : min(finish, left + TEXT_CHARS)])]:
                 self._line(part[:TEXT_CHARS], self.lines + 1)
                 self._previous = part
@@ -258,7 +269,9 @@ class LogScan:
             block = self._open.get(key)
         if block is not None and not block.in_message and text[:1] in (" ", "\t"):
             return  # a line of source code that a traceback quotes
-        may_be_known = block is not None or self._summary or self._after.waiting or _may_be_known(text)
+        may_be_known = (
+            block is not None or self._summary or self._after.waiting or any(known in text for known in self._may_be_known)
+        )
         found = matches(text) if may_be_known else ()
         if self._after.waiting and block is None and (not found or _ABORT.search(text) is not None):
             self._note_progress(text, key)
@@ -457,9 +470,16 @@ def is_warning(text: str) -> bool:
     return _WARNING.search(text) is not None and not any(mark in text for mark in _WARNED_AND_FATAL)
 
 
-def _may_be_known(text: str) -> bool:
-    """Return whether a line outside of tracebacks may hold a known text."""
-    return any(trigger in text for trigger in TRIGGERS)  # faster on one line than an expression with all of them
+@lru_cache(64)
+def _expression_of(held: tuple[bytes, ...]) -> re.Pattern[bytes]:
+    """Return the expression that finds these triggers, and nothing without any."""
+    return re.compile(b"|".join(_NARROWER.get(trigger, re.escape(trigger)) for trigger in held) or rb"(?!)")
+
+
+@lru_cache(64)
+def _literals_of(held: tuple[bytes, ...]) -> tuple[str, ...]:
+    """Return those of these triggers that known texts have."""
+    return tuple(trigger for trigger in TRIGGERS if trigger.encode() in held)
 
 
 def _number(value: str | None) -> int | None:

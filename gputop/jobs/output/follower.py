@@ -42,7 +42,7 @@ DISPLAY = Backlog(0, 64 << 10)
 """For a screen or a terminal: several hundred lines, more than anybody scrolls through. A search reads the rest."""
 ERRORS = Backlog(1 << 20, 8 << 20)
 """For known error texts. The first failure may come early, during imports and setup, but most come last, followed by what
-every rank says about it. A scan takes 10 to 50 ms per MiB, and a screen waits for it."""
+every rank says about it. A scan takes 70 ms per MiB of ordinary lines (``matches``)."""
 METRICS = Backlog(0, 16 << 20)
 """For a loss curve: as much of the past as 16 looks read, about 100,000 lines of progress."""
 SETTLED_S = 1.0
