@@ -25,6 +25,7 @@ import pytest
 from gputop.device import Device
 from gputop.doctor.diagnosis import Doctor
 from gputop.errors import GputopError
+from gputop.hosts.following import Links
 from gputop.hosts.prometheus import client as client_module
 from gputop.hosts.prometheus.client import Client, QueryError, Series, Server, server_of
 from gputop.hosts.prometheus.names import HOST_LABELS, SAMPLED
@@ -381,6 +382,19 @@ def test_a_host_does_not_stay_live_where_reading_its_server_fails_in_an_unforese
     assert (failed.state, "odd" in str(failed.message)) == ("failed", True)
     with pytest.raises(GputopError, match="gputop could not read it"):
         Watch(Server("http://x"), 1.0)
+
+
+def test_later_hosts_are_told_although_no_host_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """-H may name all the machines that the server knows at the start."""
+    first = read(DCGM, "node1:9400", interval_s=0.1)
+    later = {**first, "node2": first["node1"]}
+    readings = iter([first])
+    monkeypatch.setattr(Reader, "read", lambda reader: next(readings, later))
+    watch = Watch(Server("http://x"), 0.01)
+    told: queue.SimpleQueue[Links] = queue.SimpleQueue()
+    assert watch.links(lambda host: host == "node1") == {}
+    watch.announce(told.put, lambda host: host == "node1")
+    assert list(told.get(timeout=DEADLINE_S)) == ["node2"]
 
 
 def test_half_a_character_in_a_label_is_left_out(serve: Callable[[Answer], FakeServer]) -> None:
