@@ -30,20 +30,24 @@ GPUS = "{gpus}"
 KEPT_MOST = 100
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _STARTERS: Mapping[str, frozenset[str]] = {
+    "chrt": frozenset(("-D", "--sched-deadline", "-P", "--sched-period", "-T", "--sched-runtime")),
     "ionice": frozenset(("-c", "--class", "-n", "--classdata")),
     "nice": frozenset(("-n", "--adjustment")),
     "nohup": frozenset(),
     "numactl": frozenset(
         (
-            *("-C", "--physcpubind", "-N", "--cpunodebind", "-i", "--interleave", "-m", "--membind"),
-            *("-p", "--preferred", "-w", "--weighted-interleave", "-P", "--preferred-many"),
+            *("-C", "--physcpubind", "-N", "--cpunodebind", "-i", "--interleave", "-w", "--weighted-interleave"),
+            *("-m", "--membind", "-p", "--preferred", "-P", "--preferred-many"),
         )
     ),
     "setsid": frozenset(),
     "stdbuf": frozenset(("-e", "--error", "-i", "--input", "-o", "--output")),
+    "taskset": frozenset(),
     "time": frozenset(("-f", "--format", "-o", "--output")),
 }
 """Programs that start their arguments as a command, and pass on their environment -> options with a value in the next word."""
+_WITH_OPERAND = frozenset(("chrt", "taskset"))
+"""Those of them that expect a word of their own before the command: a priority, or the cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,14 +188,15 @@ def apart(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 
 def _words_of_starter(words: Sequence[str]) -> int:
     """Return how many words are the starter's own: itself, its options and their values."""
-    valued = _STARTERS[Path(words[0]).name]
+    name = Path(words[0]).name
+    valued = _STARTERS[name]
     count = 1
     while count < len(words) and words[count].startswith("-"):
         option = words[count]
         count += 2 if option in valued else 1
         if option == "--":
             break
-    return min(count, len(words))
+    return min(count + (name in _WITH_OPERAND), len(words))
 
 
 def _given_to_env(words: Sequence[str]) -> tuple[dict[str, str], list[str]] | None:
