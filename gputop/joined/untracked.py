@@ -8,12 +8,13 @@ rank that two machines have, a script of another name, or a run that is whole on
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gputop.joined.runs import Part, Seen
 from gputop.process import LaunchEnvironment, ProcessRun
+from gputop.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,58 +51,73 @@ class JoinedProcessRun:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    seen: Seen
-    run: ProcessRun
-    ranks: tuple[int, ...]
-
-    @property
-    def host(self) -> str:
-        return self.seen.host
-
-
 Meeting = tuple[str, str, int, str | None]
 """Where the ranks meet, the script, how many ranks there are, torchrun's id."""
 
 
-def untracked_runs(seen: Sequence[Seen]) -> tuple[JoinedProcessRun, ...]:
-    """Return the untracked runs that have ranks on several machines, in the order of the hosts."""
-    groups: dict[Meeting, list[_Piece]] = {}
+_Ranks = tuple[tuple[int, tuple[int, ...]], ...]
+"""Ranks, each with the indexes of the devices that it uses."""
+_Piece = tuple[Meeting, _Ranks]
+"""What one launcher started on one host, and where it meets the others."""
+
+
+class Pieces:
+    """Keeps what the newest snapshot of each host says of such runs: each snapshot is searched once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Snapshot, tuple[_Piece, ...]]] = {}
+
+    def of(self, one: Seen) -> tuple[_Piece, ...]:
+        """Return what a host has of runs that may have ranks on other hosts."""
+        known = self._known.get(one.host)
+        if known is None or known[0] is not one.snapshot:
+            known = self._known[one.host] = one.snapshot, tuple(_pieces(one.snapshot))
+        return known[1]
+
+
+def untracked_runs(seen: Sequence[Seen], pieces: Pieces | None = None) -> tuple[JoinedProcessRun, ...]:
+    """Return the untracked runs that have ranks on several machines, in the order of the hosts.
+
+    Pass the same ``pieces`` each time where it is called for every snapshot of many hosts.
+    """
+    pieces = pieces or Pieces()
+    groups: dict[Meeting, list[tuple[Seen, _Ranks]]] = {}
     for one in seen:
-        if not one.snapshot.process_runs:
+        for key, ranks in pieces.of(one):
+            groups.setdefault(key, []).append((one, ranks))
+    return tuple(run for run in (_joined(key, found) for key, found in groups.items()) if run is not None)
+
+
+def _pieces(snapshot: Snapshot) -> Iterator[_Piece]:
+    if not snapshot.process_runs:
+        return
+    index = {device.uuid: device.index for device in snapshot.devices}
+    processes = {process.pid: process for process in snapshot.processes}
+    for run in snapshot.process_runs:
+        listed = [processes[rank.pid] for rank in run.ranks if rank.pid in processes]
+        first = next((process.environment for process in listed if process.environment is not None), None)
+        key = meeting(run, first) if first is not None else None
+        if key is None or len(run.ranks) >= key[2]:
             continue
-        environments = {process.pid: process.environment for process in one.snapshot.processes}
-        for run in one.snapshot.process_runs:
-            ranks = tuple(sorted(rank.rank for rank in run.ranks if rank.rank is not None))
-            first = next((found for rank in run.ranks if (found := environments.get(rank.pid)) is not None), None)
-            key = meeting(run, first) if first is not None else None
-            if key is not None and ranks and len(ranks) == len(run.ranks) < key[2]:
-                groups.setdefault(key, []).append(_Piece(one, run, ranks))
-    return tuple(run for run in (_joined(key, pieces) for key, pieces in groups.items()) if run is not None)
+        uses = {process.pid: process.devices for process in listed}
+        ranks = tuple(
+            (rank.rank, tuple(sorted({index[use.device_uuid] for use in uses.get(rank.pid, ()) if use.device_uuid in index})))
+            for rank in run.ranks
+            if rank.rank is not None
+        )
+        if len(ranks) == len(run.ranks):
+            yield key, ranks
 
 
-def _joined(key: Meeting, pieces: Sequence[_Piece]) -> JoinedProcessRun | None:
-    ranks = [rank for piece in pieces for rank in piece.ranks]
-    hosts = dict.fromkeys(piece.host for piece in pieces)
-    if len(hosts) < 2 or len(set(ranks)) < len(ranks) or max(ranks) >= key[2]:
+def _joined(key: Meeting, pieces: Sequence[tuple[Seen, _Ranks]]) -> JoinedProcessRun | None:
+    numbers = [rank for _, ranks in pieces for rank, _ in ranks]
+    hosts: dict[str, tuple[Seen, dict[int, tuple[int, ...]]]] = {}
+    for one, ranks in pieces:  # several launchers of one host may have started them
+        hosts.setdefault(one.host, (one, {}))[1].update(ranks)
+    if len(hosts) < 2 or len(set(numbers)) < len(numbers) or max(numbers) >= key[2]:
         return None
-    parts = tuple(_part([piece for piece in pieces if piece.host == host]) for host in hosts)
+    parts = tuple(Part(host, tuple(sorted(own)), own, current=one.current) for host, (one, own) in hosts.items())
     return JoinedProcessRun(key[1], key[2], key[0], parts)
-
-
-def _part(pieces: Sequence[_Piece]) -> Part:
-    """Return the ranks on one host; several launchers there may have started them."""
-    home = pieces[0].seen
-    index = {device.uuid: device.index for device in home.snapshot.devices}
-    uses = {process.pid: process.devices for process in home.snapshot.processes}
-    devices = {
-        rank.rank: tuple(sorted({index[use.device_uuid] for use in uses.get(rank.pid, ()) if use.device_uuid in index}))
-        for piece in pieces
-        for rank in piece.run.ranks
-        if rank.rank is not None
-    }
-    return Part(home.host, tuple(sorted(devices)), devices, current=home.current)
 
 
 def meeting(run: ProcessRun, environment: LaunchEnvironment) -> Meeting | None:

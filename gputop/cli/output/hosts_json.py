@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from gputop.hosts.state import SHOWING_STATES, HostStatus
 from gputop.hosts.stream import Heard
 from gputop.joined.runs import Seen
-from gputop.joined.untracked import JoinedProcessRun, untracked_runs
+from gputop.joined.untracked import JoinedProcessRun, Pieces, untracked_runs
 from gputop.snapshot import Snapshot
 from gputop.wire import encode
 
@@ -16,7 +16,7 @@ from gputop.wire import encode
 def once_lines(heard: Sequence[Heard]) -> list[str]:
     """Return a line for each host: its state, its snapshot or null, and its runs over hosts by the readings of all."""
     snapshots = {one.status.host: one.snapshot for one in heard if one.snapshot is not None}
-    over = _over(snapshots, [one.status for one in heard])
+    over = _over(snapshots, [one.status for one in heard], Pieces())
     return [_line(one, over) for one in heard]
 
 
@@ -25,22 +25,24 @@ class StreamLines:
 
     def __init__(self) -> None:
         self._newest: dict[str, Snapshot] = {}
+        self._pieces = Pieces()
 
     def line(self, heard: Heard, statuses: Iterable[HostStatus]) -> str:
         """Return a line with news of a host; ``statuses`` are those of all hosts now, in their order."""
         if heard.snapshot is None:
             return _line(heard, ())
         self._newest[heard.status.host] = heard.snapshot
-        return _line(heard, _over(self._newest, statuses) if heard.snapshot.process_runs else ())
+        return _line(heard, _over(self._newest, statuses, self._pieces) if heard.snapshot.process_runs else ())
 
 
-def _over(newest: dict[str, Snapshot], statuses: Iterable[HostStatus]) -> tuple[JoinedProcessRun, ...]:
+def _over(newest: dict[str, Snapshot], statuses: Iterable[HostStatus], pieces: Pieces) -> tuple[JoinedProcessRun, ...]:
     return untracked_runs(
         [
             Seen(status.host, newest[status.host], status.clock_offset_s or 0.0, status.state in SHOWING_STATES)
             for status in statuses
             if status.host in newest
-        ]
+        ],
+        pieces,
     )
 
 
