@@ -25,6 +25,14 @@ MAX_GAP_S = 10.0
 
 ANSWERS_MAX = 16
 """Limit for unclaimed answers; the oldest are dropped, because the screen that asked is gone."""
+WAITING_BYTES_MAX = 4 << 20
+"""So many bytes of lines may wait for the screen, parsed five times as many: then nothing more is read until it takes them.
+The sampler waits with its next reading then, whose points are bounded however late it is; on a machine that is overloaded, a
+screen without this limit takes hundreds of MiB, and shows what was long ago."""
+WAITING_MAX = 64
+"""So many snapshots of a recording may wait: a few MiB, too."""
+LOOK_AGAIN_S = 1.0
+"""How often a feed that waits for the screen looks whether it was closed."""
 T = TypeVar("T")
 FeedKind = Literal["live", "replay"]
 
@@ -72,10 +80,25 @@ class Inbox:
     def __init__(self, snapshots_max: int | None = None) -> None:
         self._pending: deque[Snapshot] = deque(maxlen=snapshots_max)
         self._answers: deque[Answer] = deque(maxlen=ANSWERS_MAX)
+        self._waiting_bytes = 0
+        self._taken = threading.Event()
+        self._closed = threading.Event()
 
     def drain(self) -> list[Snapshot]:
-        """Return the snapshots that have arrived since the last call, oldest first."""
-        return _taken(self._pending)
+        """Return the snapshots that have arrived since the last call, oldest first, and let more arrive."""
+        found = _taken(self._pending)
+        self._taken.set()
+        return found
+
+    def _wait_for_room(self, waiting_max: int | None = None) -> None:
+        """Wait until the screen has taken what waits for it, if that is much: in bytes, or more than so many snapshots."""
+        while self._pending and not self._closed.is_set():
+            if self._waiting_bytes < WAITING_BYTES_MAX and (waiting_max is None or len(self._pending) < waiting_max):
+                return
+            self._taken.wait(LOOK_AGAIN_S)
+            self._taken.clear()
+        if not self._pending:
+            self._waiting_bytes = 0
 
     def take_answers(self) -> list[Answer]:
         """Return the answers that have arrived since the last call, oldest first; a recording has none."""
@@ -104,7 +127,6 @@ class ReplayFeed(Inbox):
         self._paused = False
         self._steps = 0
         self._ended = False
-        self._closed = False
         self._problem: str | None = None
         self._first_time: float | None = None
         self._position_s = 0.0
@@ -120,6 +142,7 @@ class ReplayFeed(Inbox):
             for snapshot in self._snapshots:
                 if not self._wait(snapshot.time - before if before is not None else 0.0):
                     return
+                self._wait_for_room(WAITING_MAX)
                 before = snapshot.time
                 self._first_time = self._first_time if self._first_time is not None else snapshot.time
                 self._position_s = snapshot.time - self._first_time
@@ -134,7 +157,7 @@ class ReplayFeed(Inbox):
         """Wait for the gap at the current speed; return False if closed. A step ends the wait at once."""
         left = min(MAX_GAP_S, max(0.0, gap_s))
         with self._wake:
-            while not self._closed:
+            while not self._closed.is_set():
                 if self._steps:
                     self._steps -= 1
                     return True
@@ -196,5 +219,5 @@ class ReplayFeed(Inbox):
     def close(self) -> None:
         """End the thread."""
         with self._wake:
-            self._closed = True
+            self._closed.set()
             self._wake.notify()

@@ -29,12 +29,6 @@ if TYPE_CHECKING:
     from gputop.snapshot import Snapshot
     from gputop.stream import SnapshotReader
 
-WAITING_BYTES_MAX = 4 << 20
-"""So many bytes of lines may wait for the screen, parsed five times as many: then nothing more is read until it takes them.
-The sampler waits with its next reading then, whose points are bounded however late it is; on a machine that is overloaded, a
-screen without this limit takes hundreds of MiB, and shows what was long ago."""
-LOOK_AGAIN_S = 1.0
-"""How often a feed that waits for the screen looks whether it was closed."""
 MUTE_S = 15.0
 MUTE_INTERVALS = 5.0
 """A sampler that is silent for the longer of the two is replaced: a reading takes milliseconds."""
@@ -66,8 +60,6 @@ class LiveFeed(Inbox):
     ) -> None:
         self._arguments = tuple(arguments)
         super().__init__()
-        self._waiting_bytes = 0
-        self._taken = threading.Event()
         self.looks_first = first_look
         self._first_look: FirstLook | None = None
         self._reader: SnapshotReader | None = None
@@ -77,7 +69,6 @@ class LiveFeed(Inbox):
         self._interval_s = 1.0
         self._wanted_interval_s: float | None = None
         self._pcie_wanted = False
-        self._closed = threading.Event()
         self._lock = threading.Lock()
         """Held while the process is replaced or killed, so that ``close`` leaves none behind."""
         try:
@@ -100,20 +91,6 @@ class LiveFeed(Inbox):
             return self._pending[-1]
         except IndexError:
             return self._first_look
-
-    def drain(self) -> list[Snapshot]:
-        """Return the snapshots that have arrived since the last call, oldest first, and let more arrive."""
-        found = super().drain()
-        self._taken.set()
-        return found
-
-    def _wait_for_room(self) -> None:
-        """Wait until the screen has taken what waits for it, if that is much."""
-        while self._pending and self._waiting_bytes >= WAITING_BYTES_MAX and not self._closed.is_set():
-            self._taken.wait(LOOK_AGAIN_S)
-            self._taken.clear()
-        if not self._pending:
-            self._waiting_bytes = 0
 
     def _supervise(self, notify: Callable[[], object]) -> None:
         failures = 0

@@ -18,6 +18,7 @@ from gputop.questions import Question, command_of
 from gputop.units import duration
 
 PENDING_MAX = 3600
+"""Limit for snapshots that no line came for: those of Prometheus, which are small, and whose one thread must not wait."""
 CLOSING_MOST = 32
 BUSY_TRIES = 4
 """How often a host may refuse the first connection before the screen gives up."""
@@ -46,6 +47,8 @@ class HostFeed(Inbox):
 
     def _hear(self, heard: Heard) -> None:
         if heard.snapshot is not None:
+            self._wait_for_room()
+            self._waiting_bytes += heard.size_bytes
             self._pending.append(heard.snapshot)
         if heard.answer is not None:
             self._answers.append(heard.answer)
@@ -87,6 +90,7 @@ class HostFeed(Inbox):
 
     def close(self) -> None:
         """End the connection."""
+        self._closed.set()
         self._stream.close()
 
 

@@ -68,6 +68,8 @@ class Heard:
     status: HostStatus
     snapshot: Snapshot | None = None
     answer: Answer | None = None
+    size_bytes: int = 0
+    """The length of the snapshot's line; 0 if it came otherwise."""
 
 
 class HostStream:
@@ -257,7 +259,7 @@ class HostStream:
             clock_offset_s=clock.offset_s,
             clock_error_s=clock.error_s if clock.error_s < math.inf else None,
         )
-        self._deliver(Heard(self.status, snapshot))
+        self._deliver(Heard(self.status, snapshot, size_bytes=len(line)))
         return snapshot.interval_s
 
     def _say(self, state: HostState, message: str | None, hint: str | None) -> None:

@@ -7,12 +7,18 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gputop.agent import feed as feed_module
 from gputop.agent.feed import ReplayFeed
 from gputop.agent.live import LiveFeed
+from gputop.hosts.feed import HostFeed
+from gputop.hosts.following import Deliver
+from gputop.hosts.state import HostStatus
+from gputop.hosts.stream import Heard
 from gputop.process import ProcessAnswer, ProcessQuestion
 from gputop.sources.recording import Recorder
 from tests import samples
@@ -76,3 +82,95 @@ def test_a_replay_has_no_answers(tmp_path: Path) -> None:
     feed = ReplayFeed(tmp_path / "r")
     feed.ask(ProcessQuestion(1))
     assert feed.take_answers() == []
+
+
+MANY = 20
+
+
+class Asked(threading.Event):
+    """An event that says when somebody waits for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waited = threading.Event()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.waited.set()
+        return super().wait(timeout)
+
+
+class Sends(threading.Thread):
+    """A host that sends ``MANY`` snapshots as fast as they are taken, once ``connected``."""
+
+    def __init__(self, deliver: Deliver) -> None:
+        super().__init__(daemon=True)
+        self.status = HostStatus("a", "live")
+        self.failures = 0
+        self.deliver = deliver
+        self.connected = threading.Event()
+
+    def run(self) -> None:
+        self.connected.wait(DEADLINE_S)
+        for number in range(MANY):
+            self.deliver(Heard(self.status, samples.snapshot(number), size_bytes=1000))
+
+    def keep_wanting(self, command: object) -> None: ...
+
+    def send(self, command: object) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def sending(monkeypatch: pytest.MonkeyPatch) -> tuple[HostFeed, Sends]:
+    """The feed of a host that waits for its screen."""
+    monkeypatch.setattr(feed_module, "WAITING_BYTES_MAX", 3000)
+    streams: list[Sends] = []
+
+    def link(deliver: Deliver) -> Sends:
+        streams.append(Sends(deliver))
+        return streams[0]
+
+    feed = HostFeed("a", link)
+    feed._taken = asked = Asked()
+    streams[0].connected.set()
+    assert asked.waited.wait(DEADLINE_S)
+    assert len(feed._pending) == 3
+    return feed, streams[0]
+
+
+def test_a_screen_that_falls_behind_holds_a_host_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    feed, _ = sending(monkeypatch)
+    assert taken_of(feed) == list(range(MANY)), "none is lost"
+
+
+def test_the_feed_of_a_host_that_waits_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    feed, stream = sending(monkeypatch)
+    feed.close()
+    stream.join(DEADLINE_S)
+    assert not stream.is_alive()
+
+
+def test_a_screen_that_falls_behind_holds_a_replay_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed_module, "WAITING_MAX", 3)
+    with Recorder(tmp_path / "r") as recorder:
+        for number in range(MANY):
+            recorder.write(replace(samples.snapshot(number), time=samples.EPOCH).to_json())
+    feed = ReplayFeed(tmp_path / "r")
+    feed._taken = asked = Asked()
+    feed.start(lambda: None)
+    try:
+        assert asked.waited.wait(DEADLINE_S)
+        assert len(feed._pending) == 3
+        assert taken_of(feed) == list(range(MANY)), "none is lost"
+    finally:
+        feed.close()
+
+
+def taken_of(feed: HostFeed | ReplayFeed) -> list[int]:
+    """The sequences of the snapshots that come until there are ``MANY``."""
+    found: list[int] = []
+    deadline = time.monotonic() + DEADLINE_S
+    while len(found) < MANY and time.monotonic() < deadline:
+        found += [snapshot.sequence for snapshot in feed.drain()]
+        time.sleep(0.001)
+    return found

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from gputop.agent import feed as feed_module
 from gputop.agent import lines, live
 from gputop.agent.live import LiveFeed
 from gputop.history.history import History
@@ -197,7 +198,7 @@ def test_a_screen_that_falls_behind_holds_the_sampler_back(monkeypatch: pytest.M
         threading.Event().wait()  # a sampler that lives on
 
     monkeypatch.setattr(live._Sampler, "lines", lines_of)
-    monkeypatch.setattr(live, "WAITING_BYTES_MAX", 3 * len(many[0]))
+    monkeypatch.setattr(feed_module, "WAITING_BYTES_MAX", 3 * len(many[0]))
     silent = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     feed = LiveFeed(process=silent)
     feed._taken = asked = Asked()
@@ -218,7 +219,7 @@ def test_a_screen_that_falls_behind_holds_the_sampler_back(monkeypatch: pytest.M
 def test_a_feed_whose_screen_takes_nothing_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     line = samples.snapshot(1).to_json().encode()
     monkeypatch.setattr(live._Sampler, "lines", lambda self: iter((line, line)))
-    monkeypatch.setattr(live, "WAITING_BYTES_MAX", 1)
+    monkeypatch.setattr(feed_module, "WAITING_BYTES_MAX", 1)
     feed = LiveFeed(process=subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
     feed._taken = asked = Asked()
     feed.start(lambda: None)
