@@ -59,3 +59,9 @@ def test_a_throughput_beyond_numbers_is_none() -> None:
     """An untracked run's output may say anything; the rules are asked with such values at random elsewhere, too."""
     stretches = [Stretch(10 * number, 1e308, 10_000) for number in range(32)]
     assert slowing._parts("tokens_per_s", stretches) is None
+
+
+def test_steps_that_go_back_are_no_end_of_the_rule() -> None:
+    again = [Stretch(step, 1.0, 50) for step in (0, *range(4000, 5000, 100), *range(200, 5000, 100))]
+    course = slowing._parts("samples_per_s", again)
+    assert course is None or len(course.seconds) == slowing.PARTS

@@ -128,7 +128,7 @@ def _parts(metric: str, stretches: list[Stretch]) -> _Course | None:
     kept = [item for item in stretches if item.step >= stretches[0].step + warm_up and item.mean > 0]
     if len(kept) < 2 * PARTS:
         return None
-    begin, end = kept[0].step, kept[-1].step
+    begin, end = min(item.step for item in kept), max(item.step for item in kept)  # a script's steps may go back
     parts: list[list[Stretch]] = [[] for _ in range(PARTS)]
     for item in kept:
         parts[min(PARTS - 1, (item.step - begin) * PARTS // max(1, end - begin))].append(item)
