@@ -1,8 +1,9 @@
 """The error texts in what an untracked run prints: found as it grows, explained as ``gputop doctor --log`` explains a file.
 
-A run that gputop did not start has no exit code. It failed, likely, if a text that ends a run stands in its output, nothing of
-the training and few other lines follow it, and a rank that was seen is gone. While all its ranks live, the text is passed on as
-one that the run survives. What a file held when the run was found may be older than the run: it explains no failure.
+The exit code of a run that gputop did not start is unknown. Such a run has likely failed if its output contains a text that
+ends a run, followed by no progress and few other lines, and if a rank seen before is gone. While all ranks live, the run counts
+as having survived the text. Text that a file contained when gputop found the run may be older than the run: it explains no
+failure.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from gputop.untracked.printed import PrintedLog
 FILES = 32
 """At most this many files of one run are read: two of each rank of a large node, and its launcher's."""
 OUTLIVED_S = 10.0
-"""A process that lives on for so long after it printed progress below a traceback caught that error. A script that ends
-writes what it had buffered below its traceback, too, and takes seconds to free what it holds."""
+"""A process that still lives this long after printing progress below a traceback has caught that error. A script that ends
+also writes its buffered output below its traceback, and then takes seconds to free its memory."""
 
 Text = tuple[LogScan, Observation]
 """A text and the scan that it is from."""
@@ -38,7 +39,7 @@ class OutputErrors:
         self.run_id = run_id
         self.matches: tuple[LogMatch, ...] = ()
         self.identities: frozenset[tuple[int, int]] = frozenset()
-        """Device and inode of the files and of the window: what two runs print to one of them is neither's."""
+        """Device and inode of the files and of the window: output that two runs share belongs to neither."""
         self.at_end = False
         """Whether every file was read to its end."""
         self._files: dict[Path, PrintedLog] = {}
