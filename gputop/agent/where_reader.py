@@ -26,7 +26,7 @@ class WhereReader:
     def ask(self, question: WhereQuestion, runs: Sequence[Run], curves: Collection[str] = ()) -> None:
         """Ask the ranks of a run and return at once; ignore questions while another is open.
 
-        ``curves``: the ids of runs that are only a curve of an untracked run, with the ranks that wrote it alone.
+        ``curves``: the ids of runs that are only a curve of an untracked run, with only the ranks that wrote it.
         """
         if not self._busy.acquire(blocking=False):
             return

@@ -1,7 +1,8 @@
 """One command on several hosts: what they agree on, and how torchrun learns it. Pure except for ``own_address``.
 
-torchrun also reads its options from PET_ variables, so the command stays as written. The first host is told to serve the
-rendezvous (c10d): torchrun would otherwise guess by the machine's name. A command that says where its nodes meet is unchanged.
+torchrun also reads its options from PET_ variables, so the command stays as written. gputop names the first host as the server
+of the rendezvous (c10d); torchrun would otherwise guess it from the machine's name. A command that says where its nodes meet is
+unchanged.
 """
 
 from __future__ import annotations

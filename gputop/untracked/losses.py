@@ -9,7 +9,7 @@ class Losses:
     """Counts the ranks that are gone, but for those that others replaced and those after which training went on."""
 
     def __init__(self, outlived_s: float) -> None:
-        """``outlived_s``: a run that makes progress for so long after a loss goes on without that process."""
+        """``outlived_s``: seconds of progress after a loss, from which on the run counts as going on without that process."""
         self.seen: frozenset[int] = frozenset()
         """Every rank that was seen. Replaced whole, so that another thread may take it."""
         self._outlived_s = outlived_s

@@ -204,7 +204,7 @@ def _limited(
     facts += _clock(evidence, device)[1]
     wanted = default or usual or limit
     texts = (
-        "A limit below the others' was set on this GPU alone, or the machine enforces one (a cable or slot that delivers "
+        "Somebody set a lower limit on this GPU only, or the machine enforces one (a cable or slot that delivers "
         "too little power)."
         if alone
         else "Somebody lowered the power limit. All GPUs of this model have it, so it is probably intentional.",

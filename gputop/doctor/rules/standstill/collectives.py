@@ -69,7 +69,7 @@ C08 = Rule(
         "shapes."
     ),
     look_alike="Counts that differ for a moment while the job runs; G04 (a rank is gone).",
-    fix="Run all code that communicates on every rank; run only code that writes on rank 0 alone.",
+    fix="Run code that communicates on every rank, and code that only writes files on rank 0.",
     judge_machine=different_paths,
 )
 

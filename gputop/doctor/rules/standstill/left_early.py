@@ -33,9 +33,7 @@ with torch.distributed.algorithms.join.Join([model]):  # around the loop"""
 
 
 def others_failed(run: Run, bad: Sequence[Rank], group: RankGroup | None) -> Suspicion:
-    """Return the finding that ranks finished and the others lost them: by their error texts alone, one of the others would get
-    the blame.
-    """
+    """Return the finding that ranks finished and the others then failed; the error texts would blame one of those."""
     early = [rank.rank for rank in run.ranks if rank.state == "finished"]
     names = words.ranks(early)
     finding = Finding(
