@@ -20,6 +20,7 @@ from gputop.tui.drawing.training import title_line
 from gputop.tui.screens.run.screen import RunScreen
 from tests import samples
 from tests.tui.kit import ScreenApp, text_of, view_of
+from tests.tui.rest import pause_until_rest
 
 
 def run_of(*ranks: tuple[str, int | None], state: str = "running") -> Run:
@@ -78,5 +79,5 @@ async def test_the_runs_own_screen_says_the_same() -> None:
         view = view_of(samples.snapshot(runs=(run,)))
         app = ScreenApp(RunScreen(run.run_id), view)
         async with app.run_test(size=(120, 40)) as pilot:
-            await pilot.pause()
+            await pause_until_rest(pilot)
             assert f"step {units.UNKNOWN if step is None else step}" in " ".join(text_of(app).split())

@@ -31,6 +31,7 @@ from gputop.tui.screens.doctor import DoctorScreen
 from tests.doctor.scenes import ddp
 from tests.doctor.scenes.base import ids
 from tests.tui.kit import ScreenApp, text_of, view_of
+from tests.tui.rest import pause_until_rest
 
 FAULT = next(scene for rule, _, scene, _ in ddp.FAULTS if rule == "C01")
 PARTS = {
@@ -153,7 +154,7 @@ async def test_the_screen_tells_of_it(quiet: None) -> None:
     assert len(lost(late)) == 1
     app = ScreenApp(DoctorScreen(), view_of(FAULT(1), abstained=late.abstained, diagnosis=late.doctor))
     async with app.run_test(size=(160, 50)) as pilot:
-        await pilot.pause()
+        await pause_until_rest(pilot)
         assert "some evidence was lost" in text_of(app) or "rules could not judge" in text_of(app)
 
 

@@ -53,8 +53,11 @@ class MetricGrid(TypedFilter, RuledPane):
     def lay_out(self) -> None:
         """Draw the page with the chosen metric."""
         columns, rows = self.inner_size
+        if rows < 1:
+            self.set_content(())  # It has no room yet, which says nothing on its metrics.
+            return
         names = self._found
-        if not names or rows < 1:
+        if not names:
             text = "No metric has this in its name." if self.names else "No metric yet."
             self.set_content(((Span(text, "dim"),),), subtitle=self._searched(0, 1, 1))
             return

@@ -95,3 +95,11 @@ async def test_a_click_chooses_and_a_second_one_opens() -> None:
         await settle(pilot)
         assert screen.chart.metric == "layer4/norm"
         assert not screen.has_class("grid")
+
+
+def test_a_grid_without_room_says_nothing_on_its_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid = MetricGrid()
+    shown: list[object] = []
+    monkeypatch.setattr(grid, "set_content", lambda lines, **_: shown.append(tuple(lines)))
+    grid.set_metrics(("loss",), lambda name, width, height: None)
+    assert shown == [()]
