@@ -7,7 +7,6 @@ A chart is plain data; ``draw`` draws it with braille dots, ``printed_plot`` wit
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -263,23 +262,23 @@ class _Columns:
             low[column] = small if below is None else min(below, small)
             high[column] = large if above is None else max(above, large)
         if not curve.spread.solid:
-            low, high = _bridged(low, log), _bridged(high, log)
+            low, high = bridged(low, log), bridged(high, log)
         return braille.Trace(values, curve.style, low, high, curve.marker, curve.spread.solid)
 
 
-def _bridged(values: Sequence[float | None], log: bool) -> list[float | None]:
-    """Interpolate linearly across columns without a value: a spread has no gaps where steps are few."""
+def bridged(values: Sequence[float | None], log: bool) -> list[float | None]:
+    """Interpolate across columns without a value, along the axis: a spread has no gaps where steps are few."""
     result = list(values)
     known = [(at, value) for at, value in enumerate(values) if value is not None]
     for (left, before), (right, after) in itertools.pairwise(known):
         if log and (before <= 0 or after <= 0):
             continue
+        lowest, highest = min(before, after), max(before, after)
         for at in range(left + 1, right):
             share = (at - left) / (right - left)
-            if log:
-                result[at] = 10 ** (math.log10(before) * (1 - share) + math.log10(after) * share)
-            else:
-                result[at] = before * (1 - share) + after * share
+            between = before ** (1 - share) * after**share if log else before * (1 - share) + after * share
+            # Rounding may leave the range, and with it the range of numbers.
+            result[at] = min(highest, max(lowest, between))
     return result
 
 

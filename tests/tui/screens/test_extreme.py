@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import unicodedata
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,6 +37,7 @@ from tests.tui.dashboards import DashboardApp
 from tests.tui.kit import ScreenApp, text_of, view_of
 from tests.tui.screens.extreme import MARKUP, NUMBERS, TEXTS, Odd
 
+MAX = sys.float_info.max
 SIZES = ((160, 50), (80, 24), (48, 14))
 FORBIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 JOBS = [
@@ -201,6 +203,13 @@ def test_jobs_of_any_speed_compare(seed: int) -> None:
     reached = comparison.reached_by(odd, odd[0], view.snapshot, view.history)
     for part in (*comparison.table(reached, view.snapshot, 100, False), *comparison.chart(reached, 100, False)):
         assert line_width(part) <= 100
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("values", [(MAX, MAX), (MAX, 5e-324), (5e-324, 5e-324), (1e308, MAX)])
+def test_a_spread_between_distant_steps_stays_within_its_values(values: tuple[float, float], log: bool) -> None:
+    between = large_chart.bridged([values[0], *[None] * 1000, values[1]], log)
+    assert all(value is not None and min(values) <= value <= max(values) for value in between)
 
 
 async def test_a_run_is_drawn_over_time_whatever_the_clock_says() -> None:
