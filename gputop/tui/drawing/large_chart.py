@@ -16,7 +16,7 @@ from gputop.history.metrics import MetricSeries
 from gputop.history.series import Series
 from gputop.history.smoothing import smooth
 from gputop.tui.drawing import braille
-from gputop.tui.drawing.charts.axis import first_step, fixed_axis, y_axis
+from gputop.tui.drawing.charts.axis import first_step, fixed_axis, wide_enough, y_axis
 from gputop.tui.drawing.charts.x_axis import x_ticks
 from gputop.tui.drawing.line import STYLES, Line, Span
 
@@ -89,11 +89,11 @@ class Chart:
 
     def share_of(self, x: float) -> float:
         """Return how far right of the axis a position is: 0 to 1 within the chart."""
-        return (x - self.x_start) / (_wide_enough(self.x_start, self.x_end) - self.x_start)
+        return (x - self.x_start) / (wide_enough(self.x_start, self.x_end) - self.x_start)
 
     def x_at(self, share: float) -> float:
         """Return the position at this distance to the right."""
-        return self.x_start + share * (_wide_enough(self.x_start, self.x_end) - self.x_start)
+        return self.x_start + share * (wide_enough(self.x_start, self.x_end) - self.x_start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def curves_of(
     of a rank loses no value: its spread covers the smallest and largest value of each column, unless it is smoothed.
     ``smoothing`` is the weight of the past (0 to 0.99) in the curve of a rank or of the mean; the spread is never smoothed.
     """
-    end = _wide_enough(start, end)
+    end = wide_enough(start, end)
     per_series = {rank: _axis(item, x_kind).columns(start, end, columns) for rank, item in sorted(series.items())}
     marks = sorted({bucket.x_last for row in per_series.values() for bucket in row if bucket and bucket.non_finite})
     if per_rank:
@@ -193,7 +193,7 @@ def problem_of(chart: Chart) -> Span | None:
 
 def scale_of(chart: Chart) -> Scale:
     """Return the axes of a chart without a problem (``problem_of``)."""
-    start, end = chart.x_start, _wide_enough(chart.x_start, chart.x_end)
+    start, end = chart.x_start, wide_enough(chart.x_start, chart.x_end)
     rows = chart.height - braille.x_axis_lines(chart.height, True)
     if chart.y_range is not None:
         axis = fixed_axis(*chart.y_range, rows, chart.unit)
@@ -280,11 +280,6 @@ def bridged(values: Sequence[float | None], log: bool) -> list[float | None]:
             # Rounding may leave the range, and with it the range of numbers.
             result[at] = min(highest, max(lowest, between))
     return result
-
-
-def _wide_enough(start: float, end: float) -> float:
-    """Return an end that gives even a single value an axis."""
-    return end if end - start > abs(start) * 1e-12 else start + max(1.0, abs(start) * 1e-9)
 
 
 def _axis(item: MetricSeries, x_kind: str) -> Series:

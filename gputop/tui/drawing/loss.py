@@ -12,7 +12,7 @@ from gputop.history.metrics import MetricSeries
 from gputop.history.smoothing import smooth
 from gputop.snapshot import ENDED_STATES
 from gputop.tui.drawing.braille import LABEL_CELLS, Axes, Trace, axis_of, chart, dot_columns, x_axis_lines
-from gputop.tui.drawing.charts.axis import first_step, step_ticks
+from gputop.tui.drawing.charts.axis import first_step, step_ticks, wide_enough
 from gputop.tui.drawing.line import Line, Span, fit
 from gputop.tui.state.view import View
 
@@ -62,7 +62,7 @@ class LossChart:
         last = max(max(series.buckets.x_last[-1], series.last_x or first) for series in present.values())
         start = first_step(first, last)
         ended = view.run is not None and view.run.state in ENDED_STATES
-        end = max(last, start + 1) if ended else steady_end(start, last)
+        end = wide_enough(start, max(last, start + 1) if ended else steady_end(start, last))
         keys = [(view.run_id, metric, rank) for rank in present]
         self._columns.keep_only(keys)
         columns = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -89,3 +90,11 @@ def test_a_run_that_goes_on_from_a_checkpoint_keeps_its_steps() -> None:
     points = Points("run-1", 0, "loss", tuple(range(90_000, 91_000)), tuple(map(float, range(1000))), (1.0,) * 1000)
     view = dashboards.view_of([samples.snapshot(runs=(samples.run(world_size=1),), points=(points,))])
     assert plain(LossChart().draw(view, "loss", 90, 18)[-1]).split()[0] == "90k"
+
+
+@pytest.mark.parametrize("state", ["running", "finished"])
+def test_steps_beyond_the_precision_of_numbers_are_drawn(state: str) -> None:
+    points = Points("run-1", 0, "loss", (2**62,), (0.0,), (1.0,))
+    run = replace(samples.run(world_size=1), state=state)
+    view = dashboards.view_of([samples.snapshot(runs=(run,), points=(points,))])
+    assert len(LossChart().draw(view, "loss", 90, 18)) == 18

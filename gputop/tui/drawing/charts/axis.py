@@ -173,6 +173,11 @@ def first_step(first: float, last: float) -> float:
     return 0.0 if 0 <= first <= 0.1 * (last - first) + 1 else first
 
 
+def wide_enough(start: float, end: float) -> float:
+    """Return an end that gives even a single value an axis."""
+    return end if end - start > abs(start) * 1e-12 else start + max(1.0, abs(start) * 1e-9)
+
+
 def step_ticks(start: float, end: float, cells: int) -> tuple[Tick, ...]:
     """Return round steps between ``start`` and ``end`` with their texts, as many as ``cells`` cells hold side by side."""
     apart = max(_STEP_CELLS_MIN, len(step_text(end)) + _STEP_LABEL_GAP)
