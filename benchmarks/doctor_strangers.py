@@ -85,18 +85,23 @@ def _logs(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
     from _strangers import LOGS, judge
     from open_half import by_component as opened_components
     from open_half import cases as opened
+    from open_half import posts as opened_posts
     from set_aside import by_component as components
     from set_aside import cases as set_aside
+    from set_aside import posts
 
     from gputop.cli.doctor import explain_logs
 
     rows = []
-    written = (*LOGS, *opened.LOGS, *set_aside.LOGS)
-    for case in (*written, *opened_components.LOGS, *components.LOGS):
+    parts: dict[str, tuple[Case, ...]] = {
+        "from the log": (*LOGS, *opened.LOGS, *set_aside.LOGS),
+        "from the log, by component": (*opened_components.LOGS, *components.LOGS),
+        "from the log, as posted": (*opened_posts.LOGS, *posts.LOGS),
+    }
+    for how, case in ((how, case) for how, cases in parts.items() for case in cases):
         if not _wanted(case, sets, only):
             continue
         found, _ = explain_logs([str(case.folder / "logs" / f"{case.name}.log")])
-        how = "from the log" if case in written else "from the log, by component"
         rows.append(Row(how, case, judge(case, found), said=tuple(item.id for item in found)))
     return rows
 
