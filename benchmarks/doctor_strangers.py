@@ -125,11 +125,14 @@ def _scenes(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
 def _live(sets: Sequence[Half], only: Sequence[str], seconds: float, named: Sequence[Half]) -> list[Row]:
     from _stranger_programs import ALL, How, watch
     from open_half import cases as opened
+    from open_half import outside as opened_outside
     from set_aside import cases as set_aside
+    from set_aside import outside
 
     rows = []
+    programs = (*ALL, *opened.PROGRAMS, *opened_outside.PROGRAMS, *set_aside.PROGRAMS, *outside.PROGRAMS)
     hows: tuple[How, ...] = ("attached", "tracked")
-    for program in (*ALL, *opened.PROGRAMS, *set_aside.PROGRAMS):
+    for program in programs:
         if not _wanted(program.case, sets, only):
             continue
         for how in hows:

@@ -1,0 +1,42 @@
+"""Programs whose fault, or whose health, can be seen from outside, open half. Split at random with the seed 1612."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+
+from _stranger_programs import Program, with_python, with_torchrun
+from _strangers import ANY, Case
+
+_case = partial(Case, half="open")
+_ACCELERATE = (sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1")
+
+PROGRAMS: tuple[Program, ...] = (
+    # The round robin always names rank 0, so that rank 1 waits for its first shard for ever.
+    Program(
+        _case("ring-of-jobs", (ANY,), "rank 1|one rank|only one|idle|unequal", acceptable=("G01", "G04", "A02", "C07")),
+        with_torchrun("ring_of_jobs"),
+        2,
+    ),
+    # Rank 1 comes to the end of its rows, and rank 0 waits for its file.
+    Program(_case("by-files", ("G04", "exception"), acceptable=("LOG", "G01")), ("sh", "by_files.sh"), 2, onset="last line"),
+    # The main process computes distances between all weights in each step.
+    Program(
+        _case("draws-histograms", ("F05", "F02", "F03"), acceptable=("F01", "F04")), (*_ACCELERATE, "draws_histograms.py"), 2
+    ),
+    # LOCAL_RANK is 0 for both ranks.
+    Program(_case("slurm-like", ("A07",), acceptable=("A02",)), ("bash", "slurm_like.sh"), 2),
+    # The corpus has no end marks, so that rank 0's sample after the first epoch does not end, and rank 1 waits for it.
+    Program(
+        _case("samples-until-eos", ("B13", "E07", "G01", "F05"), acceptable=("C08", "F03")),
+        with_torchrun("samples_until_eos"),
+        2,
+        onset="last line",
+    ),
+    # The cells of a notebook, with the pauses of one who looks at plots.
+    Program(_case("healthy-runs-cells"), with_python("runs_cells", "cells.ipynb")),
+    # A parameter server has little to do, and its worker much: that is its design.
+    Program(_case("healthy-holds-the-weights"), with_torchrun("holds_the_weights"), 2),
+    # A replay buffer grows until it is full, and then no more.
+    Program(_case("healthy-fills-its-replay"), with_python("fills_its_replay")),
+)
