@@ -17,7 +17,13 @@ from tests import REPOSITORY
 
 BENCHMARKS = REPOSITORY / "benchmarks"
 NUMBERS = BENCHMARKS / "strangers" / "numbers.json"
-KNOWN_ALARMS = {"healthy-yolo-halves-its-batch", "healthy-broken-images-are-skipped", "healthy-model-writes-about-errors"}
+KNOWN_ALARMS = {
+    "healthy-yolo-halves-its-batch",
+    "healthy-broken-images-are-skipped",
+    "healthy-model-writes-about-errors",
+    "healthy-imports-speak-first",
+    "healthy-tests-run-before-training",
+}
 """Healthy logs that the doctor still gets wrong. Whoever mends one takes its name out."""
 
 
@@ -26,7 +32,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, str]:
     """What the benchmark counts on the logs, and what it prints."""
     found = tmp_path_factory.mktemp("strangers") / "numbers.json"
     command = [sys.executable, str(BENCHMARKS / "doctor_strangers.py"), "--logs", "--json", str(found)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=REPOSITORY)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False, cwd=REPOSITORY)
     assert found.exists(), ran.stdout + ran.stderr
     return json.loads(found.read_text()), ran.stdout
 
@@ -73,7 +79,7 @@ def test_healthy_work_in_odd_shapes_is_no_alarm(tmp_path: Path) -> None:
     known = subprocess.run([sys.executable, "-c", names], capture_output=True, text=True, check=True, cwd=REPOSITORY).stdout
     found = tmp_path / "numbers.json"
     command = [sys.executable, str(BENCHMARKS / "doctor_strangers.py"), "--scenes", "--json", str(found), "--only"]
-    ran = subprocess.run([*command, *known.split()], capture_output=True, text=True, timeout=120, check=False, cwd=REPOSITORY)
+    ran = subprocess.run([*command, *known.split()], capture_output=True, text=True, timeout=280, check=False, cwd=REPOSITORY)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     counts = json.loads(found.read_text())
     assert sum(row["cases"] for row in counts["first"].values()) >= 18
