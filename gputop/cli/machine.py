@@ -272,7 +272,10 @@ def doctor_of_hosts(options: argparse.Namespace) -> int:
     """Print what is wrong on other machines and in the runs over them."""
     from gputop.cli.across.doctor import diagnose
 
-    return diagnose(options, hosts.fleet(options, hosts.agent_words(interval_of(options), _source_words(options))))
+    interval_s = interval_of(options)
+    return diagnose(
+        options, hosts.fleet(options, hosts.agent_words(interval_s, _source_words(options)), interval_s, grows=True)
+    )
 
 
 def where_of_hosts(options: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import itertools
 import json
 import os
 import queue
@@ -22,11 +23,14 @@ from urllib.parse import unquote_plus
 
 import pytest
 
+from gputop.cli.across import doctor as across
+from gputop.cli.main import main
 from gputop.device import Device
 from gputop.doctor.diagnosis import Doctor
 from gputop.errors import GputopError
 from gputop.hosts.following import Links
 from gputop.hosts.prometheus import client as client_module
+from gputop.hosts.prometheus import watch as watch_module
 from gputop.hosts.prometheus.client import Client, QueryError, Series, Server, server_of
 from gputop.hosts.prometheus.names import HOST_LABELS, SAMPLED
 from gputop.hosts.prometheus.reading import HostReading, hosts_in
@@ -498,6 +502,10 @@ def reading(port: int, *words: str, out: Path) -> Iterator[None]:
     assert code == 0
 
 
+FIRST_READING_REQUESTS = 4
+"""The requests of one reading: hosts, scrapes, times of samples, values."""
+
+
 def has(file: Path, words: bytes, times: int = 1) -> Callable[[], bool]:
     return lambda: file.exists() and file.read_bytes().count(words) >= times
 
@@ -522,6 +530,25 @@ def test_a_recording_follows_hosts_that_come_later(tmp_path: Path, serve: Callab
         eventually(has(later, b"\n", 2), "the later one is recorded too")
     assert {one.host.hostname for one in read_recording(later)} == {"node3"}
     assert taken.read_text() == "not ours"
+
+
+def test_the_doctor_takes_in_hosts_that_come_later(
+    serve: Callable[[Answer], FakeServer], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch_module, "KNOWN_EVERY_S", 0.2)
+    monkeypatch.setattr(across._Watched, "settled", lambda self, lost: len(self.outcomes) == 2)
+    instances, requests = ["node1:9400"], itertools.count()
+
+    def answer(connection: socket.socket, request: bytes) -> None:
+        if next(requests) == FIRST_READING_REQUESTS:
+            instances.append("node3:9400")
+        telling_of(instances)(connection, request)
+
+    url = f"http://127.0.0.1:{serve(answer).port}"
+    assert main(["-i", "200ms", "doctor", "--for", "60s", "--json", "--prometheus", url]) == 0
+    told = json.loads(capfd.readouterr().out)
+    assert list(told["hosts"]) == ["node1", "node3"]
+    assert all(one["findings"] == [] for one in told["hosts"].values())
 
 
 def test_hosts_that_come_and_go_while_the_screen_runs(tmp_path: Path, serve: Callable[[Answer], FakeServer]) -> None:

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from gputop.errors import EXIT_OK, EXIT_PROBLEM, UsageError
 from gputop.terminal_text import printable
 
 if TYPE_CHECKING:
+    from gputop.doctor.diagnosis import Doctor
     from gputop.doctor.watch import Outcome
     from gputop.hosts.fleet import Fleet
     from gputop.hosts.state import HostStatus
@@ -29,7 +30,8 @@ class _Watched:
         from gputop.doctor.diagnosis import Doctor
         from gputop.joined.stream import JoinedStream
 
-        self.doctors = {host: Doctor() for host in hosts}
+        self.doctors: dict[str, Doctor] = {}
+        self.add(hosts)
         self.outcomes: dict[str, Outcome] = {}
         self.seen: dict[str, Seen] = {}
         self.over = Doctor()
@@ -39,6 +41,14 @@ class _Watched:
         """Runs that failed on the hosts that were read, and that may have had ranks on the others."""
         self._stream = JoinedStream()
 
+    def add(self, hosts: Iterable[str]) -> None:
+        """Also report on these hosts."""
+        from gputop.doctor.diagnosis import Doctor
+
+        for host in hosts:
+            if host not in self.doctors:
+                self.doctors[host] = Doctor()
+
     def take(self, heard: Heard, run: str | None) -> None:
         """Process a change from a host."""
         from gputop.doctor.watch import standing
@@ -47,6 +57,7 @@ class _Watched:
         host, snapshot = heard.status.host, heard.snapshot
         if snapshot is None:
             return
+        self.add([host])
         offset_s = heard.status.clock_offset_s or 0.0
         self.outcomes[host] = standing(self.doctors[host], snapshot, run)
         self.seen[host] = Seen(host, snapshot, offset_s)
@@ -58,6 +69,7 @@ class _Watched:
         from gputop.joined.runs import shared_runs
         from gputop.joined.troubles import failed_apart
 
+        self.add(status.host for status in statuses)
         seen = self._read(statuses)
         self.runs = shared_runs(seen)
         self.failed_apart = failed_apart(seen, time.time()) if len(seen) < len(self.doctors) else ()
@@ -129,6 +141,7 @@ def diagnose(options: argparse.Namespace, fleet: Fleet) -> int:
                 if watched.settled(lost if now - began > LOST_AFTER_S else 0):
                     break
         statuses = [stream.status for stream in fleet.streams]
+    watched.add(status.host for status in statuses)
     _print(options, watched, statuses)
     outcomes = [*watched.outcomes.values(), *([watched.over_outcome] if watched.over_outcome is not None else [])]
     wrong = any(text for _, texts in watched.troubles() for text in texts) or any(
