@@ -19,7 +19,7 @@ from gputop.terminal_text import printable
 
 if TYPE_CHECKING:
     from gputop.hosts.fleet import Fleet
-    from gputop.hosts.following import Links
+    from gputop.hosts.following import Following, Links
     from gputop.hosts.prometheus.watch import Watch
     from gputop.hosts.state import HostStatus
     from gputop.hosts.stream import Heard
@@ -209,7 +209,7 @@ def fleet(options: argparse.Namespace, arguments: Sequence[str], interval_s: flo
     from gputop.hosts.fleet import Fleet
 
     names, watch = named_of(options), watch_of(options, interval_s)
-    found = Fleet(links_of(options, names, arguments, watch))
+    found = Fleet(links_of(names, transport_of(options) if names else None, arguments, watch))
     if grows and watch is not None:
         watch.announce(found.add, others_than(names))
     return found
@@ -245,16 +245,26 @@ def watch_of(options: argparse.Namespace, interval_s: float) -> Watch | None:
     return watch
 
 
-def links_of(options: argparse.Namespace, names: Sequence[str], arguments: Sequence[str], watch: Watch | None) -> Links:
-    """Return the streams of the named hosts, and of the other hosts that a Prometheus server knows.
-
-    Raises:
-        UsageError: the hosts cannot be reached in this way.
-    """
+def links_of(names: Sequence[str], transport: Transport | None, arguments: Sequence[str], watch: Watch | None) -> Links:
+    """Return the streams of the named hosts, which ``transport`` reaches, and of the others that a Prometheus server knows."""
     from gputop.hosts.following import links_by
 
-    reached = links_by(names, transport_of(options), arguments) if names else {}
+    reached = links_by(names, transport, arguments) if transport is not None else {}
     return {**reached, **(watch.links(others_than(names)) if watch is not None else {})}
+
+
+@contextlib.contextmanager
+def logged_in(transport: Transport | None, streams: Iterable[Following]) -> Iterator[None]:
+    """Let ssh ask for what the hosts of these streams want to know, and keep those connections until the block ends."""
+    if transport is None:
+        yield
+        return
+    from gputop.hosts.logins import Logins
+    from gputop.hosts.stream import HostStream
+
+    with Logins(transport) as logins:
+        logins.ask([stream for stream in streams if isinstance(stream, HostStream)])
+        yield
 
 
 def others_than(names: Iterable[str]) -> Callable[[str], bool]:

@@ -166,21 +166,22 @@ def _screen_of_hosts(options: argparse.Namespace, settings: Settings) -> int:
     # The settings file names GPUs of this machine.
     source = hosts.source_words(options, _gpus(options), ask_nccl=settings.nccl_ras)
     watch = hosts.watch_of(options, settings.interval_s)
-    feeds = feeds_of(hosts.links_of(options, names, hosts.agent_words(settings.interval_s, source), watch))
+    transport = hosts.transport_of(options) if names else None
+    feeds = feeds_of(hosts.links_of(names, transport, hosts.agent_words(settings.interval_s, source), watch))
     from gputop.over_hosts.watched import HostJobs
     from gputop.tui.start import run_app, run_hosts_app
 
     # When a Slurm step ends, Slurm ends what it started, so nothing is launched through one. Prometheus cannot launch anything.
-    launches = bool(names) and options.slurm is None
-    over = HostJobs(tuple(names), hosts.transport_of(options), options.virtual) if launches else None
-    if watch is not None:
-        return run_hosts_app(
-            feeds,
-            settings,
-            over,
-            lambda add: watch.announce(lambda links: add(feeds_of(links)), hosts.others_than(names)),
-        )
-    return run_app(feeds[0], settings, over) if len(feeds) == 1 else run_hosts_app(feeds, settings, over)
+    over = HostJobs(tuple(names), transport, options.virtual) if transport is not None and options.slurm is None else None
+    with hosts.logged_in(transport, [feed.stream for feed in feeds]):
+        if watch is not None:
+            return run_hosts_app(
+                feeds,
+                settings,
+                over,
+                lambda add: watch.announce(lambda links: add(feeds_of(links)), hosts.others_than(names)),
+            )
+        return run_app(feeds[0], settings, over) if len(feeds) == 1 else run_hosts_app(feeds, settings, over)
 
 
 def replay(options: argparse.Namespace) -> int:

@@ -37,8 +37,8 @@ class HostFeed(Inbox):
         super().__init__(PENDING_MAX)
         self.host: str | None = host
         self._notify: Callable[[], object] = lambda: None
-        self._stream = link(self._hear)
-        self._stream.start()
+        self.stream = link(self._hear)
+        self.stream.start()
 
     def start(self, notify: Callable[[], object]) -> None:
         """Call ``notify`` for what arrives, and for what has arrived already."""
@@ -57,19 +57,19 @@ class HostFeed(Inbox):
     @property
     def link(self) -> HostStatus:
         """The state of the host."""
-        return self._stream.status
+        return self.stream.status
 
     def ask(self, question: Question) -> None:
         """Ask the gputop there."""
-        self._stream.send(command_of(question))
+        self.stream.send(command_of(question))
 
     def problem(self) -> str | None:
         """Return why no snapshots arrive, and that gputop tries again; None while all is well, or during the first try."""
-        status = self._stream.status
+        status = self.stream.status
         if status.state in SHOWING_STATES or status.state == "connecting":
             return None
         if status.last_heard_at is None:
-            if status.state == "busy" and self._stream.failures < BUSY_TRIES:
+            if status.state == "busy" and self.stream.failures < BUSY_TRIES:
                 return None
             return status.sentence
         lost = f"link to {self.host} lost {duration(max(0.0, time.time() - status.last_heard_at))} ago"
@@ -82,16 +82,16 @@ class HostFeed(Inbox):
 
     def set_interval(self, interval_s: float) -> None:
         """Ask the gputop there for another interval, and again after a lost link."""
-        self._stream.keep_wanting({"interval_s": interval_s})
+        self.stream.keep_wanting({"interval_s": interval_s})
 
     def want_pcie(self, wanted: bool) -> None:
         """Send it to the gputop there, and again after a lost link."""
-        self._stream.keep_wanting({"pcie": wanted})
+        self.stream.keep_wanting({"pcie": wanted})
 
     def close(self) -> None:
         """End the connection."""
         self._closed.set()
-        self._stream.close()
+        self.stream.close()
 
 
 def feeds_of(links: Links) -> tuple[HostFeed, ...]:

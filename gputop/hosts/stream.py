@@ -98,10 +98,14 @@ class HostStream:
         self._clock = ClockWatch(lambda question: self.send(command_of(question)))
         self._offsets: deque[float] = deque(maxlen=CLOCK_READINGS)
         self._closed = threading.Event()
+        self._woken = threading.Event()
+        """Ends the pause before the next try."""
         self._lock = threading.Lock()
         """Held while the process is replaced or ended, so that ``close`` leaves none behind."""
         self._process: subprocess.Popen[bytes] | None = None
         self._said_hello = False
+        self.reached = False
+        """Whether a shell there has ever answered."""
 
     def start(self) -> None:
         """Follow the host in a daemon thread."""
@@ -124,7 +128,13 @@ class HostStream:
             if self._tries is not None and (tried >= self._tries or failure.state != "busy"):
                 return
             wait_s = BACKOFF_S[-1] if failure.state in PERSON_STATES else BACKOFF_S[min(self.failures, len(BACKOFF_S)) - 1]
-            self._closed.wait(wait_s * random.uniform(1 - JITTER, 1 + JITTER))
+            self._woken.wait(wait_s * random.uniform(1 - JITTER, 1 + JITTER))
+            self._woken.clear()
+
+    def try_again(self) -> None:
+        """Connect anew at once, where the last try has failed: what it failed of has changed."""
+        self.status = HostStatus(self.status.host)
+        self._woken.set()
 
     def keep_wanting(self, command: Mapping[str, Any]) -> None:
         """Send a setting, also to a gputop that is started there again."""
@@ -143,6 +153,7 @@ class HostStream:
     def close(self) -> None:
         """End the connection: gputop there ends when its input closes."""
         self._closed.set()
+        self._woken.set()
         with self._lock:
             if self._process is not None:
                 end_group(self._process, 0.5)
@@ -185,11 +196,11 @@ class HostStream:
         for line in lines.lines():
             if not self._said_hello:
                 if line.strip() == traveling.WANTED and not traveled:
-                    traveled = True
+                    traveled = self.reached = True
                     self._send_whole(process.stdin.fileno(), traveling.message())
                     lines.expect(CONNECT_S)
                 elif line.strip() == HELLO:
-                    self._said_hello = True
+                    self._said_hello = self.reached = True
                     lines.expect(START_S)
                     connected()
                     for command in self._wanted.values():

@@ -12,13 +12,14 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from gputop.errors import UsageError
 from gputop.hosts import traveling
 
 SSH = "ssh -T -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=3 -o LogLevel=ERROR {host}"
-"""The default. BatchMode asks nothing; the others end a connection that no longer answers."""
+"""The default. BatchMode asks nothing (``logins`` does); the others end a connection that no longer answers."""
 HELLO = b"gputop-connected"
 """What the other side says first: all before it is noise of its login, and a host is connected from here on."""
 
@@ -51,9 +52,30 @@ class Transport:
 
     template: tuple[str, ...]
     remote: str = ""
+    sockets: dict[str, str] = field(default_factory=dict, compare=False)
+    """Host -> the socket of an ssh that is logged in there, and shares its connection."""
 
     def login(self, host: str) -> list[str]:
         """Return the command up to what it runs there."""
+        shared = [f"-oControlPath={self.sockets[host]}"] if host in self.sockets else []
+        words = self._words(host)
+        return [*words[:1], *shared, *words[1:]]
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether this is an ssh, whose login may ask the user something, unless the user's ``--via`` forbids it."""
+        forbidden = not self.is_default and any("batchmode=yes" in word.lower() for word in self.template)
+        return Path(self.template[0]).name == "ssh" and any(map(_is_destination, self.template)) and not forbidden
+
+    def asking(self, host: str, options: Sequence[str]) -> list[str]:
+        """Return the command of an ssh that may ask the user, with these options and before what it runs there."""
+        words = self._words(host)
+        end = len(words) if self.is_default else next(n for n, word in enumerate(self.template, 1) if _is_destination(word))
+        given = [*(("BatchMode=no", "LogLevel=INFO") if self.is_default else ()), *options]
+        # ssh takes the first of two values of an option.
+        return [words[0], *(f"-o{option}" for option in given), *words[1:end]]
+
+    def _words(self, host: str) -> list[str]:
         port: list[str] = []
         found = _PORT.fullmatch(host) if self.is_default else None
         if found:
@@ -68,7 +90,7 @@ class Transport:
 
     def shown_login(self, host: str) -> str:
         """Return the command that the user types to log in there: "ssh node1"."""
-        words = self.login(host)
+        words = self._words(host)
         if self.is_default:
             words = ["ssh", *(words[-3:] if words[-3:-2] == ["-p"] else words[-1:])]
         return shlex.join(words)
@@ -99,6 +121,10 @@ class Transport:
             start_new_session=True,
             env={**os.environ, "SSH_ASKPASS_REQUIRE": "never"},
         )
+
+
+def _is_destination(word: str) -> bool:
+    return word == _PLACE or word.endswith(f"@{_PLACE}")
 
 
 def transport_of(via: str | None = None, remote: str | None = None) -> Transport:

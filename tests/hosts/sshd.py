@@ -38,9 +38,9 @@ def gputop_at_home() -> str:
     return shlex.join(["env", f"PYTHONPATH={REPOSITORY}", sys.executable, "-m", "gputop"])
 
 
-def key(path: Path) -> Path:
-    """Create a key without a passphrase."""
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
+def key(path: Path, passphrase: str = "") -> Path:
+    """Create a key."""
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-f", str(path)], check=True)
     return path
 
 
