@@ -17,7 +17,7 @@ import pytest
 
 from gputop.hosts.transport import Transport, transport_of
 from tests import REPOSITORY
-from tests.hosts.sshd import Lab, gputop_there, key, lab, needs_sshd
+from tests.hosts.sshd import Lab, gputop_there, key, lab, needs_sshd, sessions_of
 from tests.terminal import Terminal
 from tests.tracking.kit import eventually
 
@@ -41,6 +41,7 @@ class Places:
     """Hosts of the lab, reached with a configuration of their own: ``open``, ``locked``, ``shared`` and ``stranger``."""
 
     def __init__(self, lab: Lab, folder: Path, runtime: Path) -> None:
+        self.lab = lab
         self.runtime = runtime
         self.folder = folder
         self.known = folder / "known"
@@ -119,6 +120,7 @@ def test_a_passphrase_is_asked_before_the_screen_and_the_connection_ends_with_it
         assert "logging in to locked; Ctrl-C skips it." in said
         assert "logging in to open" not in said, "it needs no answer"
         assert not places.sockets()
+        eventually(lambda: sessions_of(places.lab.servers[1].pid), "the other host connects meanwhile")
         terminal.press(SECRET, "enter")
         terminal.wait_for(live("open", "locked"))
         (socket,) = places.sockets()
