@@ -19,6 +19,9 @@ from gputop.units import duration
 
 PENDING_MAX = 3600
 """Limit for snapshots that no line came for: those of Prometheus, which are small, and whose one thread must not wait."""
+WAITING_MAX = 4
+"""So many snapshots that came in a line may wait for the screen. Then nothing more is read, and the host waits: decoding more
+would take time from the screen, which is behind already."""
 CLOSING_MOST = 32
 BUSY_TRIES = 4
 """How often a host may refuse the first connection before the screen gives up."""
@@ -47,7 +50,8 @@ class HostFeed(Inbox):
 
     def _hear(self, heard: Heard) -> None:
         if heard.snapshot is not None:
-            self._wait_for_room()
+            if heard.size_bytes:
+                self._wait_for_room(WAITING_MAX)
             self._waiting_bytes += heard.size_bytes
             self._pending.append(heard.snapshot)
         if heard.answer is not None:

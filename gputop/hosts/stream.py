@@ -57,6 +57,9 @@ HEALTHY_S = 60.0
 """After this long, the next failure counts as the first."""
 BAD_LINES_MAX = 20
 """After this many unreadable lines in a row, the connection is given up."""
+_DECODING = threading.Lock()
+"""Held to decode a line. Threads that all decode at once are no faster, because each needs the interpreter, but they leave the
+screen's thread only its share of it: one of 129 with 128 hosts on a busy machine, where no key is answered any more."""
 CLOCK_READINGS = 60
 """The clocks are compared over this many snapshots: the quickest one is the most exact."""
 
@@ -249,15 +252,16 @@ class HostStream:
         Raises:
             FormatError: it cannot be read.
         """
-        answer = checked.answer_of(line)
+        arrived_at = time.time()
+        with _DECODING:
+            answer = checked.answer_of(line)
+            snapshot = checked.snapshot_in(line) if answer is None else None
         if isinstance(answer, ClockAnswer):
-            self._clock.take(answer, time.time())
+            self._clock.take(answer, arrived_at)
             return None
-        if answer is not None:
+        if snapshot is None:
             self._deliver(Heard(self.status, answer=answer))
             return None
-        arrived_at = time.time()
-        snapshot = checked.snapshot_in(line)
         self._offsets.append(snapshot.time - arrived_at)
         since = self.status.since if self.status.state == "live" else arrived_at
         self._clock.look(arrived_at)

@@ -64,6 +64,8 @@ class GputopApp(SparingApp):
     CSS_PATH = "gputop.tcss"
     ENABLE_COMMAND_PALETTE = False
     """Textual's own knows none of our actions."""
+    REST_S = 0.0
+    """The shortest pause between two turns at what has arrived."""
     BINDINGS = [Binding(key.keys, key.action, key.what, show=False) for key in APP_KEYS]  # noqa: RUF012 - Textual's own form
 
     def __init__(self, feed: Feed, settings: Settings) -> None:
@@ -153,32 +155,38 @@ class GputopApp(SparingApp):
         """
         if self._turn_is_due:
             return
-        loop = asyncio.get_running_loop()
-        if loop.time() >= self._rested_at:
+        if asyncio.get_running_loop().time() >= self._rested_at:
             self._take_turn()
         else:
-            self._turn_is_due = True
-            loop.call_at(self._rested_at, self.call_later, self._take_turn)
+            self._take_turn_rested()
+
+    def _take_turn_rested(self) -> None:
+        self._turn_is_due = True
+        asyncio.get_running_loop().call_at(self._rested_at, self.call_later, self._take_turn)
 
     def _take_turn(self) -> None:
-        """Process every waiting snapshot and draw the newest."""
+        """Process what is waiting, as much of it as a turn may take, and draw the newest."""
         self._turn_is_due = False
         clock = asyncio.get_running_loop().time
         began = clock()
-        self.take_in()
+        is_more = self.take_in()
         for answer in self.feed.take_answers():
             take = getattr(self.screen, "take_answer", None)
             if take is not None:
                 take(answer)
-        self._rested_at = 2 * clock() - began
+        now = clock()
+        self._rested_at = now + max(self.REST_S, now - began)
+        if is_more:
+            self._take_turn_rested()
 
-    def take_in(self) -> None:
-        """Process what is waiting, and draw it."""
+    def take_in(self) -> bool:
+        """Process what is waiting, and draw it; return whether more may be waiting for the next turn."""
         first = self.machine.latest is None
         if self.machine.take_in() and first:
             self.call_after_refresh(self._load_doctor)
         if not self._paused:
             self.refresh_view()
+        return False
 
     def _load_doctor(self) -> None:
         """Load the doctor and judge the snapshots that have already arrived."""

@@ -24,8 +24,6 @@ from gputop.tui.widgets.requests import HostChosen, HostOpened
 
 DRAWN_EVERY_S = 0.4
 """Snapshots of many hosts arrive one by one: those within this time share a drawing of the hosts screen."""
-REST_S = 0.02
-"""A pause between two turns at what has arrived, for keys and drawings: consecutive messages would leave them no time."""
 
 More: TypeAlias = Callable[[Callable[[Sequence[HostFeed]], object]], object]
 """Takes what is called, in any thread, with the feeds of hosts that are found later."""
@@ -33,6 +31,9 @@ More: TypeAlias = Callable[[Callable[[Sequence[HostFeed]], object]], object]
 
 class HostsApp(GputopApp):
     """gputop's screen on several hosts."""
+
+    REST_S = 0.02
+    """Hosts report one by one: those within this time share a turn."""
 
     def __init__(self, hosts: Sequence[HostFeed], settings: Settings, more: More | None = None) -> None:
         """``more`` asks to be told of hosts that are found later."""
@@ -43,8 +44,7 @@ class HostsApp(GputopApp):
         self._fleet_view: FleetView | None = None
         self._due = False
         """Whether a drawing of the hosts screen is scheduled."""
-        self._turn = False
-        """Whether a turn at what has arrived is scheduled."""
+        self._drawing_took_s = 0.0
 
     async def on_mount(self) -> None:
         """Also ask for the hosts that are found later; Textual calls the handler of the class below by itself."""
@@ -64,31 +64,26 @@ class HostsApp(GputopApp):
         """Return the streams of all hosts."""
         return self.fleet.feeds
 
-    def take_in(self) -> None:
-        """Process what is waiting, for any host, soon."""
-        if not self._turn:
-            self._turn = True
-            self._call_after(REST_S, self._take_turn)
-
-    def _call_after(self, seconds: float, callback: Callable[[], None]) -> None:
-        """Call back once. Textual's ``set_timer`` drops a call whose time passes before its task begins: on a busy machine."""
-        asyncio.get_running_loop().call_later(seconds, self.call_later, callback)
-
-    def _draw_soon(self) -> None:
-        if not self._due:
-            self._due = True
-            self._call_after(DRAWN_EVERY_S, self._draw_hosts)
-
-    def _take_turn(self) -> None:
-        self._turn = False
-        if self.fleet.take_in():
-            self.take_in()
+    def take_in(self) -> bool:
+        """Process what is waiting, for any host; return whether there is more than fits into a turn."""
+        is_more = self.fleet.take_in()
         if self._paused:
-            return
+            return is_more
         if not isinstance(self.screen, HostsScreen):
             self.refresh_view()
         else:
             self._draw_soon()
+        return is_more
+
+    def _draw_soon(self) -> None:
+        """Draw once, after a pause at least as long as the last drawing took: keys and readings get their turns in it.
+
+        Textual's ``set_timer`` drops a call whose time passes before its task begins: on a busy machine.
+        """
+        if not self._due:
+            self._due = True
+            rest_s = max(DRAWN_EVERY_S, self._drawing_took_s)
+            asyncio.get_running_loop().call_later(rest_s, self.call_later, self._draw_hosts)
 
     def without_view(self) -> None:
         """Wait for the host: its row says what is wrong."""
@@ -103,15 +98,18 @@ class HostsApp(GputopApp):
         self._due = False
         if not isinstance(self.screen, HostsScreen):
             return
+        clock = asyncio.get_running_loop().time
+        began = clock()
         self.screen.show_fleet(self.fleet_view())
+        self._drawing_took_s = clock() - began
         if not self.fleet.judging and any(machine.latest is not None for machine in self.fleet.machines):
             self.call_after_refresh(self.fleet.judge)
 
     def _check_age(self) -> None:
         if not isinstance(self.screen, HostsScreen):
             super()._check_age()
-        elif not self._paused and not self._due:
-            self._draw_hosts()
+        elif not self._paused:
+            self._draw_soon()
 
     def refresh_view(self) -> None:
         """Also draw the hosts screen: settings may have changed."""

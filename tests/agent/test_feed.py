@@ -15,7 +15,7 @@ import pytest
 from gputop.agent import feed as feed_module
 from gputop.agent.feed import ReplayFeed
 from gputop.agent.live import LiveFeed
-from gputop.hosts.feed import HostFeed
+from gputop.hosts.feed import WAITING_MAX, HostFeed
 from gputop.hosts.following import Deliver
 from gputop.hosts.state import HostStatus
 from gputop.hosts.stream import Heard
@@ -121,9 +121,9 @@ class Sends(threading.Thread):
     def close(self) -> None: ...
 
 
-def sending(monkeypatch: pytest.MonkeyPatch) -> tuple[HostFeed, Sends]:
-    """The feed of a host that waits for its screen."""
-    monkeypatch.setattr(feed_module, "WAITING_BYTES_MAX", 3000)
+def sending(monkeypatch: pytest.MonkeyPatch, most_bytes: int = 3000) -> tuple[HostFeed, Sends]:
+    """The feed of a host that waits for its screen, which has so many bytes to process."""
+    monkeypatch.setattr(feed_module, "WAITING_BYTES_MAX", most_bytes)
     streams: list[Sends] = []
 
     def link(deliver: Deliver) -> Sends:
@@ -134,12 +134,13 @@ def sending(monkeypatch: pytest.MonkeyPatch) -> tuple[HostFeed, Sends]:
     feed._taken = asked = Asked()
     streams[0].connected.set()
     assert asked.waited.wait(DEADLINE_S)
-    assert len(feed._pending) == 3
     return feed, streams[0]
 
 
-def test_a_screen_that_falls_behind_holds_a_host_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    feed, _ = sending(monkeypatch)
+@pytest.mark.parametrize(("most_bytes", "waiting"), [(3000, 3), (1 << 20, WAITING_MAX)])
+def test_a_screen_that_falls_behind_holds_a_host_back(most_bytes: int, waiting: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed, _ = sending(monkeypatch, most_bytes)
+    assert len(feed._pending) == waiting
     assert taken_of(feed) == list(range(MANY)), "none is lost"
 
 

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -333,3 +334,21 @@ def test_the_default_is_ssh_as_the_user_knows_it() -> None:
     assert ssh.login("me@node:2222")[-3:] == ["-p", "2222", "me@node"]
     assert ssh.shown_login("me@node:2222") == "ssh -p 2222 me@node"
     assert "StrictHostKeyChecking" not in SSH
+
+
+def test_lines_are_decoded_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many threads that decode leave the thread of the screen almost no turn at the interpreter."""
+    streams = [HostStream(f"node{number}", transport_of(HERE), (), lambda heard: None) for number in range(8)]
+    decoding, most = [0], [0]
+
+    def snapshot_in(line: bytes) -> Snapshot:
+        decoding[0] += 1
+        most[0] = max(most[0], decoding[0])
+        time.sleep(0.02)
+        decoding[0] -= 1
+        return samples.snapshot()
+
+    monkeypatch.setattr(stream_module.checked, "snapshot_in", snapshot_in)
+    with ThreadPoolExecutor(len(streams)) as pool:
+        assert list(pool.map(lambda stream: stream._take(b"{}"), streams)) == [samples.snapshot().interval_s] * len(streams)
+    assert most == [1]

@@ -1,0 +1,79 @@
+"""What arrives from several hosts, and when the screen processes it: answers reach their screen, and keys get their turns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from gputop.hosts.state import HostStatus
+from gputop.snapshot import Snapshot
+from gputop.whereabouts import WhereQuestion
+from tests.tui.kit import text_of
+from tests.tui.screens.hosts.kit import HostStill, hosts_app, live, until, working
+from tests.tui.screens.test_where import answer
+
+HOSTS = 8
+TURNS = 400
+
+
+class Notifying(HostStill):
+    """A host that says so when something has arrived."""
+
+    def start(self, notify: Callable[[], object]) -> None:
+        self.notify = notify
+        notify()
+
+
+class Answering(Notifying):
+    """A host that knows where its ranks are."""
+
+    def ask(self, question: object) -> None:
+        super().ask(question)
+        self.notify()
+
+    def take_answers(self) -> list[object]:
+        found: list[object] = [answer(one.run_id) for one in self.asked if isinstance(one, WhereQuestion)]
+        self.asked.clear()
+        return found
+
+
+async def test_an_answer_reaches_the_screen_over_a_host() -> None:
+    app = hosts_app(Answering(live("a"), *working("a", 1)), Answering(live("b"), *working("b", 1)))
+    async with app.run_test(size=(160, 50)) as pilot:
+        await until(pilot, app, "2 hosts · 16 GPUs")
+        await pilot.press("enter")
+        await until(pilot, app, "ON a")
+        await pilot.press("w")
+        await until(pilot, app, "Ranks 0-2, 4-7 wait in all_reduce #412")
+
+
+class Busy(Notifying):
+    """A host that has one more snapshot whenever one was taken, each of which takes a while to process."""
+
+    turns: list[str]
+
+    def __init__(self, status: HostStatus, turns: list[str], *snapshots: Snapshot) -> None:
+        super().__init__(status, *snapshots)
+        self.turns = turns
+
+    def drain(self) -> list[Snapshot]:
+        self.turns.append(self.link.host)
+        time.sleep(0.02)
+        if len(self.turns) < TURNS:
+            self.notify()
+        taken: Sequence[Snapshot] = self.waiting
+        newest = taken[-1]
+        self.waiting = [replace(newest, sequence=newest.sequence + 1, monotonic_s=newest.monotonic_s + 1)]
+        return list(taken)
+
+
+async def test_a_key_is_answered_while_hosts_send_more_than_the_screen_can_process() -> None:
+    turns: list[str] = []
+    feeds = [Busy(live(f"node{number}"), turns, *working(f"node{number}", 1)) for number in range(HOSTS)]
+    app = hosts_app(*feeds)
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert "help" in text_of(app).splitlines()[0]
+        assert len(turns) < TURNS
