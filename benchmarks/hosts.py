@@ -3,7 +3,7 @@
 One process plays the streams of all hosts: 8 busy H100s each, and 8 ranks of a run over 16 hosts that log six metrics per
 second. `--via` reaches a host with `cat`, so that only the screen's own process is measured and not ssh.
 
-    python benchmarks/hosts.py [--hosts 16,32,64,128] [--seconds 30] [--json FILE]
+    python benchmarks/hosts.py [--hosts 16,32,64,128] [--seconds 30] [--json FILE] [--page docs/hosts.md]
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import shlex
 import statistics
 import subprocess
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,6 +39,9 @@ METRICS = ("loss", "step_s", "phase/data", "phase/forward", "phase/backward", "p
 KEYS = 20
 PAUSE_S = 0.23
 SETTLE_S = 10.0
+SENT = "sent"
+"""The file that holds how many snapshots were played."""
+BEGIN, END = "<!-- benchmarks/hosts.py -->\n", "<!-- end -->\n"
 RELAY = '#!/bin/sh\necho gputop-connected\nexec cat "$(dirname "$0")/$1"\n'
 
 
@@ -80,6 +85,7 @@ def snapshot(host: int, tick: int, interval_s: float, began: float) -> Snapshot:
 def play(folder: Path, hosts: int, interval_s: float) -> None:
     """Write the streams of all hosts, spread over the interval, until killed."""
     pipes = [os.open(folder / f"n{host:03}", os.O_RDWR) for host in range(hosts)]
+    counter = os.open(folder / SENT, os.O_WRONLY | os.O_CREAT)
     began = time.time()
     for tick in range(10**9):
         for host, pipe in enumerate(pipes):
@@ -87,6 +93,7 @@ def play(folder: Path, hosts: int, interval_s: float) -> None:
             if wait_s > 0:
                 time.sleep(wait_s)
             os.write(pipe, snapshot(host, tick, interval_s, began).to_json(compact=True).encode() + b"\n")
+            os.pwrite(counter, f"{tick * hosts + host + 1:12}".encode(), 0)
 
 
 def key_s(terminal: Terminal, key: str) -> float:
@@ -125,9 +132,11 @@ def measure(hosts: int, seconds: float) -> dict[str, float]:
                 time.sleep(SETTLE_S)
                 screen = psutil.Process(terminal.process.pid)
                 sent, spent, at = len(terminal.received), sum(screen.cpu_times()[:2]), time.perf_counter()
+                played = int((folder / SENT).read_text())
                 time.sleep(seconds)
                 passed = time.perf_counter() - at
-                cores = (sum(screen.cpu_times()[:2]) - spent) / passed
+                cpu_s = sum(screen.cpu_times()[:2]) - spent
+                played = int((folder / SENT).read_text()) - played
                 per_s = (len(terminal.received) - sent) / passed
                 memory = screen.memory_full_info().uss / 2**20
                 waits = [key_s(terminal, "up" if number % 2 else "down") for number in range(2 * KEYS)]
@@ -139,12 +148,44 @@ def measure(hosts: int, seconds: float) -> dict[str, float]:
     return {
         "interval_s": interval_s,
         "ready_s": ready_s,
-        "cores": cores,
+        "cores": cpu_s / passed,
+        "cpu_s_per_snapshot": cpu_s / played,
         "memory_mib": memory,
         "bytes_per_s": per_s,
         "key_median_s": statistics.median(waits),
         "key_worst_s": max(waits),
     }
+
+
+def table_of(found: Mapping[int, Mapping[str, float]]) -> str:
+    """Return the figures as a table in Markdown."""
+    head = (
+        "hosts",
+        "read every",
+        "ready",
+        "cores",
+        "CPU per snapshot",
+        "MiB",
+        "bytes/s to the terminal",
+        "key: median",
+        "worst",
+    )
+    rows = [
+        (
+            f"{hosts}",
+            f"{one['interval_s']:g} s",
+            f"{one['ready_s']:.1f} s",
+            f"{one['cores']:.2f}",
+            f"{one['cpu_s_per_snapshot'] * 1e3:.1f} ms",
+            f"{one['memory_mib']:.0f}",
+            f"{one['bytes_per_s']:.0f}",
+            f"{one['key_median_s'] * 1e3:.0f} ms",
+            f"{one['key_worst_s'] * 1e3:.0f} ms",
+        )
+        for hosts, one in found.items()
+    ]
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def main() -> None:
@@ -153,21 +194,23 @@ def main() -> None:
     parser.add_argument("--hosts", default="16,32,64,128", metavar="N,N", help="numbers of hosts (default 16,32,64,128)")
     parser.add_argument("--seconds", type=float, default=30.0, help="how long to measure each (default 30)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="also put the table into this page, between its marks")
     parser.add_argument("--play", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.play is not None:
         hosts = int(options.hosts)
         play(options.play, hosts, screen_interval_s(1.0, hosts))
         return
+    began_load = os.getloadavg()[0]
     found = {hosts: measure(hosts, options.seconds) for hosts in map(int, options.hosts.split(","))}
-    print(f"{'hosts':>6}{'every':>8}{'ready':>8}{'cores':>8}{'MiB':>8}{'bytes/s':>10}{'key':>10}{'worst':>10}")
-    for hosts, one in found.items():
-        every, ready = f"{one['interval_s']:g} s", f"{one['ready_s']:.1f} s"
-        key, worst = f"{one['key_median_s'] * 1e3:.0f} ms", f"{one['key_worst_s'] * 1e3:.0f} ms"
-        print(
-            f"{hosts:>6}{every:>8}{ready:>8}{one['cores']:>8.2f}{one['memory_mib']:>8.0f}{one['bytes_per_s']:>10.0f}"
-            f"{key:>10}{worst:>10}"
-        )
+    table = table_of(found)
+    load = f"load average {began_load:.1f} at the start and {os.getloadavg()[0]:.1f} at the end"
+    text = f"{os.cpu_count()} cores, Python {platform.python_version()}, {load}:\n\n{table}"
+    print(text)
+    if options.page:
+        page = options.page.read_text()
+        before, _, rest = page.partition(BEGIN)
+        options.page.write_text(f"{before}{BEGIN}{text}{END}{rest.partition(END)[2]}")
     if options.json:
         options.json.write_text(json.dumps(found, indent=2) + "\n")
 
