@@ -140,6 +140,21 @@ def test_a_connection_ends_by_itself_if_gputop_is_killed(places: Places) -> None
     eventually(lambda: not places.sockets(), "the connection has ended")
 
 
+def test_a_single_host_is_shown_after_its_login_and_named_without_it(places: Places) -> None:
+    with places.screen("locked") as terminal:
+        terminal.wait_for(QUESTION)
+        terminal.press(SECRET, "enter")
+        terminal.wait_for("ON locked")
+        leave(terminal)
+    with places.screen("locked") as terminal:
+        terminal.wait_for(QUESTION)
+        terminal.press("ctrl+c")
+        assert terminal.wait_exit() == 1
+        shown = terminal.text()
+        assert "not logged in to locked" in shown
+        assert "locked: permission denied." in shown
+
+
 def test_ctrl_c_skips_a_host(places: Places) -> None:
     with places.screen("locked,open") as terminal:
         terminal.wait_for(QUESTION)
