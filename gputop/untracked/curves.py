@@ -14,8 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from gputop.jobs.output.matches import RECENT_S
-from gputop.jobs.output.printed_rank import PrintedRank
 from gputop.process import ProcessCurve, ProcessRun
 from gputop.snapshot import LogMatch, Points, Rank, Run
 from gputop.sources.host import procfs
@@ -24,6 +22,8 @@ from gputop.untracked.kinds import ORDER, OUTPUT
 
 FIRST_WAIT_S = 0.3
 """How long the first poll that sees a run waits for its curve: ``gputop --once`` polls once."""
+RECENT_S = 600.0
+"""How long what an ended run printed is explained, as for jobs (``jobs/output/matches.py``)."""
 ENDED_MAX = 8
 """So many runs that ended recently keep what their output explains; those without an error text do not count."""
 RUNS_MAX = 8
@@ -100,10 +100,10 @@ class UntrackedCurves:
         every = ended | self._followed
         self._shared_output &= every.keys()
         self._shared_output |= {
-            run_id for run_id, item in self._followed.items() if any(claims[name] > 1 for name in item.errors.identities)
+            run_id for run_id, item in self._followed.items() if any(claims[name] > 1 for name in item.printed_to)
         }
         own = (followed for run_id, followed in every.items() if run_id not in self._shared_output)
-        return tuple(match for followed in own for match in followed.errors.matches)
+        return tuple(match for followed in own for match in followed.error_texts)
 
     def _follow(self, found: Sequence[ProcessRun], tracked: Collection[int]) -> dict[str, FollowedRun]:
         """Return the follower of each run, by the run's key; start and end followers as needed."""
@@ -122,14 +122,14 @@ class UntrackedCurves:
             known[run.key] = self._followed[run_id] = before.get(run_id) or FollowedRun(run_id)
         for run_id, followed in before.items():
             if run_id not in self._followed:
-                is_tracked = not followed.errors.pids.isdisjoint(tracked)
+                is_tracked = not followed.pids.isdisjoint(tracked)
                 followed.end(dropped=is_tracked)
                 self._stuck.append(followed)
                 if not is_tracked:
                     self._ended[run_id] = followed, time.monotonic()
         since = time.monotonic() - RECENT_S
         recent = [(run_id, item) for run_id, item in self._ended.items() if item[1] >= since and run_id not in self._followed]
-        with_text = [run_id for run_id, (followed, _) in recent if followed.errors.matches][-ENDED_MAX:]
+        with_text = [run_id for run_id, (followed, _) in recent if followed.error_texts][-ENDED_MAX:]
         self._ended = {run_id: item for run_id, item in recent if run_id in with_text or item[0].lingers}
         return known
 
@@ -214,12 +214,9 @@ def _as_run(run: ProcessRun, curve: Curve, run_id: str, shared: bool) -> Run:
             local_rank=member.local_rank if member is not None else None,
             world_size=run.world_size,
             state="running",
-            step=collected.step,
-            last_log_at=collected.last_log_at,
-            metrics=dict(collected.metrics),
             facts={"source": curve.key.label},
         )
-        ranks.append(collected.rank(known) if isinstance(collected, PrintedRank) else known)
+        ranks.append(collected.rank(known))
     return Run(
         run_id=run_id,
         name=run.name,

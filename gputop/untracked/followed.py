@@ -10,19 +10,22 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gputop.groups import DEAD_STATES
 from gputop.jobs.output.collected import Collected
-from gputop.jobs.output.printed_rank import PrintedFile, PrintedRank
 from gputop.process import ProcessRun
+from gputop.snapshot import LogMatch
 from gputop.sources.host import procfs
-from gputop.untracked.errors import OutputErrors
 from gputop.untracked.kinds import OUTPUT, SCREEN, TMUX
 from gputop.untracked.outputs import READ_BYTES, TAIL, OutputFile, files_of
-from gputop.untracked.panes import PaneReader, pane_of
 from gputop.untracked.search import Found, search
 from gputop.untracked.source import Source
+
+if TYPE_CHECKING:
+    from gputop.jobs.output.printed_rank import PrintedRank
+    from gputop.untracked.errors import OutputErrors
+    from gputop.untracked.panes import PaneReader
 
 LOOK_S = 10.0
 """How often to check which files a run writes: a launcher may restart its ranks, and a library may start another file."""
@@ -91,13 +94,15 @@ class FollowedRun:
         self.curves: dict[Key, Curve] = {}
         """Take and change them under ``lock`` only."""
         self.failure: Exception | None = None
-        self.errors = OutputErrors(run_id)
+        self.errors: OutputErrors | None = None
+        """None until the first turn is over, which is short, while the import of what judges texts takes long."""
         self._reads: dict[tuple[str, Path], _Read] = {}
         self._printed: dict[int, PrintedRank] = {}
         self._due_s = 0.0
         self._first_s: float | None = None
         self._pane: PaneReader | None = None
         self._pane_due_s = 0.0
+        self._to_judge: Mapping[int, tuple[OutputFile, ...]] = {}
         self._turn = threading.Condition()
         self._asked: tuple[ProcessRun, Collection[int]] | None = None
         self._turns = 0
@@ -121,6 +126,21 @@ class FollowedRun:
     def lingers(self) -> bool:
         """Whether the thread runs."""
         return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def error_texts(self) -> tuple[LogMatch, ...]:
+        """What is known of the error texts that the run prints."""
+        return self.errors.matches if self.errors is not None else ()
+
+    @property
+    def printed_to(self) -> frozenset[tuple[int, int]]:
+        """Device and inode of what the run prints to, as far as error texts are looked for there."""
+        return self.errors.identities if self.errors is not None else frozenset()
+
+    @property
+    def pids(self) -> frozenset[int]:
+        """Every rank of the run that was seen, once error texts are looked for."""
+        return self.errors.pids if self.errors is not None else frozenset()
 
     def ask(self, run: ProcessRun, tracked: Collection[int]) -> None:
         """Ask for a turn and return at once. There is none while no file is known and no search is due."""
@@ -164,6 +184,10 @@ class FollowedRun:
             with self._turn:
                 self._turns += 1
                 self._turn.notify_all()
+            try:
+                self._look_for_errors(run)
+            except Exception as error:  # noqa: BLE001 - as above
+                self.failure = error
         try:
             self._read_last_words()
         except Exception as error:  # noqa: BLE001 - as above
@@ -171,7 +195,7 @@ class FollowedRun:
 
     def _read_last_words(self) -> None:
         until = time.monotonic() + LAST_WORDS_S
-        while self.errors.reads_something and not self._dropped:
+        while self.errors is not None and self.errors.reads_something and not self._dropped:
             ended = time.monotonic() >= until
             if self._pane is not None:
                 self._pane.read()
@@ -197,7 +221,7 @@ class FollowedRun:
                 self._take_in(found, min((rank.rank or 0 for rank in run.ranks), default=0))
                 self._take_in_output(printed)
             if not run.starting:  # gputop reads the output of what it started itself
-                self.errors.follow(printed, run.started_at)
+                self._to_judge = printed
         until = time.monotonic() + TURN_S
         self._read_sources(until)
         for rank in self._printed.values():
@@ -208,6 +232,17 @@ class FollowedRun:
         if began >= self._pane_due_s and not self._has_values():
             self._pane_due_s = began + PANE_S
             self._read_pane(run)
+
+    def _look_for_errors(self, run: ProcessRun) -> None:
+        if self.errors is None:
+            from gputop.untracked.errors import OutputErrors
+
+            self.errors = OutputErrors(self.run_id)
+        if self._to_judge:
+            self.errors.follow(self._to_judge, run.started_at)
+            self._to_judge = {}
+        if self._pane is not None:
+            self.errors.follow_pane(self._pane.scan, self._pane.pane.identity)
         self.errors.read([rank.pid for rank in run.ranks], time.monotonic())
 
     def _has_values(self) -> bool:
@@ -216,12 +251,14 @@ class FollowedRun:
         return any(collected.metrics for curve in others for collected in curve.ranks.values())
 
     def _read_pane(self, run: ProcessRun) -> None:
+        from gputop.jobs.output.printed_rank import PrintedRank
+        from gputop.untracked.panes import PaneReader, pane_of
+
         pane = pane_of(run)
         if pane is None:
             return
         if self._pane is None or self._pane.pane != pane:
             self._pane = PaneReader(pane)
-            self.errors.follow_pane(self._pane.scan, pane.identity)
         steps, at = self._pane.read(), time.time()
         key = Key(pane.label, pane.name)
         with self.lock:
@@ -263,12 +300,14 @@ class FollowedRun:
         self.curves = curves | kept
 
     def _take_in_output(self, printed: Mapping[int, tuple[OutputFile, ...]]) -> None:
+        if not printed and not self._printed:
+            return
+        from gputop.jobs.output.printed_rank import PrintedFile, PrintedRank
+
         for number, files in printed.items():
             rank = self._printed.setdefault(number, PrintedRank())
             for file in files:
                 rank.files.setdefault(file.path, PrintedFile(file.path, TAIL))
-        if not self._printed:
-            return
         key = Key(OUTPUT, "")
         curve = self.curves.setdefault(key, Curve(key))
         curve.ranks = dict(self._printed)

@@ -9,7 +9,6 @@ from functools import lru_cache
 from pathlib import Path
 
 from gputop.jobs.output.follower import Backlog
-from gputop.untracked.files.lines import Lines
 from gputop.untracked.files.mlflow import MetricFile
 from gputop.untracked.files.table import Table
 from gputop.untracked.files.tensorboard import EventFile
@@ -79,7 +78,7 @@ JSON_LINES = Kind(
     "*.jsonl, *.ndjson, *.log.json, log.txt, metrics.json, scalars.json",
     "detectron2, MMEngine, DINO, MAE, your own scripts",
     re.compile(r".+\.(?:jsonl|ndjson|log\.json)|log\.txt|(?:metrics|scalars)\.json"),
-    lambda path: Lines(),
+    lambda path: _lines(),
     Backlog(0, 16 << 20),
 )
 TRAINER_STATE = Kind(
@@ -107,6 +106,12 @@ def kind_of(name: str) -> Kind | None:
     Cached, because the same folders are searched every few seconds, for each run that works in them.
     """
     return next((kind for kind in KINDS if kind.pattern.fullmatch(name)), None)
+
+
+def _lines() -> Parser:
+    from gputop.untracked.files.lines import Lines  # compiles what printed lines look like, which other files do not need
+
+    return Lines()
 
 
 def _name_of_metric(path: Path) -> str:

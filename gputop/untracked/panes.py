@@ -9,15 +9,18 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from types import ModuleType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gputop.doctor.logs.scan import LogScan
 from gputop.process import ProcessRun
 from gputop.sources.host import procfs
 from gputop.tracking.printed.lines import Transcript
 from gputop.untracked import gnu_screen, tmux
 from gputop.untracked.kinds import SCREEN, TMUX
+
+if TYPE_CHECKING:
+    from gputop.doctor.logs.scan import LogScan
 
 OVERLAP = 5
 """How many consecutive lines identify where the previous capture ended."""
@@ -61,10 +64,17 @@ class PaneReader:
     def __init__(self, pane: Pane) -> None:
         self.pane = pane
         self.transcript = Transcript()
-        self.scan = LogScan(f"the {_PROGRAM_NAMES[pane.label]} window {pane.name}")
-        self.scan.skip()  # what a window has forgotten is not counted: its lines have no numbers
         self._before: list[str] | None = None
         self._last = ""
+
+    @cached_property
+    def scan(self) -> LogScan:
+        """The scan of what the pane showed after the first capture."""
+        from gputop.doctor.logs.scan import LogScan
+
+        scan = LogScan(f"the {_PROGRAM_NAMES[self.pane.label]} window {self.pane.name}")
+        scan.skip()  # what a window has forgotten is not counted: its lines have no numbers
+        return scan
 
     def read(self) -> list[tuple[int, dict[str, float]]]:
         """Return the steps and metrics of the lines that are new since the last call."""

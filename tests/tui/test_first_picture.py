@@ -135,6 +135,7 @@ def test_a_picture_fits_its_terminal_and_obeys_no_name(size: tuple[int, int]) ->
             "gputop.agent.serving, gputop.cli.output.once",
             ("asyncio", "gputop.questions", "gputop.sources.nccl.answer", "tomllib"),
         ),
+        ("gputop.untracked.curves", ("gputop.doctor", "gputop.jobs.store", "gputop.tracking.printed.lines", "tempfile")),
         ("gputop.cli.main", ("gputop.snapshot", "gputop.doctor", "gputop.cli.completion", "textwrap", "tomllib")),
     ],
 )

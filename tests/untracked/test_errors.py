@@ -312,6 +312,7 @@ def test_a_window_that_two_runs_print_to_is_neithers() -> None:
         item = curves._followed[f"pid-{number}"] = FollowedRun(f"pid-{number}")
         reader, key = PaneReader(PANE), Key(PANE.label, PANE.name)
         reader.take_in(f"{STEPS}$ \n")
+        item.errors = OutputErrors(item.run_id)
         item.errors.follow_pane(reader.scan, PANE.identity)
         item.curves[key] = Curve(key, identities=frozenset((PANE.identity,)))
         item.errors.read((number,), 0.0)
@@ -419,10 +420,10 @@ def test_what_two_runs_print_to_one_file_is_neithers(tmp_path: Path) -> None:
             file.write(STEPS)
         curves = UntrackedCurves()
         runs = [run_of(process.pid) for process in pair]
-        eventually(lambda: curves.poll(runs), lambda _: all(item.errors.reads_something for item in _followed(curves)))
+        eventually(lambda: curves.poll(runs), lambda _: all(item.printed_to for item in _followed(curves)))
         with path.open("a") as file:
             file.write(f"{TRACEBACK}INFO bye\n")
-        eventually(lambda: curves.poll(runs[:1]), lambda _: any(item.errors.matches for item in _followed(curves)))
+        eventually(lambda: curves.poll(runs[:1]), lambda _: any(item.error_texts for item in _followed(curves)))
         assert curves.poll(runs[:1]).logs == ()
     finally:
         for process in pair:

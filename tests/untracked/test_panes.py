@@ -127,7 +127,7 @@ def test_a_pane_is_read_only_where_nothing_else_shows_a_curve(trainings: Trainin
     asked: list[object] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(followed, "PANE_S", 0.0)
-        patch.setattr(followed, "pane_of", asked.append)
+        patch.setattr(panes, "pane_of", asked.append)
         reader = UntrackedCurves()
         eventually(lambda: reader.poll([run]), lambda found: bool(found.runs))
     assert panes.pane_of(run) is None, "its output is a pipe"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from gputop.snapshot import Points
+from gputop.snapshot import Points, Rank
 from gputop.tracking.reader.decimate import Decimator
 from gputop.tracking.reader.runs import POLL_POINTS
 
@@ -38,6 +38,10 @@ class Collected:
         """Return the points since the last call."""
         fresh, self.fresh = self.fresh, {}
         return [Points(run_id, rank, name, *tuple(zip(*series.points(), strict=True))[1:]) for name, series in fresh.items()]
+
+    def rank(self, known: Rank) -> Rank:
+        """Return ``known`` with the newest step and metrics."""
+        return replace(known, step=self.step, last_log_at=self.last_log_at, metrics=dict(self.metrics))
 
 
 def _seconds(time_ns: int) -> float:

@@ -67,4 +67,4 @@ class PrintedRank(Collected):
         """Return ``known`` with the step and metrics that this rank printed, and their source."""
         progress = {"progress": Progress.filled(total_steps=self.total_steps)} if self.total_steps else {}
         facts = {"source": SOURCE, **progress}
-        return replace(known, step=self.step, last_log_at=self.last_log_at, metrics=dict(self.metrics), facts=facts)
+        return replace(Collected.rank(self, known), facts=facts)
