@@ -6,6 +6,7 @@ The libraries are the real ones. docs/curves.md has the table.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shlex
 import shutil
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ from gputop.sources.virtual import VirtualSource
 from tests.real_processes import MARKERS
 from tests.tracking.kit import eventually
 
-SCRIPT = Path(__file__).with_name("records.py")
+SCRIPT, TRAINS = Path(__file__).with_name("records.py"), Path(__file__).with_name("trains.py")
 STANDALONE = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
 WAYS = {"torchrun": ("torchrun", [0, 1]), "spawn": ("multiprocessing", [None, None]), "plain": (None, [None])}
 """How it is started: what gputop names as its launcher, and the ranks."""
@@ -36,6 +37,8 @@ SOURCES = {"tensorboard": "TensorBoard", "wandb": "W&B", "csv": "CSV", "trainer"
 START_S = 300.0
 """Five processes import torch, and three of them all the libraries."""
 SEEN_S = 60.0
+ROUNDED = 2e-3
+"""The Trainer prints four digits."""
 LOSSES = {step: pytest.approx(1 / step, rel=1e-4) for step in range(1, 51)}
 
 
@@ -61,11 +64,11 @@ def started(folder: Path) -> set[int]:
     return found
 
 
-def command(way: str, folder: Path, sources: tuple[str, ...]) -> list[str]:
+def command(way: str, folder: Path, sources: tuple[str, ...], original: Path = SCRIPT) -> list[str]:
     folder.mkdir()
     # torchrun runs this very file; the others have a copy, so that each run has a name of its own.
     script = folder / f"{way}.py"
-    shutil.copy(SCRIPT, script)
+    shutil.copy(original, script)
     return [sys.executable, *(STANDALONE if way == "torchrun" else ()), str(script), way, str(folder), *sources]
 
 
@@ -89,8 +92,12 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 class Seen:
     """What gputop shows of these runs from its start on."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(
+        self, folder: Path, losses: Mapping[str, object] | None = None, names: tuple[str, ...] = ("loss", "train_loss")
+    ) -> None:
+        """``losses``: how each run was started -> its losses by step; ``names``: of the metric, in whichever source."""
+        self._folder, self._names = folder, names
+        self._losses = losses or dict.fromkeys(WAYS, LOSSES)
         self._sampler = Sampler(VirtualSource(2), 1.0)
         self._points: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
         self.runs: dict[str, ProcessRun] = {}
@@ -108,7 +115,7 @@ class Seen:
                 curve.source: values
                 for curve in run.curves
                 for (run_id, metric), values in self._points.items()
-                if run_id == curve.run_id and "loss" in metric
+                if run_id == curve.run_id and metric in self._names
             }
             for name, run in self.runs.items()
         }
@@ -117,13 +124,14 @@ class Seen:
         self.look()
         return all(
             f"{way}.py" in self.runs
-            and len(self.runs[f"{way}.py"].ranks) == len(ranks)
-            and {source for source, values in self.curves[f"{way}.py"].items() if values == LOSSES} == sources
-            for way, (_, ranks) in WAYS.items()
+            and len(self.runs[f"{way}.py"].ranks) == len(WAYS[way][1])
+            and {source for source, values in self.curves[f"{way}.py"].items() if values == losses} == sources
+            for way, losses in self._losses.items()
         )
 
     def check(self) -> None:
-        for way, (launcher, ranks) in WAYS.items():
+        for way in self._losses:
+            launcher, ranks = WAYS[way]
             run = self.runs[f"{way}.py"]
             assert (run.launcher.name if run.launcher is not None else None) == launcher
             assert [rank.rank for rank in run.ranks] == ranks
@@ -168,3 +176,26 @@ def test_runs_in_tmux(ended: None, eager: None, tmp_path: Path) -> None:
             seen.check()
         finally:
             subprocess.run((*server, "kill-server"), check=False)
+
+
+def test_runs_of_the_trainer_of_transformers(ended: None, eager: None, tmp_path: Path) -> None:
+    """``Trainer.train()`` itself, which starts, logs and saves as it does for everybody."""
+    for library in ("transformers", "accelerate", "tensorboard"):
+        pytest.importorskip(library)
+    ways = ("torchrun", "plain")  # spawned processes do not train with it: each would train alone
+    for way in ways:
+        words = command(way, tmp_path / way, (), TRAINS)
+        line = f"nohup {shlex.join(words)} > nohup.out 2>&1 < /dev/null &"
+        subprocess.run(["sh", "-c", line], cwd=tmp_path / way, env=environment(tmp_path), check=True)
+    try:
+        eventually(lambda: all((tmp_path / way / "ready").exists() for way in ways), "they train", START_S)
+    except AssertionError:
+        raise AssertionError([(tmp_path / way / "nohup.out").read_text()[-3000:] for way in ways]) from None
+    logged = {way: json.loads((tmp_path / way / "logged.json").read_text()) for way in ways}
+    losses = {
+        way: {int(step): pytest.approx(value, rel=ROUNDED) for step, value in found.items()} for way, found in logged.items()
+    }
+    assert all(list(found) == list(range(1, 51)) for found in losses.values())
+    seen = Seen(tmp_path, losses, ("loss", "train/loss"))
+    until_shown(seen, {"TensorBoard", "Trainer state", "its output"})
+    seen.check()

@@ -90,6 +90,8 @@ _NEUTRAL = frozenset(
     ]
 )
 _NO_METRIC = frozenset(["packet", "data", "stop", "weight", "frame", "signal", "heat", "power", "hearing", "profit", "no"])
+_OF_A_SUMMARY = "train_runtime"
+"""Only the line that the Hugging Face Trainer prints after its last step has it."""
 _NO_NAMES = frozenset(["time", "timestamp", "ts", "pid", "v_num", "level", "line", "port", "size"])
 
 
@@ -310,7 +312,11 @@ class Transcript:
         metrics = {**pace, **printed.metrics, **({"epoch": self._epoch} if self._epoch is not None else {})}
         if printed.step is not None and printed.step < _STEP_MAX:
             self._count(printed, printed.step)
-        elif self._last is None and any(is_measured(name) and not is_evaluation(name) for name in metrics):
+        elif (
+            self._last is None
+            and _OF_A_SUMMARY not in printed.metrics
+            and any(is_measured(name) and not is_evaluation(name) for name in metrics)
+        ):
             self._step += 1
         return self._step, metrics
 

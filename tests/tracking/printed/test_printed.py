@@ -342,3 +342,13 @@ def test_a_line_without_an_end_takes_no_memory() -> None:
         assert list(transcript.feed(b"x" * 10_000)) == []
     assert len(transcript._partial) <= 4000
     assert [metrics for _, metrics in transcript.feed(b"\nloss: 1\n")] == [{"loss": 1.0}]
+
+
+def test_the_summary_of_the_trainer_is_no_step() -> None:
+    lines = [
+        "{'loss': '2.5', 'epoch': '0.5'}",
+        "{'loss': '2.0', 'epoch': '1'}",
+        "{'train_runtime': '3.1', 'train_loss': '2.2'}",
+    ]
+    found = list(Transcript().feed("\n".join([*lines, ""]).encode()))
+    assert [(step, "loss" in metrics) for step, metrics in found] == [(1, True), (2, True), (2, False)]
