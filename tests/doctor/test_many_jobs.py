@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -9,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputop.doctor.diagnosis import Doctor
-from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.evidence.first_steps import starting_run
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.evidence.turns import JOBS_A_LOOK, Turns
+from gputop.process import ProcessRank, ProcessRun
 from gputop.snapshot import Process, Snapshot
 from tests import samples
 from tests.doctor.scenes.base import gpus, ids, play, rank, scene, single, use
@@ -60,6 +63,30 @@ def test_a_look_at_many_jobs_judges_some_of_them(monkeypatch: pytest.MonkeyPatch
 
     assert look(0) == CROWD
     assert {look(second) for second in range(1, 4)} == {JOBS_A_LOOK}
+
+
+class CountedRanks(tuple[ProcessRank, ...]):
+    """The ranks of a run, which note how often they are searched."""
+
+    searched = 0
+
+    def __iter__(self) -> Iterator[ProcessRank]:
+        CountedRanks.searched += 1
+        return super().__iter__()
+
+
+def test_groups_do_not_each_search_all_runs_for_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CountedRanks, "searched", 0)
+    runs = tuple(
+        ProcessRun(f"run-{n}", "train.py", CountedRanks((ProcessRank(9000 + n), ProcessRank(1000 + n))), starting=n == 7)
+        for n in range(CROWD)
+    )
+    snapshot = replace(scene(0, gpus(range(8)), servers(0)), process_runs=runs)
+    template = RankGroup("", None, (), (), None, False, (), None, None, "", (), frozenset())
+    groups = [replace(template, members=(Member(None, None, process, None, (), None, ""),)) for process in servers(0)]
+    assert [starting_run(snapshot, group) for group in groups] == [runs[7] if n == 7 else None for n in range(CROWD)]
+    assert starting_run(replace(snapshot, process_runs=()), groups[7]) is None
+    assert CountedRanks.searched <= 2 * CROWD
 
 
 @given(st.integers(0, 200), st.sets(st.integers(0, 199)), st.lists(st.integers(0, 199), max_size=5))

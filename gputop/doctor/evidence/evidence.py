@@ -146,7 +146,7 @@ class Evidence:
 
     def logs(self, group: RankGroup) -> tuple[LogMatch, ...]:
         """Return the known error texts in the job's output, first failure first."""
-        if self.snapshot is None:
+        if self.snapshot is None or not self.snapshot.logs:
             return ()
         groups = {group.run_id, *(p.environment.gputop_job_id for p in group.processes if p.environment is not None)} - {None}
         return tuple(
@@ -158,8 +158,10 @@ class Evidence:
 
     def communicators(self, group: RankGroup) -> tuple[Communicator, ...]:
         """Return the NCCL communicators that a process of the job belongs to, matched by PID."""
-        pids = {process.pid for process in group.processes} | set(group.pids)
         found = self.snapshot.communicators if self.snapshot is not None else ()
+        if not found:
+            return ()
+        pids = {process.pid for process in group.processes} | set(group.pids)
         return tuple(item for item in found if any(rank.pid in pids for rank in item.ranks))
 
     def device(self, uuid: str) -> Device | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -69,16 +69,14 @@ class RankGroup:
     """The run's id; None for a job without a journal."""
     live_ranks: tuple[Rank, ...] = field(init=False, default=(), repr=False)
     """The live ranks that write a journal, including those on other machines. Nearly every rule asks for them."""
+    pids: tuple[int, ...] = field(init=False, default=(), repr=False)
+    """PIDs of the ranks."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "pids", tuple([pid for member in self.members if (pid := member.pid) is not None]))
         if self.run is not None:
             object.__setattr__(self, "run_id", self.run.run_id)
             object.__setattr__(self, "live_ranks", tuple([rank for rank in self.run.ranks if rank.state in LIVE_STATES]))
-
-    @property
-    def pids(self) -> tuple[int, ...]:
-        """PIDs of the ranks."""
-        return tuple(member.pid for member in self.members if member.pid is not None)
 
     @property
     def local_world_size(self) -> int | None:
@@ -145,6 +143,7 @@ class RankGroups:
         real = tuple(sorted((d for d in snapshot.devices if d.kind == "gpu" and d.state != "lost"), key=lambda d: d.index))
         fake = tuple(sorted((d for d in snapshot.devices if d.kind == "virtual"), key=lambda d: d.index))
         machine = snapshot.host.hostname, [(d.uuid, d.index) for d in real], [(d.uuid, d.index) for d in fake]
+        newest = {device.uuid: device for device in (*real, *fake)}
         before, self._known = self._known, {}
         groups = []
         for key, processes in listed.items():
@@ -152,7 +151,7 @@ class RankGroups:
             try:
                 known = before.get(key)
                 if known is not None and known[0].is_that_of(basis):
-                    group = _with_devices(known[1], fake if known[1].virtual else real)
+                    group = _with_devices(known[1], fake if known[1].virtual else real, newest)
                 else:
                     group = _group(key, processes, basis.run, snapshot, real, fake)
                 self._known[key] = basis, group
@@ -176,9 +175,8 @@ class _Basis(NamedTuple):
         return same and self.run is other.run and self.machine == other.machine
 
 
-def _with_devices(group: RankGroup, pool: tuple[Device, ...]) -> RankGroup:
+def _with_devices(group: RankGroup, pool: tuple[Device, ...], newest: Mapping[str, Device]) -> RankGroup:
     """Return a group with the newest readings of its devices, which are the same devices as before."""
-    newest = {device.uuid: device for device in pool}
     visible = None if group.visible is None else tuple(newest[device.uuid] for device in group.visible)
     return replace(group, pool=pool, visible=visible)
 
