@@ -9,8 +9,8 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple
 
 from gputop.doctor.evidence.visible import devices_behind, mask_of, same_uuid
 from gputop.doctor.facts import model as model_facts
@@ -177,8 +177,20 @@ class _Basis(NamedTuple):
 
 def _with_devices(group: RankGroup, pool: tuple[Device, ...], newest: Mapping[str, Device]) -> RankGroup:
     """Return a group with the newest readings of its devices, which are the same devices as before."""
-    visible = None if group.visible is None else tuple(newest[device.uuid] for device in group.visible)
-    return replace(group, pool=pool, visible=visible)
+    found = object.__new__(RankGroup)
+    for write, value in zip(_WRITERS, _values_of(group), strict=True):
+        write(found, value)
+    _write_pool(found, pool)
+    if group.visible is not None:
+        _write_visible(found, tuple([newest[device.uuid] for device in group.visible]))
+    return found
+
+
+# ``replace`` would derive the other fields anew, for hundreds of groups in each snapshot.
+_SLOTS: Any = RankGroup
+_WRITERS = [getattr(_SLOTS, each.name).__set__ for each in fields(RankGroup)]
+_values_of = operator.attrgetter(*(each.name for each in fields(RankGroup)))
+_write_pool, _write_visible = _SLOTS.pool.__set__, _SLOTS.visible.__set__
 
 
 def _here(rank: Rank, snapshot: Snapshot) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Sequence, Set
 
 from gputop.doctor.evidence.rank_groups import RankGroup
 
-JOBS_A_LOOK = 32
-"""Judging 500 jobs, each an inference server, takes half a second; this many take as long as one large training job."""
+JOBS_A_LOOK = 16
+"""Judging 500 jobs, each an inference server, takes half a second. With this many at 1 Hz, each has its turn twice a minute."""
 
 
 class Turns:
