@@ -1,6 +1,7 @@
 """The files to which untracked runs print: nohup.out, Slurm's -o, torchrun's --log-dir.
 
 They are found through /proc/<pid>/fd/1 and 2 of the ranks and of their launcher; even as root, only for this user's processes.
+What goes into a pipe is followed to the file that ``tee`` or a filter behind the pipe writes.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 from gputop.jobs.output.follower import Backlog
 from gputop.process import ProcessRun
+from gputop.untracked.pipelines import Pipelines, identity_of_pipe
 
 READ_BYTES = 1 << 20
 TAIL = Backlog(0, READ_BYTES)
@@ -26,24 +28,39 @@ class OutputFile(NamedTuple):
     path: Path
 
 
-def output_files(pid: int) -> tuple[OutputFile, ...]:
-    """Return the regular files that are a process's standard output and error, each once; none for another user's process."""
+def output_files(pid: int, pipelines: Pipelines | None = None) -> tuple[OutputFile, ...]:
+    """Return the regular files that hold a process's standard output and error, each once; none for another user's process.
+
+    ``pipelines``: the readers of pipes, if several processes are asked for at the same moment.
+    """
     found: dict[tuple[int, int], Path] = {}
+    pipelines = pipelines if pipelines is not None else Pipelines()
     try:
         if os.stat(f"/proc/{pid}").st_uid != os.geteuid():
             return ()
         for handle in ("1", "2"):
             link = f"/proc/{pid}/fd/{handle}"
-            path, written = os.readlink(link), os.stat(link)
-            identity = (written.st_dev, written.st_ino)
-            if not stat.S_ISREG(written.st_mode):
-                continue
-            here = os.lstat(path)  # another file, or none, if it was deleted or is in a container
-            if (here.st_dev, here.st_ino) == identity:
-                found[identity] = Path(path)
+            pipe = identity_of_pipe(link)
+            for end in pipelines.links_behind(pipe) if pipe is not None else (link,):
+                file = _regular_file(end)
+                if file is not None:
+                    found[file.identity] = file.path
     except OSError:
-        return tuple(OutputFile(*item) for item in found.items())
+        pass
     return tuple(OutputFile(*item) for item in found.items())
+
+
+def _regular_file(link: str) -> OutputFile | None:
+    """Return the regular file that a link in /proc/<pid>/fd leads to; None if there is none under its name."""
+    try:
+        path, written = os.readlink(link), os.stat(link)
+        if not stat.S_ISREG(written.st_mode):
+            return None
+        here = os.lstat(path)  # another file, or none, if it was deleted or is in a container
+    except OSError:
+        return None
+    identity = (written.st_dev, written.st_ino)
+    return OutputFile(identity, Path(path)) if (here.st_dev, here.st_ino) == identity else None
 
 
 def files_of(run: ProcessRun) -> dict[int, tuple[OutputFile, ...]]:
@@ -53,9 +70,10 @@ def files_of(run: ProcessRun) -> dict[int, tuple[OutputFile, ...]]:
     rank 0's.
     """
     numbers = {rank.pid: rank.rank if rank.rank is not None else place for place, rank in enumerate(run.ranks)}
-    by_rank = {number: output_files(pid) for pid, number in numbers.items()}
+    pipelines = Pipelines()
+    by_rank = {number: output_files(pid, pipelines) for pid, number in numbers.items()}
     writers = Counter(file.identity for files in by_rank.values() for file in files)
-    launcher = output_files(run.launcher.pid) if run.launcher is not None else ()
+    launcher = output_files(run.launcher.pid, pipelines) if run.launcher is not None else ()
     also = {file.identity for file in launcher}
     own = {
         number: tuple(file for file in files if writers[file.identity] == 1 and file.identity not in also)

@@ -1,0 +1,94 @@
+"""Where output goes that a run prints into a pipe: the files that ``tee`` writes, or that a filter behind the pipe prints to.
+
+A process reads a pipe if its standard input has the pipe's inode, which nothing else has. Only the links in /proc/<pid>/fd are
+read, and only those of this user's processes.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+
+from gputop.sources.host import procfs
+
+Identity = tuple[int, int]
+"""Device and inode."""
+HOPS = 4
+"""So many filters between a run and its file are followed: ``train.py | ts | grep -v warn | tee log``."""
+FILES_PER_TEE = 8
+_TEE = "tee"
+_FILTERS = frozenset(
+    (
+        *(_TEE, "ts", "cat", "grep", "egrep", "sed", "awk", "gawk", "mawk", "tr", "cut", "col", "fold", "ccze"),
+        *("rotatelogs", "cronolog", "multilog", "svlogd"),
+    )
+)
+"""Programs that pass on what they read, or part of it. What another program prints is its own output."""
+
+
+class Pipelines:
+    """The readers of this user's pipes at one moment. Nothing is read until a pipe is followed."""
+
+    def __init__(self) -> None:
+        self._readers: dict[Identity, list[int]] | None = None
+
+    def links_behind(self, pipe: Identity) -> tuple[str, ...]:
+        """Return links in /proc/<pid>/fd to what the readers of a pipe write to: files, terminals, sockets."""
+        return tuple(dict.fromkeys(self._behind(pipe, HOPS)))
+
+    def _behind(self, pipe: Identity, hops: int) -> Iterator[str]:
+        if self._readers is None:
+            self._readers = _readers_of_pipes()
+        for pid in self._readers.get(pipe, ()):
+            name = procfs.read_thread_name(pid, pid)
+            if name not in _FILTERS:
+                continue
+            for link in (f"/proc/{pid}/fd/1", *(_written_by_tee(pid) if name == _TEE else ())):
+                found = identity_of_pipe(link)
+                if found is None:
+                    yield link
+                elif hops > 1:
+                    yield from self._behind(found, hops - 1)
+
+
+def identity_of_pipe(link: str) -> Identity | None:
+    """Return the identity of the pipe that a link in /proc/<pid>/fd leads to; None if it leads elsewhere or is gone."""
+    try:
+        found = os.stat(link)
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISFIFO(found.st_mode) else None
+
+
+def _readers_of_pipes() -> dict[Identity, list[int]]:
+    found: dict[Identity, list[int]] = {}
+    user = os.geteuid()
+    for pid in sorted(procfs.list_pids()):
+        with suppress(OSError):
+            if os.stat(f"/proc/{pid}").st_uid != user:
+                continue
+            pipe = identity_of_pipe(f"/proc/{pid}/fd/0")
+            if pipe is not None:
+                found.setdefault(pipe, []).append(pid)
+    return found
+
+
+def _written_by_tee(pid: int) -> list[str]:
+    """Return the descriptors that tee opened for writing."""
+    found = []
+    with suppress(OSError):
+        for number in sorted(int(name) for name in os.listdir(f"/proc/{pid}/fd"))[: FILES_PER_TEE + 3]:
+            if number > 2 and _is_write_only(pid, number):
+                found.append(f"/proc/{pid}/fd/{number}")
+    return found
+
+
+def _is_write_only(pid: int, descriptor: int) -> bool:
+    try:
+        lines = procfs.read_bytes(f"/proc/{pid}/fdinfo/{descriptor}").splitlines()
+    except OSError:
+        return False
+    flags = next((line.split()[1] for line in lines if line.startswith(b"flags:")), b"0")
+    return int(flags, 8) & os.O_ACCMODE == os.O_WRONLY
