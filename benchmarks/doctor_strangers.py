@@ -1,11 +1,11 @@
 """How often the doctor is right about programs and logs that its rules were not written against.
 
-Run: ``python benchmarks/doctor_strangers.py [--logs] [--scenes] [--live] [--sets SET ...] [--only NAME ...] [--json FILE]
-[--page]``. Without --live it takes a minute: logs and simulated machines. --live runs real programs on virtual GPUs, attached
-and under ``gputop run``, for two minutes each; if others train on the machine, run it in its own PID namespace, as
-doctor_accuracy.py describes. ``--page`` writes docs/doctor-accuracy.md from the figures, and keeps those of parts that did not
-run. Cases that are set aside (the package ``set_aside`` says who may read them) are counted but not named, unless their author
-requests it with ``--name-set-aside``: no rule may be written against them.
+Run: ``python benchmarks/doctor_strangers.py [--logs] [--scenes] [--live] [--sets SET ...] [--how HOW ...] [--only NAME ...]
+[--json FILE] [--page]``. Without --live it takes a minute: logs and simulated machines. --live runs real programs on virtual
+GPUs, attached and under ``gputop run``, for two minutes each; if others train on the machine, run it in its own PID namespace,
+as doctor_accuracy.py describes. ``--page`` writes docs/doctor-accuracy.md from the figures, and keeps those of parts that did
+not run. Cases that are set aside (the package ``set_aside`` says who may read them) are counted but not named, unless their
+author requests it with ``--name-set-aside``: no rule may be written against them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from _strangers import ANSWERS, FOLDERS, ROOT, Answer, Case, Half
 PAGE = Path(__file__).parent.parent / "docs" / "doctor-accuracy.md"
 NUMBERS = ROOT / "numbers.json"
 SECONDS = 75.0
+HOWS = ("attached", "tracked")
 Numbers = dict[str, dict[str, dict[str, float | None]]]
 """The counts, by set and by the way of looking."""
 
@@ -51,7 +52,7 @@ def main() -> int:
     if args.scenes or everything:
         rows += _scenes(args.sets, args.only)
     if args.live:
-        rows += _live(args.sets, args.only, args.seconds, named)
+        rows += _live(args, named)
     numbers = _numbers(rows)
     print(_table(numbers))
     for row in rows:
@@ -74,6 +75,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--live", action="store_true", help="also real programs")
     parser.add_argument("--sets", nargs="+", choices=tuple(FOLDERS), default=tuple(FOLDERS), help="these sets (default: all)")
     parser.add_argument("--name-set-aside", action="store_true", help="also name its cases: for their author")
+    parser.add_argument("--how", nargs="+", choices=HOWS, default=HOWS, help="watch programs in these ways (default: both)")
     parser.add_argument("--only", nargs="*", default=(), metavar="NAME", help="these cases")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="watch each program for at most this long (default: 75)")
     parser.add_argument("--json", metavar="FILE", help="write the figures to this file")
@@ -122,8 +124,8 @@ def _scenes(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
     return rows
 
 
-def _live(sets: Sequence[Half], only: Sequence[str], seconds: float, named: Sequence[Half]) -> list[Row]:
-    from _stranger_programs import ALL, How, watch
+def _live(args: argparse.Namespace, named: Sequence[Half]) -> list[Row]:
+    from _stranger_programs import ALL, watch
     from open_half import cases as opened
     from open_half import outside as opened_outside
     from set_aside import cases as set_aside
@@ -131,12 +133,11 @@ def _live(sets: Sequence[Half], only: Sequence[str], seconds: float, named: Sequ
 
     rows = []
     programs = (*ALL, *opened.PROGRAMS, *opened_outside.PROGRAMS, *set_aside.PROGRAMS, *outside.PROGRAMS)
-    hows: tuple[How, ...] = ("attached", "tracked")
     for program in programs:
-        if not _wanted(program.case, sets, only):
+        if not _wanted(program.case, args.sets, args.only):
             continue
-        for how in hows:
-            told = watch(program, how, seconds)
+        for how in args.how:
+            told = watch(program, how, args.seconds)
             rows.append(Row(f"program, {how}", program.case, told.answer, told.delay_s, told.said))
             if program.case.half in named:
                 print(f"{program.case.name} {how}: {told.answer} {told.delay_s} {told.said}", file=sys.stderr, flush=True)
