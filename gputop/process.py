@@ -119,6 +119,9 @@ class Process:
     involuntary_switches: int | None = None
     waits_in: str | None = None
     """The kernel function in which the main thread sleeps (/proc/<pid>/wchan); None while it runs or if hidden."""
+    waits_for: str | None = None
+    """What the main thread waits for, by its system call: "sleep", "file", "pipe", "socket", "terminal", "events" (several at
+    once), "lock" (another thread) or "child"; None while it runs, or if hidden."""
     files_written: tuple[str, ...] = ()
     """Regular files open for writing only, without gputop's own logs and journals; at most 16."""
     workers: Workers | None = None

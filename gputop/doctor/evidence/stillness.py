@@ -1,13 +1,13 @@
 """What has stopped, and for how long: NCCL's counts of collective operations, a process's disk I/O.
 
-Also how often a process or its loader workers waited for a disk. ``Evidence`` keeps one ``Stillness`` and feeds it each
-snapshot; an observation costs one pass over the processes. Pure: no clock.
+Also how often a process or its loader workers waited for a disk, and what its main thread waited for. ``Evidence`` keeps one
+``Stillness`` and feeds it each snapshot; an observation costs one pass over the processes. Pure: no clock.
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 
 from gputop.snapshot import Communicator, Process, Snapshot
@@ -15,6 +15,7 @@ from gputop.snapshot import Communicator, Process, Snapshot
 WINDOW_S = 60.0
 """Window over which disk waits are judged (docs/rules.md#d07)."""
 KEPT_READINGS = 600
+RUNS = "runs"
 SPAN_MIN_S = 10.0
 MOVED_BYTES = 2**20
 """Less I/O than this between two readings is a log line or a library's page, not a data set (our choice)."""
@@ -27,6 +28,10 @@ class _Traffic:
     bytes: int | None = None
     waits: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=KEPT_READINGS))
     """(time, share of the workers, or 1.0 for the process itself, that waits for a disk)."""
+    looks: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=KEPT_READINGS))
+    """(time, what the main thread did at that moment)."""
+    ran: int = 0
+    """In how many snapshots it ran."""
 
 
 class Stillness:
@@ -66,8 +71,13 @@ class Stillness:
             track.waits.append((self._now, workers.blocked / workers.count))
         elif process.state is not None:
             track.waits.append((self._now, float(process.state == "D")))
-        while track.waits and track.waits[0][0] < self._now - WINDOW_S:
-            track.waits.popleft()
+        doing = RUNS if process.state == "R" else "file" if process.state == "D" else process.waits_for
+        if doing is not None:
+            track.looks.append((self._now, doing))
+            track.ran += doing == RUNS
+        for kept in (track.waits, track.looks):
+            while kept and kept[0][0] < self._now - WINDOW_S:
+                kept.popleft()
 
     def counts_s(self, communicator: Communicator) -> float:
         """Return for how many seconds the counts of a communicator's ranks have not changed; 0 for an unknown one."""
@@ -90,6 +100,19 @@ class Stillness:
         if track is None or not track.waits or self._now - track.waits[0][0] < SPAN_MIN_S:
             return None
         return sum(share for _, share in track.waits) / len(track.waits)
+
+    def looks(self, process: Process, within_s: float = WINDOW_S) -> Counter[str]:
+        """Return how often the main thread was seen to run (``RUNS``), or to wait, by what it waited for.
+
+        Each snapshot is one look. A process whose waits are hidden was never seen.
+        """
+        track = self._traffic.get((process.pid, process.started_at))
+        return Counter(doing for at, doing in (track.looks if track is not None else ()) if at >= self._now - within_s)
+
+    def times_run(self, process: Process) -> int:
+        """Return in how many snapshots the main thread ran, however small a share of a crowded machine it got."""
+        track = self._traffic.get((process.pid, process.started_at))
+        return track.ran if track is not None else 0
 
 
 def _counts(communicator: Communicator) -> _Counts:

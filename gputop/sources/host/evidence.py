@@ -1,4 +1,4 @@
-"""Further readings from /proc for one listed process: disks, files, cores, and where it sleeps. Read every 2 to 10 s.
+"""Further readings from /proc for one listed process: disks, files, cores, and where it sleeps. Read every 1 to 10 s.
 
 Imports only the standard library and gputop's own modules. Measured: io 0.012 ms, wchan 0.008 ms, status 0.02 ms, an open file
 0.004 ms, and 0.01 ms more if its flags are read.
@@ -9,10 +9,13 @@ from __future__ import annotations
 from gputop.places import state_dir
 from gputop.sources.host import procfs, procfs_activity
 from gputop.sources.host.book import Facts, reread_after_s
+from gputop.sources.host.waits import read_waits_for
 from gputop.sources.host.workers import cores_allowed
 
 READ_S = 2.0
 """How often to read disk counters and where the process sleeps."""
+WAITS_S = 0.9
+"""How often to read what the main thread waits for: it is known of one moment only, so shares of many readings count."""
 WRITES_BYTES = 2**20
 """If a process writes this much between two readings, search its open files at once instead of every ten seconds: writing
 a checkpoint may take only seconds."""
@@ -27,16 +30,23 @@ class Evidence:
         self.written_bytes: int | None = None
         self.involuntary_switches: int | None = None
         self.waits_in: str | None = None
+        self.waits_for: str | None = None
         self.cores_allowed: int | None = None
         self.files_written: tuple[str, ...] = ()
         self.nvidia_open: bool | None = None
         self._due_s = 0.0
+        self._waits_due_s = 0.0
         self._slow_due_s = 0.0
         self._wrote_bytes: int | None = None
 
     def read(self, facts: Facts, now_s: float, spread: float = 1.0) -> None:
         """Read what is due. All intervals are multiplied by ``spread``."""
-        if now_s < self._due_s or facts.stat.state in procfs.DEAD_STATES:
+        if facts.stat.state in procfs.DEAD_STATES:
+            return
+        if now_s >= self._waits_due_s:
+            self._waits_due_s = now_s + spread * WAITS_S
+            self.waits_for = facts.try_read(("waits_for",), read_waits_for) if facts.stat.state in "SD" else None
+        if now_s < self._due_s:
             return
         self._due_s = now_s + spread * READ_S
         wrote = self._read_transfers(facts)

@@ -45,7 +45,7 @@ HIDDEN_BY_HIDEPID = (
     *("command", "container", "cores_allowed", "cores_used", "cpu_percent", "environment", "files_written"),
     *("involuntary_switches", "main_thread_cpu_percent", "memory_rss_bytes", "name", "nvidia_open", "ppid", "read_bytes"),
     *("started_at", "state", "threads", "torch_cuda_mapped", "torch_mapped", "uid", "user", "waits_in", "workers"),
-    "written_bytes",
+    *("waits_for", "written_bytes"),
 )
 """What /proc hides from us if it is mounted with hidepid: everything."""
 
@@ -228,6 +228,7 @@ class HostReader:
             written_bytes=evidence.written_bytes,
             involuntary_switches=evidence.involuntary_switches,
             waits_in=evidence.waits_in,
+            waits_for=evidence.waits_for,
             files_written=evidence.files_written,
             workers=self._workers.of(pid),
         )
