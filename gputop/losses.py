@@ -24,6 +24,8 @@ _AUTOMATIC = frozenset(
     )
 )
 _NOT_TRAINING = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "dev", "scale", "scaler"})
+_SHORT = re.compile(r"(?:^|[^a-z])(?:nll|b?ce|xent|cross_?entropy)(?:$|[^a-z])")
+"""What scripts call a loss of classification or of a language model; it counts where no metric has "loss" in its name."""
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -34,7 +36,7 @@ def loss_metric(names: Iterable[str]) -> str | None:
     """
     known = set(names)
     own = next((name for name in LOSS_METRICS if name in known), None)
-    others = (name for name in known if "loss" in name.lower())
+    others = [name for name in known if "loss" in name.lower()] or [name for name in known if is_short_loss(name)]
     return own or min(
         others,
         key=lambda name: (not is_training_loss(name), not name.removeprefix(AUTOMATIC_PREFIX).startswith("loss/"), name),
@@ -61,6 +63,11 @@ def own_or_automatic(name: str, known: Container[str]) -> str:
 def is_training_loss(loss: str) -> bool:
     """Return whether a loss belongs to training, judging by its name: not to an evaluation or to a gradient scaler."""
     return _NOT_TRAINING.isdisjoint(_WORD.findall(loss.lower()))
+
+
+def is_short_loss(metric: str) -> bool:
+    """Return whether a metric may be a training loss under a short name, such as ``ce`` or ``train_nll``."""
+    return _SHORT.search(metric.lower()) is not None and is_training_loss(metric)
 
 
 def names_a_loss(metric: str) -> bool:

@@ -12,11 +12,11 @@ PERCENT = "_percent"
 MEASURED = re.compile(
     r"(?:^|[_/.-])(?:loss(?:_(?!scale|weight|fn|func|factor|type)[a-z]\w*)?|acc|accuracy|acc@?\d+|top@?\d+|ppl|perplexity|f1|"
     r"auc|auroc|bleu|rouge\w?|iou|miou|map|mse|mae|rmse|reward|(?:episodic|episode|mean|avg|average|discounted)_?return|"
-    rf"psnr|ssim|wer|cer|nll|elbo|bpb|bpc|fid)\d*(?:_epoch|_step)?(?:{PERCENT})?$",
+    rf"psnr|ssim|wer|cer|nll|b?ce|xent|cross_?entropy|elbo|bpb|bpc|fid)\d*(?:_epoch|_step)?(?:{PERCENT})?$",
     re.IGNORECASE,
 )
 ANY_MEASURED = re.compile(
-    r"loss|acc|top|ppl|perplexity|f1|au[cr]|bleu|rouge|iou|map|ms[es]|mae|mse|reward|return|psnr|ssim|[wc]er|nll|elbo|bp[bc]|"
+    r"loss|acc|top|ppl|perplexity|f1|au[cr]|bleu|rouge|iou|map|ms[es]|mae|mse|reward|return|psnr|ssim|[wc]er|nll|ce|xent|entropy|elbo|bp[bc]|"
     r"fid",
     re.IGNORECASE,
 )

@@ -1,0 +1,29 @@
+"""Which metric is a run's training loss, judging by the names."""
+
+from __future__ import annotations
+
+import pytest
+
+from gputop.losses import is_short_loss, loss_metric
+
+
+@pytest.mark.parametrize(
+    ("names", "loss"),
+    [
+        (("lr", "ce"), "ce"),
+        (("train/nll", "val/nll"), "train/nll"),
+        (("train_xent", "acc"), "train_xent"),
+        (("cross_entropy",), "cross_entropy"),
+        (("ce", "aux_loss"), "aux_loss"),
+        (("loss", "nll"), "loss"),
+        (("entropy", "policy_entropy", "price", "source"), None),
+        (("test_ce",), None),
+    ],
+)
+def test_a_short_name_of_a_loss_counts_where_nothing_is_called_one(names: tuple[str, ...], loss: str | None) -> None:
+    assert loss_metric(names) == loss
+
+
+@pytest.mark.parametrize("name", ["ce", "bce", "train/ce", "step_nll", "CE", "crossentropy"])
+def test_short_names(name: str) -> None:
+    assert is_short_loss(name)
