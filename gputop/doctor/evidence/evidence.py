@@ -15,6 +15,7 @@ from gputop.doctor.evidence.device_loads import LOAD_SPAN_MIN_S, DeviceLoads, Lo
 from gputop.doctor.evidence.group_past import GroupPast
 from gputop.doctor.evidence.levels import Levels, is_pace
 from gputop.doctor.evidence.memory_growth import MemoryGrowth
+from gputop.doctor.evidence.paces import Paces
 from gputop.doctor.evidence.process_past import ProcessPast
 from gputop.doctor.evidence.rank_groups import Member, RankGroup, RankGroups
 from gputop.doctor.evidence.rank_past import RankPast
@@ -22,7 +23,8 @@ from gputop.doctor.evidence.stillness import Stillness
 from gputop.doctor.facts import stated
 from gputop.history.metrics import MetricMemory
 from gputop.history.points import EMPTY, PointSeries
-from gputop.snapshot import Communicator, Device, LogMatch, Process, Rank, Snapshot, names_a_loss
+from gputop.losses import is_short_loss, names_a_loss
+from gputop.snapshot import Communicator, Device, LogMatch, Process, Rank, Snapshot
 
 EARLY_SPAN_S = 9.5
 """From this span on, a mean is good enough to keep watching, but not for a verdict."""
@@ -33,8 +35,11 @@ WARM_UP_STEPS = 20
 """No finding about utilization in the first 30 s or 20 steps, while cuDNN, NCCL and compilers start."""
 PROGRESS_S = 60.0
 
-_is_a_loss = lru_cache(maxsize=1024)(names_a_loss)
-"""Every snapshot has the same names."""
+
+@lru_cache(maxsize=1024)
+def _is_a_loss(metric: str) -> bool:
+    """Return whether a metric may be a training loss. Every snapshot has the same names."""
+    return names_a_loss(metric) or is_short_loss(metric)
 
 
 def _raise(what: str, error: Exception) -> None:
@@ -71,6 +76,7 @@ class Evidence:
         self._processes = ProcessPast()
         self._ranks = RankPast()
         self._levels: dict[tuple[str, int, str], Levels] = {}
+        self._paces: dict[tuple[str, int, str], Paces] = {}
 
     def observe(self, snapshot: Snapshot) -> None:
         """Process the next snapshot of the stream."""
@@ -107,8 +113,10 @@ class Evidence:
 
     def _observe_points(self, snapshot: Snapshot) -> None:
         alive = {run.run_id for run in snapshot.runs}
-        for key in [key for key in self._levels if key[0] not in alive]:
-            del self._levels[key]
+        for known in (self._levels, self._paces):
+            for key in [key for key in known if key[0] not in alive]:
+                del known[key]
+        untracked = snapshot.untracked_ids if snapshot.points else frozenset()
         if self._own_memory:
             self.memory.begin(snapshot)
         for points in snapshot.points:
@@ -118,6 +126,8 @@ class Evidence:
                 if _is_a_loss(points.metric) or (points.rank == 0 and is_pace(points.metric)):
                     key = (points.run_id, points.rank, points.metric)
                     self._levels.setdefault(key, Levels()).extend(points.steps, points.values)
+                    if points.run_id in untracked:
+                        self._paces.setdefault(key, Paces()).extend(points.steps, points.times)
             except Exception as error:  # noqa: BLE001 - one metric takes none of the others with it
                 self._lost("a metric", error)
 
@@ -143,6 +153,10 @@ class Evidence:
     def levels(self, run_id: str | None, rank: int, metric: str) -> Levels:
         """Return the course of a rank's loss, or of rank 0's pace, since the run began; empty for any other metric."""
         return self._levels.get((run_id or "", rank, metric)) or Levels()
+
+    def paces(self, run_id: str | None, rank: int, metric: str) -> Paces:
+        """Return the course of an untracked run by the times of its losses or rates; empty for any other metric."""
+        return self._paces.get((run_id or "", rank, metric)) or Paces()
 
     def logs(self, group: RankGroup) -> tuple[LogMatch, ...]:
         """Return the known error texts in the job's output, first failure first."""
@@ -230,6 +244,14 @@ class Evidence:
     def stood_s(self, run_id: str, rank: int) -> float:
         """Return for how many observed seconds a live rank has completed no step; 0 for an unknown rank."""
         return self._ranks.stood_s(run_id, rank)
+
+    def has_moved(self, run_id: str, within_s: float) -> bool:
+        """Return whether a rank of a run, tracked or not, was seen to make a step within the last ``within_s`` seconds."""
+        return self._ranks.any_moved(run_id, within_s)
+
+    def pauses(self, run_id: str, rank: int) -> tuple[int, float]:
+        """Return how often a live rank was seen to make a step, and the longest time in seconds that one took."""
+        return self._ranks.pauses(run_id, rank)
 
     def ended_s(self, run_id: str, rank: int) -> float:
         """Return for how many seconds a rank is known to have ended; 0 if it has not."""

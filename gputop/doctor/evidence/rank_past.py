@@ -23,6 +23,8 @@ class _Track:
     step: int | None = None
     moved_at: float | None = None
     seen_at: float = 0.0
+    moves: int = 0
+    longest_s: float = 0.0
     calls: deque[tuple[float, int, int, int]] = field(default_factory=lambda: deque(maxlen=CALLS_KEPT))
 
 
@@ -55,7 +57,9 @@ class RankPast:
         known = self._tracks.get(key)
         track = seen[key] = known or _Track(rank.steps_taken, seen_at=self._now)
         if known is not None and rank.steps_taken is not None and rank.steps_taken != track.step:
+            track.longest_s = max(track.longest_s, self._now - (track.moved_at or track.seen_at))
             track.step, track.moved_at = rank.steps_taken, self._now
+            track.moves += 1
         fact = stated.data_parallel(rank)
         if fact is None:
             return
@@ -70,12 +74,21 @@ class RankPast:
         track = self._tracks.get((run_id, rank))
         return track is not None and track.moved_at is not None and self._now - track.moved_at <= within_s
 
+    def any_moved(self, run_id: str, within_s: float) -> bool:
+        """Return whether any live rank of a run made a step within the last ``within_s`` seconds of the stream."""
+        return any(self.moved(*key, within_s) for key in self._tracks if key[0] == run_id)
+
     def stood_s(self, run_id: str, rank: int) -> float:
         """Return for how many observed seconds a live rank has completed no step; 0 for an unknown rank."""
         track = self._tracks.get((run_id, rank))
         if track is None:
             return 0.0
         return self._now - (track.moved_at if track.moved_at is not None else track.seen_at)
+
+    def pauses(self, run_id: str, rank: int) -> tuple[int, float]:
+        """Return how often a live rank was seen to make a step, and the longest time in seconds that one took."""
+        track = self._tracks.get((run_id, rank))
+        return (track.moves, track.longest_s) if track is not None else (0, 0.0)
 
     def ended_s(self, run_id: str, rank: int) -> float:
         """Return for how many seconds a rank is known to have ended; 0 if it has not."""

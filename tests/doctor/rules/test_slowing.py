@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from gputop.doctor.evidence.levels import Stretch
+from gputop.doctor.evidence.paces import Paces
 from gputop.doctor.printed import judge
 from gputop.doctor.rules.pace import slowing
 from gputop.jobs.output.printed_log import printed_run
+from gputop.snapshot import Points, Snapshot
 from tests.doctor.scenes import near_slowing as scenes
-from tests.doctor.scenes.base import ids, only_shown, play
+from tests.doctor.scenes.base import Scene, ids, only_shown, play
+from tests.samples import EPOCH
 
 
 def told(scene, seconds=scenes.SECONDS):
@@ -65,3 +72,68 @@ def test_steps_that_go_back_are_no_end_of_the_rule() -> None:
     again = [Stretch(step, 1.0, 50) for step in (0, *range(4000, 5000, 100), *range(200, 5000, 100))]
     course = slowing._parts("samples_per_s", again)
     assert course is None or len(course.seconds) == slowing.PARTS
+
+
+def only_losses(step_s: Callable[[float], float]) -> Scene:
+    """An untracked run of which only losses are known, one for every tenth step; ``step_s`` by seconds since it began."""
+    done, at, marks = 0, 0.0, []
+    while at < scenes.SECONDS:
+        at += step_s(at)
+        done += 1
+        if done % 10 == 0:
+            marks.append((done, at))
+    base = only_shown(scenes.run_at(lambda rank, step: 0.2))
+
+    def shown(second: int) -> Snapshot:
+        snapshot = base(second)
+        new = [(step, at) for step, at in marks if second - 1 < at <= second]
+        steps, times = [step for step, _ in new], [EPOCH + second for _ in new]
+        points = (Points("run-1", 0, "loss", tuple(steps), tuple(times), tuple(1 / step for step in steps)),) if new else ()
+        runs = tuple(
+            replace(run, ranks=tuple(replace(rank, metrics={"loss": 0.5}) for rank in run.ranks)) for run in snapshot.runs
+        )
+        return replace(snapshot, points=points, runs=runs)
+
+    return shown
+
+
+def test_the_times_of_an_untracked_runs_losses_tell_it_too() -> None:
+    finding = told(only_losses(lambda at: 0.02 + at / 1000))
+    assert finding.evidence[0].source == "its files: the times of its values"
+    assert "steps took" in finding.evidence[0].text
+    assert finding.evidence[1].value > 1.5 * finding.evidence[0].value
+
+
+@pytest.mark.parametrize(
+    "pace",
+    [
+        lambda at: 0.05,
+        lambda at: 0.05 + 0.05 * (at > 60),
+        lambda at: 0.05 + 0.04 * (30 < at < 80),
+        lambda at: 0.05 + 0.3 * 0.9**at,
+        lambda at: 0.05 * (1 + at / 400),
+    ],
+    ids=["even", "one change of level", "a slow stretch that passes", "a slow beginning", "little growth"],
+)
+def test_the_times_of_losses_tell_no_other_change_of_pace(pace: Callable[[float], float]) -> None:
+    assert told(only_losses(pace)) is None
+
+
+def test_times_of_losses_that_were_read_at_once_say_nothing() -> None:
+    paces = Paces()
+    paces.extend(range(1, 1001), [1e9] * 1000)
+    assert paces.marks == [(1000, 1e9)]
+    paces.extend([1010, 1020], [1e9 + 1, 1e9 + 1])
+    assert paces.marks == [(1000, 1e9), (1020, 1e9 + 1)]
+    paces.extend([10], [1e9 + 2])
+    assert paces.marks == [(10, 1e9 + 2)], "another count of steps"
+
+
+def test_the_marks_of_a_long_course_stay_few() -> None:
+    paces = Paces()
+    for second in range(10_000):
+        paces.extend([10 * second], [1e9 + second])
+    assert len(paces.marks) <= 129
+    seconds, steps = paces.seconds_per_step(8)
+    assert seconds == pytest.approx([0.1] * 8)
+    assert steps == tuple(sorted(set(steps)))

@@ -14,6 +14,7 @@ from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.history.points import PointSeries
+from gputop.losses import is_short_loss
 from gputop.snapshot import AUTOMATIC_PREFIX, Rank, is_training_loss, loss_metric, names_a_loss, own_or_automatic
 
 NEWEST = 20
@@ -28,6 +29,9 @@ EXPLODED = 10.0
 ZERO_RATE_STEPS = 50
 """A schedule may end at 0 with the last step of a run, but this many steps at 0 are a mistake."""
 SAME_VALUES = 100
+SAME_PRINTED = 30
+DIGITS_MIN = 5
+"""So few printed values are enough if they have so many digits: batches differ in the first three or four (our choice)."""
 FLAT_STEPS = 500
 FLAT_SHARE = 0.01
 FLAT_BAND = 0.05
@@ -137,8 +141,9 @@ J03 = Rule(
     every_s=RARELY_S,
     threshold=(
         f"every learning rate is 0 for {ZERO_RATE_STEPS} steps (certain); or {SAME_VALUES} losses are equal to the last "
-        f"digit (likely); for printed values, which may be rounded, both are only possible; or after {FLAT_STEPS} steps the "
-        f"loss is within {FLAT_SHARE:.0%} of its initial value and never left a band of {FLAT_BAND:.0%} (possible)"
+        f"digit (likely); for printed values, which may be rounded, both are only possible ({SAME_PRINTED} losses of "
+        f"{DIGITS_MIN} digits are enough); or after {FLAT_STEPS} steps the loss is within {FLAT_SHARE:.0%} of its initial "
+        f"value and never left a band of {FLAT_BAND:.0%} (possible)"
     ),
     estimated=True,
     mechanism=(
@@ -162,6 +167,7 @@ def _only_loss(group: RankGroup) -> tuple[Rank, str] | None:
     # In a run that the script opened, the automatic loss appears next to the script's own; it counts only if there is no other.
     losses = {metric for metric in rank.metrics if names_a_loss(metric)}
     own = {metric for metric in losses if not metric.startswith(AUTOMATIC_PREFIX)} or losses
+    own = own or {metric for metric in rank.metrics if is_short_loss(metric)}
     rewarded = any(word in metric.lower() for metric in rank.metrics for word in _REWARDS)
     return (rank, name) if name is not None and len(own) == 1 and is_training_loss(name) and not rewarded else None
 
@@ -187,15 +193,17 @@ def _no_rate(evidence: Evidence, group: RankGroup, rank: Rank) -> Judgement:
 
 
 def _same(group: RankGroup, name: str, series: PointSeries) -> Judgement:
-    newest = series.values[-SAME_VALUES:]
-    if len(newest) < SAME_VALUES or min(newest) != max(newest):
+    printed = logged.is_printed(group)
+    number = SAME_PRINTED if printed and series and _digits(series.values[-1]) >= DIGITS_MIN else SAME_VALUES
+    newest = series.values[-number:]
+    if len(newest) < number or min(newest) != max(newest):
         return None
-    rounded = newest[0] == 0 or logged.is_printed(group)
+    rounded = newest[0] == 0 or printed
     where = f"{logged.source(group)}: {name}"
-    title = f"The last {SAME_VALUES} losses are all {units.metric(newest[0])}"
+    title = f"The last {number} losses are all {units.metric(newest[0])}"
     facts = [
         Fact(
-            f"steps {series.steps[-SAME_VALUES]} to {series.steps[-1]}: equal to the last digit",
+            f"steps {series.steps[-number]} to {series.steps[-1]}: equal to the last digit",
             newest[0],
             where,
         )
@@ -206,6 +214,12 @@ def _same(group: RankGroup, name: str, series: PointSeries) -> Judgement:
     )
     confidence: Confidence = "possible" if rounded else "likely"
     return Suspicion(_finding(group, "warning", confidence, title, facts, cause, _CHECK), 10.0)
+
+
+def _digits(value: float) -> int:
+    """Return the number of significant digits of a printed value; zeros at its end do not count."""
+    mantissa = repr(value).lower().partition("e")[0]
+    return len(mantissa.replace(".", "").lstrip("-0").rstrip("0"))
 
 
 def _flat(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: PointSeries) -> Judgement:

@@ -14,6 +14,7 @@ from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.pace.between_phases import BUSY_PERCENT, OWN_WORK_SHARE, own_work
+from gputop.doctor.rules.pace.main_threads import WAITS_SHARE, waits_itself
 from gputop.doctor.rules.pace.own_times import SHARE as OWN_SHARE
 from gputop.doctor.rules.pace.own_times import waits_by_own_times
 from gputop.doctor.rules.support import tracked
@@ -356,7 +357,10 @@ def waits_for_data(evidence: Evidence, group: RankGroup) -> Judgement:
     """D01: by the journal, else by the times that the run logs itself, else by what is visible from outside."""
     judged = loader_bound(evidence, group) if group.run is not None else None
     judged = judged or waits_by_own_times(evidence, group) or own_work(evidence, group)
-    return from_outside(evidence, group) if judged is None and group.run is None else judged
+    if judged is not None or group.run is not None:
+        return judged
+    seen = from_outside(evidence, group)
+    return seen if isinstance(seen, Suspicion) else waits_itself(evidence, group) or seen
 
 
 D01 = Rule(
@@ -371,7 +375,8 @@ D01 = Rule(
     every_s=SELDOM_S,
     threshold=(
         f"waiting for data takes {WARN_SHARE:.0%} of the time (severe: {SEVERE_SHARE:.0%}), by sums over {STEPS_MIN} or "
-        "more steps, on the median rank; from outside: bursts of work, and a loader that is busy (likely); by times that "
+        "more steps, on the median rank; from outside: bursts of work, and a loader that is busy (likely), or main threads "
+        f"that wait in {WAITS_SHARE:.0%} of all looks, though steps advance (possible); by times that "
         f"the run logs itself: {OWN_SHARE:.0%} (likely); without a loader, {OWN_WORK_SHARE:.0%} of each step outside all "
         f"phases, with GPUs below {BUSY_PERCENT:.0f}% (possible)"
     ),

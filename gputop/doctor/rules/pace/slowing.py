@@ -29,6 +29,12 @@ SLOWER_OF_FEW = 1.5
 ROWS_SAME = 1.15
 """If the rows per second fall by less than this, the steps are longer because they contain more rows."""
 
+TIMES = "the times of its values"
+"""Stands for a metric: the pace of a run that logs neither step times nor a throughput."""
+SPAN_BY_TIMES_S = 45.0
+PART_MIN_S = 4.0
+"""What a run prints is read once a second, so a shorter part is not known well enough."""
+
 _EPISODE = re.compile(r"reward|episode|return", re.IGNORECASE)
 """Metrics of a run whose iterations may be episodes: these get longer as the policy learns to survive."""
 
@@ -61,8 +67,8 @@ def slows_down(evidence: Evidence, group: RankGroup) -> Judgement:
     where = f"{logged.source(group)}: {course.metric}"
     first, last = course.seconds[0], course.seconds[-1]
     facts = [
-        Fact(f"{_pace(course.metric, first)} from step {course.steps[0]}", first, where),
-        Fact(f"{_pace(course.metric, last)} from step {course.steps[-1]}", last, where),
+        Fact(f"{_pace(course, first)} from step {course.steps[0]}", first, where),
+        Fact(f"{_pace(course, last)} from step {course.steps[-1]}", last, where),
         Fact("almost every eighth of the run is slower than the previous one", round(_rising(course.seconds), 2), where),
     ]
     finding = tracked.about(
@@ -89,13 +95,13 @@ E10 = Rule(
     title="The run slows down",
     severities=("warning",),
     confidences=("likely", "possible"),
-    needs=("journal: step_s since the run began, else a throughput in its files or output",),
+    needs=("journal: step_s since the run began, else a throughput, or the times of its losses, in its files or output",),
     every_s=RARELY_S,
     threshold=(
         f"over {SPAN_MIN_S:.0f} s or more ({VALUES_MIN} values of a throughput), a step takes {SLOWER:g} times as long in "
         f"the last eighth of the run as in the first, and {SURE_SHARE:.0%} of all pairs of eighths rise (from {VALUES_FEW} "
-        f"values: {SLOWER_OF_FEW:g} times, and all pairs); not if the samples per second stay the same; possible if the run "
-        "logs rewards"
+        f"values, or by the times of an untracked run's losses over {SPAN_BY_TIMES_S:.0f} s: {SLOWER_OF_FEW:g} times, and all "
+        "pairs); not if the samples per second stay the same; possible if the run logs rewards"
     ),
     estimated=True,
     mechanism="The script keeps something from each step and processes all of it in later steps.",
@@ -113,6 +119,8 @@ def _course(evidence: Evidence, group: RankGroup, rank: Rank) -> _Course | None:
     rates = [name for name in rank.metrics if is_rate(name) and not (episodes and name.endswith("it_per_sec"))]
     names = ["step_s", *sorted(rates)]
     known = [found for name in names if (found := _parts(name, evidence.levels(run, rank.rank, name).stretches)) is not None]
+    if not known and group.run is None:
+        return _by_times(evidence, run, rank)
     if not known or (group.run is not None and known[0].metric != "step_s" and not logged.is_printed(group)):
         return None
     if any(found.growth < ROWS_SAME for found in known[1:]):
@@ -149,10 +157,27 @@ def _parts(metric: str, stretches: list[Stretch]) -> _Course | None:
     return _Course(metric, seconds, tuple(part[0].step for part in parts), few)
 
 
+def _by_times(evidence: Evidence, run: str | None, rank: Rank) -> _Course | None:
+    """Return the pace by when each loss was written; None if that spans too little time."""
+    losses = (evidence.paces(run, rank.rank, name) for name in rank.metrics)
+    longest = max(losses, key=lambda paces: len(paces.marks), default=None)
+    found = longest.seconds_per_step(PARTS) if longest is not None else None
+    if longest is None or found is None or longest.marks[-1].time - longest.marks[0].time < SPAN_BY_TIMES_S:
+        return None
+    seconds, steps = found
+    part_s = (longest.marks[-1].step - longest.marks[0].step) / PARTS
+    if min(seconds) * part_s < PART_MIN_S:
+        return None
+    return _Course(TIMES, seconds, steps, few=True)
+
+
 def _rising(seconds: tuple[float, ...]) -> float:
     pairs = list(itertools.combinations(seconds, 2))
     return sum(later > earlier for earlier, later in pairs) / len(pairs)
 
 
-def _pace(metric: str, seconds: float) -> str:
-    return f"{seconds * 1e3:.0f} ms per step" if metric == "step_s" else f"{metric} {units.metric(1.0 / seconds)}"
+def _pace(course: _Course, seconds: float) -> str:
+    if course.metric == TIMES:
+        steps = course.steps[1] - course.steps[0]
+        return f"{units.count(steps)} steps took {units.duration(seconds * steps)}"
+    return f"{seconds * 1e3:.0f} ms per step" if course.metric == "step_s" else f"{course.metric} {units.metric(1.0 / seconds)}"

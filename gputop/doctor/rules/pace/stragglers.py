@@ -9,6 +9,7 @@ from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.evidence.straggling import COVERAGE_MIN, WINDOW_STEPS, Straggling
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
+from gputop.doctor.rules.pace.main_threads import LATE_SHARE, LITTLE_SHARE, waits_for_one
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.culprit import SCORE_TEXT, SOURCES, culprit_by, find_culprit, waiting
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule
@@ -18,6 +19,8 @@ _KERNELS = ("cuda/forward_s", "cuda/backward_s")
 
 def slow_data(evidence: Evidence, group: RankGroup) -> Judgement:
     """F01: one rank waits for its data, and all others wait for that rank."""
+    if group.run is None:
+        return waits_for_one(evidence, group)
     known = culprit_by(evidence, group, "phase/data")
     if known is None:
         return None
@@ -43,11 +46,14 @@ F01 = Rule(
     family="stragglers",
     title="One rank waits for its data",
     severities=("error", "warning"),
-    confidences=("likely",),
-    needs=SOURCES,
+    confidences=("likely", "possible"),
+    needs=(*SOURCES, "/proc"),
     window_s=3.0,
     every_s=SELDOM_S,
-    threshold=f"{SCORE_TEXT} explained by one rank's data",
+    threshold=(
+        f"{SCORE_TEXT} explained by one rank's data; from outside: steps advance, and the main thread of one rank waits in "
+        f"{LATE_SHARE:.0%} of all looks, that of the others in at most {LITTLE_SHARE:.0%}, and they wait for a rank (possible)"
+    ),
     hides=("D01", "E06", "F04"),
     mechanism=(
         "Its share of the data arrives more slowly: another disk, fewer cores, larger files. In DDP, the slowest rank sets "

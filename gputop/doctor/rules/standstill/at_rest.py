@@ -1,4 +1,4 @@
-"""Ranks that have connected and now all rest: shows a standstill from outside when no GPU polls (G01), and refutes G03."""
+"""Ranks that have connected and now rest, all or all but some: shows a standstill from outside when no GPU polls (G01)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from gputop.doctor.evidence.group_past import RESTS_CPU_PERCENT, has_run_backwar
 from gputop.doctor.evidence.process_past import CPU_WORKS_PERCENT
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.standstill.progress import standing
+from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.doctor.rules.support.shared import utilization
 from gputop.groups import compute_uses
@@ -19,6 +20,17 @@ LONGER_THAN_BEFORE = 3.0
 """Ranks resumed after their longest rest so far, so only a rest this many times as long counts (our choice)."""
 FED_HOLD_S = 600.0
 """If another process may be working for the ranks, they must rest for as long as torch lets an NCCL collective wait."""
+LOCK_HOLD_S = 30.0
+"""If every main thread waits for another thread of its process, as in gloo's collectives, and none for a file, a request or
+input, a shorter rest counts (our choice)."""
+LOCK_SPAN_S = 10.0
+LOOKS_MIN = 5
+RAN_MIN = 10
+"""On a crowded machine, a rank that works is seen to run, but gets only a few percent of a core."""
+STANDS_HOLD_S = 5.0
+SURE_AFTER_S = 60.0
+BESIDE_HOLD_S = 10.0
+"""Added to the time for which no step has ended, if a rank works meanwhile: it may evaluate or save for all."""
 NO_DISK_S = 15.0
 _GLOO_THREAD = "pt_gloo_runloop"
 
@@ -56,20 +68,74 @@ def all_rest(evidence: Evidence, group: RankGroup) -> Judgement:
         )
         for process in processes[:4]
     ]
+    fed = _may_be_fed(evidence, group)
+    locked = all(_is_locked(evidence, process) for process in processes)
+    stands = standing(evidence, group)
+    if stands is not None:
+        facts.append(stands.fact)
+    sure = stands is not None and locked and not fed and stands.stood_s >= SURE_AFTER_S
     finding = tracked.about(
         group,
         "G01",
-        "warning",
-        "possible",
-        "The training may hang: no rank computes any more",
+        "error" if sure else "warning",
+        "likely" if sure else "possible",
+        "The training hangs: no rank computes any more" if sure else "The training may hang: no rank computes any more",
         [*facts, *utilization(evidence, devices)],
         "The ranks connected and worked, and now all of them wait: in a collective operation that one rank never enters (a "
         "barrier under `if rank == 0`), for a file, or for user input.",
         f"py-spy dump --pid {pid}  # for each rank: which one is somewhere else?",
         "They wait for requests, like a server, or the next round of work begins.",
     )
-    hold_s = FED_HOLD_S if _may_be_fed(evidence, group) else REST_HOLD_S
+    if fed:
+        hold_s = FED_HOLD_S
+    elif stands is not None:
+        return Suspicion(finding, STANDS_HOLD_S)
+    else:
+        hold_s = LOCK_HOLD_S if locked else REST_HOLD_S
     return Suspicion(finding, max(hold_s, LONGER_THAN_BEFORE * evidence.past.longest_rest_s(group)))
+
+
+def some_rest(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge G01 for untracked ranks: no step has ended for long, some ranks wait for another thread, and the others do not."""
+    processes = [member.process for member in group.members if member.process is not None]
+    if group.run is not None or len(processes) < max(2, len(group.members)) or not all(map(has_met_others, processes)):
+        return None
+    stands = standing(evidence, group)
+    if stands is None:
+        return None
+    waiting = [process for process in processes if uses_no_processor(process) and _is_locked(evidence, process)]
+    others = [process for process in processes if process not in waiting]
+    if not waiting or not others or any(evidence.still.looks(process, LOCK_SPAN_S)["lock"] for process in others):
+        return None
+    numbers = {member.pid: member.rank for member in group.members}
+    names = {pid: f"rank {number}" if number is not None else f"process {pid}" for pid, number in numbers.items()}
+    waits, works = names[waiting[0].pid], names[others[0].pid]
+    facts = [
+        stands.fact,
+        *(
+            Fact(f"{names[process.pid]} waits for another thread and uses no CPU", process.pid, f"/proc/{process.pid}/syscall")
+            for process in waiting[:4]
+        ),
+        *(
+            Fact(f"{names[process.pid]} uses {process.cpu_percent:.0f}% of a core", process.cpu_percent, f"/proc/{process.pid}")
+            for process in others[:4]
+            if process.cpu_percent is not None
+        ),
+    ]
+    finding = tracked.about(
+        group,
+        "G01",
+        "warning",
+        "possible",
+        f"The training may hang: {waits} waits, and {works} does something else",
+        facts,
+        f"{tracked.capital(works)} may have left the training loop, because its data ended or a condition holds only there, "
+        "while the others wait in a collective operation for it. Or it evaluates or saves for all, and they wait in a barrier.",
+        f"py-spy dump --pid {others[0].pid}  # where is it?\npy-spy dump --pid {waiting[0].pid}  # and what waits for it?",
+        "Steps go on once it is done.",
+        pids=[process.pid for process in (*others, *waiting)],
+    )
+    return Suspicion(finding, BESIDE_HOLD_S)
 
 
 def _may_be_fed(evidence: Evidence, group: RankGroup) -> bool:
@@ -82,11 +148,17 @@ def _may_be_fed(evidence: Evidence, group: RankGroup) -> bool:
     )
 
 
+def _is_locked(evidence: Evidence, process: Process) -> bool:
+    looks = evidence.still.looks(process, LOCK_SPAN_S)
+    return looks["lock"] >= LOOKS_MIN and looks["lock"] == looks.total()
+
+
 def _has_worked(evidence: Evidence, group: RankGroup, process: Process) -> bool:
     """Return whether a rank has trained: on a GPU, its backward threads show it; on the CPU, only that it was seen working."""
     if has_run_backward(process):
         return True
-    return (group.virtual or not process.devices) and evidence.has_worked(process)
+    worked = evidence.has_worked(process) or evidence.still.times_run(process) >= RAN_MIN
+    return (group.virtual or not process.devices) and (worked or bool(logged.ranks_of(group)))
 
 
 def _is_still(evidence: Evidence, process: Process) -> bool:

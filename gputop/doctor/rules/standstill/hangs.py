@@ -8,9 +8,18 @@ from gputop.doctor.evidence import collective_counts
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.standstill.at_rest import FED_HOLD_S, LONGER_THAN_BEFORE, REST_HOLD_S, all_rest
+from gputop.doctor.rules.standstill.at_rest import (
+    FED_HOLD_S,
+    LOCK_HOLD_S,
+    LONGER_THAN_BEFORE,
+    REST_HOLD_S,
+    SURE_AFTER_S,
+    all_rest,
+    some_rest,
+)
 from gputop.doctor.rules.standstill.before_steps import LIKELY_S, POSSIBLE_S, judge_start
 from gputop.doctor.rules.standstill.behind import judge_counts
+from gputop.doctor.rules.standstill.progress import LONGER_THAN_STEPS, STOOD_MIN_S
 from gputop.doctor.rules.standstill.spinning import HANG_SYMPTOMS, SPIN_HOLD_S, SPIN_PERCENT, SPIN_POWER_SHARE, spins
 from gputop.doctor.rules.standstill.stalls import is_paused, judge_early, judge_several, judge_single, standstills
 from gputop.doctor.rules.support import tracked
@@ -34,7 +43,7 @@ def hang(evidence: Evidence, group: RankGroup) -> Judgement:
     if held_up is not None:
         return held_up
     if not stalls:
-        return judge_start(evidence, group) or spins(evidence, group) or all_rest(evidence, group)
+        return judge_start(evidence, group) or spins(evidence, group) or all_rest(evidence, group) or some_rest(evidence, group)
     if len(tracked.ranks_of(group)) > 1:
         return judge_several(evidence, group, stalls)
     return judge_single(evidence, group, *next(iter(stalls.values())))
@@ -66,7 +75,9 @@ G01 = Rule(
         "while the GPUs and processes of other ranks idle, or no backward thread runs (likely); or all ranks have "
         f"connected and worked, and now use no CPU, disk or GPU for {REST_HOLD_S:.0f} s and {LONGER_THAN_BEFORE:.0f} times "
         f"the longest rest after which they resumed, or for {FED_HOLD_S:.0f} s if a process of the same user works on a GPU "
-        "(possible)"
+        f"(possible; after {LOCK_HOLD_S:.0f} s if every main thread waits for another thread; if its output shows that no step "
+        f"has ended for {STOOD_MIN_S:.0f} s and {LONGER_THAN_STEPS:.0f} times the longest step, also while a rank does "
+        f"something else, and likely after {SURE_AFTER_S:.0f} s)"
     ),
     hides=HANG_SYMPTOMS,
     mechanism=(

@@ -1,0 +1,163 @@
+"""What the main threads of ranks wait for, seen from outside many times: for data (D01), or for one rank (F01).
+
+A rank's main thread runs while it computes or launches kernels. It waits for a lock while another thread works for it: a
+collective operation, the backward pass. In all other waits, the training itself stands still.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from gputop.doctor.evidence import windows
+from gputop.doctor.evidence.evidence import PROGRESS_S, Evidence
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.support import logged, tracked
+from gputop.doctor.rules.support.rule import Judgement, Suspicion
+from gputop.doctor.rules.support.shared import utilization
+
+LOOKS_MIN = 15
+SPAN_S = 30.0
+"""So far back looks count: not to the imports at the start of a run."""
+WAITS_SHARE = 0.5
+"""A thread that waits in half of all looks waits for half of the time."""
+LITTLE_SHARE = 0.15
+LATE_SHARE = 0.35
+"""The rank that the others wait for must itself be seen waiting this often more than they are (our choice)."""
+LOCK_SHARE = 0.35
+SPIN_PERCENT = 90.0
+"""NCCL's kernels poll, so the GPU of a rank that waits for another one is fully used."""
+BUSY_PERCENT = 60.0
+HOLD_S = 5.0
+LOCK = "lock"
+_ALONE = ("sleep", "file", "socket")
+_WITH_WORKERS = ("events", "pipe")
+"""A DataLoader's workers answer through a pipe. Without workers, other processes do: environments, actors, a server."""
+_CAUSES = {
+    "sleep": "The training loop sleeps: its data set waits for something to arrive, tries again after an error, or is limited "
+    "to a rate.",
+    "file": "The training process reads or writes files itself, and the GPU waits until it has.",
+    "socket": "The training process waits for another machine or service, such as a storage server, in each step.",
+}
+_WORKERS = "The loader's workers do not prepare batches as fast as the training uses them."
+_TEXTS = {
+    "sleep": "slept",
+    "file": "waited for a file",
+    "socket": "waited for a socket",
+    "events": "waited for its workers",
+    "pipe": "waited for its workers",
+}
+_POLICIES = ("reward", "return", "episod")
+"""Metrics of a run that waits for its environments or actors on purpose."""
+
+
+class Waits(NamedTuple):
+    """What the main thread of one rank was seen to do, as shares of all looks."""
+
+    member: Member
+    looks: int
+    own: float
+    """Waits in which the training stands still, of which ``word`` is the most frequent."""
+    word: str
+    lock: float
+
+
+def waits_itself(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge D01 for an untracked run: the main threads of all ranks wait for at least half of the time."""
+    found = _waits_of_all(evidence, group)
+    if not found or min(item.own for item in found) < WAITS_SHARE:
+        return None
+    devices = tracked.used_devices(group)
+    loads = [windows.mean_utilization(evidence, device.uuid) for device in devices]
+    if not devices or any(load is None or load >= BUSY_PERCENT for load in loads):
+        return None
+    word = Counter(item.word for item in found).most_common(1)[0][0]
+    finding = tracked.about(
+        group,
+        "D01",
+        "warning",
+        "possible",
+        "The GPUs may wait for data: the training process itself waits most of the time",
+        [*(_fact(item) for item in found[:4]), *utilization(evidence, devices)],
+        _CAUSES.get(word, _WORKERS),
+        f"DataLoader(..., num_workers=4, persistent_workers=True, prefetch_factor=4)  # prepare batches meanwhile\n"
+        f"gputop run -- {fixes.own_command(group)}  # shows how long each step waits, and for what",
+        "It waits on purpose, or for something else. With gputop run, the share of phase/data in step_s is below 15%.",
+    )
+    return Suspicion(finding, HOLD_S)
+
+
+def waits_for_one(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge F01 for an untracked run: one rank waits outside collective operations, and all others wait for a rank."""
+    found = _waits_of_all(evidence, group)
+    if len(found) < 2:
+        return None
+    late = max(found, key=lambda item: item.own)
+    others = [item for item in found if item is not late]
+    if late.own < LATE_SHARE or max(item.own for item in others) > LITTLE_SHARE:
+        return None
+    if not all(_waits_for_a_rank(evidence, group, item) for item in others):
+        return None
+    rank = late.member.rank if late.member.rank is not None else found.index(late)
+    finding = tracked.about(
+        group,
+        "F01",
+        "warning",
+        "possible",
+        f"All ranks may wait for rank {rank}, which waits for its data",
+        [_fact(late), *(_fact(item) for item in others[:3])],
+        "Its share of the data arrives more slowly: another disk, fewer cores, larger files. In DDP, the slowest rank sets "
+        "the pace.",
+        f"gputop run -- {fixes.own_command(group)}  # shows how long each rank waits, and for what\n"
+        f"taskset -pc {late.member.pid}  # the cores that it may use",
+        f"Rank {rank} has other work than the others on purpose, or waits for something else than data.",
+    )
+    return Suspicion(finding, HOLD_S)
+
+
+def _waits_of_all(evidence: Evidence, group: RankGroup) -> list[Waits]:
+    """Return the waits of all ranks of an untracked run whose steps advance; nothing if they are not known of each."""
+    ranks = logged.ranks_of(group)
+    run = logged.run_id(group)
+    if group.run is not None or run is None or not evidence.has_moved(run, PROGRESS_S):
+        return []
+    if any(word in name.lower() for rank in ranks for name in rank.metrics for word in _POLICIES):
+        return []
+    if not evidence.is_warm(group):
+        return []
+    found = [_waits_of(evidence, member) for member in group.members]
+    return [item for item in found if item is not None] if None not in found else []
+
+
+def _waits_of(evidence: Evidence, member: Member) -> Waits | None:
+    process = member.process
+    if process is None:
+        return None
+    looks = evidence.still.looks(process, SPAN_S)
+    if looks.total() < LOOKS_MIN:
+        return None
+    counted = (*_ALONE, *(_WITH_WORKERS if process.workers is not None and process.workers.count else ()))
+    own = Counter({word: looks[word] for word in counted})
+    word, _ = own.most_common(1)[0]
+    return Waits(member, looks.total(), own.total() / looks.total(), word, looks[LOCK] / looks.total())
+
+
+def _waits_for_a_rank(evidence: Evidence, group: RankGroup, item: Waits) -> bool:
+    if group.virtual:
+        return item.lock >= LOCK_SHARE
+    if item.member.main is None:
+        return False
+    load = windows.mean_utilization(evidence, item.member.main)
+    return load is not None and load >= SPIN_PERCENT
+
+
+def _fact(item: Waits) -> Fact:
+    process = item.member.process
+    assert process is not None
+    name = f"rank {item.member.rank}" if item.member.rank is not None else f"process {process.pid}"
+    own = f"the main thread of {name} {_TEXTS[item.word]} in {item.own:.0%} of {words.count(item.looks, 'look')}"
+    waits = f"the main thread of {name} waited for another thread in {item.lock:.0%} of {words.count(item.looks, 'look')}"
+    share = item.own if item.own >= item.lock else item.lock
+    return Fact(own if item.own >= item.lock else waits, round(share, 2), f"/proc/{process.pid}/syscall")

@@ -1,0 +1,126 @@
+"""Untracked runs of which only processes and printed losses are known: what main threads wait for, and who stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from gputop.snapshot import Ancestor, DeviceUse, Points, ProcessRank, ProcessRun, Rank, Run, Snapshot
+from tests.doctor.scenes.base import Scene, single, virtual
+from tests.samples import EPOCH, GIB
+
+Doing = Callable[[int], str]
+"""What a main thread does at a second: "runs", or what it waits for."""
+LAUNCHER = Ancestor(3999, "torchrun")
+METRICS: Mapping[str, float] = {"loss": 1.0}
+
+
+def taking_turns(*words: str) -> Doing:
+    """One after the other, again and again."""
+    return lambda second: words[second % len(words)]
+
+
+def always(word: str) -> Doing:
+    return lambda second: word
+
+
+def then(before: Doing, at: int, after: Doing) -> Doing:
+    return lambda second: before(second) if second < at else after(second)
+
+
+def outside(
+    *doings: Doing,
+    stops: int | None = None,
+    every: int = 1,
+    metrics: Mapping[str, float] = METRICS,
+    printed: bool = True,
+    percent: Callable[[int, int], float] | None = None,
+) -> Scene:
+    """A run on virtual GPUs, one rank for each of ``doings``; it prints a loss ``every`` so many seconds, until ``stops``.
+
+    ``percent``: the CPU use of a rank at a second; else 90 while its main thread runs, and 20 while it works in turns.
+    """
+
+    def scene(second: int) -> Snapshot:
+        standing = stops is not None and second >= stops
+        processes = []
+        for number, doing in enumerate(doings):
+            word = doing(second)
+            used = percent(number, second) if percent else 1.0 if standing else 90.0 if word == "runs" else 20.0
+            base = single(4000 + number, DeviceUse(f"virtual-{number}", GIB, used, "C"))
+            assert base.environment is not None
+            environment = replace(base.environment, rank=number, local_rank=number, world_size=len(doings))
+            processes.append(
+                replace(
+                    base,
+                    environment=environment if len(doings) > 1 else base.environment,
+                    rank=number if len(doings) > 1 else None,
+                    cpu_percent=used,
+                    state="R" if word == "runs" else "S",
+                    waits_for=None if word == "runs" else word,
+                    nvidia_open=False,
+                    torch_cuda_mapped=False,
+                    autograd_threads=(),
+                    threads=(("pt_gloo_runloop", 2),) if len(doings) > 1 else (),
+                    read_bytes=10**9,
+                    ancestors=(LAUNCHER, *base.ancestors) if len(doings) > 1 else base.ancestors,
+                    launcher=LAUNCHER if len(doings) > 1 else None,
+                    ppid=LAUNCHER.pid if len(doings) > 1 else 3000,
+                )
+            )
+        done = (min(second, stops) if stops is not None else second) // every
+        made = printed and second % every == 0 and not standing
+        busy = {number: (processes[number].cpu_percent or 0.0) for number in range(len(doings))}
+        shown = Rank(rank=0, pid=4000, state="running", step=done, last_log_at=EPOCH + done * every, metrics=metrics)
+        runs = (Run("pid-4000-1", "train.py", state="running", ranks=(replace(shown, facts={"source": "log"}),)),)
+        ranks = tuple(
+            ProcessRank(process.pid, process.rank, process.rank, (f"virtual-{place}",))
+            for place, process in enumerate(processes)
+        )
+        untracked = ProcessRun("pid:4000", "train.py", ranks, run_id="pid-4000-1" if printed else None)
+        points = tuple(_points(metrics, done, second)) if made else ()
+        found = virtual(second, busy, tuple(processes), runs if printed else ())
+        return replace(found, process_runs=(untracked,), points=points)
+
+    return scene
+
+
+def _points(metrics: Mapping[str, float], step: int, second: int) -> Sequence[Points]:
+    return [
+        Points("pid-4000-1", 0, name, (step,), (EPOCH + second,), (value / (1 + step / 50),)) for name, value in metrics.items()
+    ]
+
+
+sleeps = outside(taking_turns("sleep", "sleep", "runs"))
+reads_sockets = outside(taking_turns("socket", "runs", "socket"))
+waits_for_workers = outside(taking_turns("events", "events", "runs"))
+computes = outside(taking_turns("runs", "runs", "sleep"))
+waits_for_threads = outside(taking_turns("lock", "lock", "runs"))
+plays = outside(taking_turns("sleep", "sleep", "runs"), metrics={"loss": 1.0, "mean_reward": 3.0})
+serves = outside(taking_turns("events", "events", "runs"))
+sleeps_and_prints_nothing = outside(taking_turns("sleep", "sleep", "runs"), printed=False)
+
+one_sleeps = outside(taking_turns("lock", "lock", "runs"), taking_turns("sleep", "sleep", "runs"))
+both_sleep = outside(taking_turns("sleep", "lock", "runs"), taking_turns("lock", "sleep", "runs"))
+pipeline = outside(taking_turns("lock", "runs"), taking_turns("runs", "lock"))
+server_of_parameters = outside(always("lock"), always("runs"))
+
+_WORK = taking_turns("runs", "runs", "lock")
+hangs = outside(then(_WORK, 40, always("lock")), then(_WORK, 40, always("lock")), stops=40)
+hangs_and_prints_nothing = outside(then(_WORK, 40, always("lock")), then(_WORK, 40, always("lock")), stops=40, printed=False)
+pauses = outside(
+    *(2 * [lambda second: "lock" if second % 40 >= 30 else _WORK(second)]),
+    percent=lambda number, second: 1.0 if second % 40 >= 30 else 90.0,
+)
+one_left = outside(
+    then(_WORK, 40, always("lock")),
+    then(_WORK, 40, taking_turns("sleep", "runs")),
+    stops=40,
+    percent=lambda number, second: 90.0 if second < 40 else 1.0 if number == 0 else 15.0,
+)
+logs_seldom = outside(
+    then(_WORK, 40, always("lock")),
+    then(_WORK, 40, taking_turns("sleep", "runs")),
+    every=30,
+    percent=lambda number, second: 90.0 if second < 40 else 1.0 if number == 0 else 15.0,
+)
