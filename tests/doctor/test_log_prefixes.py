@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -35,6 +36,37 @@ def test_a_traceback_is_read_behind_words_that_stand_before_each_line(name: str)
     assert finding.id == "exception"
     assert "failed with ValueError at serve.py:21 (start)" in finding.title
     assert "there is no room for the cache" in finding.cause
+
+
+RANKED = {
+    "srun": "3: ",
+    "srun, padded": " 3: ",
+    "torchrun and torch": "[default1]:[rank3]: ",
+    "Open MPI": "[1,3]<stderr>:",
+    "PRRTE": "[prterun-gpu03-1234@1,3]<stderr>: ",
+    "SageMaker": "[1,mpirank:3,algo-1]<stderr>:",
+    "a rank and a time": "[rank3][2026-03-11 17:57:10,{n:03d}] ",
+    "a time and srun": "[2026-03-11T17:57:10.{n}] 3: ",
+    "srun and NeMo": "3: [NeMo E 2026-03-11 17:57:{n:02d} train:60] ",
+    "logging": "2026-03-11 17:57:10,{n:03d} [ERROR] [rank 3] train: ",
+    "a word": "[Rank 3] ",
+    "a container's runtime and torch": "2026-03-11T17:57:10.97{n}518836Z stderr F [rank3]: ",
+    "kubectl and torch": "[pod/trainer-worker-1/pytorch] [rank3]: ",
+}
+
+
+@pytest.mark.parametrize("name", RANKED)
+def test_a_rank_is_read_before_a_traceback(name: str) -> None:
+    lines = [RANKED[name].format(n=n) + line for n, line in enumerate(TRACEBACK)]
+    (finding,) = explain([scan("\n".join(lines))]).findings
+    assert finding.title == "Rank 3 failed with ValueError at serve.py:21 (start)"
+
+
+def test_ranks_behind_the_same_words_are_kept_apart() -> None:
+    other = [line.replace("ValueError", "KeyError") for line in TRACEBACK]
+    lines = [f"{rank}: [main] {text}" for pair in zip(TRACEBACK, other, strict=True) for rank, text in enumerate(pair)]
+    seen = scan("\n".join(lines)).observations
+    assert [(item.rank, item.line.partition(":")[0]) for item in seen] == [(0, "ValueError"), (1, "KeyError")]
 
 
 def test_a_line_without_the_words_ends_the_traceback() -> None:
@@ -88,3 +120,41 @@ def test_a_traceback_within_a_json_object_is_read() -> None:
 def test_what_only_looks_like_json_or_a_box_is_a_line() -> None:
     for line in ("{Traceback (most recent call last)", "[" * 5000 + "Traceback (most recent call last)", "│ a table │", "╭─╮"):
         assert scan(f"{line}\n").observations == []
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        lambda line: {"log": f"{line}\n", "stream": "stderr", "time": "2026-03-11T17:57:10.9Z"},
+        lambda line: {"severity": "ERROR", "message": line, "labels": {"rank": 3}},
+        lambda line: {"log": json.dumps({"level": "error", "msg": line}), "stream": "stderr"},
+    ],
+    ids=["docker", "a logger", "a logger in docker"],
+)
+def test_a_traceback_of_one_object_for_each_line_is_read(record: Callable[[str], dict[str, object]]) -> None:
+    (finding,) = explain([scan("\n".join(json.dumps(record(line)) for line in TRACEBACK))]).findings
+    assert "failed with ValueError at serve.py:21 (start)" in finding.title
+    assert ("Rank 3" in finding.title) == ("labels" in record(""))
+
+
+def test_a_traceback_deep_in_a_json_object_is_read() -> None:
+    record = {"level": "error", "msg": "the run failed", "error": {"stack": "\n".join(TRACEBACK)}}
+    (finding,) = explain([scan(f"2026-03-11T17:57:10.9Z {json.dumps(record)}\n")]).findings
+    assert finding.title == "The script failed with ValueError at serve.py:21 (start)"
+
+
+def test_the_message_of_an_error_in_json_is_the_last_word_and_a_warning_is_none() -> None:
+    told = {
+        level: explain([scan(json.dumps({"level": level, "msg": "Error: no shard is left to read"}))]).findings
+        for level in ("error", "warning", "info")
+    }
+    assert [finding.title for finding in told["error"]] == [
+        "The log ends with an error: ERROR: Error: no shard is left to read"
+    ]
+    assert told["warning"] == ()
+
+
+def test_the_other_fields_of_an_object_still_count() -> None:
+    (seen,) = scan(json.dumps({"message": "step 7", "loss": "nan", "note": "loss is nan"}) + "\n").observations
+    assert seen.pattern is not None
+    assert seen.pattern.id == "nan_loss"

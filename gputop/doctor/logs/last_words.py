@@ -75,7 +75,7 @@ _LEVEL = re.compile(
 )
 _SAID = re.compile(r"^(?:[^\s:]{1,80}: )?(?:[Ff]atal|[Ff]atal error|[Ee]rror): |^F\d{4} [^\]]{1,100}\] ")
 _NO_ERROR = re.compile(
-    r"(?i)\b(?:0|no|zero) errors?\b|\berrors?\b(?: count)?\W{0,3}(?:is |was |were )?(?:none|no|zero|0)\b"
+    r"(?i)\b(?:0|no|zero) errors?\b|\berrors?\b(?: count)?\W{0,3}(?:is |was |were )?(?:none|no|zero|0)\b(?=\W{0,3}(?:$|[,;|)]))"
     r"|\berror (?:count|rate|bars?)\b"
     # These clients of a training's tracker and repository report what they leave out.
     r"|^wandb: |^fatal: not a git repository"

@@ -12,7 +12,8 @@ KEPT = 16
 """Leads remembered of one log."""
 _FRAME = re.compile(r'^(?P<lead>\S.{0,199}?)(?P<rest>  File "[^"]+", line \d+.*)$')
 _TIME = re.compile(r"\d+(?:[-:.,T/]\d+)+Z?")
-_RANK = re.compile(r"\[rank ?(\d+)\]")
+_RANK = re.compile(r"(?i)\brank[\W_]{0,2}(\d+)\b|(?<=[\]Z] )(\d{1,4}): $")
+"""A rank by that word, or srun's label behind a time."""
 
 
 class Leads:
@@ -20,6 +21,7 @@ class Leads:
 
     def __init__(self) -> None:
         self._known: dict[str, re.Pattern[str]] = {}
+        self._ranks: dict[str, int] = {}
 
     def strip(self, text: str) -> tuple[str, str] | None:
         """Return the lead of a line and the rest of the line; None without a known lead."""
@@ -29,8 +31,8 @@ class Leads:
                 return lead, text[found.end() :]
         return None
 
-    def learn(self, begin: str, text: str) -> tuple[str, str, int | None] | None:
-        """Learn the lead of a frame. Return it, the frame, and a rank that the lead names; None without a lead.
+    def learn(self, begin: str, text: str) -> tuple[str, str] | None:
+        """Learn the lead of a frame. Return it and the frame; None without a lead.
 
         ``begin`` is the traceback's first line.
         """
@@ -42,4 +44,10 @@ class Leads:
             return None
         self._known[pattern.pattern] = pattern
         rank = _RANK.search(found["lead"])
-        return pattern.pattern, found["rest"], int(rank[1]) if rank is not None else None
+        if rank is not None:
+            self._ranks[pattern.pattern] = int(rank[1] or rank[2])
+        return pattern.pattern, found["rest"]
+
+    def rank_of(self, lead: str) -> int | None:
+        """Return the rank that a lead names; None without one."""
+        return self._ranks.get(lead)

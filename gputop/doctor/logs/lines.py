@@ -6,10 +6,18 @@ import re
 import time
 
 from gputop.terminal_text import strip_controls
-from gputop.wire import parse_json
 
-# torch's own "[rank0]:", torchrun's --tee "[default0]:", gputop's "[rank 0] ", and srun --label's "0: ".
-_PREFIX = re.compile(r"^(?:\[(?:rank|default)(?P<rank>\d+)\]:? ?|\[rank (?P<ours>\d+)\] |\[launcher\] |(?P<srun>\d{1,4}): )")
+_PREFIX = re.compile(
+    # torch's own "[rank0]:", torchrun's --tee "[default0]:", gputop's "[rank 0] ", and srun --label's "0: " or " 0: ".
+    r"\[(?:rank|default)(?P<rank>\d+)\]:? ?|\[rank (?P<ours>\d+)\] |\[launcher\] | {0,3}(?P<srun>\d{1,4}): "
+    # Open MPI's and Horovod's "[1,0]<stderr>:", also with the job's or SageMaker's names.
+    r"|\[(?:[\w.@:-]{1,100}@)?\d+,(?:mpirank:)?(?P<mpi>\d+)(?:,[\w.-]{1,100})?\]<std(?:err|out|diag)>:? ?"
+    # What Kubernetes and container runtimes put before a line.
+    r"|\[pod/[^\]\s]{1,200}\] |\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}Z (?:std(?:err|out) [FP] )?"
+)
+_PREFIXES_MAX = 4
+"""Prefixes of one line: a runtime's, a launcher's, and torch's own."""
+_PREFIX_BEGINS = frozenset("[ 0123456789")
 _GLOG = re.compile(r"(?:^|\[)[IWEF](\d\d)(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d+))?\b")
 _ISO = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?")
 TRACEBACK = "Traceback (most recent call last)"
@@ -25,28 +33,16 @@ def clean(raw: bytes) -> str:
 
 
 def rank_and_text(line: str) -> tuple[int | None, str]:
-    """Return the rank in the line's prefix (None without one), and the rest of the line."""
-    found = _PREFIX.match(line)
-    if found is None:
-        return None, line
-    rank = found["rank"] or found["ours"] or found["srun"]
-    return (int(rank) if rank is not None else None), line[found.end() :]
-
-
-def unfolded(line: str) -> list[str]:
-    """Return the lines of a traceback that a logger wrote into one JSON object, with its rank; else the line itself."""
-    if not line.startswith("{") or TRACEBACK not in line:
-        return [line]
-    try:
-        found = parse_json(line.encode())
-    except ValueError:
-        return [line]
-    values = found.values() if isinstance(found, dict) else ()
-    text = next((value for value in values if isinstance(value, str) and TRACEBACK in value), None)
-    if text is None:
-        return [line]
-    rank = next((found[name] for name in ("rank", "global_rank") if type(found.get(name)) is int), None)
-    return [line if rank is None else f"[rank{rank}]: {line}" for line in text[text.find(TRACEBACK) :].splitlines()]
+    """Return the rank in the line's prefixes (None without one), and the rest of the line. The innermost rank counts."""
+    rank, at = None, 0
+    for _ in range(_PREFIXES_MAX):
+        found = _PREFIX.match(line, at) if line[at : at + 1] in _PREFIX_BEGINS else None
+        if found is None or (at and found["srun"] is not None):
+            break
+        number = found["rank"] or found["ours"] or found["srun"] or found["mpi"]
+        rank = int(number) if number is not None else rank
+        at = found.end()
+    return rank, line[at:]
 
 
 def unboxed(text: str) -> str:

@@ -15,9 +15,10 @@ from functools import lru_cache
 
 from gputop.doctor.logs import last_words
 from gputop.doctor.logs.after import Afterwards, Tail, is_progress, says_handled, says_went_on
+from gputop.doctor.logs.json_lines import BEGINS_WITHIN, unfolded
 from gputop.doctor.logs.last_words import LastWords, Word
 from gputop.doctor.logs.leads import Leads
-from gputop.doctor.logs.lines import clean, rank_and_text, starts_anew, time_of, unboxed, unfolded
+from gputop.doctor.logs.lines import clean, rank_and_text, starts_anew, time_of, unboxed
 from gputop.doctor.logs.names import settle
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.patterns.table import TRIGGERS, matches
@@ -39,7 +40,8 @@ _CHAINED = ("During handling of the above exception", "The above exception was t
 _WARNED_AND_FATAL = ("NCCL WARN", "IPv4 network addresses")
 """What NCCL fails with, and what torch's store gives up after, is printed as a warning."""
 _WEAK = ("Exception ignored in", "--- Logging error ---")
-_TRIGGERS = tuple(trigger.encode() for trigger in (*TRIGGERS, *last_words.TRIGGERS, _TRACEBACK[:21], _ROOT))
+_TEXT_TRIGGERS = (*TRIGGERS, *last_words.TRIGGERS, _TRACEBACK[:21], _ROOT)
+_TRIGGERS = tuple(trigger.encode() for trigger in _TEXT_TRIGGERS)
 _NARROWER = {trigger.encode(): expression.encode() for trigger, expression in last_words.NARROWER.items()}
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
 _EXCEPTION = re.compile(r"^\s{0,2}(?P<type>[A-Za-z_][\w.]*)(?::\s?(?P<message>.*))?$")
@@ -218,14 +220,22 @@ class LogScan:
             self.lines += data.count(b"\n", counted, begin)
             counted = begin
             left = max(begin, at - TEXT_CHARS // 4)
-            parts = unfolded(clean(data[begin:finish])) if data[begin : begin + 1] == b"{" else []
-            if len(parts) > 1:
-                self._may_be_known = TRIGGERS  # JSON escapes words, too
-            for part in parts if len(parts) > 1 else [clean(data[left : min(finish, left + TEXT_CHARS)])]:
+            for part in self._unfolded(data, begin, finish) or [clean(data[left : min(finish, left + TEXT_CHARS)])]:
                 self._line(part[:TEXT_CHARS], self.lines + 1)
                 self._previous = part
             position = finish + 1
         self.lines += data.count(b"\n", counted)
+
+    def _unfolded(self, data: bytes, begin: int, finish: int) -> list[str]:
+        """Return the lines in a JSON object; none if the line is no such object."""
+        if data.find(b"{", begin, min(finish, begin + BEGINS_WITHIN)) < 0 or data[finish - 1 : finish] not in (b"}", b"\r"):
+            return []
+        line = clean(data[begin:finish])
+        parts = unfolded(line, lambda text: any(trigger in text for trigger in _TEXT_TRIGGERS), bool(self._open))
+        if parts == [line]:
+            return []
+        self._may_be_known = TRIGGERS  # JSON escapes words, too
+        return parts
 
     @property
     def _following(self) -> bool:
@@ -318,17 +328,20 @@ class LogScan:
 
     def _whose(self, prefixed: int | None, text: str) -> tuple[Key, str]:
         """Return who writes a line, by its rank or by the words that stand before each of its lines, and the rest of it."""
-        led = self._leads.strip(text)
-        if led is not None:
-            return led
         block = self._open.get(prefixed)
-        learned = self._leads.learn(block.begin, text) if block is not None and block.begin else None
-        if block is None or learned is None:
+        told = self._leads.strip(text)
+        if told is None and block is not None and block.begin:
+            told = self._leads.learn(block.begin, text)
+        if told is None:
             return prefixed, text
-        lead, rest, block.rank = learned
-        del self._open[prefixed]
-        self._open[lead] = block
-        return lead, rest
+        lead, rest = told
+        key = lead if prefixed is None else f"{prefixed} {lead}"
+        if block is not None and key not in self._open and self._leads.strip(block.begin) is not None:
+            # Its first line came before these words were known.
+            rank = self._leads.rank_of(lead)
+            block.rank = prefixed if rank is None else rank
+            self._open[key] = self._open.pop(prefixed)
+        return key, rest
 
     def _note_progress(self, text: str, key: Key) -> None:
         """Record for the texts so far that the log goes on after them."""
