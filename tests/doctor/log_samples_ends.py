@@ -69,6 +69,49 @@ ENDS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("heap_corrupted", "double free or corruption (!prev)", {"why": "double free or corruption (!prev)"}),
     ("heap_corrupted", "corrupted size vs. prev_size", {}),
     ("cpp_terminate", "terminate called after throwing an instance of 'c10::Error'", {"type": "c10::Error"}),
+    ("cpp_terminate", "terminate called recursively", {"how": "recursively"}),
+    (
+        "cpp_terminate",
+        "terminate called after throwing an instance of 'std::runtime_error' what():  cannot open 17.mp4",
+        {"type": "std::runtime_error", "why": "cannot open 17.mp4"},
+    ),
+    ("bad_alloc", "terminate called after throwing an instance of 'std::bad_alloc'", {}),
+    ("bad_alloc", "  what():  std::bad_alloc", {}),
+    (
+        "panic",
+        "thread '<unnamed>' panicked at src/lib.rs:88:14: called `Result::unwrap()` on an `Err` value: Empty",
+        {"place": "src/lib.rs:88:14", "why": "called `Result::unwrap()` on an `Err` value: Empty"},
+    ),
+    ("panic", "thread 'main' panicked at 'index out of bounds', src/main.rs:4:5", {"why": "index out of bounds"}),
+    ("time_limit", "=>> PBS: job killed: walltime 86427 exceeded limit 86400", {"why": "walltime 86427 exceeded limit 86400"}),
+    ("time_limit", "TERM_RUNLIMIT: job killed after reaching LSF run time limit.", {}),
+    ("time_limit", "  Warning  DeadlineExceeded  3m  job-controller  Job was active longer than specified deadline", {}),
+    ("memory_limit", "=>> PBS: job killed: mem 64123456kb exceeded limit 62914560kb", {}),
+    ("memory_limit", "TERM_MEMLIMIT: job killed after reaching LSF memory usage limit.", {}),
+    ("memory_limit", "slurmstepd: error: Exceeded job memory limit at some point.", {}),
+    ("memory_limit", "slurmstepd: error: Step 12.0 exceeded memory limit (67108864 > 62914560), being killed", {}),
+    (
+        "kernel_oom",
+        "[12345.678] Out of memory: Killed process 1234 (python) total-vm:123kB, anon-rss:1kB",
+        {"pid": "1234", "name": "python"},
+    ),
+    ("kernel_oom", "Memory cgroup out of memory: Kill process 99 (pt_main_thread) score 990 or sacrifice child", {"pid": "99"}),
+    (
+        "stopped",
+        "W0501 10:00:00.123 140 torch/distributed/elastic/agent/server/api.py:704] Received Signals.SIGTERM death signal, "
+        "shutting down workers",
+        {"signal": "SIGTERM"},
+    ),
+    ("stopped", "Received 15 death signal, shutting down workers", {"signal": "15"}),
+    (
+        "stopped",
+        "torch.distributed.elastic.multiprocessing.api.SignalException: Process 140 got signal: 1",
+        {"signal": "1"},
+    ),
+    ("stopped", "[rank: 3] Received SIGTERM: 15", {"signal": "SIGTERM"}),
+    ("stopped", "run.sh: line 17: 12345 Terminated              python train.py", {}),
+    ("signal_crash", "[gpu03:12345:0:12345] Caught signal 11 (Segmentation fault: address not mapped to object)", {}),
+    ("slurm_preempted", "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-05-01T10:00:00 DUE TO JOB REQUEUE ***", {}),
     (
         "glibc_version",
         "ImportError: /lib/x86_64-linux-gnu/libm.so.6: version `GLIBC_2.29' not found (required by /opt/x.so)",
@@ -170,6 +213,8 @@ ENDS: tuple[tuple[str, str, dict[str, str]], ...] = (
 )
 
 NO_ENDS: tuple[str, ...] = (
+    "Terminated early at step 400: the loss did not fall",
+    "TERM_PROGRAM=tmux",
     "config.yaml: not found",
     "      Reason:       Completed",
     '            "OOMKilled": false,',

@@ -522,8 +522,15 @@ def test_a_rank_that_was_killed() -> None:
 
 def test_a_rank_without_words_is_named_with_how_it_ended() -> None:
     finding = told(traceback(GLOO, "[rank0]: ") + torchrun_summary(1, "-11", [0])).findings[0]
-    assert (finding.id, finding.confidence) == ("G04", "possible")
+    assert (finding.id, finding.confidence) == ("signal_crash", "likely")
     assert "Rank 1 on node7 was ended by SIGSEGV" in finding.title
+
+
+@pytest.mark.parametrize(("others", "confidence"), [("", "likely"), (GLOO, "possible")])
+def test_a_rank_that_aborted_may_have_followed_others(others: str, confidence: str) -> None:
+    finding = told((traceback(others, "[rank0]: ") if others else "") + torchrun_summary(1, "-6", [0])).findings[0]
+    assert (finding.id, finding.confidence) == ("G04", confidence)
+    assert "Rank 1 on node7 was ended by SIGABRT" in finding.title
 
 
 def test_consequences_alone_say_that_they_are_no_cause() -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from gputop import units
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.logs import last_words
+from gputop.doctor.logs import exits, last_words
 from gputop.doctor.logs.first_failure import fatal, first_failure, is_same
 from gputop.doctor.logs.habits import shape_of, without_habits
 from gputop.doctor.logs.last_words import Word, first_word
@@ -23,8 +23,8 @@ from gputop.doctor.logs.patterns.pattern import HINT
 from gputop.doctor.logs.scan import LogScan, Root
 
 _STUCK = ("nccl_watchdog", "nccl_heartbeat", "gloo_timeout")
-_ABORTS = ("cpp_terminate",)
-"""How a process ends whose watchdog gave up."""
+_ABORTS = ("cpp_terminate", "stopped")
+"""How a process ends whose watchdog gave up, and how the others are ended then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,23 +148,29 @@ def _without_text(launcher: Root, consequences: Sequence[Observation], scans: Se
     who = f"Rank {launcher.rank}" if launcher.rank is not None else "A rank"
     host = f" on {launcher.host}" if launcher.host and launcher.host != "localhost" else ""
     facts = (*_launcher_facts(launcher), *(Fact(quote(item), short(item.line), place(item)) for item in consequences[:2]))
-    killed = launcher.exit_code == -9
     logs = f"\n# torchrun noted more in {launcher.error_file}" if launcher.error_file else ""
+    meaning = exits.meaning_of(launcher.exit_code) if launcher.exit_code is not None and launcher.exit_code < 0 else None
+    if meaning is not None:
+        followed = meaning.id is None and any(item.pattern and item.pattern.id != "child_failed" for item in consequences)
+        return Finding(
+            id=meaning.id or "G04",
+            severity="error",
+            confidence="possible" if followed else meaning.confidence,
+            title=f"{who}{host} {_ended(launcher.exit_code)}",
+            evidence=facts,
+            cause=meaning.cause,
+            fix=f"{meaning.fix}{logs}",
+            refuted_by=meaning.refuted_by,
+        )
     return Finding(
-        id="H05" if killed else "G04",
+        id="G04",
         severity="error",
-        confidence="likely" if killed else "possible",
+        confidence="possible",
         title=f"{who}{host} {_ended(launcher.exit_code)}",
         evidence=facts,
-        cause="SIGKILL comes from outside: the kernel's or the batch system's memory limit, or somebody's kill -9."
-        if killed
-        else "The rank's own words are not in these logs; the others followed it.",
-        fix="sudo dmesg --ctime | grep -i -E 'killed process|oom' | tail"
-        if killed
-        else f"torchrun --log-dir logs --tee 3 ...  # keeps what each rank says{logs}",
-        refuted_by="dmesg and the batch system know of no kill for memory at that time."
-        if killed
-        else "The rank ended after another one had failed: its log, or theirs, has an earlier error.",
+        cause="The rank's own words are not in these logs; the others followed it.",
+        fix=f"torchrun --log-dir logs --tee 3 ...  # keeps what each rank says{logs}",
+        refuted_by="The rank ended after another one had failed: its log, or theirs, has an earlier error.",
     )
 
 

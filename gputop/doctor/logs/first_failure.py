@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.scan import LogScan, Root
 
-_ENDS = frozenset({"cpp_terminate", "killed", "sigkill", "signal_crash", "slurm_cancelled", "python_fatal"})
+_ENDS = frozenset({"cpp_terminate", "killed", "sigkill", "signal_crash", "slurm_cancelled", "python_fatal", "stopped"})
 """How a process ended, seen by others: an exception before it, after which nothing went on, comes first."""
 _REPORTS = re.compile(
     r"^(?:[a-z_]\w*\.)*(?:CalledProcessError|ChildFailedError|ProcessExitedException): |"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gputop.doctor.findings.finding import Confidence, Fact, Finding
+from gputop.doctor.logs import exits
 from gputop.doctor.logs.after import is_ordinary, is_progress, says_went_on
 from gputop.doctor.logs.observation import Observation
 
@@ -47,10 +48,14 @@ TRIGGERS = (
         "Hangup",
         "exit with status code",
     ),
-    *("xit code", "non-zero status", "terminated by signal", "make: *** ", "make[1]: *** "),
+    *("xit code", "xit Code", "xited with code", "non-zero status", "terminated by signal", "make: *** ", "make[1]: *** "),
 )
 """Literals of which a line of last words holds one."""
-NARROWER = {"xit code": r"xit code:? {1,8}[1-9]"}
+NARROWER = {
+    "xit code": r"xit code:? {1,8}-?[1-9]",
+    "xit Code": r"xit Code:? {1,8}-?[1-9]",
+    "xited with code": r"xited with code {1,8}-?[1-9]",
+}
 """Expressions that replace literals which ordinary lines hold, too."""
 Kind = Literal["exception", "cut", "error", "refusal", "end"]
 _FOLLOWING: dict[Kind, int] = {"exception": 3, "cut": 0, "error": 1, "refusal": 3, "end": 3}
@@ -66,8 +71,9 @@ _REFUSAL = re.compile(
     r"|\bFailed to pull image |\bFailedScheduling\b|\bReason: +Evicted\b"
 )
 _END = re.compile(
-    r"\b(?:[Ee]xit code:?|exited with code|finished with exit code) +[1-9]\d{0,2}\b|\bnon-zero status\b"
+    r"\b(?:[Ee]xit [Cc]ode:?|exited with code|finished with exit code) +(?P<code>-?[1-9]\d{0,11})\b|\bnon-zero status\b"
     r"|\bexit with status code [1-9]|^(?:Aborted(?: \(core dumped\))?|Hangup)$"
+    r"|: line \d{1,6}: +\d{1,9} (?:Aborted|Hangup)\b"
     r"|\bterminated by signal \w+|^make(?:\[\d+\])?: \*\*\* .{1,200}\bError [1-9]"
 )
 _LEVEL = re.compile(
@@ -181,6 +187,19 @@ def finding_of(word: Word, short: str, place: str) -> Finding:
     text = short if len(short) <= TITLE_CHARS else f"{short[: TITLE_CHARS - 1]}…"
     if word.kind == "end":
         title, cause = f"The log ends with: {text}", "It tells how the process ended, and nothing before it tells why."
+        code = _END.search(word.seen.line)
+        meaning = exits.meaning_of(int(code["code"])) if code is not None and code["code"] else None
+        if meaning is not None and code is not None:
+            return Finding(
+                id=meaning.id or FINDING_ID,
+                severity="error",
+                confidence=meaning.confidence,
+                title=title,
+                evidence=(Fact(short, short, place),),
+                cause=f"Exit code {code['code']} stands for {meaning.name}. {meaning.cause}",
+                fix=meaning.fix,
+                refuted_by=meaning.refuted_by,
+            )
     elif word.kind == "cut":
         title = f"The log ends within a traceback{f' at {word.seen.where}' if word.seen.where else ''}"
         cause = "Its last line, which names the exception, is missing: the log was cut, or the process was killed meanwhile."

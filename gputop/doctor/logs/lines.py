@@ -49,7 +49,7 @@ def unboxed(text: str) -> str:
     """Return a line as Python writes it, without the box of rich or the margin of an exception group."""
     if text[:1] == " ":
         return _GROUP_MARGIN.sub("", text)
-    if text[:1] not in "╭│╰":
+    if not text or text[0] not in "╭│╰":
         return text
     if TRACEBACK in text:
         return f"{TRACEBACK}:"

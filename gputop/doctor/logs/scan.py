@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from gputop.doctor.logs import last_words
 from gputop.doctor.logs.after import Afterwards, Tail, is_progress, says_handled, says_went_on
+from gputop.doctor.logs.heads import Head, is_head, joined
 from gputop.doctor.logs.json_lines import BEGINS_WITHIN, unfolded
 from gputop.doctor.logs.last_words import LastWords, Word
 from gputop.doctor.logs.leads import Leads
@@ -31,10 +32,17 @@ LINE_BYTES = 65_536
 TEXT_CHARS = 4_000
 """Characters examined of one line, around the text found in it."""
 MESSAGE_LINES = 40
+JOINS_MAX = 3
+TOP_LINES = 40
+"""A traceback whose beginning is missing has its first frame within this many lines."""
 TRACEBACK_LINES = 400
 """A traceback that does not end within this many lines of its rank is discarded."""
 
 _TRACEBACK = "Traceback (most recent call last):"
+_BEGIN = re.compile(
+    r"(?:Traceback \(most recent call last\):|^[A-Za-z_][\w.]{0,200} {2,200}Traceback \(most recent call last\))\s*$"
+)
+"""Python's first line, and that of a notebook, which names the exception."""
 _ROOT = "Root Cause (first observed failure)"
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 _WARNED_AND_FATAL = ("NCCL WARN", "IPv4 network addresses")
@@ -44,7 +52,12 @@ _TEXT_TRIGGERS = (*TRIGGERS, *last_words.TRIGGERS, _TRACEBACK[:21], _ROOT)
 _TRIGGERS = tuple(trigger.encode() for trigger in _TEXT_TRIGGERS)
 _NARROWER = {trigger.encode(): expression.encode() for trigger, expression in last_words.NARROWER.items()}
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
-_EXCEPTION = re.compile(r"^\s{0,2}(?P<type>[A-Za-z_][\w.]*)(?::\s?(?P<message>.*))?$")
+_NOTEBOOK = re.compile(
+    r"^(?:File )?(?P<file>[~./\w]\S{0,400}\.py):(?P<line>\d+), in (?P<function>[\w.<>]+)"
+    r"|^(?:Cell|Input) In ?\[(?P<cell>\d+)\], line (?P<cell_line>\d+)"
+)
+"""A frame as IPython writes it: a file's, or a cell's."""
+_EXCEPTION = re.compile(r"^\s{0,2}(?P<type>[A-Za-z_](?:[\w.]|<locals>)*)(?::\s?(?P<message>.*))?$")
 _EXCEPTION_NAME = re.compile(r"(?:Error|Exception|Interrupt|Exit|Warning|Timeout|Failure|Unreachable|NotFound|Stop\w{0,40})$")
 _FIELD = re.compile(r"^\s+(?P<name>time|host|rank|exitcode|error_file|traceback)\s*: (?P<value>.*)$")
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>")
@@ -87,6 +100,12 @@ class _Traceback:
     known: bool = False
     in_message: bool = False
     own_words: bool = False
+    headless: bool = False
+    """Its beginning is missing."""
+    notebook: bool = False
+    """In IPython's form: what follows it was printed later."""
+    joins: int = 0
+    """Lines that were added to an exception whose own line ends with a colon."""
     cut: bool = False
     """It starts in the middle of a line of buffered output."""
     begin: str = ""
@@ -119,6 +138,10 @@ class LogScan:
         self._previous = ""
         """The line before the one that is looked at."""
         self._chain: dict[Key, bool] = {}
+        self._heads: dict[Key, Head] = {}
+        self._top = True
+        """Whether all so far may be the rest of a traceback whose beginning was cut off."""
+        self._top_lines = 0
         self._rest = b""
         self._may_be_known: tuple[str, ...] = TRIGGERS
         """Literals of which a line outside of tracebacks holds one if it may hold a known text."""
@@ -152,8 +175,10 @@ class LogScan:
     def skip(self) -> None:
         """Mark a part of the log as skipped: open tracebacks end, and later lines have no numbers."""
         self._rest = b""
+        self._read_heads()
         self._close_all()
         self._summary = self._numbered = False
+        self._top, self._top_lines = True, 0
 
     def continue_lines(self, before: LogScan) -> None:
         """Count the lines from where another scan of the same log got to."""
@@ -170,6 +195,7 @@ class LogScan:
         """Process the unterminated last line and close everything that is open."""
         self._scan_piece(self._rest + b"\n" if self._rest else b"")
         self._rest = b""
+        self._read_heads()
         for block in self._open.values():
             if block.exception is None and block.fallback is not None and not block.weak:
                 line = block.begin or _TRACEBACK
@@ -239,8 +265,10 @@ class LogScan:
 
     @property
     def _following(self) -> bool:
-        """Whether every line counts now: in a traceback, in torchrun's summary, and after a text that may be the end."""
-        return self._summary or bool(self._open) or self._after.waiting or self._last_words.waiting
+        """Whether every line counts now: at the top, in a traceback or summary, and after a text that may be the end."""
+        if self._summary or self._top or self._open or self._heads:
+            return True
+        return self._after.waiting or self._last_words.waiting
 
     def _announce(self, before: bytes) -> None:
         lines = [line for line in before.decode("utf-8", "replace").splitlines() if line.strip()][-2:]
@@ -258,6 +286,35 @@ class LogScan:
         text = unboxed(text)
         key, text = self._whose(prefixed, text)
         rank = prefixed if prefixed is not None else self.rank
+        head = self._heads.pop(key, None)
+        if head is not None:
+            whole = joined(head, text)
+            if whole is not None:
+                self._read(whole, head.raw, key, rank, head.at)
+                return
+            self._read(head.text, head.raw, key, rank, head.at)
+        if is_head(text):
+            self._heads[key] = Head(text, raw, at)
+            return
+        self._read(text, raw, key, rank, at)
+
+    def _read_top(self, text: str, key: Key) -> None:
+        """Begin a traceback at its first frame where a log, or what is read of it, begins within one."""
+        if _FRAME.match(text) is not None:
+            self._begin(key, False)
+            self._open[key].headless = True
+        self._top_lines += 1
+        # The first line may be a part of one.
+        whole = self._top_lines > 1 and text.strip() and text[:1] not in (" ", "\t")
+        self._top = not self._open and not whole and self._top_lines < TOP_LINES
+
+    def _read_heads(self) -> None:
+        """Read the lines alone whose reason did not come."""
+        heads, self._heads = self._heads, {}
+        for key, head in heads.items():
+            self._read(head.text, head.raw, key, key if isinstance(key, int) else self.rank, head.at)
+
+    def _read(self, text: str, raw: str, key: Key, rank: int | None, at: int) -> None:
         if self._summary:
             self._summarize(text)
         if _ROOT in text:
@@ -265,12 +322,16 @@ class LogScan:
             self.tail.error()
             self.root, self._summary = Root(others=self.root.others if self.root else 0), True
             return
-        if text.rstrip().endswith(_TRACEBACK) and not self._summary:
+        if _BEGIN.search(text) is not None and not self._summary:
+            self._top = False
             self._after.failed()
             self._begin(key, "Original Traceback" in text)
             self._open[key].cut = is_progress(text)
             self._open[key].begin = text
+            self._open[key].notebook = not text.rstrip().endswith(":")
             return
+        if self._top:
+            self._read_top(text, key)
         block = self._open.get(key)
         if block is not None and block.rank is not None:
             rank = block.rank
@@ -388,7 +449,17 @@ class LogScan:
             if not _LIBRARY.search(frame["file"]):
                 block.where = place
             return
+        if not block.in_message and (cell := _NOTEBOOK.match(text)) is not None:
+            own = f"cell {cell['cell']}, line {cell['cell_line']}" if cell["cell"] else None
+            file = (cell["file"] or "").rpartition("/")[2]
+            block.fallback, block.begin = own or f"{file}:{cell['line']} ({cell['function']})", ""
+            if own or not _LIBRARY.search(cell["file"]):
+                block.where = block.fallback
+            return
         if block.in_message:
+            if block.exception and block.exception.endswith(":") and text.strip() and block.joins < JOINS_MAX:
+                block.joins += 1
+                block.exception = self.inner[block.number] = f"{block.exception} {text.strip()}"
             block.message_lines += 1
             waits = not text.strip() or self._chain.get(key, False)
             if block.message_lines > MESSAGE_LINES or (not waits and (starts_anew(text) or is_progress(text))):
@@ -400,7 +471,9 @@ class LogScan:
                 self._close(key)
             return
         exception = _EXCEPTION.match(text)
-        if exception is not None and (_EXCEPTION_NAME.search(exception["type"]) or "." in exception["type"] or block.lines > 1):
+        if exception is not None and (
+            _EXCEPTION_NAME.search(exception["type"]) or "." in exception["type"] or (block.lines > 1 and not block.headless)
+        ):
             block.exception, block.exception_at = text.strip(), at
             block.in_message, block.message_lines = True, 0
             self.inner[block.number] = block.exception
@@ -408,7 +481,7 @@ class LogScan:
                 self.inner.pop(next(iter(self.inner)))
             if exception["type"].rpartition(".")[2] in _STOPPED:
                 block.known = True
-        elif block.lines > TRACEBACK_LINES:
+        elif block.lines > TRACEBACK_LINES or (block.headless and text.strip()):
             self._close(key)
 
     def _close(self, key: Key) -> None:
@@ -416,7 +489,7 @@ class LogScan:
         if block is not None and block.known and block.where is not None:
             self._set_place(block.number, block.where)
         if block is not None and block.exception is not None and not block.weak and not block.cut:
-            self._after.follow(-block.number, block.exception, key, True, block.own_words)
+            self._after.follow(-block.number, block.exception, key, not block.notebook, block.own_words)
         if block is None or block.known or block.weak or block.exception is None:
             return
         own = key if isinstance(key, int) else block.rank

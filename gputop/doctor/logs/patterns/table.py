@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from gputop.doctor.logs.patterns import (
     autograd,
+    batch,
     checkpoints,
     cuda,
     cudnn,
@@ -41,6 +42,7 @@ PATTERNS: tuple[Pattern, ...] = (
     *packages.PATTERNS,
     *_RAISED,
     *refused.PATTERNS,
+    *batch.PATTERNS,
     *process_end.PATTERNS,
     *usage.PATTERNS,
 )

@@ -1,0 +1,73 @@
+"""What an exit code or a signal says about how a process ended. Pure.
+
+Sources: wait(2) and bash(1): a shell reports 128 + n for signal n; Python and torchrun report -n.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gputop import units
+from gputop.doctor.findings.finding import Confidence
+
+_SHELL_BASE = 128
+_LAST_SIGNAL = 31
+_NATIVE = (
+    "A C, C++ or CUDA extension crashed, not Python code.",
+    "PYTHONFAULTHANDLER=1 python train.py  # prints the Python line at which it crashes",
+    "The process that crashed is not one of the training's.",
+)
+_STOPPED = (
+    "Somebody, the batch system or the cluster ended it: a time limit, a preemption, a deleted pod, or kill.",
+    "sacct -j JOB --format=JobID,State,ExitCode,Elapsed,Timelimit  # Kubernetes: kubectl describe pod POD",
+    "Another rank failed before, and the launcher ended this process because of that.",
+)
+
+
+class Meaning(NamedTuple):
+    """The texts of a finding about how a process ended. ``id`` is the rule's, or None if no rule has it."""
+
+    name: str
+    """"SIGKILL"."""
+    cause: str
+    fix: str
+    refuted_by: str
+    confidence: Confidence = "likely"
+    id: str | None = None
+
+
+_MEANINGS = {
+    1: Meaning(
+        "SIGHUP",
+        "The terminal or SSH session that the run was started from was closed, and the run ended with it.",
+        "tmux new -s train  # start the run in it; or: nohup torchrun ... > train.log 2>&1 &",
+        "The run was started under nohup, tmux, screen, or a batch system.",
+    ),
+    6: Meaning(
+        "SIGABRT",
+        "Native code called abort(): an assertion, an exception of C++ that nobody caught, or NCCL's watchdog after a timeout.",
+        "PYTHONFAULTHANDLER=1 python train.py  # prints the Python line at which it aborts",
+        "Another rank failed before: this one aborted because of that.",
+    ),
+    9: Meaning(
+        "SIGKILL",
+        "SIGKILL comes from outside: the kernel's or the batch system's memory limit, or somebody's kill -9.",
+        "sudo dmesg --ctime | grep -i -E 'killed process|oom' | tail",
+        "dmesg and the batch system know of no kill for memory at that time.",
+        id="H05",
+    ),
+    15: Meaning("SIGTERM", *_STOPPED),
+    **{number: Meaning(units.signal_name(number), *_NATIVE, id="signal_crash") for number in (4, 7, 8, 11)},
+}
+
+
+def signal_of(code: int) -> int | None:
+    """Return the signal that an exit code stands for; None if the process ended by itself."""
+    number = -code if code < 0 else code - _SHELL_BASE
+    return number if 1 <= number <= _LAST_SIGNAL else None
+
+
+def meaning_of(code: int) -> Meaning | None:
+    """Return what an exit code says; None if it says only that the process failed."""
+    number = signal_of(code)
+    return _MEANINGS.get(number) if number is not None else None

@@ -1,0 +1,87 @@
+"""The last words of batch systems, Kubernetes, the kernel and launchers about a run that they ended. Pure.
+
+Sources: src/resmom/mom_main.c of OpenPBS ("=>> PBS: job killed: ..."); LSF's termination reasons (bjobs, bhist); slurmstepd's
+jobacct_common.c ("exceeded memory limit", Slurm 14 to 20) and src/slurmd/slurmstepd/req.c; mm/oom_kill.c of Linux (2.6 to 6);
+batch/v1 Jobs of Kubernetes (DeadlineExceeded); torch/distributed/elastic/agent/server/api.py and multiprocessing/api.py (1.9 to
+2.9); lightning/pytorch/trainer/connectors/signal_connector.py (2.x).
+"""
+
+from __future__ import annotations
+
+from gputop.doctor.logs.patterns.pattern import Pattern, failure
+
+_TIME = (
+    ("=>> PBS: job killed:", r"=>> PBS: job killed: (?P<why>(?:walltime|cput) \d+ exceeded limit \d+)"),
+    ("TERM_", r"^TERM_(?:RUNLIMIT|CPULIMIT|DEADLINE): (?P<why>job killed[^.]{0,200})"),
+    ("DeadlineExceeded", r"\b(?P<why>DeadlineExceeded\b.{0,200})"),
+)
+_MEMORY = (
+    ("=>> PBS: job killed:", r"=>> PBS: job killed: (?P<why>[pv]{0,2}mem \w+ exceeded limit \w+)"),
+    ("TERM_", r"^TERM_(?:MEMLIMIT|SWAP): (?P<why>job killed[^.]{0,200})"),
+    ("xceeded job memory limit", r"slurmstepd: error: (?P<why>Exceeded job memory limit)"),
+    ("exceeded memory limit (", r"slurmstepd: error: (?P<why>(?:Step|Job) \S+ exceeded memory limit \(\d+ > \d+\))"),
+)
+_STOPPED = (
+    ("death signal, shutting down", r"Received (?:Signals\.)?(?P<signal>SIG(?:TERM|HUP)|15|1) death signal, shutting down"),
+    ("got signal: ", r"SignalException: Process \d+ got signal: (?P<signal>15|1)\b"),
+    ("eceived SIGTERM", r"^(?:\[rank: \d+\] )?Received (?P<signal>SIGTERM): 15"),
+    ("Terminated", r"(?:^|: line \d+: +\d+ )(?P<signal>Terminated)(?:\s*$| {2,})"),
+)
+
+PATTERNS: tuple[Pattern, ...] = (
+    *(
+        failure(
+            "time_limit",
+            None,
+            key,
+            expression,
+            "The batch system ended the job at its time limit: {why}",
+            "The job ran for as long as it may. What it trained since its last checkpoint is lost.",
+            "# ask for more time, and save a checkpoint before the limit: qsub -l walltime=HH:MM:SS, bsub -W MINUTES,\n"
+            "# activeDeadlineSeconds of a Kubernetes Job",
+            refuted_by="The batch system's record of the job names another reason for its end.",
+        )
+        for key, expression in _TIME
+    ),
+    *(
+        failure(
+            "memory_limit",
+            "H05",
+            key,
+            expression,
+            "The batch system ended the job at its memory limit: {why}",
+            "The processes of the job together needed more memory than it had asked for. Each DataLoader worker counts.",
+            "# ask for more memory: qsub -l mem=64gb, bsub -M, sbatch --mem\n"
+            "# fewer DataLoader workers, arrays instead of lists of Python objects",
+            refuted_by="The batch system's record of the job shows a peak well below its limit.",
+        )
+        for key, expression in _MEMORY
+    ),
+    failure(
+        "kernel_oom",
+        "H05",
+        "memory: Kill",
+        r"(?P<whose>Out of memory|Memory cgroup out of memory): Kill(?:ed)? process (?P<pid>\d+) \((?P<name>[^)]{1,40})\)",
+        "The kernel killed process {pid} ({name}): out of memory",
+        'No memory was left: on the machine ("Out of memory"), or in the container or job ("Memory cgroup out of memory").',
+        "free -h; cat /sys/fs/cgroup/memory.max  # what there is\n"
+        "# fewer DataLoader workers, arrays instead of lists of Python objects, more memory for the job",
+        refuted_by="Process {pid} was none of the training's.",
+    ),
+    *(
+        failure(
+            "stopped",
+            None,
+            key,
+            expression,
+            "The run was stopped from outside ({signal})",
+            "SIGTERM (15) comes from a batch system, from Kubernetes, or from somebody's kill: a time limit, a preemption, a "
+            "deleted pod. SIGHUP (1) means that the terminal or SSH session of the run was closed.",
+            "sacct -j JOB --format=JobID,State,ExitCode,Elapsed,Timelimit  # Kubernetes: kubectl describe pod POD\n"
+            "tmux new -s train  # against SIGHUP: start the run in it, or under nohup",
+            confidence="likely",
+            refuted_by="Another rank or node failed before: then its log has the cause.",
+        )
+        for key, expression in _STOPPED
+    ),
+)

@@ -1,0 +1,156 @@
+"""How a log ends: errors of two lines, exit codes, signals, tracebacks that are cut off or a notebook's."""
+
+from __future__ import annotations
+
+import pytest
+
+from gputop.doctor.findings.finding import Finding
+from gputop.doctor.logs.explain import explain
+from tests.doctor.test_logs import scan
+
+STEPS = "".join(f"step {step} loss {4 - step / 100}\n" for step in range(30))
+FRAMES = (
+    '  File "/workspace/train.py", line 60, in main\n'
+    "    loss = step(batch)\n"
+    '  File "/usr/lib/python3.12/site-packages/shards/read.py", line 12, in step\n'
+    "    raise ShardFault(name)\n"
+)
+
+
+def first(text: str) -> Finding:
+    return explain([scan(text)]).findings[0]
+
+
+@pytest.mark.parametrize(
+    ("lines", "id_", "words"),
+    [
+        (
+            "terminate called after throwing an instance of 'std::runtime_error'\n  what():  cannot open 17.mp4\n",
+            "cpp_terminate",
+            "cannot open 17.mp4",
+        ),
+        (
+            "terminate called after throwing an instance of 'c10::Error'\n  what():  CUDA error: an illegal memory access was "
+            "encountered\n",
+            "illegal",
+            "may not",
+        ),
+        ("terminate called after throwing an instance of 'int'\n", "cpp_terminate", "ended the process: int"),
+        ("terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\n", "H05", "memory"),
+        ("thread 'main' panicked at src/lib.rs:88:14:\nthe shard is empty\n", "panic", "the shard is empty"),
+    ],
+)
+@pytest.mark.parametrize("lead", ["", "[rank3]: ", "2026-05-01T10:00:00.123456789Z stderr F "])
+def test_an_error_of_two_lines_is_told_with_its_reason(lines: str, id_: str, words: str, lead: str) -> None:
+    found = first(STEPS + "".join(f"{lead}{line}\n" for line in lines.splitlines()) + "Aborted (core dumped)\n")
+    assert found.id == id_
+    assert words in found.title + found.cause
+
+
+def test_errors_of_two_lines_that_ranks_write_between_each_other_are_kept_apart() -> None:
+    begin, reason = "terminate called after throwing an instance of 'A'", "  what():  reason of"
+    text = f"0: {begin}\n1: {begin}\n1: {reason} 1\n0: {reason} 0\n"
+    seen = scan(text).observations
+    assert [(item.rank, item.groups["why"], item.line_number) for item in seen] == [
+        (0, "reason of 0", 1),
+        (1, "reason of 1", 2),
+    ]
+
+
+def test_a_first_line_is_told_alone_where_another_one_follows() -> None:
+    seen = scan("terminate called after throwing an instance of 'A'\nterminate called after throwing an instance of 'B'\n")
+    assert [item.groups["type"] for item in seen.observations] == ["A", "B"]
+
+
+@pytest.mark.parametrize(
+    ("line", "id_", "words"),
+    [
+        ("trainer-1 exited with code 137", "H05", "SIGKILL"),
+        ("trainer-1 exited with code 139", "signal_crash", "SIGSEGV"),
+        ("      Exit Code:    143", "last_words", "SIGTERM"),
+        ("Exited with exit code 134.", "last_words", "SIGABRT"),
+        ("Process finished with exit code -1073741819 (0xC0000005)", "last_words", "exit code"),
+        ("Process finished with exit code 3", "last_words", "nothing before it tells why"),
+        ("run.sh: line 17: 12345 Aborted                 (core dumped) python train.py", "last_words", "Aborted"),
+    ],
+)
+def test_an_exit_code_is_told_by_the_signal_that_it_stands_for(line: str, id_: str, words: str) -> None:
+    found = first(f"{STEPS}{line}\n")
+    assert (found.id, found.confidence) == (id_, "likely")
+    assert words in found.title + found.cause
+
+
+def test_a_signal_from_outside_follows_an_exception_and_a_time_out() -> None:
+    stop = "W0501 10:00:00.1 140 api.py:704] Received Signals.SIGTERM death signal, shutting down workers\n"
+    raised = f"Traceback (most recent call last):\n{FRAMES}shards.read.ShardFault: shard 17 is empty\n"
+    assert first(stop).id == "stopped"
+    assert first(f"{raised}{stop}").id == "exception"
+    watchdog = (
+        "[rank3]:[E501 10:00:00.1 ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation timeout: "
+        "WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600013 milliseconds before "
+        "timing out.\n"
+    )
+    assert first(f"{watchdog}{stop}").id == "G01"
+
+
+@pytest.mark.parametrize("begin", ["", "    main()\n", "in <module>\n    main()\n"])
+def test_a_traceback_whose_beginning_is_missing_is_read(begin: str) -> None:
+    found = first(f"{begin}{FRAMES}shards.read.ShardFault: shard 17 is empty\n")
+    assert (found.id, found.title) == ("exception", "The script failed with ShardFault at train.py:60 (main)")
+
+
+def test_a_part_of_a_log_may_begin_within_a_traceback() -> None:
+    from gputop.doctor.logs.scan import LogScan
+
+    log = LogScan("train.log")
+    log.feed(STEPS.encode())
+    log.skip()
+    log.feed(f"{FRAMES}shards.read.ShardFault: shard 17 is empty\n".encode())
+    log.end()
+    assert explain([log]).findings[0].title == "The script failed with ShardFault at train.py:60 (main)"
+
+
+@pytest.mark.parametrize("begin", ["step 1\nstep 2\n", "Stack (most recent call last):\nlogged\n"])
+def test_frames_that_other_lines_precede_are_no_traceback(begin: str) -> None:
+    assert scan(f"{begin}{FRAMES}shards.read: shard 17 is empty\n").observations == []
+
+
+def test_the_rest_of_a_stack_is_no_failure() -> None:
+    assert explain([scan(f"{FRAMES}step: 7\n{STEPS}")]).findings == ()
+
+
+NOTEBOOK = """\
+---------------------------------------------------------------------------
+ValueError                                Traceback (most recent call last)
+Cell In[12], line 5
+      3 model.train()
+----> 5     loss = step(batch)
+
+File ~/work/train.py:60, in step(batch)
+     58 def step(batch):
+---> 60         raise ValueError("shard 17 is empty")
+
+ValueError: shard 17 is empty
+"""
+
+
+def test_a_notebook_s_traceback_is_read() -> None:
+    found = first(NOTEBOOK)
+    assert (found.id, found.title) == ("exception", "The script failed with ValueError at train.py:60 (step)")
+    cell = NOTEBOOK.partition("\nFile")[0] + "\n\nValueError: shard 17 is empty\n"
+    assert first(cell).title == "The script failed with ValueError at cell 12, line 5"
+
+
+def test_a_notebook_that_goes_on_has_caught_it() -> None:
+    assert all(found.confidence == "possible" for found in explain([scan(NOTEBOOK + STEPS)]).findings)
+
+
+def test_an_exception_whose_message_begins_on_the_next_line_is_told_with_it() -> None:
+    head = f"Traceback (most recent call last):\n{FRAMES}"
+    assert "backend='x' raised: KeyError: 'op'" in first(f"{head}dynamo.Failed: backend='x' raised:\nKeyError: 'op'\n").cause
+    assert "ShardFault: shard 17 is empty." in first(f"{head}shards.ShardFault:\n\nshard 17 is empty\n").cause
+
+
+def test_an_exception_of_a_class_within_a_function_is_one() -> None:
+    found = first(f"Traceback (most recent call last):\n{FRAMES}shards.read.<locals>.Stop: shard 17\n")
+    assert (found.id, found.cause) == ("exception", "shards.read.<locals>.Stop: shard 17.")
