@@ -108,7 +108,8 @@ LOGS: tuple[Case, ...] = (
     Case("mmengine-waits-for-data", ("D01",)),
     Case("nccl-no-route-between-nodes", ("nccl_connect", "nccl_system"), "No route to host", ("exception", "G04")),
     Case("printed-loss-explodes", ("J02", "J01")),
-    Case("ray-train-worker-oom", ("H03",), "51077", ("H02",)),
+    # 12.90 GiB of PyTorch's own and 13.26 GiB of "process 51077" exceed the GPU's 14.58: in a container torch lists itself.
+    Case("ray-train-worker-oom", ("H02",), acceptable=("exception",)),
     Case("second-job-on-the-same-port", ("G03",), "taken"),
     Case("second-node-cannot-join", ("G03",), r"10\.0\.4\.11"),
     Case("slurm-no-such-configuration", ("slurm_refused",), "configuration"),

@@ -119,6 +119,12 @@ MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
         "allocated; 9.00 MiB free; 22.40 GiB reserved in total by PyTorch)",
         {"size": "20.00 MiB", "gpu": "0", "total": "23.69 GiB"},
     ),
+    (
+        "oom",
+        "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 63.98 GiB of "
+        "which 1.00 GiB is free.",
+        {"size": "2.00 GiB", "free": "1.00 GiB"},
+    ),
     ("oom", "RuntimeError: CUDA error: out of memory", {}),
     (
         "oom_other_proc",

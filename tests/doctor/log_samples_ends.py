@@ -76,6 +76,22 @@ ENDS: tuple[tuple[str, str, dict[str, str]], ...] = (
         {"type": "std::runtime_error", "why": "cannot open 17.mp4"},
     ),
     ("bad_alloc", "terminate called after throwing an instance of 'std::bad_alloc'", {}),
+    ("bnb_no_binary", "AttributeError: 'NoneType' object has no attribute 'cquantize_blockwise_bf16_nf4'", {}),
+    ("bnb_no_binary", "AttributeError: 'NoneType' object has no attribute 'cget_managed_ptr'", {}),
+    ("bnb_no_binary", "RuntimeError: CUDA Setup failed despite GPU being available. Please run the following command", {}),
+    (
+        "coll_mismatch",
+        "n1:7:9 [2] transport/net_socket.cc:480 NCCL WARN NET/Socket : peer 10.12.8.4<51844> message truncated : receiving "
+        "1310720 bytes instead of 1048576. If you believe your socket network is in a healthy state, there may be a mismatch",
+        {"got": "1310720", "expected": "1048576"},
+    ),
+    ("coll_mismatch", "NCCL WARN NET/Socket : message truncated : receiving 64 bytes instead of 32", {"got": "64"}),
+    (
+        "pl_slurm_tasks",
+        "ValueError: You set `devices=8` in Lightning, but the number of tasks per node configured in SLURM "
+        "`--ntasks-per-node=1` does not match. HINT: Set `devices=1`.",
+        {"devices": "8", "tasks": "1"},
+    ),
     ("bad_alloc", "  what():  std::bad_alloc", {}),
     (
         "panic",

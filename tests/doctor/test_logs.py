@@ -624,6 +624,48 @@ REPLICA = (
 )
 
 
+def test_a_message_is_quoted_with_its_further_lines() -> None:
+    error = "datasets.exceptions.GenerationError: An error occurred\n\nThere is 1 new column\n\n/data/batch_07.jsonl"
+    finding = told(traceback(error) + "srun: error: n1: task 0: Exited with exit code 1\n").findings[0]
+    assert finding.title.startswith("The script failed with GenerationError at train.py:41")
+    assert finding.cause == "datasets.exceptions.GenerationError: An error occurred There is 1 new column /data/batch_07.jsonl."
+
+
+def test_a_cause_that_an_exception_without_a_traceback_follows_is_not_lost() -> None:
+    chained = (
+        traceback("ValueError: no such field")
+        + "\nThe above exception was the direct cause of the following exception:\n\n"
+        + "hydra.errors.InstantiationException: Error in call to target 'Trainer':\nsrun: error: n1: task 0: Exited with exit "
+        + "code 1\n"
+    )
+    finding = told(chained).findings[0]
+    assert (finding.id, finding.title) == ("exception", "The script failed with ValueError at train.py:41 (main)")
+
+
+OWN = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.34 GiB. GPU 6 has a total capacity of 79.11 GiB of "
+    "which 812.56 MiB is free. Process 771204 has {other} GiB memory in use. Of the allocated memory {own} GiB is allocated by "
+    "PyTorch"
+)
+
+
+@pytest.mark.parametrize(("other", "own", "id_"), [("78.30", "70.02", "H02"), ("40.10", "37.00", "H03")])
+def test_a_process_that_torch_lists_may_be_the_rank_itself(other: str, own: str, id_: str) -> None:
+    assert told(traceback(OWN.format(other=other, own=own))).findings[0].id == id_
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "guard.py:20: UserWarning: CUDA out of memory while trying batch 512, trying 256",
+        "guard.py:48: RuntimeWarning: loss is nan",
+        "libibverbs: Warning: couldn't load driver: librdmav34.so: cannot open shared object file: No such file or directory",
+    ],
+)
+def test_a_text_that_ends_runs_is_only_possible_in_a_warning(line: str) -> None:
+    assert [finding.confidence for finding in told(f"{line}\nstep 1 loss 2.0\n").findings] == ["possible"]
+
+
 def test_a_failed_replica_is_certain_only_with_the_inner_error_that_replicas_make() -> None:
     inner = "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:1 and cuda:0!"
     finding = told(traceback(REPLICA.format(inner=inner))).findings[0]

@@ -22,6 +22,8 @@ class Observation:
     groups: Mapping[str, str] = field(default_factory=dict)
     where: str | None = None
     """The innermost line of the user's own code, as "train.py:41 (main)"."""
+    message: str = ""
+    """What follows in the message of an exception after its first line."""
     raised_from: str | None = None
     block: int = 0
     warned: bool = False

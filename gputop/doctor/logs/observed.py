@@ -9,6 +9,7 @@ from gputop.doctor.findings.finding import Confidence, Fact, Finding
 from gputop.doctor.findings.fixes import SCRIPT_UNKNOWN
 from gputop.doctor.logs import xids
 from gputop.doctor.logs.observation import Observation
+from gputop.doctor.logs.patterns.pattern import FAILURE
 from gputop.doctor.logs.refuted import REFUTED_BY
 
 QUOTE_CHARS = 400
@@ -47,8 +48,9 @@ def finding_of(seen: Observation) -> Finding:
 
 
 def _sure(seen: Observation, otherwise: Confidence) -> Confidence:
-    if seen.went_on:
-        return "possible"
+    pattern = seen.pattern
+    if seen.went_on or (seen.warned and pattern is not None and (pattern.kind == FAILURE or pattern.id == "nan_loss")):
+        return "possible"  # a text that ends runs, in a warning: handled, tried or tested
     # A script with buffered output writes what it printed earlier after the traceback that ended it.
     return "likely" if (seen.followed or seen.survived) and otherwise == "certain" else otherwise
 
@@ -74,6 +76,7 @@ def place(seen: Observation) -> str:
 
 def _exception(seen: Observation, facts: tuple[Fact, ...]) -> Finding:
     name, _, message = seen.line.partition(":")
+    said = short(f"{seen.line} {seen.message}")
     raised = f" It was raised from: {short(seen.raised_from)}" if seen.raised_from else ""
     what = "went on" if seen.went_on else "failed"
     who = f"Rank {seen.rank} {what}" if seen.rank is not None else f"The script {what}"
@@ -84,7 +87,7 @@ def _exception(seen: Observation, facts: tuple[Fact, ...]) -> Finding:
         confidence=_sure(seen, "certain"),
         title=f"{who} {'after' if seen.went_on else 'with'} {name.rpartition('.')[2]}{where}",
         evidence=facts,
-        cause=f"{short(seen.line)}.{raised}" if message else f"{name}.{raised}",
+        cause=f"{said.rstrip('.')}.{raised}" if message or seen.message else f"{name}.{raised}",
         fix=f"# read {seen.where or 'the traceback'}; the traceback stands before {place(seen)}",
         refuted_by="The script goes on after it, or ends with exit code 0: then it was caught.",
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from gputop.doctor.logs import last_words
@@ -32,7 +32,8 @@ LINE_BYTES = 65_536
 TEXT_CHARS = 4_000
 """Characters examined of one line, around the text found in it."""
 MESSAGE_LINES = 40
-JOINS_MAX = 3
+MESSAGE_CHARS = 400
+"""Characters kept of a message after its first line."""
 TOP_LINES = 40
 """A traceback whose beginning is missing has its first frame within this many lines."""
 TRACEBACK_LINES = 400
@@ -104,8 +105,8 @@ class _Traceback:
     """Its beginning is missing."""
     notebook: bool = False
     """In IPython's form: what follows it was printed later."""
-    joins: int = 0
-    """Lines that were added to an exception whose own line ends with a colon."""
+    message: list[str] = field(default_factory=list)
+    """The lines of its message after the first."""
     cut: bool = False
     """It starts in the middle of a line of buffered output."""
     begin: str = ""
@@ -289,6 +290,7 @@ class LogScan:
         head = self._heads.pop(key, None)
         if head is not None:
             whole = joined(head, text)
+            self._may_be_known = TRIGGERS  # the first line may be of another piece
             if whole is not None:
                 self._read(whole, head.raw, key, rank, head.at)
                 return
@@ -311,6 +313,7 @@ class LogScan:
     def _read_heads(self) -> None:
         """Read the lines alone whose reason did not come."""
         heads, self._heads = self._heads, {}
+        self._may_be_known = TRIGGERS
         for key, head in heads.items():
             self._read(head.text, head.raw, key, key if isinstance(key, int) else self.rank, head.at)
 
@@ -457,13 +460,13 @@ class LogScan:
                 block.where = block.fallback
             return
         if block.in_message:
-            if block.exception and block.exception.endswith(":") and text.strip() and block.joins < JOINS_MAX:
-                block.joins += 1
-                block.exception = self.inner[block.number] = f"{block.exception} {text.strip()}"
             block.message_lines += 1
-            waits = not text.strip() or self._chain.get(key, False)
-            if block.message_lines > MESSAGE_LINES or (not waits and (starts_anew(text) or is_progress(text))):
+            if not text.strip():
+                return
+            if block.message_lines > MESSAGE_LINES or starts_anew(text) or (is_progress(text) and not self._chain.get(key)):
                 self._close(key)
+            elif sum(map(len, block.message)) < MESSAGE_CHARS:
+                block.message.append(text.strip())
             block.own_words = block.own_words or says_went_on(text)
             return
         if text[:1] in (" ", "\t") and block.exception is None:
@@ -474,7 +477,7 @@ class LogScan:
         if exception is not None and (
             _EXCEPTION_NAME.search(exception["type"]) or "." in exception["type"] or (block.lines > 1 and not block.headless)
         ):
-            block.exception, block.exception_at = text.strip(), at
+            block.exception, block.exception_at, block.message = text.strip(), at, []
             block.in_message, block.message_lines = True, 0
             self.inner[block.number] = block.exception
             if len(self.inner) > KEPT_FIRST + KEPT_LAST:
@@ -502,6 +505,7 @@ class LogScan:
                 rank,
                 None,
                 where=block.where or block.fallback,
+                message=" ".join(block.message),
                 raised_from=block.first,
                 block=block.number,
                 at=block.exception_at,

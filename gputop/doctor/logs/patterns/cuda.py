@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gputop.doctor.logs.patterns.pattern import Pattern, failure, hint
 
 _NAN_LOSS = (
@@ -10,6 +12,22 @@ _NAN_LOSS = (
     r"|\s+(?:tensor\()?nan(?:\s*(?:$|[,;|)\]])|\s+(?!(?:count|check|guard|ratio|rate|skip|step|batch|event|value|error)\w*\b)"
     r"[\w/]+[ :=]\s*[-+]?(?:\d|nan\b|inf\b)))"
 )
+
+_GIB = {"B": 2.0**-30, "KiB": 2.0**-20, "MiB": 2.0**-10, "GiB": 1.0, "TiB": 1024.0}
+
+
+def _is_another(groups: Mapping[str, str]) -> bool:
+    """Return whether the process of the text can be another one than the rank itself.
+
+    In a container torch does not recognize its own PID, and lists itself as a process beside it: then the memory of both
+    together is more than what is used.
+    """
+    sizes = [groups[name].split(" ") for name in ("total", "free", "other", "allocated") if name in groups]
+    if len(sizes) < 4 or "this process has" in groups.get("between", ""):
+        return True
+    total, free, other, allocated = (float(number) * _GIB.get(unit, 1.0) for number, unit in sizes)
+    return other + allocated <= (total - free) * 1.02
+
 
 PATTERNS: tuple[Pattern, ...] = (
     failure(
@@ -281,17 +299,20 @@ PATTERNS: tuple[Pattern, ...] = (
         "oom_other_proc",
         "H03",
         "memory in use",
-        r"GPU (?P<gpu>\d+) has a total capacity of (?P<total>[\d.]+ \w+) of which (?P<free>[\d.]+ \w+) is free\. "
-        r"Process (?P<pid>\d+) has (?P<other>[\d.]+ \w+) memory in use",
+        r"GPU (?P<gpu>\d+) has a total capacity of (?P<total>\d+(?:\.\d+)? \w+) of which (?P<free>\d+(?:\.\d+)? \w+) is free\. "
+        r"Process (?P<pid>\d+) has (?P<other>\d+(?:\.\d+)? \w+) memory in use"
+        r"(?:(?P<between>.{0,400}?)allocated memory (?P<allocated>\d+(?:\.\d+)? \w+) is allocated by PyTorch)?",
         "GPU {gpu} is full, and process {pid} holds {other} of it",
         "Of the {total} of GPU {gpu} {free} were free, while another process, {pid}, had {other}.",
         "ps -fp {pid}\ngputop pick -n 1  # the freest GPU, for CUDA_VISIBLE_DEVICES",
+        holds=_is_another,
     ),
     failure(
         "oom",
         "H02",
         "out of memory",
-        r"CUDA out of memory\. Tried to allocate (?P<size>[\d.]+ \w+)\.? ?\(?GPU (?P<gpu>\d+)(?: has a total capacity of |; )"
+        r"(?:CUDA|HIP|XPU) out of memory\. Tried to allocate (?P<size>[\d.]+ \w+)\.? ?\(?GPU (?P<gpu>\d+)"
+        r"(?: has a total capacity of |; )"
         r"(?P<total>[\d.]+ \w+)(?: of which (?P<free>[\d.]+ \w+) is free| total capacity; "
         r".{0,200}?(?P<free_old>\b[\d.]{1,12} \w+) free)?(?:.{0,400}?this process has (?P<own>[\d.]+ \w+) memory in use)?"
         r"(?:.{0,400}?(?P<reserved>\b[\d.]{1,12} \w+) is reserved by PyTorch but)?",
@@ -305,7 +326,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "oom",
         "H02",
         "out of memory",
-        r"CUDA (?:error: )?out of memory|cudaErrorMemoryAllocation|CUBLAS_STATUS_ALLOC_FAILED: out of memory",
+        r"(?:CUDA|HIP|XPU) (?:error: )?out of memory|cudaErrorMemoryAllocation|CUBLAS_STATUS_ALLOC_FAILED: out of memory",
         "A GPU is full",
         "An allocation on the GPU failed.",
         "# smaller batch with accumulation, activation checkpointing, bf16, or FSDP\nnvidia-smi  # who else is on it",

@@ -194,7 +194,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "pl_slurm_tasks",
         "A02",
         "ntasks-per-node=",
-        r"You set `?--?(?:devices|num_nodes)=(?P<devices>\d+).{0,200}?--ntasks-per-node=(?P<tasks>\d+)`? does not match",
+        r"You set `?(?:--?)?(?:devices|num_nodes)=(?P<devices>\d+).{0,200}?--ntasks-per-node=(?P<tasks>\d+)`? does not match",
         "Lightning wants {devices} devices, and Slurm starts {tasks} task(s) for each node",
         "With Slurm, Lightning leaves the starting of ranks to srun: one task for each device.",
         "#SBATCH --ntasks-per-node={devices}\nsrun python train.py",

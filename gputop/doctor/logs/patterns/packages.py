@@ -142,4 +142,25 @@ PATTERNS: tuple[Pattern, ...] = (
         'python -c "import torch; print(torch.version.cuda)"  # the version of the toolkit to install',
         refuted_by="$CUDA_HOME/bin/nvcc --version works in the same shell.",
     ),
+    *(
+        failure(
+            "bnb_no_binary",
+            None,
+            key,
+            expression,
+            "bitsandbytes was installed without a library for this CUDA",
+            "Its CUDA functions are missing: this release has no binary for the CUDA version of the installed torch.",
+            "python -m bitsandbytes  # says what it looks for\npython -m pip install --upgrade bitsandbytes",
+            confidence="likely",
+            refuted_by="python -m bitsandbytes ends with a success in the same environment.",
+        )
+        for key, expression in (
+            (
+                "'NoneType' object has no attribute 'c",
+                r"AttributeError: 'NoneType' object has no attribute 'c\w{1,60}_(?:bf16|fp16|fp32)\w*'",
+            ),
+            ("'NoneType' object has no attribute 'c", r"AttributeError: 'NoneType' object has no attribute 'cget_\w+'"),
+            ("Setup failed despite", r"CUDA Setup failed despite (?:GPU|CUDA) being available"),
+        )
+    ),
 )

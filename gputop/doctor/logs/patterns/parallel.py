@@ -200,6 +200,18 @@ PATTERNS: tuple[Pattern, ...] = (
         "TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun ...  # names the operation and the shape on each rank",
     ),
     failure(
+        "coll_mismatch",
+        "C08",
+        "message truncated",
+        # net_socket.cc of NCCL since 2.4 ("collective sizes" since 2.18).
+        r"NET/Socket : (?:peer \S+ )?message truncated : receiving (?P<got>\d+) bytes instead of (?P<expected>\d+)",
+        "Ranks met in one collective with unequal sizes: {got} bytes came where {expected} were expected",
+        "The ranks called a collective operation on tensors of different sizes, or different operations. all_gather needs the "
+        "same shape on every rank.",
+        "dist.all_gather(sizes, size)  # the sizes first; then pad every tensor to the largest, and cut after the gathering\n"
+        "TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun ...  # names the operation and the shape on each rank",
+    ),
+    failure(
         "param_shape",
         "C08",
         "appears not to match sizes of the same param",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from gputop.doctor.findings.finding import Confidence, Severity
@@ -46,6 +46,8 @@ class Pattern:
     refuted_by: str = ""
     groups: Mapping[str, str] = field(default_factory=dict)
     """Values of groups that some forms of the text leave out."""
+    holds: Callable[[Mapping[str, str]], bool] | None = None
+    """Whether the values of a match bear out what the title says; None: they need not be checked."""
 
     def match(self, line: str) -> Mapping[str, str] | None:
         """Return the named groups if the line contains this text, else None."""
@@ -55,7 +57,8 @@ class Pattern:
         found = re.search(self.expression, line)
         if found is None:
             return None
-        return _Filled({**self.groups, **{name: value for name, value in found.groupdict().items() if value is not None}})
+        groups = _Filled({**self.groups, **{name: value for name, value in found.groupdict().items() if value is not None}})
+        return groups if self.holds is None or self.holds(groups) else None
 
     def said(self, template: str, groups: Mapping[str, str]) -> str:
         """Return ``title``, ``means`` or ``fix`` with the match's values filled in."""
@@ -75,6 +78,7 @@ def failure(
     refuted_by: str = "",
     groups: Mapping[str, str] | None = None,
     vague: bool = False,
+    holds: Callable[[Mapping[str, str]], bool] | None = None,
 ) -> Pattern:
     """Return the row of a text that a run fails with."""
     return Pattern(
@@ -89,6 +93,7 @@ def failure(
         refuted_by=refuted_by,
         groups=groups or {},
         vague=vague,
+        holds=holds,
     )
 
 
