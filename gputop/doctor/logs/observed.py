@@ -9,12 +9,14 @@ from gputop.doctor.findings.finding import Confidence, Fact, Finding
 from gputop.doctor.findings.fixes import SCRIPT_UNKNOWN
 from gputop.doctor.logs import xids
 from gputop.doctor.logs.observation import Observation
-from gputop.doctor.logs.patterns.pattern import FAILURE
+from gputop.doctor.logs.patterns.pattern import FAILURE, Pattern
 from gputop.doctor.logs.refuted import REFUTED_BY
 
 QUOTE_CHARS = 400
 UNKNOWN_ID = "exception"
 """Id of a finding about an exception without a known pattern: it has no rule."""
+_STATES = ("A", "G", "I")
+"""Families of rules about devices, launches and the driver."""
 _FOLLOWED = "lines of progress follow it: the script caught it and went on, or had printed them before and wrote them later"
 
 
@@ -48,11 +50,20 @@ def finding_of(seen: Observation) -> Finding:
 
 
 def _sure(seen: Observation, otherwise: Confidence) -> Confidence:
-    pattern = seen.pattern
-    if seen.went_on or (seen.warned and pattern is not None and (pattern.kind == FAILURE or pattern.id == "nan_loss")):
-        return "possible"  # a text that ends runs, in a warning: handled, tried or tested
+    if seen.went_on or (seen.warned and _is_of_an_attempt(seen.pattern)):
+        return "possible"
     # A script with buffered output writes what it printed earlier after the traceback that ended it.
     return "likely" if (seen.followed or seen.survived) and otherwise == "certain" else otherwise
+
+
+def _is_of_an_attempt(pattern: Pattern | None) -> bool:
+    """Return whether a text tells that something failed, which a warning says of what was handled or tested.
+
+    The others tell what is so: no driver, a port that is taken.
+    """
+    if pattern is None or (pattern.kind != FAILURE and pattern.id != "nan_loss"):
+        return False
+    return pattern.cause is None or pattern.cause[0] not in _STATES
 
 
 def _of_xid(seen: Observation, finding: Finding) -> Finding:

@@ -5,7 +5,8 @@ loss, an accuracy …) appears in it as a name with a number; it ignores setting
 and prose. ``Transcript`` holds what only several lines together show: the epoch of a heading, the step behind a bar that
 restarts with each epoch, the heading of a table. Supported formats: JSON lines, the dictionaries of the Hugging Face Trainer,
 tqdm's and Lightning's bars, Keras, Megatron, torchvision's and PyTorch's examples, XGBoost, LightGBM, the tables of skorch,
-fastai and YOLO, and ``name: number`` in any order. A number with "%" keeps its value, and its name gets ``PERCENT``.
+fastai, YOLO and Stable-Baselines3, CSV, and ``name: number`` in any order. A number with "%" keeps its value, and its name
+gets ``PERCENT``.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from gputop.tracking.printed.names import (
     is_measured,
     lower,
 )
-from gputop.tracking.printed.tables import Tables, boosting
+from gputop.tracking.printed.tables import Tables, boosting, boxed
 
 __all__ = ["SOURCE", "Printed", "Transcript", "parse"]
 
@@ -42,7 +43,10 @@ SOURCE = "log"
 
 # Not part of a date, a range, a fraction, a version, or a number with another decimal separator.
 _END = r"(?![\w/]|[.,:]\d|-\d|\s*\*)"
-_PAIR = re.compile(rf"(?<![\w./@-])([A-Za-z][\w/.@-]*)[\"']?(\s*[:=]\s*|\s+)(?:tensor\(\s*)?({NUMBER}){_END}", re.IGNORECASE)
+_PAIR = re.compile(
+    rf"(?<![\w./@-])([A-Za-z][\w/.@-]*)[\"']?(\s*[:=]\s*|\s+)(?:(?:tensor|(?:np\.|numpy\.)?float\d\d)\(\s*)?({NUMBER}){_END}",
+    re.IGNORECASE,
+)
 _BEFORE = re.compile(r"([A-Za-z]+)[ _-]$")
 _STEP = re.compile(
     r"(?<![\w/])(?:(?:global|train|training)[ _])?(?:step|iteration|iter|it|num_updates|updates?)s?\s*[:=#]?\s*\[?\s*"
@@ -98,7 +102,7 @@ _NO_NAMES = frozenset(["time", "timestamp", "ts", "pid", "v_num", "level", "line
 def parse(line: str) -> Printed | None:
     """Return the training progress that a line reports; None for any other line. Never raises."""
     line = line[:LINE_CHARACTERS]
-    listed = boosting(line)
+    listed = boosting(line) or boxed(line)
     if listed is not None:
         return listed
     if _HEADING.fullmatch(line):

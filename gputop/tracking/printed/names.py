@@ -10,7 +10,7 @@ NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan\b|inf(?
 PERCENT = "_percent"
 """Ends the name of a metric that is printed with "%": "accuracy 95%" is ``accuracy_percent`` with the printed number, 95."""
 MEASURED = re.compile(
-    r"(?:^|[_/.-])(?:loss(?:_(?!scale|weight|fn|func|factor|type)[a-z]\w*)?|acc|accuracy|acc@?\d+|top@?\d+|ppl|perplexity|f1|"
+    r"(?:^|[_/.-])(?:loss(?:[_/](?!scale|weight|fn|func|factor|type)[a-z]\w*){0,3}|acc|accuracy|acc@?\d+|top@?\d+|ppl|perplexity|f1|"
     r"auc|auroc|bleu|rouge\w?|iou|miou|map|mse|mae|rmse|reward|(?:episodic|episode|mean|avg|average|discounted)_?return|"
     rf"psnr|ssim|wer|cer|nll|b?ce|xent|cross_?entropy|elbo|bpb|bpc|fid)\d*(?:_epoch|_step)?(?:{PERCENT})?$",
     re.IGNORECASE,

@@ -1,7 +1,8 @@
-"""Metrics from printed tables, which name them in a heading: skorch, fastai, YOLO; and from the lists of boosting libraries.
+"""Metrics from printed tables, which name them in a heading: skorch, fastai, YOLO, CSV; from boxes with a value in each
+line; and from the lists of boosting libraries.
 
-A heading is a line of names at least two spaces, a tab or a bar apart, one of them measured. A row below it has as many cells,
-and a number in each measured column; YOLO's rows continue with a progress bar.
+A heading is a line of names at least two spaces, a tab, a bar or a comma apart, one of them measured. A row below it has as
+many cells, and a number in each measured column; YOLO's rows continue with a progress bar.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from gputop.tracking.printed.names import ALSO, ANY_MEASURED, NUMBER, Printed, i
 _BOOSTING = re.compile(r"\[(\d{1,15})\]\s+(\S.*)")
 _ENTRY = re.compile(rf"(?:([\w.@-]+)'s )?([A-Za-z][\w.@-]*)\s?:\s?({NUMBER})(?:\s?\+\s?{NUMBER})?(?=\s|$)", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z][\w/@%.()\[\]-]{0,40}")
-_GAP = re.compile(r"\s{2,}|\t|\|")
+_GAP = re.compile(r"\s{2,}|\t|\||,\s?")
 _BAR_AT_END = re.compile(r":\s+\d+%.*")
 _BATCHES = re.compile(r"\|\s*(\d{1,15})/(\d{1,15})\s*\[")
+_BOXED = re.compile(rf"\|\s+([A-Za-z][\w/@.-]{{0,60}})\s*\|\s*({NUMBER})\s*\|", re.IGNORECASE)
+"""A line of a box with a name and a value, as Stable-Baselines3 and rl_games print them."""
 _COUNT = re.compile(r"(\d{1,15})(?:/(\d{1,15}))?")
 _VALUE = re.compile(NUMBER, re.IGNORECASE)
 _COUNTERS = ("epoch", "step", "iter", "iteration")
@@ -39,6 +42,12 @@ def boosting(line: str) -> Printed | None:
     return Printed(metrics, int(found[1]))
 
 
+def boxed(line: str) -> Printed | None:
+    """Return what one line of a box says: "|    loss     | 0.31    |"."""
+    found = _BOXED.fullmatch(line.strip())
+    return Printed({found[1]: float(found[2])}) if found is not None and is_listed(found[1]) else None
+
+
 class Tables:
     """Follows the tables in one output stream."""
 
@@ -55,7 +64,7 @@ class Tables:
 
     def _row(self, line: str) -> Printed | None:
         bar = _BAR_AT_END.search(line)
-        cells = (line if bar is None else line[: bar.start()]).replace("|", " ").split()
+        cells = (line if bar is None else line[: bar.start()]).replace("|", " ").replace(",", " ").split()
         columns = self._columns
         if len(cells) == len(columns) - 1 and _MAYBE_EMPTY in columns:
             columns = [name for name in columns if name != _MAYBE_EMPTY]

@@ -61,6 +61,15 @@ def test_a_loss_that_grows_says_what_it_was_at_best() -> None:
     assert "times its lowest" in finding.title
 
 
+@pytest.mark.parametrize(("part", "told"), [("loss_cls", True), ("loss_d", False), ("critic_loss", False), ("loss_kl", True)])
+def test_the_sum_of_several_losses_is_judged_unless_they_are_opposed(part: str, told: bool) -> None:
+    summed = scenes.run_with(
+        lambda rank, step: scenes.falls(rank, step) if step < 220 else 0.4 * 1.06 ** min(step - 220, 60),
+        **{part: lambda rank, step: 1.0 + scenes.noise(rank, step)},
+    )
+    assert any("J02" in ids(found) for found in play(summed, 70)) == told
+
+
 def test_a_rate_of_zero_is_certain_and_says_since_when() -> None:
     finding = verdict(scenes.no_rate, 60)
     assert (finding.id, finding.severity, finding.confidence) == ("J03", "error", "certain")

@@ -99,6 +99,10 @@ LINES: list[tuple[str, dict[str, float], dict[str, Any]]] = [
         {"loss_d": 1.9, "loss_g": 4.5},
         {"epoch": 0, "epochs": 25, "step": 3, "steps": 1583},
     ),
+    ("epoch 3 loss np.float32(0.25)", {"loss": 0.25}, {"epoch": 3}),
+    ("\t Train loss/train/total: 2.5", {"train_loss/train/total": 2.5}, {}),
+    ("Epoch #4: loss/actor: 0.5, loss/scale: 8.0", {"loss/actor": 0.5}, {"epoch": 4}),
+    ("|    value_loss      | 0.31       |", {"value_loss": 0.31}, {}),
     ("Epoch [2/31] loss 0.5", {"loss": 0.5}, {"epoch": 2, "epochs": 31, "step": 2, "steps": 31}),
 ]
 
@@ -286,6 +290,15 @@ def test_tables_of_skorch_fastai_and_yolo() -> None:
         (4, {"mAP50": 0.755, "mAP50-95": 0.501, "epoch": 1}),
         (6, {"box_loss": 1.05, "cls_loss": 2.2, "dfl_loss": 1.1, "epoch": 2}),
     ]
+
+
+def test_rows_of_csv_are_read() -> None:
+    assert read("epoch,train_loss,val_loss\n0,2.5,nan\n1,2.25\nso,it,ends\n")[0][0] == 1
+    assert read("epoch,train_loss,lr\n0,2.5,0.1\n1,2.25,0.1\n") == [
+        (1, {"train_loss": 2.5, "lr": 0.1, "epoch": 0}),
+        (2, {"train_loss": 2.25, "lr": 0.1, "epoch": 1}),
+    ]
+    assert read("loss, accuracy and time,are shown\n1,2,3\n") == []
 
 
 def test_a_heading_of_a_table_makes_no_row_of_prose() -> None:

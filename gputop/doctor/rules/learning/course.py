@@ -39,6 +39,12 @@ FLAT_BAND = 0.05
 _SEEN_FROM_STEP = 50
 _RATE = re.compile(r"^lr(?:/|$)|(?:^|/)(?:lr|learning_rate)$")
 """Frameworks' names for the learning rate: lr, one per parameter group (lr/0), or Transformers' learning_rate."""
+_TOTAL = re.compile(r"(?i)(?:train(?:ing)?[/_])?(?:loss|total_?loss|loss[/_]total)")
+"""The sum of a task's losses, as detectors and speech models log it beside its parts."""
+_OPPOSED = re.compile(
+    r"(?i)(?:^|[/_.\d-])(?:d|g|dis|disc|discriminator|gen|generator|adv\w*|fake|real|critic|actor|policy|value|vf|pg|q\d?|alpha)(?:[/_.\d-]|$)"
+)
+"""Parts of losses whose target moves with the model."""
 _REWARDS = ("reward", "return", "episod")
 """If the target moves with the policy, a loss that grows or stays the same says nothing."""
 
@@ -106,7 +112,7 @@ J02 = Rule(
     threshold=(
         f"the median of the newest {NEWEST} losses is {GROWN_FROM_BEST:g} times the lowest average and {EXPLODED:g} times "
         f"the first, or {GROWN_FROM_START:g} times the first after the run had learned (likely); or {BACK_AT_START:g} times "
-        "the first (possible); only for a run with a single loss that is always positive"
+        "the first (possible); only for a run with a single loss, or the sum of its losses, that is always positive"
     ),
     estimated=True,
     mechanism="A step that is too large makes the next gradients larger, and the next steps larger still.",
@@ -158,7 +164,7 @@ J03 = Rule(
 
 
 def _only_loss(group: RankGroup) -> tuple[Rank, str] | None:
-    """Return the lowest live rank and its training loss; None if it logs several losses, or rewards."""
+    """Return the lowest live rank and its training loss; None if it logs rewards, or several losses that have no sum."""
     ranks = logged.ranks_of(group)
     if not ranks:
         return None
@@ -169,7 +175,13 @@ def _only_loss(group: RankGroup) -> tuple[Rank, str] | None:
     own = {metric for metric in losses if not metric.startswith(AUTOMATIC_PREFIX)} or losses
     own = own or {metric for metric in rank.metrics if is_short_loss(metric)}
     rewarded = any(word in metric.lower() for metric in rank.metrics for word in _REWARDS)
-    return (rank, name) if name is not None and len(own) == 1 and is_training_loss(name) and not rewarded else None
+    if rewarded or name is None:
+        return None
+    if len(own) > 1:
+        total = next((metric for metric in sorted(own) if _TOTAL.fullmatch(metric)), None)
+        opposed = any(_OPPOSED.search(metric) for metric in own)
+        return (rank, total) if total is not None and not opposed else None
+    return (rank, name) if is_training_loss(name) else None
 
 
 def _no_rate(evidence: Evidence, group: RankGroup, rank: Rank) -> Judgement:
