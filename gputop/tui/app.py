@@ -247,7 +247,6 @@ class GputopApp(SparingApp):
     async def _show(self, screen: AnyScreen | None) -> None:
         if screen is not None:
             await self.push_screen(screen)
-            self.show_view()
 
     def on_asked(self, message: Asked) -> None:
         """Pass a screen's question to the feed."""

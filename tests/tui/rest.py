@@ -27,7 +27,6 @@ def is_at_rest(pilot: Pilot[Any]) -> bool:
         or screen._recompose_required
         or bool(screen._dirty_widgets)
         or bool(screen._callbacks)
-        or getattr(screen, "_draws_later", False)
     )
     return not due and all(pump._message_queue.empty() for pump in (app, *screen.walk_children(with_self=True)))
 

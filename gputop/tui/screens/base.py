@@ -8,13 +8,14 @@ from typing import ClassVar, NamedTuple
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
+from textual.geometry import Size
 
 from gputop import units
 from gputop.tui.drawing.header import badges_of, waiting_for
 from gputop.tui.drawing.line import Line, Span, clean, joined, spread, text_width
 from gputop.tui.state.view import View
-from gputop.tui.terminal.private_textual import forget_removed_widgets, install_compositor
+from gputop.tui.terminal.private_textual import forget_removed_widgets
+from gputop.tui.terminal.settled_screen import SettledScreen
 from gputop.tui.widgets.lines import LinesWidget
 
 SMALL = (100, 30)
@@ -104,7 +105,7 @@ class KeyBar(LinesWidget):
                 self.app.call_later(self.run_action, action)
 
 
-class SubScreen(Screen[None]):
+class SubScreen(SettledScreen[None]):
     """A screen opened over the dashboard. Subclasses yield their panes in ``compose_body`` and draw in ``draw``."""
 
     DEFAULT_CSS = "SubScreen #head { height: 1; dock: top; }"
@@ -119,9 +120,7 @@ class SubScreen(Screen[None]):
 
     def __init__(self, view: View | None = None) -> None:
         super().__init__()
-        install_compositor(self)
         self.view = view
-        self._draws_later = False
 
     def compose(self) -> ComposeResult:
         """Lay out the header, the body and the key bar."""
@@ -138,56 +137,43 @@ class SubScreen(Screen[None]):
         """Yield the widgets between the header and the key bar."""
         yield from ()
 
-    def on_mount(self) -> None:
-        """Draw what is already known."""
-        if self.view is not None:
-            self.show(self.view)
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Lay out and redraw for the new size."""
-        columns, rows = event.size
-        self.set_class(columns < SMALL[0] or rows < SMALL[1], "small")
-        self.set_class(rows < LOW_ROWS, "low")
-        self.draw_after_layout()
-
-    def on_screen_resume(self) -> None:
-        """Draw what arrived while another screen covered this one."""
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        """Take what arrived while another screen covered this one."""
         newest = getattr(self.app, "view", None)
         if isinstance(newest, View):
-            self.show(newest)
+            self.take(newest)
+
+    def take_size(self, size: Size) -> None:
+        """Choose what a screen of this size shows."""
+        self.choose_classes(small=size.width < SMALL[0] or size.height < SMALL[1], low=size.height < LOW_ROWS)
 
     def on_unmount(self) -> None:
         """Free the memory of what was drawn."""
         forget_removed_widgets()
 
-    def draw_after_layout(self) -> None:
-        """Draw once the panes have their new sizes."""
-        if self.view is not None:
-            if not self._draws_later:
-                self._draws_later = True
-                self.call_after_refresh(self._draw_later)
-        elif self.is_mounted:
+    def show(self, view: View) -> None:
+        """Draw the newest view."""
+        self.take(view)
+        self.settle()
+
+    def take(self, view: View) -> None:
+        """Take the view that is drawn from now on."""
+        self.view = view
+
+    def fill(self) -> None:
+        """Draw the header and the body; without a view, only what is waited for."""
+        view = self.view
+        if view is None:
             head, waiting = self.query_one("#head", LinesWidget), waiting_for(getattr(self.app, "remote", None))
             head.set_lines([spread((*self._called(head.ascii), waiting), (), self.size.width)])
-
-    def _draw_later(self) -> None:
-        self._draws_later = False
-        if self.view is not None:
-            self.show(self.view)
-
-    def show(self, view: View) -> None:
-        """Draw the newest view; nothing on a screen that is being closed: its panes are removed first."""
-        self.view = view
-        if not self.is_mounted or not self.size or not self.display:
             return
-        with self.app.batch_update():
-            for pane in self.query(LinesWidget):
-                pane.ascii = view.settings.ascii
-            self.draw_head(view)
-            self.draw(view)
+        for pane in self.query(LinesWidget):
+            pane.ascii = view.settings.ascii
+        self.draw_head(view)
+        self.draw(view)
 
     def draw(self, view: View) -> None:
-        """Draw the body; called for each new view and after a resize."""
+        """Draw the body; called for each new view and size."""
 
     def head_text(self, view: View) -> Line:
         """Return what follows the screen's name in the header."""

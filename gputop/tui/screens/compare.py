@@ -56,9 +56,8 @@ class CompareScreen(SubScreen):
         yield Pane("Speed-up", "2", id="chart")
 
     def on_mount(self) -> None:
-        """Draw, and start polling the jobs."""
-        super().on_mount()
-        self.query_one("#table").focus()
+        """Start polling the jobs."""
+        self.focus_now(self.query_one("#table"))
         self.set_interval(POLL_S, self.poll)
 
     def head_text(self, view: View) -> Line:
@@ -95,8 +94,7 @@ class CompareScreen(SubScreen):
         listed = list(kinds)
         here = comparison.kind_of(self.like)
         self.like = kinds[listed[((listed.index(here) if here in listed else 0) + by) % len(listed)]]
-        if self.view is not None:
-            self.show(self.view)
+        self.settle()
 
     @work(thread=True, exclusive=True)
     def poll(self) -> None:
@@ -106,5 +104,4 @@ class CompareScreen(SubScreen):
     def on_compare_screen_polled(self, event: Polled) -> None:
         """Draw the polled jobs."""
         self.jobs = event.found
-        if self.view is not None and self.size:
-            self.draw(self.view)
+        self.settle()

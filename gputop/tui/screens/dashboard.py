@@ -9,7 +9,6 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
-from textual.screen import Screen
 
 from gputop.history.smoothing import next_smoothing
 from gputop.snapshot import Process, ProcessRun, Run
@@ -23,7 +22,7 @@ from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy
 from gputop.tui.state.layout import Layout
 from gputop.tui.state.view import Settings, View, has_tabs
-from gputop.tui.terminal.private_textual import install_compositor
+from gputop.tui.terminal.settled_screen import SettledScreen
 from gputop.tui.widgets.doctor_pane import DoctorPane
 from gputop.tui.widgets.gpus import GpusPane
 from gputop.tui.widgets.header import Header
@@ -71,7 +70,7 @@ def hints_of(remote: str | None, over_hosts: bool = False) -> tuple[KeyHint, ...
     return (*back, *(hint for hint in HINTS if remote is None or hint.key not in _LOCAL_KEYS))
 
 
-class DashboardScreen(Screen[None]):
+class DashboardScreen(SettledScreen[None]):
     """The first screen the user sees. The app hands it every new view through ``show``."""
 
     AUTO_FOCUS = None
@@ -100,7 +99,6 @@ class DashboardScreen(Screen[None]):
         super().__init__()
         self._over_hosts = over_hosts
         held = layout or Layout()
-        install_compositor(self)
         self.view: View | None = None
         self.header = Header()
         self.gpus, self.training = GpusPane(), TrainingPane()
@@ -124,21 +122,26 @@ class DashboardScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Focus the process table."""
-        self.processes.focus()
+        self.focus_now(self.processes)
 
-    def on_screen_resume(self) -> None:
-        """Draw what arrived while another screen covered this one."""
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        """Take what arrived while another screen covered this one."""
         newest = getattr(self.app, "view", None)
         if isinstance(newest, View):
-            self.show(newest)
+            self.view = newest
 
     def show(self, view: View) -> None:
-        """Draw this view in every visible pane."""
+        """Draw this view."""
         self.view = view
+        self.settle()
+
+    def fill(self) -> None:
+        """Lay out the panes, and draw the view in every visible one."""
         self._lay_out()
-        self.header.show(view)
-        for pane in self.panes:
-            pane.show(view)
+        if self.view is not None:
+            self.header.show(self.view)
+            for pane in self.panes:
+                pane.show(self.view)
 
     @property
     def chosen_process(self) -> Process | None:
@@ -179,10 +182,6 @@ class DashboardScreen(Screen[None]):
 
     # Layout of the panes
 
-    def on_resize(self, event: events.Resize) -> None:
-        """Choose the layout for the new size."""
-        self._lay_out()
-
     def _lay_out(self) -> None:
         columns, rows = self.size
         if not columns:
@@ -202,7 +201,7 @@ class DashboardScreen(Screen[None]):
             pane.display = height > 0
             pane.styles.height = height
         if self.focused is None and self.processes.display:
-            self.processes.focus()
+            self.focus_now(self.processes)
         self._mark_tab()
 
     def _heights(self, columns: int, rows: int) -> list[int]:
@@ -250,9 +249,8 @@ class DashboardScreen(Screen[None]):
         if self.shape == "tabs" and place != self.tab:
             self.tab = place
             self._lay_out()
-            if self.view is not None:
-                self.panes[place].show(self.view)
-        self.panes[place].focus()
+        self.focus_now(self.panes[place])
+        self.settle()
 
     def action_next_pane(self, by: int) -> None:
         """Focus the next or previous pane."""

@@ -61,8 +61,7 @@ class _AskingScreen(SubScreen):
         if not isinstance(answer, ProcessAnswer) or answer.question != self.question:
             return
         self.keep(answer)
-        if self.view is not None:
-            self.draw(self.view)
+        self.settle()
 
     @property
     def wants_answer(self) -> bool:

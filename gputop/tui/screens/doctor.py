@@ -143,8 +143,7 @@ class DoctorScreen(SubScreen):
         """Show the chosen finding from its top."""
         event.stop()
         self.query_one("#finding", Pane).first = 0
-        if self.view is not None:
-            self._draw_text(self.view)
+        self.settle()
 
     def on_choice_list_pressed(self, event: ChoiceList.Pressed) -> None:
         """Focus the text."""
@@ -153,7 +152,8 @@ class DoctorScreen(SubScreen):
 
     def action_read(self) -> None:
         """Focus the text for scrolling."""
-        self.query_one("#finding", Pane).focus()
+        self.focus_now(self.query_one("#finding", Pane))
+        self.settle()
 
     def copyable(self) -> Copy | None:
         """Return the fix of the finding under the cursor."""

@@ -66,7 +66,7 @@ class GpuScreen(SubScreen):
         """Keep what was recorded."""
         if isinstance(answer, GpusAnswer) and self.view is not None:
             self.stored.take_gpus(answer, self.view.history)
-            self.show(self.view)
+            self.settle()
 
     def on_unmount(self) -> None:
         """Stop that."""
@@ -122,13 +122,12 @@ class GpuScreen(SubScreen):
             place = sum(device.index < self.device.index for device in devices) - (by > 0)
         self.device = devices[(place + by) % len(devices)]
         self.body.first = 0
-        self.show(self.view)
+        self.settle()
 
     def action_span(self, by: int) -> None:
         """Show a longer or shorter period."""
         self.span = min(len(SPANS) - 1, max(0, self.span + by))
-        if self.view is not None:
-            self.show(self.view)
+        self.settle()
 
     def action_scroll(self, by: int) -> None:
         """Scroll by a page."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
@@ -12,7 +11,6 @@ from gputop.tui.drawing.line import Line, Span, fit_text
 from gputop.tui.drawing.prose import BLANK, heading, wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
 from gputop.tui.state.keys import KEYS
-from gputop.tui.state.view import View
 from gputop.tui.widgets.pane import Pane
 
 WORDS = (
@@ -57,22 +55,9 @@ class HelpScreen(SubScreen):
         """Yield the text."""
         yield Pane("Keys and words", id="help")
 
-    def on_mount(self) -> None:
-        """Draw at once: the help needs no snapshot."""
-        self.call_after_refresh(self.draw_help)
-
-    def draw(self, view: View) -> None:
-        """Redraw for the current size."""
-        self.draw_help()
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Redraw for the new size."""
-        self.call_after_refresh(self.draw_help)
-
-    def draw_help(self) -> None:
-        """Draw the text in one or two columns; nothing while the screen is being closed."""
-        if not self.display:
-            return
+    def fill(self) -> None:
+        """Draw the header, and the text in one or two columns: it needs no view."""
+        super().fill()
         pane = self.query_one("#help", Pane)
         columns = max(40, pane.inner_size.width)
         if columns < _TWO_COLUMNS_FROM:

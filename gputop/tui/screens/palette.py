@@ -18,6 +18,7 @@ from gputop.tui.drawing.line import Span, clean, fit_text
 from gputop.tui.state.keys import APP_KEYS, key_name
 from gputop.tui.state.view import View
 from gputop.tui.terminal.private_textual import forget_removed_widgets
+from gputop.tui.terminal.settled_screen import SettledScreen
 from gputop.tui.widgets.choice_list import ChoiceList, Item
 
 NOT_LISTED = frozenset(("line", "page", "edge", "press", "palette", "screen.copy_text", "quit", "help_quit"))
@@ -99,7 +100,7 @@ class ActionList(ChoiceList):
         self.fill()
 
 
-class PaletteScreen(ModalScreen[None]):
+class PaletteScreen(SettledScreen[None], ModalScreen[None]):
     """Lists the choices and runs the one that is taken."""
 
     NAME = "palette"
@@ -125,7 +126,7 @@ class PaletteScreen(ModalScreen[None]):
     def on_mount(self) -> None:
         """Show every action."""
         self.styles.background = "transparent"  # here, because the app's own stylesheet overrides a DEFAULT_CSS
-        self.actions.focus()
+        self.focus_now(self.actions)
         self.actions.fill()
 
     def on_unmount(self) -> None:

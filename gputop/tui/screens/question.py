@@ -13,12 +13,13 @@ from gputop.tui.drawing.line import Line
 from gputop.tui.state.keys import APP_KEYS
 from gputop.tui.state.view import View
 from gputop.tui.terminal.private_textual import forget_removed_widgets
+from gputop.tui.terminal.settled_screen import SettledScreen
 from gputop.tui.widgets.form import Field, Form
 
 _COLUMNS = 66
 
 
-class Question(ModalScreen[bool]):
+class Question(SettledScreen[bool], ModalScreen[bool]):
     """A box above the screen that it is about; dismisses with True if something was done."""
 
     DEFAULT_CSS = f"""
@@ -52,7 +53,7 @@ class Question(ModalScreen[bool]):
         form = self.query_one("#question", Form)
         form.ascii = self.ascii_only
         self.ask()
-        form.focus()
+        self.focus_now(form)
 
     def ask(self) -> None:
         """Show the question."""
@@ -71,6 +72,7 @@ class Question(ModalScreen[bool]):
         form.styles.height = min(len(text) + len(buttons) + 3, max(5, self.app.size.height))
         notes = [Field(f"text {number}", "", "note", detail=line) for number, line in enumerate(text)]
         form.set_fields([*notes, Field("space", "", "note"), *buttons], cursor=buttons[0].name)
+        self.settle()
 
     def action_no(self) -> None:
         """Leave everything as it is."""

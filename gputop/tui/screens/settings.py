@@ -53,10 +53,10 @@ class SettingsScreen(SubScreen):
     def on_mount(self) -> None:
         """Fill the form."""
         self._fill()
-        self.query_one("#settings", Form).focus()
+        self.focus_now(self.query_one("#settings", Form))
 
-    def show(self, view: View) -> None:
-        """Show settings that keys changed elsewhere (the interval), without touching the field being edited."""
+    def take(self, view: View) -> None:
+        """Take settings that keys changed elsewhere (the interval), without touching the field being edited."""
         if view.settings != self.settings and self.display:
             self.settings = view.settings
             for field in self.query_one("#settings", Form).fields:
@@ -65,7 +65,7 @@ class SettingsScreen(SubScreen):
                     if field.kind == "choice":
                         field.choices = _with(field.choices, field.value)
             self.query_one("#settings", Form).redraw()
-        super().show(view)
+        super().take(view)
 
     def _fill(self) -> None:
         path = places.config_path()
@@ -96,7 +96,7 @@ class SettingsScreen(SubScreen):
         form = self.query_one("#settings", Form)
         lines: list[Line] = []
         for problem in settings_file.read_settings().problems:
-            lines += _problem_lines(problem.message, problem.hint, self.size.width - 6)
+            lines += _problem_lines(problem.message, problem.hint, self.app.size.width - 6)
         form.show_message(lines, "save")
 
     def on_form_changed(self, event: Form.Changed) -> None:
@@ -118,7 +118,7 @@ class SettingsScreen(SubScreen):
     def _save(self, *, overwrite_broken: bool) -> None:
         form = self.query_one("#settings", Form)
         fields = [field for field in form.fields if field.name != "overwrite"]
-        columns = self.size.width - 6
+        columns = self.app.size.width - 6
         try:
             path = settings_file.save_settings(self.settings, overwrite_broken=overwrite_broken)
         except GputopError as error:

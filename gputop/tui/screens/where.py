@@ -69,8 +69,7 @@ class WhereScreen(SubScreen):
         if not isinstance(answer, Whereabouts) or answer.run_id != self.question.run_id:
             return
         self.answer = answer
-        if self.view is not None:
-            self.draw(self.view)
+        self.settle()
 
     def draw(self, view: View) -> None:
         """Draw the last answer."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate
 from textual.geometry import Region
+from textual.screen import Screen
 
 from gputop.tui.terminal.painting import CellPainter
 from gputop.tui.terminal.partial_update import PartialUpdate, Piece, cut_pieces
@@ -21,6 +22,12 @@ class SparingCompositor(Compositor):
     """Textual's compositor with ``PartialUpdate`` for partial updates."""
 
     crops_left = True
+    held = False
+    """Whether changes are only collected: the screen is laid out, and what belongs into it is still to come."""
+
+    def render_update(self, full: bool = False, screen_stack: list[Screen[Any]] | None = None, simplify: bool = False) -> Any:
+        """Return the update of what has changed; None while it is held. A ``full`` one is a picture of the screen."""
+        return super().render_update(full, screen_stack, simplify) if full or not self.held else None
 
     def render_partial_update(self) -> CompositorUpdate | None:  # type: ignore[override]
         """Return the update of the dirty regions."""

@@ -18,12 +18,13 @@ from typing import Any
 from rich.color import ColorSystem
 from rich.console import Console
 from rich.style import Style
-from textual import log
+from textual import log, messages
 from textual.app import App
 from textual.driver import Driver
 from textual.geometry import Region, Size
 from textual.screen import Screen
 from textual.strip import Strip
+from textual.widget import Widget
 
 _MODULE = "textual._compositor"
 _BOLD = Style(bold=True)
@@ -85,6 +86,11 @@ def _sets(of: type[Any], name: str) -> bool:
     return name in of.__init__.__code__.co_names
 
 
+def _uses(method: Any, *names: str) -> bool:
+    """Return whether a method's code has these names."""
+    return set(names) <= set(method.__code__.co_names)
+
+
 CHECKS: Mapping[str, Callable[[], bool]] = MappingProxyType(
     {
         _MODULE: lambda: bool(import_module(_MODULE)),
@@ -110,6 +116,21 @@ CHECKS: Mapping[str, Callable[[], bool]] = MappingProxyType(
         "Driver._app": lambda: _sets(Driver, "_app"),
         "Driver._loop": lambda: _sets(Driver, "_loop"),
         "LinuxDriver._key_thread": lambda: _sets(import_module("textual.drivers.linux_driver").LinuxDriver, "_key_thread"),
+        "Compositor.render_update": lambda: (
+            _parameters(_private("Compositor").render_update) == ["self", "full", "screen_stack", "simplify"]
+        ),
+        "Widget._layout_required": lambda: _sets(Widget, "_layout_required"),
+        "Widget._repaint_required": lambda: _sets(Widget, "_repaint_required"),
+        "Compositor.update_widgets": lambda: _parameters(_private("Compositor").update_widgets) == ["self", "widgets"],
+        "Widget._check_refresh": lambda: _uses(Widget._check_refresh, "_layout_required", "Layout", "Update"),
+        "Screen._refresh_layout": lambda: (
+            _parameters(Screen._refresh_layout) == ["self", "size", "scroll"]
+            and _uses(Screen._refresh_layout, "_compositor_refresh")
+        ),
+        "Screen._compositor_refresh": lambda: (
+            _parameters(Screen._compositor_refresh) == ["self"]
+            and _uses(Screen._compositor_refresh, "render_update", "_background_screens")
+        ),
         "Screen._compositor": lambda: type(Screen()._compositor) is _private("Compositor"),
         "Strip.render_style": lambda: Strip.render_style(_BOLD, "x", ColorSystem.TRUECOLOR) == "\x1b[1mx\x1b[0m",
         "Strip.render_ansi": lambda: Strip.render_ansi(_BOLD, ColorSystem.TRUECOLOR) == "1",
@@ -169,6 +190,48 @@ def shown_cells() -> Any:
 def crops_left(screen: Screen[Any]) -> bool:
     """Return True if updates of this screen start exactly where the change starts."""
     return getattr(getattr(screen, "_compositor", None), "crops_left", False)
+
+
+def can_settle(screen: Screen[Any]) -> bool:
+    """Return whether a screen can be laid out and painted at once."""
+    return crops_left(screen)
+
+
+def hold(screen: Screen[Any]) -> None:
+    """Collect what is to be painted, until ``let_go``."""
+    _set_held(screen, True)
+
+
+def let_go(screen: Screen[Any]) -> None:
+    """Paint again what changes."""
+    _set_held(screen, False)
+
+
+def _set_held(screen: Screen[Any], held: bool) -> None:
+    if can_settle(screen):
+        screen._compositor.held = held  # type: ignore[attr-defined]
+
+
+def lay_out(screen: Screen[Any], size: Size, *, always: bool = False) -> bool:
+    """Lay out a screen now if a widget needs it, or ``always``; return whether it was. Only if ``can_settle``."""
+    needed = always
+    # What the widgets would ask of the screen is done here.
+    with screen.prevent(messages.Layout, messages.Update):
+        for widget in screen.walk_children(Widget, with_self=True):
+            if widget._layout_required and widget is not screen:
+                needed = True
+                widget._check_refresh()
+    if needed:
+        screen._refresh_layout(size)
+    return needed
+
+
+def paint_now(screen: Screen[Any]) -> None:
+    """Paint all of a screen now, rather than with the next tick of its timer. Only if ``can_settle``."""
+    screen.refresh()
+    screen._layout_required = screen._repaint_required = False
+    screen._compositor.update_widgets(set(screen._compositor.visible_widgets))
+    screen._compositor_refresh()
 
 
 _RESUMED = "_must_signal_resume"

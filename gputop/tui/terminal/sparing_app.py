@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from textual import events
 from textual.app import App
+from textual.geometry import Size
 from textual.screen import Screen
 
 from gputop.tui.terminal.pace import Pace
 from gputop.tui.terminal.patient_input import patient
 from gputop.tui.terminal.private_textual import driver_of, shown_cells
+from gputop.tui.terminal.settled_screen import SettledScreen
 
 
 class SparingApp(App[None]):
@@ -29,11 +32,29 @@ class SparingApp(App[None]):
         """Redraw after a suspension: the terminal then shows an empty screen."""
         self.app_resume_signal.subscribe(self, lambda _: self.draw_anew(), immediate=True)
 
-    def on_resize(self) -> None:
+    def on_resize(self, event: events.Resize) -> None:
         """Redraw even if the size is the old one: a different size in between has cut off what was shown."""
         if self._pace is not None:
             self._pace.pass_by()
-        self._send_whole()
+        self.call_next(self._resize_screens, event.size)
+
+    def _resize_screens(self, size: Size) -> None:
+        if self._shown is not None:
+            self._shown.forget()
+        for screen in self._visible_screens():
+            if isinstance(screen, SettledScreen):
+                screen.resize(size)
+            else:
+                screen.refresh(layout=True)
+
+    def _visible_screens(self) -> list[Screen[Any]]:
+        """Return the screen on top, and below it those that it does not cover; the lowest first."""
+        found: list[Screen[Any]] = []
+        for screen in reversed(self.screen_stack):
+            found.insert(0, screen)
+            if not screen.is_modal:
+                break
+        return found
 
     @property
     def _pace(self) -> Pace | None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from gputop.tui.screens.base import SubScreen
-from gputop.tui.screens.help import HelpScreen
 from tests.tui.screens.test_palette import whole_app
 
 
@@ -23,5 +22,4 @@ async def test_a_closed_screen_is_not_drawn(key: str) -> None:
         assert app.view is not None
         await app.pop_screen()
         screen.show(replace(app.view, settings=replace(app.view.settings, interval_s=7.0)))
-        if isinstance(screen, HelpScreen):
-            screen.draw_help()
+        screen.settle(now=True)

@@ -8,7 +8,6 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
-from textual.screen import Screen
 
 from gputop.snapshot import Run
 from gputop.tui.drawing.hosts.details import draw_host
@@ -18,7 +17,7 @@ from gputop.tui.screens.base import KeyBar, KeyHint
 from gputop.tui.screens.hosts.pane import HostsPane
 from gputop.tui.state.copying import Copy
 from gputop.tui.state.fleet import FleetView, HostView
-from gputop.tui.terminal.private_textual import install_compositor
+from gputop.tui.terminal.settled_screen import SettledScreen
 from gputop.tui.widgets.lines import LinesWidget
 from gputop.tui.widgets.requests import HostChosen
 from gputop.tui.widgets.ruled import RuledPane
@@ -75,7 +74,7 @@ class HostPane(RuledPane):
         self.take_lines(drawing.lines)
 
 
-class HostsScreen(Screen[None]):
+class HostsScreen(SettledScreen[None]):
     """All hosts in a list, and the one under the cursor below it. The app hands it every new view."""
 
     NAME = "hosts"
@@ -91,7 +90,6 @@ class HostsScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        install_compositor(self)
         self.fleet: FleetView | None = None
         self.head = LinesWidget(id="head")
         self.hosts, self.host = HostsPane(), HostPane()
@@ -104,33 +102,32 @@ class HostsScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Focus the list."""
-        self.hosts.focus()
+        self.focus_now(self.hosts)
 
-    def on_resize(self, event: events.Resize) -> None:
-        """Lay out and redraw for the new size."""
-        if self.fleet is not None:
-            self.call_after_refresh(self.show_fleet, self.fleet)
-
-    def on_screen_resume(self) -> None:
-        """Draw what arrived while another screen covered this one."""
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        """Take what arrived while another screen covered this one."""
         if isinstance(self.app, Watcher):
-            self.show_fleet(self.app.fleet_view())
+            self.fleet = self.app.fleet_view()
 
     def show_fleet(self, fleet: FleetView) -> None:
         """Draw the newest view of all hosts."""
         self.fleet = fleet
-        if not self.is_mounted or not self.size or not self.display:
+        self.settle()
+
+    def fill(self) -> None:
+        """Draw all hosts, and the one under the cursor."""
+        fleet = self.fleet
+        if fleet is None:
             return
-        with self.app.batch_update():
-            for pane in self.query(LinesWidget):
-                pane.ascii = fleet.settings.ascii
-            self.hosts.take(fleet)
-            self._lay_out()
-            self.head.set_lines(
-                [header_line(fleet, self.hosts.rows, self.size.width), verdict_line(fleet, self.hosts.rows, self.size.width)]
-            )
-            self.hosts.draw_list()
-            self._show_host()
+        for pane in self.query(LinesWidget):
+            pane.ascii = fleet.settings.ascii
+        self.hosts.take(fleet)
+        self._lay_out()
+        self.head.set_lines(
+            [header_line(fleet, self.hosts.rows, self.size.width), verdict_line(fleet, self.hosts.rows, self.size.width)]
+        )
+        self.hosts.draw_list()
+        self._show_host()
 
     def _lay_out(self) -> None:
         columns, rows = self.size

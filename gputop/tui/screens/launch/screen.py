@@ -93,13 +93,18 @@ class LaunchScreen(StartingScreen):
         yield (JobLog if self.over is None else HostsJobLog)("Log", "4", id="log")
 
     def on_mount(self) -> None:
-        """Fill the recipe list, and start polling the jobs."""
-        self._fill_recipes()
-        self.query_one("#recipes").focus()
+        """Start polling the jobs."""
+        self.focus_now(self.query_one("#recipes"))
         self.set_interval(POLL_S, self.poll)
         self.poll()
 
     # Drawing
+
+    def fill(self) -> None:
+        """Draw all; the recipes need no view."""
+        super().fill()
+        if self.view is None:
+            self._fill_recipes()
 
     def draw(self, view: View) -> None:
         """Draw what changes over time: free memory, durations, losses."""

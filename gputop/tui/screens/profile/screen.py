@@ -75,8 +75,7 @@ class ProfileScreen(SubScreen):
             go = self.answer.state != "refused"
             self.taking, self.answer = go, self.answer if go else None
             self.post_message(Asked(ProfileQuestion(self.run_shown.run_id, go=go)))
-            if self.view is not None:
-                self.draw(self.view)
+            self.settle()
 
     def take_answer(self, answer: Answer) -> None:
         """Show the answer; a late one about the cost changes nothing."""
@@ -85,8 +84,7 @@ class ProfileScreen(SubScreen):
         if answer.state == "offer" and (self.taking or self.answer is not None):
             return
         self.answer, self.taking = answer, False
-        if self.view is not None:
-            self.draw(self.view)
+        self.settle()
 
     def draw(self, view: View) -> None:
         """Draw the last answer."""

@@ -47,8 +47,7 @@ class ChartScreen(SubScreen):
 
     def _look(self, window: Window) -> None:
         self.chart.window = window
-        if self.view is not None:
-            self.draw(self.view)
+        self.settle()
 
     def on_chart_pane_pointed(self, event: ChartPane.Pointed) -> None:
         """Read the values at the clicked position."""
@@ -88,8 +87,7 @@ class ChartScreen(SubScreen):
         self.own_settings = {name: getattr(self.settings, name) for name in ("log_axis", "smoothing", "per_rank")}
         if self.change is not None:
             self.change(self.settings)
-        if self.view is not None:
-            self.draw(self.view)
+        self.settle()
 
     def action_log_axis(self) -> None:
         """Switch between a linear and a logarithmic y axis."""
@@ -106,5 +104,4 @@ class ChartScreen(SubScreen):
     def action_metric(self, by: int) -> None:
         """Show the next or previous metric."""
         self.chart.next_metric(by)
-        if self.view is not None:
-            self.draw(self.view)
+        self.settle()

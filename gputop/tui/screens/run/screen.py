@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
+from textual.geometry import Size
 from textual.widget import Widget
 
 from gputop.losses import loss_metric
@@ -123,25 +123,24 @@ class RunScreen(ChartScreen):
 
     def on_mount(self) -> None:
         """Ask for the stored runs, and again while an answer is missing."""
-        super().on_mount()
         self._ask()
         self.set_interval(ASK_EVERY_S, self._ask)
 
-    def show(self, view: View) -> None:
+    def take(self, view: View) -> None:
         """Take the newest view and its chart settings."""
         first = self.view is None
         if self.change is not None or self.own_settings is None:
             self.settings = view.settings
         else:
             self.settings = replace(view.settings, **self.own_settings)
-        super().show(view)
+        super().take(view)
         if first:
             self._ask()
 
-    def on_resize(self, event: events.Resize) -> None:
+    def take_size(self, size: Size) -> None:
         """Put the list beside the charts, or in their place."""
-        self.set_class(event.size.width < WIDE_COLUMNS, "narrow")
-        super().on_resize(event)
+        super().take_size(size)
+        self.choose_classes(narrow=size.width < WIDE_COLUMNS)
         self._focus_first()
 
     def _focus_first(self) -> None:
@@ -150,10 +149,10 @@ class RunScreen(ChartScreen):
         runs = self.query_one(RunList)
         if self.has_class("grid"):
             return
-        if visible and not runs.has_focus:
-            runs.focus()
-        elif not visible and runs.has_focus:
-            self.set_focus(None)
+        if visible and self.focused is not runs:
+            self.focus_now(runs)
+        elif not visible and self.focused in (runs, self.query_one(MetricGrid)):
+            self.focus_now(None)
 
     def _ask(self) -> None:
         if self.is_current and self.view is not None:
@@ -169,10 +168,10 @@ class RunScreen(ChartScreen):
             if answer.problem:
                 self.app.notify(answer.problem, severity="warning")
             self._ask()
-            self.show(self.view)
+            self.settle()
         if isinstance(answer, GpusAnswer) and self.view is not None:
             self.stored.take_gpus(answer, self.view.history)
-            self.show(self.view)
+            self.settle()
 
     def head_text(self, view: View) -> Line:
         """Show the run's name, rank count and state."""
@@ -268,7 +267,7 @@ class RunScreen(ChartScreen):
             lines = (*lines, *wrapped(text, max(20, pane.inner_size.width), "dim"))
         taken = 1 + len(lines)
         most = self.query_one("#main").size.height - CHART_LINES_MIN - self._rank_lines(run)
-        self._give_height(pane, max(0, min(taken, most)))
+        pane.styles.height = max(0, min(taken, most))
         pane.set_content(lines or ((Span("Only metrics are known of this run.", "dim"),),), title=USE_TITLE)
 
     def _rank_lines(self, run: Run) -> int:
@@ -288,15 +287,8 @@ class RunScreen(ChartScreen):
             marked=view.involved_pids,
             ascii_only=self.settings.ascii,
         )
-        self._give_height(pane, "1fr" if self.has_class("table") else self._rank_lines(run))
+        pane.styles.height = "1fr" if self.has_class("table") else self._rank_lines(run)
         pane.set_content(lines)
-
-    def _give_height(self, pane: RuledPane, height: int | str) -> None:
-        """Set the height of a pane; another one leaves the chart another, for which it is drawn again."""
-        before = pane.styles.height
-        pane.styles.height = height
-        if pane.styles.height != before:
-            self.draw_after_layout()
 
     def _draw_config(self, view: View) -> None:
         pane = self.query_one("#config", RuledPane)
@@ -321,8 +313,7 @@ class RunScreen(ChartScreen):
         if event.opened and self.has_class("list"):
             self.action_list()
         self._ask()
-        if self.view is not None:
-            self.show(self.view)
+        self.settle()
 
     def action_mark(self) -> None:
         """Keep the curve of the run under the cursor while others are chosen, or no longer."""
@@ -332,23 +323,20 @@ class RunScreen(ChartScreen):
                 self.app.notify(f"{len(HUES)} runs are marked: more curves would be indistinguishable.")
                 return
             self.marked[self.run_id] = free
-        if self.view is not None:
-            self.show(self.view)
+        self.settle()
 
     def action_unmark(self) -> None:
         """Draw only the run under the cursor."""
         self.marked.clear()
-        if self.view is not None:
-            self.show(self.view)
+        self.settle()
 
     def action_list(self) -> None:
         """Switch between the list and the charts, where there is no room for both; else say where the list is."""
         if not any(self.has_class(name) for name in ("narrow", "table", "grid")):
             self.notify("The runs are on the left: Up and Down choose one, / filters them.", timeout=4)
-        self.toggle_class("list")
-        self.remove_class("table", "grid")
+        self.choose_classes(list=not self.has_class("list"), table=False, grid=False)
         self._focus_first()
-        self.draw_after_layout()
+        self.settle()
 
     def action_open(self) -> None:
         """Show the charts of the run under the cursor, or the chosen metric of the grid."""
@@ -359,15 +347,14 @@ class RunScreen(ChartScreen):
 
     def action_grid(self) -> None:
         """Switch between one metric and small charts of all."""
-        self.toggle_class("grid")
-        self.remove_class("table", "list")
+        self.choose_classes(grid=not self.has_class("grid"), table=False, list=False)
         if self.has_class("grid"):
             grid = self.query_one(MetricGrid)
             grid.chosen = self.chart.metric or ""
-            grid.focus()
+            self.focus_now(grid)
         else:
             self._focus_first()
-        self.draw_after_layout()
+        self.settle()
 
     def on_metric_grid_opened(self, event: MetricGrid.Opened) -> None:
         """Show the chosen metric large."""
@@ -410,7 +397,7 @@ class RunScreen(ChartScreen):
         run = self._run(self.view) if self.view is not None else None
         if self.view is not None and run is not None:
             self.chart.next_axis(run, self.view.history)
-            self.draw(self.view)
+            self.settle()
 
     def action_subject(self) -> None:
         """Show something else in the rows of ranks: waiting, step time, or loss."""
@@ -426,22 +413,21 @@ class RunScreen(ChartScreen):
             self.notify("This run has one rank: no other to compare it with.", timeout=4)
         elif self.subject == shown:
             self.notify(f"Of its ranks, only the {shown} is recorded.", timeout=4)
-        self.draw(self.view)
+        self.settle()
 
     def action_table(self) -> None:
         """Switch between full-screen tables and what was there before them."""
         if self.has_class("table"):
             grid, focused = self._below_table
-            self.set_class(grid, "grid")
-            if focused is not None and focused.is_attached:
-                focused.focus()
-            else:
-                self.set_focus(None)
+            self.choose_classes(table=False, grid=grid)
+            self.focus_now(focused if focused is not None and focused.is_attached else None)
         else:
             self._below_table = self.has_class("grid"), self.focused
-            self.remove_class("grid")
-        self.toggle_class("table")
-        self.draw_after_layout()
+            self.choose_classes(table=True, grid=False)
+            hidden = ("grid", "use", "runs") if self.has_class("narrow") else ("grid", "use")
+            if self.focused is not None and self.focused.id in hidden:
+                self.focus_now(self.query_one("#ranks"))
+        self.settle()
 
     def action_stop(self) -> None:
         """Ask whether to stop the run."""

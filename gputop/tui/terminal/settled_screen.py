@@ -1,0 +1,128 @@
+"""A screen that opens, takes a new size and changes its layout in one frame each.
+
+Textual shows each layout as soon as it is made: first empty panes, then their content, then the content again where it has
+changed the height of a pane. Here, nothing is shown until every pane has its size and what belongs into it.
+"""
+
+from __future__ import annotations
+
+from textual import events
+from textual.geometry import Size
+from textual.screen import Screen, ScreenResultType
+from textual.widget import Widget
+
+from gputop.tui.terminal.private_textual import can_settle, hold, install_compositor, lay_out, let_go, paint_now
+
+ROUNDS = 3
+"""Content sets heights, and heights set content: after so many layouts, what there is is shown."""
+
+
+class SettledScreen(Screen[ScreenResultType]):
+    """Subclasses draw in ``fill``, and choose what depends on the terminal's size in ``take_size``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        install_compositor(self)
+        hold(self)
+        self._settling = False
+        self._taken: Size | None = None
+        """The size that was passed to ``take_size``."""
+        self._laid_out: Size | None = None
+        """The size that the panes were last laid out for; ``size`` is always the terminal's."""
+        self._changed = False
+        """Whether classes were changed since the last layout."""
+
+    def take_size(self, size: Size) -> None:
+        """Set classes for this size of the terminal; called before a layout."""
+
+    def fill(self) -> None:
+        """Draw what is known into the panes, which have their sizes. May be called twice for a frame."""
+
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        """Appear with the newest content: for the first time, or after the screen above was closed."""
+        if self._taken is None:
+            event.refresh_styles = False  # they were set a moment ago
+        self._take(self.app.size)
+        self._lay_out_unseen()
+        # After all that Textual does now to open this screen or to close another one, of which each would make a frame.
+        self.app.call_next(self.settle, now=True)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Take a new size, unless it is the one that the screen was laid out for already."""
+        if event.size != self._taken or not can_settle(self):
+            self.resize(event.size)
+        else:
+            event.prevent_default()
+
+    def resize(self, size: Size) -> None:
+        """Take a size of the terminal, and show all again: it may have been another one for a moment."""
+        self._take(size)
+        self.settle(now=True)
+
+    def _take(self, size: Size) -> None:
+        before = self.classes
+        self._taken = size
+        self.take_size(size)
+        self._changed = self._changed or self.classes != before
+
+    def choose_classes(self, **chosen: bool) -> None:
+        """Set (True) or remove classes; ``settle`` lays out the screen accordingly."""
+        before = self.classes
+        for name, is_set in chosen.items():
+            self.set_class(is_set, name, update=False)
+        self._changed = self._changed or self.classes != before
+
+    def focus_now(self, pane: Widget | None) -> None:
+        """Give a pane the focus, so that the next frame shows it there; Textual does that only after that frame."""
+        for each in (self.focused, pane):
+            if each is not None:
+                each.has_focus = each is pane
+        self.set_focus(pane)
+
+    def settle(self, *, now: bool = False) -> None:
+        """Draw; if that changes the layout, lay out and draw again, and show all of it at once.
+
+        ``now``: show it even if the layout stays.
+        """
+        if self._settling or self._taken is None or not self.is_mounted or not self.display:
+            return  # the panes of a screen that is being closed are removed before it is
+        if not can_settle(self):
+            self._settle_late()
+            return
+        self._settling = True
+        try:
+            now = self._lay_out_unseen() or now
+            for _ in range(ROUNDS):
+                self.fill()
+                if not self._lay_out_unseen():
+                    break
+                now = True
+        finally:
+            self._settling = False
+            let_go(self)
+        if now:
+            paint_now(self)
+
+    def _lay_out_unseen(self) -> bool:
+        """Lay out what needs it, without showing it; return whether anything did."""
+        hold(self)
+        if not can_settle(self) or self._taken is None:
+            return False
+        if self._changed:
+            self.app.stylesheet.update(self)
+        laid_out = lay_out(self, self._taken, always=self._changed or self._laid_out != self._taken)
+        self._changed, self._laid_out = False, self._taken
+        return laid_out
+
+    def _settle_late(self) -> None:
+        """Draw now and after the next layout: when a Textual that gputop does not know makes it, is up to that."""
+        if self._changed:
+            self._changed = False
+            self.update_node_styles(animate=False)
+        if self.size:
+            self.fill()
+        self.call_after_refresh(self._fill_again)
+
+    def _fill_again(self) -> None:
+        if self.is_mounted and self.display and self.size:
+            self.fill()
