@@ -96,7 +96,8 @@ class ManualSteps:
         gradient = None if leaf is None else leaf.grad
         if gradient is None:
             return None
-        values = gradient.detach().reshape(-1)[:_VALUES].sum().item() if gradient.is_cpu and not gradient.is_sparse else None
+        plain = type(gradient).__name__ == "Tensor" and gradient.is_cpu and not gradient.is_sparse
+        values = gradient.detach().reshape(-1)[:_VALUES].sum().item() if plain else None  # of a DTensor, a collective operation
         return id(gradient), gradient._version, repr(values)
 
 

@@ -23,6 +23,7 @@ from gputop.tracking.auto.readings.batches import PROBE_EVERY, RECENT_BATCHES, R
 from gputop.tracking.auto.readings.gpu import Clock, next_timed
 from gputop.tracking.auto.readings.waits import Waits
 from gputop.tracking.auto.training.state import Training
+from gputop.tracking.auto.unseen import unseen
 from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.notice import reason
 from gputop.tracking.no_compile import no_compile
@@ -163,7 +164,8 @@ class Facts:
         if name in self._failed:
             return
         try:
-            action()
+            with unseen(self._torch):
+                action()
         except Exception as error:  # noqa: BLE001 - the model, the loader and torch itself may be of any version and kind
             let_through(error)
             self._give_up(name, error)

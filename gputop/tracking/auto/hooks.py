@@ -35,6 +35,7 @@ from gputop.tracking.auto.training.optimizers import Optimizers
 from gputop.tracking.auto.training.pace import Pace
 from gputop.tracking.auto.training.several_losses import Several
 from gputop.tracking.auto.training.state import Training
+from gputop.tracking.auto.unseen import has_modes, unseen
 from gputop.tracking.journal.handlers import has_handlers
 from gputop.tracking.manual_steps import ManualSteps, sorted_leaves
 from gputop.tracking.no_compile import no_compile
@@ -85,6 +86,8 @@ def _exclude_own_classes(torch: Any) -> None:
         accelerate_divides_by,
         label,
         sorted_leaves,
+        unseen,
+        has_modes,
     ):
         no_compile(torch, function)
 
@@ -101,7 +104,8 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
         if steps.off or (steps.thread and get_ident() != steps.thread):
             return original(tensors, *args, **kwargs)
         try:
-            steps.before_backward(tensors)
+            with unseen(torch):
+                steps.before_backward(tensors)
         except Exception as error:  # noqa: BLE001 - the user's backward runs next, whatever went wrong with its loss
             steps.failed(error)
         clock = steps.wanted.clock
@@ -119,7 +123,8 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
         if clock is not None and mark is not None:
             clock.stop("cuda/backward_s", mark)
         if steps.by_hand is not None:
-            steps.after_backward()
+            with unseen(torch):
+                steps.after_backward()
         return result
 
     @functools.wraps(original)
@@ -219,7 +224,7 @@ def _patch_scaler(torch: Any, steps: Steps) -> None:
     def scale(self: Any, outputs: Any) -> Any:
         result = original_scale(self, outputs)
         try:
-            if not steps.off and result is not outputs and hasattr(result, "grad_fn"):
+            if not steps.off and result is not outputs and isinstance(result, torch.Tensor):
                 steps.scaled(result, outputs)
         except Exception as error:  # noqa: BLE001 - as above
             steps.failed(error)
@@ -294,7 +299,8 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
             raise
         took = perf_counter() - started
         try:
-            steps.fetched(self._gputop_feed, batch, took)
+            with unseen(torch):
+                steps.fetched(self._gputop_feed, batch, took)
         except Exception as error:  # noqa: BLE001 - as above
             steps.failed(error)
         return batch

@@ -26,6 +26,7 @@ from gputop.tracking.auto.training.iteration import GC_S
 from gputop.tracking.auto.training.optimizers import Optimizers
 from gputop.tracking.auto.training.records import Records
 from gputop.tracking.auto.training.state import Training
+from gputop.tracking.auto.unseen import unseen
 from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.notice import tell
 from gputop.tracking.manual_steps import NEEDED, ManualSteps
@@ -94,7 +95,8 @@ class Steps(Training):
         """Remember the loss that a GradScaler scaled."""
         if not self.fast.takes_several:
             self.end_early()
-        self.sites.scaled(result, loss)
+        with unseen(self.torch):
+            self.sites.scaled(result, loss)
 
     def before_backward(self, tensors: Any) -> None:
         """Read the loss that backward is about to run on. Called on the training thread."""

@@ -534,6 +534,13 @@ def test_what_takes_the_place_of_a_function_is_pickled_and_called_as_that(home: 
     assert len(series(home)["loss"]) > 9
 
 
+@pytest.mark.real_start("the end of Python itself")
+def test_the_objects_of_a_script_are_freed_at_its_end_as_ever(home: Home) -> None:
+    said = both(home, sys.executable, "last_words.py")
+    assert said["weights"]
+    assert len(series(home)["loss"]) == 40
+
+
 KEEPS = """
 import os, sys, weakref, torch
 from torch import nn

@@ -11,6 +11,7 @@ import pytest
 from gputop.losses import AUTOMATIC_PREFIX as PREFIX
 from gputop.losses import beside
 from gputop.snapshot import AUTOMATIC_PREFIX, own_or_automatic
+from gputop.tracking.reader.runs import RunReader
 from tests.tracking.auto.test_auto import SCRIPTS
 from tests.tracking.kit import Home, home, read_all
 
@@ -74,6 +75,20 @@ NUMBERS = {
     # Only its next appearance shows that the second one now belongs to each iteration.
     "after a warm-up": [0, 1, 2, 3, 4, 5, 5, 6, 6, 7, 7],
 }
+
+
+def test_modules_that_the_script_froze_are_found_by_their_calls_or_the_reason_is_told(home: Home) -> None:
+    done = home.finish((sys.executable, "frozen.py"), SCRIPTS)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+    reader = RunReader(home.runs)
+    facts = {run.name: run.ranks[0].facts for run in reader.poll().runs}
+    reader.close()
+    for name, has_forwards, kind in (("called", True, "Model"), ("its parts", True, None), ("never", False, None)):
+        forwards = by_name(home)[name].series.get("phase/forward", [])
+        assert (len(forwards) > 10) == has_forwards, name
+        assert facts[name].get("model", {}).get("class") == kind, name
+        told = [what for what in facts[name].get("uncollected", []) if what.startswith("model: ")]
+        assert ["gc.freeze()" in what for what in told] == [True] * (kind is None), name
 
 
 def test_two_optimizers_share_a_step_only_where_they_step_together(home: Home) -> None:

@@ -7,6 +7,7 @@ outside of every graph.
 
 from __future__ import annotations
 
+import gc
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +17,7 @@ from typing import Any
 
 from gputop.facts.table import Evaluation
 from gputop.tracking.auto.models.calls import AUTOCAST_CALLS, WRAPPERS, Top, publish, timed_call
+from gputop.tracking.auto.models.late_roots import LateRoots
 from gputop.tracking.auto.models.roots import find_roots
 from gputop.tracking.auto.models.searches import Searches
 from gputop.tracking.auto.models.wrapping import Wrapping, called_by_wrapper
@@ -25,6 +27,7 @@ from gputop.tracking.auto.readings.loader import counts, first_tensor, is_intege
 from gputop.tracking.auto.readings.parallel import Place, place_of
 from gputop.tracking.auto.readings.settings import autocast_is_on
 from gputop.tracking.auto.training.state import Training
+from gputop.tracking.auto.unseen import unseen
 from gputop.tracking.describe import defines_forward, describe_model, describe_optimizer
 from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.no_compile import no_compile
@@ -43,16 +46,20 @@ class Models:
         self._grad_enabled: Callable[[], bool] = torch.is_grad_enabled
         self._steps = steps
         self.inside = False
-        self._classes: set[type] = set()
+        self._classes: weakref.WeakSet[type] = weakref.WeakSet()
+        """Those whose ``__call__`` is wrapped. A class of the script's, kept, would keep the script's variables at its end."""
         self.place: Place | None = None
         """The mesh of the ranks, and which of them are given the same samples; None before it was searched for."""
         self.autocast = False
         """Whether autocast was on in a forward."""
         self.evaluating = False
         """Whether the module that is being called, if any, is being evaluated."""
+        self._late_roots = LateRoots(torch, steps, self.compiles, self._take_late)
+        self._each: dict[int, set[int]] = {}
+        """The ids of the weights of the optimizers that were last searched for, by number."""
         self.begin_run()
         publish(self)
-        for cls in (Models, Searches, Wrapping):
+        for cls in (Models, LateRoots, Searches, Wrapping):
             for item in vars(cls).values():
                 if isinstance(item, FunctionType) and item.__name__ != "timed":
                     no_compile(torch, item)
@@ -84,6 +91,7 @@ class Models:
         self._training = 1
         """Which of several consecutive trainings the modules belong to."""
         self.searches = Searches()
+        self._late_roots.stop()
 
     def add_optimizer(self, optimizer: Any) -> None:
         """Record what an optimizer is, at its first step, and find its modules, unless the search for them is put off."""
@@ -115,7 +123,7 @@ class Models:
     def _search(self, optimizers: dict[int, Any]) -> None:
         """Find the modules of these optimizers, by number."""
         started = perf_counter()
-        each = {
+        self._each = each = {
             number: {id(item) for group in optimizer.param_groups for item in group["params"]}
             for number, optimizer in optimizers.items()
         }
@@ -123,13 +131,29 @@ class Models:
         roots, meshes = find_roots(self._torch, own)
         self.searches.took(perf_counter() - started)
         self._parameters |= own
+        self._take(roots, own, meshes)
+        if not roots and gc.get_freeze_count() and not self.compiles():
+            self._late_roots.watch(own)
+            self.settling = True
+
+    def _take(self, roots: Sequence[Any], own: set[int], meshes: Sequence[Any]) -> None:
+        """Take the outermost modules of the weights with the ids ``own``."""
         for root in roots:
             self._add(root)
             self._find_ddp(root)
-        self._choose_root(roots, own)
-        self._find_place(meshes)
-        of_engines = own.difference(*each.values())
-        self.ddp_optimizers |= {number for number, ids in each.items() if (ids | of_engines) & self._ddp_parameters}
+        with unseen(self._torch):
+            self._choose_root(roots, own)
+            self._find_place(meshes)
+        of_engines = own.difference(*self._each.values())
+        self.ddp_optimizers |= {number for number, ids in self._each.items() if (ids | of_engines) & self._ddp_parameters}
+
+    def _take_late(self, root: Any) -> None:
+        """Take a module that was called; describe it only if it is all that an optimizer trains, and not a part of that."""
+        ids = {id(item) for item in root.parameters()}
+        if any(own <= ids for own in self._each.values()):
+            self._take([root], self._parameters, [])
+        else:
+            self._add(root)
 
     def _forget_training(self) -> None:
         """Forget which modules were described for an earlier training; the script may keep them."""
@@ -159,7 +183,8 @@ class Models:
 
     def after_iteration(self, step: int) -> None:
         """Replace roots that were never called, after the iterations ``UNUSED_AFTER``."""
-        self.settling = step < UNUSED_AFTER[-1]
+        self._late_roots.after_iteration(step)
+        self.settling = step < UNUSED_AFTER[-1] or self._late_roots.watches
         if step in UNUSED_AFTER:
             self._descend()
 
@@ -182,6 +207,8 @@ class Models:
     def describe(self) -> dict[str, Any] | None:
         """Return the fact ``model`` as it is now."""
         root = self._root() if self._root is not None else None
+        if root is None and self._late_roots.over:
+            raise LookupError("gc.freeze() hides the modules from a search, and no call of one with all weights was seen")
         return None if root is None else describe_model(root, [] if self.place is None else list(self.place.names))
 
     def ddp(self) -> dict[str, Any] | None:
@@ -286,39 +313,44 @@ class Models:
 
     def _note_evaluation(self, top: Top, module: Any) -> None:
         first = next(module.parameters(), None)
-        self._evaluated = (None if first is None else str(first.device), not top.inner)
+        with unseen(self._torch):
+            self._evaluated = (None if first is None else str(first.device), not top.inner)
 
     def training_call(self, top: Top, module: Any, args: Any, kwargs: Any) -> None:
         """Inspect a training call of a top module."""
         try:
-            top.count()
-            if top.calls <= AUTOCAST_CALLS and not self.autocast:
-                self.autocast = autocast_is_on(self._torch)
-            if top.inner and not called_by_wrapper():
-                self.wrapping.bypassed(module, self._steps.code.frame())
-                return
-            self.wrapping.through()
-            self._count_sync(top)
-            if top.inner:
-                return
-            if top.sized and self._steps.step + 1 >= self._steps.wanted.batches_from:
-                self.called.take((*args, *kwargs.values()), self._steps.step + 1)
-            run = self._steps.run
-            if top.split is None:
-                top.split_by(SplitCounter(run, module) if run is not None and splits(module) else False)
-                self.splits = self.splits or bool(top.split)
-            if top.split:
-                top.split(module, args, kwargs)
-            top.settle()
-            if self._steps.loader is None and not (self._steps.stepping and self._steps.iteration.inside_step):
-                rows = tokens = 0
-                tensor = first_tensor(args) if args else first_tensor(kwargs)
-                if tensor is not None:
-                    rows, tokens = counts(tensor.shape, is_integer(tensor) and not is_table((*args, None)), None)
-                    rows = rows if top.rows_known and len(tensor.shape) > 1 else 0
-                self._steps.iteration.add_call(rows, tokens)
+            with unseen(self._torch):
+                self._inspect(top, module, args, kwargs)
         except Exception as error:  # noqa: BLE001 - the user's forward runs next, whatever its arguments are
             self._steps.failed(error)
+
+    def _inspect(self, top: Top, module: Any, args: Any, kwargs: Any) -> None:
+        top.count()
+        if top.calls <= AUTOCAST_CALLS and not self.autocast:
+            self.autocast = autocast_is_on(self._torch)
+        if top.inner and not called_by_wrapper():
+            self.wrapping.bypassed(module, self._steps.code.frame())
+            return
+        self.wrapping.through()
+        self._count_sync(top)
+        if top.inner:
+            return
+        if top.sized and self._steps.step + 1 >= self._steps.wanted.batches_from:
+            self.called.take((*args, *kwargs.values()), self._steps.step + 1)
+        run = self._steps.run
+        if top.split is None:
+            top.split_by(SplitCounter(run, module) if run is not None and splits(module) else False)
+            self.splits = self.splits or bool(top.split)
+        if top.split:
+            top.split(module, args, kwargs)
+        top.settle()
+        if self._steps.loader is None and not (self._steps.stepping and self._steps.iteration.inside_step):
+            rows = tokens = 0
+            tensor = first_tensor(args) if args else first_tensor(kwargs)
+            if tensor is not None:
+                rows, tokens = counts(tensor.shape, is_integer(tensor) and not is_table((*args, None)), None)
+                rows = rows if top.rows_known and len(tensor.shape) > 1 else 0
+            self._steps.iteration.add_call(rows, tokens)
 
     def _count_sync(self, top: Top) -> None:
         reference = top.ddp

@@ -9,6 +9,7 @@ from typing import Any
 
 from gputop.tracking.auto.losses import values
 from gputop.tracking.auto.losses.sites import Site, Sites
+from gputop.tracking.auto.unseen import unseen
 
 
 class Several:
@@ -27,12 +28,13 @@ class Several:
         if site not in self._usual:
             return False
         sites.begin_backward()
-        shown, part = sites.unscaled(tensor)
-        value = values.value_of(self._torch, shown)
-        if value is None:
-            return False
-        sites.add(site, value, part, tensor, in_closure=False)
-        return True
+        with unseen(self._torch):
+            shown, part = sites.unscaled(tensor)
+            value = values.value_of(self._torch, shown)
+            if value is None:
+                return False
+            sites.add(site, value, part, tensor, in_closure=False)
+            return True
 
     def is_usual(self) -> bool:
         """Return whether the iteration that ends now had the usual lines in the usual order, with losses on one device."""
