@@ -68,7 +68,7 @@ _TABLE = {
         "facts places tracking/gpus tracking/journal tracking/journal/writing tracking/printed tracking/profiling"
         " tracking/standing"
     ),
-    "tracking/auto/losses": "frameworks tracking/journal",
+    "tracking/auto/losses": "frameworks tracking tracking/journal",
     "tracking/auto/readings": "facts frameworks tracking tracking/journal tracking/journal/writing",
     "tracking/auto/training": (
         "losses tracking/auto/losses tracking/auto/readings tracking tracking/journal tracking/journal/writing"

@@ -212,7 +212,7 @@ def test_the_traces_of_a_recording_that_fails_are_removed(
     monkeypatch.setattr(Recording, "record", record)
     monkeypatch.setattr(reporter, "_trainer", trainer)
     monkeypatch.setattr(service, "_request", exchange.Request("0" * 16, 1, True, 0.0))
-    monkeypatch.setattr(service, "_worker", Worker("test", service._record))
+    monkeypatch.setattr(service, "_worker", Worker(service._record))
     service._record()
     if not ends_first:
         assert "failed" in exchange.read(exchange.answer_path(tmp_path / "rank.ring"))["why"]

@@ -23,10 +23,10 @@ from gputop.tracking.auto.readings.batches import PROBE_EVERY, RECENT_BATCHES, R
 from gputop.tracking.auto.readings.gpu import Clock, next_timed
 from gputop.tracking.auto.readings.waits import Waits
 from gputop.tracking.auto.training.state import Training
-from gputop.tracking.auto.unseen import unseen
 from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.notice import reason
 from gputop.tracking.no_compile import no_compile
+from gputop.tracking.unseen import unseen
 
 EVERY_S = 2.0
 SHARE = 400

@@ -35,10 +35,10 @@ from gputop.tracking.auto.training.optimizers import Optimizers
 from gputop.tracking.auto.training.pace import Pace
 from gputop.tracking.auto.training.several_losses import Several
 from gputop.tracking.auto.training.state import Training
-from gputop.tracking.auto.unseen import has_modes, unseen
 from gputop.tracking.journal.handlers import has_handlers
 from gputop.tracking.manual_steps import ManualSteps, sorted_leaves
 from gputop.tracking.no_compile import no_compile
+from gputop.tracking.unseen import has_modes, unseen
 
 
 def patch(torch: Any, steps: Steps) -> None:

@@ -64,7 +64,7 @@ class Stall:
         self.stalled = False
         self._pause_s = 0.0
         """The longest pause that ended with a step, at the resolution of the polls."""
-        self._worker = Worker("gputop-stall", self._watch)
+        self._worker = Worker(self._watch)
 
     def trains_on(self) -> int:
         """Return Python's id of the thread that trains; 0 while it is unknown."""

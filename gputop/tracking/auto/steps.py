@@ -26,10 +26,10 @@ from gputop.tracking.auto.training.iteration import GC_S
 from gputop.tracking.auto.training.optimizers import Optimizers
 from gputop.tracking.auto.training.records import Records
 from gputop.tracking.auto.training.state import Training
-from gputop.tracking.auto.unseen import unseen
 from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.notice import tell
 from gputop.tracking.manual_steps import NEEDED, ManualSteps
+from gputop.tracking.unseen import unseen
 
 if TYPE_CHECKING:  # imported at the first step otherwise: ``import gputop`` stays cheap
     from gputop.tracking.auto.facts import Facts

@@ -29,7 +29,7 @@ class GpuWatcher:
         self._devices = devices
         self._ended = ended
         self._driver: Driver | None = None
-        self._worker = Worker("gputop-gpu", self._work)
+        self._worker = Worker(self._work)
 
     def look(self) -> None:
         """Start the thread once there is a GPU to read; called on the journal's thread, again and again."""

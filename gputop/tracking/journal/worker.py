@@ -13,13 +13,12 @@ from __future__ import annotations
 import _thread
 import os
 import sys
-import threading
 import time
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
 
 from gputop.tracking.journal.handlers import let_through
+from gputop.tracking.journal.unseen_thread import UnseenThread
 
 FORK_WAIT_S = 0.2
 """How long a fork waits for our threads; once they took longer, no later fork waits."""
@@ -32,15 +31,14 @@ _too_slow = False
 class Worker:
     """A daemon thread that can be woken, stopped, and started again."""
 
-    def __init__(self, name: str, work: Callable[[], None]) -> None:
+    def __init__(self, work: Callable[[], None]) -> None:
         """``work`` runs on the thread: it calls ``sleep`` in a loop, and returns once ``has_to_leave()``."""
-        self._name = name
         self._work = work
         self._alarm = _thread.allocate_lock()
         self._alarm.acquire()
         self._fork: list[None] = []
         """Holds an item from when a fork asks the thread to end until the thread agrees, or the fork waits no longer."""
-        self._thread: threading.Thread | None = None
+        self._thread: UnseenThread | None = None
         self._cannot_start = False
         self.stopping = False
         """Whether the thread has to end for good."""
@@ -55,7 +53,7 @@ class Worker:
         """Start the thread, unless it runs, has been stopped, or the process can start no more threads."""
         if self._thread is not None or self.stopping or self._cannot_start or sys.is_finalizing():
             return
-        self._thread = thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+        self._thread = thread = UnseenThread(self._run)
         try:
             thread.start()
         except RuntimeError:  # no more threads available, or the interpreter is shutting down
@@ -75,8 +73,7 @@ class Worker:
         thread = self._thread
         if thread is None:
             return True
-        with suppress(RuntimeError):  # a signal handler kept it from starting
-            thread.join(max(0.0, within_s))
+        thread.join(max(0.0, within_s))
         return not thread.is_alive()
 
     def wake(self) -> None:
@@ -104,7 +101,7 @@ class Worker:
         return True
 
     def _run(self) -> None:
-        if self._thread is not threading.current_thread():
+        if self._thread is None or self._thread.native_id != _thread.get_native_id():  # one whose start was interrupted
             return
         try:
             self._work()
@@ -116,7 +113,7 @@ class Worker:
         self._fork.append(None)
         self.wake()
 
-    def _left(self, thread: threading.Thread, until: float) -> bool:
+    def _left(self, thread: UnseenThread, until: float) -> bool:
         """Wait until the thread is gone from the operating system too; Python asks it how many threads there are."""
         try:
             while thread.is_alive() or os.path.exists(f"/proc/self/task/{thread.native_id}"):

@@ -81,7 +81,7 @@ class ProfileService:
                 return
             self._hook()
             self._request = request
-            self._worker = Worker("gputop-profile", self._record)
+            self._worker = Worker(self._record)
             self._worker.start()
         except Exception as error:  # noqa: BLE001 - torch and the interpreter may be in any state: then there is no profile
             self._request = None

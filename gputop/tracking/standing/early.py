@@ -39,7 +39,7 @@ class _Early:
 
     def __init__(self, is_library: Callable[[str], bool]) -> None:
         self._is_library = is_library
-        self.worker = Worker("gputop-standing", self._run)
+        self.worker = Worker(self._run)
         self._due_s = time.monotonic() + AFTER_S
         self._memory: memoryview[int] | None = None
         self._file: OwnFile | None = None

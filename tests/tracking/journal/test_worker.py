@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
+from gputop.tracking.journal.unseen_thread import UnseenThread
 from gputop.tracking.journal.worker import Worker
+from tests.tracking.kit import Home, home
+
+assert home
+
+pytestmark = pytest.mark.interpreter
 
 
 class TimeUp(BaseException):
@@ -16,13 +22,13 @@ class TimeUp(BaseException):
 
 def test_a_start_that_a_handler_interrupts_is_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
     ran = threading.Event()
-    worker = Worker("gputop-test", ran.set)
+    worker = Worker(ran.set)
 
     def interrupted(self: Any) -> None:
         raise TimeUp
 
     with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", interrupted)
+        patch.setattr(UnseenThread, "start", interrupted)
         with pytest.raises(TimeUp):
             worker.start()
     assert worker.join(0.0)
@@ -31,6 +37,30 @@ def test_a_start_that_a_handler_interrupts_is_made_up_for(monkeypatch: pytest.Mo
 
 
 def test_a_thread_that_never_started_is_not_waited_for() -> None:
-    worker = Worker("gputop-test", lambda: None)
-    worker._thread = threading.Thread()
+    worker = Worker(lambda: None)
+    worker._thread = UnseenThread(lambda: None)
     assert worker.join(0.0)
+
+
+ALONE = """
+import os, signal, threading, gputop
+
+seen = []
+threading.settrace(lambda *told: seen.append(told[0].f_code.co_name))
+threading.setprofile(lambda *told: seen.append(told[0].f_code.co_name))
+run = gputop.init()
+for number in range(100):
+    run.log(loss=float(number))
+print(len(os.listdir("/proc/self/task")) > 1, threading.active_count(), seen)
+for number in (signal.SIGUSR1, signal.SIGTERM):  # each would end the process
+    signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+    os.kill(os.getpid(), number)
+    run.log(loss=0.0)
+    print(signal.sigwait({number}).name)
+run.finish()
+print(threading.active_count(), seen)
+"""
+
+
+def test_a_script_does_not_notice_our_threads(home: Home) -> None:
+    assert home.run(ALONE) == (0, "True 1 []\nSIGUSR1\nSIGTERM\n1 []\n", "")

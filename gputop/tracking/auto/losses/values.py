@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gputop.tracking.auto.unseen import has_modes, unseen
 from gputop.tracking.journal.handlers import let_through
+from gputop.tracking.unseen import has_modes, unseen
 
 
 def value_of(torch: Any, tensor: Any) -> Any:

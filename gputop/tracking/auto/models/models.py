@@ -27,10 +27,10 @@ from gputop.tracking.auto.readings.loader import counts, first_tensor, is_intege
 from gputop.tracking.auto.readings.parallel import Place, place_of
 from gputop.tracking.auto.readings.settings import autocast_is_on
 from gputop.tracking.auto.training.state import Training
-from gputop.tracking.auto.unseen import unseen
 from gputop.tracking.describe import defines_forward, describe_model, describe_optimizer
 from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.no_compile import no_compile
+from gputop.tracking.unseen import unseen
 from gputop.tracking.watch import SplitCounter, splits
 
 CLASSES_MAX = 24

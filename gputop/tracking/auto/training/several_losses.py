@@ -9,7 +9,7 @@ from typing import Any
 
 from gputop.tracking.auto.losses import values
 from gputop.tracking.auto.losses.sites import Site, Sites
-from gputop.tracking.auto.unseen import unseen
+from gputop.tracking.unseen import unseen
 
 
 class Several:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +20,7 @@ from gputop.tracking.journal import format as form
 from gputop.tracking.journal import places
 from gputop.tracking.journal.notice import reason, tell
 from gputop.tracking.journal.read import last_steps
+from gputop.tracking.journal.unseen_thread import UnseenThread
 from gputop.tracking.journal.worker import Worker
 from gputop.tracking.journal.writing.mapping import private
 from gputop.tracking.journal.writing.own_file import OwnFile
@@ -64,7 +64,7 @@ class OpenJournal:
         self.reporter: Reporter | None = None
         """Called on the flusher's thread twice a second while there is a ring."""
         self._pid = os.getpid()
-        self._flusher = Worker("gputop-flusher", self._run)
+        self._flusher = Worker(self._run)
         self._archive_path: Path | None = None
         archive, identity, reason = self._open_archive(identity, runs_dir)
         ring = self._ring = open_ring(identity, runs_dir, self._archive_path, ring_bytes) if thread else None
@@ -309,7 +309,7 @@ class OpenJournal:
             return True
         if not self._flusher.join(deadline - time.monotonic()):
             return False
-        last = threading.Thread(target=self._last_flush, name="gputop-finish", daemon=True)
+        last = UnseenThread(self._last_flush)
         try:
             last.start()
         except RuntimeError:  # the interpreter no longer starts threads

@@ -1,0 +1,70 @@
+"""A thread in a training that the training does not notice.
+
+The module ``threading`` does not list it: a script may wait until no thread but its own is left, and may trace or profile the
+threads that it starts. It takes no signal, so that one which the script blocks on its own thread, to wait for it or to save a
+checkpoint undisturbed, waits as it would without gputop.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+from collections.abc import Callable
+
+_OF_ERRORS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS}
+"""What a thread does wrong itself: blocked, these would end the process without a word."""
+
+
+class UnseenThread:
+    """A daemon thread; what it runs must not call ``threading.current_thread``, which would list it."""
+
+    def __init__(self, target: Callable[[], None]) -> None:
+        self._target = target
+        self._running = _thread.allocate_lock()
+        self._pid = 0
+        self._permits: list[None] = [None]
+        self.native_id: int | None = None
+        """Its number in the operating system, once it runs."""
+
+    def start(self) -> None:
+        """Start it, once.
+
+        Raises:
+            RuntimeError: there can be no more threads, or the interpreter is shutting down.
+        """
+        self._pid = os.getpid()
+        self._running.acquire()
+        try:
+            _thread.start_new_thread(self._run, ())
+        except BaseException:  # no thread, or a signal handler of the script raised: then there may be one
+            if self._may_run():
+                self._running.release()
+            raise
+
+    def is_alive(self) -> bool:
+        """Return whether it has been started and not ended; a forked child has none."""
+        return self._running.locked() and os.getpid() == self._pid
+
+    def join(self, within_s: float) -> None:
+        """Wait until it has ended, at most this long."""
+        if self.is_alive() and self._running.acquire(timeout=within_s):
+            self._running.release()
+
+    def _may_run(self) -> bool:
+        """Return True once."""
+        try:
+            self._permits.pop()
+        except IndexError:
+            return False
+        return True
+
+    def _run(self) -> None:
+        if not self._may_run():
+            return
+        try:
+            self.native_id = _thread.get_native_id()
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _OF_ERRORS)
+            self._target()
+        finally:
+            self._running.release()
