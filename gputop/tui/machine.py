@@ -71,12 +71,12 @@ class Machine:
         )
 
     def _shown_run(self, latest: Snapshot) -> str | None:
-        """Return the user's choice while it exists, else the newest live run, else the newest run. None if only untracked runs
-        are alive, and one of them is newer than every tracked run.
+        """Return the user's choice while it exists, else the newest run (``newest_run``). None if only untracked runs are
+        alive, and one of them is newer than every tracked run.
         """
         if any(run.run_id == self.chosen_run for run in latest.runs):
             return self.chosen_run
-        newest = newest_run(latest.runs)
+        newest = newest_run(latest)
         if newest is None or is_outlived(newest, latest.process_runs):
             return None
         return newest.run_id

@@ -51,6 +51,23 @@ def test_a_chosen_run_holds_while_it_exists() -> None:
     assert view.run_id == samples.snapshot().runs[0].run_id
 
 
+def test_a_newer_run_without_a_gpu_does_not_displace_one_that_uses_gpus() -> None:
+    """On a shared server, somebody's small training on the CPU begins every few minutes."""
+    on_gpus = samples.snapshot()
+    newer = samples.run(run_id="run-2", created_at=samples.EPOCH, world_size=1)
+    newer = replace(newer, ranks=(replace(newer.ranks[0], pid=1),))
+    watched = machine(replace(on_gpus, runs=(*on_gpus.runs, newer)))
+    watched.take_in()
+    view = watched.view(Settings())
+    assert view is not None
+    assert view.run_id == on_gpus.runs[0].run_id
+    watched.feed.waiting.append(replace(samples.snapshot(5), runs=(*on_gpus.runs, newer), processes=()))  # type: ignore[attr-defined]
+    watched.take_in()
+    view = watched.view(Settings())
+    assert view is not None
+    assert view.run_id == "run-2"
+
+
 def test_the_screen_and_its_doctor_share_one_memory_of_the_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     made, begin = [], MetricMemory.__init__
 

@@ -94,12 +94,15 @@ class View:
         return frozenset(rank.rank for rank in run.ranks if rank.local_pid in pids) if run is not None else frozenset()
 
 
-def newest_run(runs: Sequence[Run]) -> Run | None:
-    """Return the newest live run, else the newest run."""
+def newest_run(snapshot: Snapshot) -> Run | None:
+    """Return the newest live run, of those that use a GPU if there are any; else the newest run."""
     from gputop.snapshot import LIVE_STATES
 
-    alive = [run for run in runs if run.state in LIVE_STATES]
-    return max(alive or runs, key=lambda run: run.created_at or 0.0, default=None)
+    alive = [run for run in snapshot.runs if run.state in LIVE_STATES]
+    if len(alive) > 1:
+        users = {process.pid for process in snapshot.processes if process.devices}
+        alive = [run for run in alive if any(rank.local_pid in users for rank in run.ranks)] or alive
+    return max(alive or snapshot.runs, key=lambda run: run.created_at or 0.0, default=None)
 
 
 def is_outlived(run: Run, others: Sequence[ProcessRun]) -> bool:
