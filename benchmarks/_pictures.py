@@ -1,11 +1,11 @@
-"""Draws gputop, nvitop and nvtop side by side: the same eight simulated H100s, the same training, the same terminal.
+"""Draws gputop, nvitop, nvtop and btop side by side: the same eight simulated H100s, the same training, the same terminal.
 
 Eight ranks of a tracked run occupy the GPUs. Each tool runs in its own tmux, is captured with its colors once it has a history,
-and becomes a small SVG in ``docs/pictures``; the page that shows them is written too. btop is left out if it shows no GPU: it
-does so from version 1.3 on. A tool that is not installed is named on the page.
+and becomes a small SVG in ``docs/pictures``; the page that shows them is written too. btop shows GPUs
+from version 1.3 on, if it was built to. A tool that is not installed is named on the page.
 
     make picture
-    python benchmarks/_pictures.py [--size 110x32] [--seconds 45] [--nvtop COMMAND]
+    python benchmarks/_pictures.py [--size 110x32] [--seconds 45] [--nvtop COMMAND] [--btop COMMAND]
 """
 
 from __future__ import annotations
@@ -59,6 +59,9 @@ def _rgb(color: str) -> tuple[int, int, int]:
 
 THEME = TerminalTheme(_rgb("101418"), _rgb("d3d7dc"), list(map(_rgb, _DIM)), list(map(_rgb, _BRIGHT)))
 
+BTOP_SETTINGS = 'shown_boxes = "gpu0 gpu1"\n'
+"""btop shows each GPU in a box of its own, and none unless told to: two fit into the picture."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tool:
@@ -75,6 +78,7 @@ def main() -> None:
     parser.add_argument("--size", default="110x32", help="columns x rows (default 110x32)")
     parser.add_argument("--seconds", type=float, default=45.0, help="how long each tool watches (default 45)")
     parser.add_argument("--nvtop", default="nvtop", help="its command (default nvtop)")
+    parser.add_argument("--btop", default="btop", help="its command (default btop); 1.3 or newer, built with GPU support")
     options = parser.parse_args()
     columns, rows = map(int, options.size.split("x"))
     if shutil.which("tmux") is None:
@@ -84,6 +88,7 @@ def main() -> None:
         Tool("gputop", (sys.executable, "-m", "gputop", "-i", "1"), (sys.executable, "-m", "gputop", "--version")),
         Tool("nvitop", (nvitop, "--interval", "1"), (nvitop, "--version")),
         Tool("nvtop", (options.nvtop,), (options.nvtop, "--version")),
+        Tool("btop", (options.btop,), (options.btop, "--version")),
     ]
     here = [tool for tool in tools if shutil.which(tool.command[0])]
     versions = {tool.name: version(tool) for tool in here}
@@ -106,6 +111,8 @@ def capture(tools: Sequence[Tool], columns: int, rows: int, seconds: float, fold
     state = folder / "state"
     state.mkdir(mode=0o700)
     (folder / "train.py").write_text(TRAINING)
+    (folder / ".config" / "btop").mkdir(parents=True)
+    (folder / ".config" / "btop" / "btop.conf").write_text(BTOP_SETTINGS)
     base = {
         "PATH": os.environ["PATH"],
         "HOME": str(folder),
@@ -211,7 +218,8 @@ def page(size: str, versions: dict[str, str], missing: Sequence[str]) -> str:
 The same minute of the same machine in {size} cells: eight **simulated** H100s, held by the eight ranks of one training that
 gputop tracks. No GPU was at work: a library in the driver's place plays the readings, and every tool loads it as its own.
 The pictures are what each program wrote to its terminal, with its own defaults, captured and drawn by
-`benchmarks/_pictures.py`.{left} btop shows GPUs from version 1.3 on; Debian 12 has 1.2.13.
+`benchmarks/_pictures.py`.{left} btop, from version 1.3 on, shows each GPU in a box of its own, and none unless told to: it was
+told to show as many as fit.
 
 {shown}
 """

@@ -1,6 +1,6 @@
 """What watching costs: gputop against nvitop, on the same simulated eight (or sixteen) H100s, in one run.
 
-nvtop is measured too if it is installed; ``NVTOP`` may name its command.
+nvtop, and btop from version 1.3 on, are measured too if they are installed; ``NVTOP`` and ``BTOP`` may name their commands.
 
 Measures whole process trees over the same time: CPU seconds, bytes to the terminal, memory (PSS), NVML calls; also how long it
 takes from the start until GPU data is on the screen, and for one reading on standard output. All tools start with compiled
@@ -8,7 +8,7 @@ modules, as an installer leaves them, whatever the state of this checkout or env
 microsecond, so these are the tools' own costs; with ``--latencies real``, it takes as long as that of a measured H100. The
 figures are this machine's; the ratios hold elsewhere too.
 
-    python benchmarks/dashboard.py [--gpus 8] [--seconds 30] [--latencies none|real] [--json FILE]
+    python benchmarks/dashboard.py [--gpus 8] [--seconds 30] [--latencies none|real] [--json FILE] [--page docs/costs.md]
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -34,14 +36,45 @@ from tests import nvml_sim  # noqa: E402 - from the checkout
 from tests.terminal import Terminal  # noqa: E402
 
 BIN = Path(sys.executable).parent
-TOOLS = {
-    "nvitop": ([str(BIN / "nvitop"), "--interval", "1"], r"\d\.\d+GiB / 80\.0", [str(BIN / "nvitop"), "-1"]),
-    "gputop": ([sys.executable, "-m", "gputop", "-i", "1"], r"\d\.\d/80G", [sys.executable, "-m", "gputop", "--once"]),
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A program to measure: its screen, the pattern of a GPU's memory on it, and the command for one reading, if it has one."""
+
+    name: str
+    screen: Sequence[str]
+    wanted: str
+    once: Sequence[str] | None
+
+
+def tools() -> list[Tool]:
+    """Return the peers that are installed, and gputop, each reading once a second."""
+    found = []
+    if (nvtop := shutil.which(os.environ.get("NVTOP", "nvtop"))) is not None:
+        found.append(Tool("nvtop", (nvtop, "--delay", "10"), r"\d\.\d+Gi/80", (nvtop, "-s")))
+    if (btop := shutil.which(os.environ.get("BTOP", "btop"))) is not None:
+        found.append(Tool("btop", (btop,), r"gpu0(.|\n)*\d GiB", None))
+    nvitop, gputop = str(BIN / "nvitop"), (sys.executable, "-m", "gputop")
+    return [
+        *found,
+        Tool("nvitop", (nvitop, "--interval", "1"), r"\d\.\d+GiB / 80\.0", (nvitop, "-1")),
+        Tool("gputop", (*gputop, "-i", "1"), r"\d\.\d/80G", (*gputop, "--once")),
+    ]
+
+
+BTOP_SETTINGS = 'shown_boxes = "gpu0 gpu1 proc"\nupdate_ms = 1000\n'
+"""btop shows few GPUs at once, each in a box of its own; with the processes, two fit into the terminal."""
+FIGURES = {
+    "cpu_s_per_min": ("CPU, s/min", 2),
+    "bytes_per_s": ("to the terminal, bytes/s", 0),
+    "pss_mib": ("memory (PSS), MiB", 0),
+    "nvml_calls_per_gpu_and_s": ("NVML calls per GPU and s", 1),
+    "first_gpu_data_ms": ("start to first GPU data, ms", 0),
+    "once_ms": ("one reading on standard output, ms", 0),
 }
-"""For each tool: the live screen, the pattern of a GPU's memory on it, and the command for one reading."""
-if (nvtop := shutil.which(os.environ.get("NVTOP", "nvtop"))) is not None:
-    TOOLS = {"nvtop": ([nvtop, "--delay", "10"], r"\d\.\d+Gi/80", [nvtop, "-s"]), **TOOLS}
-    """One second, as for the others; the ratio compares gputop with nvitop."""
+"""What is measured: its name in the table, and its decimals there."""
+BEGIN, END = "<!-- benchmarks/dashboard.py -->\n", "<!-- end -->\n"
 SETTLE_S = 5.0
 ROUNDS = 5
 
@@ -62,7 +95,7 @@ def pss_mib(processes: list[psutil.Process]) -> float:
     return sum(process.memory_full_info().pss for process in processes) / 2**20
 
 
-def first_data_s(command: list[str], wanted: str, environment: dict[str, str]) -> float:
+def first_data_s(command: Sequence[str], wanted: str, environment: dict[str, str]) -> float:
     """Return the time from the start until the screen shows a GPU's memory."""
     began = time.perf_counter()
     with Terminal(command, environment) as terminal:
@@ -73,7 +106,7 @@ def first_data_s(command: list[str], wanted: str, environment: dict[str, str]) -
         return time.perf_counter() - began
 
 
-def live(command: list[str], environment: dict[str, str], log: Path, gpus: int, seconds: float) -> dict[str, float]:
+def live(command: Sequence[str], environment: dict[str, str], log: Path, gpus: int, seconds: float) -> dict[str, float]:
     """Run a screen and measure it for ``seconds`` after it has settled."""
     with Terminal(command, environment) as terminal:
         time.sleep(SETTLE_S)
@@ -93,43 +126,48 @@ def count_lines(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-def once_s(command: list[str], environment: dict[str, str]) -> float:
-    """Return how long one reading takes."""
+def once_s(command: Sequence[str] | None, environment: dict[str, str]) -> float:
+    """Return how long one reading takes; 0 without a command for it."""
+    if command is None:
+        return 0.0
     began = time.perf_counter()
     subprocess.run(command, env={**os.environ, **environment}, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return time.perf_counter() - began
 
 
-def measure(gpus: int, seconds: float, latencies: str) -> dict[str, dict[str, float]]:
+def measure(measured: Sequence[Tool], gpus: int, seconds: float, latencies: str) -> dict[str, dict[str, float | None]]:
     """Measure every tool on the same simulated machine, in turn; ``latencies`` of the driver are "none" or "real"."""
-    result: dict[str, dict[str, float]] = {}
+    result: dict[str, dict[str, float | None]] = {}
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
+        (folder / "config" / "btop").mkdir(parents=True)
+        (folder / "config" / "btop" / "btop.conf").write_text(BTOP_SETTINGS)
         workers = [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"]) for _ in range(gpus)]
         try:
             box = nvml_sim.living_box(gpus, pids=tuple(worker.pid for worker in workers))
             scenario = (box.real_latencies() if latencies == "real" else box).write(folder / "scenario")
             environments = {}
-            for name in TOOLS:
-                changed = nvml_sim.environment(scenario, log=folder / f"{name}.log")
-                environments[name] = {key: value for key, value in changed.items() if os.environ.get(key) != value}
-                environments[name]["GPUTOP_DIR"] = directory
-                environments[name] |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
-            for name, (screen, wanted, once) in TOOLS.items():  # compiles, including what the screen imports later
-                first_data_s(screen, wanted, environments[name])
-                live(screen, environments[name], folder / f"{name}.log", gpus, SETTLE_S)
-                once_s(once, environments[name])
-            starts: dict[str, list[float]] = {name: [] for name in TOOLS}
-            onces: dict[str, list[float]] = {name: [] for name in TOOLS}
+            for tool in measured:
+                changed = nvml_sim.environment(scenario, log=folder / f"{tool.name}.log")
+                environments[tool] = {key: value for key, value in changed.items() if os.environ.get(key) != value}
+                environments[tool] |= {"GPUTOP_DIR": directory, "XDG_CONFIG_HOME": str(folder / "config")}
+                environments[tool] |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
+            for tool in measured:  # compiles, including what the screen imports later
+                first_data_s(tool.screen, tool.wanted, environments[tool])
+                live(tool.screen, environments[tool], folder / f"{tool.name}.log", gpus, SETTLE_S)
+                once_s(tool.once, environments[tool])
+            starts: dict[Tool, list[float]] = {tool: [] for tool in measured}
+            onces: dict[Tool, list[float]] = {tool: [] for tool in measured}
             for _ in range(ROUNDS):
-                for name, (screen, wanted, once) in TOOLS.items():
-                    starts[name].append(first_data_s(screen, wanted, environments[name]))
-                    onces[name].append(once_s(once, environments[name]))
-            for name, (screen, _, _) in TOOLS.items():
-                figures = live(screen, environments[name], folder / f"{name}.log", gpus, seconds)
-                figures["first_gpu_data_ms"] = 1000 * statistics.median(starts[name])
-                figures["once_ms"] = 1000 * statistics.median(onces[name])
-                result[name] = figures
+                for tool in measured:
+                    starts[tool].append(first_data_s(tool.screen, tool.wanted, environments[tool]))
+                    onces[tool].append(once_s(tool.once, environments[tool]))
+            for tool in measured:
+                result[tool.name] = {
+                    **live(tool.screen, environments[tool], folder / f"{tool.name}.log", gpus, seconds),
+                    "first_gpu_data_ms": 1000 * statistics.median(starts[tool]),
+                    "once_ms": 1000 * statistics.median(onces[tool]) if tool.once is not None else None,
+                }
         finally:
             for worker in workers:
                 worker.kill()
@@ -137,25 +175,53 @@ def measure(gpus: int, seconds: float, latencies: str) -> dict[str, dict[str, fl
     return result
 
 
+def ratio(result: Mapping[str, Mapping[str, float | None]], figure: str) -> str:
+    """Return gputop's figure as a multiple of nvitop's."""
+    ours, theirs = result["gputop"][figure], result["nvitop"][figure]
+    return "N/A" if ours is None or not theirs else f"{ours / theirs:.2f}"
+
+
+def shown(value: float | None, decimals: int) -> str:
+    """Return a figure for a table."""
+    return "N/A" if value is None else f"{value:,.{decimals}f}"
+
+
+def version(tool: Tool) -> str:
+    """Return the version that a tool reports."""
+    command = (*tool.screen[:3], "--version") if tool.name == "gputop" else (tool.screen[0], "--version")
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = re.search(r"\d+\.\d+[\w.]*", told.stdout + told.stderr)
+    return found[0] if found else "unknown version"
+
+
 def main() -> None:
-    """Print the table, and write it as JSON if requested."""
+    """Print the table, and write it as JSON and into a page if requested."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpus", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--latencies", choices=("none", "real"), default="none")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--page", type=Path, metavar="FILE", help="also put the table into this page, between its marks")
     options = parser.parse_args()
-    result = measure(options.gpus, options.seconds, options.latencies)
-    print(
-        f"{options.gpus} simulated H100s, a process on each, 160x50, 1 Hz, {options.seconds:g} s; load {os.getloadavg()[0]:.1f}"
-    )
-    names = list(TOOLS)
-    print(f"{'':28}" + "".join(f"{name:>12}" for name in names) + f"{'ratio':>10}")
-    for figure in result[names[0]]:
-        values = [result[name][figure] for name in names]
-        print(f"{figure:28}" + "".join(f"{value:12.2f}" for value in values) + f"{values[-1] / values[-2]:10.2f}")
+    measured = tools()
+    result = measure(measured, options.gpus, options.seconds, options.latencies)
+    conditions = f"{options.gpus} simulated H100s, a process on each, 160x50, 1 Hz, {options.seconds:g} s"
+    print(f"{conditions}; load {os.getloadavg()[0]:.1f}")
+    print(f"{'':36}" + "".join(f"{name:>12}" for name in result) + f"{'ratio':>10}")
+    for figure, (words, decimals) in FIGURES.items():
+        values = [shown(figures[figure], decimals) for figures in result.values()]
+        print(f"{words:36}" + "".join(f"{value:>12}" for value in values) + f"{ratio(result, figure):>10}")
     if options.json:
         options.json.write_text(json.dumps(result, indent=1) + "\n")
+    if options.page:
+        rows = [["", *(f"{tool.name} {version(tool)}" for tool in measured), "gputop / nvitop"]]
+        rows.append(["---", *["---:"] * (len(measured) + 1)])
+        for figure, (words, decimals) in FIGURES.items():
+            values = [shown(figures[figure], decimals) for figures in result.values()]
+            rows.append([words, *values, ratio(result, figure)])
+        table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+        before, _, rest = options.page.read_text().partition(BEGIN)
+        options.page.write_text(f"{before}{BEGIN}{conditions}:\n\n{table}{END}{rest.partition(END)[2]}")
 
 
 if __name__ == "__main__":

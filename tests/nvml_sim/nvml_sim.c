@@ -234,6 +234,11 @@ ret nvmlDeviceGetCount_v2(u32 *out) {
     return OK;
 }
 
+/* The first version, which real drivers keep and btop asks for. */
+ret nvmlDeviceGetCount(u32 *out) {
+    return nvmlDeviceGetCount_v2(out);
+}
+
 /* -- who a device is ------------------------------------------------------------------------------------------ */
 
 ret nvmlDeviceGetHandleByIndex_v2(u32 index, device *out) {
@@ -242,6 +247,10 @@ ret nvmlDeviceGetHandleByIndex_v2(u32 index, device *out) {
     ENTER((int)index);
     *out = &handles[index][0];
     return OK;
+}
+
+ret nvmlDeviceGetHandleByIndex(u32 index, device *out) {
+    return nvmlDeviceGetHandleByIndex_v2(index, out);
 }
 
 ret nvmlDeviceGetHandleByUUID(const char *uuid, device *out) {
