@@ -52,7 +52,7 @@ class Fleet:
             feed, machine = self.feeds[self._next], self.machines[self._next]
             self._next = (self._next + 1) % len(self.machines)
             snapshots = machine.take_in()
-            if snapshots and self.judging:
+            if self.judging and machine.latest is not None:
                 machine.doctor.load()
             self._stream.take(str(machine.feed.host), snapshots, _offset_s(feed))
             if time.monotonic() > until:
@@ -79,12 +79,9 @@ class Fleet:
         return max((machine.latest.interval_s for machine in self.machines if machine.latest is not None), default=0.0)
 
     def judge(self) -> None:
-        """Have the doctor judge every host from now on: loading it takes longer than the first frame should."""
+        """Have the doctor judge every host from the next turns on: loading it takes longer than the first frame should."""
         self.judging = True
         self.doctor.load()
-        for machine in self.machines:
-            if machine.latest is not None:
-                machine.doctor.load()
 
     def machine(self, host: str) -> Machine | None:
         """Return the machine of a host."""

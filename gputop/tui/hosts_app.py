@@ -103,7 +103,11 @@ class HostsApp(GputopApp):
         self.screen.show_fleet(self.fleet_view())
         self._drawing_took_s = clock() - began
         if not self.fleet.judging and any(machine.latest is not None for machine in self.fleet.machines):
-            self.call_after_refresh(self.fleet.judge)
+            self.call_after_refresh(self._judge)
+
+    def _judge(self) -> None:
+        self.fleet.judge()
+        self.on_feed_arrived()
 
     def _check_age(self) -> None:
         if not isinstance(self.screen, HostsScreen):

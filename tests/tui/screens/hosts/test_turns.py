@@ -5,9 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from gputop.hosts.state import HostStatus
 from gputop.snapshot import Snapshot
+from gputop.tui.fleet import Fleet
 from gputop.whereabouts import WhereQuestion
 from tests.tui.kit import text_of
 from tests.tui.screens.hosts.kit import HostStill, hosts_app, live, until, working
@@ -77,3 +81,14 @@ async def test_a_key_is_answered_while_hosts_send_more_than_the_screen_can_proce
         await pilot.pause()
         assert "help" in text_of(app).splitlines()[0]
         assert len(turns) < TURNS
+
+
+def test_the_first_judgement_of_many_hosts_is_spread_over_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    feeds: Any = [HostStill(live(f"node{number}"), *working(f"node{number}", 1)) for number in range(HOSTS)]
+    fleet = Fleet(feeds)
+    while fleet.take_in():
+        pass
+    monkeypatch.setattr("gputop.tui.fleet.TURN_S", -1.0)  # a turn ends after one host
+    fleet.judge()
+    judged = [sum(machine.doctor.doctor is not None for machine in fleet.machines) for _ in range(HOSTS) if fleet.take_in()]
+    assert judged == list(range(1, HOSTS + 1))
