@@ -13,9 +13,12 @@ from typing import Literal
 from gputop import units
 from gputop.wire import AnswerLine
 
-PlaceState = Literal["answers", "silent", "stopped", "traced", "disk", "ended", "elsewhere", "untracked"]
+PlaceState = Literal[
+    "answers", "silent", "stopped", "traced", "disk", "ended", "elsewhere", "untracked", "before_torch", "forked"
+]
 """State of a rank: it answered; does not answer; is stopped by a signal; is held by a tracer; waits for a disk; has ended;
-runs on another machine; or contains nothing that answers gputop's questions."""
+runs on another machine; contains nothing that answers gputop's questions; has not imported torch, before which it says
+nothing; or was forked, so that it says nothing before its first step."""
 STILL_S = 0.3
 """A rank is asked twice. If it is at the same place after this long, it stands still."""
 SHOWN_FROM_S = 1.0
@@ -26,7 +29,11 @@ _STATES: Mapping[str, str] = {
     "disk": "waits for a disk (D)",
     "elsewhere": "runs on another machine: ask there",
     "untracked": "cannot be asked: gputop records no training in it",
+    "before_torch": "has not imported torch",
+    "forked": "says nothing before its first step: its parent forked it",
 }
+_MUTE = ("silent", "stopped", "traced", "disk", "before_torch")
+"""The states of ranks for which others may wait. One that was forked may wait, too: nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +149,7 @@ def _behind(places: Sequence[RankPlace]) -> tuple[Sequence[RankPlace], str | Non
     gone = [place for place in places if place.state == "ended"]
     if gone:
         return gone, f"{who(waiting)} {_wait(waiting)} for {who(gone)}, which {_verb(gone, 'has', 'have')} ended"
-    mute = [place for place in places if place.state in ("silent", "stopped", "traced", "disk") and not place.waits]
+    mute = [place for place in places if place.state in _MUTE and not place.waits]
     if mute:
         return mute, f"{who(waiting)} {_wait(waiting)} for {who(mute)}, which {_together(mute)}"
     late = _late(places)
@@ -203,7 +210,7 @@ def _together(places: Sequence[RankPlace]) -> str:
     told = list(dict.fromkeys(_STATES[place.state] for place in places))
     if len(places) == 1:
         return told[0]
-    plural = {"does": "do", "is": "are", "waits": "wait"}
+    plural = {"does": "do", "is": "are", "waits": "wait", "has": "have"}
     return " or ".join(" ".join(plural.get(word, word) for word in text.split()) for text in told)
 
 
@@ -223,8 +230,8 @@ def sentence(places: Sequence[RankPlace], now: float) -> str:
     parts = [f"{place.line} in {place.function}"] if place.line is not None else []
     if place.state == "ended":
         parts = [f"ended with exit code {place.exit_code}" if place.exit_code is not None else "its process is gone"]
-    elif place.state == "untracked":
-        parts += [] if parts else [_STATES["untracked"], *_seen(place)]
+    elif place.state in ("untracked", "before_torch", "forked"):
+        parts += [] if parts else [_STATES[place.state], *_seen(place)]
     elif place.state != "answers":
         parts = [_silence(place), *(f"last seen at {part}" if place.source == "rank" else f"at {part}" for part in parts)]
     elif place.waits:
@@ -241,12 +248,14 @@ def sentence(places: Sequence[RankPlace], now: float) -> str:
 
 
 def _seen(place: RankPlace) -> list[str]:
-    """Return the state that /proc shows for a process that cannot be asked; nothing if ``doing`` says more."""
+    """Return what /proc shows of a process that cannot be asked: its state, unless ``doing`` says more, and its CPU use."""
+    used = [f"{place.cpu_percent:.0f}% CPU"] if place.cpu_percent is not None else []
     if place.doing is not None or place.process_state is None:
-        return []
+        return used
     if place.process_state == "R":
-        return ["it runs"]
-    return [f"it waits in {place.kernel_function}" if place.kernel_function is not None else f"state {place.process_state}"]
+        return ["it runs", *used]
+    waits = f"it waits in {place.kernel_function}" if place.kernel_function is not None else f"state {place.process_state}"
+    return [waits, *used]
 
 
 def _silence(place: RankPlace) -> str:

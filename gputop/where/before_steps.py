@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -19,9 +20,10 @@ from gputop.sources.host import procfs
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
 from gputop.tracking.standing.early import NAME
+from gputop.where import beside, outside
 from gputop.where.asking import ask
 from gputop.where.rings import Ring
-from gputop.whereabouts import Whereabouts, operation_of, who
+from gputop.whereabouts import RankPlace, Whereabouts, judged, operation_of, who
 from gputop.wire import FormatError
 
 RANKS_MAX = 65_536
@@ -122,15 +124,26 @@ def ask_waiting(waiting: Waiting) -> Whereabouts:
     """Return where these processes are, and which ranks of theirs are missing here. Takes two seconds at most."""
     pid = min(waiting.pids())
     name = script_name(procfs.command_line_of(pid) or ()) or f"process {pid}"
+    mute = beside.mute({ring.identity.pid: rank for rank, ring in waiting.rings.items()})
+    before, began = {found.pid: outside.look(found.pid) for found in mute}, time.monotonic()
     answer = ask(waiting.run_id, name, waiting.ranks(), waiting.rings)
     there = [place for place in answer.ranks if place.is_there]
-    missing = [rank for rank in range(min(waiting.world_size, RANKS_MAX)) if rank not in waiting.rings]
+    if mute:
+        others = beside.places_of(mute, before, time.monotonic() - began)
+        everyone = sorted((*answer.ranks, *others), key=_by_rank)
+        answer = judged(answer.run_id, answer.name, answer.taken_at, everyone)
+    known = waiting.rings.keys() | {found.rank for found in mute}
+    missing = [rank for rank in range(min(waiting.world_size, RANKS_MAX)) if rank not in known]
     if answer.verdict is not None or not missing or not there or not all(place.waits for place in there):
         return answer
     told = f"rank{'s' if len(missing) > 1 else ''} {units.ranges(missing)} of {waiting.world_size}"
     waits = f"wait{'s' if len(there) == 1 else ''} in {' and '.join(sorted({operation_of(place) for place in there}))}"
     be = "are" if len(missing) > 1 else "is"
     return replace(answer, verdict=f"{who(there)} {waits}; {told} {be} not on this machine, or had not imported torch")
+
+
+def _by_rank(place: RankPlace) -> tuple[bool, int]:
+    return place.rank is None, place.rank or 0
 
 
 def _rings(state: Path | None) -> Iterable[Ring]:

@@ -9,11 +9,9 @@ from contextlib import suppress
 from gputop.command_line import script_name
 from gputop.errors import UsageError
 from gputop.sources.host import procfs
-from gputop.tracking.journal import identity
 from gputop.where import outside
-from gputop.whereabouts import RankPlace, Whereabouts, judged
-
-_STATES = {"T": "stopped", "t": "traced", "D": "disk"}
+from gputop.where.beside import Mute, places_of
+from gputop.whereabouts import STILL_S, Whereabouts, judged
 
 
 def ask_process(pid: int) -> Whereabouts:
@@ -42,7 +40,11 @@ def ask_processes(pids: Sequence[int]) -> Whereabouts:
 
 def _told(pid: int, ranks: Mapping[int, int | None]) -> Whereabouts:
     """Return where processes are, by PID and rank; ``pid``: the one that names them."""
-    places = [place for other, rank in sorted(ranks.items(), key=lambda item: item[1] or 0) if (place := _place(other, rank))]
+    before, began = {other: outside.look(other) for other in ranks}, time.monotonic()
+    time.sleep(STILL_S)
+    passed_s = time.monotonic() - began
+    found = [Mute(other, rank, "untracked") for other, rank in sorted(ranks.items(), key=lambda item: item[1] or 0)]
+    places = places_of(found, before, passed_s)
     name = script_name(procfs.command_line_of(pid) or ()) or f"process {pid}"
     return judged(None, name, time.time(), places)
 
@@ -66,19 +68,3 @@ def _rank_of(pid: int) -> int | None:
         value = (procfs.read_environ(pid) or {}).get("RANK", "")
         return int(value) if value.isascii() and value.isdigit() else None
     return None
-
-
-def _place(pid: int, rank: int | None) -> RankPlace | None:
-    now = outside.look(pid)
-    if now is None:
-        return None
-    state = _STATES.get(now.state, "untracked")
-    return RankPlace(
-        rank,
-        pid,
-        identity.hostname(),
-        state,  # type: ignore[arg-type]
-        doing=now.doing,
-        process_state=now.state,
-        kernel_function=now.kernel_function,
-    )

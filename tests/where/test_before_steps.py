@@ -23,7 +23,7 @@ from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import Finding
 from gputop.sources.virtual import VirtualSource
 from gputop.where import before_steps
-from gputop.whereabouts import Whereabouts, WhereQuestion
+from gputop.whereabouts import Whereabouts, WhereQuestion, sentence, summary
 from tests.tracking.kit import Home, clean_environment, eventually, home
 
 pytest.importorskip("torch")
@@ -173,6 +173,75 @@ wait
     )
     assert {place.line for place in found.ranks} == {LINES["INIT"]}
     assert found.behind == ()
+
+
+def test_a_rank_that_has_not_imported_torch_is_the_one_that_is_waited_for(home: Home, tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    path = tmp_path / "job.sh"
+    path.write_text(
+        f'RANK=0 "$PYTHON" "{SCRIPT}" none "{tmp_path}" &\n'
+        'RANK=1 "$PYTHON" -c "import time; time.sleep(600)" &\n'
+        'RANK=1 WORLD_SIZE=9 "$PYTHON" -c "import time; time.sleep(600)" &\n'
+        "wait\n"
+    )
+    given = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "PYTHON": sys.executable}
+    process = home.open((sys.executable, "-m", "gputop", "run", "--", "sh", str(path)), tmp_path, OMP_NUM_THREADS="1", **given)
+    ranks = lambda: children(process.pid)  # noqa: E731
+    first = eventually(lambda: [pid for pid in ranks() if _memories(pid)], "rank 0 says where it is", LAUNCH_S)
+    late = next(pid for pid in ranks() if "time.sleep" in _command(pid) and "WORLD_SIZE=2" in _environment(pid))
+    found = until(lambda: {*first}, lambda found: found.verdict is not None)
+    assert found.verdict == "rank 0 waits for rank 1, which has not imported torch"
+    assert found.behind == (1,)
+    assert [(place.rank, place.state) for place in found.ranks] == [(0, "answers"), (1, "before_torch")]
+    assert found.ranks[1].pid == late
+    assert found.ranks[1].cpu_percent is not None
+    assert found.ranks[1].cpu_percent < 50
+    text = sentence(found.ranks[1:], found.taken_at)
+    assert text.startswith("has not imported torch, ")
+    assert "CPU" in text
+
+
+def test_what_a_rank_forked_is_listed_with_what_proc_shows(home: Home) -> None:
+    script = """
+import os, sys, time, torch
+pid = os.fork()
+if not pid:
+    until = time.monotonic() + 600
+    while time.monotonic() < until:
+        sum(range(10000))
+print(pid, flush=True)
+os.waitpid(pid, 0)
+"""
+    tracked = (sys.executable, "-m", "gputop", "run", "--", sys.executable)
+    process = home.start(script, command=tracked, RANK="0", WORLD_SIZE="1")
+    assert process.stdout is not None
+    forked = int(process.stdout.readline())
+    try:
+        found = until(lambda: {process.pid}, lambda found: len(found.ranks) == 2)
+        assert [(place.rank, place.pid, place.state) for place in found.ranks] == [
+            (0, process.pid, "answers"),
+            (None, forked, "forked"),
+        ]
+        assert (found.verdict, found.behind) == (None, ())
+        assert summary(found) == "which rank is behind is not known"
+        used = found.ranks[1].cpu_percent
+        assert used is not None
+        assert used > 0
+        assert sentence(found.ranks[1:], found.taken_at).startswith(
+            "says nothing before its first step: its parent forked it, "
+        )
+    finally:
+        os.kill(forked, signal.SIGKILL)
+
+
+def _command(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text()
+
+
+def _environment(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/environ").read_text().split("\0")
 
 
 LEAVES_NOTHING = """

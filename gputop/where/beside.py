@@ -1,0 +1,99 @@
+"""Processes of a launch that say nothing before its first step: found beside those that do, and inspected through /proc.
+
+A rank that has not imported torch says nothing yet, and a process that was forked says nothing until its first step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import NamedTuple
+
+from gputop.groups import WORKER_NAME
+from gputop.sources.host import procfs
+from gputop.tracking.journal import identity
+from gputop.where import outside
+from gputop.whereabouts import PlaceState, RankPlace
+
+_OF_ONE_LAUNCH = ("WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "GPUTOP_RUN_ID", "GPUTOP_LAUNCH_ID")
+"""The variables that ranks of one launch have in common."""
+_STATES: Mapping[str, PlaceState] = {"T": "stopped", "t": "traced", "D": "disk"}
+
+
+class Mute(NamedTuple):
+    """A process that says nothing, and why."""
+
+    pid: int
+    rank: int | None
+    state: PlaceState
+
+
+def mute(telling: Mapping[int, int]) -> list[Mute]:
+    """Return the processes of a launch that say nothing; ``telling``: PID -> rank of those that do."""
+    parents: dict[int, int] = {}
+    for pid in procfs.list_pids():
+        with suppress(OSError):
+            stat = procfs.read_stat(pid)
+            if stat is not None and stat.state not in procfs.DEAD_STATES and stat.comm != WORKER_NAME:
+                parents[pid] = stat.ppid
+    above = {parents[pid] for pid in telling if parents.get(pid, 0) > 1}
+    found = [Mute(pid, None, "forked") for pid, parent in parents.items() if _is_forked(pid, parent, telling)]
+    launch = [_launch_of(pid) for pid in telling]
+    ranks = set(telling.values())
+    for pid, parent in sorted(parents.items()):
+        if pid in telling or parent not in above or (own := _launch_of(pid)) is None or own not in launch:
+            continue
+        rank = _rank_of(pid)
+        maps = procfs.read_torch_maps(pid) if rank is not None and rank not in ranks else None
+        if rank is not None and maps is not None and not maps.torch:
+            ranks.add(rank)
+            found.append(Mute(pid, rank, "before_torch"))
+    return found
+
+
+def _is_forked(pid: int, parent: int, telling: Collection[int]) -> bool:
+    """Return whether a process is a copy of one that says where it is: it runs the same command, as its child."""
+    return pid not in telling and parent in telling and procfs.command_line_of(pid) == procfs.command_line_of(parent)
+
+
+def _launch_of(pid: int) -> tuple[str | None, ...] | None:
+    """Return what a rank has in common with the others of its launch; None if it is no rank."""
+    with suppress(OSError):
+        environment = procfs.read_environ(pid) or {}
+        if "RANK" in environment:
+            return tuple(environment.get(name) for name in _OF_ONE_LAUNCH)
+    return None
+
+
+def _rank_of(pid: int) -> int | None:
+    with suppress(OSError):
+        value = (procfs.read_environ(pid) or {}).get("RANK", "")
+        return int(value) if value.isascii() and value.isdigit() and len(value) <= 9 else None
+    return None
+
+
+def places_of(found: Collection[Mute], before: Mapping[int, outside.Outside | None], passed_s: float) -> list[RankPlace]:
+    """Return what /proc shows of them; ``before``: what it showed ``passed_s`` seconds ago."""
+    places = []
+    for pid, rank, state in found:
+        now = outside.look(pid)
+        if now is not None:
+            # One that was forked may be no rank at all, so nobody is known to wait for it.
+            known = state if state == "forked" else _STATES.get(now.state, state)
+            place = RankPlace(rank, pid, identity.hostname(), known)
+            places.append(with_outside(place, now, before.get(pid), passed_s))
+    return places
+
+
+def with_outside(place: RankPlace, now: outside.Outside, before: outside.Outside | None, passed_s: float) -> RankPlace:
+    """Return a place with what /proc shows of its process, and its CPU use since ``before``."""
+    same = before is not None and before.start_ticks == now.start_ticks and passed_s > 0
+    used = 100 * (now.ticks - before.ticks) / procfs.TICKS_PER_S / passed_s if before is not None and same else None
+    return replace(
+        place,
+        doing=now.doing,
+        process_state=now.state,
+        kernel_function=now.kernel_function,
+        cpu_percent=used,
+    )
