@@ -137,6 +137,12 @@ class HostsApp(GputopApp):
             self.machine = machine
             self.view = machine.view(self.settings, paused=self._paused)
 
+    async def _open(self, name: str) -> None:
+        """Open a screen; over the hosts screen, it shows the newest reading of the host under the cursor."""
+        if isinstance(self.screen, HostsScreen) and (self.view is None or not self._paused):
+            self.view = self.machine.view(self.settings, paused=self._paused)
+        await super()._open(name)
+
     async def on_host_opened(self, message: HostOpened) -> None:
         """Open the dashboard of a host over the hosts screen."""
         self.on_host_chosen(HostChosen(message.host))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -11,10 +12,13 @@ from textual import _time
 from textual.pilot import Pilot
 
 from gputop.hosts.state import HostStatus
+from gputop.process import ProcessCurve
+from gputop.questions import Answer, Question
 from gputop.snapshot import Device, Host, Snapshot
 from gputop.tui.hosts_app import HostsApp
 from gputop.tui.screens.hosts.screen import HostsScreen
 from gputop.tui.state.view import Settings
+from gputop.whereabouts import RankPlace, Whereabouts, WhereQuestion
 from tests import samples
 from tests.joined.test_untracked import node
 from tests.tui.kit import text_of
@@ -265,3 +269,43 @@ async def test_a_run_over_hosts_is_one_run_with_what_is_missing_of_it() -> None:
         assert f"! {said}" in text
         assert "slowest n2 by 20%" in text
         assert "4 of 12" in next(line for line in text.splitlines() if line.startswith(" n1 "))
+
+
+class AskedHost(HostStill):
+    """A host that answers at once."""
+
+    def __init__(self, host: str, *snapshots: Snapshot) -> None:
+        super().__init__(live(host), *snapshots)
+        self.asked: list[Question] = []
+        self.answers: list[Answer] = []
+        self.notify: Callable[[], object] = lambda: None
+
+    def start(self, notify: Callable[[], object]) -> None:
+        self.notify = notify
+        super().start(notify)
+
+    def ask(self, question: Question) -> None:
+        self.asked.append(question)
+        assert isinstance(question, WhereQuestion)
+        place = RankPlace(0, question.pids[0], self.host)
+        self.answers.append(Whereabouts(question.run_id, "train.py", samples.EPOCH, (place,)))
+        self.notify()
+
+    def take_answers(self) -> list[Answer]:
+        found, self.answers = self.answers, []
+        return found
+
+
+async def test_the_host_under_the_cursor_answers_where_the_ranks_of_an_untracked_run_are() -> None:
+    seen = node("a", range(2))
+    curve = replace(samples.snapshot().runs[0], run_id="pid-1-2-aa", ranks=samples.snapshot().runs[0].ranks[:1])
+    (whole,) = seen.snapshot.process_runs
+    whole = replace(whole, run_id=curve.run_id, curves=(ProcessCurve(curve.run_id, "TensorBoard"),))
+    host = AskedHost("a", replace(seen.snapshot, interval_s=3600.0, runs=(curve,), process_runs=(whole,)))
+    app = hosts_app(host, interval_s=60.0)
+    async with app.run_test(size=(160, 50)) as pilot:
+        await until(pilot, app, whole.name)
+        await pilot.press("w")
+        text = await until(pilot, app, "cannot be asked: gputop records no training in it")
+        assert "ON a" in text
+    assert host.asked[0] == WhereQuestion(whole.key, tuple(rank.pid for rank in whole.ranks))
