@@ -248,14 +248,12 @@ def sentence(places: Sequence[RankPlace], now: float) -> str:
 
 
 def _seen(place: RankPlace) -> list[str]:
-    """Return what /proc shows of a process that cannot be asked: its state, unless ``doing`` says more, and its CPU use."""
-    used = [f"{place.cpu_percent:.0f}% CPU"] if place.cpu_percent is not None else []
+    """Return the state that /proc shows for a process that cannot be asked; nothing if ``doing`` says more."""
     if place.doing is not None or place.process_state is None:
-        return used
+        return []
     if place.process_state == "R":
-        return ["it runs", *used]
-    waits = f"it waits in {place.kernel_function}" if place.kernel_function is not None else f"state {place.process_state}"
-    return [waits, *used]
+        return ["it runs"]
+    return [f"it waits in {place.kernel_function}" if place.kernel_function is not None else f"state {place.process_state}"]
 
 
 def _silence(place: RankPlace) -> str:

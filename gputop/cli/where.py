@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from gputop import units
 from gputop.cli.stored.shelf import Shelf
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, UsageError
 from gputop.places import state_dir
@@ -134,11 +135,20 @@ def lines(answer: Whereabouts, *, by_host: bool = False) -> list[str]:
     for places in folded(answer.ranks):
         behind = any(place.rank in answer.behind for place in places)
         them = _who_where(places) if by_host else who(places)
-        told.append(f"{_MARK if behind else '  '}{them}: {sentence(places, max(answer.taken_at, time.time()))}")
+        used = _used(places)
+        told.append(f"{_MARK if behind else '  '}{them}: {sentence(places, max(answer.taken_at, time.time()))}{used}")
         if behind:
             pids = [str(place.pid) for place in places if place.pid is not None]
             told.append(f"    process {', '.join(pids)}; its stack: {' < '.join(places[0].stack) or 'N/A'}")
     return told
+
+
+def _used(places: Sequence[RankPlace]) -> str:
+    """Return what ranks without a line use of the CPU; "" where there is a line, or nothing is known."""
+    shares = [place.cpu_percent for place in places if place.cpu_percent is not None]
+    if not shares or not places[0].is_there or places[0].line is not None:
+        return ""
+    return f", {'up to ' if len(places) > 1 else ''}{units.percent(max(shares))} of a core"
 
 
 def _who_where(places: Sequence[RankPlace]) -> str:
