@@ -3,7 +3,8 @@
 Every reader accepts complete lines, as ``Snapshot.to_json`` writes them. A screen asks its own sampler, which has the same
 version, to send only changes (``SnapshotWriter``): ``since`` then names the line that this one continues. An unchanged process
 is only its PID, a changed one is its PID with the fields that changed; the same holds for devices and runs. Points without
-steps and times have those of the points before them.
+steps and times have those of the points before them, and a long column is its numbers in base64: of 64 ranks that log a hundred
+times a second, as text they take a fifth of the sampler's time and more of the screen's.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from __future__ import annotations
 import json
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from array import array
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
@@ -30,6 +33,9 @@ _ROWS: tuple[tuple[str, Any, str], ...] = (
     ("runs", Run, "run_id"),
 )
 """The lists whose records come again and again, and the field that identifies a record."""
+_COLUMNS = (("steps", "q"), ("times", "d"), ("values", "d"))
+PACKED_MIN = 8
+"""A shorter column is a list of numbers."""
 _SENT_ONCE: dict[str, Any] = dict.fromkeys((*(name for name, _, _ in _ROWS), "points"), ())
 _Known = dict[Any, tuple[dict[str, Any], dict[str, Any], T]]
 _Plain = Callable[[Any, bool], Any]
@@ -60,7 +66,7 @@ class SnapshotWriter:
         data = plain(replace(snapshot, **_SENT_ONCE), True)
         if self._last is not None:
             data[SINCE] = self._last
-        data["points"] = _without_repeats(plain(snapshot.points, True))
+        data["points"] = _point_rows(snapshot.points, plain)
         sent = {}
         for name, rows in self._rows.items():
             data[name], sent[name] = rows.changes(getattr(snapshot, name), plain)
@@ -130,18 +136,43 @@ def _has_same_types(old: Any, new: Any) -> bool:
     return all(_has_same_types(getattr(old, name), getattr(new, name)) for name in fields)
 
 
-def _without_repeats(points: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def _point_rows(points: Iterable[Points], plain: _Plain) -> list[dict[str, Any]]:
     """Leave out steps and times that equal those of the points before: a rank logs most of its metrics together."""
     steps: Any = None
     times: Any = None
-    kept = []
+    rows = []
     for item in points:
-        if item["times"] == times and item["steps"] == steps:
-            item = {name: value for name, value in item.items() if name not in ("steps", "times")}
+        if len(item.values) < PACKED_MIN:
+            row = plain(item, True)
         else:
-            steps, times = item["steps"], item["times"]
-        kept.append(item)
-    return kept
+            row = {"run_id": item.run_id, "rank": item.rank, "metric": item.metric, "values": _packed("d", item.values)}
+        if item.times == times and item.steps == steps:
+            row = {name: value for name, value in row.items() if name not in ("steps", "times")}
+        else:
+            steps, times = item.steps, item.times
+            if len(item.values) >= PACKED_MIN:
+                row |= {"steps": _packed("q", steps), "times": _packed("d", times)}
+        rows.append(row)
+    return rows
+
+
+def _packed(kind: str, numbers: Sequence[float]) -> Any:
+    """Return the numbers as base64 of the machine's own integers or doubles; as they are if one is too large for that."""
+    try:
+        return b2a_base64(array(kind, numbers).tobytes(), newline=False).decode()
+    except OverflowError:
+        return numbers
+
+
+def _unpacked(kind: str, text: str) -> tuple[Any, ...]:
+    """Return the numbers of ``_packed``.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    numbers = array(kind)
+    numbers.frombytes(a2b_base64(text))
+    return tuple(numbers)
 
 
 class SnapshotReader:
@@ -176,12 +207,18 @@ def _points(items: Any) -> tuple[Points, ...]:
     found: list[Points] = []
     try:
         for item in items:
-            if "steps" in item or not found:
+            packed = {name: _unpacked(kind, item[name]) for name, kind in _COLUMNS if isinstance(item.get(name), str)}
+            if not packed and ("steps" in item or not found):
                 found.append(decode(Points, item))
                 continue
-            points = decode(Points, {**item, "steps": (), "times": ()})
-            found.append(replace(points, steps=found[-1].steps, times=found[-1].times))
-    except TypeError as error:
+            if "steps" not in item and found:
+                packed |= {"steps": found[-1].steps, "times": found[-1].times}
+            said = decode(Points, {**item, **dict.fromkeys(packed, ())})
+            steps, times, values = (packed.get(name, getattr(said, name)) for name, _ in _COLUMNS)
+            found.append(Points(said.run_id, said.rank, said.metric, steps, times, values))
+    except FormatError:
+        raise
+    except (TypeError, ValueError, AttributeError) as error:
         raise FormatError(f"not points: {error}") from error
     return tuple(found)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gputop.agent.process import CHANGES
 from gputop.snapshot import FormatError, Host, Points, ProcessRun, Rank, Run, Snapshot
-from gputop.stream import SnapshotReader, SnapshotWriter
+from gputop.stream import PACKED_MIN, SnapshotReader, SnapshotWriter
 from tests import samples
 from tests.fuzzing import examples
 
@@ -76,10 +76,10 @@ RUNS = st.lists(
 POINTS = st.lists(
     st.builds(
         lambda rank, steps, values: Points(
-            "a", rank, "loss", steps, tuple(float(step) for step in steps), values[: len(steps)]
+            "a", rank, "loss", steps, tuple(float(step) for step in steps), (values * len(steps))[: len(steps)]
         ),
         st.integers(0, 1),
-        st.sampled_from([(), (1,), (1, 2)]),
+        st.sampled_from([(), (1,), (1, 2), tuple(range(-1, PACKED_MIN)), (1,) * PACKED_MIN, (2**70,) * PACKED_MIN]),
         st.tuples(VALUES, VALUES),
     ),
     max_size=4,
@@ -134,6 +134,31 @@ def test_what_did_not_change_is_not_sent_again() -> None:
     assert sent["processes"] == [process.pid]
     assert sent["devices"] == [{"uuid": samples.device(0).uuid, "power_w": 1.5}]
     assert reader.read(line).processes[0] is known.processes[0]
+
+
+def test_a_long_column_is_sent_as_its_bytes() -> None:
+    numbers = tuple(1e9 + 1 / (place + 3) for place in range(100))
+    points = tuple(Points("a", 0, name, tuple(range(100)), numbers, numbers) for name in ("loss", "lr"))
+    snapshot = Snapshot(0, 1.0, 1.0, 1.0, Host("h"), points=points)
+    line = SnapshotWriter().line(snapshot)
+    assert len(line) < 0.6 * len(snapshot.to_json(compact=True))
+    assert SnapshotReader().read(line).points == points
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"steps": "AAAA", "times": [1.0], "values": [1.0]},
+        {"steps": [1], "times": [1.0], "values": "AAAAAAAAAAA"},
+        {"steps": [1], "times": "é", "values": [1.0]},
+        {"values": ""},
+    ],
+)
+def test_damaged_columns_are_refused(columns: dict[str, object]) -> None:
+    line = json.loads(SnapshotWriter().line(Snapshot(0, 1.0, 1.0, 1.0, Host("h"))))
+    line["points"] = [{"run_id": "a", "rank": 0, "metric": "loss", **columns}]
+    with pytest.raises(FormatError):
+        SnapshotReader().read(json.dumps(line))
 
 
 def test_changes_after_a_line_that_was_not_read_are_refused() -> None:
