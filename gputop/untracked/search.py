@@ -20,7 +20,7 @@ from typing import NamedTuple
 from gputop.process import ProcessRun
 from gputop.sources.host import procfs
 from gputop.untracked.kinds import MLFLOW, TENSORBOARD, TRAINER_STATE, Kind, kind_of
-from gputop.untracked.walk import walk
+from gputop.untracked.walk import walk_together
 
 SLACK_S = 0.05
 """A process's start is known to a clock tick, the time of a write to a kernel tick."""
@@ -61,7 +61,7 @@ def search(run: ProcessRun, tracked: Collection[int] = ()) -> list[Found]:
     for pid in pids:
         for owner in (pid, *_children(pid)):
             certain.update({path: ranks.get(pid) for path in _open_files(owner)})
-    walked = walk(_folders(run, pids), since, os.geteuid())
+    walked = walk_together(_folders(run, pids), since, os.geteuid())
     files = dict(walked.files) | {path: kind for path in certain if (kind := kind_of(path.name))}
     for path in [path for path, kind in files.items() if kind is TENSORBOARD]:
         written_by = _EVENT_FILE.fullmatch(path.name)

@@ -6,6 +6,7 @@ import heapq
 import os
 import re
 import stat
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -103,6 +104,44 @@ def walk(folders: Sequence[Path], since: float, uid: int | None, bounds: Bounds 
     return found
 
 
+SHARED_S = 1.0
+"""For how long runs that are searched together and work in the same folders share a walk."""
+SINCE_S = 60.0
+"""Runs that started in the same stretch of this length share a walk, of which each takes what is new enough for it."""
+
+
+class _SharedWalk:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        """Held while the folders are walked: whoever asks for the same walk waits for it."""
+        self.walked: Walked | None = None
+        self.began_s = 0.0
+
+
+_shared: dict[tuple[tuple[Path, ...], float, int | None], _SharedWalk] = {}
+_shared_lock = threading.Lock()
+
+
+def walk_together(folders: Sequence[Path], since: float, uid: int | None) -> Walked:
+    """Return what ``walk`` returns, or returned up to ``SHARED_S`` ago for another run; may be called from any thread."""
+    stretch = since // SINCE_S
+    with _shared_lock:
+        for key, item in [*_shared.items()]:
+            if not item.lock.locked() and time.monotonic() - item.began_s > SHARED_S:
+                del _shared[key]
+        shared = _shared.setdefault((tuple(folders), stretch, uid), _SharedWalk())
+    with shared.lock:
+        if shared.walked is None or time.monotonic() - shared.began_s > SHARED_S:
+            shared.began_s = time.monotonic()
+            shared.walked = walk(folders, stretch * SINCE_S, uid)
+        walked = shared.walked
+    of_mlflow = {root: [path for path in paths if _is_fresh(path, since, uid)] for root, paths in walked.runs_of_mlflow.items()}
+    return Walked(
+        [(path, kind) for path, kind in walked.files if _is_fresh(path, since, uid)],
+        {root: paths for root, paths in of_mlflow.items() if paths},
+    )
+
+
 def _listed(folder: str, here: os.stat_result, most: int) -> _Listed:
     """Return the contents of a folder, from memory if nothing was added or removed since it was listed.
 
@@ -149,7 +188,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _is_fresh(path: str, since: float, uid: int | None) -> bool:
+def _is_fresh(path: str | Path, since: float, uid: int | None) -> bool:
     try:
         found = os.lstat(path)
     except OSError:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gputop.untracked.walk import LIVE, walk
+from gputop.untracked import walk as walk_module
+from gputop.untracked.walk import LIVE, walk, walk_together
 
 
 def names(folder: Path, *, entries: int = 1000, of_a_folder: int = 1000, files: int = 100) -> list[str]:
@@ -65,3 +66,37 @@ def test_a_folder_is_listed_once_while_nothing_comes_or_goes(tmp_path: Path, mon
     (work / "runs" / "history.csv").unlink()
     assert names(work) == ["runs/metrics.csv"]
     assert names(work, entries=1) == [], "what is known counts as well"
+
+
+def test_runs_that_work_in_one_folder_share_a_walk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    walks: list[float] = []
+
+    def counted(folders: list[Path], since: float, uid: int | None) -> object:
+        walks.append(since)
+        return walk(folders, since, uid)
+
+    monkeypatch.setattr(walk_module, "walk", counted)
+    monkeypatch.setattr(walk_module, "SHARED_S", 1e9)
+    old, new = tmp_path / "old" / "metrics.csv", tmp_path / "new" / "metrics.csv"
+    for path, at in ((old, 605.0), (new, 615.0)):
+        put(path)
+        os.utime(path, (at, at))
+    me = os.geteuid()
+    assert {path for path, _ in walk_together([tmp_path], 602.0, me).files} == {old, new}
+    assert [path for path, _ in walk_together([tmp_path], 610.0, me).files] == [new], "the other is older than this run"
+    assert walks == [600.0]
+    assert walk_together([tmp_path], 30.0, me).files
+    assert walk_together([tmp_path / "new"], 610.0, me).files
+    assert walks == [600.0, 0.0, 600.0], "runs of another time, and of another folder"
+    monkeypatch.setattr(walk_module, "SHARED_S", -1.0)
+    put(tmp_path / "newest" / "metrics.csv")
+    assert len(walk_together([tmp_path], 602.0, me).files) == 3, "what comes later is found by the next walk"
+
+
+def test_an_mlflow_run_of_a_shared_walk_is_left_out_if_it_is_too_old(tmp_path: Path) -> None:
+    metric = tmp_path / "mlruns" / "0" / "abc" / "metrics" / "loss"
+    put(metric)
+    put(metric.parent.parent / "meta.yaml")
+    os.utime(metric, (605, 605))
+    assert walk_together([tmp_path], 602.0, os.geteuid()).runs_of_mlflow == {metric.parent.parent: [metric]}
+    assert walk_together([tmp_path], 610.0, os.geteuid()).runs_of_mlflow == {}
