@@ -7,6 +7,7 @@ never freezes a screen. ``--stream`` and ``record`` write the same lines and sen
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import queue
 import select
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from gputop.agent.answering import Answering
     from gputop.questions import Answer
 
+NEW_OBJECTS = 20_000
+"""So many new objects, and the garbage collector looks for cycles among them: a snapshot makes thousands, and few in cycles."""
 Inbox: TypeAlias = "queue.Queue[dict[str, Any] | Answer | None]"
 """The queue that ``serve`` waits on: commands, answers to write, and None after the last command."""
 
@@ -125,6 +128,7 @@ def main(
 
     ``fall_back`` is passed to ``choose_source``. With ``changes``, a line leaves out what has not changed.
     """
+    gc.set_threshold(NEW_OBJECTS)
     inbox: Inbox = queue.Queue()
     commands = open(0, "rb", closefd=False)  # noqa: SIM115 - read as long as this process lives; sys.stdin may be None
     threading.Thread(target=read_commands, args=(commands, inbox), daemon=True, name="commands").start()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 from gputop.agent.feed import Feed
 from gputop.errors import GputopError
 from gputop.terminal_text import printable
-from gputop.tui.gc_freeze import long_lived
+from gputop.tui.gc_freeze import collect_rarely, long_lived
 from gputop.tui.state.settings import Settings
 from gputop.tui.state.under_way import UNDER_WAY
 from gputop.tui.terminal_watch import watch
@@ -102,6 +102,7 @@ def _run(
         return app is not None
 
     watch(sys.__stdin__.fileno() if sys.__stdin__ is not None else -1, leave)
+    collect_rarely()
     with long_lived():
         first = first_picture(settings)
         with first or contextlib.nullcontext():

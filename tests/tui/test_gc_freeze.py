@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from gputop.tui.gc_freeze import long_lived
+from gputop.tui.gc_freeze import NEW_OBJECTS, collect_rarely, long_lived
 
 
 def test_the_collector_goes_on_after_an_import_that_failed() -> None:
@@ -21,3 +21,26 @@ def test_what_is_imported_for_good_is_left_alone_by_the_collector() -> None:
     assert gc.isenabled()
     assert gc.get_freeze_count() >= before + len(kept)
     gc.unfreeze()
+
+
+def test_the_collector_looks_for_cycles_rarely() -> None:
+    before = gc.get_threshold()
+    looks: list[int] = []
+
+    def looked(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            looks.append(info["generation"])
+
+    gc.collect()
+    try:
+        collect_rarely()
+        gc.callbacks.append(looked)
+        kept = [[number] for number in range(NEW_OBJECTS // 2)]
+        few = len(looks)
+        kept += [[number] for number in range(NEW_OBJECTS)]
+        many = len(looks)
+    finally:
+        gc.callbacks.remove(looked)
+        gc.set_threshold(*before)
+    assert (few, many) == (0, 1)
+    assert kept
