@@ -252,7 +252,7 @@ def parse_meminfo(data: bytes) -> dict[str, int]:
 def read_meminfo() -> dict[str, int]:
     """Read /proc/meminfo into bytes by name; empty if it cannot be read."""
     try:
-        return parse_meminfo(read_bytes("/proc/meminfo"))
+        return parse_meminfo(read_line("/proc/meminfo"))
     except OSError:
         return {}
 
@@ -281,7 +281,7 @@ def parse_cpu_ticks(data: bytes) -> CpuTicks:
 def read_cpu_ticks() -> CpuTicks | None:
     """Read the time of all cores; ``None`` if it cannot be read."""
     try:
-        return parse_cpu_ticks(read_bytes("/proc/stat"))
+        return parse_cpu_ticks(read_line("/proc/stat"))
     except (OSError, ValueError):
         return None
 
