@@ -16,6 +16,8 @@ WINDOW_S = 60.0
 """Window over which disk waits are judged (docs/rules.md#d07)."""
 KEPT_READINGS = 600
 RUNS = "runs"
+GLOO_THREAD = "pt_gloo_runloop"
+"""gloo starts these threads once every rank is connected to every other one."""
 SPAN_MIN_S = 10.0
 MOVED_BYTES = 2**20
 """Less I/O than this between two readings is a log line or a library's page, not a data set (our choice)."""
@@ -31,7 +33,7 @@ class _Traffic:
     looks: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=KEPT_READINGS))
     """(time, what the main thread did at that moment)."""
     ran: int = 0
-    """In how many snapshots it ran."""
+    """In how many snapshots it ran, since it was connected to other ranks."""
 
 
 class Stillness:
@@ -74,7 +76,7 @@ class Stillness:
         doing = RUNS if process.state == "R" else "file" if process.state == "D" else process.waits_for
         if doing is not None:
             track.looks.append((self._now, doing))
-            track.ran += doing == RUNS
+            track.ran += doing == RUNS and any(name == GLOO_THREAD for name, _ in process.threads)
         for kept in (track.waits, track.looks):
             while kept and kept[0][0] < self._now - WINDOW_S:
                 kept.popleft()
@@ -110,7 +112,10 @@ class Stillness:
         return Counter(doing for at, doing in (track.looks if track is not None else ()) if at >= self._now - within_s)
 
     def times_run(self, process: Process) -> int:
-        """Return in how many snapshots the main thread ran, however small a share of a crowded machine it got."""
+        """Return in how many snapshots the main thread ran since the rank was connected to others over gloo.
+
+        On a crowded machine, a rank that computes is seen to run, whatever share of a core it gets.
+        """
         track = self._traffic.get((process.pid, process.started_at))
         return track.ran if track is not None else 0
 

@@ -103,3 +103,21 @@ def test_a_rank_that_does_something_else_while_the_others_wait_for_it_is_named()
 
 def test_a_rank_that_works_between_steps_that_are_logged_seldom_is_left_alone() -> None:
     assert told(scenes.logs_seldom, "G01", 130) is None
+
+
+def test_the_one_rank_that_computes_while_the_others_wait_for_it_is_named() -> None:
+    finding = told(scenes.one_computes, "F05", 60)
+    assert finding is not None
+    assert (finding.confidence, finding.title) == ("possible", "All ranks may wait for rank 0, which does more in each step")
+    for scene in (scenes.pipeline, scenes.server_of_parameters, scenes.one_sleeps, scenes.computes):
+        assert told(scene, "F05", 60) is None
+
+
+def test_a_rank_that_has_waited_since_it_connected_is_named_while_the_others_train() -> None:
+    finding = told(scenes.idle_rank, "G01", 90)
+    assert finding is not None
+    assert finding.confidence == "possible"
+    assert finding.title == "Rank 1 may hang: no CPU used for 40 s, while the others work"
+    assert finding.pids == (4001,)
+    assert told(scenes.serves_weights, "G01", 90) is None
+    assert told(scenes.one_computes, "G01", 90) is None

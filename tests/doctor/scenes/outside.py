@@ -124,3 +124,7 @@ logs_seldom = outside(
     every=30,
     percent=lambda number, second: 90.0 if second < 40 else 1.0 if number == 0 else 15.0,
 )
+
+one_computes = outside(always("runs"), taking_turns("lock", "runs"))
+idle_rank = outside(always("runs"), always("lock"), percent=lambda number, second: 1.0 if number else 95.0)
+serves_weights = outside(always("runs"), always("lock"), percent=lambda number, second: 5.0 if number else 95.0)

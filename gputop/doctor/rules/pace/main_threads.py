@@ -1,4 +1,4 @@
-"""What the main threads of ranks wait for, seen from outside many times: for data (D01), or for one rank (F01).
+"""What the main threads of ranks wait for, seen from outside many times: for data (D01), or for one rank (F01, F05).
 
 A rank's main thread runs while it computes or launches kernels. It waits for a lock while another thread works for it: a
 collective operation, the backward pass. In all other waits, the training itself stands still.
@@ -12,6 +12,7 @@ from typing import NamedTuple
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import PROGRESS_S, Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
+from gputop.doctor.evidence.stillness import RUNS
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged, tracked
@@ -19,6 +20,8 @@ from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.doctor.rules.support.shared import utilization
 
 LOOKS_MIN = 15
+MOVES_EVERY_S = 5.0
+"""A step must have ended within this time, or twice the longest time between two: ranks that wait for none may hang."""
 SPAN_S = 30.0
 """So far back looks count: not to the imports at the start of a run."""
 WAITS_SHARE = 0.5
@@ -27,6 +30,9 @@ LITTLE_SHARE = 0.15
 LATE_SHARE = 0.35
 """The rank that the others wait for must itself be seen waiting this often more than they are (our choice)."""
 LOCK_SHARE = 0.35
+SERVES_SHARE = 0.85
+"""A rank that waits more often has little to do by design, such as a parameter server (our choice)."""
+RUNS_SHARE = 0.8
 SPIN_PERCENT = 90.0
 """NCCL's kernels poll, so the GPU of a rank that waits for another one is fully used."""
 BUSY_PERCENT = 60.0
@@ -62,6 +68,7 @@ class Waits(NamedTuple):
     """Waits in which the training stands still, of which ``word`` is the most frequent."""
     word: str
     lock: float
+    runs: float
 
 
 def waits_itself(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -117,11 +124,43 @@ def waits_for_one(evidence: Evidence, group: RankGroup) -> Judgement:
     return Suspicion(finding, HOLD_S)
 
 
+def computes_alone(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge F05 for an untracked run without a GPU that polls: one rank always computes, and all others wait for a rank."""
+    found = _waits_of_all(evidence, group) if group.virtual else []
+    if len(found) < 2:
+        return None
+    late = max(found, key=lambda item: item.runs)
+    others = [item for item in found if item is not late]
+    if late.runs < RUNS_SHARE or late.lock > LITTLE_SHARE:
+        return None
+    if not all(LOCK_SHARE <= item.lock <= SERVES_SHARE for item in others):
+        return None
+    rank = late.member.rank if late.member.rank is not None else found.index(late)
+    name = f"rank {rank}" if late.member.rank is not None else f"process {late.member.pid}"
+    share = f"the main thread of {name} ran in {late.runs:.0%} of {words.count(late.looks, 'look')}"
+    finding = tracked.about(
+        group,
+        "F05",
+        "warning",
+        "possible",
+        f"All ranks may wait for rank {rank}, which does more in each step",
+        [Fact(share, round(late.runs, 2), f"/proc/{late.member.pid}/stat"), *(_fact(item) for item in others[:3])],
+        "It does work that the others do not do, such as logging, images or metrics, or has larger batches, and the others "
+        "wait for its gradients.",
+        f"gputop run -- {fixes.own_command(group)}  # shows what takes its time\npy-spy dump --pid {late.member.pid}",
+        f"Rank {rank} has other work than the others on purpose, as in a pipeline or beside a parameter server.",
+    )
+    return Suspicion(finding, HOLD_S)
+
+
 def _waits_of_all(evidence: Evidence, group: RankGroup) -> list[Waits]:
     """Return the waits of all ranks of an untracked run whose steps advance; nothing if they are not known of each."""
     ranks = logged.ranks_of(group)
     run = logged.run_id(group)
-    if group.run is not None or run is None or not evidence.has_moved(run, PROGRESS_S):
+    if group.run is not None or run is None or not ranks or not evidence.has_moved(run, PROGRESS_S):
+        return []
+    longest_s = max(evidence.pauses(run, rank.rank)[1] for rank in ranks)
+    if min(evidence.stood_s(run, rank.rank) for rank in ranks) > max(MOVES_EVERY_S, 2 * longest_s):
         return []
     if any(word in name.lower() for rank in ranks for name in rank.metrics for word in _POLICIES):
         return []
@@ -141,7 +180,9 @@ def _waits_of(evidence: Evidence, member: Member) -> Waits | None:
     counted = (*_ALONE, *(_WITH_WORKERS if process.workers is not None and process.workers.count else ()))
     own = Counter({word: looks[word] for word in counted})
     word, _ = own.most_common(1)[0]
-    return Waits(member, looks.total(), own.total() / looks.total(), word, looks[LOCK] / looks.total())
+    return Waits(
+        member, looks.total(), own.total() / looks.total(), word, looks[LOCK] / looks.total(), looks[RUNS] / looks.total()
+    )
 
 
 def _waits_for_a_rank(evidence: Evidence, group: RankGroup, item: Waits) -> bool:

@@ -9,7 +9,14 @@ from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.evidence.straggling import COVERAGE_MIN, WINDOW_STEPS, Straggling
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
-from gputop.doctor.rules.pace.main_threads import LATE_SHARE, LITTLE_SHARE, waits_for_one
+from gputop.doctor.rules.pace.main_threads import (
+    LATE_SHARE,
+    LITTLE_SHARE,
+    LOCK_SHARE,
+    RUNS_SHARE,
+    computes_alone,
+    waits_for_one,
+)
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.culprit import SCORE_TEXT, SOURCES, culprit_by, find_culprit, waiting
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule
@@ -156,6 +163,8 @@ F04 = Rule(
 
 def does_more(evidence: Evidence, group: RankGroup) -> Judgement:
     """F05: one rank does more between steps than the others."""
+    if group.run is None:
+        return computes_alone(evidence, group)
     known = culprit_by(evidence, group, "rest", "phase/optimizer")
     if known is None or known.has_most_work or _waits_for_its_gpu(evidence, group, known.found):
         return None
@@ -201,11 +210,15 @@ F05 = Rule(
     family="stragglers",
     title="One rank does more than the others",
     severities=("error", "warning"),
-    confidences=("likely",),
-    needs=SOURCES,
+    confidences=("likely", "possible"),
+    needs=(*SOURCES, "/proc"),
     window_s=3.0,
     every_s=SELDOM_S,
-    threshold=f"{SCORE_TEXT} explained by one rank's work between steps, while its GPU idles (if its times are known)",
+    threshold=(
+        f"{SCORE_TEXT} explained by one rank's work between steps, while its GPU idles (if its times are known); from outside, "
+        f"on CPUs: steps advance, the main thread of one rank runs in {RUNS_SHARE:.0%} of all looks, and those of the others "
+        f"wait for another thread in {LOCK_SHARE:.0%} (possible)"
+    ),
     hides=("E06", "F04"),
     mechanism=(
         "Logging, progress bars, images or metrics on rank 0 take time in every step, or another rank reads or builds its "

@@ -6,6 +6,8 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.group_past import RESTS_CPU_PERCENT, has_run_backward, uses_no_processor
 from gputop.doctor.evidence.process_past import CPU_WORKS_PERCENT
 from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.evidence.stillness import GLOO_THREAD
+from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.standstill.progress import standing
 from gputop.doctor.rules.support import logged, tracked
@@ -25,14 +27,18 @@ LOCK_HOLD_S = 30.0
 input, a shorter rest counts (our choice)."""
 LOCK_SPAN_S = 10.0
 LOOKS_MIN = 5
-RAN_MIN = 10
-"""On a crowded machine, a rank that works is seen to run, but gets only a few percent of a core."""
+RAN_MIN = 5
+"""A rank that was seen to run so often since it was connected has worked, or has at least set up its training."""
 STANDS_HOLD_S = 5.0
 SURE_AFTER_S = 60.0
 BESIDE_HOLD_S = 10.0
 """Added to the time for which no step has ended, if a rank works meanwhile: it may evaluate or save for all."""
+IDLE_SPAN_S = 40.0
+IDLE_LOOKS_MIN = 30
+IDLE_CPU_PERCENT = 2.0
+"""A parameter server, which has little to do, uses more."""
+RUNS_SHARE = 0.3
 NO_DISK_S = 15.0
-_GLOO_THREAD = "pt_gloo_runloop"
 
 
 def has_met_others(process: Process) -> bool:
@@ -41,7 +47,7 @@ def has_met_others(process: Process) -> bool:
     gloo starts its threads once every rank is connected to every other one, and backward threads run only in training. NCCL's
     watchdog shows nothing: under torchrun it starts without the other ranks.
     """
-    return dict(process.threads).get(_GLOO_THREAD, 0) > 0 or has_run_backward(process)
+    return dict(process.threads).get(GLOO_THREAD, 0) > 0 or has_run_backward(process)
 
 
 def all_rest(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -136,6 +142,54 @@ def some_rest(evidence: Evidence, group: RankGroup) -> Judgement:
         pids=[process.pid for process in (*others, *waiting)],
     )
     return Suspicion(finding, BESIDE_HOLD_S)
+
+
+def idles_beside(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge G01 for untracked ranks: some have connected and waited ever since, while the others work on."""
+    processes = [member.process for member in group.members if member.process is not None]
+    if group.run is not None or len(processes) < max(2, len(group.members)) or not all(map(has_met_others, processes)):
+        return None
+    idle = [process for process in processes if _is_idle(evidence, process)]
+    others = [process for process in processes if process not in idle]
+    looks = [evidence.still.looks(process, IDLE_SPAN_S) for process in others]
+    if not idle or not others or any(seen["runs"] < RUNS_SHARE * max(1, seen.total()) for seen in looks):
+        return None
+    numbers = [member.rank for member in group.members if member.process in idle and member.rank is not None]
+    names = words.ranks(numbers) if len(numbers) == len(idle) else f"process {', '.join(str(process.pid) for process in idle)}"
+    finding = tracked.about(
+        group,
+        "G01",
+        "warning",
+        "possible",
+        f"{tracked.capital(names)} may hang: no CPU used for {IDLE_SPAN_S:.0f} s, while the others work",
+        [
+            *(
+                Fact(f"process {process.pid} waits for another thread", process.pid, "/proc/<pid>/syscall")
+                for process in idle[:4]
+            ),
+            *(
+                Fact(
+                    f"process {process.pid} uses {process.cpu_percent:.0f}% of a core", process.cpu_percent, "/proc/<pid>/stat"
+                )
+                for process in others[:4]
+                if process.cpu_percent is not None
+            ),
+        ],
+        "It waits for a message or a collective operation that does not come: the others do not call it, or call it for other "
+        "ranks. They train without it, or do the work of all.",
+        f"py-spy dump --pid {idle[0].pid}  # where does it wait?",
+        "It stands by on purpose, or the others have more to do before they meet.",
+        pids=[process.pid for process in idle],
+    )
+    return Suspicion(finding, BESIDE_HOLD_S)
+
+
+def _is_idle(evidence: Evidence, process: Process) -> bool:
+    looks = evidence.still.looks(process, IDLE_SPAN_S)
+    waits = looks["lock"] >= IDLE_LOOKS_MIN and looks["lock"] == looks.total()
+    # A rank that has worked may wait in a barrier while another one evaluates.
+    waits = waits and evidence.still.times_run(process) < RAN_MIN
+    return waits and process.cpu_percent is not None and process.cpu_percent < IDLE_CPU_PERCENT
 
 
 def _may_be_fed(evidence: Evidence, group: RankGroup) -> bool:

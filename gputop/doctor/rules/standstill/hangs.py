@@ -10,11 +10,13 @@ from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.standstill.at_rest import (
     FED_HOLD_S,
+    IDLE_SPAN_S,
     LOCK_HOLD_S,
     LONGER_THAN_BEFORE,
     REST_HOLD_S,
     SURE_AFTER_S,
     all_rest,
+    idles_beside,
     some_rest,
 )
 from gputop.doctor.rules.standstill.before_steps import LIKELY_S, POSSIBLE_S, judge_start
@@ -43,7 +45,8 @@ def hang(evidence: Evidence, group: RankGroup) -> Judgement:
     if held_up is not None:
         return held_up
     if not stalls:
-        return judge_start(evidence, group) or spins(evidence, group) or all_rest(evidence, group) or some_rest(evidence, group)
+        judges = (judge_start, spins, all_rest, some_rest, idles_beside)
+        return next((found for judge in judges if (found := judge(evidence, group)) is not None), None)
     if len(tracked.ranks_of(group)) > 1:
         return judge_several(evidence, group, stalls)
     return judge_single(evidence, group, *next(iter(stalls.values())))
@@ -77,7 +80,8 @@ G01 = Rule(
         f"the longest rest after which they resumed, or for {FED_HOLD_S:.0f} s if a process of the same user works on a GPU "
         f"(possible; after {LOCK_HOLD_S:.0f} s if every main thread waits for another thread; if its output shows that no step "
         f"has ended for {STOOD_MIN_S:.0f} s and {LONGER_THAN_STEPS:.0f} times the longest step, also while a rank does "
-        f"something else, and likely after {SURE_AFTER_S:.0f} s)"
+        f"something else, and likely after {SURE_AFTER_S:.0f} s; if some ranks have connected and then waited for "
+        f"{IDLE_SPAN_S:.0f} s, while the others work, possible)"
     ),
     hides=HANG_SYMPTOMS,
     mechanism=(

@@ -14,9 +14,9 @@ STOOD_MIN_S = 15.0
 LONGER_THAN_STEPS = 5.0
 """No step for this many times the longest pause between two steps that was seen (our choice)."""
 MOVES_MIN = 5
-UNSEEN_MIN_S = 60.0
+UNSEEN_MIN_S = 30.0
 LONGER_THAN_USUAL = 10.0
-"""If no step was seen, only the mean pause between the values in its files is known (our choice)."""
+"""If few steps were seen, only the mean pause between all values is known, imports included (our choice)."""
 
 
 class Standing(NamedTuple):
@@ -34,7 +34,7 @@ def standing(evidence: Evidence, group: RankGroup) -> Standing | None:
     stood_s = min(evidence.stood_s(run, rank.rank) for rank in ranks)
     moves, longest_s = max(evidence.pauses(run, rank.rank) for rank in ranks)
     if moves < MOVES_MIN:
-        return _by_files(evidence, group, run) if not moves else None
+        return _by_files(evidence, group, run)
     if stood_s < max(STOOD_MIN_S, LONGER_THAN_STEPS * longest_s):
         return None
     before = f"before that, one every {units.duration(max(1.0, longest_s))} or faster"
@@ -43,7 +43,7 @@ def standing(evidence: Evidence, group: RankGroup) -> Standing | None:
 
 
 def _by_files(evidence: Evidence, group: RankGroup, run: str) -> Standing | None:
-    """Judge a run of which no step was seen: by when its newest values were written, and by how many it has logged."""
+    """Judge a run of which few steps were seen: by when its newest values were written, and by how many it has logged."""
     started = min((process.started_at for process in group.processes if process.started_at is not None), default=None)
     times = [rank.last_log_at for rank in logged.ranks_of(group) if rank.last_log_at is not None]
     most = max(
