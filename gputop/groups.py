@@ -1,6 +1,7 @@
 """Which processes belong together, and which of them are ranks: pure functions of a list of processes.
 
-Processes are grouped by run id, else by launcher, else by the launch that gputop made, else by what started them.
+Processes are grouped by run id, else by launcher, else by the launch that gputop made, else by what started them: ranks that
+a script starts by itself, with RANK and WORLD_SIZE, belong together by that script's shell.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ def ray_daemon(process: Process) -> Ancestor | None:
 
 
 def group_keys(processes: Sequence[Process]) -> dict[int, str]:
-    """Return the key of each process's group, by its position: "run:…", "launcher:PID", "spawn:PID", "pid:PID" …"""
+    """Return the key of each process's group, by its position: "run:…", "launcher:PID", "shell:PID:…", "pid:PID" …"""
     by_pid = {process.pid: process for process in processes}
     launchers = {process.launcher.pid for process in processes if process.launcher is not None}
     names = [_names(process, launchers) for process in processes]
+    by_hand = _ranks_by_hand(processes, names, by_pid)
     # Two names of the same group (a run and its launcher): map the weaker name to the stronger one.
     stronger: dict[str, str] = {}
     for own in names:
@@ -48,7 +50,7 @@ def group_keys(processes: Sequence[Process]) -> dict[int, str]:
             stronger.setdefault(name, own[0])
     keys = {}
     for position, process in enumerate(processes):
-        own = names[position] or _inherited(process, by_pid, launchers)
+        own = names[position] or _inherited(process, by_pid, launchers, by_hand)
         keys[position] = stronger.get(own[0], own[0])
     return keys
 
@@ -107,7 +109,29 @@ def _names(process: Process, launchers: set[int]) -> list[str]:
     return names
 
 
-def _inherited(process: Process, by_pid: dict[int, Process], launchers: set[int]) -> list[str]:
+def _ranks_by_hand(processes: Sequence[Process], names: Sequence[list[str]], by_pid: dict[int, Process]) -> dict[int, str]:
+    """Return the group's name of each rank that no launcher started, by PID: ``RANK=0 python train.py & RANK=1 …``.
+
+    A rank is named like the others of its shell, even when it is the only one left. Two processes of one rank are two jobs, of
+    which nothing shows who belongs to which.
+    """
+    found: dict[int, str] = {}
+    ranks: dict[str, list[int | None]] = {}
+    for process, own in zip(processes, names, strict=True):
+        environment = process.environment
+        if own or environment is None or environment.rank is None or (environment.world_size or 0) < 2:
+            continue
+        parent = by_pid.get(process.ppid or 0)
+        of_a_rank = parent is not None and parent.environment is not None and parent.environment.rank is not None
+        if process.ppid is None or process.ppid <= 1 or of_a_rank or is_spawned(process.command):
+            continue
+        name = f"shell:{process.ppid}:{environment.world_size}:{environment.master_port or ''}"
+        found[process.pid] = name
+        ranks.setdefault(name, []).append(environment.rank)
+    return {pid: name for pid, name in found.items() if len(set(ranks[name])) == len(ranks[name])}
+
+
+def _inherited(process: Process, by_pid: dict[int, Process], launchers: set[int], by_hand: dict[int, str]) -> list[str]:
     """Return the names of the nearest listed ancestor that has any: a DataLoader worker belongs to its rank."""
     root = process
     for pid in [ancestor.pid for ancestor in process.ancestors] or ([process.ppid] if process.ppid is not None else []):
@@ -120,6 +144,8 @@ def _inherited(process: Process, by_pid: dict[int, Process], launchers: set[int]
         if _is_a_program_of_its_own(root, parent):
             break
         root = parent
+    if root.pid in by_hand:
+        return [by_hand[root.pid]]
     if root.ppid is not None and is_spawned(root.command):
         return [f"spawn:{root.ppid}"]
     return [f"pid:{root.pid}"]

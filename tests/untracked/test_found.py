@@ -271,3 +271,36 @@ def test_a_finder_that_remembers_finds_what_one_without_memory_does() -> None:
         for process in base
     )
     assert all(one is other for one, other in zip(finder.find(moved), before, strict=True))
+
+
+def by_hand(
+    pid: int, rank: int, *gpus: int, shell: int = 70, world: int = 2, port: int | None = None, **changes: object
+) -> Process:
+    """A rank of ``for i in 0 1; do RANK=$i WORLD_SIZE=2 python train.py & done``."""
+    environment = LaunchEnvironment(rank=rank, local_rank=rank, world_size=world, master_port=port)
+    return python(pid, *gpus, ppid=shell, environment=environment, **changes)
+
+
+def test_ranks_that_a_shell_starts_one_by_one_are_one_run() -> None:
+    worker = by_hand(90, 1, shell=81)
+    run = only(by_hand(80, 0, 0), by_hand(81, 1, 1), worker)
+    assert numbers(run) == [(0, 0, 1), (1, 1, 1)]
+    assert run.world_size == 2
+    left = only(by_hand(80, 0, 0))
+    assert left.key == run.key, "also when a rank is gone"
+
+
+@pytest.mark.parametrize(
+    "processes",
+    [
+        (by_hand(80, 0, 0), by_hand(81, 0, 1)),
+        (by_hand(80, 0, 0), by_hand(81, 1, 1, shell=71)),
+        (by_hand(80, 0, 0, port=29500), by_hand(81, 1, 1, port=29501)),
+        (by_hand(80, 0, 0, world=1), by_hand(81, 1, 1, world=1)),
+        (by_hand(80, 0, 0, shell=1), by_hand(81, 1, 1, shell=1)),
+        (python(80, 0, ppid=70), python(81, 1, ppid=70)),
+    ],
+    ids=["one rank twice", "two shells", "two ports", "each a world of its own", "orphans", "no ranks"],
+)
+def test_what_a_shell_starts_is_not_one_run_if_nothing_shows_it(processes: tuple[Process, ...]) -> None:
+    assert [len(run.ranks) for run in process_runs(processes)] == [1, 1]

@@ -10,6 +10,7 @@ from gputop.doctor.findings.finding import Finding
 from gputop.snapshot import Snapshot, Workers
 from tests.doctor.scenes import outside as scenes
 from tests.doctor.scenes.base import Scene, play
+from tests.samples import EPOCH
 
 
 def told(scene: Scene, rule: str, seconds: int) -> Finding | None:
@@ -121,3 +122,21 @@ def test_a_rank_that_has_waited_since_it_connected_is_named_while_the_others_tra
     assert finding.pids == (4001,)
     assert told(scenes.serves_weights, "G01", 90) is None
     assert told(scenes.one_computes, "G01", 90) is None
+
+
+def young(scene: Scene) -> Scene:
+    """The same run, which has just begun and is connected to nothing."""
+
+    def begun(second: int) -> Snapshot:
+        base = scene(second)
+        return replace(base, processes=tuple(replace(p, started_at=EPOCH, threads=()) for p in base.processes))
+
+    return begun
+
+
+def test_young_ranks_that_are_seen_to_run_do_not_wait_for_others() -> None:
+    assert told(young(scenes.waits_for_files), "G03", 90) is None
+    never = scenes.outside(scenes.always("socket"), scenes.always("socket"), printed=False, percent=lambda number, second: 1.0)
+    assert told(young(never), "G03", 90) is not None
+    logs = scenes.outside(scenes.always("socket"), scenes.always("socket"), percent=lambda number, second: 1.0)
+    assert told(young(logs), "G03", 90) is None, "its output shows steps"

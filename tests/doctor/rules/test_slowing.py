@@ -112,8 +112,16 @@ def test_the_times_of_an_untracked_runs_losses_tell_it_too() -> None:
         lambda at: 0.05 + 0.04 * (30 < at < 80),
         lambda at: 0.05 + 0.3 * 0.9**at,
         lambda at: 0.05 * (1 + at / 400),
+        lambda at: (0.05 + at / 1200) * (0.6 if 45 < at < 62 else 1),
     ],
-    ids=["even", "one change of level", "a slow stretch that passes", "a slow beginning", "little growth"],
+    ids=[
+        "even",
+        "one change of level",
+        "a slow stretch that passes",
+        "a slow beginning",
+        "little growth",
+        "a part out of order",
+    ],
 )
 def test_the_times_of_losses_tell_no_other_change_of_pace(pace: Callable[[float], float]) -> None:
     assert told(only_losses(pace)) is None
@@ -137,3 +145,7 @@ def test_the_marks_of_a_long_course_stay_few() -> None:
     seconds, steps = paces.seconds_per_step(8)
     assert seconds == pytest.approx([0.1] * 8)
     assert steps == tuple(sorted(set(steps)))
+
+
+def test_a_part_out_of_order_is_no_matter_where_steps_get_much_slower() -> None:
+    assert told(only_losses(lambda at: (0.02 + at / 300) * (0.8 if 52 < at < 62 else 1))) is not None

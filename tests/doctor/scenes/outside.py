@@ -128,3 +128,7 @@ logs_seldom = outside(
 one_computes = outside(always("runs"), taking_turns("lock", "runs"))
 idle_rank = outside(always("runs"), always("lock"), percent=lambda number, second: 1.0 if number else 95.0)
 serves_weights = outside(always("runs"), always("lock"), percent=lambda number, second: 5.0 if number else 95.0)
+waits_for_files = outside(
+    *(2 * [lambda second: "runs" if second % 5 == 0 else "sleep"]), printed=False, percent=lambda number, second: 4.0
+)
+"""Young ranks that exchange files: they are connected to nothing, and use little of a core."""

@@ -26,14 +26,16 @@ VALUES_MIN = 100
 VALUES_FEW = 40
 SLOWER_OF_FEW = 1.5
 """Fewer values, often means of many steps, are enough if each part is slower than the previous one, by this factor in all."""
+MUCH_SLOWER = 3.0
+"""From this factor on, a part or two may be out of order, as on a machine that others use."""
 ROWS_SAME = 1.15
 """If the rows per second fall by less than this, the steps are longer because they contain more rows."""
 
 TIMES = "the times of its values"
 """Stands for a metric: the pace of a run that logs neither step times nor a throughput."""
 SPAN_BY_TIMES_S = 45.0
-PART_MIN_S = 4.0
-"""What a run prints is read once a second, so a shorter part is not known well enough."""
+READ_EVERY_S = 1.0
+"""What a run prints is read once a second, so the time of each part may be this much shorter or longer."""
 
 _EPISODE = re.compile(r"reward|episode|return", re.IGNORECASE)
 """Metrics of a run whose iterations may be episodes: these get longer as the policy learns to survive."""
@@ -61,7 +63,7 @@ def slows_down(evidence: Evidence, group: RankGroup) -> Judgement:
     course = _course(evidence, group, rank)
     if course is None or course.growth < SLOWER or _rising(course.seconds) < SURE_SHARE:
         return None
-    if course.few and (course.growth < SLOWER_OF_FEW or _rising(course.seconds) < 1.0):
+    if course.few and (course.growth < SLOWER_OF_FEW or (course.growth < MUCH_SLOWER and _rising(course.seconds) < 1.0)):
         return None
     episodes = any(_EPISODE.search(name) for name in rank.metrics)
     where = f"{logged.source(group)}: {course.metric}"
@@ -101,7 +103,8 @@ E10 = Rule(
         f"over {SPAN_MIN_S:.0f} s or more ({VALUES_MIN} values of a throughput), a step takes {SLOWER:g} times as long in "
         f"the last eighth of the run as in the first, and {SURE_SHARE:.0%} of all pairs of eighths rise (from {VALUES_FEW} "
         f"values, or by the times of an untracked run's losses over {SPAN_BY_TIMES_S:.0f} s: {SLOWER_OF_FEW:g} times, and all "
-        "pairs); not if the samples per second stay the same; possible if the run logs rewards"
+        f"pairs if it is less than {MUCH_SLOWER:g} times); not if the samples per second stay the same; possible if the run "
+        "logs rewards"
     ),
     estimated=True,
     mechanism="The script keeps something from each step and processes all of it in later steps.",
@@ -166,7 +169,8 @@ def _by_times(evidence: Evidence, run: str | None, rank: Rank) -> _Course | None
         return None
     seconds, steps = found
     part_s = (longest.marks[-1].step - longest.marks[0].step) / PARTS
-    if min(seconds) * part_s < PART_MIN_S:
+    first_s, last_s = seconds[0] * part_s + READ_EVERY_S, seconds[-1] * part_s - READ_EVERY_S
+    if last_s < SLOWER_OF_FEW * first_s or min(seconds) * part_s < READ_EVERY_S:
         return None
     return _Course(TIMES, seconds, steps, few=True)
 

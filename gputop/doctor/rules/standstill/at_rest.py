@@ -35,6 +35,8 @@ BESIDE_HOLD_S = 10.0
 """Added to the time for which no step has ended, if a rank works meanwhile: it may evaluate or save for all."""
 IDLE_SPAN_S = 40.0
 IDLE_LOOKS_MIN = 30
+SETUP_SHARE = 1 / 3
+"""A rank that ran for longer than this share of its wait, since it was connected, has done more than set up its model."""
 IDLE_CPU_PERCENT = 2.0
 """A parameter server, which has little to do, uses more."""
 RUNS_SHARE = 0.3
@@ -188,7 +190,7 @@ def _is_idle(evidence: Evidence, process: Process) -> bool:
     looks = evidence.still.looks(process, IDLE_SPAN_S)
     waits = looks["lock"] >= IDLE_LOOKS_MIN and looks["lock"] == looks.total()
     # A rank that has worked may wait in a barrier while another one evaluates.
-    waits = waits and evidence.still.times_run(process) < RAN_MIN
+    waits = waits and SETUP_SHARE * looks["lock"] >= evidence.still.times_run(process)
     return waits and process.cpu_percent is not None and process.cpu_percent < IDLE_CPU_PERCENT
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.evidence.stillness import RUNS
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.standstill.at_rest import has_met_others
 from gputop.doctor.rules.standstill.before_steps import held_up
-from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.snapshot import Process
 
@@ -17,6 +18,8 @@ G03_HOLD_S = 20.0
 G03_CPU_PERCENT = 10.0
 """A rank that waits for the others uses less CPU than this; one that reads a data set uses more (our choice)."""
 G03_AGE_S = 20.0
+G03_LOOKS_S, G03_RUNS_MIN = 15.0, 2
+"""A rank that waits for others is never seen to run; one that works in turns, or on a crowded machine, now and then is."""
 G03_EARLY_S, G03_EARLY_HOLD_S = 8.0, 3.0
 """"Possible" from this age: programs import torch for a few seconds and use little CPU while they read (our choice)."""
 G03_AGE_MAX_S = 2400.0
@@ -28,7 +31,7 @@ G03_MEMORY_BYTES = 2 * 2**30
 def never_complete(evidence: Evidence, group: RankGroup) -> Judgement:
     """G03: ranks wait for a process group that is not complete."""
     ranks = [member for member in group.members if member.rank is not None and member.process is not None]
-    if not ranks or (group.run is not None and any(rank.step is not None for rank in group.run.ranks)):
+    if not ranks or any(rank.step is not None for rank in (*(group.run.ranks if group.run else ()), *logged.ranks_of(group))):
         return None
     processes = [member.process for member in ranks if member.process is not None]
     if not all(_waits(evidence, process, G03_EARLY_S) for process in processes) or _has_group(evidence, group):
@@ -107,6 +110,8 @@ def _waits(evidence: Evidence, process: Process, least_s: float) -> bool:
     if process.cpu_percent is None or process.cpu_percent >= G03_CPU_PERCENT or process.state != "S":
         return False
     if not least_s <= evidence.age_s(process) <= G03_AGE_MAX_S or evidence.still.disks_s(process) < least_s:
+        return False
+    if evidence.still.looks(process, G03_LOOKS_S)[RUNS] >= G03_RUNS_MIN:
         return False
     return all((use.memory_used_bytes or 0) < G03_MEMORY_BYTES for use in process.devices)
 
