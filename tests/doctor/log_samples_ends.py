@@ -60,6 +60,11 @@ ENDS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("command_not_found", "bash: accelerate: command not found", {"command": "accelerate"}),
     ("command_not_found", "sh: 1: torchrun: not found", {"command": "torchrun"}),
     ("command_not_found", "/var/spool/slurmd/job12/slurm_script: 9: nvcc: not found", {"command": "nvcc"}),
+    (
+        "conda_activate",
+        "CommandNotFoundError: Your shell has not been properly configured to use 'conda activate'.",
+        {},
+    ),
     ("command_not_found", "zsh: command not found: torchrun", {"command": "torchrun"}),
     ("syntax", "SyntaxError: expected ':'", {"why": "expected ':'"}),
     ("syntax", "IndentationError: unexpected indent", {"type": "IndentationError"}),
@@ -91,6 +96,48 @@ ENDS: tuple[tuple[str, str, dict[str, str]], ...] = (
         "ValueError: You set `devices=8` in Lightning, but the number of tasks per node configured in SLURM "
         "`--ntasks-per-node=1` does not match. HINT: Set `devices=1`.",
         {"devices": "8", "tasks": "1"},
+    ),
+    ("time_limit", 'Job 123 exceeded job hard limit "h_rt" of queue "gpu.q" - initiate terminate method', {}),
+    ("time_limit", "submitit INFO (2026-05-01 10:00:00,1) - Job has timed out. Ran 1440 minutes out of requested 1440.", {}),
+    ("memory_limit", 'Job 123 exceeded job hard limit "h_vmem" of queue "gpu.q"', {}),
+    ("memory_limit", "Error from slot1@gpu03: Job has gone over memory limit of 16384 megabytes. Peak usage: 16384", {}),
+    ("memory_limit", "Error from slot1@gpu03: memory usage exceeded request_memory", {}),
+    ("stopped", "timeout: sending signal TERM to command 'python'", {"signal": "TERM"}),
+    ("killed", "make: *** [Makefile:12: train] Killed", {}),
+    ("killed", "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)", {}),
+    ("killed", "Application 123 exit signals: Killed", {}),
+    ("heap_corrupted", "*** stack smashing detected ***: terminated", {"why": "stack smashing detected"}),
+    ("signal_crash", "Bus error", {"why": "Bus error"}),
+    ("signal_crash", "Illegal instruction", {}),
+    ("signal_crash", "Floating point exception", {}),
+    (
+        "signal_crash",
+        "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -11) local_rank: 3 (pid: 12) of binary: python",
+        {"rank": "3", "why": "11"},
+    ),
+    ("elastic_exit", "E0501 10:00:00.1 140 api.py:869] failed (exitcode: 1) local_rank: 3 (pid: 12) of binary: python", {}),
+    (
+        "gpu_lost",
+        "Unable to determine the device handle for GPU0000:3B:00.0: GPU is lost.  Reboot the system to recover this GPU",
+        {"gpu": "0000:3B:00.0", "why": "GPU is lost"},
+    ),
+    ("gpu_lost", "Unable to determine the device handle for GPU 0000:3B:00.0: Unknown Error", {"why": "Unknown Error"}),
+    (
+        "cuda_init",
+        "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling "
+        "NumCudaDevices() that might have already set an error? Error 804: forward compatibility was attempted on non "
+        "supported HW",
+        {"number": "804", "why": "forward compatibility was attempted on non supported HW"},
+    ),
+    ("loss_scale", "Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.", {}),
+    ("loss_scale", "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 1, reducing to 1", {}),
+    ("no_accelerator", "WARNING:absl:No GPU/TPU found, falling back to CPU.", {}),
+    ("no_accelerator", "Skipping registering GPU devices...", {}),
+    (
+        "horovod_stall",
+        "[W /tmp/stall_inspector.cc:107] One or more tensors were submitted to be reduced, gathered or broadcasted by subset "
+        "of ranks and are waiting for remainder of ranks for more than 60 seconds.",
+        {},
     ),
     ("bad_alloc", "  what():  std::bad_alloc", {}),
     (
@@ -231,6 +278,7 @@ ENDS: tuple[tuple[str, str, dict[str, str]], ...] = (
 NO_ENDS: tuple[str, ...] = (
     "Terminated early at step 400: the loss did not fall",
     "TERM_PROGRAM=tmux",
+    "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768",
     "config.yaml: not found",
     "      Reason:       Completed",
     '            "OOMKilled": false,',

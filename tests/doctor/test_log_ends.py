@@ -154,3 +154,46 @@ def test_an_exception_whose_message_begins_on_the_next_line_is_told_with_it() ->
 def test_an_exception_of_a_class_within_a_function_is_one() -> None:
     found = first(f"Traceback (most recent call last):\n{FRAMES}shards.read.<locals>.Stop: shard 17\n")
     assert (found.id, found.cause) == ("exception", "shards.read.<locals>.Stop: shard 17.")
+
+
+TROUBLE = (
+    "ls: cannot access '/data/imagenet': No such file or directory",
+    "client_loop: send disconnect: Broken pipe",
+    "exec /entrypoint.sh: exec format error",
+    "run.sh: line 12: /opt/venv/bin/activate: No such file or directory",
+    "Node is not ready",
+    "google.api_core.exceptions.Forbidden: 403 GET https://storage: caller does not have access",
+    "Error in rule train:",
+    "OMP: Error #34: System unable to allocate necessary resources for OMP thread:",
+)
+
+
+@pytest.mark.parametrize("line", TROUBLE)
+@pytest.mark.parametrize("after", ["", "some more words\n"])
+def test_trouble_at_the_end_is_shown_where_nothing_else_is_known(line: str, after: str) -> None:
+    (found,) = explain([scan(f"{STEPS}{line}\n{after}")]).findings
+    assert (found.id, found.confidence) == ("last_words", "possible")
+    assert line in found.title
+
+
+def test_an_error_that_glog_marks_is_the_last_word() -> None:
+    line = "[rank0]:[E501 10:00:00.1 Module.cpp:12] Rank 0 could not map the segment of worker 3"
+    found = first(f"{STEPS}{line}\n")
+    assert (found.title.startswith("The log ends with an error: "), found.confidence) == (True, "possible")
+
+
+@pytest.mark.parametrize("line", TROUBLE)
+def test_trouble_before_the_last_steps_or_a_result_is_none(line: str) -> None:
+    assert explain([scan(f"{STEPS}{line}\n{STEPS}")]).findings == ()
+    assert explain([scan(f"{STEPS}{line}\nmodel saved to out.pt\nbye\n")]).findings == ()
+
+
+def test_trouble_far_from_the_end_is_none() -> None:
+    after = "some more words\n" * 4
+    assert explain([scan(f"{STEPS}{TROUBLE[0]}\n{after}")]).findings == ()
+
+
+def test_a_process_that_torchrun_saw_fail_is_named() -> None:
+    line = "E0501 10:00:00.1 140 api.py:869] failed (exitcode: {}) local_rank: 3 (pid: 12) of binary: python\n"
+    assert (first(line.format(1)).id, first(line.format(1)).confidence) == ("G04", "possible")
+    assert (first(line.format(-7)).id, first(line.format(-7)).confidence) == ("signal_crash", "likely")

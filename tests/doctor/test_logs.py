@@ -192,7 +192,7 @@ def test_a_row_is_whole() -> None:
     for pattern in PATTERNS:
         assert pattern.severity in SEVERITIES
         assert pattern.confidence in CONFIDENCES
-        assert pattern.cause is None or re.fullmatch(r"[A-I]\d\d", pattern.cause)
+        assert pattern.cause is None or re.fullmatch(r"[A-J]\d\d", pattern.cause)
         re.compile(pattern.expression)
         assert not (pattern.cascade and pattern.kind == "hint")
 

@@ -15,7 +15,7 @@ _REPORTS = re.compile(
     r"\b[Ss]ee (?:the )?(?:root cause|stack trace|error|traceback|log)\b.{0,40}\b(?:above|root cause)\b"
 )
 """An exception of a launcher that reports another process's end: what that process raised before comes first."""
-_SHELL_GOES_ON = frozenset({"command_not_found"})
+_SHELL_GOES_ON = frozenset({"command_not_found", "conda_activate"})
 """What a shell script survives, unless it says set -e: another failure after it is what ended it."""
 
 

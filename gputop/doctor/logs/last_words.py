@@ -41,6 +41,8 @@ TRIGGERS = (
     *(
         "NCCL WARN",
         "Assertion `",
+        ".cc:",
+        ".cpp:",
         "level=error",
         '"level":"error"',
         '"level": "error"',
@@ -52,13 +54,15 @@ TRIGGERS = (
 )
 """Literals of which a line of last words holds one."""
 NARROWER = {
+    ".cc:": r"(?:\b[EF]\d{3,4} \d\d:|\bF [\w./-]{1,200}\.cc:)",
+    ".cpp:": r"\b[EF]\d{3,4} \d\d:",
     "xit code": r"xit code:? {1,8}-?[1-9]",
     "xit Code": r"xit Code:? {1,8}-?[1-9]",
     "xited with code": r"xited with code {1,8}-?[1-9]",
 }
 """Expressions that replace literals which ordinary lines hold, too."""
-Kind = Literal["exception", "cut", "error", "refusal", "end"]
-_FOLLOWING: dict[Kind, int] = {"exception": 3, "cut": 0, "error": 1, "refusal": 3, "end": 3}
+Kind = Literal["exception", "cut", "error", "refusal", "end", "trouble"]
+_FOLLOWING: dict[Kind, int] = {"exception": 3, "cut": 0, "error": 1, "refusal": 3, "end": 3, "trouble": 0}
 """So many of the script's own lines may follow: a hint, or what it prints as it ends. Most errors that are only logged are
 handled."""
 _EXCEPTION = re.compile(r"^([A-Za-z_][\w.]{0,120}): (?=\S)")
@@ -79,9 +83,12 @@ _END = re.compile(
 _LEVEL = re.compile(
     r"(?:^|[\s\[|(:\"-])(?:ERROR|CRITICAL|FATAL)(?=[\]\s:|)\"-])|\blevel=error\b|\"level\": ?\"error\"|\bNCCL WARN\b"
 )
-_SAID = re.compile(r"^(?:[^\s:]{1,80}: )?(?:[Ff]atal|[Ff]atal error|[Ee]rror): |^F\d{4} [^\]]{1,100}\] ")
+_SAID = re.compile(
+    r"^(?:[^\s:]{1,80}: )?(?:[Ff]atal|[Ff]atal error|[Ee]rror): |^\[?[EF]\d{3,4} \d\d:\d\d[^\]]{1,100}\] "
+    r"|^F [^\]]{1,100}:\d+\] "
+)
 _NO_ERROR = re.compile(
-    r"(?i)\b(?:0|no|zero) errors?\b|\berrors?\b(?: count)?\W{0,3}(?:is |was |were )?(?:none|no|zero|0)\b(?=\W{0,3}(?:$|[,;|)]))"
+    r"(?i)\b(?:0|no|zero) errors?\b|\berrors?\b(?: count)?\W{0,3}(?:is |was |were )?(?:(?:none|zero|0)\b|no\b(?=\W{0,3}(?:$|[,;|)])))"
     r"|\berror (?:count|rate|bars?)\b"
     # These clients of a training's tracker and repository report what they leave out.
     r"|^wandb: |^fatal: not a git repository"
@@ -94,6 +101,25 @@ _GOES_ON = re.compile(
 )
 """What a script prints that goes on or ends well: what it has measured or stored."""
 _BADLY = re.compile(r"(?i)fail|error|abort|kill|cancel|\bcore\b|exit(?:ed|ing)? (?:code|status)|\bnot\b|\blogs?\b")
+_REFUSED = re.compile(
+    r": (?:No such file or directory|Is a directory|Not a directory|Input/output error|Read-only file system"
+    r"|Cannot allocate memory|Resource temporarily unavailable|Stale file handle|Device or resource busy|[Ee]xec format error"
+    r"|Connection refused"
+    r"|Connection timed out|No route to host|Network is unreachable|Argument list too long|Operation not permitted"
+    r"|Transport endpoint is not connected)\.?$"
+    r"|^(?:client_loop|packet_write_wait): .{0,200}\bBroken pipe$|\bclosed by remote host\.?$|\bGPU is lost\b"
+    r"|^(?:[a-z_]\w{0,60}\.){1,8}[A-Z]\w*(?:: (?=\S)|$)"
+)
+"""What the system's programs say of a call that failed, and the exceptions of packages."""
+_TROUBLE = re.compile(
+    r"^Error (?:in|while|during|\w+ing)\b|\b[Aa]n error occurred\b|\bfailed(?:[.:!]|$)"
+    r"|\b(?:[Ff]ailed to|failed (?:with|because)|[Uu]nable to|[Cc]annot|[Cc]an't|[Cc]ould not|[Cc]ouldn't"
+    r"|unexpectedly|interrupted"
+    r"|[Pp]reempted|[Pp]reemption|not (?:ready|supported|available)|unreachable|exceed(?:ed|s))\b(?! ?[:=]? ?\d)"
+)
+TAIL_BYTES = 4096
+REFUSED_FOLLOWING, TROUBLE_FOLLOWING = 3, 1
+"""So many of the script's own lines may follow trouble at the end of a log."""
 _WORD = re.compile(r"[A-Za-z]{3}")
 _WORDS_MIN = 2
 """A metric called "error" has a number; an error has words."""
@@ -105,6 +131,7 @@ _CONFIDENCE: dict[Kind, Confidence] = {
     "refusal": "likely",
     "end": "likely",
     "error": "possible",
+    "trouble": "possible",
 }
 """A script goes on after many a line of level ERROR; a log that ends after it suggests the contrary, and no more."""
 
@@ -130,6 +157,22 @@ def kind_of(text: str) -> Kind | None:
         return "end"
     found = _SAID.match(text) or _LEVEL.search(text[:_LEVEL_WITHIN])
     return "error" if found is not None and _says(text, found.end()) and _NO_ERROR.search(text) is None else None
+
+
+def is_trouble(text: str, following: int) -> bool:
+    """Return whether a line may tell why a log ends, though it is no known form of an error.
+
+    ``following``: how many of the script's own lines come after it.
+    """
+    if following > REFUSED_FOLLOWING or _IGNORED.search(text) is not None or _NO_ERROR.search(text) is not None:
+        return False
+    words = following <= TROUBLE_FOLLOWING and _TROUBLE.search(text) is not None and len(_WORD.findall(text)) >= _WORDS_MIN
+    return words or _REFUSED.search(text) is not None
+
+
+def may_be_last(text: str) -> bool:
+    """Return whether a line leaves open how the run ended: it is neither progress nor a result."""
+    return not (is_progress(text) or says_went_on(text) or _goes_on(text))
 
 
 def _says(text: str, begin: int) -> bool:
@@ -200,6 +243,8 @@ def finding_of(word: Word, short: str, place: str) -> Finding:
                 fix=meaning.fix,
                 refuted_by=meaning.refuted_by,
             )
+    elif word.kind == "trouble":
+        title, cause = f"The log ends near: {text}", "Nothing before it tells why; it may be the reason, or say how it ended."
     elif word.kind == "cut":
         title = f"The log ends within a traceback{f' at {word.seen.where}' if word.seen.where else ''}"
         cause = "Its last line, which names the exception, is missing: the log was cut, or the process was killed meanwhile."

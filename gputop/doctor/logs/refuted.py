@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 REFUTED_BY = {
+    "elastic_exit": "Another rank is listed as the first failure.",
+    "horovod_stall": "All ranks were at work, and the operation ended later.",
+    "loss_scale": "The scale grows again after a few steps, and the loss stays finite.",
+    "no_accelerator": "Training on the CPU is meant, or another library does it on the GPU.",
     "acc_p2p": "nvidia-smi topo -p2p r shows OK between the GPUs, and NCCL_P2P_DISABLE is not set.",
     "addr_in_use": "ss -ltnp shows nobody on the port, at a time when the start fails again.",
     "arch_unsupported": "torch.cuda.get_arch_list() holds the GPU's architecture, or a PTX (compute_) that is not newer.",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from gputop.doctor.logs import last_words
-from gputop.doctor.logs.after import Afterwards, Tail, is_progress, says_handled, says_went_on
+from gputop.doctor.logs.after import Afterwards, Tail, is_ordinary, is_progress, says_handled, says_went_on
 from gputop.doctor.logs.heads import Head, is_head, joined
 from gputop.doctor.logs.json_lines import BEGINS_WITHIN, unfolded
 from gputop.doctor.logs.last_words import LastWords, Word
@@ -144,6 +144,7 @@ class LogScan:
         """Whether all so far may be the rest of a traceback whose beginning was cut off."""
         self._top_lines = 0
         self._rest = b""
+        self._end = b""
         self._may_be_known: tuple[str, ...] = TRIGGERS
         """Literals of which a line outside of tracebacks holds one if it may hold a known text."""
         self._numbered = True
@@ -197,6 +198,7 @@ class LogScan:
         self._scan_piece(self._rest + b"\n" if self._rest else b"")
         self._rest = b""
         self._read_heads()
+        self._read_end()
         for block in self._open.values():
             if block.exception is None and block.fallback is not None and not block.weak:
                 line = block.begin or _TRACEBACK
@@ -212,6 +214,25 @@ class LogScan:
         self._close_all()
         return self._take_new()
 
+    def _read_end(self) -> None:
+        """Keep the trouble that the log ends with, if nothing else is known of its end."""
+        if self._open or self._first or self._last_words.words:
+            return
+        lines = [line for line in map(clean, _BREAKS.split(self._end)) if line.strip()]
+        following = 0
+        trouble = None
+        for at in range(len(lines) - 1, -1, -1):
+            rank, text = rank_and_text(lines[at])
+            if following > last_words.REFUSED_FOLLOWING or not last_words.may_be_last(text):
+                break
+            if last_words.is_trouble(text, following) and not is_warning(text):
+                rank = self.rank if rank is None else rank
+                at_line = max(1, self.lines - (len(lines) - 1 - at))
+                trouble = Observation(text.strip(), self.name, 0, rank, time_of(lines[at], self.written_at), at=at_line)
+            following += is_ordinary(text)
+        if trouble is not None:
+            self._last_words.add("trouble", trouble)
+
     def _take_new(self) -> list[Observation]:
         new, self._new = self._new, []
         return new
@@ -219,6 +240,11 @@ class LogScan:
     def _scan_piece(self, data: bytes) -> None:
         if not data:
             return
+        self._end = (
+            (self._end + data)[-last_words.TAIL_BYTES :]
+            if len(data) < last_words.TAIL_BYTES
+            else data[-last_words.TAIL_BYTES :]
+        )
         # Which triggers a piece holds is found fast; an expression with all of them takes far longer.
         held = tuple(trigger for trigger in _TRIGGERS if trigger in data)
         if not self._following and not held:

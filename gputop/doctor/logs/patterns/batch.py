@@ -13,11 +13,17 @@ from gputop.doctor.logs.patterns.pattern import Pattern, failure
 _TIME = (
     ("=>> PBS: job killed:", r"=>> PBS: job killed: (?P<why>(?:walltime|cput) \d+ exceeded limit \d+)"),
     ("TERM_", r"^TERM_(?:RUNLIMIT|CPULIMIT|DEADLINE): (?P<why>job killed[^.]{0,200})"),
+    ("exceeded job hard limit", r"(?P<why>exceeded job hard limit \"[hs]_(?:rt|cpu)\")"),  # Grid Engine
+    ("Job has timed out", r"submitit .{0,60} - (?P<why>Job has timed out)"),
     ("DeadlineExceeded", r"\b(?P<why>DeadlineExceeded\b.{0,200})"),
 )
 _MEMORY = (
     ("=>> PBS: job killed:", r"=>> PBS: job killed: (?P<why>[pv]{0,2}mem \w+ exceeded limit \w+)"),
     ("TERM_", r"^TERM_(?:MEMLIMIT|SWAP): (?P<why>job killed[^.]{0,200})"),
+    ("exceeded job hard limit", r"(?P<why>exceeded job hard limit \"[hs]_(?:vmem|rss|data)\")"),
+    # HTCondor.
+    ("exceeded request_memory", r"(?P<why>memory usage exceeded request_memory)"),
+    ("gone over memory limit", r"(?P<why>Job has gone over memory limit of \d+ \w+)"),
     ("xceeded job memory limit", r"slurmstepd: error: (?P<why>Exceeded job memory limit)"),
     ("exceeded memory limit (", r"slurmstepd: error: (?P<why>(?:Step|Job) \S+ exceeded memory limit \(\d+ > \d+\))"),
 )
@@ -25,6 +31,7 @@ _STOPPED = (
     ("death signal, shutting down", r"Received (?:Signals\.)?(?P<signal>SIG(?:TERM|HUP)|15|1) death signal, shutting down"),
     ("got signal: ", r"SignalException: Process \d+ got signal: (?P<signal>15|1)\b"),
     ("eceived SIGTERM", r"^(?:\[rank: \d+\] )?Received (?P<signal>SIGTERM): 15"),
+    ("timeout: sending signal", r"^timeout: sending signal (?P<signal>\w+) to command"),
     ("Terminated", r"(?:^|: line \d+: +\d+ )(?P<signal>Terminated)(?:\s*$| {2,})"),
 )
 

@@ -286,6 +286,30 @@ PATTERNS: tuple[Pattern, ...] = (
         "nvidia-smi -q -d ECC,ROW_REMAPPER\n# end the jobs on the GPU that counts uncorrected errors, then reset it",
     ),
     failure(
+        "gpu_lost",
+        "I04",
+        "Unable to determine the device handle for",
+        # nvidia-smi and NVML.
+        r"Unable to determine the device handle for (?:gpu |GPU ?)(?P<gpu>[\w:.]*\w): ?(?P<why>GPU is lost|Unknown Error)",
+        "The driver no longer reaches GPU {gpu}: {why}",
+        "The card fell off the bus, or its driver is stuck: power, heat, a riser, or a fault of the card.",
+        "sudo dmesg --ctime | grep -i -E 'xid|nvrm' | tail\nsudo reboot  # if it comes again: other slot, cables, card",
+        refuted_by="nvidia-smi lists all GPUs without an error.",
+    ),
+    failure(
+        "cuda_init",
+        "A12",
+        "cudaGetDeviceCount()",
+        r"cudaGetDeviceCount\(\).{0,200}\bError (?P<number>\d+): (?P<why>[^(]{1,120}[^(\s])",
+        "CUDA could not be initialized (error {number}): {why}",
+        "803 and 804: a CUDA compatibility library of the container or environment does not fit the driver or the GPU. 101: "
+        "CUDA_VISIBLE_DEVICES names a GPU that does not exist. 3, 304, 999: not all of the driver's modules are loaded.",
+        "nvidia-smi; ls /usr/local/cuda/compat; echo $LD_LIBRARY_PATH $CUDA_VISIBLE_DEVICES\n"
+        "# 803, 804: take the compat directory out of LD_LIBRARY_PATH, or update the driver",
+        confidence="likely",
+        refuted_by="python -c 'import torch; torch.cuda.init()' works in a fresh shell of the same container.",
+    ),
+    failure(
         "xid",
         "I04",
         "Xid (",
@@ -352,5 +376,45 @@ PATTERNS: tuple[Pattern, ...] = (
         "{function} made NaN in the backward pass",
         "The first NaN of the backward pass comes from {function}: a root or logarithm of 0, a division by zero, an overflow.",
         "# add an epsilon inside the operation: torch.sqrt(x + 1e-8), x.clamp_min(1e-8).log(); or lower the learning rate",
+    ),
+    *(
+        hint(
+            "loss_scale",
+            "J01",
+            key,
+            expression,
+            "The gradients overflow at the smallest loss scale",
+            "The training diverged in half precision: gradients are infinite or NaN at every scale.",
+            "# use bf16 rather than fp16; else lower the learning rate, warm up longer, clip gradients\n"
+            "torch.autograd.set_detect_anomaly(True)  # names the operation; slow, for finding it alone",
+            severity="error",
+            confidence="likely",
+        )
+        for key, expression in (
+            ("loss scale already at minimum", r"loss scale already at minimum"),
+            ("Attempted loss scale: 1", r"Attempted loss scale: 1(?:\.0)?, (?:but hysteresis|reducing to (?:1|1\.0|0\.5)\b)"),
+        )
+    ),
+    hint(
+        "no_accelerator",
+        "A12",
+        "falling back to CPU",
+        # jax/_src/xla_bridge.py, since 0.2.
+        r"No GPU/TPU found, falling back to CPU",
+        "JAX sees no GPU and computes on the CPU",
+        "jaxlib was installed without CUDA, or its CUDA plugin does not fit the driver.",
+        'nvidia-smi; python -m pip install -U "jax[cuda12]"',
+        confidence="likely",
+    ),
+    hint(
+        "no_accelerator",
+        "A12",
+        "registering GPU devices",
+        # tensorflow/core/common_runtime/gpu/gpu_device.cc, since 1.14.
+        r"Skipping registering GPU devices",
+        "TensorFlow sees no GPU and computes on the CPU",
+        "It does not find CUDA's libraries. It means nothing where TensorFlow is only imported.",
+        "nvidia-smi; python -m pip install 'tensorflow[and-cuda]'",
+        confidence="possible",
     ),
 )

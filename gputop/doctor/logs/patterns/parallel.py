@@ -260,6 +260,16 @@ PATTERNS: tuple[Pattern, ...] = (
         "Rank {ranks} is stuck, slower than the timeout, or runs other code.",
         "# read the log of rank {ranks}\ngputop doctor  # while it hangs: says where each rank is",
     ),
+    cascade(
+        "horovod_stall",
+        "G01",
+        "subset of ranks and are waiting",
+        # horovod/common/stall_inspector.cc, since 0.18.
+        r"One or more tensors were submitted to be reduced.{0,80} by subset of ranks and are waiting",
+        "Some ranks of Horovod did not come to a collective operation that others wait in",
+        "The missing ranks, which the next lines list, are stuck, ended, or run other code.",
+        "# read the logs of the missing ranks\ngputop doctor  # while it hangs: says where each rank is",
+    ),
     hint(
         "rnn_flat",
         "B08",

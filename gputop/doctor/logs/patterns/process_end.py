@@ -28,6 +28,10 @@ _KILLED = (
     ("abruptly died", r"One of the subprocesses has abruptly died"),
     # Kubernetes (kubectl describe), and docker inspect.
     ("OOMKilled", r"^\s*Reason:\s+OOMKilled\s*$|\"OOMKilled\": ?true\b"),
+    # make, MPICH's Hydra, and Cray's aprun.
+    ("Killed", r"^make(?:\[\d+\])?: \*\*\* .{1,200}\bKilled$"),
+    ("EXIT STRING: ", r"TERMINATED WITH THE EXIT STRING: Killed \(signal 9\)"),
+    ("exit signals: ", r"^Application \d+ exit signals: Killed"),
     # Ray's monitor of a node's memory.
     ("running low on memory", r"killed due to the node running low on memory"),
     ("memory pressure", r"\(tasks / actors\) killed due to memory pressure \(OOM\)"),
@@ -55,6 +59,15 @@ PATTERNS: tuple[Pattern, ...] = (
             _NATIVE,
         )
         for call in ("free", "malloc", "realloc", "munmap_chunk", "malloc_consolidate", "calloc")
+    ),
+    failure(
+        "heap_corrupted",
+        None,
+        "stack smashing detected",
+        r"\*\*\* (?P<why>stack smashing detected) \*\*\*",
+        "Memory of the process was corrupted: {why}",
+        _HEAP,
+        _NATIVE,
     ),
     failure(
         "heap_corrupted",
@@ -251,6 +264,44 @@ PATTERNS: tuple[Pattern, ...] = (
         "A C or CUDA extension crashed, not Python code. The stack that follows names the functions.",
         _NATIVE,
         confidence="likely",
+    ),
+    *(
+        failure(
+            "signal_crash",
+            None,
+            key,
+            rf"^(?P<why>{why})\s*$",
+            "A process crashed in native code: {why}",
+            "A C or CUDA extension crashed. A bus error can also be a /dev/shm that is full; an illegal instruction a "
+            "program built for another processor.",
+            _NATIVE,
+            confidence="likely",
+        )
+        for key, why in (
+            ("Bus error", "Bus error"),
+            ("llegal instruction", "Illegal instruction"),
+            ("loating point exception", "Floating point exception"),
+        )
+    ),
+    failure(
+        "signal_crash",
+        None,
+        "failed (exitcode: -",
+        r"failed \(exitcode: -(?P<why>4|7|8|11)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)",
+        "Rank {rank} crashed in native code (signal {why})",
+        "A C or CUDA extension crashed, not Python code: 11 is a segmentation fault, 7 a bus error (also a /dev/shm that is "
+        "full), 4 an illegal instruction, 8 a division by zero.",
+        _NATIVE,
+        confidence="likely",
+    ),
+    cascade(
+        "elastic_exit",
+        "G04",
+        "failed (exitcode: ",
+        r"failed \(exitcode: (?P<code>\d+|-(?:1|2|3|6|15))\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)",
+        "The process with local rank {rank} ended with exit code {code}",
+        _AFTER,
+        "torchrun --log-dir logs --tee 3 ...  # keeps what each rank says",
     ),
     failure(
         "signal_crash",

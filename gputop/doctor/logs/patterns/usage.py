@@ -104,4 +104,17 @@ PATTERNS: tuple[Pattern, ...] = (
         "The program is not on PATH: the environment in which it is installed is not active in this shell or job.",
         "which {command}  # activate the environment first (conda activate, source .venv/bin/activate, module load)",
     ),
+    failure(
+        "conda_activate",
+        None,
+        "to use 'conda activate'",
+        # conda/exceptions.py, since 4.6.
+        r"Your shell has not been properly configured to use 'conda activate'",
+        "conda activate did not work: the environment is not active",
+        "A script's shell does not read the file to which conda init wrote its setup: what follows runs without the "
+        "environment.",
+        'eval "$(conda shell.bash hook)"; conda activate ENVIRONMENT  # in the script, before the training\n'
+        "conda run -n ENVIRONMENT python train.py  # or without activating",
+        refuted_by="which python names the environment's Python in the same script.",
+    ),
 )
