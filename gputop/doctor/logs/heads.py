@@ -23,7 +23,7 @@ class Head:
 
 def is_head(text: str) -> bool:
     """Return whether the next line of the same writer may give the reason."""
-    return any(head.search(text) is not None for head, _ in _HEADS)
+    return ("terminate called" in text or "panicked at" in text) and any(head.search(text) is not None for head, _ in _HEADS)
 
 
 def joined(head: Head, text: str) -> str | None:

@@ -64,6 +64,7 @@ _FIELD = re.compile(r"^\s+(?P<name>time|host|rank|exitcode|error_file|traceback)
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>")
 _STOPPED = ("KeyboardInterrupt", "SignalException", "SystemExit", "GeneratorExit", "BdbQuit")
 _WARNING = re.compile(r"^\[?[WI]\d{4} |Warning: |\bWARNING?\b(?! Err)")
+_WARNING_BEGINS = frozenset("[WI")
 _ABORT = re.compile(r"core dumped|^(?:Aborted|Segmentation fault|Fatal Python error)|^srun: error: |Exited with exit code")
 """Not "Killed": a process that is killed had not ended of an exception before, and writes no buffered output afterwards."""
 _BREAKS = re.compile(rb"[\r\n]")
@@ -412,6 +413,9 @@ class LogScan:
                 self.tail.line(text)
         elif not says_went_on(text):
             self.tail.error()
+            if self._last_words.full:
+                self._last_words.renew()
+                return
             time = time_of(raw, self.written_at)
             seen = Observation(text.strip(), self.name, self._number(at), rank, time, at=at, plain=self.tail.plain)
             self._last_words.add(kind, seen)
@@ -583,6 +587,8 @@ class LogScan:
 
 def is_warning(text: str) -> bool:
     """Return whether a line marks itself as a warning, and means no failure."""
+    if text[:1] not in _WARNING_BEGINS and "WARN" not in text and "arning: " not in text:
+        return False
     return _WARNING.search(text) is not None and not any(mark in text for mark in _WARNED_AND_FATAL)
 
 
