@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from textual.binding import Binding
 from textual.notifications import SeverityLevel
@@ -32,7 +32,7 @@ from gputop.tui.state.view import Settings, View
 from gputop.tui.terminal.palette import THEMES, theme_name
 from gputop.tui.terminal.private_textual import drawn_text, driver_of
 from gputop.tui.terminal.sparing_app import SparingApp
-from gputop.tui.terminal_signals import answer_signals
+from gputop.tui.terminal_signals import answer_signals, answering
 from gputop.tui.typed_ahead import bound_keys
 from gputop.tui.widgets.requests import (
     Asked,
@@ -70,6 +70,7 @@ class GputopApp(SparingApp):
 
     def __init__(self, feed: Feed, settings: Settings) -> None:
         super().__init__()
+        self.driver_class = answering(self.driver_class)
         self.machine = Machine(feed)
         """The machine that the dashboard, and all screens over it, show."""
         self.over: HostJobs | None = None
@@ -110,12 +111,6 @@ class GputopApp(SparingApp):
     def remote(self) -> str | None:
         """The other machine that is shown, as the user named it; None: this one, or a recording."""
         return self.feed.host
-
-    def _build_driver(self, *args: Any, **kwargs: Any) -> Any:
-        """Handle signals from before the terminal is raw: Textual's own handler would save raw mode as the mode to restore."""
-        driver = super()._build_driver(*args, **kwargs)
-        answer_signals(asyncio.get_running_loop(), driver)
-        return driver
 
     async def on_mount(self) -> None:
         """Show the dashboard and open the feed."""
@@ -320,7 +315,10 @@ class GputopApp(SparingApp):
     def action_save_screen(self) -> None:
         """Save what is on the screen, and say where. A disk that hangs does not block the screen."""
         name = f"gputop-{getattr(self.screen, 'NAME', None) or 'dashboard'}"
-        svg, text = self.export_screenshot(title=f"gputop {units.clock(time.time(), '%Y-%m-%d %H:%M:%S')}"), drawn_text(self)
+        svg, text = (
+            self.export_screenshot(title=f"gputop {units.clock(time.time(), '%Y-%m-%d %H:%M:%S')}"),
+            drawn_text(self, self.visible_screens()[:-1]),
+        )
 
         async def write() -> None:
             try:

@@ -25,6 +25,19 @@ def answer_signals(loop: asyncio.AbstractEventLoop, driver: Any = None, redraw: 
         loop.add_signal_handler(signal.SIGCONT, _go_on, loop, driver, redraw)
 
 
+def answering(driver: type[Any]) -> type[Any]:
+    """Return a driver that does so from before the terminal is raw: its own handler would save that mode to restore it."""
+
+    class Answering(driver):  # type: ignore[misc]
+        """Handles these signals as soon as it is made."""
+
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            answer_signals(asyncio.get_running_loop(), self)
+
+    return Answering
+
+
 def _go_on(loop: asyncio.AbstractEventLoop, driver: Any, redraw: Callable[[], object]) -> None:
     pace = getattr(driver, "pace", None)
     if pace is not None:

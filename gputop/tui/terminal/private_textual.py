@@ -91,6 +91,14 @@ def _uses(method: Any, *names: str) -> bool:
     return set(names) <= set(method.__code__.co_names)
 
 
+def _linux_driver() -> Any:
+    return import_module("textual.drivers.linux_driver").LinuxDriver
+
+
+_RESUMED = "_must_signal_resume"
+"""The driver's mark that it has left the screen for SIGTSTP, and is to tell the app when it has started it again."""
+
+
 CHECKS: Mapping[str, Callable[[], bool]] = MappingProxyType(
     {
         _MODULE: lambda: bool(import_module(_MODULE)),
@@ -100,6 +108,9 @@ CHECKS: Mapping[str, Callable[[], bool]] = MappingProxyType(
         ),
         "ChopsUpdate": lambda: issubclass(_private("ChopsUpdate"), _private("CompositorUpdate")),
         "Compositor": lambda: bool(_private("Compositor")()),
+        "Compositor.render_update": lambda: (
+            _parameters(_private("Compositor").render_update) == ["self", "full", "screen_stack", "simplify"]
+        ),
         "Compositor._dirty_regions": _has_dirty_regions,
         "Compositor._regions_to_spans": _has_regions_to_spans,
         "Compositor.visible_widgets": _has_visible_widgets,
@@ -115,21 +126,21 @@ CHECKS: Mapping[str, Callable[[], bool]] = MappingProxyType(
         "App._batch_count": lambda: _sets(App, "_batch_count"),
         "Driver._app": lambda: _sets(Driver, "_app"),
         "Driver._loop": lambda: _sets(Driver, "_loop"),
-        "LinuxDriver._key_thread": lambda: _sets(import_module("textual.drivers.linux_driver").LinuxDriver, "_key_thread"),
-        "Compositor.render_update": lambda: (
-            _parameters(_private("Compositor").render_update) == ["self", "full", "screen_stack", "simplify"]
+        "LinuxDriver._key_thread": lambda: _sets(_linux_driver(), "_key_thread"),
+        "LinuxDriver._must_signal_resume": lambda: (
+            _sets(_linux_driver(), _RESUMED) and _uses(_linux_driver().start_application_mode, _RESUMED)
         ),
+        "LinuxDriver._sigtstp_application": lambda: _uses(_linux_driver()._sigtstp_application, _RESUMED),
         "Widget._layout_required": lambda: _sets(Widget, "_layout_required"),
         "Widget._repaint_required": lambda: _sets(Widget, "_repaint_required"),
         "Compositor.update_widgets": lambda: _parameters(_private("Compositor").update_widgets) == ["self", "widgets"],
         "Widget._check_refresh": lambda: _uses(Widget._check_refresh, "_layout_required", "Layout", "Update"),
+        "Screen._compositor_refresh": lambda: (
+            _parameters(Screen._compositor_refresh) == ["self"] and _uses(Screen._compositor_refresh, "render_update")
+        ),
         "Screen._refresh_layout": lambda: (
             _parameters(Screen._refresh_layout) == ["self", "size", "scroll"]
             and _uses(Screen._refresh_layout, "_compositor_refresh")
-        ),
-        "Screen._compositor_refresh": lambda: (
-            _parameters(Screen._compositor_refresh) == ["self"]
-            and _uses(Screen._compositor_refresh, "render_update", "_background_screens")
         ),
         "Screen._compositor": lambda: type(Screen()._compositor) is _private("Compositor"),
         "Strip.render_style": lambda: Strip.render_style(_BOLD, "x", ColorSystem.TRUECOLOR) == "\x1b[1mx\x1b[0m",
@@ -234,10 +245,6 @@ def paint_now(screen: Screen[Any]) -> None:
     screen._compositor_refresh()
 
 
-_RESUMED = "_must_signal_resume"
-"""The driver's mark that it has left the screen for SIGTSTP, and is to tell the app when it has started it again."""
-
-
 def can_restart(driver: Any) -> bool:
     """Return whether a driver marks a SIGTSTP as expected: a flag that its handler sets and that its start reads."""
     try:
@@ -278,14 +285,16 @@ def forget_removed_widgets() -> None:
         return
 
 
-def drawn_text(app: Any) -> str:
-    """Return what is on the screen as lines of text; "" if Textual does not draw as expected."""
+def drawn_text(app: App[Any], below: list[Screen[Any]]) -> str:
+    """Return what is on the screen as lines of text; "" if Textual does not draw as expected.
+
+    ``below``: the screens that the one on top does not cover.
+    """
     console = Console(
         width=app.size.width, height=app.size.height, file=io.StringIO(), record=True, force_terminal=True, legacy_windows=False
     )
     try:
-        screens = app._background_screens
-        console.print(app.screen._compositor.render_update(full=True, screen_stack=screens, simplify=True))
+        console.print(app.screen._compositor.render_update(full=True, screen_stack=list(below), simplify=True))
     except (AttributeError, TypeError):
         return ""
     return "".join(f"{row.rstrip()}\n" for row in console.export_text().splitlines())

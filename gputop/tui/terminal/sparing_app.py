@@ -41,18 +41,18 @@ class SparingApp(App[None]):
     def _resize_screens(self, size: Size) -> None:
         if self._shown is not None:
             self._shown.forget()
-        for screen in self._visible_screens():
+        for screen in self.visible_screens():
             if isinstance(screen, SettledScreen):
                 screen.resize(size)
             else:
                 screen.refresh(layout=True)
 
-    def _visible_screens(self) -> list[Screen[Any]]:
+    def visible_screens(self) -> list[Screen[Any]]:
         """Return the screen on top, and below it those that it does not cover; the lowest first."""
         found: list[Screen[Any]] = []
         for screen in reversed(self.screen_stack):
             found.insert(0, screen)
-            if not screen.is_modal:
+            if screen.styles.background.a == 1:
                 break
         return found
 
