@@ -223,18 +223,24 @@ def _set_held(screen: Screen[Any], held: bool) -> None:
         screen._compositor.held = held  # type: ignore[attr-defined]
 
 
-def lay_out(screen: Screen[Any], size: Size, *, always: bool = False) -> bool:
-    """Lay out a screen now if a widget needs it, or ``always``; return whether it was. Only if ``can_settle``."""
+def lay_out(screen: Screen[Any], size: Size, *, always: bool = False) -> bool | None:
+    """Lay out a screen now if a widget asks for it, or ``always``. Only if ``can_settle``.
+
+    Returns:
+        Whether that changed the size of a widget: one that gets a new size asks for another layout; None if none was needed.
+    """
     needed = always
+    before = {widget: widget.size for widget in screen.walk_children(Widget)}
     # What the widgets would ask of the screen is done here.
     with screen.prevent(messages.Layout, messages.Update):
         for widget in screen.walk_children(Widget, with_self=True):
             if widget._layout_required and widget is not screen:
                 needed = True
                 widget._check_refresh()
-    if needed:
-        screen._refresh_layout(size)
-    return needed
+    if not needed:
+        return None
+    screen._refresh_layout(size)
+    return any(widget.size != before[widget] for widget in before)
 
 
 def paint_now(screen: Screen[Any]) -> None:

@@ -29,6 +29,8 @@ class SettledScreen(Screen[ScreenResultType]):
         """The size that was passed to ``take_size``."""
         self._laid_out: Size | None = None
         """The size that the panes were last laid out for; ``size`` is always the terminal's."""
+        self._unseen = False
+        """Whether a layout was made that was not painted."""
         self._changed = False
         """Whether classes were changed since the last layout."""
 
@@ -91,28 +93,29 @@ class SettledScreen(Screen[ScreenResultType]):
             return
         self._settling = True
         try:
-            now = self._lay_out_unseen() or now
+            self._lay_out_unseen()
             for _ in range(ROUNDS):
                 self.fill()
                 if not self._lay_out_unseen():
                     break
-                now = True
         finally:
             self._settling = False
             let_go(self)
-        if now:
+        if now or self._unseen:
+            self._unseen = False
             paint_now(self)
 
     def _lay_out_unseen(self) -> bool:
-        """Lay out what needs it, without showing it; return whether anything did."""
+        """Lay out what needs it, without showing it; return whether a pane has another size now."""
         hold(self)
         if not can_settle(self) or self._taken is None:
             return False
         if self._changed:
             self.app.stylesheet.update(self)
-        laid_out = lay_out(self, self._taken, always=self._changed or self._laid_out != self._taken)
+        resized = lay_out(self, self._taken, always=self._changed or self._laid_out != self._taken)
         self._changed, self._laid_out = False, self._taken
-        return laid_out
+        self._unseen = self._unseen or resized is not None
+        return bool(resized)
 
     def _settle_late(self) -> None:
         """Draw now and after the next layout: when a Textual that gputop does not know makes it, is up to that."""
