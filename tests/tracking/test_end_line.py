@@ -114,6 +114,14 @@ def test_a_training_without_a_step_says_so_also_where_its_output_is_kept(home: H
     assert (only.stdout, only.stderr) == ("", f"{NO_STEP}\n")
 
 
+def test_a_run_that_cannot_be_kept_is_not_told_to_have_no_step(home: Home) -> None:
+    own = "import gputop; run = gputop.init()\nfor i in range(3): run.log(loss=i)"
+    for train in (own, PRINTS):
+        code, lines = ends(home, *python(train), GPUTOP_DIR="/proc/nowhere")
+        assert code == 0
+        assert [line.partition(":")[2].partition(":")[0] for line in lines] == [" the run is shown while it lasts but not kept"]
+
+
 def test_neither_the_script_nor_its_children_see_how_it_is_done(home: Home) -> None:
     look = (
         "import os, sys\nprint([n for n in os.environ if 'END_LINE' in n], [m for m in sys.modules if 'tracking.reader' in m])"

@@ -22,7 +22,7 @@ class UnseenThread:
     def __init__(self, target: Callable[[], None]) -> None:
         self._target = target
         self._running = _thread.allocate_lock()
-        self._pid = 0
+        self._pid = self._starter = 0
         self._permits: list[None] = [None]
         self.native_id: int | None = None
         """Its number in the operating system, once it runs."""
@@ -33,7 +33,7 @@ class UnseenThread:
         Raises:
             RuntimeError: there can be no more threads, or the interpreter is shutting down.
         """
-        self._pid = os.getpid()
+        self._pid, self._starter = os.getpid(), _thread.get_native_id()
         self._running.acquire()
         try:
             _thread.start_new_thread(self._run, ())
@@ -64,7 +64,8 @@ class UnseenThread:
             return
         try:
             self.native_id = _thread.get_native_id()
-            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _OF_ERRORS)
+            if self.native_id != self._starter:  # gevent makes a thread a greenlet of the one that starts it
+                signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _OF_ERRORS)
             self._target()
         finally:
             self._running.release()

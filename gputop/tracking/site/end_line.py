@@ -47,10 +47,10 @@ def _say(pid: int, is_command: bool, launch_id: str, started_at: float) -> None:
             return
         if "gputop" not in sys.modules:
             sys.path.append(_PACKAGE_PARENT)  # this interpreter may lack gputop
-        from gputop.tracking.reader.end_line import end_line, write
+        from gputop.tracking.reader.end_line import NO_STEP, end_line, write
 
         line = end_line(launch_id, started_at, is_command, unseen_only=not terminal)
-        if line:
+        if line and not (line == NO_STEP and _had_a_run()):
             if terminal:
                 sys.stdout.flush()
                 os.write(2, f"{line}\n".encode("utf-8", "replace"))
@@ -60,6 +60,12 @@ def _say(pid: int, is_command: bool, launch_id: str, started_at: float) -> None:
             _keep_exit_code()
     except Exception:  # noqa: BLE001 - the program has ended as it would without gputop; only a line is missing
         return
+
+
+def _had_a_run() -> bool:
+    """Return whether this process had a run, which then could not be kept: it was told so when the run began."""
+    session = sys.modules.get("gputop.tracking.session")
+    return session is not None and (session.initialized() or session.current().journal is not None)
 
 
 def _ended_by(trace: TracebackType | None) -> bool:

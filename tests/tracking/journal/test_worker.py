@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _thread
+import signal
 import threading
 from typing import Any
 
@@ -40,6 +42,16 @@ def test_a_thread_that_never_started_is_not_waited_for() -> None:
     worker = Worker(lambda: None)
     worker._thread = UnseenThread(lambda: None)
     assert worker.join(0.0)
+
+
+def test_a_thread_that_is_a_greenlet_of_the_script_s_leaves_its_signals_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = []
+    monkeypatch.setattr(_thread, "start_new_thread", lambda run, arguments: run(*arguments))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    thread = UnseenThread(lambda: ran.append(signal.pthread_sigmask(signal.SIG_BLOCK, [])))
+    thread.start()
+    assert ran == [before]
+    assert not thread.is_alive()
 
 
 ALONE = """

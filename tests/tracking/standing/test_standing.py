@@ -102,7 +102,7 @@ def test_a_thread_that_is_too_slow_to_be_waited_for_gives_everything_back_itself
             goes_on.wait(DEADLINE_S)
 
         def end(self) -> None:
-            ended.append(threading.current_thread().name)
+            ended.append(threading.get_ident())
 
     monkeypatch.setattr(early, "Reporter", Slow)
     monkeypatch.setattr(early, "AFTER_S", 0.0)
@@ -116,7 +116,7 @@ def test_a_thread_that_is_too_slow_to_be_waited_for_gives_everything_back_itself
     goes_on.set()
     eventually(lambda: ended or None, "it gives everything back")
     eventually(lambda: slow._file is None or slow._file._fd < 0 or None, "the memory as well")
-    assert ended == ["gputop-standing"]
+    assert ended != [threading.get_ident()]
 
 
 STANDS = """
