@@ -280,6 +280,7 @@ class Models:
             or steps.fast.in_backward
             or top.module() is not module
             or steps.on_other_thread()
+            or _traces()
         ):
             return onward(*args, **kwargs)
         trains = module.training and self._grad_enabled()
@@ -379,3 +380,8 @@ class Models:
             return
         self._largest = size
         self._root = weakref.ref(root)
+
+
+def _traces() -> bool:
+    """Return whether torch.fx calls modules with symbols in the place of tensors."""
+    return bool(getattr(sys.modules.get("torch.fx._symbolic_trace"), "_is_fx_tracing_flag", False))

@@ -127,6 +127,11 @@ def train_scaled(model, kind, steps):
     return [weight.tolist() for weight in model.parameters()]
 
 
+model = torch.nn.Sequential(torch.nn.Linear(4, 1))
+for _ in range(2):
+    model(torch.ones(1, 4)).sum().backward()
+    torch.optim.SGD(model.parameters(), lr=0.1).step()
+found["traced"] = torch.fx.symbolic_trace(torch.nn.Sequential(model, torch.nn.ReLU())).code
 for kind in (torch.Tensor, Loud, Broken):
     for steps in (3, 60):
         counts, asked = {}, []
