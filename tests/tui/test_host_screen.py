@@ -84,7 +84,7 @@ def test_a_host_that_does_not_answer_is_waited_for_by_name(lab: Lab, tmp_path: P
         assert terminal.wait_exit() == 0
 
 
-@pytest.mark.parametrize(("host", "said"), [("stranger", "stranger: unknown host key."), ("refusing", "connection refused.")])
+@pytest.mark.parametrize(("host", "said"), [("changed", "changed: changed host key."), ("refusing", "connection refused.")])
 def test_a_host_that_cannot_be_reached_ends_the_screen_with_a_sentence(lab: Lab, tmp_path: Path, host: str, said: str) -> None:
     environment = {"GPUTOP_DIR": str(tmp_path / "here"), "HOME": str(tmp_path)}
     with Terminal(command(lab, host, tmp_path / "there"), environment) as terminal:
