@@ -44,7 +44,7 @@ def mute(telling: Mapping[int, int]) -> list[Mute]:
     for pid, parent in sorted(parents.items()):
         if pid in telling or parent not in above or (own := _launch_of(pid)) is None or own not in launch:
             continue
-        rank = _rank_of(pid)
+        rank = rank_of(pid)
         maps = procfs.read_torch_maps(pid) if rank is not None and rank not in ranks else None
         if rank is not None and maps is not None and not maps.torch:
             ranks.add(rank)
@@ -66,7 +66,8 @@ def _launch_of(pid: int) -> tuple[str | None, ...] | None:
     return None
 
 
-def _rank_of(pid: int) -> int | None:
+def rank_of(pid: int) -> int | None:
+    """Return the rank in a process's environment at launch, if there is one."""
     with suppress(OSError):
         value = (procfs.read_environ(pid) or {}).get("RANK", "")
         return int(value) if value.isascii() and value.isdigit() and len(value) <= 9 else None

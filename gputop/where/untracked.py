@@ -10,7 +10,7 @@ from gputop.command_line import script_name
 from gputop.errors import UsageError
 from gputop.sources.host import procfs
 from gputop.where import outside
-from gputop.where.beside import Mute, places_of
+from gputop.where.beside import Mute, places_of, rank_of
 from gputop.whereabouts import STILL_S, Whereabouts, judged
 
 
@@ -22,7 +22,7 @@ def ask_process(pid: int) -> Whereabouts:
     """
     if outside.look(pid) is None:
         raise UsageError(f"There is no process {pid}.", "gputop lists runs and processes; gputop where RUN takes a run's name.")
-    ranks = {other: _rank_of(other) for other in _ranks_beside(pid)}
+    ranks = {other: rank_of(other) for other in _ranks_beside(pid)}
     return _told(pid, ranks if len(set(ranks.values())) == len(ranks) else {pid: ranks[pid]})
 
 
@@ -32,7 +32,7 @@ def ask_processes(pids: Sequence[int]) -> Whereabouts:
     Raises:
         UsageError: none of them is left.
     """
-    ranks = {pid: _rank_of(pid) for pid in pids if outside.look(pid) is not None}
+    ranks = {pid: rank_of(pid) for pid in pids if outside.look(pid) is not None}
     if not ranks:
         raise UsageError("Its processes have ended.")
     return _told(next(iter(ranks)), ranks)
@@ -52,19 +52,12 @@ def _told(pid: int, ranks: Mapping[int, int | None]) -> Whereabouts:
 def _ranks_beside(pid: int) -> list[int]:
     """Return the processes with a rank that have the same parent and user, the process itself among them."""
     own = procfs.read_stat(pid)
-    if own is None or _rank_of(pid) is None:
+    if own is None or rank_of(pid) is None:
         return [pid]
     found = []
     for other in procfs.list_pids():
         with suppress(OSError):
             stat = procfs.read_stat(other)
-            if stat is not None and stat.ppid == own.ppid and _rank_of(other) is not None:
+            if stat is not None and stat.ppid == own.ppid and rank_of(other) is not None:
                 found.append(other)
     return found
-
-
-def _rank_of(pid: int) -> int | None:
-    with suppress(OSError):
-        value = (procfs.read_environ(pid) or {}).get("RANK", "")
-        return int(value) if value.isascii() and value.isdigit() else None
-    return None

@@ -81,5 +81,6 @@ def test_a_process_that_nobody_tracks_is_seen_from_outside(pid: int) -> None:
     eventually(lambda: state(pid) == "S", "it sleeps")
     (place,) = ask_process(pid).ranks
     assert (place.rank, place.pid, place.process_state, place.state) == (None, pid, "S", "untracked")
+    assert place.cpu_percent is not None
     with pytest.raises(UsageError, match="There is no process"):
         ask_process(2**22 + 1)

@@ -73,24 +73,8 @@ _KINDS = {"v": "val", "e": "eval", "t": "test"}
 # Words before a name that add nothing to it; then words that make it something other than a metric.
 _NEUTRAL = frozenset(
     [
-        "the",
-        "a",
-        "with",
-        "and",
-        "current",
-        "cur",
-        "its",
-        "has",
-        "at",
-        "got",
-        "batch",
-        "iter",
-        "step",
-        "mean",
-        "average",
-        "avg",
-        "is",
-        "of",
+        *("the", "a", "with", "and", "current", "cur", "its", "has", "at", "got"),
+        *("batch", "iter", "step", "mean", "average", "avg", "is", "of"),
     ]
 )
 _NO_METRIC = frozenset(["packet", "data", "stop", "weight", "frame", "signal", "heat", "power", "hearing", "profit", "no"])
