@@ -89,6 +89,8 @@ class Sampler:
         """The runs of the last snapshot."""
         self.listed_curves: frozenset[str] = frozenset()
         """The ids of those that are only curves of untracked runs."""
+        self.explained = True
+        """Whether the error texts in the output of untracked runs are read. Set it before the first snapshot."""
         self._found = ProcessRuns()
         self._untracked_curves: UntrackedCurves | None = None
         self._places: EarlyPlaces | None = None
@@ -204,7 +206,7 @@ class Sampler:
                 return None
             from gputop.untracked.curves import UntrackedCurves
 
-            self._untracked_curves = UntrackedCurves()
+            self._untracked_curves = UntrackedCurves(explained=self.explained)
         note_failure = partial(self._note_failure, "The curve of a run that gputop does not track")
         return self._untracked_curves.poll(found, tuple(tracked), note_failure)
 

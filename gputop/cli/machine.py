@@ -67,7 +67,8 @@ def once(options: argparse.Namespace) -> int:
     from gputop.agent.sampler import take_once
 
     sampler = sampler_of(options)
-    snapshot = take_once(sampler, rates=options.json)  # the text does not show any
+    sampler.explained = options.json
+    snapshot = take_once(sampler, rates=options.json)  # the text shows neither rates nor error texts
     if options.json:
         print(snapshot.to_json())
     else:

@@ -43,8 +43,9 @@ class Curves(NamedTuple):
 class UntrackedCurves:
     """Follows the runs of each poll, and forgets those that are gone."""
 
-    def __init__(self) -> None:
-        """Nothing is read before ``poll``."""
+    def __init__(self, *, explained: bool = True) -> None:
+        """Nothing is read before ``poll``. ``explained``: whether the error texts in the output are looked for, too."""
+        self._explained = explained
         self._followed: dict[str, FollowedRun] = {}
         self._stuck: list[FollowedRun] = []
         self._ended: dict[str, tuple[FollowedRun, float]] = {}
@@ -119,7 +120,7 @@ class UntrackedCurves:
                 continue
             if run_id not in before and len(self._followed) + len(self._stuck) >= RUNS_MAX:
                 continue
-            known[run.key] = self._followed[run_id] = before.get(run_id) or FollowedRun(run_id)
+            known[run.key] = self._followed[run_id] = before.get(run_id) or FollowedRun(run_id, explained=self._explained)
         for run_id, followed in before.items():
             if run_id not in self._followed:
                 is_tracked = not followed.pids.isdisjoint(tracked)

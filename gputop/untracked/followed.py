@@ -88,7 +88,8 @@ class _Read:
 class FollowedRun:
     """One run and what was read of its files so far."""
 
-    def __init__(self, run_id: str) -> None:
+    def __init__(self, run_id: str, *, explained: bool = True) -> None:
+        """``explained``: whether the error texts in its output are looked for, too."""
         self.run_id = run_id
         self.lock = threading.Lock()
         self.curves: dict[Key, Curve] = {}
@@ -96,6 +97,7 @@ class FollowedRun:
         self.failure: Exception | None = None
         self.errors: OutputErrors | None = None
         """None until the first turn is over, which is short, while the import of what judges texts takes long."""
+        self._explained = explained
         self._reads: dict[tuple[str, Path], _Read] = {}
         self._printed: dict[int, PrintedRank] = {}
         self._due_s = 0.0
@@ -234,6 +236,8 @@ class FollowedRun:
             self._read_pane(run)
 
     def _look_for_errors(self, run: ProcessRun) -> None:
+        if not self._explained:
+            return
         if self.errors is None:
             from gputop.untracked.errors import OutputErrors
 

@@ -305,3 +305,28 @@ def test_a_run_without_a_file_is_looked_at_ever_more_rarely() -> None:
     assert [followed.next_look_s(False, seconds, 0.001) for seconds in (0, 5, 20, 45, 3600)] == [2.0, 2.0, 4.0, 9.0, 10.0]
     assert followed.next_look_s(True, 0.0, 0.001) == 10.0
     assert followed.next_look_s(False, 0.0, 1.0) == 50.0
+
+
+def test_a_run_whose_error_texts_nobody_reads_is_followed_without_the_explanations(tmp_path: Path) -> None:
+    write_csv(tmp_path)
+    code = f"""
+import os, subprocess, sys, time
+from pathlib import Path
+from gputop.process import ProcessRank, ProcessRun
+from gputop.untracked.curves import UntrackedCurves
+out = open({str(tmp_path / "out.log")!r}, "wb")
+training = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stdout=out, stderr=out)
+run = ProcessRun("a", "train.py", (ProcessRank(training.pid),))
+curves = UntrackedCurves(explained=False)
+until = time.monotonic() + 60
+while time.monotonic() < until:
+    curves.poll([run])
+    (followed,) = curves._followed.values()
+    if followed._turns >= 2:
+        break
+    time.sleep(0.05)
+training.kill()
+print(followed._turns >= 2, followed.errors, *[name for name in sys.modules if name.startswith("gputop.doctor")])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["True", "None"], done.stdout + done.stderr
