@@ -149,3 +149,9 @@ def test_the_marks_of_a_long_course_stay_few() -> None:
 
 def test_a_part_out_of_order_is_no_matter_where_steps_get_much_slower() -> None:
     assert told(only_losses(lambda at: (0.02 + at / 300) * (0.8 if 52 < at < 62 else 1))) is not None
+
+
+def test_few_losses_make_a_much_slower_run_possible() -> None:
+    finding = told(only_losses(lambda at: 0.15 + at / 35))
+    assert finding.confidence == "possible"
+    assert told(only_losses(lambda at: 0.5 + at / 200)) is None, "not much slower"

@@ -34,6 +34,8 @@ ROWS_SAME = 1.15
 TIMES = "the times of its values"
 """Stands for a metric: the pace of a run that logs neither step times nor a throughput."""
 SPAN_BY_TIMES_S = 45.0
+PARTS_FEW = 4
+"""So few parts are enough to call it possible if the last is ``MUCH_SLOWER``, as where only epochs are logged."""
 READ_EVERY_S = 1.0
 """What a run prints is read once a second, so the time of each part may be this much shorter or longer."""
 
@@ -71,13 +73,13 @@ def slows_down(evidence: Evidence, group: RankGroup) -> Judgement:
     facts = [
         Fact(f"{_pace(course, first)} from step {course.steps[0]}", first, where),
         Fact(f"{_pace(course, last)} from step {course.steps[-1]}", last, where),
-        Fact("almost every eighth of the run is slower than the previous one", round(_rising(course.seconds), 2), where),
+        Fact("almost every part of the run is slower than the previous one", round(_rising(course.seconds), 2), where),
     ]
     finding = tracked.about(
         group,
         "E10",
         "warning",
-        "possible" if episodes else "likely",
+        "possible" if episodes or len(course.seconds) < PARTS else "likely",
         f"The run slows down: a step takes {course.growth:.1f} times as long as at the beginning",
         facts,
         "Something grows with the steps: a list that keeps every loss or output, a buffer that is searched completely, a "
@@ -104,7 +106,8 @@ E10 = Rule(
         f"the last eighth of the run as in the first, and {SURE_SHARE:.0%} of all pairs of eighths rise (from {VALUES_FEW} "
         f"values, or by the times of an untracked run's losses over {SPAN_BY_TIMES_S:.0f} s: {SLOWER_OF_FEW:g} times, and all "
         f"pairs if it is less than {MUCH_SLOWER:g} times); not if the samples per second stay the same; possible if the run "
-        "logs rewards"
+        f"logs rewards, or if it has logged {2 * PARTS_FEW} losses or a few more and the last part takes {MUCH_SLOWER:g} times "
+        "as long as the first"
     ),
     estimated=True,
     mechanism="The script keeps something from each step and processes all of it in later steps.",
@@ -164,13 +167,14 @@ def _by_times(evidence: Evidence, run: str | None, rank: Rank) -> _Course | None
     """Return the pace by when each loss was written; None if that spans too little time."""
     losses = (evidence.paces(run, rank.rank, name) for name in rank.metrics)
     longest = max(losses, key=lambda paces: len(paces.marks), default=None)
-    found = longest.seconds_per_step(PARTS) if longest is not None else None
+    parts = min(PARTS, len(longest.marks) // 2) if longest is not None else 0
+    found = longest.seconds_per_step(parts) if longest is not None and parts >= PARTS_FEW else None
     if longest is None or found is None or longest.marks[-1].time - longest.marks[0].time < SPAN_BY_TIMES_S:
         return None
     seconds, steps = found
-    part_s = (longest.marks[-1].step - longest.marks[0].step) / PARTS
+    part_s = (longest.marks[-1].step - longest.marks[0].step) / parts
     first_s, last_s = seconds[0] * part_s + READ_EVERY_S, seconds[-1] * part_s - READ_EVERY_S
-    if last_s < SLOWER_OF_FEW * first_s or min(seconds) * part_s < READ_EVERY_S:
+    if last_s < (SLOWER_OF_FEW if parts == PARTS else MUCH_SLOWER) * first_s or min(seconds) * part_s < READ_EVERY_S:
         return None
     return _Course(TIMES, seconds, steps, few=True)
 
