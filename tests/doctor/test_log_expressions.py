@@ -6,14 +6,14 @@ import re
 
 import pytest
 
-from gputop.doctor.logs import after, explain, last_words, lines, scan
+from gputop.doctor.logs import after, explain, heads, last_words, launcher, lines, scan, tracebacks
 from gputop.doctor.logs.patterns.table import PATTERNS
 from gputop.jobs.output import printed_log
 from tests.doctor.backtracking import quadratic
 
 SEARCHED = [
     getattr(module, name)
-    for module in (after, explain, last_words, lines, scan, printed_log)
+    for module in (after, explain, heads, last_words, launcher, lines, scan, tracebacks, printed_log)
     for name in vars(module)
     if isinstance(getattr(module, name), re.Pattern)
 ]

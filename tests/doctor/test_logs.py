@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from gputop.doctor.findings.finding import CONFIDENCES, SEVERITIES
 from gputop.doctor.logs.explain import Explanation, explain
+from gputop.doctor.logs.kept import KEPT_FIRST, KEPT_LAST
 from gputop.doctor.logs.lines import rank_and_text, time_of
 from gputop.doctor.logs.patterns.table import IDS, PATTERNS, matches, pattern_of
 from gputop.doctor.logs.refuted import REFUTED_BY
-from gputop.doctor.logs.scan import KEPT_FIRST, KEPT_LAST, LogScan
+from gputop.doctor.logs.scan import LogScan
 from gputop.doctor.rules.texts.known import JUDGED_ELSEWHERE
 from tests.doctor.log_samples import MATCHING, NOT_MATCHING
 from tests.doctor.log_samples_sources import SOURCES

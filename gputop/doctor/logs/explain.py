@@ -17,10 +17,11 @@ from gputop.doctor.logs import exits, last_words
 from gputop.doctor.logs.first_failure import fatal, first_failure, is_same
 from gputop.doctor.logs.habits import shape_of, without_habits
 from gputop.doctor.logs.last_words import Word, first_word
+from gputop.doctor.logs.launcher import Root
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.observed import finding_of, place, quote, short
 from gputop.doctor.logs.patterns.pattern import HINT
-from gputop.doctor.logs.scan import LogScan, Root
+from gputop.doctor.logs.scan import LogScan
 
 _STUCK = ("nccl_watchdog", "nccl_heartbeat", "gloo_timeout")
 _ABORTS = ("cpp_terminate", "stopped")

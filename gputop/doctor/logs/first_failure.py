@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from gputop.doctor.logs.launcher import Root
 from gputop.doctor.logs.observation import Observation
-from gputop.doctor.logs.scan import LogScan, Root
+from gputop.doctor.logs.scan import LogScan
 
 _ENDS = frozenset({"cpp_terminate", "killed", "sigkill", "signal_crash", "slurm_cancelled", "python_fatal", "stopped"})
 """How a process ended, seen by others: an exception before it, after which nothing went on, comes first."""

@@ -15,6 +15,7 @@ from typing import Literal
 from gputop.doctor.findings.finding import Confidence, Fact, Finding
 from gputop.doctor.logs import exits
 from gputop.doctor.logs.after import is_ordinary, is_progress, says_went_on
+from gputop.doctor.logs.lines import is_warning
 from gputop.doctor.logs.observation import Observation
 
 TAIL_LINES = 30
@@ -175,6 +176,19 @@ def is_trouble(text: str, following: int) -> bool:
         return False
     words = following <= TROUBLE_FOLLOWING and _TROUBLE.search(text) is not None and len(_WORD.findall(text)) >= _WORDS_MIN
     return words or _REFUSED.search(text) is not None
+
+
+def trouble_in(texts: Sequence[str]) -> int | None:
+    """Return which of a log's last lines is the first sign of trouble after its last progress; None without one."""
+    following, told = 0, None
+    for at in range(len(texts) - 1, -1, -1):
+        text = texts[at]
+        if following > REFUSED_FOLLOWING or not may_be_last(text):
+            break
+        if is_trouble(text, following) and not is_warning(text):
+            told = at
+        following += is_ordinary(text)
+    return told
 
 
 def may_be_last(text: str) -> bool:

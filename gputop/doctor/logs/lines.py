@@ -92,3 +92,16 @@ _ANEW = re.compile(
 def starts_anew(text: str) -> bool:
     """Return whether a line does not belong to an exception's message: a log line, a banner, the end that others report."""
     return _ANEW.match(text) is not None
+
+
+_WARNING = re.compile(r"^\[?[WI]\d{4} |Warning: |\bWARNING?\b(?! Err)")
+_WARNING_BEGINS = frozenset("[WI")
+_WARNED_AND_FATAL = ("NCCL WARN", "IPv4 network addresses")
+"""What NCCL fails with, and what torch's store gives up after, is printed as a warning."""
+
+
+def is_warning(text: str) -> bool:
+    """Return whether a line marks itself as a warning, and means no failure."""
+    if text[:1] not in _WARNING_BEGINS and "WARN" not in text and "arning: " not in text:
+        return False
+    return _WARNING.search(text) is not None and not any(mark in text for mark in _WARNED_AND_FATAL)

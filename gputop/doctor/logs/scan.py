@@ -8,111 +8,42 @@ caller opens the file and passes its bytes.
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from gputop.doctor.logs import last_words
-from gputop.doctor.logs.after import Afterwards, Tail, is_ordinary, is_progress, says_handled, says_went_on
+from gputop.doctor.logs.after import Afterwards, Tail, is_progress, says_handled, says_went_on
 from gputop.doctor.logs.heads import Head, is_head, joined
 from gputop.doctor.logs.json_lines import BEGINS_WITHIN, unfolded
+from gputop.doctor.logs.kept import KEPT_FIRST, KEPT_LAST, Kept
 from gputop.doctor.logs.last_words import LastWords, Word
+from gputop.doctor.logs.launcher import ROOT, Root, Summary, number
 from gputop.doctor.logs.leads import Leads
-from gputop.doctor.logs.lines import clean, rank_and_text, starts_anew, time_of, unboxed
-from gputop.doctor.logs.names import settle
+from gputop.doctor.logs.lines import clean, is_warning, rank_and_text, time_of, unboxed
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.patterns.table import TRIGGERS, matches
+from gputop.doctor.logs.tracebacks import BEGIN, Traceback, is_frame
 
-KEPT_FIRST = 300
-KEPT_LAST = 300
-"""Observations kept of one log: the first ones and the last ones."""
 LINE_BYTES = 65_536
 """Data without a line end is cut into lines of this length."""
 TEXT_CHARS = 4_000
 """Characters examined of one line, around the text found in it."""
-MESSAGE_LINES = 40
-MESSAGE_CHARS = 400
-"""Characters kept of a message after its first line."""
+INNER_MAX = KEPT_FIRST + KEPT_LAST
 TOP_LINES = 40
 """A traceback whose beginning is missing has its first frame within this many lines."""
-TRACEBACK_LINES = 400
-"""A traceback that does not end within this many lines of its rank is discarded."""
-
 _TRACEBACK = "Traceback (most recent call last):"
-_BEGIN = re.compile(
-    r"(?:Traceback \(most recent call last\):|^[A-Za-z_][\w.]{0,200} {2,200}Traceback \(most recent call last\))\s*$"
-)
-"""Python's first line, and that of a notebook, which names the exception."""
-_ROOT = "Root Cause (first observed failure)"
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
-_WARNED_AND_FATAL = ("NCCL WARN", "IPv4 network addresses")
-"""What NCCL fails with, and what torch's store gives up after, is printed as a warning."""
 _WEAK = ("Exception ignored in", "--- Logging error ---")
-_TEXT_TRIGGERS = (*TRIGGERS, *last_words.TRIGGERS, _TRACEBACK[:21], _ROOT)
+_TEXT_TRIGGERS = (*TRIGGERS, *last_words.TRIGGERS, _TRACEBACK[:21], ROOT)
 _TRIGGERS = tuple(trigger.encode() for trigger in _TEXT_TRIGGERS)
 _NARROWER = {trigger.encode(): expression.encode() for trigger, expression in last_words.NARROWER.items()}
-_FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
-_NOTEBOOK = re.compile(
-    r"^(?:File )?(?P<file>[~./\w]\S{0,400}\.py):(?P<line>\d+), in (?P<function>[\w.<>]+)"
-    r"|^(?:Cell|Input) In ?\[(?P<cell>\d+)\], line (?P<cell_line>\d+)"
-)
-"""A frame as IPython writes it: a file's, or a cell's."""
-_EXCEPTION = re.compile(r"^\s{0,2}(?P<type>[A-Za-z_](?:[\w.]|<locals>)*)(?::\s?(?P<message>.*))?$")
-_EXCEPTION_NAME = re.compile(r"(?:Error|Exception|Interrupt|Exit|Warning|Timeout|Failure|Unreachable|NotFound|Stop\w{0,40})$")
-_FIELD = re.compile(r"^\s+(?P<name>time|host|rank|exitcode|error_file|traceback)\s*: (?P<value>.*)$")
-_LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>")
-_STOPPED = ("KeyboardInterrupt", "SignalException", "SystemExit", "GeneratorExit", "BdbQuit")
-_WARNING = re.compile(r"^\[?[WI]\d{4} |Warning: |\bWARNING?\b(?! Err)")
-_WARNING_BEGINS = frozenset("[WI")
 _ABORT = re.compile(r"core dumped|^(?:Aborted|Segmentation fault|Fatal Python error)|^srun: error: |Exited with exit code")
 """Not "Killed": a process that is killed had not ended of an exception before, and writes no buffered output afterwards."""
 _BREAKS = re.compile(rb"[\r\n]")
 _PLAIN = re.compile(rb"[\t\n\r -~]*")
 Key = int | str | None
 """Whose traceback it is: a rank's, or that of whoever begins each line with certain words (``leads``)."""
-
-
-@dataclass(slots=True)
-class Root:
-    """torchrun's root cause: the first failure that the launcher observed."""
-
-    rank: int | None = None
-    host: str | None = None
-    exit_code: int | None = None
-    pid: int | None = None
-    time: str | None = None
-    error_file: str | None = None
-    others: int = 0
-
-
-@dataclass(slots=True)
-class _Traceback:
-    """The traceback that a rank is writing."""
-
-    number: int
-    weak: bool = False
-    lines: int = 0
-    where: str | None = None
-    fallback: str | None = None
-    exception: str | None = None
-    exception_at: int = 0
-    first: str | None = None
-    message_lines: int = 0
-    known: bool = False
-    in_message: bool = False
-    own_words: bool = False
-    headless: bool = False
-    """Its beginning is missing."""
-    notebook: bool = False
-    """In IPython's form: what follows it was printed later."""
-    message: list[str] = field(default_factory=list)
-    """The lines of its message after the first."""
-    cut: bool = False
-    """It starts in the middle of a line of buffered output."""
-    begin: str = ""
-    """Its first line, until a frame was seen."""
-    rank: int | None = None
 
 
 class LogScan:
@@ -123,19 +54,16 @@ class LogScan:
         self.name = name
         self.rank = rank
         self.written_at = written_at
-        self.root: Root | None = None
         self.ranks: set[int] = set() if rank is None else {rank}
         """Ranks with at least one known text, or the rank that owns this log."""
         self.lines = 0
         self.inner: dict[int, str] = {}
         """The last exception of each traceback, by its block."""
-        self._first: list[Observation] = []
-        self._last: deque[Observation] = deque(maxlen=KEPT_LAST)
-        self._new: list[Observation] = []
-        self._open: dict[Key, _Traceback] = {}
+        self._kept = Kept()
+        self._open: dict[Key, Traceback] = {}
         self._leads = Leads()
         self._blocks = 0
-        self._summary = False
+        self._summary = Summary()
         self._weak_next = False
         self._previous = ""
         """The line before the one that is looked at."""
@@ -156,6 +84,11 @@ class LogScan:
         self.tail = Tail()
 
     @property
+    def root(self) -> Root | None:
+        """The first failure that torchrun observed."""
+        return self._summary.root
+
+    @property
     def last_words(self) -> list[Word]:
         """The error lines at the end, of which nothing else is known."""
         return self._last_words.words
@@ -163,7 +96,7 @@ class LogScan:
     @property
     def observations(self) -> list[Observation]:
         """All observations so far, in the order of the log. An exception is noted late: once its traceback has ended."""
-        return settle(sorted([*self._first, *self._last], key=lambda item: item.at))
+        return self._kept.in_order()
 
     def feed(self, data: bytes) -> list[Observation]:
         """Process the next bytes and return the new observations in their complete lines."""
@@ -173,14 +106,15 @@ class LogScan:
             end = len(data)
         self._rest = data[end:]
         self._scan_piece(data[:end])
-        return self._take_new()
+        return self._kept.take_new()
 
     def skip(self) -> None:
         """Mark a part of the log as skipped: open tracebacks end, and later lines have no numbers."""
         self._rest = b""
         self._read_heads()
         self._close_all()
-        self._summary = self._numbered = False
+        self._end = b""
+        self._summary.open = self._numbered = False
         self._top, self._top_lines = True, 0
 
     def continue_lines(self, before: LogScan) -> None:
@@ -189,10 +123,7 @@ class LogScan:
 
     def outlive(self, places: Collection[int]) -> None:
         """Mark the texts at these places (``Observation.at``) as survived: whoever wrote them is known to have gone on."""
-        for kept in (self._first, self._last):
-            for place, item in enumerate(kept):
-                if item.at in places:
-                    kept[place] = replace(item, went_on=True, followed=False)
+        self._kept.outlive(places)
 
     def end(self) -> list[Observation]:
         """Process the unterminated last line and close everything that is open."""
@@ -201,51 +132,30 @@ class LogScan:
         self._read_heads()
         self._read_end()
         for block in self._open.values():
-            if block.exception is None and block.fallback is not None and not block.weak:
-                line = block.begin or _TRACEBACK
-                seen = Observation(
-                    line.strip(),
-                    self.name,
-                    self._number(self.lines),
-                    block.rank,
-                    where=block.where or block.fallback,
-                    at=self.lines,
-                )
+            if block.ends_within:
+                line, at = (block.begin or _TRACEBACK).strip(), self.lines
+                seen = Observation(line, self.name, self._number(at), block.rank, where=block.place, at=at)
                 self._last_words.add("cut", seen)
         self._close_all()
-        return self._take_new()
+        return self._kept.take_new()
 
     def _read_end(self) -> None:
         """Keep the trouble that the log ends with, if nothing else is known of its end."""
-        if self._open or self._first or self._last_words.words:
+        if self._open or self._kept.first or self._last_words.words:
             return
         lines = [line for line in map(clean, _BREAKS.split(self._end)) if line.strip()]
-        following = 0
-        trouble = None
-        for at in range(len(lines) - 1, -1, -1):
-            rank, text = rank_and_text(lines[at])
-            if following > last_words.REFUSED_FOLLOWING or not last_words.may_be_last(text):
-                break
-            if last_words.is_trouble(text, following) and not is_warning(text):
-                rank = self.rank if rank is None else rank
-                at_line = max(1, self.lines - (len(lines) - 1 - at))
-                trouble = Observation(text.strip(), self.name, 0, rank, time_of(lines[at], self.written_at), at=at_line)
-            following += is_ordinary(text)
-        if trouble is not None:
-            self._last_words.add("trouble", trouble)
-
-    def _take_new(self) -> list[Observation]:
-        new, self._new = self._new, []
-        return new
+        told = last_words.trouble_in([rank_and_text(line)[1] for line in lines])
+        if told is not None:
+            rank, text = rank_and_text(lines[told])
+            rank = self.rank if rank is None else rank
+            at = max(1, self.lines - (len(lines) - 1 - told))
+            time = time_of(lines[told], self.written_at)
+            self._last_words.add("trouble", Observation(text.strip(), self.name, 0, rank, time, at=at))
 
     def _scan_piece(self, data: bytes) -> None:
         if not data:
             return
-        self._end = (
-            (self._end + data)[-last_words.TAIL_BYTES :]
-            if len(data) < last_words.TAIL_BYTES
-            else data[-last_words.TAIL_BYTES :]
-        )
+        self._end = (self._end + data[-last_words.TAIL_BYTES :])[-last_words.TAIL_BYTES :]
         # Which triggers a piece holds is found fast; an expression with all of them takes far longer.
         held = tuple(trigger for trigger in _TRIGGERS if trigger in data)
         if not self._following and not held:
@@ -294,7 +204,7 @@ class LogScan:
     @property
     def _following(self) -> bool:
         """Whether every line counts now: at the top, in a traceback or summary, and after a text that may be the end."""
-        if self._summary or self._top or self._open or self._heads:
+        if self._summary.open or self._top or self._open or self._heads:
             return True
         return self._after.waiting or self._last_words.waiting
 
@@ -329,7 +239,7 @@ class LogScan:
 
     def _read_top(self, text: str, key: Key) -> None:
         """Begin a traceback at its first frame where a log, or what is read of it, begins within one."""
-        if _FRAME.match(text) is not None:
+        if is_frame(text):
             self._begin(key, False)
             self._open[key].headless = True
         self._top_lines += 1
@@ -345,14 +255,14 @@ class LogScan:
             self._read(head.text, head.raw, key, key if isinstance(key, int) else self.rank, head.at)
 
     def _read(self, text: str, raw: str, key: Key, rank: int | None, at: int) -> None:
-        if self._summary:
-            self._summarize(text)
-        if _ROOT in text:
+        if self._summary.open:
+            self._summary.line(text)
+        if ROOT in text:
             self._after.failed()
             self.tail.error()
-            self.root, self._summary = Root(others=self.root.others if self.root else 0), True
+            self._summary.begin()
             return
-        if _BEGIN.search(text) is not None and not self._summary:
+        if BEGIN.search(text) is not None and not self._summary.open:
             self._top = False
             self._after.failed()
             self._begin(key, "Original Traceback" in text)
@@ -371,17 +281,17 @@ class LogScan:
         if block is not None and not block.in_message and text[:1] in (" ", "\t"):
             return  # a line of source code that a traceback quotes
         may_be_known = (
-            block is not None or self._summary or self._after.waiting or any(known in text for known in self._may_be_known)
+            block is not None or self._summary.open or self._after.waiting or any(known in text for known in self._may_be_known)
         )
         found = matches(text) if may_be_known else ()
         if self._after.waiting and block is None and (not found or _ABORT.search(text) is not None):
             self._note_progress(text, key)
         warned = bool(found) and is_warning(text)
-        if block is None and not self._summary:
+        if block is None and not self._summary.open:
             self._weigh(text, raw, rank, at, bool(found))
         for pattern, groups in found:
-            told = rank if rank is not None else _number(groups.get("rank"))
-            if told is None and self._summary and self.root is not None:
+            told = rank if rank is not None else number(groups.get("rank"))
+            if told is None and self._summary.open and self.root is not None:
                 told = self.root.rank
             in_exception = block is not None and block.in_message
             if block is not None and in_exception:
@@ -395,7 +305,7 @@ class LogScan:
                     time_of(raw, self.written_at),
                     pattern,
                     groups,
-                    block.where or block.fallback if block is not None and in_exception else None,
+                    block.place if block is not None and in_exception else None,
                     block=block.number if block is not None and in_exception else 0,
                     warned=warned,
                     went_on=warned and says_went_on(text),
@@ -441,34 +351,25 @@ class LogScan:
         """Record for the texts so far that the log goes on after them."""
         if _ABORT.search(text) is not None:
             for number in self._after.failed():
-                self._mark(number, False, False)
+                self._kept.mark(number, False, False)
         self.progress += is_progress(text)
         for number, surely in self._after.line(text, key):
-            self._mark(number, surely, not surely)
-
-    def _mark(self, number: int, went_on: bool, followed: bool) -> None:
-        """Mark the texts in a line, or, if the number is negative, in a traceback."""
-        for kept in (self._first, self._last, self._new):
-            for place, item in enumerate(kept):
-                if item.block == -number if number < 0 else (item.at == number and not item.block):
-                    kept[place] = replace(item, went_on=went_on, followed=followed)
+            self._kept.mark(number, surely, not surely)
 
     def _begin(self, key: Key, inner: bool) -> None:
         before = self._open.get(key)
         if before is not None and (inner or self._chain.pop(key, False)):
-            before.first = before.first or before.exception
-            before.in_message, before.lines, before.message_lines = False, 0, 0
-            before.where, before.fallback = (None, None) if not inner else (before.where, before.fallback)
+            before.chain(inner)
             return
         if before is not None:
             self._close(key)
         self._chain.pop(key, None)
         self.tail.error()
         self._blocks += 1
-        self._open[key] = _Traceback(self._blocks, weak=self._weak_next, own_words=says_handled(self._previous))
+        self._open[key] = Traceback(self._blocks, weak=self._weak_next, own_words=says_handled(self._previous))
         self._weak_next = False
 
-    def _extend_traceback(self, key: Key, block: _Traceback, text: str, at: int) -> None:
+    def _extend_traceback(self, key: Key, block: Traceback, text: str, at: int) -> None:
         """Add one line of a rank to its traceback, or end the traceback."""
         block.lines += 1
         if any(marker in text for marker in _CHAINED):
@@ -476,51 +377,17 @@ class LogScan:
             return
         if any(marker in text for marker in _WEAK):
             self._weak_next = True
-        if not block.in_message and (frame := _FRAME.match(text)) is not None:
-            place = f"{frame['file'].rpartition('/')[2]}:{frame['line']} ({frame['function'].strip()})"
-            block.fallback, block.begin = place, ""
-            if not _LIBRARY.search(frame["file"]):
-                block.where = place
-            return
-        if not block.in_message and (cell := _NOTEBOOK.match(text)) is not None:
-            own = f"cell {cell['cell']}, line {cell['cell_line']}" if cell["cell"] else None
-            file = (cell["file"] or "").rpartition("/")[2]
-            block.fallback, block.begin = own or f"{file}:{cell['line']} ({cell['function']})", ""
-            if own or not _LIBRARY.search(cell["file"]):
-                block.where = block.fallback
-            return
-        if block.in_message:
-            block.message_lines += 1
-            if not text.strip():
-                return
-            if block.message_lines > MESSAGE_LINES or starts_anew(text) or (is_progress(text) and not self._chain.get(key)):
-                self._close(key)
-            elif sum(map(len, block.message)) < MESSAGE_CHARS:
-                block.message.append(text.strip())
-            block.own_words = block.own_words or says_went_on(text)
-            return
-        if text[:1] in (" ", "\t") and block.exception is None:
-            if block.lines > TRACEBACK_LINES:
-                self._close(key)
-            return
-        exception = _EXCEPTION.match(text)
-        if exception is not None and (
-            _EXCEPTION_NAME.search(exception["type"]) or "." in exception["type"] or (block.lines > 1 and not block.headless)
-        ):
-            block.exception, block.exception_at, block.message = text.strip(), at, []
-            block.in_message, block.message_lines = True, 0
-            self.inner[block.number] = block.exception
-            if len(self.inner) > KEPT_FIRST + KEPT_LAST:
-                self.inner.pop(next(iter(self.inner)))
-            if exception["type"].rpartition(".")[2] in _STOPPED:
-                block.known = True
-        elif block.lines > TRACEBACK_LINES or (block.headless and text.strip()):
+        if not block.extend(text, at, bool(self._chain.get(key))):
             self._close(key)
+        elif block.exception is not None:
+            self.inner[block.number] = block.exception
+            if len(self.inner) > INNER_MAX:
+                self.inner.pop(next(iter(self.inner)))
 
     def _close(self, key: Key) -> None:
         block = self._open.pop(key, None)
         if block is not None and block.known and block.where is not None:
-            self._set_place(block.number, block.where)
+            self._kept.set_place(block.number, block.where)
         if block is not None and block.exception is not None and not block.weak and not block.cut:
             self._after.follow(-block.number, block.exception, key, not block.notebook, block.own_words)
         if block is None or block.known or block.weak or block.exception is None:
@@ -534,7 +401,7 @@ class LogScan:
                 self._number(block.exception_at),
                 rank,
                 None,
-                where=block.where or block.fallback,
+                where=block.place,
                 message=" ".join(block.message),
                 raised_from=block.first,
                 block=block.number,
@@ -542,54 +409,19 @@ class LogScan:
             )
         )
 
-    def _set_place(self, block: int, where: str) -> None:
-        """Set the place in the user's code for observations of a traceback that began with library frames only."""
-        for kept in (self._first, self._last, self._new):
-            for place, item in enumerate(kept):
-                if item.block == block and item.where is not None and item.in_library:
-                    kept[place] = replace(item, where=where, in_library=False)
-
     def _close_all(self) -> None:
         for key in list(self._open):
             self._close(key)
-
-    def _summarize(self, text: str) -> None:
-        found = _FIELD.match(text)
-        if found is None or self.root is None:
-            if text.startswith("====="):
-                self._summary = False
-            return
-        name, value = found["name"], found["value"].strip()
-        if name == "rank":
-            self.root.rank = _number(value.split(" ")[0])
-        elif name == "exitcode":
-            self.root.exit_code = _number(value.split(" ")[0])
-            pid = re.search(r"\(pid: (\d+)\)", value)
-            self.root.pid = int(pid[1]) if pid else None
-        elif name == "host":
-            self.root.host = value
-        elif name == "time":
-            self.root.time = value
-        elif name == "error_file" and value != "<N/A>":
-            self.root.error_file = value
 
     def _note(self, observation: Observation) -> None:
         observation = replace(observation, progress=self.progress, plain=self.tail.plain)
         if observation.rank is not None:
             self.ranks.add(observation.rank)
-        self._new.append(observation)
+        self._kept.add(observation)
         if observation.failure:
             self.tail.error()
         if observation.failure and not observation.block:
             self._after.follow(observation.at, observation.line)
-        (self._first if len(self._first) < KEPT_FIRST else self._last).append(observation)
-
-
-def is_warning(text: str) -> bool:
-    """Return whether a line marks itself as a warning, and means no failure."""
-    if text[:1] not in _WARNING_BEGINS and "WARN" not in text and "arning: " not in text:
-        return False
-    return _WARNING.search(text) is not None and not any(mark in text for mark in _WARNED_AND_FATAL)
 
 
 @lru_cache(64)
@@ -602,10 +434,3 @@ def _expression_of(held: tuple[bytes, ...]) -> re.Pattern[bytes]:
 def _literals_of(held: tuple[bytes, ...]) -> tuple[str, ...]:
     """Return those of these triggers that known texts have."""
     return tuple(trigger for trigger in TRIGGERS if trigger.encode() in held)
-
-
-def _number(value: str | None) -> int | None:
-    try:
-        return int(value) if value is not None else None
-    except ValueError:
-        return None

@@ -12,11 +12,11 @@ from dataclasses import replace
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs.lines import is_warning
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.observed import UNKNOWN_ID, finding_of
 from gputop.doctor.logs.patterns.pattern import FAILURE
 from gputop.doctor.logs.patterns.table import pattern_of
-from gputop.doctor.logs.scan import is_warning
 from gputop.doctor.rules.launching.exclusive import exclusive_mode
 from gputop.doctor.rules.launching.misplaced import global_rank_as_device
 from gputop.doctor.rules.machine.memory import host_memory

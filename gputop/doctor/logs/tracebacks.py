@@ -1,0 +1,126 @@
+"""Follows one traceback line by line: its frames and the user's own line among them, its exception and the message. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from gputop.doctor.logs.after import is_progress, says_went_on
+from gputop.doctor.logs.lines import starts_anew
+
+BEGIN = re.compile(
+    r"(?:Traceback \(most recent call last\):|^[A-Za-z_][\w.]{0,200} {2,200}Traceback \(most recent call last\))\s*$"
+)
+"""Python's first line, and that of a notebook, which names the exception."""
+MESSAGE_LINES = 40
+MESSAGE_CHARS = 400
+"""Characters kept of a message after its first line."""
+TRACEBACK_LINES = 400
+"""A traceback that does not end within this many lines of its rank is discarded."""
+_FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
+_NOTEBOOK = re.compile(
+    r"^(?:File )?(?P<file>[~./\w]\S{0,400}\.py):(?P<line>\d+), in (?P<function>[\w.<>]+)"
+    r"|^(?:Cell|Input) In ?\[(?P<cell>\d+)\], line (?P<cell_line>\d+)"
+)
+"""A frame as IPython writes it: a file's, or a cell's."""
+_EXCEPTION = re.compile(r"^\s{0,2}(?P<type>[A-Za-z_](?:[\w.]|<locals>)*)(?::\s?(?P<message>.*))?$")
+_EXCEPTION_NAME = re.compile(r"(?:Error|Exception|Interrupt|Exit|Warning|Timeout|Failure|Unreachable|NotFound|Stop\w{0,40})$")
+_LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>")
+_STOPPED = ("KeyboardInterrupt", "SignalException", "SystemExit", "GeneratorExit", "BdbQuit")
+
+
+@dataclass(slots=True)
+class Traceback:
+    """The traceback that a rank is writing."""
+
+    number: int
+    weak: bool = False
+    lines: int = 0
+    where: str | None = None
+    fallback: str | None = None
+    exception: str | None = None
+    exception_at: int = 0
+    first: str | None = None
+    message_lines: int = 0
+    known: bool = False
+    in_message: bool = False
+    own_words: bool = False
+    headless: bool = False
+    """Its beginning is missing."""
+    notebook: bool = False
+    """In IPython's form: what follows it was printed later."""
+    message: list[str] = field(default_factory=list)
+    """The lines of its message after the first."""
+    cut: bool = False
+    """It starts in the middle of a line of buffered output."""
+    begin: str = ""
+    """Its first line, until a frame was seen."""
+    rank: int | None = None
+
+    @property
+    def place(self) -> str | None:
+        """The innermost line of the user's own code, else that of a library."""
+        return self.where or self.fallback
+
+    @property
+    def ends_within(self) -> bool:
+        """Whether it has frames and no exception yet."""
+        return self.exception is None and self.fallback is not None and not self.weak
+
+    def chain(self, inner: bool) -> None:
+        """Go on with another traceback of the same chain; ``inner``: with the one that a worker sent along."""
+        self.first = self.first or self.exception
+        self.in_message, self.lines, self.message_lines = False, 0, 0
+        if not inner:
+            self.where = self.fallback = None
+
+    def extend(self, text: str, at: int, chained: bool) -> bool:
+        """Add a line, number ``at`` of the log. Return whether the traceback goes on.
+
+        ``chained``: the words that announce another traceback of the same chain have come.
+        """
+        if not self.in_message and self._frame(text):
+            return True
+        if self.in_message:
+            return self._message(text, chained)
+        if text[:1] in (" ", "\t") and self.exception is None:
+            return self.lines <= TRACEBACK_LINES
+        exception = _EXCEPTION.match(text)
+        if exception is not None and (
+            _EXCEPTION_NAME.search(exception["type"]) or "." in exception["type"] or (self.lines > 1 and not self.headless)
+        ):
+            self.exception, self.exception_at, self.message = text.strip(), at, []
+            self.in_message, self.message_lines = True, 0
+            self.known = self.known or exception["type"].rpartition(".")[2] in _STOPPED
+            return True
+        return self.lines <= TRACEBACK_LINES and not (self.headless and text.strip())
+
+    def _frame(self, text: str) -> bool:
+        frame = _FRAME.match(text) or _NOTEBOOK.match(text)
+        if frame is None:
+            return False
+        groups = frame.groupdict()
+        if groups.get("cell"):
+            place, own = f"cell {groups['cell']}, line {groups['cell_line']}", True
+        else:
+            place = f"{frame['file'].rpartition('/')[2]}:{frame['line']} ({frame['function'].strip()})"
+            own = _LIBRARY.search(frame["file"]) is None
+        self.fallback, self.begin = place, ""
+        if own:
+            self.where = place
+        return True
+
+    def _message(self, text: str, chained: bool) -> bool:
+        self.message_lines += 1
+        if not text.strip():
+            return True
+        goes_on = self.message_lines <= MESSAGE_LINES and not starts_anew(text) and (chained or not is_progress(text))
+        if goes_on and sum(map(len, self.message)) < MESSAGE_CHARS:
+            self.message.append(text.strip())
+        self.own_words = self.own_words or says_went_on(text)
+        return goes_on
+
+
+def is_frame(text: str) -> bool:
+    """Return whether a line is a frame as Python writes it."""
+    return _FRAME.match(text) is not None
