@@ -1,0 +1,192 @@
+"""What a run's screen draws: a metric and its GPUs' utilization on one time axis, its ranks, its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+
+from gputop.losses import loss_metric
+from gputop.snapshot import LIVE_STATES, Run
+from gputop.tui.drawing import large_chart, run_numbers
+from gputop.tui.drawing.line import Line, Span, clean
+from gputop.tui.drawing.prose import wrapped
+from gputop.tui.drawing.ranks import STATE_STYLES, draw_ranks
+from gputop.tui.drawing.runs.differences import config_lines
+from gputop.tui.drawing.runs.listing import ordered
+from gputop.tui.drawing.runs.strips import devices_of, first_subject, strip_lines
+from gputop.tui.drawing.runs.summary import no_metric_lines, summary_lines
+from gputop.tui.drawing.runs.window import Window
+from gputop.tui.screens.base import KeyBar, KeyHint
+from gputop.tui.screens.run.chart_keys import ChartScreen
+from gputop.tui.screens.run.hints import hints
+from gputop.tui.screens.stored import StoredRuns
+from gputop.tui.state.view import Settings, View
+from gputop.tui.widgets.chart import ChartPane
+from gputop.tui.widgets.lines import LinesWidget
+from gputop.tui.widgets.metric_grid import MetricGrid
+from gputop.tui.widgets.ruled import RuledPane
+from gputop.tui.widgets.run_list import RunList
+
+USE_TITLE: Line = (Span("On the same axis", "title"),)
+CHART_LINES_MIN = 10
+"""A chart keeps this many lines, with its title and legend, whatever is below it."""
+RANK_LINES, RANK_LINES_LOW = 11, 6
+"""Most lines of the table of ranks below the charts, and on a low screen."""
+
+
+class RunPanes(ChartScreen):
+    """Draws the run ``run_id`` and those overlaid on it; classes of the screen say which panes are visible."""
+
+    def __init__(self, run_id: str, view: View | None, change: Callable[[Settings], None] | None) -> None:
+        super().__init__(view, change)
+        self.run_id = run_id
+        self.stored = StoredRuns()
+        self.marked: dict[str, str] = {}
+        """Ids of the runs whose curves stay while others are chosen -> style of the curve."""
+        self.uuids: tuple[str, ...] = ()
+        """Of the GPUs that the run was last seen on."""
+        self.subject: str | None = None
+        """What the rows of ranks show; None chooses by what the run records."""
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the summary, the charts and the tables."""
+        yield LinesWidget(id="summary")
+        with Horizontal(id="body"):
+            with Vertical(id="side"):
+                yield RunList()
+                yield RuledPane("Configuration", id="config")
+            with Vertical(id="main"):
+                yield ChartPane(id="metric")
+                yield RuledPane(id="use")
+                yield MetricGrid()
+                yield RuledPane("Ranks", id="ranks")
+
+    def head_text(self, view: View) -> Line:
+        """Show the run's name, rank count and state."""
+        run = self.find_run(view)
+        if run is None:
+            return (Span(self.run_id),)
+        ranks = f"  {len(run.ranks)} rank" + ("s" if len(run.ranks) != 1 else "")
+        return (Span(clean(run.name), "value"), Span(ranks), Span(f"  {run.state}", STATE_STYLES.get(run.state, "text")))
+
+    @property
+    def chosen_run(self) -> Run | None:
+        """The run shown."""
+        return None if self.view is None else self.find_run(self.view)
+
+    def find_run(self, view: View) -> Run | None:
+        """Return the run shown as it is in a view; None if it is not known."""
+        return self.stored.find(self.run_id, view)
+
+    def listed_runs(self, view: View) -> tuple[Run, ...]:
+        """Return all runs, in the order of the list."""
+        return ordered(view.snapshot.runs, self.stored.listed)
+
+    def draw(self, view: View) -> None:
+        """Draw everything."""
+        run = self.find_run(view)
+        if run is None and not self.run_id and (runs := self.listed_runs(view)):
+            run = runs[0]
+            self.run_id = run.run_id
+        self._draw_list(view)
+        self.query_one(KeyBar).set_hints(self.named(self._hints()))
+        if run is None:
+            text = "This run is no longer listed." if self.run_id else "No run yet: l launches a demo."
+            gone = wrapped(text, 60, "warn")
+            self.query_one("#metric", ChartPane).show_words(gone, title=(Span("Run", "title"),))
+            return
+        self.uuids = run_numbers.device_uuids(run, view.snapshot) or self.uuids
+        self.chart.take_names(self.run_id, view.history)
+        self.query_one("#summary", LinesWidget).set_lines(summary_lines(run, view, self.size.width))
+        self._draw_config(view)
+        if self.has_class("grid"):
+            self._draw_grid(view)
+            return
+        self._draw_use(run, view, self._draw_metric(run, view))
+        self._draw_ranks(run, view)
+
+    def _draw_grid(self, view: View) -> None:
+        runs = self.overlaid(view)
+        self.query_one(MetricGrid).set_metrics(
+            self.chart.names, lambda name, width, height: self.chart.small(name, runs, view, self.settings, width, height)
+        )
+
+    def overlaid(self, view: View) -> list[tuple[Run, str]]:
+        """Return the run on the screen and the marked ones, each with the style of its curve."""
+        ids = dict.fromkeys((self.run_id, *self.marked))
+        return [(run, self.marked.get(run_id, "accent")) for run_id in ids if (run := self.stored.find(run_id, view))]
+
+    def _draw_metric(self, run: Run, view: View) -> large_chart.Chart | None:
+        pane = self.query_one("#metric", ChartPane)
+        title = (Span(clean(self.chart.metric or "metrics"), "title"),)
+        chart = self.chart.chart(self.overlaid(view), view, self.settings, *pane.chart_size())
+        if chart is None:
+            pane.show_words(no_metric_lines(run, pane.inner_size.width), title=title)
+            return None
+        ranks = len(view.history.metric(self.run_id, self.chart.metric or ""))
+        pane.show_chart(
+            chart,
+            title=title,
+            subtitle=self.chart.description(self.settings),
+            footer=self.chart.hidden_ranks(ranks, self.settings),
+        )
+        return chart
+
+    def _draw_list(self, view: View) -> None:
+        runs = self.query_one(RunList)
+        if runs.display and runs.size:
+            runs.set_runs(
+                self.listed_runs(view), self.run_id, self.marked, view.snapshot.time, complete=self.stored.is_complete(view)
+            )
+
+    def _draw_use(self, run: Run, view: View, chart: large_chart.Chart | None) -> None:
+        """Draw what belongs to the run along the chart's axis, in as many lines as it needs and the chart leaves."""
+        pane = self.query_one("#use", RuledPane)
+        layer = self.chart.layer(run, view)
+        devices = devices_of(run, view, self.uuids)
+        lines: tuple[Line, ...] = ()
+        if chart is not None and layer is not None:
+            self.subject = self.subject or first_subject(run, view.history)
+            lines = strip_lines(layer, chart, view, devices, self.subject, loss_metric(view.history.metrics(run.run_id)))
+        if not devices and not self.has_class("small"):
+            text = "No GPU of this machine is known to belong to this run, and none was recorded with it."
+            lines = (*lines, *wrapped(text, max(20, pane.inner_size.width), "dim"))
+        taken = 1 + len(lines)
+        most = self.query_one("#main").size.height - CHART_LINES_MIN - self._rank_lines(run)
+        pane.styles.height = max(0, min(taken, most))
+        pane.set_content(lines or ((Span("Only metrics are known of this run.", "dim"),),), title=USE_TITLE)
+
+    def _rank_lines(self, run: Run) -> int:
+        """Return how many lines the table of ranks takes below the charts."""
+        if self.has_class("small"):
+            return 0
+        return min(RANK_LINES_LOW if self.has_class("low") else RANK_LINES, 2 + len(run.ranks))
+
+    def _draw_ranks(self, run: Run, view: View) -> None:
+        pane = self.query_one("#ranks", RuledPane)
+        pane.header_lines = 1
+        lines = draw_ranks(
+            run,
+            view.snapshot,
+            max(20, pane.inner_size.width),
+            metric=self.chart.metric or "",
+            marked=view.involved_pids,
+            ascii_only=self.settings.ascii,
+        )
+        pane.styles.height = "1fr" if self.has_class("table") else self._rank_lines(run)
+        pane.set_content(lines)
+
+    def _draw_config(self, view: View) -> None:
+        pane = self.query_one("#config", RuledPane)
+        runs = self.overlaid(view)
+        title = "Configuration" if len(runs) == 1 else "Configuration, differences first"
+        lines = config_lines(runs, max(20, pane.inner_size.width), self.settings.ascii)
+        pane.set_content(lines, title=(Span(title, "title"),))
+
+    def _hints(self) -> tuple[KeyHint, ...]:
+        grid, narrow, listed = (self.has_class(name) for name in ("grid", "narrow", "list"))
+        run = self.chosen_run
+        live = run is not None and run.state in LIVE_STATES
+        return hints(grid=grid, narrow=narrow, listed=listed, zoomed=self.chart.window != Window(), live=live)
