@@ -20,7 +20,7 @@ from gputop.tui.state.view import Settings
 from gputop.tui.widgets.chart import ChartPane
 from tests import samples
 from tests.tui import dashboards
-from tests.tui.kit import SIZES, ScreenApp, text_of, view_of
+from tests.tui.kit import SIZES, ScreenApp, text_of, view_of, whole_app
 
 ROOT = Path(__file__).parents[3]
 
@@ -385,3 +385,20 @@ async def test_the_tables_leave_the_screen_as_it_was(size: tuple[int, int], keys
         before = await after(*keys)
         assert await after("t") != before
         assert await after("t") == before
+
+
+async def test_the_tables_are_shown_in_place_of_the_list_and_the_list_comes_back() -> None:
+    app = whole_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("o")
+        await pilot.pause()
+        assert "TOOK" in text_of(app)
+        await pilot.press("t")
+        await pilot.pause()
+        assert "RANK" in text_of(app)
+        assert "Configuration" in text_of(app)
+        await pilot.press("t")
+        await pilot.pause()
+        assert "TOOK" in text_of(app)
+        assert app.screen.focused is app.screen.query_one("#runs")

@@ -76,8 +76,8 @@ class RunScreen(RunPanes):
         super().__init__(run_id, view, change)
         self.set_class(listed, "list")
         self._list_first = listed
-        self._below_table: tuple[bool, Widget | None] = (False, None)
-        """Whether the grid was open before the tables filled the screen, and what had the focus."""
+        self._below_table: tuple[dict[str, bool], Widget | None] = ({}, None)
+        """Whether the grid or the list was open before the tables filled the screen, and what had the focus."""
 
     def on_mount(self) -> None:
         """Ask for the stored runs, and again while an answer is missing."""
@@ -250,12 +250,12 @@ class RunScreen(RunPanes):
     def action_table(self) -> None:
         """Switch between full-screen tables and what was there before them."""
         if self.has_class("table"):
-            grid, focused = self._below_table
-            self.choose_classes(table=False, grid=grid)
+            arranged, focused = self._below_table
+            self.choose_classes(table=False, **arranged)
             self.focus_now(focused if focused is not None and focused.is_attached else None)
         else:
-            self._below_table = self.has_class("grid"), self.focused
-            self.choose_classes(table=True, grid=False)
+            self._below_table = {name: self.has_class(name) for name in ("grid", "list")}, self.focused
+            self.choose_classes(table=True, grid=False, list=False)
             hidden = ("grid", "use", "runs") if self.has_class("narrow") else ("grid", "use")
             if self.focused is not None and self.focused.id in hidden:
                 self.focus_now(self.query_one("#ranks"))
