@@ -119,7 +119,8 @@ def _start(
     if wanted and not resuming and where.world_size <= 1 and not where.restart_count:
         wanted = identity.untaken(wanted, runs_dir, where.rank)
     run_id = identity.run_id(where, wanted)
-    script = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] not in ("", "-c", "-m") else "python"
+    words = getattr(sys, "argv", None) or [""]  # none in a Python that another program embeds, or where a script deleted them
+    script = os.path.basename(words[0]) if words[0] not in ("", "-c", "-m") else "python"
     if script.removesuffix(".py") in KERNELS:
         script = os.path.basename(env.get("JPY_SESSION_NAME", "")).removesuffix(".ipynb") or "notebook"
     name = _named("name", name) or env.get("WANDB_NAME") or script.removesuffix(".py")

@@ -299,6 +299,28 @@ def test_errors_on_stderr_can_be_silenced(home: Home) -> None:
     assert os.path.exists(home.state)
 
 
+def test_a_configuration_s_tensor_on_a_gpu_is_not_read(home: Home) -> None:
+    class Tensor:
+        is_cpu, shape, device = False, (2, 3), "cuda:0"
+
+        def __str__(self) -> str:
+            raise AssertionError("it would wait for the GPU")
+
+    class DTensor(Tensor):
+        is_cpu = True
+
+    run = gputop.init(config={"weights": Tensor(), "sharded": [DTensor()], "path": Path("a")})
+    run.finish()
+    config = {value["name"]: value["value"] for _, _, value in read_all(home.archives()[0]).events if value["type"] == "config"}
+    assert config == {"weights": "<Tensor of (2, 3) on cuda:0>", "sharded": ["<DTensor of (2, 3) on cuda:0>"], "path": "a"}
+
+
+def test_a_python_without_arguments_has_a_run(home: Home) -> None:
+    script = "import sys, gputop\ndel sys.argv\nrun = gputop.init()\nrun.log(loss=1.0)\nprint(run.name)"
+    assert home.run(script) == (0, "python\n", "")
+    assert home.only_run().state == "finished"
+
+
 def test_a_notebook_gives_its_name_and_who_started_it_the_command(home: Home) -> None:
     kernel = """
 import gputop

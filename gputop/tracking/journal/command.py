@@ -19,7 +19,7 @@ KERNELS = ("ipykernel_launcher", "ipykernel", "colab_kernel_launcher")
 
 def users_command() -> list[str]:
     """Return the user's command line; this process's own if what started it is gone or cannot be read."""
-    own = list(getattr(sys, "orig_argv", sys.argv))
+    own = list(getattr(sys, "orig_argv", ()))
     found, pid = own, os.getppid()
     for _ in range(_LEVELS_MAX):
         if not is_started_for_us(found):
