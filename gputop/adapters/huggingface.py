@@ -13,7 +13,7 @@ from typing import Any
 from transformers import TrainerCallback
 
 from gputop.adapters.joining import Membership
-from gputop.facts.table import Progress
+from gputop.facts.setup import Progress
 from gputop.tracking.journal.harmless import harmless
 
 

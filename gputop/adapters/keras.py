@@ -11,7 +11,7 @@ from typing import Any
 from keras.callbacks import Callback
 
 from gputop.adapters.joining import Membership
-from gputop.facts.table import Progress
+from gputop.facts.setup import Progress
 from gputop.tracking.journal.harmless import harmless
 
 

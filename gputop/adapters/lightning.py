@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from gputop.adapters.joining import Membership
-from gputop.facts.table import Progress
+from gputop.facts.setup import Progress
 from gputop.tracking.journal.harmless import harmless
 from gputop.tracking.run import Run
 

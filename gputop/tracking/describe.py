@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gputop.facts.table import BatchNorm, Model, Optimizer
+from gputop.facts.setup import BatchNorm, Model, Optimizer
 
 _PARTS = ("module", "_orig_mod", "_fsdp_wrapped_module")
 _WRAPPERS_MAX = 8

@@ -20,7 +20,7 @@ from functools import wraps
 from types import ModuleType, TracebackType
 from typing import Any, NoReturn
 
-from gputop.facts.table import Error
+from gputop.facts.standing import Error
 from gputop.tracking import last_exit, out_of_memory
 from gputop.tracking.journal.format import SIGINT_EXIT_CODE
 from gputop.tracking.recorder import Recorder

@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from gputop.facts.table import Device, Torch
+from gputop.facts.setup import Device, Torch
 from gputop.tracking.recorder import Recorder
 
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gputop.facts.table import MemoryLine, OutOfMemory
+from gputop.facts.standing import MemoryLine, OutOfMemory
 
 LINES_MAX = 8
 _ERRORS = ("OutOfMemoryError",)

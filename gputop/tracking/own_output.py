@@ -114,7 +114,7 @@ class Listener:
             self._take(step, metrics)
         if self._run is not None and transcript.total_steps not in (None, self._total):
             self._total = transcript.total_steps
-            from gputop.facts.table import Progress
+            from gputop.facts.setup import Progress
 
             self._run.fact("progress", Progress.filled(total_steps=self._total, epochs=None))
         self._spent += time.thread_time() - started

@@ -1,6 +1,6 @@
 """The ``Run`` that ``init`` returns: one rank of a run, as a training script sees it. No call here raises or blocks.
 
-Facts that other packages read are records of ``gputop/facts/table.py``; docs/facts.md lists them.
+Facts that other packages read are records of ``gputop/facts``; docs/facts.md lists them.
 
 ``with run.phase("data")`` writes the metric ``phase/data``: seconds, at the current step.
 """

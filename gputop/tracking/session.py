@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from gputop.facts.table import Progress
+from gputop.facts.setup import Progress
 from gputop.places import state_dir
 from gputop.tracking import ending, evidence
 from gputop.tracking.gpus.watcher import GpuWatcher

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from gputop.facts.table import DataParallel
+from gputop.facts.parallel import DataParallel
 from gputop.tracking import evidence
 from gputop.tracking.describe import describe_model
 from gputop.tracking.journal.notice import reason, tell

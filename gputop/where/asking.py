@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gputop.facts.table import Standing
+from gputop.facts.standing import Standing
 from gputop.snapshot import LIVE_STATES, Rank, Run
 from gputop.sources.host.procfs import TICKS_PER_S
 from gputop.tracking.journal import identity

@@ -21,4 +21,4 @@ def wrong_facts(facts: Mapping[str, Any], own: Collection[str] = ()) -> list[str
 def assert_facts(facts: Mapping[str, Any], own: Collection[str] = ()) -> None:
     """Assert that a rank's facts fit the schema."""
     wrong = wrong_facts(facts, own)
-    assert not wrong, "facts that gputop/facts/table.py does not know:\n" + "\n".join(wrong)
+    assert not wrong, "facts that gputop/facts does not know:\n" + "\n".join(wrong)

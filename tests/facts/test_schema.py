@@ -11,14 +11,23 @@ from typing import Any
 
 import pytest
 
-from gputop.facts import page, table
+from gputop.facts import measured, page, parallel, setup, standing, table
+from gputop.facts.measured import Batches, Checkpoint
+from gputop.facts.parallel import Gradients
 from gputop.facts.record import Key, Record
-from gputop.facts.table import Alert, Batches, BatchNorm, Checkpoint, Environment, Facts, Gradients, Model, Optimizer, Stalled
+from gputop.facts.setup import BatchNorm, Environment, Model, Optimizer
+from gputop.facts.standing import Stalled
+from gputop.facts.table import Alert, Facts
 from tests import REPOSITORY
 from tests.doctor.tracked import ddp_facts
 from tests.facts.checks import wrong_facts
 
-RECORDS = {item.__name__: item for item in vars(table).values() if isinstance(item, type) and issubclass(item, Record)}
+RECORDS = {
+    item.__name__: item
+    for module in (measured, parallel, setup, standing, table)
+    for item in vars(module).values()
+    if isinstance(item, type) and issubclass(item, Record)
+}
 del RECORDS["Record"]
 WRONG: tuple[Any, ...] = (
     None,
@@ -175,7 +184,7 @@ def test_tracking_writes_facts_of_the_schema_under_names_of_the_schema() -> None
         if is_told and len(node.args) == 2 and isinstance(node.args[0], ast.Constant):  # type: ignore[attr-defined]
             assert node.args[0].value in names, f"{name}:{node.lineno}: no such fact"  # type: ignore[attr-defined]
             literal = isinstance(node.args[1], ast.Dict)  # type: ignore[attr-defined]
-            assert not literal, f"{name}:{node.lineno}: fill a record of gputop/facts/table.py"  # type: ignore[attr-defined]
+            assert not literal, f"{name}:{node.lineno}: fill a record of gputop/facts"  # type: ignore[attr-defined]
         target = node.target if isinstance(node, ast.AnnAssign) else None
         if isinstance(target, ast.Attribute) and target.attr in ("_cheap", "_dear"):
             assert isinstance(node.value, ast.Dict)  # type: ignore[attr-defined]
@@ -210,8 +219,9 @@ def test_the_doctor_names_no_key_in_a_text() -> None:
 
 def test_the_schema_is_cheap_to_import() -> None:
     """It is loaded into trainings: no generated code, nothing but what tracking has loaded anyway."""
-    for path in ("record.py", "table.py", "__init__.py"):
+    own = [f"gputop.facts.{name}" for name in ("measured", "parallel", "record", "rows", "setup", "standing", "table")]
+    for path in ("__init__.py", *(f"{name.rpartition('.')[2]}.py" for name in own)):
         tree = ast.parse(Path(REPOSITORY, "gputop", "facts", path).read_text(encoding="utf-8"))
         modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
         modules |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-        assert modules <= {"__future__", "collections.abc", "math", "typing", "gputop.facts.record"}
+        assert modules <= {"__future__", "collections.abc", "math", "typing", *own}

@@ -16,7 +16,8 @@ from gputop.cli.output.table import table
 from gputop.cli.stored.shelf import Shelf, points_of
 from gputop.facts.held import held_lines
 from gputop.facts.record import Record
-from gputop.facts.table import Error, Facts
+from gputop.facts.standing import Error
+from gputop.facts.table import Facts
 from gputop.snapshot import Points, Rank, Run, encode, loss_metric
 from gputop.terminal_text import printable
 from gputop.tracking.journal.format import PHASE

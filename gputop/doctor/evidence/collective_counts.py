@@ -15,7 +15,7 @@ from gputop.doctor.evidence import stacks
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.stated import facts_of
-from gputop.facts.table import Standing
+from gputop.facts.standing import Standing
 from gputop.snapshot import Communicator, CommunicatorRank, Rank
 
 STILL_S = 20.0

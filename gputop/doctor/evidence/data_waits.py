@@ -14,7 +14,7 @@ from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.stated import facts_of
-from gputop.facts.table import Loader
+from gputop.facts.setup import Loader
 from gputop.history.points import KEPT_POINTS, PointSeries
 from gputop.snapshot import AUTOMATIC_PREFIX, LIVE_STATES
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from gputop.doctor.facts.stated import facts_of
-from gputop.facts.table import Stalled, Standing
+from gputop.facts.standing import Stalled, Standing
 from gputop.snapshot import Rank
 
 COLLECTIVE_FILES = re.compile(

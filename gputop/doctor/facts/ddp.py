@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from gputop.doctor.facts.stated import facts_of, read_once
-from gputop.facts.table import Ddp, ProcessGroup, Stalled
+from gputop.facts.parallel import Ddp, ProcessGroup
+from gputop.facts.standing import Stalled
 from gputop.frameworks import FRAMEWORKS
 from gputop.snapshot import Rank
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gputop.doctor.facts.stated import facts_of
-from gputop.facts.table import Environment
+from gputop.facts.setup import Environment
 from gputop.snapshot import Rank
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gputop.facts.table import Progress
+from gputop.facts.setup import Progress
 from gputop.jobs.output.collected import Collected
 from gputop.jobs.output.follower import Backlog, FileFollower
 from gputop.snapshot import Rank

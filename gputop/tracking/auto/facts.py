@@ -14,7 +14,7 @@ from time import perf_counter
 from types import FunctionType
 from typing import Any
 
-from gputop.facts import table
+from gputop.facts import measured, parallel, setup
 from gputop.tracking import evidence
 from gputop.tracking.auto import stall
 from gputop.tracking.auto.models.models import Models
@@ -185,7 +185,7 @@ class Facts:
         feed = self._steps.loader
         found: dict[str, Any] | None = feed.batches.fact() if feed is not None and feed.trains else None
         called = self._models.called.fact()
-        return found if called is None else table.Batches.filled(**(found or {}), called=called)
+        return found if called is None else measured.Batches.filled(**(found or {}), called=called)
 
     def _parameters(self) -> dict[str, Any] | None:
         return self._probe.fact() if self._probe is not None else None
@@ -194,14 +194,14 @@ class Facts:
         """Return the fact ``torch``; queries devices only if CUDA is in use, and keeps an earlier answer."""
         found = evidence.torch_fact()
         known = self._steps.run.facts.get("torch") if self._steps.run is not None else None
-        return known if known is not None and found is not None and table.Torch(found).device_count is None else found
+        return known if known is not None and found is not None and setup.Torch(found).device_count is None else found
 
     def _group(self) -> dict[str, Any] | None:
         """Return the fact ``process_group``; once the group is destroyed, the last one with the final counts."""
         found = ddp.group_fact(self._torch, self._models.place)
         known = self._steps.run.facts.get("process_group") if self._steps.run is not None else None
         return (
-            table.ProcessGroup.filled(**{**known, "collectives": dict(ddp.collectives)})
+            parallel.ProcessGroup.filled(**{**known, "collectives": dict(ddp.collectives)})
             if found is None and known is not None
             else found
         )

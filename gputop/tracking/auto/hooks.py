@@ -19,7 +19,7 @@ from time import perf_counter
 from types import FunctionType
 from typing import Any
 
-from gputop.facts.table import Checkpoint
+from gputop.facts.measured import Checkpoint
 from gputop.tracking.auto.losses.reduction import divided_by, read, step_loss
 from gputop.tracking.auto.losses.sites import Site, Sites
 from gputop.tracking.auto.losses.user_code import UserCode, accelerate_divides_by, label

@@ -15,7 +15,7 @@ from statistics import median
 from types import FrameType
 from typing import Any
 
-from gputop.facts.table import Stalled
+from gputop.facts.standing import Stalled
 from gputop.tracking.auto.losses.user_code import OWN
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.journal.worker import Worker

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gputop.facts.table import Standing
+from gputop.facts.standing import Standing
 from gputop.losses import AUTOMATIC_PREFIX, are_automatic, beside
 from gputop.snapshot import LIVE_STATES, FormatError, Points, Rank, RunState
 from gputop.tracking.journal import format as form

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Protocol
 
-from gputop.facts.table import Standing
+from gputop.facts.standing import Standing
 from gputop.tracking.standing import page
 from gputop.tracking.standing.counters import Counters
 from gputop.tracking.standing.last_words import LastWords

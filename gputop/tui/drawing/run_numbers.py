@@ -7,7 +7,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 
 from gputop import units
-from gputop.facts.table import Facts, ProcessGroup
+from gputop.facts.parallel import ProcessGroup
+from gputop.facts.table import Facts
 from gputop.history.history import History
 from gputop.history.metrics import MetricSeries
 from gputop.losses import are_automatic

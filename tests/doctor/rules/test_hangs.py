@@ -9,7 +9,7 @@ import pytest
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence import stacks
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.facts.table import Stalled
+from gputop.facts.standing import Stalled
 from gputop.snapshot import Communicator, CommunicatorRank, Workers
 from tests import samples
 from tests.doctor.scenes.base import Scene, check_first_verdict, ids, play, verdict

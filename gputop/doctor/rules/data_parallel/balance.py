@@ -17,7 +17,7 @@ from gputop.doctor.rules.data_parallel.batches import wrapped_devices
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.outputs import quoted
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
-from gputop.facts.table import Evaluation
+from gputop.facts.measured import Evaluation
 from gputop.snapshot import Device
 from gputop.units import bytes_text
 

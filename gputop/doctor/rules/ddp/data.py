@@ -14,7 +14,7 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.ddp.by_hand import divides_by_hand, equal_losses, may_divide
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
-from gputop.facts.table import Loader, Sampler
+from gputop.facts.setup import Loader, Sampler
 from gputop.frameworks import FRAMEWORKS
 from gputop.snapshot import Rank
 

@@ -13,7 +13,7 @@ from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.ddp.by_hand import divides_by_hand
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, SELDOM_S, Judgement, Rule, Suspicion
-from gputop.facts.table import Ddp
+from gputop.facts.parallel import Ddp
 from gputop.snapshot import Rank
 
 BYPASSED_STEPS_MIN = 5

@@ -12,7 +12,7 @@ from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.ddp.gradients import STEPS_MIN, differing_weights, is_bypassed, is_changed
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
-from gputop.facts.table import Gradients
+from gputop.facts.parallel import Gradients
 from gputop.snapshot import Rank
 
 UNSYNCED_SHARE_MIN = 0.5

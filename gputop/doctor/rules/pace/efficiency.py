@@ -13,7 +13,7 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
-from gputop.facts.table import Synchronizations
+from gputop.facts.measured import Synchronizations
 from gputop.snapshot import Device
 from gputop.units import bytes_text
 

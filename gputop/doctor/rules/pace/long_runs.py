@@ -15,7 +15,7 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.pace.own_times import evaluates_longer
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
-from gputop.facts.table import CudaMemory
+from gputop.facts.measured import CudaMemory
 from gputop.snapshot import Device
 from gputop.units import bytes_text
 

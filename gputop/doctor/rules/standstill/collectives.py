@@ -14,7 +14,7 @@ from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.outputs import outputs_of
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
-from gputop.facts.table import Stalled
+from gputop.facts.standing import Stalled
 from gputop.snapshot import Communicator, Rank
 
 COUNTS_HOLD_S = 15.0

@@ -13,7 +13,7 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import Suspicion
-from gputop.facts.table import Stalled
+from gputop.facts.standing import Stalled
 from gputop.groups import DEAD_STATES
 from gputop.snapshot import Rank, Run
 

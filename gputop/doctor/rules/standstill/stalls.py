@@ -15,7 +15,7 @@ from gputop.doctor.findings.finding import Confidence, Fact, Severity
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.doctor.rules.support.shared import utilization
-from gputop.facts.table import Stalled
+from gputop.facts.standing import Stalled
 
 STALL_HOLD_S = 3.0
 EARLY_STILL_S = 5.0

@@ -11,7 +11,7 @@ from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.outputs import outputs_of
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
-from gputop.facts.table import Ddp
+from gputop.facts.parallel import Ddp
 
 UNUSED_ITERATIONS_MIN = 20
 

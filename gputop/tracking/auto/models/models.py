@@ -15,7 +15,7 @@ from time import perf_counter
 from types import FunctionType
 from typing import Any
 
-from gputop.facts.table import Evaluation
+from gputop.facts.measured import Evaluation
 from gputop.tracking.auto.models.calls import AUTOCAST_CALLS, WRAPPERS, Top, publish, timed_call
 from gputop.tracking.auto.models.late_roots import LateRoots
 from gputop.tracking.auto.models.roots import find_roots

@@ -7,7 +7,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-from gputop.facts.table import WrapperCalls
+from gputop.facts.parallel import WrapperCalls
 
 _FRAMES_UP = 7
 _PARALLEL = os.path.join("torch", "nn", "parallel") + os.sep

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from typing import Any
 from zlib import crc32
 
-from gputop.facts import table
+from gputop.facts import measured
 from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.writing.gpu_values import LateValues
 
@@ -96,7 +96,7 @@ class Batches:
         """Return the fact ``batches``; None before the first batch."""
         if not self.recent:
             return None
-        return table.Batches.filled(
+        return measured.Batches.filled(
             recent=[list(pair) for pair in self.recent],
             epochs=[list(pair) for pair in self.epochs],
             rows=self.rows,
@@ -189,7 +189,7 @@ class Probe:
         """Return the fact ``parameters``; None before the first sample, or before its values have arrived."""
         for _, value, step, _ in self._late.landed():
             self._recent.append([step, None, value])
-        return table.Parameters.filled(recent=[list(entry) for entry in self._recent]) if self._recent else None
+        return measured.Parameters.filled(recent=[list(entry) for entry in self._recent]) if self._recent else None
 
 
 def _is_plain(parameter: Any) -> bool:

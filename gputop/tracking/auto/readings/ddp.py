@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from gputop.facts import table
+from gputop.facts import parallel
 from gputop.tracking.auto.readings.parallel import Place
 from gputop.tracking.journal.handlers import let_through
 
@@ -123,7 +123,7 @@ class Gradients:
         """Return the fact ``gradients``; None before the first step."""
         if not self.steps:
             return None
-        return table.Gradients.filled(
+        return parallel.Gradients.filled(
             steps=self.steps,
             backwards=self.backwards,
             synced_backwards=self.synced if with_ddp else None,
@@ -153,7 +153,7 @@ def ddp_fact(module: Any) -> dict[str, Any]:
     kept = _wrapped_as.get(module, {})
     first = next(iter(kept.values()), (None, None, None))
     unused, synced = said.get("unused_parameter_size"), said.get("has_sync_bn")
-    return table.Ddp.filled(
+    return parallel.Ddp.filled(
         backend=said.get("backend_name"),
         world_size=said.get("world_size"),
         device_ids=devices if "device_ids" in said else None,
@@ -189,7 +189,7 @@ def group_fact(torch: Any, place: Place | None) -> dict[str, Any] | None:
         return None
     known = getattr(getattr(distributed.distributed_c10d, "_world", None), "pg_map", None)
     shared = {} if place is None else {"data_ranks": place.data_ranks, "data_rank": place.data_rank}
-    return table.ProcessGroup.filled(
+    return parallel.ProcessGroup.filled(
         backend=str(distributed.get_backend()),
         world_size=distributed.get_world_size(),
         rank=distributed.get_rank(),

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from gputop.facts.table import CudaMemory
+from gputop.facts.measured import CudaMemory
 
 EVERY_STEPS = 10
 EVERY_S = 0.5

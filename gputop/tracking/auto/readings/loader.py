@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gputop.facts.table import Loader, Sampler
+from gputop.facts.setup import Loader, Sampler
 from gputop.tracking.auto.readings.batches import Batches
 from gputop.tracking.journal.handlers import let_through
 

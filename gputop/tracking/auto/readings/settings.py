@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from gputop.facts.table import Environment, Settings
+from gputop.facts.setup import Environment, Settings
 from gputop.frameworks import FRAMEWORKS
 from gputop.tracking.journal.handlers import let_through
 

@@ -15,7 +15,7 @@ from time import perf_counter
 from types import FrameType
 from typing import Any
 
-from gputop.facts.table import Synchronizations, Transfers
+from gputop.facts.measured import Synchronizations, Transfers
 from gputop.tracking.no_compile import no_compile
 
 WAITS = {

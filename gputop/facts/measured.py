@@ -1,0 +1,109 @@
+"""What a rank measures while it trains, besides metrics: the records about batches, weights, waits, memory and times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gputop.facts.record import Key, Record, flag, number, read_number, read_whole, text, vital, whole
+from gputop.facts.rows import is_rows_of, read_rows
+
+
+def _checksums(value: Any) -> Mapping[int, int | str]:
+    return {step: row[1] for step, row in read_rows(value, 2) if isinstance(row[1], int | str)}
+
+
+def _sizes(value: Any) -> Mapping[int, tuple[int, int]]:
+    found = {}
+    for step, row in read_rows(value, 3):
+        rows, elements = read_whole(row[1]), read_whole(row[2])
+        if rows is not None and elements:
+            found[step] = rows, elements
+    return found
+
+
+def _probes(value: Any) -> Mapping[int, tuple[Any, float | None]]:
+    return {step: (row[1], read_number(row[2]) if len(row) > 2 else None) for step, row in read_rows(value, 2)}
+
+
+class Batches(Record):
+    """Fingerprints of the batches that the rank trains on."""
+
+    recent = Key("list of [step, checksum]", _checksums, is_rows_of(2), "The last 16 training batches.", optional=True)
+    epochs = Key(
+        "list of [epoch, checksum]",
+        _checksums,
+        is_rows_of(2),
+        "The first 4 batches of each of the last 4 epochs.",
+        optional=True,
+    )
+    rows = whole("Rows of the last batch.", null=True, optional=True)
+    elements = whole("Elements of the last batch.", null=True, optional=True)
+    called = Key(
+        "list of [step, rows, elements]",
+        _sizes,
+        is_rows_of(3),
+        "What DDP, a sharded model (fully_shard, FSDP) or DeepSpeed's engine was called with in the last 32 steps recorded in "
+        "full: its first tensor, or list of tensors. The calls of a step are added up.",
+        optional=True,
+    )
+
+
+class Parameters(Record):
+    """Probes of the weights."""
+
+    recent = Key(
+        "list of [step, checksum, sum]",
+        _probes,
+        is_rows_of(3),
+        "The last 8 probes, one every 10 steps. The checksum is null if the weights are on a GPU.",
+    )
+
+
+class Synchronizations(Record):
+    """Calls within a step that wait for a CUDA device: `item`, `cpu`, `tolist`, `numpy`, `bool`. From sampled steps."""
+
+    per_step = vital(number("Calls per step."))
+    steps = whole("Steps that were sampled.")
+    where = text("Line with the most calls.", null=True)
+
+
+class Transfers(Record):
+    """Copies from host to device within a step. From sampled steps."""
+
+    per_step = number("Copies per step.")
+    bytes_per_step = number("Size of the copies.")
+    pageable_per_step = number("Copies from memory that is not pinned.")
+    blocking_per_step = number("Copies that the CPU waits for.")
+    seconds_per_step = number("Time of the copies by the CPU's clock.")
+    where = text("Line with the most copies.", null=True)
+
+
+class CudaMemory(Record):
+    """CUDA memory as torch's allocator counts it. Null if this version of torch does not report it."""
+
+    allocated_bytes = whole("Memory held by tensors.", null=True)
+    reserved_bytes = whole("Memory held by the allocator.", null=True)
+    peak_bytes = whole("Peak memory held by tensors.", null=True)
+    total_bytes = whole("Memory of the device.")
+    retries = whole("Allocations that succeeded only after the cache was freed.", null=True)
+    out_of_memory = whole("Allocations that failed.", null=True)
+    empty_cache_calls = whole("Calls of `torch.cuda.empty_cache`.")
+
+
+class Evaluation(Record):
+    """Calls of the model without gradients."""
+
+    calls = vital(whole("Calls."))
+    seconds = vital(number("Their time."))
+    parameter_device = text("Device of the first parameter.", null=True)
+    wrapped = flag("Whether the wrapper was called. Null without a wrapper.", null=True)
+
+
+class Checkpoint(Record):
+    """The last checkpoint that `torch.save` wrote."""
+
+    seconds = number("How long it took.")
+    bytes = whole("Size of the file. Null if it was not given as a path.", null=True)
+    path = text("The file. Null if it has no name.", null=True)
+    step = whole("Step after which it was written.")
