@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 TICKS_PER_S: int = os.sysconf("SC_CLK_TCK")
 """The unit of CPU times and start times in /proc."""
+MIN_PERIOD_S = 0.1
+"""CPU times count in 10 ms: below this, no share is computed and the previous one stays valid."""
 PAGE_BYTES: int = os.sysconf("SC_PAGE_SIZE")
 DEAD_STATES = frozenset("ZXx")
 """Zombie and dead: such a process has a PID and nothing else."""

@@ -12,10 +12,8 @@ import pwd
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 
 from gputop.errors import reraise
-from gputop.groups import WORKER_NAME
 from gputop.snapshot import Ancestor, DeviceUse, Host, HostSource, Process
 from gputop.sources.host import procfs
 from gputop.sources.host.book import Facts, ProcessBook, reread_after_s
@@ -23,24 +21,13 @@ from gputop.sources.host.evidence import Evidence
 from gputop.sources.host.launchers import ancestry
 from gputop.sources.host.machine import MachineReader
 from gputop.sources.host.threads import Threads
-from gputop.sources.host.waiting_ranks import WaitingRanks
-from gputop.sources.host.workers import WorkerBook, workers_of_others
+from gputop.sources.host.unlisted import UnlistedTrainings
 
-SCAN_S = 2.0
-"""How often to search /proc for training on the CPU."""
-TRAINING_CPU_PERCENT = 50.0
-"""A Python process with PyTorch that uses more than this of one core looks like training."""
-TRAINING_AGE_S = 5.0
-"""A younger process is still importing, which also keeps it busy."""
-TRAINING_LINGER_S = 30.0
-"""How long such a process stays listed after it was last this busy: an evaluation or a checkpoint is not the end."""
 CROWD = 64
 """With more processes than this, expensive values (disks, files, threads, details) are read less often: half as often for
 twice as many. State, CPU and memory are always from the newest reading, and so is everything about tracked runs."""
 SPREAD_MAX = 8.0
 """No value is read less often than once in this many of its intervals."""
-MIN_PERIOD_S = 0.1
-"""CPU times count in 10 ms: below this, no share is computed and the previous one stays valid."""
 HIDDEN_BY_HIDEPID = (
     *("command", "container", "cores_allowed", "cores_used", "cpu_percent", "environment", "files_written"),
     *("involuntary_switches", "main_thread_cpu_percent", "memory_rss_bytes", "name", "nvidia_open", "ppid", "read_bytes"),
@@ -77,11 +64,7 @@ class HostReader:
     def __init__(self, book: ProcessBook | None = None) -> None:
         self._book = book or ProcessBook()
         self._lives: dict[int, _Life] = {}
-        self._training: dict[tuple[int, int], float] = {}
-        self._waiting: set[int] = set()
-        self._waiting_ranks = WaitingRanks(self._book)
-        self._busy: dict[tuple[int, int], tuple[int, float]] = {}
-        self._scanned_s = -SCAN_S
+        self._unlisted = UnlistedTrainings(self._book)
         self._cpu: procfs.CpuTicks | None = None
         self._cpu_percent: float | None = None
         self._cpu_at_s = 0.0
@@ -90,7 +73,6 @@ class HostReader:
         self._ancestries: dict[int, tuple[tuple[Ancestor, ...], Ancestor | None]] = {}
         self._ancestries_at_s = 0.0
         self._machine = MachineReader()
-        self._workers = WorkerBook()
         self._mps_server_pid: int | None = None
         self._spread = 1.0
 
@@ -128,7 +110,7 @@ class HostReader:
 
     def _read_cpu_percent(self) -> float | None:
         now_s = time.monotonic()
-        if self._cpu is not None and now_s - self._cpu_at_s < MIN_PERIOD_S:
+        if self._cpu is not None and now_s - self._cpu_at_s < procfs.MIN_PERIOD_S:
             return self._cpu_percent
         before, self._cpu, self._cpu_at_s = self._cpu, procfs.read_cpu_ticks(), now_s
         if before is None or self._cpu is None or self._cpu.total <= before.total:
@@ -163,7 +145,8 @@ class HostReader:
         """
         now_s = time.monotonic()
         wanted = uses.keys() | run_pids.keys()
-        wanted |= self._training_pids(now_s, wanted) - set(elsewhere)
+        others = (pid for pid, life in self._lives.items() if life.uid not in (None, os.geteuid()))
+        wanted |= self._unlisted.pids(now_s, wanted, others) - set(elsewhere)
         self._spread = min(SPREAD_MAX, max(1.0, len(wanted) / CROWD))
         found = []
         for pid in sorted(wanted):
@@ -230,7 +213,7 @@ class HostReader:
             waits_in=evidence.waits_in,
             waits_for=evidence.waits_for,
             files_written=evidence.files_written,
-            workers=self._workers.of(pid),
+            workers=self._unlisted.workers.of(pid),
         )
 
     def _life(self, facts: Facts) -> _Life:
@@ -307,36 +290,6 @@ class HostReader:
         life.threads.read(now_s, spread)
         return life.threads
 
-    def _training_pids(self, now_s: float, listed: set[int]) -> set[int]:
-        """Return the PIDs that look like training on the CPU or wait as ranks; search /proc every ``SCAN_S`` seconds."""
-        if now_s - self._scanned_s >= SCAN_S:
-            self._scanned_s = now_s
-            self._scan_training(now_s, listed)
-        return {pid for pid, _ in self._training} | self._waiting
-
-    def _scan_training(self, now_s: float, listed: set[int]) -> None:
-        before, self._busy = self._busy, {}
-        lingering, self._training = self._training, {}
-        pythons = sorted(self._book.pythons(now_s, SCAN_S), key=lambda facts: facts.stat.start_ticks)
-        others = [pid for pid, life in self._lives.items() if life.uid not in (None, os.geteuid())]
-        self._workers.take(chain(pythons, workers_of_others(self._book, others)), now_s)
-        for facts in pythons:
-            key, ticks = facts.key, facts.stat.cpu_ticks
-            self._busy[key] = (ticks, now_s)
-            then_ticks, then_s = before.get(key, (0, now_s - facts.age_s))  # the first time: since it started
-            share = 100 * (ticks - then_ticks) / procfs.TICKS_PER_S / max(now_s - then_s, MIN_PERIOD_S)
-            busy = share > TRAINING_CPU_PERCENT and facts.age_s >= TRAINING_AGE_S
-            if busy and self._book.torch_mapped(facts, now_s) and not self._is_worker(facts, listed):
-                self._training[key] = now_s + TRAINING_LINGER_S
-            elif lingering.get(key, 0.0) > now_s:
-                self._training[key] = lingering[key]
-        self._waiting = self._waiting_ranks.find(pythons, listed | {pid for pid, _ in self._training}, now_s)
-
-    def _is_worker(self, facts: Facts, listed: set[int]) -> bool:
-        """Return whether the process works for a listed process, as a DataLoader worker or a compiler."""
-        parent = facts.stat.ppid
-        return facts.stat.comm == WORKER_NAME or parent in listed or any(pid == parent for pid, _ in self._training)
-
 
 def _load_1m() -> float | None:
     try:
@@ -348,7 +301,7 @@ def _load_1m() -> float | None:
 def _cpu_percent(life: _Life, now_s: float) -> float | None:
     """Return the share of one core since the previous reading, and keep the values for the next one."""
     ticks, before = life.facts.stat.cpu_ticks, life.ticks_at_s
-    if before is not None and now_s - before < MIN_PERIOD_S:
+    if before is not None and now_s - before < procfs.MIN_PERIOD_S:
         return life.cpu_percent
     if before is not None:
         life.cpu_percent = 100 * max(0, ticks - life.ticks) / procfs.TICKS_PER_S / (now_s - before)

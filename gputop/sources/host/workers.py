@@ -15,9 +15,6 @@ from gputop.snapshot import Workers
 from gputop.sources.host import procfs, procfs_activity
 from gputop.sources.host.book import Facts, ProcessBook
 
-MIN_PERIOD_S = 0.1
-"""CPU times count in 10 ms: below this, no share is computed."""
-
 
 @dataclass(slots=True)
 class _Seen:
@@ -64,7 +61,7 @@ class WorkerBook:
 
     def _share(self, facts: Facts, before: _Seen | None, now_s: float) -> float | None:
         ticks = facts.stat.cpu_ticks
-        if before is not None and now_s - before.at_s < MIN_PERIOD_S:
+        if before is not None and now_s - before.at_s < procfs.MIN_PERIOD_S:
             self._seen[facts.key] = before
             return before.cpu_percent
         share = None

@@ -13,8 +13,8 @@ from gputop.places import state_dir
 from gputop.snapshot import DeviceUse, Process
 from gputop.sources.host import evidence as host_evidence
 from gputop.sources.host import procfs
-from gputop.sources.host import reader as host_reader
 from gputop.sources.host import threads as host_threads
+from gputop.sources.host import unlisted as host_unlisted
 from gputop.sources.host.book import launch_environment
 from gputop.sources.host.cgroup import Cgroup, parse_cgroup
 from gputop.sources.host.machine import MachineReader, parse_pressure
@@ -37,7 +37,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 def soon_and_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     list_pids = procfs.list_pids
     monkeypatch.setattr(procfs, "list_pids", lambda: descendants(list_pids()))
-    monkeypatch.setattr(host_reader, "SCAN_S", 0.1)
+    monkeypatch.setattr(host_unlisted, "SCAN_S", 0.1)
     monkeypatch.setattr(host_evidence, "READ_S", 0.1)
     monkeypatch.setattr(host_threads, "SCAN_S", 0.1)
     monkeypatch.setattr(host_threads, "CORES_S", 0.3)

@@ -19,6 +19,7 @@ from gputop.snapshot import Ancestor, DeviceUse, Process
 from gputop.sources.host import book, pid_namespace, procfs, procfs_activity
 from gputop.sources.host import reader as host_reader
 from gputop.sources.host import threads as host_threads
+from gputop.sources.host import unlisted as host_unlisted
 from gputop.sources.host.details import details_of
 from gputop.sources.host.environ import MASK, environment_of, mask_secret
 from gputop.sources.host.launchers import launcher_name
@@ -111,7 +112,7 @@ def test_readings_in_quick_succession_keep_the_share(processes: Processes, monke
     reader = HostReader()
     read(reader, child.pid)
     share = eventually(lambda: read(reader, child.pid).cpu_percent, lambda found: found)
-    monkeypatch.setattr(host_reader, "MIN_PERIOD_S", 1e9)
+    monkeypatch.setattr(procfs, "MIN_PERIOD_S", 1e9)
     assert read(reader, child.pid).cpu_percent == share
 
 
@@ -366,12 +367,12 @@ def test_autograd_threads_are_told_by_name(name: str, index: int | None) -> None
 
 def watch_training(monkeypatch: pytest.MonkeyPatch) -> HostReader:
     """Return a reader that has seen all processes once, and now takes little for training: other tests run beside this one."""
-    monkeypatch.setattr(host_reader, "SCAN_S", 0.0)
-    monkeypatch.setattr(host_reader, "TRAINING_AGE_S", 0.0)
-    monkeypatch.setattr(host_reader, "TRAINING_CPU_PERCENT", 1e9)
+    monkeypatch.setattr(host_unlisted, "SCAN_S", 0.0)
+    monkeypatch.setattr(host_unlisted, "TRAINING_AGE_S", 0.0)
+    monkeypatch.setattr(host_unlisted, "TRAINING_CPU_PERCENT", 1e9)
     reader = HostReader()
     reader.read_processes({}, {})
-    monkeypatch.setattr(host_reader, "TRAINING_CPU_PERCENT", 8.0)
+    monkeypatch.setattr(host_unlisted, "TRAINING_CPU_PERCENT", 8.0)
     return reader
 
 
@@ -386,7 +387,7 @@ def test_training_on_the_cpu_is_listed_and_other_work_is_not(processes: Processe
     idle, _ = processes.ready(IDLE)
     reader = watch_training(monkeypatch)
     # On a busy machine, the worker may get a share of the CPU before its parent does, and counts as training until it has.
-    monkeypatch.setattr(host_reader, "TRAINING_LINGER_S", 0.5)
+    monkeypatch.setattr(host_unlisted, "TRAINING_LINGER_S", 0.5)
     time.sleep(0.3)
     worker = int(words[0])
     found = eventually(lambda: listed(reader), lambda found: training.pid in found and worker not in found)
@@ -436,16 +437,16 @@ def test_training_on_the_cpu_stays_listed_while_it_pauses(processes: Processes, 
     child, _ = processes.ready(BUSY)
     reader = watch_training(monkeypatch)
     eventually(lambda: listed(reader), lambda found: child.pid in found)
-    monkeypatch.setattr(host_reader, "TRAINING_CPU_PERCENT", 1e9)
+    monkeypatch.setattr(host_unlisted, "TRAINING_CPU_PERCENT", 1e9)
     assert child.pid in listed(reader)
 
 
 def test_training_on_the_cpu_leaves_the_list_when_it_rests_long(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     child, _ = processes.ready(BUSY)
-    monkeypatch.setattr(host_reader, "TRAINING_LINGER_S", 0.0)
+    monkeypatch.setattr(host_unlisted, "TRAINING_LINGER_S", 0.0)
     reader = watch_training(monkeypatch)
     eventually(lambda: listed(reader), lambda found: child.pid in found)
-    monkeypatch.setattr(host_reader, "TRAINING_CPU_PERCENT", 1e9)
+    monkeypatch.setattr(host_unlisted, "TRAINING_CPU_PERCENT", 1e9)
     assert child.pid not in listed(reader)
 
 
