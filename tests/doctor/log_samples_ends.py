@@ -113,7 +113,7 @@ ENDS: tuple[tuple[str, str, dict[str, str]], ...] = (
     (
         "signal_crash",
         "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -11) local_rank: 3 (pid: 12) of binary: python",
-        {"rank": "3", "why": "11"},
+        {"local": "3", "why": "11"},
     ),
     ("elastic_exit", "E0501 10:00:00.1 140 api.py:869] failed (exitcode: 1) local_rank: 3 (pid: 12) of binary: python", {}),
     (
@@ -165,7 +165,11 @@ ENDS: tuple[tuple[str, str, dict[str, str]], ...] = (
         "shutting down workers",
         {"signal": "SIGTERM"},
     ),
-    ("stopped", "Received 15 death signal, shutting down workers", {"signal": "15"}),
+    (
+        "stopped",
+        "WARNING:torch.distributed.elastic.agent.server.api:Received 15 death signal, shutting down workers",
+        {"signal": "15"},
+    ),
     (
         "stopped",
         "torch.distributed.elastic.multiprocessing.api.SignalException: Process 140 got signal: 1",

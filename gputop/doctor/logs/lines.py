@@ -96,8 +96,8 @@ def starts_anew(text: str) -> bool:
 
 _WARNING = re.compile(r"^\[?[WI]\d{4} |Warning: |\bWARNING?\b(?! Err)")
 _WARNING_BEGINS = frozenset("[WI")
-_WARNED_AND_FATAL = ("NCCL WARN", "IPv4 network addresses")
-"""What NCCL fails with, and what torch's store gives up after, is printed as a warning."""
+_WARNED_AND_FATAL = ("NCCL WARN", "IPv4 network addresses", "death signal, shutting down")
+"""What NCCL fails with, what torch's store gives up after, and what ends torchrun is printed as a warning."""
 
 
 def is_warning(text: str) -> bool:

@@ -12,7 +12,7 @@ _SHAPES = (
     (
         "shapes cannot be multiplied",
         r"mat1 and mat2 shapes cannot be multiplied \((?P<one>\d+x\d+) and (?P<other>\d+x\d+)\)",
-        "A matrix of {one} meets one of {other}",
+        "A matrix of {one} cannot be multiplied by one of {other}",
         "The features of the input are not those that the layer was built for (in_features is the first number of {other}): "
         "another image size, a wrong flatten, or a backbone of another width.",
     ),
@@ -21,8 +21,7 @@ _SHAPES = (
         r"The size of tensor a \((?P<one>\d+)\) must match the size of tensor b \((?P<other>\d+)\) at non-singleton dimension "
         r"(?P<dimension>\d+)",
         "Two tensors differ in dimension {dimension}: {one} and {other}",
-        "The shapes do not go together, and cannot be broadcast: a last batch that is smaller, a missing unsqueeze, or targets "
-        "of another length.",
+        "The shapes cannot be broadcast: a last batch that is smaller, a missing unsqueeze, or targets of another length.",
     ),
     (
         " channels, but got ",
@@ -65,7 +64,7 @@ PATTERNS: tuple[Pattern, ...] = (
         None,
         "does not require grad and does not have a grad_fn",
         r"(?:element \d+|One) of (?:the )?(?:input )?tensors does not require grad",
-        "Nothing that the loss depends on is to be trained: it does not require grad",
+        "Nothing that the loss depends on is trainable: it does not require grad",
         "All parameters are frozen, the forward ran under torch.no_grad() or inference_mode, the loss was made anew "
         "(torch.tensor(loss), .item(), argmax), or gradient checkpointing met frozen inputs.",
         "print([n for n, p in model.named_parameters() if p.requires_grad])  # empty: unfreeze, before the optimizer is made\n"

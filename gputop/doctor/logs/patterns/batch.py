@@ -3,8 +3,8 @@
 Sources: src/resmom/mom_main.c of OpenPBS ("=>> PBS: job killed: ..."); LSF's termination reasons (bjobs, bhist); slurmstepd's
 jobacct_common.c ("exceeded memory limit", Slurm 14 to 20) and src/slurmd/slurmstepd/req.c; mm/oom_kill.c of Linux (2.6 to 6);
 batch/v1 Jobs of Kubernetes (DeadlineExceeded); torch/distributed/elastic/agent/server/api.py and multiprocessing/api.py (1.9 to
-2.9); lightning/pytorch/trainer/connectors/signal_connector.py (2.x). Refusals: src/common/slurm_errno.c of Slurm, and what sbatch,
-salloc and srun print before it; daemon/devices.go of moby; src/cli of libnvidia-container.
+2.9); lightning/pytorch/trainer/connectors/signal_connector.py (2.x). Refusals: src/common/slurm_errno.c of Slurm, and what
+sbatch, salloc and srun print before it; daemon/devices.go of moby; src/cli of libnvidia-container.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MEMORY = (
     ("exceeded job hard limit", r"(?P<why>exceeded job hard limit \"[hs]_(?:vmem|rss|data)\")"),
     # HTCondor.
     ("exceeded request_memory", r"(?P<why>memory usage exceeded request_memory)"),
-    ("gone over memory limit", r"(?P<why>Job has gone over memory limit of \d+ \w+)"),
+    ("gone over memory limit", r"(?P<why>[Jj]ob has gone over memory limit of \d+ \w+)"),
     ("xceeded job memory limit", r"slurmstepd: error: (?P<why>Exceeded job memory limit)"),
     ("exceeded memory limit (", r"slurmstepd: error: (?P<why>(?:Step|Job) \S+ exceeded memory limit \(\d+ > \d+\))"),
 )
@@ -50,7 +50,7 @@ _CONTAINER = (
     (
         "nvidia-container-cli:",
         r"nvidia-container-cli: (?P<why>.{1,400} error: [^:,]+(?:: lib[^:,]+)?)",
-        "The container gets no GPU: {why}",
+        "The container cannot use the GPUs: {why}",
     ),
     ("runtime name: nvidia", r"(?P<why>unknown or invalid runtime name: nvidia)", "Docker does not know the runtime nvidia"),
 )
@@ -62,8 +62,8 @@ PATTERNS: tuple[Pattern, ...] = (
             None,
             key,
             expression,
-            "Slurm refused to start it: {why}",
-            "What was asked for is more than the partition, the nodes or the job's own allocation have, or is written wrongly.",
+            "Slurm refused the job or step: {why}",
+            "What was asked for is more than the partition, the nodes or the job's own allocation have, or is misspelled.",
             "sinfo -o '%P %D %c %m %G %l'  # what the partitions have: nodes, cores, memory, GPUs, time\n"
             "scontrol show job $SLURM_JOB_ID | grep -E 'NumNodes|NumTasks|TRES'  # what this job was given",
         )
@@ -91,7 +91,7 @@ PATTERNS: tuple[Pattern, ...] = (
             key,
             expression,
             "The batch system ended the job at its time limit: {why}",
-            "The job ran for as long as it may. What it trained since its last checkpoint is lost.",
+            "The job used up its time. What it trained since its last checkpoint is lost.",
             "# ask for more time, and save a checkpoint before the limit: qsub -l walltime=HH:MM:SS, bsub -W MINUTES,\n"
             "# activeDeadlineSeconds of a Kubernetes Job",
             refuted_by="The batch system's record of the job names another reason for its end.",

@@ -89,7 +89,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "PytorchStreamWriter failed",
         r"PytorchStreamWriter failed (?P<why>[^:\n]+)",
         "A checkpoint could not be written: {why}",
-        "The disk or the quota is full, or the file system went away while it was written. What is there is not whole.",
+        "The disk or the quota is full, or the file system went away while it was written. The file is incomplete.",
         "df -h PATH; quota -s\n# remove the unfinished file, and go on from the checkpoint before it",
         confidence="likely",
         refuted_by="df and quota show room on the file system that is written to.",

@@ -191,7 +191,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"Expected all tensors to be on the same device, but found at least two devices, "
         r"(?P<one>\w+(?::\d+)?) and (?P<other>\w+(?::\d+)?)!",
         "Tensors on {one} and on {other} meet in one operation",
-        "An input, a model or a tensor made inside it was left behind: x.to(device) returns a copy and "
+        "An input, the model, or a tensor made in forward is on the other device: x.to(device) returns a copy and "
         "changes nothing in place.",
         "x = x.to(model_device)  # in forward: torch.zeros(..., device=x.device), or self.register_buffer(...)",
     ),
@@ -225,7 +225,7 @@ PATTERNS: tuple[Pattern, ...] = (
             key,
             expression,
             "Tensors of two types meet in one operation: {one} and {other}",
-            "Both are on the same device. NumPy makes double, .half() and loading in 16 bit make half, and autocast "
+            "Both are on the same device. NumPy makes float64, .half() and 16-bit checkpoints make float16, and autocast "
             "converts only what runs inside it.",
             "x = x.to(next(model.parameters()).dtype)\n"
             'with torch.autocast("cuda", dtype=torch.bfloat16): loss = model(x)  # or mixed precision: parameters in float32',
@@ -249,8 +249,8 @@ PATTERNS: tuple[Pattern, ...] = (
         None,
         "illegal memory access",
         r"an illegal memory access was encountered",
-        "A CUDA kernel read or wrote where it may not",
-        "An error of the software (an index out of range, a custom kernel); CUDA reports it later than it happens, so that the "
+        "A CUDA kernel accessed an illegal address",
+        "A software error (an index out of range, a custom kernel); CUDA reports it later than it happens, so that the "
         "line in the traceback may be another one.",
         "CUDA_LAUNCH_BLOCKING=1 python train.py  # the traceback then points at the operation\n"
         "compute-sanitizer python train.py",
@@ -282,7 +282,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "uncorrectable ECC error",
         r"uncorrectable ECC error encountered",
         "The GPU reported an uncorrectable memory error",
-        "Data in GPU memory was lost; what the job computed since is not to be trusted.",
+        "Data in GPU memory was lost; do not trust what the job computed since.",
         "nvidia-smi -q -d ECC,ROW_REMAPPER\n# end the jobs on the GPU that counts uncorrected errors, then reset it",
     ),
     failure(

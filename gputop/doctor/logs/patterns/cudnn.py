@@ -22,7 +22,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"cuDNN version incompatibility: PyTorch was compiled\s+against \(?(?P<built>[\d, .]+)\)? but found runtime version "
         r"\(?(?P<found>[\d, .]+?)\)?\.",
         "torch was built for cuDNN {built} and finds {found}",
-        "Another cuDNN comes first on the library path than the one that torch brings along.",
+        "Another cuDNN comes before torch's own on the library path.",
         _VERSIONS,
         refuted_by="LD_LIBRARY_PATH is empty, and pip lists one cuDNN: that of torch's requirements.",
     ),

@@ -61,8 +61,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "H05",
         "exited unexpectedly",
         r"DataLoader worker \(pid(?:\(s\))? (?P<pid>[\d, ]+)\) exited unexpectedly",
-        "DataLoader worker {pid} ended without a word",
-        "It was killed (usually for memory), or native code in the dataset ended it.",
+        "DataLoader worker {pid} exited unexpectedly",
+        "It was killed (usually for lack of memory), or native code in the dataset crashed.",
         "sudo dmesg --ctime | grep -i -E 'killed process|oom' | tail\n"
         "DataLoader(..., num_workers=0)  # shows the error itself where it is not memory",
         confidence="likely",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gputop.doctor.logs.patterns.pattern import Pattern, failure
 
-_CONFIG = "DeepSpeed's configuration does not fit itself or the arguments of the script, which ended before it began."
+_CONFIG = "DeepSpeed's configuration contradicts itself or the script's arguments: nothing was trained."
 _HOSTS = (
     ("not found in hostfile", r"(?P<why>Hostname '?[^'\s]+'? not found in hostfile)"),
     ("specified on host", r"(?P<why>No slot '?\d+'? specified on host '?[^'\s]+'?)"),
@@ -40,7 +40,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "train_batch_size is not equal to",
         r"train_batch_size is not equal to micro_batch_per_gpu \* gradient_acc_step \* world_size ?"
         r"(?P<batch>\d+) != (?P<micro>\d+) \* (?P<steps>\d+) \* (?P<world>\d+)",
-        "DeepSpeed's batch sizes do not multiply: train_batch_size {batch} is not {micro} × {steps} × {world} ranks",
+        "DeepSpeed's batch sizes do not match: train_batch_size {batch} is not {micro} × {steps} × {world} ranks",
         "train_batch_size is that of all ranks and accumulation steps together. One of the three was changed, or the number of "
         "ranks was.",
         '# in the configuration: leave one of the three out, or set it to "auto" with Transformers\n'
@@ -54,7 +54,7 @@ PATTERNS: tuple[Pattern, ...] = (
             key,
             expression,
             "DeepSpeed's launcher refuses the hosts or GPUs: {why}",
-            "The hostfile and --include, --exclude, --num_nodes or --num_gpus do not go together: nothing was started.",
+            "The hostfile and --include, --exclude, --num_nodes or --num_gpus contradict each other: nothing was started.",
             "cat /job/hostfile  # or the file of --hostfile: one line for each host, 'worker-1 slots=8'\n"
             "deepspeed --include localhost:0,1 train.py --deepspeed_config ds_config.json",
             refuted_by="The same command starts with the same hostfile.",

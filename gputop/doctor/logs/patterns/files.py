@@ -62,7 +62,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "api_key not configured",
         r"api_key not configured \(no-tty\)",
         "W&B has no API key on this machine",
-        "wandb.init asks for the key on a terminal, and a job has none: it raises instead.",
+        "wandb.init asks for the key on a terminal, and a job has none: it raises an exception.",
         "wandb login  # once on this machine; or WANDB_MODE=offline, or WANDB_API_KEY",
     ),
 )

@@ -43,7 +43,7 @@ PATTERNS: tuple[Pattern, ...] = (
             key,
             expression,
             "NCCL cannot reach {peer}: {why}",
-            "The ranks found each other, and NCCL's own connections between the hosts fail: the wrong interface (172.17.0.1 is "
+            "The ranks found each other, but NCCL's own connections between the hosts fail: the wrong interface (172.17.0.1 is "
             "Docker's own, the same on every host), or a firewall.",
             f"{_INTERFACE}\n# NCCL uses any free port: the firewall between the hosts must let them all through",
             groups={"peer": "another rank"},
@@ -65,7 +65,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "G03",
         "has already checked in",
         r"Bootstrap Root : rank (?P<rank>\d+) of (?P<world>\d+) ranks has already checked in",
-        "Two processes call themselves rank {rank} of {world}",
+        "Two processes have rank {rank} of {world}",
         "RANK is the same in both: the start of one host was repeated on another (--node-rank), or a process of an "
         "earlier start still runs.",
         "torchrun --nnodes=2 --node-rank=0 ...  # 0 on the first host, 1 on the second; or --rdzv-backend=c10d without a rank\n"
@@ -79,7 +79,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"NCCL WARN .{0,400}?(?:Connection closed by remote peer (?P<peer>\S+)|Call to (?:recv|send)\w* (?:from |to )?"
         r"(?P<other>\S+) "
         r"failed : (?:Connection reset by peer|Broken pipe))",
-        "Another rank closed its connection, says NCCL",
+        "NCCL reports that another rank closed its connection",
         "The process at the other end is gone; what ended it is the cause.",
         "# read the log of the rank that failed first",
     ),

@@ -31,7 +31,7 @@ _NAMES = (
     ("detectron2", "pip install --no-build-isolation git+https://github.com/facebookresearch/detectron2"),
 )
 _MEANS = (
-    "The environment that runs the script lacks the package, or it is another one than the package was installed in; a module "
+    "The package is missing, or was installed in another environment than the one that runs the script; a module "
     "of your own is found from the directory of the script, or by PYTHONPATH."
 )
 _WHICH = "which python torchrun; python -m pip show {name}  # the environment that runs the script\n"
@@ -66,7 +66,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "cannot import name",
         r"ImportError: cannot import name '?(?P<what>\w+)'? from (?P<partly>partially initialized module "
         r")?'?(?P<name>[\w.]+)'?",
-        "{name} has no {what} to import",
+        "{what} cannot be imported from {name}",
         "The installed version of the package is another one than the code was written for, or a file of your own has the "
         "package's name and comes first (then the text names its path, and a circular import).",
         "python -c 'import {name}; print({name}.__file__, getattr({name}, \"__version__\", None))'\n"
@@ -81,7 +81,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"(?<![\w.\[\]-])(?P<wanted>[\w.\[\]-]{1,100}(?:[<>=!~]=?[\w.,<>=!]{1,100})?) is required for a normal functioning "
         r"of this module, but found (?P<found>[\w.=-]+)",
         "{wanted} is required, and {found} is installed",
-        "Two packages of the environment do not go together: one was installed or upgraded without the other.",
+        "Two packages of the environment do not fit each other: one was installed or upgraded without the other.",
         "python -m pip install '{wanted}'; python -m pip check",
         refuted_by="python -m pip check finds nothing in the environment that runs the script.",
     ),
@@ -114,7 +114,7 @@ PATTERNS: tuple[Pattern, ...] = (
         None,
         "does not match the version torch was compiled with",
         r"Installed CUDA version (?P<found>[\d.]+) does not match the version torch was compiled with (?P<built>[\d.]+)",
-        "nvcc is of CUDA {found}, and torch was built with {built}",
+        "nvcc belongs to CUDA {found}, but torch was built with CUDA {built}",
         "A CUDA extension cannot be compiled with another version of CUDA than torch has.",
         "ls -d /usr/local/cuda-*; CUDA_HOME=/usr/local/cuda-{built} python train.py  # a toolkit of that version\n"
         "# or a build of torch for CUDA {found}: pytorch.org's selector",
@@ -126,7 +126,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "mismatches the version that was used to compile",
         r"detected CUDA version \((?P<found>[\d.]+)\) mismatches the version that was used to compile\s*PyTorch "
         r"\((?P<built>[\d.]+)\)",
-        "nvcc is of CUDA {found}, and torch was built with {built}",
+        "nvcc belongs to CUDA {found}, but torch was built with CUDA {built}",
         "A CUDA extension cannot be compiled with another version of CUDA than torch has.",
         "ls -d /usr/local/cuda-*; CUDA_HOME=/usr/local/cuda-{built} python -m pip install --no-build-isolation PACKAGE",
         refuted_by="nvcc --version of $CUDA_HOME names the version of torch.version.cuda.",
@@ -137,7 +137,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "CUDA_HOME",
         r"(?P<why>CUDA_HOME does not exist, unable to compile|CUDA_HOME environment variable is not set\. Please set it)",
         "An extension has to be compiled, and there is no CUDA toolkit",
-        "torch brings the libraries of CUDA along, but not nvcc, which building an extension needs.",
+        "torch ships with CUDA's libraries, but not with nvcc, which building an extension needs.",
         "which nvcc; ls -d /usr/local/cuda*  # then: export CUDA_HOME=/usr/local/cuda\n"
         'python -c "import torch; print(torch.version.cuda)"  # the version of the toolkit to install',
         refuted_by="$CUDA_HOME/bin/nvcc --version works in the same shell.",

@@ -51,7 +51,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "A09",
         "input tensors were scalars",
         r"Was asked to gather along dimension 0, but all input tensors were scalars",
-        "nn.DataParallel is at work, in one process",
+        "nn.DataParallel runs all GPUs from one process",
         "The model returns a scalar loss for each GPU and DataParallel stacks them. Often a framework (Hugging Face's Trainer) "
         "wrapped the model because it saw several GPUs.",
         "torchrun --standalone --nproc-per-node=gpu train.py  # the Trainer uses DistributedDataParallel then\n"
@@ -101,7 +101,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "C15",
         "is not needed when a module",
         r"DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient",
-        "Nothing in the wrapped model is to be trained",
+        "Nothing in the wrapped model is trainable",
         "Every parameter has requires_grad=False at the time of wrapping: frozen entirely, or unfrozen only later.",
         "# unfreeze first, wrap then; a model for inference alone needs no DDP",
     ),

@@ -13,7 +13,7 @@ _NATIVE = (
     "PYTHONFAULTHANDLER=1 python train.py  # names the line of Python at which it happens\n"
     "pip list | grep -i -E 'torch|cuda|nvidia'  # extensions that were built for another torch or CUDA?"
 )
-_HEAP = "Native code wrote where it must not: usually two libraries that were built for different versions of the same one."
+_HEAP = "Native code wrote outside its memory: often two libraries built against different versions of a third."
 _KILLED = (
     # The words of bash, dash and zsh; a line of its own, or behind the number of the process.
     ("Killed", r"(?:^|\s)\d+ Killed(?:: 9)?(?:\s|$)|^Killed(?:: 9)?\s*$|^\[\d+\][+-]?\s+Killed\s"),
@@ -83,7 +83,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "H05",
         "std::bad_alloc",
         r"(?:an instance of '|what\(\): +)std::bad_alloc\b",
-        "Native code got no memory (std::bad_alloc)",
+        "Native code could not allocate memory (std::bad_alloc)",
         "A limit of address space (ulimit -v) or the machine's memory was reached, or a damaged file led to an absurd size.",
         "ulimit -v; free -h\n# fewer DataLoader workers, arrays instead of lists of Python objects, more memory for the job",
         confidence="likely",
@@ -117,8 +117,8 @@ PATTERNS: tuple[Pattern, ...] = (
         None,
         "panicked at ",
         r"thread '(?P<thread>[^']{0,100})' (?:\(\d+\) )?panicked at (?P<place>\S+:\d+:\d+):? (?P<why>\S.{0,300})",
-        "A library in Rust gave up at {place}: {why}",
-        "A package that is written in Rust (tokenizers, safetensors, polars) met something that it does not handle.",
+        "A library written in Rust panicked at {place}: {why}",
+        "A package such as tokenizers, safetensors or polars met something that it does not handle.",
         "RUST_BACKTRACE=1 python train.py  # shows which call of the package it was",
         confidence="likely",
         refuted_by="The script goes on after it.",
@@ -128,8 +128,8 @@ PATTERNS: tuple[Pattern, ...] = (
         None,
         "panicked at ",
         r"thread '(?P<thread>[^']{0,100})' panicked at '(?P<why>.{1,300})', (?P<place>\S+:\d+:\d+)",
-        "A library in Rust gave up at {place}: {why}",
-        "A package that is written in Rust (tokenizers, safetensors, polars) met something that it does not handle.",
+        "A library written in Rust panicked at {place}: {why}",
+        "A package such as tokenizers, safetensors or polars met something that it does not handle.",
         "RUST_BACKTRACE=1 python train.py  # shows which call of the package it was",
         confidence="likely",
         refuted_by="The script goes on after it.",
@@ -250,7 +250,7 @@ PATTERNS: tuple[Pattern, ...] = (
         " (core dumped)",
         r"(?P<why>Segmentation fault|Bus error|Illegal instruction|Floating point exception)\s*\(core dumped\)",
         "A process crashed in native code: {why}",
-        "A C or CUDA extension crashed. A bus error can also be a /dev/shm that is full; an illegal instruction a "
+        "A C or CUDA extension crashed. A bus error can also come from a full /dev/shm, an illegal instruction from a "
         "program built for another processor.",
         _NATIVE,
         confidence="likely",
@@ -272,7 +272,7 @@ PATTERNS: tuple[Pattern, ...] = (
             key,
             rf"^(?P<why>{why})\s*$",
             "A process crashed in native code: {why}",
-            "A C or CUDA extension crashed. A bus error can also be a /dev/shm that is full; an illegal instruction a "
+            "A C or CUDA extension crashed. A bus error can also come from a full /dev/shm, an illegal instruction from a "
             "program built for another processor.",
             _NATIVE,
             confidence="likely",
@@ -287,8 +287,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "signal_crash",
         None,
         "failed (exitcode: -",
-        r"failed \(exitcode: -(?P<why>4|7|8|11)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)",
-        "Rank {rank} crashed in native code (signal {why})",
+        r"failed \(exitcode: -(?P<why>4|7|8|11)\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\)",
+        "The process with local rank {local} crashed in native code (signal {why})",
         "A C or CUDA extension crashed, not Python code: 11 is a segmentation fault, 7 a bus error (also a /dev/shm that is "
         "full), 4 an illegal instruction, 8 a division by zero.",
         _NATIVE,
@@ -298,8 +298,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "elastic_exit",
         "G04",
         "failed (exitcode: ",
-        r"failed \(exitcode: (?P<code>\d+|-(?:1|2|3|6|15))\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)",
-        "The process with local rank {rank} ended with exit code {code}",
+        r"failed \(exitcode: (?P<code>\d+|-(?:1|2|3|6|15))\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\)",
+        "The process with local rank {local} ended with exit code {code}",
         _AFTER,
         "torchrun --log-dir logs --tee 3 ...  # keeps what each rank says",
     ),

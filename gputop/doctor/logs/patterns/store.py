@@ -86,7 +86,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "G03",
         "Ping failed, invalid value returned",
         r"(?:host (?P<host>\S{1,200}?):(?P<port>\d+).{0,200}?)?Ping failed, invalid value returned from server",
-        "Something that is no store of torch answers at MASTER_ADDR and port {port}",
+        "Something other than torch's store answers at MASTER_ADDR and port {port}",
         "Another program listens on the port that the ranks were given: a web server, another launcher, another "
         "library's store.",
         "ss -ltnp  # on the first host: who listens on that port\n"

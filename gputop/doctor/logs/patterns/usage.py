@@ -17,7 +17,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "error: the following arguments are required",
         r"^(?:\S+: )?(?P<program>[^\s:][^:]{0,80}): error: the following arguments are required: (?P<arguments>.+)",
         "{program} needs {arguments}",
-        "The script's command line lacks arguments that it requires: it ended before it began.",
+        "The script's command line lacks required arguments: it ended before it began.",
         _HELP,
     ),
     failure(
@@ -26,7 +26,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "error: unrecognized arguments",
         r"(?P<program>(?<!\S)\S+): error: unrecognized arguments: (?P<arguments>.+)",
         "{program} does not know {arguments}",
-        "The script's command line holds arguments that it does not know: a typing error, or an option of another "
+        "The script's command line has arguments that it does not know: a typing error, or an option of another "
         "version or of the launcher, which has to stand before the script.",
         _HELP,
     ),
@@ -46,7 +46,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"^Error: (?P<why>(?:No such (?:option|command)|Missing (?:option|argument|parameter|command)|Invalid value|"
         r"Got unexpected extra argument|Option .* requires|Option .* does not take).*)",
         "The command line is not accepted: {why}",
-        "The script's command line is not one that it knows: it ended before it began.",
+        "The script does not accept its command line: it ended before it began.",
         _HELP,
     ),
     failure(

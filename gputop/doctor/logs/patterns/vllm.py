@@ -21,7 +21,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"Free memory on device ?(?P<device>[\w:]+)? \((?P<free>[\d.]+)/(?P<total>[\d.]+) GiB\) on startup is less than "
         r"desired GPU memory utilization \((?P<share>[\d.]+), (?P<wanted>[\d.]+) GiB\)",
         "vLLM wants {wanted} GiB of GPU memory, and {free} of {total} GiB are free",
-        "Something else holds the rest: another server, a training, or a process of an earlier start that did not end.",
+        "Another process holds the rest: a server, a training, or what is left of an earlier start.",
         "nvidia-smi  # who holds it; an engine of an earlier start is called VLLM::EngineCore\n"
         "vllm serve MODEL --gpu-memory-utilization 0.5  # a share of the whole GPU, not of what is free",
         refuted_by="nvidia-smi shows the GPU empty when the server starts.",
