@@ -26,11 +26,11 @@ PACKAGE = REPOSITORY / "gputop"
 NVML = PACKAGE / "sources" / "nvml"
 SCREENS = PACKAGE / "tui" / "screens"
 ADAPTERS = PACKAGE / "adapters"
-RAW_READINGS = {"nvlink_tx_kib", "nvlink_rx_kib", "pcie_tx_bytes", "pcie_rx_bytes"}
-"""Counters that are read for a rate; no fields of their own."""
+RAW_READINGS = {"nvlink_tx_kib", "nvlink_rx_kib", "pcie_tx_bytes", "pcie_rx_bytes", "mig_count"}
+"""Counters that are read for a rate, and the number of MIG instances; no fields of their own."""
 NOT_OF_AN_H100 = {"memory_denied", "fan", "nvlinks_active", "reset_required", "license"}
 """Readings of the simulated driver that its idle H100 does not have."""
-ASKING = ("_ask_number", "_ask_wide", "_number_of", "Field")
+ASKING = ("_ask_number", "_ask_wide", "number", "wide_number", "Field")
 KEY_NAMES = {
     "question_mark": "?",
     "plus": "+",

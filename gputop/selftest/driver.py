@@ -15,7 +15,8 @@ from typing import Any
 
 from gputop.snapshot import Device
 from gputop.sources.nvml.calls import FUNCTION_NOT_FOUND, SUCCESS, Calls, DeviceGoneError, FieldValue, Handle
-from gputop.sources.nvml.device import PCIE_THROUGHPUT, DeviceReader, open_device, read_pcie_blocking
+from gputop.sources.nvml.device import DeviceReader, open_device
+from gputop.sources.nvml.throughput import PCIE_THROUGHPUT, read_pcie_blocking
 
 TURNS = 5
 PAUSE_S = 0.25

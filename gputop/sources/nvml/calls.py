@@ -174,6 +174,8 @@ class Asker:
         self.failure: int | None = None
         self.answered = 0
         self._never: set[tuple[str, str]] = set()
+        self._number = ctypes.c_uint()
+        self._wide = ctypes.c_ulonglong()
 
     def begin(self) -> None:
         """Reset the counts of answers and failures."""
@@ -190,6 +192,18 @@ class Asker:
         if key in self._never:
             return False
         return self.judge(key, self.calls(function, self.handle, *arguments))
+
+    def number(self, reading: str, function: str, *arguments: Any) -> int | None:
+        """Return the 32-bit number that ``function`` fills in after ``arguments``; None if it has no answer.
+
+        Raises:
+            DeviceGoneError: as ``ask``.
+        """
+        return self._number.value if self.ask(reading, function, *arguments, ctypes.byref(self._number)) else None
+
+    def wide_number(self, reading: str, function: str, *arguments: Any) -> int | None:
+        """Return the same for a number of 64 bits."""
+        return self._wide.value if self.ask(reading, function, *arguments, ctypes.byref(self._wide)) else None
 
     def never(self, reading: str, function: str) -> bool:
         """Return whether ``function`` is known never to provide ``reading`` on this device."""

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import ctypes
-import re
-from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
 from gputop.snapshot import Device, DeviceState, DeviceUse, Problem
 from gputop.sources.nvml import problems
 from gputop.sources.nvml.calls import (
-    NOT_FOUND,
-    SUCCESS,
     TEMPERATURE_V1,
     Asker,
     Calls,
     GpmSupport,
     Handle,
-    Licenses,
     PciInfo,
     Temperature,
     UtilizationRates,
     new_handle,
 )
-from gputop.sources.nvml.counters import ALL_LINKS, Field, FieldBatch, Gpm, PcieCounter, Rate
+from gputop.sources.nvml.counters import Field, FieldBatch, Gpm
 from gputop.sources.nvml.memory import MemoryReader, host_memory
-from gputop.sources.nvml.mig import MigReader
+from gputop.sources.nvml.mig import MigReader, close_all, instances
 from gputop.sources.nvml.place import LINK_STATES, NvLinks, read_place
 from gputop.sources.nvml.processes import ProcessReader
+from gputop.sources.nvml.settings import is_virtual, read_license, read_settings
 from gputop.sources.nvml.slowdown_fields import slowdown_fields
+from gputop.sources.nvml.throughput import NVLINK_FIELDS, PCIE_FIELDS, Throughput
 
 _DEVICE_FIELDS = frozenset(field.name for field in fields(Device))
 
@@ -38,12 +35,10 @@ _FAST = (
     Field("memory_temperature_c", 82),
     Field("throttle_power_ns", 74),
     Field("throttle_sync_boost_ns", 76),
-    Field("nvlink_tx_kib", 138, ALL_LINKS),
-    Field("nvlink_rx_kib", 139, ALL_LINKS),
+    *NVLINK_FIELDS,
 )
 _INSTANT_POWER = (Field("power_w", 186),)
 """For drivers that do not average power (RTX PRO 6000 with a 580 driver, in a capture by netdata)."""
-_PCIE = (Field("pcie_tx_bytes", 197), Field("pcie_rx_bytes", 198))
 _SLOW = (
     Field("power_limit_w", 190),
     Field("energy_j", 83),  # 3 ms on an H100, where the other fields take 0.01 to 0.7 ms: too slow for every interval
@@ -68,12 +63,8 @@ _THROTTLE_BITS = {  # names as in nvidia-smi's clocks_event_reasons
     0x080: "hw_power_brake_slowdown",
     0x100: "display_clock_setting",
 }
-_COMPUTE_MODES = {0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclusive_process"}
 _CLOCK_SM, _CLOCK_MEMORY = 1, 2
-_VIRTUAL_NAME = re.compile(r"-\d+[ABCQ]$")
-"""How NVIDIA names the types of its virtual GPUs: GRID T4-16Q, NVIDIA A100-40C, NVIDIA A100-3-20C."""
 _PSTATE_UNKNOWN = 32
-_PCIE_TX, _PCIE_RX = 0, 1
 
 
 def placeholder_uuid(index: int) -> str:
@@ -97,19 +88,16 @@ class DeviceReader:
         self._host_memory_bytes = host_memory()["memory_total_bytes"]
         self._temperature = Temperature()
         self._temperature.version = TEMPERATURE_V1
-        self._number = ctypes.c_uint()
-        self._wide_number = ctypes.c_ulonglong()
         self._fast_reads = 0
         self._licensed: bool | None = None
         """Whether a virtual GPU has a license; None if the driver does not say."""
-        self._rates = {"nvlink_tx_bytes_per_s": Rate(), "nvlink_rx_bytes_per_s": Rate()}
-        self._pcie = {"pcie_tx_bytes_per_s": PcieCounter(), "pcie_rx_bytes_per_s": PcieCounter()}
         self._identify()
         self._gpm = self._open_gpm()
         self._fast_fields = _FAST + slowdown_fields(driver_version)
-        self.fields = (*self._fast_fields, *_INSTANT_POWER, *_PCIE, *_SLOW, LINK_STATES[0])
+        self.fields = (*self._fast_fields, *_INSTANT_POWER, *PCIE_FIELDS, *_SLOW, LINK_STATES[0])
         """All fields that are ever requested, with the first NVLink standing for all links."""
-        self._fast = FieldBatch(self.asker, self._fast_fields if self._gpm else self._fast_fields + _PCIE)
+        self._fast = FieldBatch(self.asker, self._fast_fields if self._gpm else self._fast_fields + PCIE_FIELDS)
+        self._throughput = Throughput(self._fast)
         self._slow = FieldBatch(self.asker, _SLOW + LINK_STATES)
         self._instant_power = FieldBatch(self.asker, _INSTANT_POWER)
         self._links = NvLinks(self.asker)
@@ -130,11 +118,6 @@ class DeviceReader:
             self._read_power()
         if self.values.get("memory_temperature_c") == 0:
             self.values["memory_temperature_c"] = None  # GPUs without this sensor report 0
-        for direction in ("tx", "rx"):
-            kib = batch.get(f"nvlink_{direction}_kib")
-            at = self._fast.time_of(f"nvlink_{direction}_kib", now)
-            name = f"nvlink_{direction}_bytes_per_s"
-            self.values[name] = self._rates[name].per_second(None if kib is None else kib * 1024, at)
         self._read_activity(batch, now)
         for mig in self.migs:
             mig.read_fast(now)
@@ -154,7 +137,7 @@ class DeviceReader:
         if self.asker.ask("temperature_c", "nvmlDeviceGetTemperatureV", ctypes.byref(self._temperature)):
             celsius = float(self._temperature.temperature)
         elif self.asker.never("temperature_c", "nvmlDeviceGetTemperatureV"):
-            celsius = self._number_of("temperature_c", "nvmlDeviceGetTemperature", ctypes.c_uint(0))
+            celsius = self.asker.number("temperature_c", "nvmlDeviceGetTemperature", ctypes.c_uint(0))
         self.values["temperature_c"] = celsius
         self._ask_number("sm_clock_mhz", "nvmlDeviceGetClockInfo", ctypes.c_uint(_CLOCK_SM))
         self.values["throttle_reasons"] = self._throttle_reasons()
@@ -165,10 +148,10 @@ class DeviceReader:
             self._identify()
         self._ask_number("fan_percent", "nvmlDeviceGetFanSpeed")
         self._ask_number("memory_clock_mhz", "nvmlDeviceGetClockInfo", ctypes.c_uint(_CLOCK_MEMORY))
-        state = self._number_of("performance_state", "nvmlDeviceGetPerformanceState")
+        state = self.asker.number("performance_state", "nvmlDeviceGetPerformanceState")
         self.values["performance_state"] = None if state is None or state >= _PSTATE_UNKNOWN else state
-        self.values["pcie_generation"] = self._number_of("pcie_generation", "nvmlDeviceGetCurrPcieLinkGeneration")
-        self.values["pcie_width"] = self._number_of("pcie_width", "nvmlDeviceGetCurrPcieLinkWidth")
+        self.values["pcie_generation"] = self.asker.number("pcie_generation", "nvmlDeviceGetCurrPcieLinkGeneration")
+        self.values["pcie_width"] = self.asker.number("pcie_width", "nvmlDeviceGetCurrPcieLinkWidth")
         found = self._read_batch(self._slow, _SLOW)
         self.values["nvlinks_active"] = self._links.count(self._slow, found)
         if not self._slow.has("power_limit_w"):
@@ -185,31 +168,16 @@ class DeviceReader:
     def read_mig(self) -> None:
         """Read the MIG layout; remaining instances keep their readers."""
         pending = ctypes.c_uint()
-        arguments = (ctypes.byref(self._number), ctypes.byref(pending))
-        if not self.asker.ask("mig_enabled", "nvmlDeviceGetMigMode", *arguments):
-            return
-        self.values["mig_enabled"] = self._number.value == 1
-        found = list(self._mig_handles()) if self._number.value == 1 else []
-        known = {mig.uuid: mig for mig in self.migs}
-        migs = []
-        for position, handle in found:
-            code, uuid = self._calls.text("nvmlDeviceGetUUID", handle)
-            if code != SUCCESS or uuid is None:
-                continue
-            mig = known.pop(uuid, None) or MigReader(self, position, handle, uuid, self._gpm is not None)
-            migs.append(mig)
-        for mig in known.values():
-            mig.close()
-        self.migs = migs
+        enabled = ctypes.c_uint()
+        if self.asker.ask("mig_enabled", "nvmlDeviceGetMigMode", ctypes.byref(enabled), ctypes.byref(pending)):
+            self.values["mig_enabled"] = enabled.value == 1
+            self.migs = instances(self, self.migs, gpm=self._gpm is not None) if enabled.value == 1 else close_all(self.migs)
 
     def read_rare(self) -> None:
         """Read what only an administrator changes: compute mode and persistence, and the license of a virtual GPU."""
-        mode = self._number_of("compute_mode", "nvmlDeviceGetComputeMode")
-        self.values["compute_mode"] = None if mode is None else _COMPUTE_MODES.get(mode, str(mode))
-        persistence = self._number_of("persistence_enabled", "nvmlDeviceGetPersistenceMode")
-        self.values["persistence_enabled"] = None if persistence is None else persistence == 1
+        self.values.update(read_settings(self.asker))
         if self._is_virtual:
-            self._licensed = self._read_license()
+            self._licensed = read_license(self.asker)
 
     def read_once(self) -> None:
         """Read what never changes: thresholds, maxima, and the GPU's location."""
@@ -220,8 +188,8 @@ class DeviceReader:
         self._ask_number("temperature_slowdown_c", threshold, ctypes.c_uint(1))
         self._ask_number("sm_clock_max_mhz", "nvmlDeviceGetMaxClockInfo", ctypes.c_uint(_CLOCK_SM))
         self._ask_number("memory_clock_max_mhz", "nvmlDeviceGetMaxClockInfo", ctypes.c_uint(_CLOCK_MEMORY))
-        self.values["pcie_generation_max"] = self._number_of("pcie_generation_max", "nvmlDeviceGetMaxPcieLinkGeneration")
-        self.values["pcie_width_max"] = self._number_of("pcie_width_max", "nvmlDeviceGetMaxPcieLinkWidth")
+        self.values["pcie_generation_max"] = self.asker.number("pcie_generation_max", "nvmlDeviceGetMaxPcieLinkGeneration")
+        self.values["pcie_width_max"] = self.asker.number("pcie_width_max", "nvmlDeviceGetMaxPcieLinkWidth")
 
     @property
     def blocking_pcie_only(self) -> bool:
@@ -271,22 +239,13 @@ class DeviceReader:
         """Free the GPM samples; call only from the reading thread."""
         if self._gpm:
             self._gpm.close()
-        for mig in self.migs:
-            mig.close()
+        close_all(self.migs)
 
     # -- helpers ---------------------------------------------------------------------------------------------
 
     @property
     def _is_virtual(self) -> bool:
-        return _VIRTUAL_NAME.search(self.values.get("name") or "") is not None
-
-    def _read_license(self) -> bool | None:
-        found = Licenses()
-        asked = self.asker.ask("license", "nvmlDeviceGetGridLicensableFeatures_v4", ctypes.byref(found))
-        if not asked or not found.isGridLicenseSupported or not found.licensableFeaturesCount:
-            return None
-        features = found.gridLicensableFeatures[: found.licensableFeaturesCount]
-        return any(feature.featureState for feature in features)
+        return is_virtual(self.values.get("name"))
 
     def _identify(self) -> None:
         code, uuid = self._calls.text("nvmlDeviceGetUUID", self.handle)
@@ -344,7 +303,7 @@ class DeviceReader:
         return found
 
     def _read_activity(self, batch: dict[str, float], now: float) -> None:
-        """Read GPM's values; the counters fill in the PCIe values that it lacks."""
+        """Read GPM's values, and the throughput."""
         found = self._gpm.read(now) if self._gpm else {}
         for name in ("sm_activity_percent", "sm_occupancy_percent", "tensor_activity_percent", "dram_activity_percent"):
             self.values[name] = found.get(name)
@@ -352,71 +311,23 @@ class DeviceReader:
             "utilization_percent", "nvmlDeviceGetUtilizationRates"
         ):
             self.values["utilization_percent"] = found.get("graphics_activity_percent")
-        for direction in ("tx", "rx"):
-            name = f"nvlink_{direction}_bytes_per_s"
-            if not self._fast.has(f"nvlink_{direction}_kib"):
-                self.values[name] = found.get(name)
-            name = f"pcie_{direction}_bytes_per_s"
-            link = self.values.get("pcie_generation_max"), self.values.get("pcie_width_max")
-            counter = f"pcie_{direction}_bytes"
-            counted = self._pcie[name].bytes_per_s(batch.get(counter), self._fast.time_of(counter, now), *link)
-            self.values[name] = found.get(name, counted)
-        source = "gpm" if "pcie_rx_bytes_per_s" in found else "counters"
-        known = self.values["pcie_rx_bytes_per_s"] is not None or self.values["pcie_tx_bytes_per_s"] is not None
-        self.values["pcie_throughput_source"] = source if known else None
+        link = self.values.get("pcie_generation_max"), self.values.get("pcie_width_max")
+        self.values.update(self._throughput.read(batch, found, now, link))
 
     def _throttle_reasons(self) -> tuple[str, ...]:
         new, old = "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"
-        bits = self._wide_of("throttle_reasons", new)
+        bits = self.asker.wide_number("throttle_reasons", new)
         if bits is None and self.asker.never("throttle_reasons", new):
-            bits = self._wide_of("throttle_reasons", old)
+            bits = self.asker.wide_number("throttle_reasons", old)
         return tuple(name for bit, name in _THROTTLE_BITS.items() if bits and bits & bit)
 
-    def _mig_handles(self) -> Iterator[tuple[int, Handle]]:
-        if not self.asker.ask("mig_count", "nvmlDeviceGetMaxMigDeviceCount", ctypes.byref(self._number)):
-            return
-        for position in range(self._number.value):
-            handle = new_handle()
-            code = self._calls(
-                "nvmlDeviceGetMigDeviceHandleByIndex", self.handle, ctypes.c_uint(position), ctypes.byref(handle)
-            )
-            if code == SUCCESS:
-                yield position, handle
-            elif code != NOT_FOUND:
-                return
-
-    def _number_of(self, reading: str, function: str, *arguments: Any) -> int | None:
-        asked = self.asker.ask(reading, function, *arguments, ctypes.byref(self._number))
-        return self._number.value if asked else None
-
-    def _wide_of(self, reading: str, function: str, *arguments: Any) -> int | None:
-        asked = self.asker.ask(reading, function, *arguments, ctypes.byref(self._wide_number))
-        return self._wide_number.value if asked else None
-
     def _ask_number(self, reading: str, function: str, *arguments: Any, scale: float = 1.0) -> None:
-        number = self._number_of(reading, function, *arguments)
+        number = self.asker.number(reading, function, *arguments)
         self.values[reading] = None if number is None else number * scale
 
     def _ask_wide(self, reading: str, function: str, *arguments: Any, scale: float = 1.0, whole: bool = False) -> None:
-        number = self._wide_of(reading, function, *arguments)
+        number = self.asker.wide_number(reading, function, *arguments)
         self.values[reading] = None if number is None else number if whole else number * scale
-
-
-PCIE_THROUGHPUT = "nvmlDeviceGetPcieThroughput"
-
-
-def read_pcie_blocking(asker: Asker) -> dict[str, float | None]:
-    """Measure PCIe throughput in bytes per second; blocks for 20 ms per direction.
-
-    Raises:
-        DeviceGoneError: the device is lost or needs a reset.
-    """
-    values: dict[str, float | None] = {}
-    number = ctypes.c_uint()
-    for name, counter in (("pcie_tx_bytes_per_s", _PCIE_TX), ("pcie_rx_bytes_per_s", _PCIE_RX)):
-        works = asker.ask(name, PCIE_THROUGHPUT, ctypes.c_uint(counter), ctypes.byref(number))
-        values[name] = number.value * 1000.0 if works else None  # NVML reports KB/s
-    return values
 
 
 def open_device(index: int, calls: Calls) -> tuple[int, Handle]:

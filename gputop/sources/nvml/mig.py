@@ -1,12 +1,13 @@
-"""One MIG instance as a device: memory, processes, and activity if GPM provides it."""
+"""The MIG instances of a GPU, each as a device: memory, processes, and activity if GPM provides it."""
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from gputop.snapshot import Device
-from gputop.sources.nvml.calls import Asker, Handle, MigAttributes
+from gputop.sources.nvml.calls import NOT_FOUND, SUCCESS, Asker, Handle, MigAttributes, new_handle
 from gputop.sources.nvml.counters import Gpm
 from gputop.sources.nvml.memory import MemoryReader
 from gputop.sources.nvml.processes import ProcessReader
@@ -93,3 +94,38 @@ class MigReader:
         """Free the GPM samples; call only from the reading thread."""
         if self._gpm:
             self._gpm.close()
+
+
+def instances(parent: Parent, known: Sequence[MigReader], gpm: bool) -> list[MigReader]:
+    """Return a reader per MIG instance that exists now. Remaining instances keep theirs; the others' are closed.
+
+    Raises:
+        DeviceGoneError: the GPU is lost or needs a reset.
+    """
+    old = {mig.uuid: mig for mig in known}
+    found = []
+    for position, handle in _handles(parent.asker):
+        code, uuid = parent.asker.calls.text("nvmlDeviceGetUUID", handle)
+        if code == SUCCESS and uuid is not None:
+            mig = old.pop(uuid, None) or MigReader(parent, position, handle, uuid, gpm)
+            found.append(mig)
+    close_all(old.values())
+    return found
+
+
+def close_all(migs: Iterable[MigReader]) -> list[MigReader]:
+    """Close the readers and return an empty list; call only from the reading thread."""
+    for mig in migs:
+        mig.close()
+    return []
+
+
+def _handles(asker: Asker) -> Iterator[tuple[int, Handle]]:
+    for position in range(asker.number("mig_count", "nvmlDeviceGetMaxMigDeviceCount") or 0):
+        handle = new_handle()
+        place = ctypes.c_uint(position)
+        code = asker.calls("nvmlDeviceGetMigDeviceHandleByIndex", asker.handle, place, ctypes.byref(handle))
+        if code == SUCCESS:
+            yield position, handle
+        elif code != NOT_FOUND:
+            return

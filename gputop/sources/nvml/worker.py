@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from gputop.snapshot import Device, DeviceUse
 from gputop.sources.nvml import problems
 from gputop.sources.nvml.calls import GPU_IS_LOST, RESET_REQUIRED, SUCCESS, Asker, Calls, DeviceGoneError
-from gputop.sources.nvml.device import PCIE_THROUGHPUT, DeviceReader, open_device, placeholder_uuid, read_pcie_blocking
+from gputop.sources.nvml.device import DeviceReader, open_device, placeholder_uuid
 from gputop.sources.nvml.rounds import QUICK_S, Rounds, sleep_until
+from gputop.sources.nvml.throughput import PCIE_THROUGHPUT, read_pcie_blocking
 
 EVERY_S = {"processes": 2.0, "state": 3.0, "slow": 10.0, "rare": 60.0}
 """How often to read what is not read every interval. "state" is temperature, SM clock and throttle reasons."""
