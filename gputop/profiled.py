@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from gputop import units
+from gputop.terminal_text import columns
 from gputop.wire import AnswerLine
 
 ProfileState = Literal["refused", "offer", "done"]
@@ -142,23 +143,25 @@ def lines(profile: Profile) -> list[str]:
     told = [where, f"{_steps(profile.steps)} recorded. {cost_text(profile)}"]
     told += [f"Note: {profile.note}."] if profile.note else []
     told += ["", "IN A STEP"]
-    told += [f"  {share:5.0%}  {_time(took):>9}  {words}" for words, took, share in shares_of(profile)]
+    told += _indented([(f"{share:.0%}", _time(took), words) for words, took, share in shares_of(profile)])
     if profile.gpu_busy_s is not None and profile.recorded_s:
         told += ["", f"The GPU was busy for {profile.gpu_busy_s / profile.recorded_s:.0%} of that time."]
     if profile.script_lines and profile.samples:
         told += ["", f"LINES OF THE SCRIPT, BY {units.count(profile.samples)} SAMPLES"]
-        told += [f"  {found.samples / profile.samples:5.0%}  {found.line}" for found in profile.script_lines]
+        told += _indented(
+            [(f"{found.samples / profile.samples:.0%}", found.line) for found in profile.script_lines], right=(0,)
+        )
     for title, found in (("OPERATORS, BY THEIR OWN TIME", profile.operators), ("KERNELS", profile.kernels)):
         told += ["", title, *_table(found)] if found else []
     return [*told, "", f"Trace for ui.perfetto.dev: {profile.trace or 'N/A'}"]
 
 
 def _table(found: Sequence[Hot]) -> list[str]:
-    width = max(len(item.name) for item in found)
-    return [
-        f"  {_time(item.own_s):>9}  {item.calls:>6}x  {item.name:<{width}}  {item.line or units.UNKNOWN}".rstrip()
-        for item in found
-    ]
+    return _indented([(_time(item.own_s), f"{item.calls}x", item.name, item.line or units.UNKNOWN) for item in found])
+
+
+def _indented(rows: Sequence[Sequence[str]], right: Collection[int] = (0, 1)) -> list[str]:
+    return [f"  {line}" for line in columns(rows, right)]
 
 
 def _steps(count: int | None) -> str:

@@ -1,4 +1,4 @@
-"""Text written for a terminal, made safe and plain. Only this module knows escape sequences.
+"""Text written for a terminal: made safe and plain, and laid out as a table. Only this module knows escape sequences.
 
 Three variants, in order of how much they remove:
 
@@ -18,6 +18,7 @@ Imports only the standard library; training processes load this module.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 
 # ECMA-48, in its 7-bit form. A sequence never spans lines: stripping line by line equals stripping the whole text, and an
 # unterminated string cannot hide the lines below it.
@@ -59,3 +60,24 @@ def keep_colors(text: str) -> str:
 def printable(text: str) -> str:
     """Return ``text`` as one line of the same length, with a space in place of each unprintable character."""
     return text if text.isprintable() else "".join(character if character.isprintable() else " " for character in text)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the header and one line per row; each row has as many cells as the header. Cells are made printable.
+
+    Raises:
+        ValueError: a row has more or fewer cells.
+    """
+    return columns([head, *rows])
+
+
+def columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
+    """Return one line per row, without a header; the columns with an index in ``right`` are aligned to the right.
+
+    Raises:
+        ValueError: the rows differ in their number of cells.
+    """
+    rows = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    pads = [str.rjust if index in right else str.ljust for index in range(len(widths))]
+    return ["  ".join(pad(cell, width) for pad, cell, width in zip(pads, row, widths, strict=True)).rstrip() for row in rows]

@@ -1,13 +1,14 @@
-"""The table of the commands, and that all of them use it."""
+"""The text table, and that everything outside the screens uses it."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-import gputop.cli
-from gputop.cli.output.table import table
+import gputop
+from gputop.terminal_text import columns, table
 
 
 def test_columns_are_as_wide_as_their_widest_cell() -> None:
@@ -27,6 +28,25 @@ def test_a_row_with_a_cell_too_few_is_refused() -> None:
         table(("RUN", "STATE"), [("a",)])
 
 
-def test_no_command_pads_columns_by_itself() -> None:
-    modules = sorted(Path(gputop.cli.__file__).parent.rglob("*.py"))
-    assert [module.name for module in modules if ".ljust" in module.read_text(encoding="utf-8")] == ["table.py"]
+def test_columns_of_numbers_are_aligned_to_the_right() -> None:
+    rows = [("20.0 ms", "8x", "mm"), ("1.5 s", "12x", "t")]
+    assert columns(rows, right=(0, 1)) == ["20.0 ms   8x  mm", "  1.5 s  12x  t"]
+    assert columns([]) == []
+
+
+def test_a_cell_cannot_control_the_terminal() -> None:
+    assert "\x1b" not in "".join(columns([("\x1b[2J", "x")]))
+
+
+def test_nothing_else_pads_columns_of_text() -> None:
+    padding = re.compile(r"\.[lr]just\b|:[<>]\{")
+    package = Path(gputop.__file__).parent
+    modules = {path.relative_to(package).as_posix(): path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
+    found = {name for name, source in modules.items() if not name.startswith(("tui/", "_demos/")) and padding.search(source)}
+    others = {
+        "jobs/record.py",  # a record of a fixed size in a file
+        "doctor/report.py",  # paragraphs that hang behind a name
+        "cli/selftest.py",  # each line is printed once it is known
+        "cli/doctor.py",  # one line of progress, overwritten
+    }
+    assert found - others == {"terminal_text.py"}

@@ -52,7 +52,7 @@ _TABLE = {
     "snapshot": "device losses process wire",
     "stream": "device process snapshot wire",
     "units": "errors",
-    "profiled": "units wire",
+    "profiled": "terminal_text units wire",
     "whereabouts": "units wire",
     "run_questions": "snapshot wire",
     "questions": "clocks process profiled run_questions whereabouts wire",
@@ -174,9 +174,7 @@ _TABLE = {
     "cli/launching": "ground agent jobs recipes",
     "cli/live": "ground profiles",
     "cli/output": "ground hosts joined",
-    "cli/stored": (
-        "ground cli/output untracked history tracking/gpus tracking/journal tracking/reader tui/drawing tui/drawing/runs"
-    ),
+    "cli/stored": ("ground untracked history tracking/gpus tracking/journal tracking/reader tui/drawing tui/drawing/runs"),
     "cli": (
         "ground agent cli/across cli/arguments cli/launching cli/live cli/output cli/stored doctor doctor/findings doctor/logs"
         " doctor/preflight doctor/rules export gputop hosts hosts/prometheus jobs jobs/output over_hosts recipes selftest"

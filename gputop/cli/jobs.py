@@ -17,7 +17,6 @@ from gputop.cli import hosts
 from gputop.cli.arguments.help import Parser
 from gputop.cli.launching import here, slurm
 from gputop.cli.launching.devices import devices_of
-from gputop.cli.output.table import table
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, UsageError
 from gputop.jobs import attached, stopping
 from gputop.jobs import store as job_store
@@ -26,7 +25,7 @@ from gputop.recipes import catalogue, own_commands
 from gputop.recipes.nodes import NodeOrder
 from gputop.recipes.recipe import YES
 from gputop.snapshot import encode
-from gputop.terminal_text import printable
+from gputop.terminal_text import printable, table
 
 FOLLOW_S = 0.2
 

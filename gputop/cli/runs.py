@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING
 
 from gputop import units
 from gputop.cli import hosts
-from gputop.cli.output.table import table
 from gputop.cli.output.terminal import print_colored
 from gputop.cli.stored.shelf import EVERYTHING, Shelf, points_of
 from gputop.errors import EXIT_OK, UsageError
 from gputop.filters import runs as run_filter
 from gputop.filters.runs import RunFilter
 from gputop.snapshot import LOSS_METRICS, Points, ProcessRun, Rank, Run, Snapshot, encode, loss_metric
-from gputop.terminal_text import printable
+from gputop.terminal_text import printable, table
 
 if TYPE_CHECKING:
     from gputop.agent.sampler import Sampler

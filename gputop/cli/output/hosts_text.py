@@ -7,12 +7,11 @@ from collections.abc import Sequence
 
 from gputop import units
 from gputop.cli.output.once import RUN_COLUMNS, machine_lines, process_run_lines, run_row
-from gputop.cli.output.table import table
 from gputop.hosts.stream import Heard
 from gputop.joined.runs import Seen, join
 from gputop.joined.untracked import untracked_runs
 from gputop.snapshot import LIVE_STATES
-from gputop.terminal_text import printable
+from gputop.terminal_text import printable, table
 
 
 def hosts_text(heard: Sequence[Heard]) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from gputop import units
-from gputop.cli.output.table import table
 from gputop.snapshot import LIVE_STATES, Device, Host, Process, Run, Snapshot, loss_metric
-from gputop.terminal_text import printable
+from gputop.terminal_text import printable, table
 
 COMMAND_WIDTH = 60
 RUN_COLUMNS = ("RUN", "STATE", "RANKS", "STEP", "LOSS")

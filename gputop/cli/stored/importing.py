@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gputop.cli.output.table import table
-from gputop.terminal_text import printable
+from gputop.terminal_text import printable, table
 from gputop.untracked.stored import store
 
 

@@ -12,14 +12,13 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from gputop import units
-from gputop.cli.output.table import table
 from gputop.cli.stored.shelf import Shelf, points_of
 from gputop.facts.held import held_lines
 from gputop.facts.record import Record
 from gputop.facts.standing import Error
 from gputop.facts.table import Facts
 from gputop.snapshot import Points, Rank, Run, encode, loss_metric
-from gputop.terminal_text import printable
+from gputop.terminal_text import printable, table
 from gputop.tracking.journal.format import PHASE
 from gputop.tracking.reader.rank_log import Text
 from gputop.tui.drawing.bars import sparkline
