@@ -25,7 +25,7 @@ from gputop.tracking.auto.training.several_losses import Several
 from gputop.tracking.journal.handlers import let_through
 
 if TYPE_CHECKING:
-    from gputop.tracking.journal.writing.writer import Deferred
+    from gputop.tracking.journal.writing.deferring import Deferred
 
 Mode = Literal["full", "fast", "rest", "off"]
 """How the current iteration is measured: in full; on the fast path; in full, but only since it left the fast path; not at all,

@@ -25,7 +25,7 @@ YIELD_S = 5e-5
 """How often, and for how long each time, a thread with a parked record yields to the writer."""
 FRAMES_BELOW_MAX = 64
 """A call with more frames of interrupted calls below it is dropped: some twenty signal handlers interrupted each other."""
-_WRITING_MODULES = frozenset(__name__.replace("turns", name) for name in ("turns", "writer"))
+_WRITING_MODULES = frozenset(__name__.replace("turns", name) for name in ("turns", "deferring", "writer"))
 
 
 class Turns:

@@ -14,8 +14,7 @@ from __future__ import annotations
 import os
 import struct
 import weakref
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import islice
 from time import monotonic_ns, sleep, time_ns
@@ -24,10 +23,10 @@ from typing import Any
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.notice import reason, tell
+from gputop.tracking.journal.writing.deferring import Deferring
 from gputop.tracking.journal.writing.gpu_values import LateValues
 from gputop.tracking.journal.writing.mapping import Mirror
 from gputop.tracking.journal.writing.own_file import OwnFile
-from gputop.tracking.journal.writing.schemas import Schemas
 from gputop.tracking.journal.writing.turns import Turns
 from gputop.tracking.journal.writing.values import METRICS_MAX, classify, level_name, plain, to_int
 
@@ -37,19 +36,13 @@ LATE_MANY = 64
 """Once this many are pending, see which of them have arrived."""
 CLOSE_S = 1.0
 """How long it waits for a record that is being written."""
-DEFERRED_MAX = 512
-DEFERRED_NS = 50_000_000
-"""Records passed to ``defer`` wait until this many are pending, or for this long, whichever comes first."""
 ANCHOR_SHIFT_NS = 20_000_000
 """The clock offset is recorded again once the wall clock has moved by this much against the monotonic one."""
-
-Deferred = tuple[tuple[str, ...], tuple[float, ...], int, int]
-"""A record that is waiting to be written together with others: names, values, step, time."""
 
 _all: weakref.WeakSet[Journal] = weakref.WeakSet()
 
 
-class Journal(Turns, Schemas):
+class Journal(Deferring):
     """Writes one rank's stream, for all threads of its process."""
 
     def __init__(
@@ -62,21 +55,11 @@ class Journal(Turns, Schemas):
         kick: Callable[[], None] | None = None,
         mirror: Mirror | None = None,
     ) -> None:
-        Schemas.__init__(self, ring, archive, through=through, kick=kick, mirror=mirror)
-        Turns.__init__(self)
+        Deferring.__init__(self, ring, archive, through=through, kick=kick, mirror=mirror)
         self.closed = False
         self.attend: Callable[[], None] | None = None
         """Called on a logging thread, outside of a turn, after ``want_attention``."""
         self._start_flusher = start_flusher
-        self.deferred: deque[Iterable[Deferred]] = deque()
-        """Records that are waiting to be written together; each is yielded once."""
-        self.stretch: Iterable[Deferred] | None = None
-        """Further such records, which automatic tracking appends without a call; falsy while there are none."""
-        self.own_ns = 0
-        """For this long after the training has written deferred records, the thread leaves further ones to the training."""
-        self._caught_up = 0
-        self.quick = False
-        """Whether the flusher's thread polls often, because records are deferred."""
         self._anchor_shift = 0
         self._late = self._inherited = LateValues()
         _all.add(self)
@@ -158,81 +141,6 @@ class Journal(Turns, Schemas):
                 break
         self._enqueue(partial(self._unplanned, metrics, step, now))
 
-    def defer(self, metrics: dict[str, float], step: int, count: bool = True, at_ns: int | None = None) -> None:
-        """Record floats soon, together with those that follow: within about 80 ms.
-
-        ``count``: whether the next ``log`` call without a step gets the step after this one. ``at_ns``: their time, if not now.
-
-        For a caller between two torch operations, whose code has to be fetched from memory each time: written together,
-        records cost a fifth. A process that is killed loses the pending ones.
-        """
-        now = monotonic_ns()
-        if count:
-            self._step = step
-        self.deferred.append(iter((((*metrics,), (*metrics.values(),), step, now if at_ns is None else at_ns),)))
-        if now - self._caught_up > DEFERRED_NS or len(self.deferred) >= DEFERRED_MAX or self.through:
-            self.catch_up()
-            self._drain()
-        elif not self.quick:
-            self.hurry()
-
-    def hurry(self) -> None:
-        """Make the flusher's thread poll often for pending records from now on."""
-        self.quick = True
-        if self._kick is not None:
-            self._kick()
-
-    @property
-    def waits(self) -> bool:
-        """Whether records are pending."""
-        return bool(self.deferred or self.stretch)
-
-    def catch_up(self, after_ns: int = 0) -> bool:
-        """Write pending records, unless some were written within ``after_ns``; return whether any were pending.
-
-        Safe on any thread.
-        """
-        if not self.waits:
-            return False
-        now = monotonic_ns()
-        if now - self._caught_up < after_ns:
-            return True
-        self._caught_up = now
-        try:
-            self._exclusively(self._write_deferred)
-            self._run_parked()
-        except Exception as error:  # noqa: BLE001 - as in log
-            self._failed(error)
-        return True
-
-    def _waiting(self) -> Iterator[Deferred]:
-        deferred = self.deferred
-        while deferred:
-            # Exhaust it before removing it, so that an exception in between leaves the others in place.
-            yield from deferred[0]
-            deferred.popleft()
-        if self.stretch:
-            yield from self.stretch
-
-    def _write_deferred(self) -> None:
-        words, doubles, mirror = self.words, self._doubles, self._mirror
-        for names, values, step, now in self._waiting():
-            plan = self._plans.get(names)
-            if plan is None or self._position + plan[1] > self._limit:
-                # Copies what was written before it, too.
-                self._unplanned(dict(zip(names, values, strict=True)), step, now, count=False)
-                continue
-            at = self._position + self._shift >> 3
-            words[at], words[at + 1], words[at + 2] = plan[0], step, now
-            at += 3
-            for value in values:
-                doubles[at] = value
-                at += 1
-            self._position += plan[1]
-            words[form.W_HEAD] = self._position
-        if mirror is not None:
-            mirror.follow(self._position)
-
     def state(self, kind: str, name: str, value: Any) -> None:
         """Record something that holds from now on (a fact, a configuration); the last value per kind and name counts."""
         event = {"type": kind, "name": name, "value": plain(value)}
@@ -305,7 +213,8 @@ class Journal(Turns, Schemas):
         Turns.__init__(self, parked=1)
         self.closed, self._plans, self._limit = True, {}, 0
         self._inherited = self._late  # kept for good: a forked child must not free memory that is pinned for a GPU
-        self.deferred, self.stretch, self._late = deque(), None, LateValues()
+        self.forget_deferred()
+        self._late = LateValues()
         self.archive = self._mirror = None
 
     def _numbers(self, metrics: dict[str, Any], step: Any, now: int, count: bool = True) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Records given to ``Journal.later``: none is lost, none changes, and they wait only for moments."""
+"""Records given to ``Journal.defer``: none is lost, none changes, and they wait only for moments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from time import monotonic_ns
 
 import gputop
-from gputop.tracking.journal.writing.writer import DEFERRED_MAX, Deferred, Journal
+from gputop.tracking.journal.writing.deferring import DEFERRED_MAX, Deferred
+from gputop.tracking.journal.writing.writer import Journal
 from gputop.tracking.run import Run
 from tests.tracking.kit import Home, eventually, home, read_all
 
