@@ -123,8 +123,8 @@ def _by_rule(lines: list[str]) -> None:
         spent[name] = []
         return judged
 
-    kept: tuple[Any, Any] = (rules.JOB_RULES, rules.MACHINE_RULES)
-    setattr(diagnosis, "JOB_RULES", tuple(replace(rule, judge=timed(rule.id, rule.judge)) for rule in kept[0]))  # noqa: B010
+    kept: tuple[Any, Any] = (rules.GROUP_RULES, rules.MACHINE_RULES)
+    setattr(diagnosis, "GROUP_RULES", tuple(replace(rule, judge=timed(rule.id, rule.judge)) for rule in kept[0]))  # noqa: B010
     setattr(  # noqa: B010
         diagnosis, "MACHINE_RULES", tuple(replace(rule, judge_machine=timed(rule.id, rule.judge_machine)) for rule in kept[1])
     )

@@ -28,7 +28,7 @@ from gputop.doctor.findings.finding import (
     Verdict,
 )
 from gputop.doctor.roots import explained, sort_key
-from gputop.doctor.rules import BY_ID, JOB_RULES, MACHINE_RULES, Judgement, Rule, Suspicion
+from gputop.doctor.rules import BY_ID, GROUP_RULES, MACHINE_RULES, Judgement, Rule, Suspicion
 from gputop.errors import PLEASE_REPORT, describe_unexpected
 from gputop.history.interrupted import is_interrupted
 from gputop.history.metrics import MetricMemory
@@ -55,12 +55,12 @@ class _Judged(NamedTuple):
 
 
 class _GroupJudged(NamedTuple):
-    """What the rules reported on a job when it was last judged."""
+    """What the rules reported on a group when it was last judged."""
 
     by_rule: dict[str, _Judged]
     """The judgements of the rules that judge seldom."""
     abstained: tuple[tuple[tuple[str, str], Judgement], ...]
-    """Repeated while it is not the job's turn, so that abstentions do not flicker."""
+    """Repeated while it is not the group's turn, so that abstentions do not flicker."""
 
 
 def _next_judgement_s(now: float, rule: Rule, known: _Judged | None) -> float:
@@ -98,7 +98,7 @@ class Doctor:
         return tuple(sorted((*self._past, *self._current.values()), key=lambda episode: episode.began_at))
 
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Return the outcome of each rule at the last snapshot: job rules first, then machine rules, each in root order."""
+        """Return the outcome of each rule at the last snapshot: group rules first, then machine rules, each in root order."""
         hidden = explained(self._cases)
         states: dict[str, State] = {item.rule: "not_judged" for item in self._abstained}
         roots: dict[str, set[str]] = {}
@@ -116,7 +116,7 @@ class Doctor:
                 rule.threshold,
                 tuple(sorted(roots.get(rule.id, ()))) if states.get(rule.id) == "explained" else (),
             )
-            for rule in (*JOB_RULES, *MACHINE_RULES)
+            for rule in (*GROUP_RULES, *MACHINE_RULES)
         )
 
     @property
@@ -154,7 +154,7 @@ class Doctor:
             if isinstance(judgement, Abstained):
                 abstained[judgement] = None
         for key in self._cases.keys() - judged:
-            # A job that is missing because it could not be read has not ended.
+            # A group that is missing because it could not be read has not ended.
             self._consider(key, missing, now)
         self._abstained = tuple(abstained)
         return self._current_findings()
@@ -177,7 +177,7 @@ class Doctor:
                 continue
             by_rule: dict[str, _Judged] = {}
             abstained = []
-            for rule in JOB_RULES:
+            for rule in GROUP_RULES:
                 key = (rule.id, group.key)
                 if not rule.every_s or rule.id in suspected:
                     judgement = self._judge_group(rule, group)

@@ -15,7 +15,7 @@ _ROOT_ORDER = {rule.id: position for position, rule in enumerate(RULES)}
 
 def explained(cases: Mapping[tuple[str, str], Case]) -> dict[tuple[str, str], set[str]]:
     """Return the cases that a root cause explains, with the ids of their roots. A root on the machine explains cases in every
-    job.
+    group.
     """
     hidden: dict[tuple[str, str], set[str]] = {}
     for (root, subject), case in cases.items():
@@ -29,8 +29,8 @@ def explained(cases: Mapping[tuple[str, str], Case]) -> dict[tuple[str, str], se
 
 
 def _concerns(root: str, subject: str, case: Case, other_subject: str, other: Case) -> bool:
-    """Return whether a root concerns the job or device of another case."""
-    if BY_ID[root].subject == "job":
+    """Return whether a root concerns the group or device of another case."""
+    if BY_ID[root].subject == "group":
         return other_subject == subject or bool(case.finding.run and case.finding.run == other.finding.run)
     if case.finding.run and other.finding.run and case.finding.run != other.finding.run:
         return False

@@ -47,7 +47,7 @@ observations. *possible* (from 0.4): one statistical sign; always listed last. A
 observations.
 
 <a id="hides"></a>
-**Hides.** A finding can explain others of the same job or device. Those are listed under it, not next to it. If two rules
+**Hides.** A finding can explain others of the same run or device. Those are listed under it, not next to it. If two rules
 explain each other, only the root is shown. If two findings have the same weight, the root comes first.
 
 <a id="needs"></a>
@@ -67,7 +67,7 @@ after 30 s or 20 steps, when libraries and compilers have started. The share of 
 divided by the sum of the step times, never a median: with four loader workers, the median wait was 1.3 ms in a case where the
 mean was 80 ms. In DDP, every rank's step takes equally long, so the late rank is the one with the *shortest* backward pass. The
 straggler score is the others' wait divided by the step time: 50 ms of data on rank 1 gave rank 0 a backward pass of 60.7 ms and
-rank 1 one of 10.5 ms. NCCL's counts of collectives may differ between ranks while a job runs; they are conclusive once they no
+rank 1 one of 10.5 ms. NCCL's counts of collectives may differ between ranks during a run; they are conclusive once they no
 longer change.
 
 <a id="estimates"></a>

@@ -13,7 +13,7 @@ import pytest
 
 from gputop.doctor.evidence import windows
 from gputop.doctor.roots import is_rooted_in
-from gputop.doctor.rules import HIDES, JOB_RULES
+from gputop.doctor.rules import GROUP_RULES, HIDES
 from tests import REPOSITORY
 from tests.doctor.rules.test_covered import ROOMS
 from tests.doctor.scenes import pace
@@ -56,8 +56,8 @@ def test_a_rhythm_is_seen_among_strangers_and_not_among_chance():
 
 
 def test_rules_that_look_seldom_are_those_with_long_windows():
-    assert {rule.id for rule in JOB_RULES if rule.every_s} >= {"E07", "C11", "E06"}
-    assert not any(rule.every_s for rule in JOB_RULES if rule.id in ("A01", "A07", "C01", "C03"))
+    assert {rule.id for rule in GROUP_RULES if rule.every_s} >= {"E07", "C11", "E06"}
+    assert not any(rule.every_s for rule in GROUP_RULES if rule.id in ("A01", "A07", "C01", "C03"))
 
 
 def parametrized() -> set[int]:

@@ -18,7 +18,7 @@ from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence import windows
 from gputop.doctor.findings.finding import Abstained, findings_json
 from gputop.doctor.report import text_report
-from gputop.doctor.rules import JOB_RULES, MACHINE_RULES, Rule
+from gputop.doctor.rules import GROUP_RULES, MACHINE_RULES, Rule
 from gputop.doctor.rules.ddp.model import _far
 from gputop.facts import record
 from gputop.history.buckets import Bucket
@@ -200,9 +200,9 @@ def breaks(*_):
 def broken(monkeypatch):
     """One rule of jobs and one of the machine fail, as they would before a person."""
     monkeypatch.setattr(Doctor, "raises", False)
-    rules = tuple(replace(rule, judge=breaks) if rule.id == "C11" else rule for rule in JOB_RULES)
+    rules = tuple(replace(rule, judge=breaks) if rule.id == "C11" else rule for rule in GROUP_RULES)
     machine = tuple(replace(rule, judge_machine=breaks) if rule.id == "G04" else rule for rule in MACHINE_RULES)
-    monkeypatch.setattr("gputop.doctor.diagnosis.JOB_RULES", rules)
+    monkeypatch.setattr("gputop.doctor.diagnosis.GROUP_RULES", rules)
     monkeypatch.setattr("gputop.doctor.diagnosis.MACHINE_RULES", machine)
 
 
@@ -236,8 +236,8 @@ def test_a_finding_whose_rule_fails_stands_a_while_and_goes(monkeypatch):
 
 
 def test_a_rule_that_fails_fails_the_tests(monkeypatch):
-    rules = tuple(replace(rule, judge=breaks) if rule.id == "C11" else rule for rule in JOB_RULES)
-    monkeypatch.setattr("gputop.doctor.diagnosis.JOB_RULES", rules)
+    rules = tuple(replace(rule, judge=breaks) if rule.id == "C11" else rule for rule in GROUP_RULES)
+    monkeypatch.setattr("gputop.doctor.diagnosis.GROUP_RULES", rules)
     with pytest.raises(KeyError):
         Doctor().observe(single(0, {}, process=one_process(0, 0)))
     assert isinstance(rules[0], Rule)

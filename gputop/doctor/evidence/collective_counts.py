@@ -1,7 +1,8 @@
 """Find the rank that has not entered a collective operation that the others have begun, by counts of collectives. Pure.
 
 NCCL's own counts come from its RAS service, and torch's from the ranks themselves (the fact ``standing``). Counts normally
-differ while a job runs; they are conclusive only once no count of the job's communicators changes (docs/rules.md#measures).
+differ while a run is in progress; they are conclusive only once no count of the group's communicators changes
+(docs/rules.md#measures).
 gputop polls RAS every 5 s: three equal readings take 15 s, and one more may be in flight.
 """
 

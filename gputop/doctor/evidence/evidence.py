@@ -1,4 +1,4 @@
-"""The evidence that rules judge by: the newest snapshot, grouped into jobs, and the last two minutes of snapshots.
+"""The evidence that rules judge by: the newest snapshot, with its groups of ranks, and the last two minutes of snapshots.
 
 Incremental: one observation costs one pass over the newest snapshot. No clock: time comes from the snapshots.
 """
@@ -159,7 +159,7 @@ class Evidence:
         return self._paces.get((run_id or "", rank, metric)) or Paces()
 
     def logs(self, group: RankGroup) -> tuple[LogMatch, ...]:
-        """Return the known error texts in the job's output, first failure first."""
+        """Return the known error texts in the group's output, first failure first."""
         if self.snapshot is None or not self.snapshot.logs:
             return ()
         groups = {group.run_id, *(p.environment.gputop_job_id for p in group.processes if p.environment is not None)} - {None}
@@ -171,7 +171,7 @@ class Evidence:
         )
 
     def communicators(self, group: RankGroup) -> tuple[Communicator, ...]:
-        """Return the NCCL communicators that a process of the job belongs to, matched by PID."""
+        """Return the NCCL communicators that a process of the group belongs to, matched by PID."""
         found = self.snapshot.communicators if self.snapshot is not None else ()
         if not found:
             return ()
@@ -206,7 +206,7 @@ class Evidence:
         return tuple(device for device in devices if self.is_free(device))
 
     def works(self, group: RankGroup) -> bool | None:
-        """Return whether one of the job's devices is busy or its steps advance; None when neither is known yet."""
+        """Return whether one of the group's devices is busy or its steps advance; None when neither is known yet."""
         if self.progressing(group):
             return True
         loads = [self.load(uuid) for uuid in group.used]
@@ -223,7 +223,7 @@ class Evidence:
         )
 
     def trains(self, group: RankGroup) -> bool:
-        """Return whether the job trains: steps advance or were just logged, or its backward threads use the CPU."""
+        """Return whether the group trains: steps advance or were just logged, or its backward threads use the CPU."""
         if self.progressing(group) or any(self._logged_lately(member.journal) for member in group.members):
             return True
         return any(self._processes.ran_backward(process, PROGRESS_S) for process in group.processes)

@@ -1,5 +1,5 @@
 """Groups of ranks: processes joined with their run, which rank each is, and which device it mainly uses. Pure functions of a
-snapshot. A group is what the doctor judges: one training job on this machine, whoever started it.
+snapshot. A group is what the doctor judges: the ranks of one run on this machine, whoever started it.
 
 Everything is joined by PID and UUID, never by index.
 """
@@ -42,7 +42,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class RankGroup:
-    """The part of one training job that runs on this machine.
+    """The ranks of one run that are on this machine.
 
     ``pool`` holds the machine's devices of the group's kind (GPUs or virtual GPUs); ``visible`` those that the masks of all
     its ranks leave, in the order of the masks; ``visible_count`` is the number of devices that the group really sees. None:
@@ -61,12 +61,12 @@ class RankGroup:
     visible_source: str
     masks: tuple[str, ...]
     used: frozenset[str]
-    """UUIDs of every device that any process of the job computes on."""
+    """UUIDs of every device that any process of the group computes on."""
     shown: Run | None = None
-    """For a job without a journal: the metrics in its files or output. Nothing else: no facts that a rank reports."""
+    """For a group without a journal: the metrics in its files or output. Nothing else: no facts that a rank reports."""
 
     run_id: str | None = field(init=False, default=None)
-    """The run's id; None for a job without a journal."""
+    """The run's id; None for a group without a journal."""
     live_ranks: tuple[Rank, ...] = field(init=False, default=(), repr=False)
     """The live ranks that write a journal, including those on other machines. Nearly every rule asks for them."""
     pids: tuple[int, ...] = field(init=False, default=(), repr=False)

@@ -12,7 +12,7 @@ Severity = Literal["error", "warning", "info"]
 Confidence = Literal["certain", "likely", "possible"]
 State = Literal["found", "explained", "watching", "not_judged", "clean"]
 """Outcome of a rule: its finding is shown; another finding explains it; it holds, but not yet for long enough; it cannot
-judge; or nothing is wrong. For a rule with several jobs, the first of these states counts."""
+judge; or nothing is wrong. For a rule with several groups, the first of these states counts."""
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
 STATES: tuple[State, ...] = get_args(State)
@@ -94,7 +94,7 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome of one rule at the last snapshot, the worst over jobs and devices.
+    """The outcome of one rule at the last snapshot, the worst over groups and devices.
 
     ``explained_by`` names the rules that explain it; ``threshold`` says in words when the rule reports.
     """

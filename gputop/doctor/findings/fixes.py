@@ -66,7 +66,7 @@ def _shell_escape(sign: str) -> str:
 
 
 def launch_line(group: RankGroup, ranks: int, devices: Sequence[Device] = ()) -> str:
-    """Return the command that starts this job with ``ranks`` ranks, on ``devices`` unless these are all devices."""
+    """Return the command that starts this run with ``ranks`` ranks, on ``devices`` unless these are all devices."""
     return f"{mask_prefix(group, devices)}{shell_join(_launch_command(group, ranks))}"
 
 
@@ -92,7 +92,7 @@ def _launch_command(group: RankGroup, ranks: int) -> tuple[str, ...]:
 
 
 def own_command(group: RankGroup) -> str:
-    """Return the job's start command, unchanged, as far as it is known."""
+    """Return the run's start command, unchanged, as far as it is known."""
     ranks = group.local_world_size or 1
     if group.launcher is not None or (ranks > 1 and len(group.members) > 1):
         return launch_line(group, ranks)

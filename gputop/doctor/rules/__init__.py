@@ -12,11 +12,11 @@ from gputop.doctor.rules.support.rule import Judgement, Rule, Suspicion
 
 RULES = registry.rules_of(registry.modules(sys.modules[__name__]))
 """Every rule, in root order: of two findings with equal weight, the earlier one explains the later one."""
-JOB_RULES = tuple(rule for rule in RULES if rule.subject == "job")
+GROUP_RULES = tuple(rule for rule in RULES if rule.subject == "group")
 MACHINE_RULES = tuple(rule for rule in RULES if rule.subject == "machine")
 IDS = tuple(rule.id for rule in RULES)
 BY_ID = {rule.id: rule for rule in RULES}
 HIDES = registry.hides(RULES)
-"""Root cause -> symptoms that it hides in the same job or on the same device; for a root cause of the machine, in every job."""
+"""Root cause -> symptoms that it hides in the same group or on the same device; for one of the machine, in every group."""
 
-__all__ = ["BY_ID", "HIDES", "IDS", "JOB_RULES", "MACHINE_RULES", "RULES", "Judgement", "Rule", "Suspicion"]
+__all__ = ["BY_ID", "GROUP_RULES", "HIDES", "IDS", "MACHINE_RULES", "RULES", "Judgement", "Rule", "Suspicion"]

@@ -14,7 +14,7 @@ import pytest
 
 from gputop.doctor import rules
 from gputop.doctor.findings.finding import CONFIDENCES, SEVERITIES, Finding
-from gputop.doctor.rules import BY_ID, HIDES, IDS, JOB_RULES, MACHINE_RULES, RULES, registry
+from gputop.doctor.rules import BY_ID, GROUP_RULES, HIDES, IDS, MACHINE_RULES, RULES, registry
 from gputop.doctor.rules.support.rule import EVERYTHING, Rule, Subject
 from tests.doctor.scenes import placement
 from tests.doctor.scenes.base import ids, play
@@ -70,7 +70,7 @@ def test_a_rule_explains_itself(rule: Rule) -> None:
 
 
 def test_ids_and_places_are_unique_and_what_is_hidden_exists() -> None:
-    assert len(set(IDS)) == len(IDS) == len(JOB_RULES) + len(MACHINE_RULES)
+    assert len(set(IDS)) == len(IDS) == len(GROUP_RULES) + len(MACHINE_RULES)
     assert [rule.order for rule in RULES] == sorted({rule.order for rule in RULES})
     for root, symptoms in HIDES.items():
         assert root not in symptoms

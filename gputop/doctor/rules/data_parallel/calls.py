@@ -179,10 +179,10 @@ def wrong_dimension(evidence: Evidence, group: RankGroup) -> Judgement:
         images = size is not None and len(sizes) >= size > 1 and set(sizes) <= set(CHANNELS) and len(set(sizes)) == 1
         if size is None or size < 2 or not (images or all(_no_batch(item, size, feed.dataset_length) for item in sizes)):
             continue
-        cut = f"{len(sizes)} tensors of {sizes[0]}" if images else " / ".join(str(item) for item in sizes[:4])
+        parts = f"{len(sizes)} tensors of {sizes[0]}" if images else " / ".join(str(item) for item in sizes[:4])
         facts = [
             Fact(f"the loader's batch size is {size}", size, "journal"),
-            Fact(f"dimension {fact.dim}, which is split, has size {cut}", list(sizes[:16]), "journal"),
+            Fact(f"dimension {fact.dim}, which is split, has size {parts}", list(sizes[:16]), "journal"),
             Fact(f"{fact.calls} calls on {words.count(fact.devices, 'device')}", fact.calls, "journal"),
         ]
         what = "images along their channels" if images else f"dimension {fact.dim}, which is not the batch dimension"

@@ -25,7 +25,7 @@ _CPU_WORDS = ("--cpu", "--no-cuda", "--no_cuda", "--use_cpu", "--use-cpu")
 
 
 def cpu_only(evidence: Evidence, group: RankGroup) -> Judgement:
-    """A12: no process of the job uses a GPU, and the job trains, or computes with torch for two minutes."""
+    """A12: no process of the run uses a GPU, and the run trains, or computes with torch for two minutes."""
     if group.virtual or not group.pool or group.used or any(process.devices for process in group.processes):
         return None
     stated_on_cpu = [member for member in group.members if _says_cpu(member)]
@@ -69,7 +69,7 @@ A12 = Rule(
         "torch finds no GPU (a CPU build, a driver that is too old, an empty mask) and the script falls back to the CPU, "
         "or the model was never moved to a GPU."
     ),
-    signature="Steps advance with parameters on the CPU, no process of the job has a GPU open, and the GPUs are idle.",
+    signature="Steps advance with parameters on the CPU, no process of the run has a GPU open, and the GPUs are idle.",
     look_alike="Data preparation before the first CUDA call; a run that requests the CPU (reported as information).",
     fix=(
         'Install the torch build for your driver, call model.to("cuda"), and assert torch.cuda.is_available() '

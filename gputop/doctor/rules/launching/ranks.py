@@ -63,7 +63,7 @@ A01 = Rule(
 
 
 def is_notebook(group: RankGroup) -> bool:
-    """Return whether the job runs in a notebook kernel."""
+    """Return whether the run is in a notebook kernel."""
     process = group.main_process
     command = process.command if process is not None and process.command else ()
     return any("ipykernel" in item or "colab_kernel" in item for item in command)
@@ -153,7 +153,7 @@ def _ancestry(process: Process) -> str:
 
 
 def _free_beside(evidence: Evidence, group: RankGroup, rule: str) -> tuple[Device, ...] | Abstained | None:
-    """Return the visible devices that are free while the training job works; None if the rule does not apply."""
+    """Return the visible devices that are free while the run is in progress; None if the rule does not apply."""
     if group.visible_count is None:
         return _abstain(rule, group, "how many GPUs the process sees is unknown", "import gputop in the script")
     if group.visible_count < 2:

@@ -42,7 +42,7 @@ def _real(evidence: Evidence) -> tuple[Device, ...]:
 
 
 def _runs_on(evidence: Evidence, device: Device) -> tuple[tuple[int, ...], str | None]:
-    """Return the PIDs and the run id of the first job on the device."""
+    """Return the PIDs and the run id of the first run on the device."""
     group = next((group for group in evidence.groups if device.uuid in group.used), None)
     if group is None:
         return (), None

@@ -17,7 +17,7 @@ from gputop.snapshot import Device, Problem
 XID_REPORTED_S = 300.0
 """An application error is reported for this long; a hardware error for as long as the driver reports it."""
 _STATE_CODES = ("gpu_lost", "reset_required")
-_ECC_CAUSE = "The GPU or its memory failed during the job. Everything computed since then is lost."
+_ECC_CAUSE = "The GPU or its memory failed during the run. Everything computed since then is lost."
 _ECC_FIX = "nvidia-smi -q -d ECC,ROW_REMAPPER\n# the GPU with uncorrected errors needs a reset"
 
 

@@ -40,7 +40,7 @@ def _judged(evidence: Evidence, device: Device, cards: list[Device]) -> Judgemen
         Fact(f"each of {len(peers)} other GPUs of its model has {usual}", usual, "NVML"),
     ]
     if groups:
-        facts.append(Fact(f"a job uses it with {len(groups[0].used) - 1} others", len(groups[0].used), "NVML"))
+        facts.append(Fact(f"a run uses it with {len(groups[0].used) - 1} others", len(groups[0].used), "NVML"))
     finding = Finding(
         id="I11",
         severity="warning" if groups else "info",
@@ -73,7 +73,7 @@ I11 = Rule(
     every_s=RARELY_S,
     threshold=(
         f"fewer active NVLinks than each of at least {PEERS_MIN} other GPUs of its model, which all have the same number, "
-        f"for {HOLD_S:.0f} s (possible if it has none and {PEERS_MIN_BESIDE_NONE} others have links; information if no job "
+        f"for {HOLD_S:.0f} s (possible if it has none and {PEERS_MIN_BESIDE_NONE} others have links; information if no run "
         "uses it together with others)"
     ),
     estimated=True,

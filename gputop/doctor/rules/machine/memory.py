@@ -257,7 +257,7 @@ def _with_room(evidence: Evidence, output: Output, device: Device) -> tuple[Devi
 
 
 def host_memory(evidence: Evidence) -> dict[str, Judgement]:
-    """H05: the kernel's OOM killer ended processes, or hardly any memory is available while a job runs."""
+    """H05: the kernel's OOM killer ended processes, or hardly any memory is available while a run is in progress."""
     snapshot = evidence.snapshot
     if snapshot is None:
         return {}
@@ -313,14 +313,14 @@ H05 = Rule(
     every_s=EVERY_SNAPSHOT,
     threshold=(
         f"oom_kill increased in the last 5 minutes (certain), or MemAvailable below {HOST_FREE_SHARE_MIN:.0%} for "
-        f"{H05_HOLD_S:.0f} s while a job runs (likely)"
+        f"{H05_HOLD_S:.0f} s while a run is in progress (likely)"
     ),
     hides=("D08", "G01", "G04"),
     mechanism=(
         "Ranks and DataLoader workers need more memory than the machine or container has. Even Python objects that workers "
         "only read are copied, because reference counting writes to them."
     ),
-    signature="The kernel's OOM killer ended processes, or less than 5% of the memory is available while a job runs.",
+    signature="The kernel's OOM killer ended processes, or less than 5% of the memory is available while a run is in progress.",
     look_alike="Another program that used the memory and has ended.",
     fix="Use fewer workers, and arrays or memory maps in place of lists of Python objects.",
     judge_machine=host_memory,

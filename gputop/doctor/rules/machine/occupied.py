@@ -19,7 +19,7 @@ H03_SM_PERCENT = 5.0
 H03_BYTES = 1e9
 """Another process counts above 5% of the SMs or 1 GB (docs/rules.md#h03)."""
 H03_WARNING_PERCENT = 20.0
-"""Above this SM share a neighbor slows the job noticeably: a warning. The number is an estimate."""
+"""Above this SM share a neighbor slows the run noticeably: a warning. The number is an estimate."""
 H04_HOLD_S = 10.0
 H04_SHARE = 0.05
 """The driver itself may hold this share on top of what the listed processes hold: page tables, a reserve, rounding (an
@@ -31,7 +31,7 @@ _HIDING_NOTES = ("no_permission", "other")
 
 
 def other_group(evidence: Evidence) -> dict[str, Judgement]:
-    """H03: a process outside the job computes, or holds memory, on a GPU that the job trains on."""
+    """H03: a process outside the run computes, or holds memory, on a GPU that the run trains on."""
     judged: dict[str, Judgement] = {}
     refused = {output.subject: match for output in outputs_of(evidence) if (match := foreign_memory(output)) is not None}
     for group in sorted(evidence.groups, key=_speaks_first):
@@ -65,12 +65,12 @@ H03 = Rule(
     needs=("NVML memory and SM share per process", "the run's output"),
     window_s=H03_HOLD_S,
     threshold=(
-        f"a compute context of another job with more than 1 GB or {H03_SM_PERCENT:.0f}% of the SMs on a GPU of a "
-        f"training job, for {H03_HOLD_S:.0f} s"
+        f"a compute context of another job with more than 1 GB or {H03_SM_PERCENT:.0f}% of the SMs on a run's GPU, "
+        f"for {H03_HOLD_S:.0f} s"
     ),
     hides=("F02", "H02"),
     mechanism=("Processes on one GPU take turns on its cores and share its memory. In DDP every rank waits for the slowest."),
-    signature="A process outside the job computes, or holds memory, on a GPU that the job trains on.",
+    signature="A process outside the run computes, or holds memory, on a GPU that the run trains on.",
     look_alike="A desktop's compositor; your own sweep that packs several runs on a GPU (reported as information).",
     fix="Choose free GPUs with CUDA_VISIBLE_DEVICES, or ask the owner.",
     judge_machine=other_group,

@@ -1,4 +1,4 @@
-"""GPUs of one job that differ (I06)."""
+"""GPUs of one run that differ (I06)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STEPS = 20
 
 
 def unequal_cards(evidence: Evidence, group: RankGroup) -> Judgement:
-    """I06: the job's ranks use cards of different speed or memory; the slowest card sets the step time."""
+    """I06: the run's ranks use cards of different speed or memory; the slowest card sets the step time."""
     # With nn.DataParallel, unequal cards concern the wrapper (B11).
     if (
         group.virtual
@@ -67,7 +67,7 @@ I06 = Rule(
     id="I06",
     order=100,
     family="hardware",
-    title="The job's GPUs differ",
+    title="The run's GPUs differ",
     severities=("warning", "info"),
     confidences=("certain",),
     needs=("NVML names and memory", "CUDA events (journal)"),
@@ -84,7 +84,7 @@ I06 = Rule(
     ),
     signature="The cards have different names or memory sizes, and the fast ones wait.",
     look_alike=("Ranks that get rows in proportion to the speed of their card; the same cards in nn.DataParallel (B11)."),
-    fix="Use equal cards for one job, or give each rank rows in proportion to the speed of its card.",
+    fix="Use equal cards for one run, or give each rank rows in proportion to the speed of its card.",
     judge=unequal_cards,
 )
 

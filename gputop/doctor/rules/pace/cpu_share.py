@@ -366,7 +366,7 @@ D10 = Rule(
 
 
 def _near(group: RankGroup, device: Device) -> str:
-    """Return the command that starts the job with its ranks near their GPUs."""
+    """Return the command that starts the run with its ranks near their GPUs."""
     command = fixes.own_command(group)
     if command.startswith("torchrun "):
         return f"{command.replace('torchrun', 'torchrun --numa-binding=node', 1)}  # torch 2.9 or newer"

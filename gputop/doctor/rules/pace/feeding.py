@@ -235,7 +235,7 @@ D06 = Rule(
 
 
 def slow_disk(evidence: Evidence, group: RankGroup) -> Judgement:
-    """D07: the loader's processes wait for a disk while the job waits for data."""
+    """D07: the loader's processes wait for a disk while the run waits for data."""
     host = evidence.snapshot.host if evidence.snapshot is not None else None
     if host is None or host.io_pressure_percent is None or host.io_pressure_percent < IO_PRESSURE_PERCENT:
         return None

@@ -18,7 +18,7 @@ from gputop.facts.standing import Stalled
 from gputop.snapshot import Communicator, Rank
 
 COUNTS_HOLD_S = 15.0
-"""Counts normally differ between ranks while a job runs; judge them once they no longer change (docs/rules.md#measures)."""
+"""Counts normally differ between ranks during a run; judge them once they no longer change (docs/rules.md#measures)."""
 _OWN_CODE = re.compile(
     r"^(?!distributed|_functional|module\.py|tensor\.py|__init__|graph\.py|_tensor|c10d|contextlib)[\w-]+\.py:\d+ "
 )
@@ -68,7 +68,7 @@ C08 = Rule(
         "All ranks wait, at different lines; NCCL's counts cross and no longer change; or DDP reports models of different "
         "shapes."
     ),
-    look_alike="Counts that differ for a moment while the job runs; G04 (a rank is gone).",
+    look_alike="Counts that differ for a moment while the run is in progress; G04 (a rank is gone).",
     fix="Run code that communicates on every rank, and code that only writes files on rank 0.",
     judge_machine=different_paths,
 )

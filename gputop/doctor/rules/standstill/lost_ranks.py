@@ -17,7 +17,7 @@ from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Su
 from gputop.snapshot import FAILED_STATES, LIVE_STATES, Rank, Run
 
 G04_COUNTS_S = 10.0
-"""A job that ends normally loses its ranks one by one, but faster than this."""
+"""A run that ends normally loses its ranks one by one, but faster than this."""
 STILL_STEPS = 3.0
 """Ranks count as waiting for a dead one after ``STILL_S``, and at least this many step times, without a step (our choice)."""
 REPORTED_S = 600.0

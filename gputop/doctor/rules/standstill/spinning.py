@@ -50,7 +50,7 @@ HANG_SYMPTOMS = (
 
 
 def spins(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge G01 from outside: some of the job's GPUs are at 100% with low power for a minute, the others idle, and no step
+    """Judge G01 from outside: some of the run's GPUs are at 100% with low power for a minute, the others idle, and no step
     completes.
     """
     devices = tracked.used_devices(group)

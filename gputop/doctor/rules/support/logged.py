@@ -17,7 +17,7 @@ def ranks_of(group: RankGroup) -> tuple[Rank, ...]:
 
 
 def run_id(group: RankGroup) -> str | None:
-    """Return the id under which the job's metrics are stored; None if it logs no known metric."""
+    """Return the id under which the group's metrics are stored; None if it logs no known metric."""
     return group.shown.run_id if group.run is None and group.shown is not None else group.run_id
 
 

@@ -1,4 +1,4 @@
-"""The definition of a rule: one object that names a cause, judges a job or the machine by the evidence, and explains
+"""The definition of a rule: one object that names a cause, judges a group of ranks or the machine by the evidence, and explains
 itself.
 
 A rule keeps no state. Each one is a module-level constant next to the function that judges; ``gputop.doctor.rules`` finds
@@ -35,7 +35,7 @@ class Suspicion:
 
 Judgement = Suspicion | Abstained | None
 """None: judged, and nothing is wrong."""
-Subject = Literal["job", "machine"]
+Subject = Literal["group", "machine"]
 
 
 def needs_tracking(need: str) -> bool:
@@ -53,7 +53,7 @@ def needs_tracking(need: str) -> bool:
 class Rule:
     """One cause, how gputop finds it, and which findings it explains.
 
-    ``judge`` judges one job; ``judge_machine`` returns a judgement per subject: a device's UUID, a run id, or "machine". A
+    ``judge`` judges one group; ``judge_machine`` returns a judgement per subject: a device's UUID, a run id, or "machine". A
     subject that is no longer returned counts as judged and clean. A rule has exactly one of the two.
     """
 
@@ -77,7 +77,7 @@ class Rule:
     threshold: str
     """When it reports, in words and with its limits. The names of texts come from ``doctor/logs/patterns``."""
     hides: tuple[str, ...] = ()
-    """Ids of the rules whose findings it explains, in the same job or on the same device; or ``EVERYTHING``."""
+    """Ids of the rules whose findings it explains, in the same group or on the same device; or ``EVERYTHING``."""
     hides_if: Callable[[Finding], bool] | None = None
     """Which of its own findings explain those of ``hides``; None: all."""
     hides_when: str = ""
@@ -112,5 +112,5 @@ class Rule:
 
     @property
     def subject(self) -> Subject:
-        """Whether it judges one job at a time, or the machine as a whole."""
-        return "job" if self.judge is not None else "machine"
+        """Whether it judges one group at a time, or the machine as a whole."""
+        return "group" if self.judge is not None else "machine"

@@ -12,7 +12,7 @@ from gputop.snapshot import Device
 
 
 def siblings(evidence: Evidence, group: RankGroup) -> bool:
-    """Return whether the same user has another job on other devices: a sweep in which each run has its share on purpose."""
+    """Return whether the same user has another run on other devices: a sweep in which each run has its share on purpose."""
     pool = {device.uuid for device in group.pool}
     return any(
         other.key != group.key and other.uids & group.uids and (other.used - group.used) & pool for other in evidence.groups
@@ -20,7 +20,7 @@ def siblings(evidence: Evidence, group: RankGroup) -> bool:
 
 
 def sees(who: str, group: RankGroup) -> Fact:
-    """Return how many devices the job sees, and through which mask."""
+    """Return how many devices the group sees, and through which mask."""
     masks = ", ".join(dict.fromkeys(group.masks))
     unmasked = "at launch" in group.visible_source and not masks
     text = f"{who} {words.count(group.visible_count or 0, 'GPU')}"

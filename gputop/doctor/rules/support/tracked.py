@@ -1,4 +1,4 @@
-"""Helpers for rules that depend on journals: the live ranks, findings about a whole job, and abstentions."""
+"""Helpers for rules that depend on journals: the live ranks, findings about a whole group, and abstentions."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from gputop.snapshot import AUTOMATIC_PREFIX, Device, LogMatch, Rank, is_trainin
 
 
 def ranks_of(group: RankGroup) -> tuple[Rank, ...]:
-    """Return the job's live ranks that write a journal, including those on other machines."""
+    """Return the group's live ranks that write a journal, including those on other machines."""
     return group.live_ranks
 
 
 def world(group: RankGroup) -> int:
-    """Return the job's number of ranks: from the run, else from the launcher, else the number observed."""
+    """Return the group's number of ranks: from the run, else from the launcher, else the number observed."""
     if group.run is not None and group.run.world_size:
         return group.run.world_size
     sizes = [
@@ -29,7 +29,7 @@ def world(group: RankGroup) -> int:
 
 
 def all_speak(group: RankGroup) -> bool:
-    """Return whether the job has several ranks and each of them is alive and writes a journal."""
+    """Return whether the group has several ranks and each of them is alive and writes a journal."""
     ranks = ranks_of(group)
     return len(ranks) >= 2 and len(ranks) >= world(group)
 
@@ -46,7 +46,7 @@ def loss_of(ranks: Sequence[Rank]) -> str | None:
 
 
 def used_devices(group: RankGroup) -> tuple[Device, ...]:
-    """Return the devices that the job computes on, by index."""
+    """Return the devices that the group computes on, by index."""
     return tuple(device for device in group.pool if device.uuid in group.used)
 
 
@@ -63,7 +63,7 @@ def about(
     devices: Sequence[Device] | None = None,
     pids: Sequence[int] | None = None,
 ) -> Finding:
-    """Return a finding about a job: about all its devices and ranks, unless some are given."""
+    """Return a finding about a group: about all its devices and ranks, unless some are given."""
     named = used_devices(group) if devices is None else devices
     return Finding(
         id=rule,
@@ -81,12 +81,12 @@ def about(
 
 
 def untracked(rule: str, group: RankGroup, why: str) -> Abstained:
-    """Return the abstention of a rule that cannot judge a job from outside, with the command that makes it possible."""
+    """Return the abstention of a rule that cannot judge a group from outside, with the command that makes it possible."""
     return Abstained(rule, why, f"gputop run -- {fixes.own_command(group)}", group.run_id)
 
 
 def unseen_ranks(evidence: Evidence, group: RankGroup) -> bool:
-    """Return whether a job trains on several GPUs without a journal, so gputop cannot see what its ranks do."""
+    """Return whether a group trains on several GPUs without a journal, so gputop cannot see what its ranks do."""
     return group.run is None and len(group.members) > 1 and not group.virtual and len(group.used) > 1 and evidence.trains(group)
 
 
