@@ -12,7 +12,7 @@ from gputop.history.history import History
 from gputop.snapshot import Snapshot
 from gputop.tui.lazy_doctor import LateDoctor
 from gputop.tui.state.grouping import listed
-from gputop.tui.state.view import Settings, View, is_outlived, newest_run
+from gputop.tui.state.view import Settings, View, is_outlived, live_runs, newest_run
 
 STALE_AFTER_INTERVALS = 3
 
@@ -28,6 +28,8 @@ class Machine:
         self.latest: Snapshot | None = None
         self.chosen_run: str | None = None
         """The run that the user chose; None follows the newest."""
+        self._runs_on_gpus: frozenset[str] = frozenset()
+        """The live runs that were ever seen on a GPU: one that loses its GPU is still the one to look at."""
         self._arrived_at = time.monotonic()
 
     def take_in(self) -> list[Snapshot]:
@@ -38,6 +40,7 @@ class Machine:
             self.doctor.observe(snapshot)
         if snapshots:
             self.latest = snapshots[-1]
+            self._see_gpus(self.latest)
             self._arrived_at = time.monotonic()
         return snapshots
 
@@ -70,13 +73,21 @@ class Machine:
             loading=self.doctor.doctor is None,
         )
 
+    def _see_gpus(self, latest: Snapshot) -> None:
+        users = {process.pid for process in latest.processes if process.devices}
+        self._runs_on_gpus = frozenset(
+            run.run_id
+            for run in live_runs(latest.runs)
+            if run.run_id in self._runs_on_gpus or any(rank.local_pid in users for rank in run.ranks)
+        )
+
     def _shown_run(self, latest: Snapshot) -> str | None:
-        """Return the user's choice while it exists, else the newest run (``newest_run``). None if only untracked runs are
-        alive, and one of them is newer than every tracked run.
+        """Return the user's choice while it exists, else the newest live run, of those that use a GPU if there are any,
+        else the newest run. None if only untracked runs are alive, and one of them is newer than every tracked run.
         """
         if any(run.run_id == self.chosen_run for run in latest.runs):
             return self.chosen_run
-        newest = newest_run(latest)
+        newest = newest_run(latest.runs, self._runs_on_gpus)
         if newest is None or is_outlived(newest, latest.process_runs):
             return None
         return newest.run_id

@@ -131,7 +131,7 @@ def _profile(app: Host, view: View | None) -> AnyScreen | None:
 
 
 def _runs(app: Host, view: View | None) -> AnyScreen | None:
-    shown = None if view is None else view.run or newest_run(view.snapshot)
+    shown = None if view is None else view.run or newest_run(view.snapshot.runs)
     return run_screen(app, shown.run_id if shown is not None else "", view, listed=True)
 
 

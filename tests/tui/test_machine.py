@@ -61,7 +61,13 @@ def test_a_newer_run_without_a_gpu_does_not_displace_one_that_uses_gpus() -> Non
     view = watched.view(Settings())
     assert view is not None
     assert view.run_id == on_gpus.runs[0].run_id
-    watched.feed.waiting.append(replace(samples.snapshot(5), runs=(*on_gpus.runs, newer), processes=()))  # type: ignore[attr-defined]
+    lost = replace(samples.snapshot(5), runs=(*on_gpus.runs, newer), processes=())
+    watched.feed.waiting.append(lost)  # type: ignore[attr-defined]
+    watched.take_in()
+    view = watched.view(Settings())
+    assert view is not None
+    assert view.run_id == on_gpus.runs[0].run_id  # a GPU that is lost lists no process
+    watched = machine(lost)
     watched.take_in()
     view = watched.view(Settings())
     assert view is not None

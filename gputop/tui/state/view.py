@@ -5,7 +5,7 @@ Widgets take a ``View`` in ``show(view)`` and keep nothing else from the stream.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gputop.doctor.findings.finding import Abstained, Finding, Undecided
     from gputop.snapshot import ProcessRun, Run, Snapshot
 
-__all__ = ["Settings", "View", "has_tabs", "is_outlived", "newest_run"]
+__all__ = ["Settings", "View", "has_tabs", "is_outlived", "live_runs", "newest_run"]
 
 TABS_BELOW = (100, 30)
 """Below this many columns or rows, the first tab shows the most important panes, and each other tab one pane."""
@@ -94,15 +94,18 @@ class View:
         return frozenset(rank.rank for rank in run.ranks if rank.local_pid in pids) if run is not None else frozenset()
 
 
-def newest_run(snapshot: Snapshot) -> Run | None:
-    """Return the newest live run, of those that use a GPU if there are any; else the newest run."""
+def newest_run(runs: Sequence[Run], on_gpus: Collection[str] = ()) -> Run | None:
+    """Return the newest live run, of those with these ids if there are any; else the newest run."""
+    alive = live_runs(runs)
+    favored = [run for run in alive if run.run_id in on_gpus]
+    return max(favored or alive or runs, key=lambda run: run.created_at or 0.0, default=None)
+
+
+def live_runs(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs that have not ended."""
     from gputop.snapshot import LIVE_STATES
 
-    alive = [run for run in snapshot.runs if run.state in LIVE_STATES]
-    if len(alive) > 1:
-        users = {process.pid for process in snapshot.processes if process.devices}
-        alive = [run for run in alive if any(rank.local_pid in users for rank in run.ranks)] or alive
-    return max(alive or snapshot.runs, key=lambda run: run.created_at or 0.0, default=None)
+    return [run for run in runs if run.state in LIVE_STATES]
 
 
 def is_outlived(run: Run, others: Sequence[ProcessRun]) -> bool:
