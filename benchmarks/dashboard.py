@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+from _page import put
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -74,7 +75,6 @@ FIGURES = {
     "once_ms": ("one reading on standard output, ms", 0),
 }
 """What is measured: its name in the table, and its decimals there."""
-BEGIN, END = "<!-- benchmarks/dashboard.py -->\n", "<!-- end -->\n"
 SETTLE_S = 5.0
 ROUNDS = 5
 
@@ -220,8 +220,7 @@ def main() -> None:
             values = [shown(figures[figure], decimals) for figures in result.values()]
             rows.append([words, *values, ratio(result, figure)])
         table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
-        before, _, rest = options.page.read_text().partition(BEGIN)
-        options.page.write_text(f"{before}{BEGIN}{conditions}:\n\n{table}{END}{rest.partition(END)[2]}")
+        put(options.page, "benchmarks/dashboard.py", f"{conditions}:\n\n{table}")
 
 
 if __name__ == "__main__":

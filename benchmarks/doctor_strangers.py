@@ -213,7 +213,8 @@ was corrected afterwards: the doctor was right that a program left a card unused
 helpers of the rules' own tests, and are therefore easier than its logs and programs. The logs *by component* came later: they
 were committed before they were measured, but their author then extended the texts that the doctor knows. One healthy log of
 them raised a false alarm; its author looked into it, corrected the text, and moved the log to the open half. The logs *as
-posted*, long and noisy, and 16 more programs came last, by an author who had not read the rules and changed none.
+posted*, long and noisy, came last, by an author who had not read the rules and changed none. So did 16 more programs, which
+are not measured yet.
 
 - **right**: the first finding is the cause, or a healthy case raised no alarm.
 - **acceptable**: it is true but says less: the exception without its reason, or the rank that died without the cause.

@@ -24,6 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import psutil
+from _page import put
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -41,7 +42,6 @@ PAUSE_S = 0.23
 SETTLE_S = 10.0
 SENT = "sent"
 """The file that holds how many snapshots were played."""
-BEGIN, END = "<!-- benchmarks/hosts.py -->\n", "<!-- end -->\n"
 RELAY = '#!/bin/sh\necho gputop-connected\nexec cat "$(dirname "$0")/$1"\n'
 
 
@@ -208,9 +208,7 @@ def main() -> None:
     text = f"{os.cpu_count()} cores, Python {platform.python_version()}, {load}:\n\n{table}"
     print(text)
     if options.page:
-        page = options.page.read_text()
-        before, _, rest = page.partition(BEGIN)
-        options.page.write_text(f"{before}{BEGIN}{text}{END}{rest.partition(END)[2]}")
+        put(options.page, "benchmarks/hosts.py", text)
     if options.json:
         options.json.write_text(json.dumps(found, indent=2) + "\n")
 
