@@ -20,8 +20,14 @@ STATE_STYLES: Mapping[RunState, str] = {
     "failed": "bad",
     "killed": "bad",
 }
-PHASES = (("data", "phase/data"), ("fwd", "phase/forward"), ("bwd", "phase/backward"), ("opt", "phase/optimizer"))
-"""Heading and metric of each part of a step. DDP's waiting for other ranks is part of backward."""
+PHASES = (
+    ("data", "phase/data"),
+    ("fwd", "phase/forward"),
+    ("bwd", "phase/backward"),
+    ("wait", "phase/communication"),
+    ("opt", "phase/optimizer"),
+)
+"""Heading and metric of each part of a step. As ranks report it, waiting for other ranks is part of the backward pass."""
 COLUMNS = (
     Column("rank", "RANK", 5, ">"),
     Column("pid", "PID", 8, ">", 3),
@@ -69,7 +75,7 @@ def _is_known(key: str, metric: str, known: Collection[str]) -> bool:
 
 
 def phase_shares(rank: Rank) -> dict[str, float]:
-    """Return each known part's share (0 to 1) of a step, from the newest values.
+    """Return each known part's share (0 to 1) of a step, from the newest values; waiting is taken out of the backward pass.
 
     Only some short steps have values for all parts: a part longer than the newest step belongs to another step, and parts
     that exceed it together are shares of their sum.
@@ -78,7 +84,14 @@ def phase_shares(rank: Rank) -> dict[str, float]:
     if not whole or not whole > 0:
         return {}
     shares = {name: rank.metrics[metric] / whole for name, metric in PHASES if metric in rank.metrics}
-    return of_one_step({name: share for name, share in shares.items() if share <= 1.0})
+    return of_one_step(apart({name: share for name, share in shares.items() if share <= 1.0}))
+
+
+def apart(shares: Mapping[str, float]) -> dict[str, float]:
+    """Return the shares with waiting for other ranks taken out of the backward pass, which holds it as ranks report it."""
+    if "wait" not in shares or "bwd" not in shares:
+        return dict(shares)
+    return {**shares, "bwd": max(0.0, shares["bwd"] - shares["wait"])}
 
 
 def of_one_step(shares: Mapping[str, float]) -> dict[str, float]:

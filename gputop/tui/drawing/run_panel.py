@@ -9,7 +9,7 @@ from gputop.snapshot import Rank, Run
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.bars import segments
 from gputop.tui.drawing.line import Line, Span, clip, joined, line
-from gputop.tui.drawing.ranks import of_one_step
+from gputop.tui.drawing.ranks import apart, of_one_step
 from gputop.tui.state.view import View
 
 PANEL_CELLS = 50
@@ -60,9 +60,7 @@ def step_shares(run: Run) -> dict[str, float]:
         part = sum(value for value, _ in held)
         if whole > 0 and 0 <= part <= whole:
             shares[word] = part / whole
-    if "wait" in shares and "bwd" in shares:
-        shares["bwd"] = max(0.0, shares["bwd"] - shares["wait"])
-    return of_one_step(shares)
+    return of_one_step(apart(shares))
 
 
 def _split(run: Run, ascii_only: bool) -> list[Line]:

@@ -11,7 +11,7 @@ from gputop.snapshot import Points, Run
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.line import plain, width
 from gputop.tui.drawing.loss import LossChart
-from gputop.tui.drawing.ranks import phase_shares
+from gputop.tui.drawing.ranks import draw_ranks, phase_shares
 from gputop.tui.drawing.run_panel import PANEL_CELLS, panel_lines, slowest_rank, step_shares
 from gputop.tui.drawing.training import draw_training
 from gputop.tui.state.view import View
@@ -45,7 +45,15 @@ def test_the_parts_of_a_step_add_up() -> None:
 def test_parts_of_several_steps_take_no_more_than_a_step() -> None:
     run = split_run(0.0, **{"phase/forward": 0.24, "phase/backward": 0.24, "phase/data": 0.0, "phase/optimizer": 0.0})
     assert step_shares(run) == pytest.approx({"data": 0.0, "fwd": 0.5, "bwd": 0.5, "wait": 0.0, "opt": 0.0})
-    assert phase_shares(run.ranks[0]) == pytest.approx({"data": 0.0, "fwd": 0.5, "bwd": 0.5, "opt": 0.0})
+    assert phase_shares(run.ranks[0]) == pytest.approx({"data": 0.0, "fwd": 0.5, "bwd": 0.5, "wait": 0.0, "opt": 0.0})
+
+
+def test_the_table_of_ranks_divides_a_step_as_the_panel_does() -> None:
+    run = split_run(0.06, 0.06)
+    assert phase_shares(run.ranks[0]) == pytest.approx(step_shares(run))
+    heading, first, *_ = (plain(row) for row in draw_ranks(run, samples.snapshot(runs=(run,)), 110))
+    assert "DATA   FWD   BWD  WAIT   OPT" in heading
+    assert "5%   20%   47%   20%    3%" in first
 
 
 def test_the_rank_that_waits_for_nobody_is_the_slowest() -> None:
