@@ -65,6 +65,19 @@ def drawn(kind: str = "time", subject: str = "wait", **changes: object) -> list[
     return [plain(line) for line in strip_lines(layer, chart, view, devices, subject, "loss")]
 
 
+def test_the_power_of_many_gpus_is_in_kilowatts() -> None:
+    view = view_of_two_ranks()
+    times = tuple(START + 2.0 * second for second in range(300))
+    pasts = [GpuPast("run-1", f"GPU-{at}", at, times, (90.0,) * 300, (1 << 30,) * 300, (610.0,) * 300) for at in range(8)]
+    view.history.recall_gpus("run-1", pasts)
+    run = view.snapshot.runs[0]
+    layer = layers_of([(run, "accent")], "loss", "time", view.history)[0]
+    chart = Chart(CELLS + LABEL_COLUMNS + 1, 20, (), 0.0, 598.0, "time")
+    gpus = tuple(samples.device(at, uuid=f"GPU-{at}") for at in range(8))
+    rows = [plain(row) for row in strip_lines(layer, chart, view, gpus, "wait", "loss")]
+    assert [row[:9].rstrip() for row in rows if "kW" in row] == ["kW   4.9"]
+
+
 def test_an_ended_run_shows_what_was_recorded_of_its_gpus() -> None:
     view = view_of_two_ranks()
     history = History()
@@ -97,7 +110,7 @@ def test_an_ended_run_shows_what_was_recorded_of_its_gpus() -> None:
 def test_rows_line_up_with_the_chart_on_every_axis(kind: str) -> None:
     lines = drawn(kind)
     assert [line[:9] for line in lines] == [
-        *("one step ", "500 ms   ", "GPU0 98% ", "GPU1 10% ", "smp/s 200", "power 682"),
+        *("one step ", "500 ms   ", "GPU0 98% ", "GPU1 10% ", "smp/s 200", "kW  0.68 "),
         *(" " * 9, "r0    4% ", "r1   40% "),
     ]
     gpu = lines[3][9:]

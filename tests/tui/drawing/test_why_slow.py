@@ -57,6 +57,13 @@ def test_what_does_not_fit_is_shortened_but_not_the_reason() -> None:
     assert words(run, 68) == "data 40%  fwd 20%  bwd 30%  opt 6%   it waits for data"
 
 
+def test_what_takes_most_makes_way_for_the_parts() -> None:
+    run = run_of({"phase/communication": 0.01})
+    parts = "data 1%  fwd 30%  bwd 50%  wait 10%  opt 6%"
+    assert words(run, 90) == f"{parts}   it computes: the backward pass takes most"
+    assert words(run, 70) == parts
+
+
 def test_the_doctors_finding_about_this_run_comes_first() -> None:
     run = run_of({})
     slow = Finding("E10", "warning", "likely", "The run slows down", (), "cause", "fix", run=run.run_id)

@@ -25,6 +25,8 @@ SUBJECTS = ("wait", "step time", "loss")
 """What the rows of ranks can show, in the order in which a key switches them."""
 _METRICS = {"wait": "phase/communication", "step time": "step_s"}
 _LABEL_CELLS = LABEL_COLUMNS + 1
+KILOWATT_W = 1000.0
+"""From this power on, the row is in kW: "power" and "4.88k" do not fit side by side."""
 
 Values = Sequence[float | None]
 
@@ -121,7 +123,12 @@ def _run_strips(run: Run, devices: Sequence[Device], columns: Columns, history: 
     powers = (_of_device(run, device, "power_w", columns, history) for device in devices)
     power = _sum([values for values in powers if values])
     if any(value is not None for value in power):
-        found.append(Strip("power", power, _largest([power]), "W"))
+        top = _largest([power])
+        found.append(
+            Strip("kW", [None if value is None else value / 1e3 for value in power], top / 1e3)
+            if top >= KILOWATT_W
+            else Strip("power", power, top, "W")
+        )
     return found
 
 

@@ -24,13 +24,15 @@ _WORK = {"fwd": "the forward pass", "bwd": "the backward pass", "opt": "the opti
 def step_words(run: Run, shares: Mapping[str, float], findings: Sequence[Finding], cells: int) -> Line:
     """Return the parts of a step with their shares (0 to 1), and why: in whole words if they fit into ``cells``.
 
-    Where there is less room, the smallest parts make way for the reason.
+    Where there is less room, the smallest parts make way for a reason to act. Another one makes way for the parts.
 
     The words of ``shares`` are those of ``run_panel.PARTS``. ``findings`` are those that hold at the time of the shares.
     """
     why = reason(run, shares, findings)
     said = (*_parts(shares, _named(run)), *why)
     kept = dict(shares)
+    if width(said) > cells and why and why[-1].style != "warn" and width((*_parts(kept, {}), *why)) > cells:
+        why = ()
     while width(said) > cells and kept:
         said = (*_parts(kept, {}), *why)
         del kept[min(kept, key=lambda word: kept[word])]
