@@ -188,6 +188,15 @@ def test_what_slows_a_gpu_is_named_with_its_beginning() -> None:
     assert f"at the power limit since {units.clock(samples.EPOCH + 9)}" in text
 
 
+def test_causes_that_never_slowed_a_gpu_are_one_remark() -> None:
+    counters = {"throttle_power_ns": 38 * 10**9, "throttle_thermal_sw_ns": 0, "throttle_sync_boost_ns": 0}
+    text = everything(samples.device(0, throttle_reasons=(), throttle_power_brake_ns=None, **counters))
+    assert "at the power limit, in all 38s" in text
+    assert "never by heat (driver) or by sync boost" in text
+    assert "in all 0s" not in text
+    assert "at the power brake" in text.partition("N/A")[2]
+
+
 def test_findings_about_other_gpus_are_left_out() -> None:
     devices = EIGHT[:2]
     mine = Finding("A", "error", "certain", "the first one", (), "", "fix it", devices=(devices[0].uuid,))

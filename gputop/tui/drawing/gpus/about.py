@@ -76,7 +76,11 @@ def slow_items(view: View, device: Device) -> list[Item]:
     )
     if all(spent is None for _, spent in counters):
         return [*found, ("time lost to each cause", None)]
-    return [*found, *((f"{name}, in all", _duration(spent)) for name, spent in counters)]
+    found += [(f"{name}, in all", _duration(spent)) for name, spent in counters if spent != 0]
+    never = [name for name, spent in counters if spent == 0]
+    if never:
+        found.append(("never", " or ".join(filter(None, (", ".join(never[:-1]), never[-1])))))
+    return found
 
 
 def _reasons(reasons: Iterable[str]) -> list[tuple[str, str]]:
