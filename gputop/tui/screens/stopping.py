@@ -52,7 +52,10 @@ def target_of_process(process: Process, view: View) -> StopTarget:
             f"{name} through its launcher", f"SIGTERM goes to {process.launcher.name}{ranks} end with it.", process.launcher.pid
         )
     rank = f" (rank {process.rank} of {run.name})" if run and process.rank is not None else ""
-    return _checked(f"process {process.pid}{rank}", "SIGTERM goes to this process.", process.pid)
+    others = {other.rank for other in view.snapshot.processes if run and other.run_id == run.run_id}
+    others -= {None, process.rank}
+    alone = f" only: {len(others)} other rank{'s get' if len(others) > 1 else ' gets'} no signal" if others else ""
+    return _checked(f"process {process.pid}{rank}", f"SIGTERM goes to this process{alone}.", process.pid)
 
 
 def target_of_run(run: Run, view: View) -> StopTarget:

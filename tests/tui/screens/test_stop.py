@@ -65,6 +65,16 @@ def test_a_run_is_stopped_through_one_of_its_processes(child: subprocess.Popen[b
     assert "alive on this machine" in target_of_run(view.snapshot.runs[0], gone).refusal
 
 
+def test_ranks_without_a_common_launcher_are_said_to_go_on(child: subprocess.Popen[bytes]) -> None:
+    ranks = tuple(process_of(pid, run_id="run-1", rank=place) for place, pid in enumerate((child.pid, 4000, 4001)))
+    view = here()
+    view = replace(view, snapshot=replace(view.snapshot, processes=ranks))
+    run = replace(view.snapshot.runs[0], job_id=None)
+    target = target_of_run(run, replace(view, snapshot=replace(view.snapshot, runs=(run,))))
+    assert target.pid == child.pid
+    assert target.what_happens == "SIGTERM goes to this process only: 2 other ranks get no signal."
+
+
 def test_no_process_here_is_stopped_for_a_rank_of_another_machine(child: subprocess.Popen[bytes]) -> None:
     view = here()
     stranger = process_of(child.pid)  # has nothing to do with the run but its number
