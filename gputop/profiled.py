@@ -137,7 +137,7 @@ def lines(profile: Profile) -> list[str]:
     """Return the profile as text."""
     where = f"{profile.name}  {profile.run_id}" + (f"  rank {profile.rank}" if profile.rank is not None else "")
     if profile.state == "refused":
-        return [where, f"No profile: {profile.why or 'N/A'}", *([profile.hint] if profile.hint else [])]
+        return [where, f"No profile. {profile.why or 'N/A'}", *([profile.hint] if profile.hint else [])]
     if profile.state == "offer":
         return [where, offer_text(profile)]
     told = [where, f"{_steps(profile.steps)} recorded. {cost_text(profile)}"]

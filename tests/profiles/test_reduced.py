@@ -133,7 +133,7 @@ def test_the_words() -> None:
         "A profile of 3 steps costs the training about 600.0 ms, 6 times a step's time. "
         "It ends after a step that takes more than five times as long as usual."
     )
-    assert lines(refused("r", "gpt", "It hangs.", "Ask later.")) == ["gpt  r", "No profile: It hangs.", "Ask later."]
+    assert lines(refused("r", "gpt", "It hangs.", "Ask later.")) == ["gpt  r", "No profile. It hangs.", "Ask later."]
     done = Profile(
         "r",
         "gpt",

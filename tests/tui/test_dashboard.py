@@ -244,6 +244,16 @@ async def test_enter_on_training_opens_the_run() -> None:
         assert [message.run_id for message in app.asked if isinstance(message, RunOpened)] == ["run-1"]
 
 
+async def test_a_hint_that_does_not_fit_beside_a_runs_title_is_left_out_whole() -> None:
+    runs = (samples.run(name="lenet-ranks"), samples.run(run_id="run-2", name="second"))
+    app = DashboardApp(dashboards.view_of([samples.snapshot(runs=runs)]))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        title = row_with(app, "2 Training: ")
+        assert "run 1 of 2" in title
+        assert "…" not in title
+
+
 async def test_n_asks_for_the_next_run() -> None:
     runs = (samples.run(), samples.run(run_id="run-2", name="second"))
     app = DashboardApp(dashboards.view_of([samples.snapshot(runs=runs)]))

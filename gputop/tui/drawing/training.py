@@ -24,6 +24,7 @@ PANEL_FROM_CELLS = 110
 _DATA_WAIT = ("phase/data",)
 _COMMUNICATION = ("phase/communication",)
 _STEP_TIME = ("step_s",)
+_NEXT = line(("n", "key"), (" next run", "dim"))
 
 
 def draw_training(view: View, chart: LossChart, width: int, height: int) -> Drawing:
@@ -44,7 +45,9 @@ def draw_training(view: View, chart: LossChart, width: int, height: int) -> Draw
         if legend:
             lines.append(clip(legend, width))
         lines.extend(_chart_and_panel(view, run, chart, metric, width, room - bool(legend)))
-    return Drawing(title_line(view, run), tuple(lines), footer=_chooser(view, run))
+    return Drawing(
+        title_line(view, run), tuple(lines), footer=_place(view, run), subtitle=_NEXT if len(view.snapshot.runs) > 1 else ()
+    )
 
 
 def _chart_and_panel(view: View, run: Run, chart: LossChart, metric: str, width: int, height: int) -> Sequence[Line]:
@@ -127,12 +130,12 @@ def _took(run: Run) -> float | None:
     return max(0.0, run.ended_at - run.created_at)
 
 
-def _chooser(view: View, run: Run) -> Line:
+def _place(view: View, run: Run) -> Line:
     runs = view.snapshot.runs
     if len(runs) < 2:
         return ()
     place = next(index for index, other in enumerate(runs, 1) if other.run_id == run.run_id)
-    return line((f"run {place} of {len(runs)}  ", "dim"), ("n", "key"), (" next run", "dim"))
+    return line((f"run {place} of {len(runs)}", "dim"))
 
 
 def loss_name(metrics: Sequence[str]) -> str | None:

@@ -27,6 +27,9 @@ WORDS = (
     ("recipe, job", "something that can be launched here; a launched recipe"),
     ("finding", "one thing wrong: the verdict, its evidence, the cause, the fix, how sure the doctor is"),
     ("GPU utilization", "the share of time in which at least one kernel ran: 100% can still be little work"),
+    ("SM, tc", "percent of the time in which the multiprocessors (SM) and the tensor cores (tc) were active"),
+    ("nv, pci", "traffic over NVLink and PCIe in both directions, in GB/s"),
+    ("cap, hot, brk", "the clock is held down: by the power limit, by heat, by the power brake"),
 )
 MORE = (
     ("track your own script", "gputop run -- python train.py    (nothing in it has to change)"),

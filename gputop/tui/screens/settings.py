@@ -75,17 +75,15 @@ class SettingsScreen(SubScreen):
                 "theme",
                 THEMES,
                 self.settings,
-                "auto follows the terminal; colorblind: blue and orange; ansi: its own 16 colors; mono: none",
+                "colorblind: blue, orange; ansi: 16 colors",
             ),
-            _check("ascii", "draw with ASCII characters only", self.settings, "for terminals and fonts without box drawing"),
+            _check("ascii", "draw with ASCII characters only", self.settings, "for fonts without box drawing"),
             _choice("interval_s", "interval", INTERVALS, self.settings, "how often the GPUs are read"),
             _choice("density", "GPU rows", settings_file.DENSITIES, self.settings, "compact shows more GPUs at once"),
             Field("charts", "", "note"),
-            _check("log_axis", "logarithmic y axis for the loss", self.settings, "in charts: y switches it there, too"),
-            _choice(
-                "smoothing", "smoothing", SMOOTHING_CHOICES, self.settings, "weight of the past in a curve; 0 shows it as it is"
-            ),
-            _check("per_rank", "one curve per rank, not mean and spread", self.settings, "in charts: r switches it there, too"),
+            _check("log_axis", "logarithmic y axis for the loss", self.settings, "Y switches it in a chart"),
+            _choice("smoothing", "smoothing", SMOOTHING_CHOICES, self.settings, "0 shows a curve as it is"),
+            _check("per_rank", "one curve per rank, not mean and spread", self.settings, "r switches it in a chart"),
             Field("space", "", "note"),
             Field("save", "Save", "button", detail=(Span(str(path), "dim"),), help="keep these for the next start"),
         ]

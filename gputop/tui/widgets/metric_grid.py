@@ -71,7 +71,8 @@ class MetricGrid(TypedFilter, RuledPane):
         self.set_content(lines, subtitle=self._searched(len(names), page + 1, -(-len(names) // shape.cells)))
 
     def _searched(self, count: int, page: int, pages: int) -> Line:
-        parts = [f"{count} of {len(self.names)}" if self._text else str(len(self.names))]
+        every = f"{len(self.names)} metric{'s' * (len(self.names) != 1)}"
+        parts = [f"{count} of {every}" if self._text else every]
         parts += [f"page {page} of {pages}"] if pages > 1 else []
         typed = (clean(self._text) + ("_" if self.typing else ""), "value") if self._text or self.typing else ("search", "dim")
         return line((", ".join(parts), "dim"), ("  / ", "key"), typed)

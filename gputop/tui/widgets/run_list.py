@@ -81,8 +81,8 @@ class RunList(TypedFilter, RuledPane):
     def _counted(self) -> Line:
         if not self.complete:
             return line(("reading …", "dim"))
-        of = f"{len(self._kept)} of {len(self.runs)}" if self._text else str(len(self.runs))
-        return line((of, "dim"), (" / ", "key"), ("filter", "dim"))
+        of = f"{len(self._kept)} of " if self._text else ""
+        return line((f"{of}{len(self.runs)} run{'s' * (len(self.runs) != 1)}", "dim"), ("  / ", "key"), ("filter", "dim"))
 
     # The filter
 

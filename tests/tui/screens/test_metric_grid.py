@@ -56,7 +56,7 @@ async def test_all_metrics_are_a_key_away(size: tuple[int, int], pages: int) -> 
         await pilot.press("g")
         await settle(pilot)
         shown = text_of(app)
-        assert f"31, page 1 of {pages}" in shown
+        assert f"31 metrics, page 1 of {pages}" in shown
         assert "▸loss" in shown
         assert "layer1/norm" in shown
         assert "On the same axis" not in shown
@@ -65,7 +65,7 @@ async def test_all_metrics_are_a_key_away(size: tuple[int, int], pages: int) -> 
         assert f"page 2 of {pages}" in text_of(app)
         await pilot.press("slash", *"r29q", "backspace", "enter")
         await settle(pilot)
-        assert "1 of 31  / r29" in text_of(app)
+        assert "1 of 31 metrics  / r29" in text_of(app)
         assert "▸layer29/norm" in text_of(app)
         await pilot.press("enter")
         await settle(pilot)
@@ -73,7 +73,7 @@ async def test_all_metrics_are_a_key_away(size: tuple[int, int], pages: int) -> 
         assert "metric 31 of 31" in text_of(app)
         await pilot.press("g", "escape")
         await settle(pilot)
-        assert "31, page" in text_of(app), "the first Esc clears the search"
+        assert "31 metrics, page" in text_of(app), "the first Esc clears the search"
         await pilot.press("escape")
         await settle(pilot)
         assert app.screen is screen

@@ -124,7 +124,7 @@ async def test_the_filter_narrows_the_list_as_it_is_typed_and_says_what_is_wrong
         await pilot.press("escape")
         await settle(pilot)
         assert app.screen is screen
-        assert "6 / filter" in text_of(app)
+        assert "6 runs  / filter" in text_of(app)
         await pilot.press("escape")
         await settle(pilot)
         assert app.screen is not screen

@@ -10,6 +10,7 @@ from gputop.errors import GputopError
 from gputop.tui.screens.settings import SettingsScreen
 from gputop.tui.state.settings_file import load_settings, read_settings, save_settings
 from gputop.tui.state.view import Settings
+from gputop.tui.widgets.form import Form
 from tests.tui.kit import SIZES, ScreenApp, text_of, view_of
 
 
@@ -150,3 +151,14 @@ async def test_a_key_that_changed_the_interval_elsewhere_is_shown() -> None:
         app.give(replace(view, settings=Settings(interval_s=7.0)))
         await pilot.pause()
         assert "< 7 s >" in text_of(app)
+
+
+async def test_the_help_of_every_field_fits_a_small_screen() -> None:
+    app = ScreenApp(SettingsScreen(view_of(), lambda settings: None), view_of())
+    async with app.run_test(size=(80, 24)) as pilot:
+        form = app.screen.query_one(Form)
+        for field in (field for field in form.fields if field.help):
+            form.chosen = field.name
+            form.redraw()
+            await pilot.pause()
+            assert field.help in text_of(app)

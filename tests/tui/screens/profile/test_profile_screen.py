@@ -74,7 +74,7 @@ async def test_what_stands_in_the_way_is_said_and_asked_again() -> None:
     app = AskedApp(screen, view)
     async with app.run_test(size=(80, 24)) as pilot:
         screen.take_answer(refused(RUN.run_id, RUN.name, "A step takes 1.0 ms.", "Ask another run."))
-        await until_shown(app, pilot, "No profile: A step takes 1.0 ms.")
+        await until_shown(app, pilot, "No profile. A step takes 1.0 ms.")
         assert "Ask another run." in text_of(app)
         await pilot.press("enter")
         assert app.asked[-1] == ProfileQuestion(RUN.run_id)
