@@ -120,7 +120,7 @@ def test_trouble_is_told_in_words() -> None:
     rows = texts(draw_gpus(view, 110, 22).lines)
     shown = "\n".join(rows)
     assert "stale the driver has not answered for 12s" in shown
-    assert rows[-1] == "GPU 1: GPU 1 has fallen off the bus. Restart the machine.", "the row is too short for it"
+    assert rows[-1] == "GPU 1 has fallen off the bus. Restart the machine.", "the row is too short for it"
     assert "└       N/A MIG 6:1 3g.40gb" in shown
     wide = draw_gpus(dashboards.troubled(density="full"), 150, 22).lines
     assert "lost GPU 1 has fallen off the bus. Restart the machine." in "\n".join(texts(wide))
@@ -128,6 +128,17 @@ def test_trouble_is_told_in_words() -> None:
     assert {("hot 1980", "bad"), ("86°C", "bad"), ("98%", "bad"), ("cap 1980", "dim")} <= styles
     unknown = next(row for row in texts(wide) if row.strip().startswith("5"))
     assert set(unknown.split()) == {"5", "N/A"}
+
+
+def test_room_is_asked_for_all_of_a_long_sentence_about_a_gpu() -> None:
+    words = "The driver does not answer, or answers with errors, and " * 3 + "nothing is known about it."
+    lost = samples.device(1, state="lost", problem=Problem("nvml", words, "Restart the machine."))
+    devices = (samples.device(0), lost, *(samples.device(index) for index in (2, 3)))
+    view = dashboards.view_of([samples.snapshot(devices=devices)])
+    rows = texts(draw_gpus(view, 98, 22).lines)
+    assert rows[4].startswith("GPU 1: The driver does not")
+    assert rows[-1].endswith("Restart the machine.")
+    assert lines_wanted(view, 98, 22) == len(rows) > 5
 
 
 def test_involved_devices_are_marked() -> None:

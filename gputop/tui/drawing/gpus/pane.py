@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gputop import units
 from gputop.tui.drawing.gpus.graphs import BLOCK_LINES_MIN, draw_graphs
 from gputop.tui.drawing.gpus.past import row_seconds
-from gputop.tui.drawing.gpus.rows import cut_trouble, processes_by_device, row_layout, rows_of, unmeasured
+from gputop.tui.drawing.gpus.rows import Layout, cut_trouble, processes_by_device, row_layout, rows_of, unmeasured
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, fit, joined, line, plain, wrap
 from gputop.tui.state.device_state import short_name, throttle
 from gputop.tui.state.view import View
@@ -54,9 +54,7 @@ def draw_gpus(view: View, width: int, height: int, without: Collection[str] | No
             lines.append(_detail(device, users.get(device.uuid, ""), len(models) > 1, label, width))
     if count > 1:
         lines = _side_by_side(lines, count, cells)
-    lines += [
-        part for sentence in cut_trouble(devices, layout, cells) for part in wrap(plain(sentence), width, sentence[0].style)
-    ]
+    lines += _troubles(devices, layout, cells, width)
     if note and height - len(lines) > len(note):
         lines += [(), *note]
     seconds = layout.past * row_seconds(view)
@@ -109,8 +107,15 @@ def lines_wanted(view: View, width: int, room: int) -> int:
         return sum(1 if device.kind == "mig" else 2 for device in devices)
     count = _columns(len(devices), width)
     cells = (width - GAP * (count - 1)) // count
-    rows = -(-len(devices) // count) + len(cut_trouble(devices, row_layout(cells, 2), cells))
+    rows = -(-len(devices) // count) + len(_troubles(devices, row_layout(cells, 2), cells, width))
     return rows + (len(note) + 1 if note else 0)
+
+
+def _troubles(devices: Sequence[Device], layout: Layout, cells: int, width: int) -> list[Line]:
+    """Return the lines of ``width`` cells below the rows, about the devices in trouble that their rows cut."""
+    return [
+        part for sentence in cut_trouble(devices, layout, cells) for part in wrap(plain(sentence), width, sentence[0].style)
+    ]
 
 
 def _has_graphs(view: View, devices: Sequence[Device], height: int) -> bool:

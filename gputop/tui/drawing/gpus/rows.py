@@ -166,7 +166,8 @@ def cut_trouble(devices: Iterable[Device], layout: Layout, cells: int) -> list[L
         words = clean(broken[1]) if broken is not None else ""
         if text_width(words) > cells - layout.label - 7:
             style = "warn" if device.state == "stale" else "bad"
-            lines.append(line((f"GPU {device.index}: ", style), (words, style)))
+            named = words.startswith(f"GPU {device.index} ")
+            lines.append(line(("" if named else f"GPU {device.index}: ", style), (words, style)))
     return lines
 
 
