@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -19,13 +18,6 @@ from gputop.sources.virtual import VirtualSource, visible_devices
 from tests.real_processes import BUSY, IDLE, PRELUDE, Processes, descendants, eventually
 
 MIB = 2**20
-
-
-@pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    started = Processes(tmp_path)
-    yield started
-    started.end()
 
 
 @pytest.fixture(autouse=True)

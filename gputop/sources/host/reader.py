@@ -11,7 +11,7 @@ import os
 import pwd
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from gputop.errors import reraise
 from gputop.snapshot import Ancestor, DeviceUse, Host, HostSource, Process
@@ -84,7 +84,6 @@ class HostReader:
         among the processes of the last ``read_processes``.
         """
         memory = procfs.read_meminfo()
-        machine = self._machine.read(time.monotonic())
         total, available = memory.get("MemTotal"), memory.get("MemAvailable")
         return Host(
             hostname=os.uname().nodename,
@@ -96,16 +95,8 @@ class HostReader:
             memory_used_bytes=None if total is None or available is None else total - available,
             load_1m=_load_1m(),
             memory_available_bytes=available,
-            shm_total_bytes=machine.shm_total_bytes,
-            shm_used_bytes=machine.shm_used_bytes,
-            cpu_quota=machine.cpu_quota,
-            cpu_throttled_share=machine.cpu_throttled_share,
-            cpu_pressure_percent=machine.cpu_pressure_percent,
-            io_pressure_percent=machine.io_pressure_percent,
-            memory_pressure_percent=machine.memory_pressure_percent,
-            oom_kills=machine.oom_kills,
-            iommu_enabled=machine.iommu_enabled,
             mps_server_pid=self._mps_server_pid,
+            **asdict(self._machine.read(time.monotonic())),
         )
 
     def _read_cpu_percent(self) -> float | None:

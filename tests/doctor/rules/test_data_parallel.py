@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.doctor.rules.judged import assert_first, assert_silent
 from tests.doctor.scenes.base import ids, play
 from tests.doctor.scenes.dp import FAULTS, HEALTHY, LOOK_ALIKES
 
@@ -25,13 +26,7 @@ TOLD = {
 
 @pytest.mark.parametrize(("rule", "name", "scene", "seconds"), FAULTS, ids=[fault[1] for fault in FAULTS])
 def test_fault_is_the_first_verdict(rule, name, scene, seconds):
-    said = play(scene, seconds)[-1]
-    assert ids(said)[:1] == [rule], ids(said)
-    severity, confidence, evidence, fix = TOLD[name]
-    assert (said[0].severity, said[0].confidence) == (severity, confidence)
-    assert evidence in " | ".join(fact.text for fact in said[0].evidence)
-    assert fix in said[0].fix
-    assert said[0].run == "run-1"
+    assert assert_first(scene, seconds, rule, TOLD[name]).run == "run-1"
 
 
 @pytest.mark.parametrize(
@@ -43,8 +38,7 @@ def test_look_alike_is_not(rule, name, scene, seconds):
 
 @pytest.mark.parametrize(("name", "scene", "seconds"), HEALTHY, ids=[item[0] for item in HEALTHY])
 def test_healthy_run_is_left_alone(name, scene, seconds):
-    for said in play(scene, seconds):
-        assert [item for item in said if item.confidence != "possible"] == []
+    assert_silent(scene, seconds)
 
 
 def test_every_rule_of_the_family_has_a_fault_and_most_a_look_alike():

@@ -10,6 +10,7 @@ from gputop.doctor.diagnosis import Doctor
 from gputop.snapshot import Snapshot, loss_metric
 from gputop.tui.drawing import run_numbers
 from tests import samples
+from tests.doctor.rules.judged import assert_first, assert_silent
 from tests.doctor.scenes import by_hand
 from tests.doctor.scenes.base import Scene, ids, play, verdict
 from tests.doctor.scenes.by_hand import BY_HAND
@@ -56,13 +57,7 @@ TOLD = {
 
 @pytest.mark.parametrize(("rule", "name", "scene", "seconds"), FAULTS, ids=[fault[1] for fault in FAULTS])
 def test_fault_is_the_first_verdict(rule, name, scene, seconds):
-    said = play(scene, seconds)[-1]
-    assert ids(said)[:1] == [rule], [(item.id, item.title) for item in said]
-    severity, confidence, evidence, fix = TOLD[name]
-    assert (said[0].severity, said[0].confidence) == (severity, confidence)
-    assert evidence in " | ".join(fact.text for fact in said[0].evidence)
-    assert fix in said[0].fix
-    assert said[0].refuted_by
+    assert_first(scene, seconds, rule, TOLD[name])
 
 
 @pytest.mark.parametrize(("rule", "name", "scene", "seconds"), POSSIBLE, ids=[item[1] for item in POSSIBLE])
@@ -81,8 +76,7 @@ def test_look_alike_is_not(rule, name, scene, seconds):
 
 @pytest.mark.parametrize(("name", "scene", "seconds"), HEALTHY + BY_HAND, ids=[item[0] for item in HEALTHY + BY_HAND])
 def test_healthy_run_is_left_alone(name, scene, seconds):
-    for second, said in enumerate(play(scene, seconds)):
-        assert [(item.id, item.title) for item in said if item.confidence != "possible"] == [], f"at second {second}"
+    assert_silent(scene, seconds)
 
 
 def test_ranks_that_exchange_what_they_should_are_told_from_those_that_do_not():

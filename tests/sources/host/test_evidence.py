@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,13 +24,6 @@ from gputop.sources.host.settings import SETTINGS, VALUE_MAX_CHARACTERS
 from tests.real_processes import BUSY, IDLE, Processes, as_nobody, descendants, eventually
 
 USE = (DeviceUse("GPU-1", 2**30, 50.0, "C"),)
-
-
-@pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    started = Processes(tmp_path)
-    yield started
-    started.end()
 
 
 @pytest.fixture(autouse=True)

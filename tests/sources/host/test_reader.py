@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,13 +28,6 @@ from gputop.sources.host.reader import HostReader
 from tests.real_processes import BUSY, IDLE, PRELUDE, Processes, as_nobody, descendants, eventually
 
 USE = (DeviceUse("GPU-1", 2**30, 50.0, "C"),)
-
-
-@pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    started = Processes(tmp_path)
-    yield started
-    started.end()
 
 
 @pytest.fixture(autouse=True)

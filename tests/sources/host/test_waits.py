@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,13 +14,6 @@ pytestmark = pytest.mark.skipif(
     platform.machine() not in ("x86_64", "aarch64") or not Path("/proc/self/syscall").exists(), reason="no table of calls here"
 )
 PAIR = "import socket; a, b = socket.socketpair(); "
-
-
-@pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    started = Processes(tmp_path)
-    yield started
-    started.end()
 
 
 @pytest.mark.parametrize(
