@@ -65,7 +65,7 @@ def test_tests_lie_in_the_folders_of_what_they_test() -> None:
 def test_the_architecture_page_shows_the_table() -> None:
     page = (REPOSITORY / "docs" / "architecture.md").read_text()
     shown = page.partition("<!-- packages -->")[2].partition("<!-- /packages -->")[0].strip()
-    assert shown == as_table(REPOSITORY / "gputop"), "put what `python -m tests.walls` prints into docs/architecture.md"
+    assert shown == as_table(REPOSITORY / "gputop"), "docs/architecture.md is not current: run `make docs`"
 
 
 BREACHES = {

@@ -360,5 +360,14 @@ def find_cycle(edges: Mapping[str, list[str]] | Mapping[str, frozenset[str]]) ->
     return []
 
 
+def write_table(repository: Path) -> None:
+    """Put the table into docs/architecture.md, between its markers."""
+    page = repository / "docs" / "architecture.md"
+    before, begin, rest = page.read_text("utf-8").partition("<!-- packages -->")
+    _, end, after = rest.partition("<!-- /packages -->")
+    assert end, "the page has lost its markers"
+    page.write_text(f"{before}{begin}\n{as_table(repository / 'gputop')}\n{end}{after}", "utf-8")
+
+
 if __name__ == "__main__":
-    print(as_table(Path(__file__).resolve().parents[1] / "gputop"))
+    write_table(Path(__file__).resolve().parents[1])
