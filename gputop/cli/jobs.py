@@ -86,7 +86,7 @@ def order_of(options: argparse.Namespace) -> NodeOrder:
         raise UsageError("Name a recipe or a command.", "Write gputop launch ddp, or gputop launch -- python train.py.")
     devices, values = options.devices, {}
     if options.recipe:
-        chosen, found = recipe_values(catalogue.find(options.recipe), options.options)
+        chosen, found = recipe_values(catalogue.find(options.recipe), options.options, "launch")
         devices, values = devices or chosen, {name: str(value) for name, value in found.items()}
     variables, command = own_commands.apart(options.words)
     if options.words and not command:
@@ -107,21 +107,23 @@ def order_of(options: argparse.Namespace) -> NodeOrder:
     )
 
 
-def recipe_values(recipe: catalogue.Recipe, arguments: list[str]) -> tuple[str | None, Mapping[str, object]]:
-    """Return ``--devices`` and the recipe's options as given on the command line."""
-    given = vars(recipe_parser(recipe).parse_args(arguments))
+def recipe_values(
+    recipe: catalogue.Recipe, arguments: list[str], command: str = "demo"
+) -> tuple[str | None, Mapping[str, object]]:
+    """Return ``--devices`` and the recipe's options as given to ``gputop demo`` or ``gputop launch``."""
+    given = vars(recipe_parser(recipe, command).parse_args(arguments))
     wanted = given.pop("devices")
     return wanted, {name: value for name, value in given.items() if value is not None}
 
 
-def recipe_parser(recipe: catalogue.Recipe) -> Parser:
-    """Return the parser of ``gputop demo RECIPE``."""
+def recipe_parser(recipe: catalogue.Recipe, command: str = "demo") -> Parser:
+    """Return the parser of ``gputop demo RECIPE`` or ``gputop launch RECIPE``."""
     devices = ",".join(map(str, range(recipe.default_devices)))
     parser = _RecipeParser(
-        prog=f"gputop demo {recipe.id}",
+        prog=f"gputop {command} {recipe.id}",
         description=recipe.description,
         allow_abbrev=False,
-        examples=((f"gputop demo {recipe.id} --devices {devices}", f"run it on GPU {devices}"),),
+        examples=((f"gputop {command} {recipe.id} --devices {devices}", f"run it on GPU {devices}"),),
     )
     parser.add_argument("--devices", metavar="LIST", help="GPUs to use, e.g. 0,1")
     for option in recipe.options:

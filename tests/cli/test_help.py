@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from gputop.cli.jobs import recipe_parser, recipe_values
+from gputop.cli.main import main
 from gputop.cli.parser import build_parser, parse_run
 from gputop.errors import UsageError
 from gputop.recipes.catalogue import RECIPES, find
@@ -83,3 +84,11 @@ def test_the_program_prints_it(words: tuple[str, ...]) -> None:
 def test_options_before_run_are_refused_in_words() -> None:
     done = subprocess.run([sys.executable, "-m", "gputop", "--readonly", "run"], capture_output=True, text=True)
     assert (done.returncode, "gputop run" in done.stderr, "Traceback" in done.stderr) == (2, True, False)
+
+
+@pytest.mark.parametrize("command", ["demo", "launch"])
+def test_a_recipe_s_help_names_the_command_that_was_typed(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "faults/ranks-on-one-gpu", "--help"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"usage: gputop {command} faults/ranks-on-one-gpu")
+    assert f"gputop {command} faults/ranks-on-one-gpu --devices" in printed
