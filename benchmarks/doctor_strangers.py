@@ -90,7 +90,7 @@ def _logs(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
     from open_half import posts as opened_posts
     from set_aside import by_component as components
     from set_aside import cases as set_aside
-    from set_aside import posts
+    from set_aside import posts, posts_later
 
     from gputop.cli.doctor import explain_logs
 
@@ -98,7 +98,7 @@ def _logs(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
     parts: dict[str, tuple[Case, ...]] = {
         "from the log": (*LOGS, *opened.LOGS, *set_aside.LOGS),
         "from the log, by component": (*opened_components.LOGS, *components.LOGS),
-        "from the log, as posted": (*opened_posts.LOGS, *posts.LOGS),
+        "from the log, as posted": (*opened_posts.LOGS, *posts.LOGS, *posts_later.LOGS),
     }
     for how, case in ((how, case) for how, cases in parts.items() for case in cases):
         if not _wanted(case, sets, only):
@@ -213,8 +213,8 @@ was corrected afterwards: the doctor was right that a program left a card unused
 helpers of the rules' own tests, and are therefore easier than its logs and programs. The logs *by component* came later: they
 were committed before they were measured, but their author then extended the texts that the doctor knows. One healthy log of
 them raised a false alarm; its author looked into it, corrected the text, and moved the log to the open half. The logs *as
-posted*, long and noisy, came last, by an author who had not read the rules and changed none. So did 16 more programs, which
-are not measured yet.
+posted*, long and noisy, came last, by authors who had not read the rules and changed none. So did 16 more programs, which are
+not measured yet.
 
 - **right**: the first finding is the cause, or a healthy case raised no alarm.
 - **acceptable**: it is true but says less: the exception without its reason, or the rank that died without the cause.
