@@ -157,7 +157,7 @@ def _cells(item: Reached, snapshot: Snapshot) -> Cells:
         "speed_up": _known(f"{item.speed_up or 0.0:.2f}x", item.speed_up),
         "efficiency": _known(units.percent(100 * (item.efficiency or 0.0)), item.efficiency),
         "epoch_s": _known(f"{item.epoch_s or 0.0:.1f}", item.epoch_s),
-        "loss": _known(units.metric(item.loss), item.loss),
+        "loss": _known(units.metric(item.loss, 3), item.loss),
         "accuracy": _known(units.metric(item.accuracy, 3), item.accuracy),
         "on": Span(device_text(item.job, snapshot), "dim"),
         "state": Span(state_text(item.job), STATE_STYLES.get(item.job.state, "text")),

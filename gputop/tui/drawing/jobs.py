@@ -180,7 +180,7 @@ def _cells(job: Job, found: Comparison, snapshot: Snapshot) -> Cells:
         "speed": _known(units.count(found.speed), found.speed),
         "speed_up": _known(f"{found.speed_up or 0.0:.2f}x", found.speed_up),
         "efficiency": _known(units.percent(100 * (found.efficiency or 0.0)), found.efficiency),
-        "loss": _known(units.metric(found.loss), found.loss),
+        "loss": _known(units.metric(found.loss, 3), found.loss),
         "accuracy": _known(units.metric(found.accuracy, 3), found.accuracy),
         "start": Span(_clock(job.started_at), "dim"),
     }

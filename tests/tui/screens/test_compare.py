@@ -91,6 +91,13 @@ def test_what_is_unknown_is_no_number() -> None:
     assert "No job has reported" in comparison.chart([reached], 80, False)[0][0].text
 
 
+@pytest.mark.parametrize(("loss", "text"), [(0.00035123, "0.000351"), (1.2345e-120, "1.2e-120"), (-1.2345e-5, "-1.2e-05")])
+def test_a_small_loss_is_never_cut(loss: float, text: str) -> None:
+    job = AJob("small", (samples.device(0).uuid,), 1.0)
+    (_, row) = comparison.table([comparison.Reached(job, 1, loss=loss)], samples.snapshot(), 140, True)
+    assert f" {text} " in "".join(span.text for span in row)
+
+
 @pytest.mark.parametrize("size", SIZES)
 async def test_the_screen(size: tuple[int, int]) -> None:
     found, snapshot, history = scaling()
