@@ -48,6 +48,7 @@ class Fleet:
     def take_in(self) -> bool:
         """Process what is waiting, one host after another; return whether there may be more after ``TURN_S``."""
         until = time.monotonic() + TURN_S
+        more = False
         for _ in self.machines:
             feed, machine = self.feeds[self._next], self.machines[self._next]
             self._next = (self._next + 1) % len(self.machines)
@@ -56,9 +57,10 @@ class Fleet:
                 machine.doctor.load()
             self._stream.take(str(machine.feed.host), snapshots, _offset_s(feed))
             if time.monotonic() > until:
-                return True
-        self._join()
-        return False
+                more = True
+                break
+        self._join()  # also on a machine where each turn ends early: under another screen, nothing else joins them
+        return more
 
     def _join(self) -> None:
         """Join the runs of all hosts, and have those on several hosts judged."""

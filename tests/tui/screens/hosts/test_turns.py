@@ -13,6 +13,7 @@ from gputop.hosts.state import HostStatus
 from gputop.snapshot import Snapshot
 from gputop.tui.fleet import Fleet
 from gputop.whereabouts import WhereQuestion
+from tests.joined.test_runs import two_hosts
 from tests.tui.kit import text_of
 from tests.tui.screens.hosts.kit import HostStill, hosts_app, live, until, working
 from tests.tui.screens.test_where import answer
@@ -92,3 +93,12 @@ def test_the_first_judgement_of_many_hosts_is_spread_over_turns(monkeypatch: pyt
     fleet.judge()
     judged = [sum(machine.doctor.doctor is not None for machine in fleet.machines) for _ in range(HOSTS) if fleet.take_in()]
     assert judged == list(range(1, HOSTS + 1))
+
+
+def test_runs_over_hosts_are_joined_although_every_turn_ends_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("TURN_S", -1.0), ("JUDGED_EVERY_S", 0.0), ("JUDGED_SELDOM_S", 0.0)):
+        monkeypatch.setattr(f"gputop.tui.fleet.{name}", value)
+    feeds: Any = [HostStill(live(one.host), one.snapshot) for one in two_hosts()]
+    fleet = Fleet(feeds)
+    assert [fleet.take_in() for _ in feeds] == [True, True]
+    assert [len(run.parts) for run in fleet.runs] == [2]
