@@ -64,4 +64,7 @@ LOGS: tuple[Case, ...] = (
     _case("healthy-trials-are-pruned"),
     # NCCL warns of what it can do without.
     _case("healthy-nccl-warns-of-a-plugin"),
+    # Formerly set aside.
+    _case("lightning-finds-parameters-without-gradients", ("C09",), acceptable=_UNEXPLAINED),
+    _case("embedding-read-outside-the-wrapped-forward", (ANY,), "shard|FSDP|ZeRO", _UNEXPLAINED),
 )

@@ -10,10 +10,6 @@ _case = partial(Case, half="set aside")
 _UNEXPLAINED = ("exception",)
 
 LOGS: tuple[Case, ...] = (
-    # The ranks were told different world sizes: 4 and 2.
-    _case(
-        "half-of-the-ranks-count-differently", (ANY,), "rank count|world.size|number of ranks|mismatch", ("exception", "G04")
-    ),
     # srun sets no MASTER_ADDR, and the script expects it.
     _case("mae-from-srun", (ANY,), "MASTER_ADDR"),
     # The head node's port cannot be reached.
@@ -34,21 +30,10 @@ LOGS: tuple[Case, ...] = (
     _case("instructions-were-not-tokenized", (ANY,), "columns|remove_unused_columns"),
     # tokenizer.json was written by a newer version.
     _case("merged-model-on-the-old-image", (ANY,), "tokenizer|ModelWrapper|version|untagged", _UNEXPLAINED),
-    # nvcc of CUDA 11.8 refuses the new gcc.
-    _case(
-        "chat-after-a-distribution-upgrade",
-        (ANY,),
-        "gcc|GNU version|host compiler",
-        ("exception", "cuda_mismatch", "no_compiler"),
-    ),
-    # The class was renamed or moved: hydra does not find it.
-    _case("hydra-sweep-ends-at-its-first-job", (ANY,), "ConvNextTiny|locating target|_target_"),
     # The cluster has no GPUs of that name.
     _case("distillation-script-from-another-partition", ("slurm_refused", ANY), "gres|generic resource"),
     # The loss is NaN from update 2310 on.
     _case("speech-updates-as-json", ("J01", "nan_loss")),
-    # Triton needs Python's headers.
-    _case("diffusion-in-a-slim-image", (ANY,), r"Python\.h|header|python.{0,4}-dev", ("exception", "no_compiler")),
     # Triton's ptxas does not know the card.
     _case("small-box-compiles-its-first-model", (ANY,), "ptxas|sm_121a", _UNEXPLAINED),
     # FlashAttention 2 does not run on Turing cards.
@@ -65,12 +50,8 @@ LOGS: tuple[Case, ...] = (
     _case("script-that-worked-on-one-machine", ("A08", "A03", "invalid_ordinal", ANY), "ordinal|LOCAL_RANK"),
     # Counters of errors, all 0, before the run.
     _case("healthy-preflight-lists-errors"),
-    # A language model's programs fail; the training does not.
-    _case("healthy-written-programs-fail"),
     # A dashboard's port is taken; the run needs none.
     _case("healthy-board-takes-another-port"),
     # German for error, error rate and abort.
     _case("healthy-fehlerrate-sinkt"),
-    # A server refuses what its clients send, and goes on.
-    _case("healthy-clients-send-too-much"),
 )

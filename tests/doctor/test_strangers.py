@@ -23,6 +23,8 @@ KNOWN_ALARMS = {
     "healthy-model-writes-about-errors",
     "healthy-imports-speak-first",
     "healthy-tests-run-before-training",
+    "healthy-written-programs-fail",
+    "healthy-clients-send-too-much",
 }
 """Healthy logs that the doctor still gets wrong. Whoever mends one takes its name out."""
 
@@ -43,8 +45,8 @@ def test_each_log_belongs_to_a_case(judged: tuple[dict, str]) -> None:
     files = {half: len(list((BENCHMARKS / folder / "logs").glob("*.log"))) for half, folder in folders.items()}
     assert {half: sum(row["cases"] for row in table.values()) for half, table in numbers.items()} == files
     assert files["first"] >= 77
-    assert files["open"] >= 83
-    assert files["set aside"] >= 82
+    assert files["open"] >= 94
+    assert files["set aside"] >= 71
 
 
 def test_the_name_of_a_log_says_nothing_for_the_doctor() -> None:
