@@ -25,6 +25,9 @@ _COUNTERS = ("epoch", "step", "iter", "iteration")
 _MAYBE_EMPTY = "cp"
 """skorch's column for "+" where a checkpoint was saved."""
 _COLUMNS_LEAST = 3
+_MEMORY = "gpu_mem"
+_SHORT_LOSSES = frozenset(("box", "obj", "cls", "dfl", "seg", "giou", "total"))
+"""What YOLOv5 and YOLOv7 call the parts of their loss, beside a column of the GPU's memory."""
 
 
 def boosting(line: str) -> Printed | None:
@@ -95,12 +98,15 @@ class Tables:
 
 def _heading(line: str) -> list[str]:
     """Return the names of a heading's columns; [] for any other line."""
-    if not ANY_MEASURED.search(line):
+    with_memory = _MEMORY in line.lower()
+    if not with_memory and not ANY_MEASURED.search(line):
         return []
     cells = [cell for cell in map(str.strip, _GAP.split(_BAR_AT_END.sub("", line).strip())) if cell]
     if len(cells) < 2 or not all(map(_NAME.fullmatch, cells)):
         return []
     names = [cell.strip("()[]") for cell in cells]
+    if with_memory and names[0].lower() == "epoch":
+        names = [f"{name}_loss" if name.lower() in _SHORT_LOSSES else name for name in names]
     counted = any(name.lower() in _COUNTERS for name in names)
     enough = counted or len(names) > _COLUMNS_LEAST
     return names if enough and any(map(is_listed, names)) else []

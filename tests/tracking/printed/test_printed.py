@@ -292,6 +292,37 @@ def test_tables_of_skorch_fastai_and_yolo() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("heading", "row", "metrics"),
+    [
+        (
+            "Epoch   gpu_mem       box       obj       cls    labels  img_size",
+            "0/299     10.8G   0.11000   0.04000       nan        80       640: 100%|███| 231/231 [01:00<00:00,  3.61it/s]",
+            {"box_loss": 0.11, "obj_loss": 0.04, "cls_loss": math.nan},
+        ),
+        (
+            "Epoch   gpu_mem       box       obj       cls     total    labels  img_size",
+            "0/299     10.8G       0.1       0.2       0.3       0.6        80   640: 100%|███| 231/231 [01:00<00:00,  3it/s]",
+            {"box_loss": 0.1, "obj_loss": 0.2, "cls_loss": 0.3, "total_loss": 0.6},
+        ),
+        (
+            "Epoch   gpu_mem      GIoU       obj       cls     total   targets  img_size",
+            "0/299     10.8G       0.1       0.2       0.3       0.6        80   640: 100%|███| 231/231 [01:00<00:00,  3it/s]",
+            {"GIoU_loss": 0.1, "obj_loss": 0.2, "cls_loss": 0.3, "total_loss": 0.6},
+        ),
+    ],
+)
+def test_the_parts_of_the_loss_of_older_yolos(heading: str, row: str, metrics: dict[str, float]) -> None:
+    found = read(f"{heading}\n{row}\n")
+    assert [step for step, _ in found] == [231]
+    assert found[0][1] == pytest.approx({**metrics, "epoch": 0}, nan_ok=True)
+
+
+def test_such_names_in_other_tables_are_no_loss() -> None:
+    assert read("Epoch   box   obj   total\n0   1   2   3\n") == []
+    assert read("gpu_mem   free   total   pid\n10.8G   1   2   3\n") == []
+
+
 def test_rows_of_csv_are_read() -> None:
     assert read("epoch,train_loss,val_loss\n0,2.5,nan\n1,2.25\nso,it,ends\n")[0][0] == 1
     assert read("epoch,train_loss,lr\n0,2.5,0.1\n1,2.25,0.1\n") == [
