@@ -360,7 +360,7 @@ MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
         "sigkill",
         "E1121 04:25:59.539000 8451 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: -9) local_rank: 1 "
         "(pid: 8515) of binary: /usr/bin/python3",
-        {"rank": "1", "pid": "8515"},
+        {"local_rank": "1", "pid": "8515"},
     ),
     (
         "slurm_oom",

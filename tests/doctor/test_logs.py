@@ -517,8 +517,18 @@ def test_a_rank_that_was_killed() -> None:
         + torchrun_summary(1, "-9", [0])
     )
     finding = told(text).findings[0]
-    assert (finding.id, finding.title) == ("H05", "Rank 1 was killed from outside (SIGKILL)")
+    assert (finding.id, finding.title) == ("H05", "Local rank 1 was killed from outside (SIGKILL)")
     assert any("SIGKILL" in fact.text for fact in finding.evidence)
+
+
+def test_the_local_rank_that_a_launcher_names_is_no_rank() -> None:
+    """On the second node of two with four ranks each, local rank 1 is rank 5."""
+    line = "E1121 api.py:1002] failed (exitcode: -9) local_rank: 1 (pid: 8001) of binary: python\n"
+    explained = told(line + torchrun_summary(5, "-9"))
+    assert explained.findings[0].title == "Local rank 1 was killed from outside (SIGKILL)"
+    assert explained.root is not None
+    assert explained.root.rank is None
+    assert any("rank 5 was ended by SIGKILL" in fact.text for fact in explained.findings[0].evidence)
 
 
 def test_a_rank_without_words_is_named_with_how_it_ended() -> None:

@@ -136,8 +136,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "sigkill",
         "H05",
         "exitcode: -9",
-        r"failed \(exitcode: -9\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)",
-        "Rank {rank} was killed from outside (SIGKILL)",
+        r"failed \(exitcode: -9\) local_rank: (?P<local_rank>\d+) \(pid: (?P<pid>\d+)\)",
+        "Local rank {local_rank} was killed from outside (SIGKILL)",
         "Process {pid} got SIGKILL: usually the kernel's or the batch system's memory limit, else somebody's kill -9.",
         "sudo dmesg --ctime | grep -i -E 'killed process|oom' | tail\n"
         "# fewer DataLoader workers, arrays instead of lists of Python objects, more memory for the job",
