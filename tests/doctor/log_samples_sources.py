@@ -6,6 +6,72 @@ Each is written from the source that its pattern's module names, with made-up va
 from __future__ import annotations
 
 SOURCES: tuple[tuple[str, str, dict[str, str]], ...] = (
+    (
+        "ray_resources",
+        "(autoscaler +14s) Error: No available node types can fulfill resource request defaultdict(<class 'float'>, "
+        "{'CPU': 8.0, 'GPU': 2.0}). Add suitable node types to this cluster to resolve this issue.",
+        {"want": "'CPU': 8.0, 'GPU': 2.0"},
+    ),
+    (
+        "ray_resources",
+        "(autoscaler +5s) Error: No available node types can fulfill resource requests {'GPU': 4.0}*2. Add suitable node types",
+        {"want": "'GPU': 4.0"},
+    ),
+    ("mpi_slots", "There are not enough slots available in the system to satisfy the 8", {"count": "8"}),
+    (
+        "mpi_launch",
+        "mpirun was unable to find the specified executable file, and therefore did not launch the job.",
+        {"program": "mpirun"},
+    ),
+    ("mpi_launch", "prterun was unable to launch the specified application as it could not access", {"program": "prterun"}),
+    (
+        "unused_params",
+        "RuntimeError: It looks like your LightningModule has parameters that were not used in producing the loss returned by "
+        "training_step. If this is intentional, you must enable the detection of unused parameters in DDP",
+        {},
+    ),
+    ("sharded_parameter", "RuntimeError: 'weight' must be 2-D", {}),
+    ("sharded_parameter", "RuntimeError: size mismatch, got input (8), mat (8x512), vec (0)", {}),
+    ("sharded_parameter", "RuntimeError: weight should have at least three dimensions", {}),
+    ("sharded_parameter", "RuntimeError: mat2 must be a matrix, got 1-D tensor", {}),
+    (
+        "sharded_parameter",
+        "RuntimeError: The tensor has a non-zero number of elements, but its data is not allocated yet.",
+        {},
+    ),
+    (
+        "sharded_parameter",
+        "RuntimeError: setStorage: sizes [8, 512], strides [512, 1], storage offset 0, and itemsize 4 requiring a storage "
+        "size of 16384 are out of bounds for storage of size 0",
+        {},
+    ),
+    ("sharded_parameter", "RuntimeError: shape '[8, -1]' is invalid for input of size 0", {}),
+    (
+        "nccl_rank_count",
+        "n01:1180:1241 [0] bootstrap.cc:261 NCCL WARN Bootstrap Root : mismatch in rank count from procs 4 : 2",
+        {"one": "4", "other": "2"},
+    ),
+    ("hydra_target", "Error locating target 'src.nets.Tiny', set env var HYDRA_FULL_ERROR=1 to see", {"name": "src.nets.Tiny"}),
+    ("hydra_target", "hydra.errors.InstantiationException: Error locating target 'a.B'", {"name": "a.B"}),
+    ("hydra_call", "Error in call to target 'torch.optim.adam.Adam':", {"name": "torch.optim.adam.Adam"}),
+    ("hydra_call", "Error instantiating 'torch.optim.Adam' : __init__() got an unexpected", {"name": "torch.optim.Adam"}),
+    ("extension_build", "RuntimeError: Error building extension 'fused_adam'", {"name": "fused_adam"}),
+    (
+        "toolchain",
+        "/usr/local/cuda/include/crt/host_config.h:132:2: error: #error -- unsupported GNU version! gcc versions later than 11 "
+        "are not supported!",
+        {"newest": "11"},
+    ),
+    ("toolchain", "host_config.h:151:2: error: #error -- unsupported clang version! clang version must be less than 16", {}),
+    ("toolchain", "/tmp/tmpq1/main.c:5:10: fatal error: Python.h: No such file or directory", {}),
+    ("toolchain", "csrc/ops.cu:3:10: fatal error: cusparse.h: No such file or directory", {"file": "cusparse.h"}),
+    ("toolchain", "main.c:4:10: fatal error: 'cuda.h' file not found", {"file": "cuda.h"}),
+    ("toolchain", "/usr/bin/ld: cannot find -lcuda: No such file or directory", {"library": "cuda"}),
+    ("toolchain", "/usr/bin/ld.gold: cannot find -lcudart", {"library": "cudart"}),
+    ("toolchain", "g++: fatal error: Killed signal terminated program cc1plus", {"program": "cc1plus"}),
+    ("toolchain", "nvcc fatal   : Unsupported gpu architecture 'compute_120'", {"program": "nvcc"}),
+    ("toolchain", "csrc/k.cpp:12:5: error: 'at::Foo' was not declared", {"place": "csrc/k.cpp:12:5"}),
+    ("toolchain", 'csrc/k.cu(40): error: identifier "AT_CHECK" is undefined', {"place": "csrc/k.cu(40)"}),
     # The store and the rendezvous.
     (
         "store_timeout",
@@ -420,6 +486,12 @@ SOURCES: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("vllm_engine", "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}", {}),
 )
 NO_SOURCES: tuple[str, ...] = (
+    "epoch 3: error: 0.31",
+    "model.weight must be 2-D or 3-D",
+    "16 slots available in the replay buffer",
+    "NCCL INFO Bootstrap Root : all 4 ranks have checked in",
+    "shape '[8, 512]' is invalid for input of size 4000",
+    "autoscaler: 2 node types can fulfill the request",
     "waiting for the store of artifacts, timeout after 60 s",
     "n1:9:9 [0] NCCL INFO socketPollConnect: connect to 10.1.0.2<45763> returned Connection refused, retrying (1/34) "
     "after sleep",

@@ -14,7 +14,7 @@ from gputop import units
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs import exits, last_words
-from gputop.doctor.logs.first_failure import fatal, first_failure, is_same
+from gputop.doctor.logs.first_failure import fatal, first_failure, is_same, reason_of
 from gputop.doctor.logs.habits import shape_of, without_habits
 from gputop.doctor.logs.last_words import Word, first_word
 from gputop.doctor.logs.launcher import Root
@@ -62,6 +62,9 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
     word = None if root is not None else _last_word(scans, consequences, launcher)
     if word is not None and word.kind == "exception":
         root = word.seen
+    reason = reason_of(root or (None if word is None else word.seen), seen)
+    if reason is not None:
+        root, word = reason, None
     findings = [] if root is None else [_of_root(root, seen, scans, launcher)]
     unproven = root is not None and word is not None
     if unproven:

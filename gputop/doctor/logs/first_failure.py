@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from gputop.doctor.logs.launcher import Root
 from gputop.doctor.logs.observation import Observation
+from gputop.doctor.logs.patterns.pattern import REASON
 from gputop.doctor.logs.scan import LogScan
 
 _ENDS = frozenset({"cpp_terminate", "killed", "sigkill", "signal_crash", "slurm_cancelled", "python_fatal", "stopped"})
@@ -16,6 +17,14 @@ _REPORTS = re.compile(
     r"\b[Ss]ee (?:the )?(?:root cause|stack trace|error|traceback|log)\b.{0,40}\b(?:above|root cause)\b"
 )
 """An exception of a launcher that reports another process's end: what that process raised before comes first."""
+_BUILD = re.compile(
+    r"\bCalledProcessError\b|\breturned non-zero exit status\b|\bError building extension\b|\bBackendCompilerFailed\b"
+    r"|\bInductorError\b|\bCppCompileError\b|\bCompilationError\b|^error: command '[^']{1,200}' failed|^ninja: build stopped"
+    r"|^make(?:\[\d+\])?: \*\*\* |\bFailed to build\b|\bcompilation terminated\b"
+)
+"""What reports that a compiler or linker failed, whose own words came before."""
+REASON_WITHIN = 400
+"""The lines of a build between what failed in it and what reports that."""
 _SHELL_GOES_ON = frozenset({"command_not_found", "conda_activate"})
 """What a shell script survives, unless it says set -e: another failure after it is what ended it."""
 
@@ -67,6 +76,15 @@ def first_failure(failures: list[Observation], launcher: Root | None, scans: Seq
             position[id(item)],
         ),
     )
+
+
+def reason_of(report: Observation | None, seen: Sequence[Observation]) -> Observation | None:
+    """Return the first line in which a command said why it failed, if ``report`` is about such a command's end."""
+    if report is None or (_BUILD.search(report.line) is None and _BUILD.search(report.message) is None):
+        return None
+    reasons = (item for item in seen if item.pattern is not None and item.pattern.kind == REASON and item.file == report.file)
+    near = (item for item in reasons if 0 <= report.at - item.at <= REASON_WITHIN)
+    return next((item for item in near if item.rank in (None, report.rank) or report.rank is None), None)
 
 
 def is_same(one: Observation, other: Observation) -> bool:

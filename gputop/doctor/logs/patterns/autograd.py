@@ -31,7 +31,33 @@ _SHAPES = (
     ),
 )
 
+_SHARDED = (
+    ("'weight' must be 2-D", r"'weight' must be 2-D"),
+    ("should have at least three dimensions", r"weight should have at least three dimensions"),
+    ("must be a matrix, got 1-D", r"mat2 must be a matrix, got 1-D tensor"),
+    ("size mismatch, got input", r"size mismatch, got input \(\d+\), mat \(\d+x\d+\), vec \(\d+\)"),
+    ("its data is not allocated yet", r"has a non-zero number of elements, but its data is not allocated yet"),
+    ("for storage of size 0", r"setStorage: .{1,400} are out of bounds for storage of size 0"),
+    ("for input of size 0", r"shape '\[[\d, -]{1,100}\]' is invalid for input of size 0$"),
+)
+
 PATTERNS: tuple[Pattern, ...] = (
+    *(
+        failure(
+            "sharded_parameter",
+            None,
+            key,
+            expression,
+            "An operation got a parameter without its shape: FSDP or ZeRO-3 keeps it in shards",
+            "Outside of the wrapped module's forward each rank has only a flat shard of a parameter, or none of it. A layer, "
+            "or a method of the model other than forward, was called directly.",
+            "out = model(batch)  # the wrapped model itself, so that its shards are gathered first\n"
+            "with FSDP.summon_full_params(model): ...  # or deepspeed.zero.GatheredParameters([weight]): the whole parameter",
+            confidence="likely",
+            refuted_by="Neither FSDP nor ZeRO stage 3 is in use: the tensor is the script's own, of a wrong shape or empty.",
+        )
+        for key, expression in _SHARDED
+    ),
     failure(
         "inplace_modified",
         None,

@@ -4,7 +4,8 @@ Sources: src/resmom/mom_main.c of OpenPBS ("=>> PBS: job killed: ..."); LSF's te
 jobacct_common.c ("exceeded memory limit", Slurm 14 to 20) and src/slurmd/slurmstepd/req.c; mm/oom_kill.c of Linux (2.6 to 6);
 batch/v1 Jobs of Kubernetes (DeadlineExceeded); torch/distributed/elastic/agent/server/api.py and multiprocessing/api.py (1.9 to
 2.9); lightning/pytorch/trainer/connectors/signal_connector.py (2.x). Refusals: src/common/slurm_errno.c of Slurm, and what
-sbatch, salloc and srun print before it; daemon/devices.go of moby; src/cli of libnvidia-container.
+sbatch, salloc and srun print before it; Open MPI's help-rmaps-base.txt and help-orterun.txt (1.8 to 5.0); Ray's autoscaler (1.9
+to 2.40); daemon/devices.go of moby; src/cli of libnvidia-container.
 """
 
 from __future__ import annotations
@@ -56,6 +57,41 @@ _CONTAINER = (
 )
 
 PATTERNS: tuple[Pattern, ...] = (
+    failure(
+        "ray_resources",
+        None,
+        "can fulfill",
+        # "request" until Ray 2.30 or so, "requests" since.
+        r"No available node types can fulfill resource requests? (?:defaultdict\(<class 'float'>, )?\{(?P<want>[^}]{1,200})\}",
+        "No node of the Ray cluster has {want}",
+        "The job waits for resources that the cluster does not have and cannot add: the run does not start.",
+        "ray status  # what the cluster has, and what waits\n"
+        "ScalingConfig(num_workers=..., resources_per_worker=...)  # no more than that; or add nodes",
+        confidence="likely",
+        refuted_by="ray status lists a node with these resources, or the run starts later.",
+    ),
+    failure(
+        "mpi_slots",
+        None,
+        "not enough slots available",
+        r"There are not enough slots available in the system(?: to satisfy the (?P<count>\d+))?",
+        "Open MPI has fewer slots than the command asks for ({count})",
+        "mpirun counts a slot for each core or hostfile entry, and inside a batch job for each task that the job was given: "
+        "fewer than the ranks of -np. It started nothing.",
+        "mpirun --host node1:4,node2:4 -np 8 ...  # as many slots as ranks; or slots=4 behind each host of the hostfile\n"
+        "#SBATCH --ntasks=8  # in a batch job; mpirun --map-by :OVERSUBSCRIBE shares the cores",
+        refuted_by="The ranks started: mpirun lists them with --display-map.",
+    ),
+    failure(
+        "mpi_launch",
+        None,
+        " was unable to ",
+        r"^(?P<program>mpirun|mpiexec|orterun|prterun|prun) was unable to (?P<why>(?:find|launch|start|access) .{1,300})",
+        "{program} was unable to {why}",
+        "It started no rank.",
+        "which python; ls -l train.py  # on every host of the hostfile, and executable there",
+        refuted_by="The ranks started: they print lines of their own.",
+    ),
     *(
         failure(
             "slurm_refused",

@@ -72,6 +72,17 @@ PATTERNS: tuple[Pattern, ...] = (
         "ps aux | grep train.py  # nothing is left of an earlier start, on any host",
         refuted_by="Every process prints another RANK.",
     ),
+    failure(
+        "nccl_rank_count",
+        "G03",
+        "mismatch in rank count",
+        r"Bootstrap Root : mismatch in rank count from procs (?P<one>\d+) : (?P<other>\d+)",
+        "The ranks were given different world sizes: {one} and {other}",
+        "WORLD_SIZE, or the number that the launcher passes, is not the same for all of them: another --nnodes or "
+        "--nproc-per-node on one host, or a script that counts the ranks itself.",
+        "env | grep -E '^(WORLD_SIZE|RANK|NNODES|SLURM_NTASKS|OMPI_COMM_WORLD_SIZE)'  # in every process: the same world size",
+        refuted_by="Every process prints the same WORLD_SIZE.",
+    ),
     cascade(
         "nccl_peer_closed",
         "G04",

@@ -2,12 +2,13 @@
 
 Sources: Lib/importlib/_bootstrap.py and Python/ceval.c of Python 3.6 to 3.13; elf/dl-lookup.c of glibc; transformers/utils/
 versions.py (4.0 to 5.x); torch/_inductor/cpp_builder.py and exc.py (2.0 to 2.13), torch/utils/cpp_extension.py; triton/
-runtime/build.py (2.0 to 3.x); op_builder/builder.py of DeepSpeed (0.3 to 0.18).
+runtime/build.py (2.0 to 3.x); op_builder/builder.py of DeepSpeed (0.3 to 0.18); crt/host_config.h of CUDA (9 to 13), and what
+gcc, clang, nvcc, ptxas, nvlink and ld print.
 """
 
 from __future__ import annotations
 
-from gputop.doctor.logs.patterns.pattern import Pattern, failure
+from gputop.doctor.logs.patterns.pattern import Pattern, failure, reason
 
 _INSTALLED = "python -c 'import {name}' works in the environment that runs the script."
 _NAMES = (
@@ -36,7 +37,93 @@ _MEANS = (
 )
 _WHICH = "which python torchrun; python -m pip show {name}  # the environment that runs the script\n"
 
+_TOOLCHAIN = (
+    (
+        "unsupported GNU version",
+        r"#error -- unsupported GNU version! gcc versions later than (?P<newest>\d+) are not supported",
+        "The CUDA toolkit takes gcc up to version {newest}, and a newer one is installed",
+        "nvcc refuses host compilers that are newer than itself.",
+        "apt-get install -y gcc-{newest} g++-{newest}; CC=gcc-{newest} CXX=g++-{newest} python train.py\n"
+        "nvcc --version  # or a newer toolkit, of the CUDA version that torch was built with",
+    ),
+    (
+        "unsupported clang version",
+        r"#error -- unsupported clang version!(?: clang version must be less than (?P<bound>\d+))?",
+        "The CUDA toolkit does not take this version of clang",
+        "nvcc refuses host compilers that are newer than itself.",
+        "CC=gcc CXX=g++ python train.py  # or an older clang",
+    ),
+    (
+        "Python.h",
+        r"fatal error: '?Python\.h'?(?:: No such file or directory| file not found)",
+        "Python.h is missing: Python's headers are not installed",
+        "Triton and torch.compile build small modules at run time, and pip builds extensions: both need the headers of the "
+        "Python that runs the script.",
+        "apt-get install -y python3-dev  # or python3.12-dev: the version of the script's Python; Fedora: python3-devel",
+    ),
+    (
+        "fatal error: ",
+        r"fatal error: '?(?P<file>[\w./+-]{1,200})'?(?:: No such file or directory| file not found)",
+        "A header is missing: {file}",
+        "The compiler does not find a file that the source includes: its package is not installed, or not on the include path.",
+        "apt-file search {file}  # or dnf provides; a header of CUDA comes with the toolkit: CUDA_HOME=/usr/local/cuda",
+    ),
+    (
+        "cannot find -l",
+        r"\bld(?:\.\w+)?: cannot find -l(?P<library>[\w+.-]+)",
+        "The linker does not find lib{library}.so",
+        "The library is not installed, or not in a directory that the linker searches.",
+        "ldconfig -p | grep {library}\n"
+        "LIBRARY_PATH=/usr/local/cuda/lib64/stubs python train.py  # for -lcuda: the toolkit's stub",
+    ),
+    (
+        "Killed signal terminated",
+        r"Killed signal terminated program (?P<program>cc1plus|cicc|ptxas|cudafe\+\+)",
+        "The compiler was killed, probably for memory",
+        "{program} got SIGKILL: so many compilers at a time need more memory than the host or container has.",
+        "MAX_JOBS=2 python train.py  # or pip install: fewer compilers at a time",
+    ),
+    (
+        "fatal   : ",
+        r"\b(?P<program>nvcc|ptxas|nvlink|cicc) fatal   : (?P<why>.+)",
+        "{program} refuses: {why}",
+        "The CUDA toolkit does not know the architecture, option or file: often it is older than the card.",
+        "nvcc --version  # and a toolkit of the version that torch was built with: torch.version.cuda\n"
+        "TORCH_CUDA_ARCH_LIST=8.0 python train.py  # the card's own: torch.cuda.get_device_capability()",
+    ),
+    (
+        ": error: ",
+        r"(?<!\S)(?P<place>[\w./+-]{1,200}\.(?:c|cc|cpp|cxx|cu|cuh|h|hpp):\d+(?::\d+)?): error: (?P<why>(?!#error).+)",
+        "{place} does not compile: {why}",
+        "The source and the installed torch, CUDA or compiler do not fit each other.",
+        "# read the lines below {place}: other errors often follow from the first",
+    ),
+    (
+        "): error: ",
+        r"(?<!\S)(?P<place>[\w./+-]{1,200}\.(?:cu|cuh|h|hpp|cpp)\(\d+\)): error: (?P<why>.+)",
+        "{place} does not compile: {why}",
+        "The source and the installed torch, CUDA or compiler do not fit each other.",
+        "# read the lines below {place}: other errors often follow from the first",
+    ),
+)
+
 PATTERNS: tuple[Pattern, ...] = (
+    *(
+        reason("toolchain", key, expression, title, means, fix, "The same source compiles in the same shell or container.")
+        for key, expression, title, means, fix in _TOOLCHAIN
+    ),
+    failure(
+        "extension_build",
+        None,
+        "Error building extension",
+        r"Error building extension '(?P<name>[^']+)'",
+        "The extension {name} could not be built",
+        "torch compiles it at run time with nvcc and the host's compiler; their own words come before, behind FAILED:.",
+        "nvcc --version; gcc --version  # a toolkit of torch.version.cuda, and a gcc that it takes\n"
+        "rm -rf ~/.cache/torch_extensions  # what an interrupted build left behind",
+        vague=True,
+        refuted_by="ninja -v in the extension's build folder succeeds.",
+    ),
     *(
         failure(
             "module_missing",

@@ -116,6 +116,17 @@ PATTERNS: tuple[Pattern, ...] = (
         "DDP(model, device_ids=[local_rank], find_unused_parameters=True)  # where a branch is left out on purpose",
     ),
     failure(
+        "unused_params",
+        "C09",
+        "that were not used in producing",
+        # Lightning, since 1.6, instead of torch's own text.
+        r"your LightningModule has parameters that were not used in producing the loss returned by",
+        "Parts of the model took no part in the loss",
+        "Lightning wraps the model in DistributedDataParallel, which waits for a gradient of every parameter; some got none.",
+        "print([n for n, p in model.named_parameters() if p.grad is None])  # or TORCH_DISTRIBUTED_DEBUG=DETAIL\n"
+        "Trainer(strategy='ddp_find_unused_parameters_true')  # where a branch is left out on purpose",
+    ),
+    failure(
         "unused_idx",
         "C09",
         "did not receive grad for rank",

@@ -11,6 +11,8 @@ from gputop.doctor.findings.finding import Confidence, Severity
 FAILURE = "failure"
 HINT = "hint"
 """A line worth knowing that ends no run."""
+REASON = "reason"
+"""A line that ends no run by itself, but says why the command failed that an exception after it reports."""
 
 
 class _Filled(dict[str, str]):
@@ -95,6 +97,11 @@ def failure(
         vague=vague,
         holds=holds,
     )
+
+
+def reason(name: str, key: str, expression: str, title: str, means: str, fix: str, refuted_by: str) -> Pattern:
+    """Return the row of a line that says why a command failed which an exception after it reports."""
+    return Pattern(name, None, key, expression, title, means, fix, REASON, confidence="likely", refuted_by=refuted_by)
 
 
 def cascade(name: str, cause: str | None, key: str, expression: str, title: str, means: str, fix: str) -> Pattern:

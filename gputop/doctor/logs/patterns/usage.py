@@ -68,6 +68,37 @@ PATTERNS: tuple[Pattern, ...] = (
         "{name}=VALUE  # on the command line, or in the configuration",
     ),
     failure(
+        "hydra_target",
+        None,
+        "Error locating target",
+        # hydra/_internal/instantiate/_instantiate2.py, since 1.2.
+        r"(?:^|InstantiationException: )Error locating target '(?P<name>[^']+)'",
+        "Hydra finds no {name}",
+        "A _target_ in the configuration names a class or function that cannot be imported: it was renamed or moved, its "
+        "package is missing, or importing its module fails.",
+        "python -c \"from hydra.utils import get_object; get_object('{name}')\"  # in the script's environment and directory\n"
+        "HYDRA_FULL_ERROR=1 python ...  # shows the exception of the import",
+        refuted_by="The import of that name works in the environment and directory that run the script.",
+    ),
+    *(
+        failure(
+            "hydra_call",
+            None,
+            key,
+            expression,
+            "Hydra could not create {name}",
+            "The class or function that _target_ names was found, and failed when it was called: the next lines say how. Often "
+            "the configuration has a key that it does not take, or lacks one.",
+            "HYDRA_FULL_ERROR=1 python ...  # shows the place within {name}",
+            refuted_by="The script goes on after this line.",
+        )
+        # Without a traceback: in one the exception before it says more.
+        for key, expression in (
+            ("Error in call to target", r"^Error in call to target '(?P<name>[^']+)'"),
+            ("Error instantiating", r"^Error instantiating '(?P<name>[^']+)'"),
+        )
+    ),
+    failure(
         "syntax",
         None,
         "Error: ",
