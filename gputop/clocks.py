@@ -15,6 +15,8 @@ from gputop.wire import AnswerLine
 
 KEPT = 24
 """Comparisons to keep. The one with the smallest error wins; older ones are dropped because clocks drift."""
+SET_S = 1.0
+"""Two comparisons that contradict each other by more than this have a clock that was set between them."""
 EAGER, EAGER_S, EVERY_S = 4, 0.5, 5.0
 """How often to ask: a few times in quick succession at first, because some answers wait for a reading of the GPUs."""
 
@@ -79,8 +81,12 @@ class ClockWatch:
         if self._asked is None or answer.question.sent_at != self._asked.sent_at:
             return
         found = compared(answer, arrived_at)
-        if found is not None:
-            self._kept.append(found)
+        if found is None:
+            return
+        best = self.best
+        if best is not None and abs(found.offset_s - best.offset_s) > found.error_s + best.error_s + SET_S:
+            self._kept.clear()
+        self._kept.append(found)
 
     @property
     def best(self) -> Compared | None:

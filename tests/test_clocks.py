@@ -54,3 +54,12 @@ def test_it_asks_soon_at_first_then_seldom_and_again_where_the_clock_was_set_bac
     assert len(times) - EAGER == pytest.approx((30.0 - EAGER * EAGER_S) / EVERY_S, abs=1.0)
     watch.look(50.0)
     assert asked[-1].sent_at == 50.0
+
+
+def test_what_was_compared_before_a_clock_was_set_counts_no_more() -> None:
+    watch = ClockWatch(lambda question: None)
+    for now, offset_s, error_s in ((10.0, 0.0, 0.01), (11.0, 0.5, 0.1), (12.0, -90.0, 0.3)):
+        watch.look(now)
+        watch.take(ClockAnswer(ClockQuestion(now, now + error_s + offset_s), now + error_s + offset_s), now + 2 * error_s)
+        assert watch.best is not None
+        assert watch.best.offset_s == pytest.approx(-90.0 if now == 12.0 else 0.0, abs=0.001)

@@ -53,6 +53,9 @@ class Feed(Protocol):
     def ask(self, question: Question) -> None:
         """Ask and return at once. A replay never answers; a live feed answers only the newest question of each kind."""
 
+    def age_s(self, snapshot: Snapshot) -> float:
+        """Return how old a snapshot is that has just been drained, in seconds; 0 where that is not known."""
+
     def take_answers(self) -> list[Answer]:
         """Return the answers that have arrived since the last call, oldest first."""
 
@@ -89,6 +92,10 @@ class Inbox:
         found = _taken(self._pending)
         self._taken.set()
         return found
+
+    def age_s(self, snapshot: Snapshot) -> float:
+        """Return 0: it counts as new when it is drained."""
+        return 0.0
 
     def _wait_for_room(self, waiting_max: int | None = None) -> None:
         """Wait until the screen has taken what waits for it, if that is much: in bytes, or more than so many snapshots."""

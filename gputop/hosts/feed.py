@@ -15,6 +15,7 @@ from gputop.hosts.following import Deliver, Following, Links
 from gputop.hosts.state import SHOWING_STATES, WORDS, HostStatus
 from gputop.hosts.stream import Heard
 from gputop.questions import Question, command_of
+from gputop.snapshot import Snapshot
 from gputop.units import duration
 
 PENDING_MAX = 3600
@@ -57,6 +58,15 @@ class HostFeed(Inbox):
         if heard.answer is not None:
             self._answers.append(heard.answer)
         self._notify()
+
+    def age_s(self, snapshot: Snapshot) -> float:
+        """Return how old a snapshot is by this machine's clock, in seconds: where this machine is behind, it may have waited
+        long, also before it was read. 0 where the clocks are not compared.
+        """
+        status = self.stream.status
+        if status.clock_offset_s is None or status.clock_error_s is None:
+            return 0.0
+        return max(0.0, time.time() - (snapshot.time - status.clock_offset_s))
 
     @property
     def link(self) -> HostStatus:

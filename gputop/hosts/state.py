@@ -101,7 +101,7 @@ class HostStatus:
     message: str | None = None
     hint: str | None = None
     last_heard_at: float | None = None
-    """When the last snapshot arrived, by this machine's clock."""
+    """When the last snapshot was made, by this machine's clock; where the clocks are not compared, when it arrived."""
     clock_offset_s: float | None = None
     """The host's clock minus this machine's: by question and answer, else by a snapshot, too small by the time it traveled."""
     clock_error_s: float | None = None

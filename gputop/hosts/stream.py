@@ -62,6 +62,8 @@ _DECODING = threading.Lock()
 screen's thread only its share of it: one of 129 with 128 hosts on a busy machine, where no key is answered any more."""
 CLOCK_READINGS = 60
 """The clocks are compared over this many snapshots: the quickest one is the most exact."""
+HELD_UP_S = 1.0
+"""If the screen takes longer than this to take a snapshot, others wait in the pipe: their arrival says nothing of a clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,10 @@ class HostStream:
         self._wanted: dict[str, Mapping[str, Any]] = {}
         self._clock = ClockWatch(lambda question: self.send(command_of(question)))
         self._offsets: deque[float] = deque(maxlen=CLOCK_READINGS)
+        self._held_up = False
+        """Whether snapshots may have waited in the pipe for this machine."""
+        self._delivered_at = -math.inf
+        """When the last snapshot was taken by the screen; monotonic."""
         self._closed = threading.Event()
         self._woken = threading.Event()
         """Ends the pause before the next try."""
@@ -252,7 +258,7 @@ class HostStream:
         Raises:
             FormatError: it cannot be read.
         """
-        arrived_at = time.time()
+        arrived_at, waited_s = time.time(), time.monotonic() - self._delivered_at
         with _DECODING:
             answer = checked.answer_of(line)
             snapshot = checked.snapshot_in(line) if answer is None else None
@@ -262,19 +268,26 @@ class HostStream:
         if snapshot is None:
             self._deliver(Heard(self.status, answer=answer))
             return None
-        self._offsets.append(snapshot.time - arrived_at)
+        # One that this machine had to wait for came straight from the host.
+        self._held_up = self._held_up and waited_s < snapshot.interval_s / 2
+        if not self._held_up:
+            self._offsets.append(snapshot.time - arrived_at)
         since = self.status.since if self.status.state == "live" else arrived_at
         self._clock.look(arrived_at)
         clock = self._clock.best or Compared(max(self._offsets), math.inf)
+        is_compared = clock.error_s < math.inf
         self.status = HostStatus(
             self.status.host,
             "live",
             since,
-            last_heard_at=arrived_at,
+            last_heard_at=min(arrived_at, snapshot.time - clock.offset_s) if is_compared else arrived_at,
             clock_offset_s=clock.offset_s,
-            clock_error_s=clock.error_s if clock.error_s < math.inf else None,
+            clock_error_s=clock.error_s if is_compared else None,
         )
+        delivering_at = time.monotonic()
         self._deliver(Heard(self.status, snapshot, size_bytes=len(line)))
+        self._delivered_at = time.monotonic()
+        self._held_up = self._held_up or self._delivered_at - delivering_at > HELD_UP_S
         return snapshot.interval_s
 
     def _say(self, state: HostState, message: str | None, hint: str | None) -> None:

@@ -30,7 +30,7 @@ class Machine:
         """The run that the user chose; None follows the newest."""
         self._runs_on_gpus: frozenset[str] = frozenset()
         """The live runs that were ever seen on a GPU: one that loses its GPU is still the one to look at."""
-        self._arrived_at = time.monotonic()
+        self._made_at = time.monotonic()
 
     def take_in(self) -> list[Snapshot]:
         """Process every waiting snapshot; return them, oldest first."""
@@ -41,14 +41,14 @@ class Machine:
         if snapshots:
             self.latest = snapshots[-1]
             self._see_gpus(self.latest)
-            self._arrived_at = time.monotonic()
+            self._made_at = time.monotonic() - self.feed.age_s(self.latest)
         return snapshots
 
     def stale_s(self) -> float | None:
         """Return the age of the newest snapshot in seconds, if it is older than a stream of its interval should be."""
         if self.latest is None or self.feed.kind != "live":
             return None
-        age = time.monotonic() - self._arrived_at
+        age = time.monotonic() - self._made_at
         return age if age > STALE_AFTER_INTERVALS * max(self.latest.interval_s, 0.5) else None
 
     def view(self, settings: Settings, *, paused: bool = False) -> View | None:

@@ -144,6 +144,16 @@ def test_a_screen_that_falls_behind_holds_a_host_back(most_bytes: int, waiting: 
     assert taken_of(feed) == list(range(MANY)), "none is lost"
 
 
+def test_a_reading_is_as_old_as_the_clock_of_its_host_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    feed, stream = sending(monkeypatch)
+    feed.close()
+    made = replace(samples.snapshot(), time=time.time() + 1000.0 - 75.0)  # its clock is ahead
+    assert feed.age_s(made) == 0.0, "the clocks are not compared"
+    stream.status = replace(stream.status, clock_offset_s=1000.0, clock_error_s=0.1)
+    assert feed.age_s(made) >= 75.0
+    assert feed.age_s(replace(made, time=made.time + 3600.0)) == 0.0
+
+
 def test_the_feed_of_a_host_that_waits_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     feed, stream = sending(monkeypatch)
     feed.close()

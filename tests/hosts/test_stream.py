@@ -12,11 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gputop.agent import lines
+from gputop.clocks import Compared
 from gputop.errors import UsageError
 from gputop.hosts import stream as stream_module
 from gputop.hosts.feed import feeds_of
@@ -334,6 +336,32 @@ def test_the_default_is_ssh_as_the_user_knows_it() -> None:
     assert ssh.login("me@node:2222")[-3:] == ["-p", "2222", "me@node"]
     assert ssh.shown_login("me@node:2222") == "ssh -p 2222 me@node"
     assert "StrictHostKeyChecking" not in SSH
+
+
+def test_a_reading_that_waited_is_dated_by_the_clock_of_its_host() -> None:
+    heard: list[Heard] = []
+    stream = HostStream("a", transport_of(HERE), (), heard.append)
+    stream._clock._kept.append(Compared(1000.0, 0.01))
+    made = replace(samples.snapshot(), time=time.time() + 1000.0 - 75.0)
+    stream._take(made.to_json().encode())
+    assert heard[-1].status.last_heard_at == pytest.approx(made.time - 1000.0, abs=0.001)
+
+
+def test_what_waited_in_the_pipe_compares_no_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_module, "HELD_UP_S", 0.0)
+    stream = HostStream("a", transport_of(HERE), (), lambda heard: time.sleep(0.01))
+
+    def offset_s(ahead_s: float, interval_s: float) -> float:
+        made = replace(samples.snapshot(), time=time.time() + ahead_s, interval_s=interval_s)
+        monkeypatch.setattr(stream_module.checked, "snapshot_in", lambda line: made)
+        stream._take(b"{}")
+        assert stream.status.clock_offset_s is not None
+        return stream.status.clock_offset_s
+
+    first = offset_s(-500.0, 3600.0)
+    assert -530 < first <= -500
+    assert offset_s(0.0, 3600.0) == first, "the screen took its time for the one before"
+    assert offset_s(0.0, 0.0) > first, "this one was waited for"
 
 
 def test_lines_are_decoded_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

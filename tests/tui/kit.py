@@ -82,6 +82,9 @@ class StillFeed:
         taken, self.waiting = self.waiting, []
         return taken
 
+    def age_s(self, snapshot: Snapshot) -> float:
+        return 0.0
+
     def take_answers(self) -> list[object]:
         return []
 

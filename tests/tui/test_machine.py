@@ -89,3 +89,14 @@ def test_the_screen_and_its_doctor_share_one_memory_of_the_metrics(monkeypatch: 
     watched.doctor.load()
     assert watched.history.metrics(first.runs[0].run_id)
     assert made == [watched.history.memory], "also after the stream went on from another machine"
+
+
+def test_a_reading_that_waited_for_this_machine_is_as_old_as_it_is() -> None:
+    class Waited(StillFeed):
+        def age_s(self, snapshot: object) -> float:
+            return 75.0
+
+    feed: Any = Waited(samples.snapshot())
+    late = Machine(feed)
+    late.take_in()
+    assert (late.stale_s() or 0.0) >= 75.0

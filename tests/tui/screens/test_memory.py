@@ -56,6 +56,9 @@ class SampleFeed:
         found, self._waiting = self._waiting, []
         return found
 
+    def age_s(self, snapshot: Snapshot) -> float:
+        return 0.0
+
     def ask(self, question: Question) -> None:
         pass
 
