@@ -17,16 +17,6 @@ from tests import REPOSITORY
 
 BENCHMARKS = REPOSITORY / "benchmarks"
 NUMBERS = BENCHMARKS / "strangers" / "numbers.json"
-KNOWN_ALARMS = {
-    "healthy-yolo-halves-its-batch",
-    "healthy-broken-images-are-skipped",
-    "healthy-model-writes-about-errors",
-    "healthy-imports-speak-first",
-    "healthy-tests-run-before-training",
-    "healthy-written-programs-fail",
-    "healthy-clients-send-too-much",
-}
-"""Healthy logs that the doctor still gets wrong. Whoever mends one takes its name out."""
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +56,7 @@ print(judge(case, [Finding("exception", fix="the mean is nan: read loss-turns-na
 
 def test_no_healthy_log_is_an_alarm(judged: tuple[dict, str]) -> None:
     _, printed = judged
-    assert set(re.findall(r"from the log: (\S+) is false alarm", printed)) <= KNOWN_ALARMS
+    assert re.findall(r"from the log: (\S+) is false alarm", printed) == []
 
 
 def test_no_case_that_is_set_aside_is_named(judged: tuple[dict, str]) -> None:

@@ -41,6 +41,8 @@ _OF_AN_END = re.compile(r'^\s+File "|^(?:Current thread|Thread) 0x|\bNCCL (?:INF
 _PROGRESS = re.compile(r"(?i)\b(?:epoch|step|iter(?:ation)?|batch|loss)\b\D{0,3}\d|\d\s?it/s|\ds/it")
 
 
+_SERVED = re.compile(r'"(?:GET|POST|PUT|PATCH|DELETE) /\S{0,400} HTTP/[\d.]{1,3}" 2\d\d\b')
+"""A request that a server has answered well."""
 _HANDLED = re.compile(
     r"(?i)\b(?:retry(?:ing)?|retries|try(?:ing)? again|recover(?:ed|ing)|caught|skipping|falling back|ignoring)\b"
 )
@@ -61,7 +63,9 @@ class _Text:
     key: int | str | None
     whole: bool
     own_words: bool = False
+    logged_at: float | None = None
     lines: int = 0
+    served: int = 0
     ordinary: int = 0
     progress: int = 0
 
@@ -72,6 +76,8 @@ class _Text:
 
     @property
     def went_on(self) -> bool:
+        if self.served >= PROGRESS_LINES:
+            return True
         if self.whole:
             return self.followed and self.own_words
         return self.progress >= PROGRESS_LINES or (self.quoted and self.ordinary >= ORDINARY_LINES)
@@ -89,15 +95,22 @@ class Afterwards:
         return bool(self._open)
 
     def follow(
-        self, number: int, line: str, key: int | str | None = None, whole: bool = False, own_words: bool = False
+        self,
+        number: int,
+        line: str,
+        key: int | str | None = None,
+        whole: bool = False,
+        own_words: bool = False,
+        logged_at: float | None = None,
     ) -> None:
         """Start to follow a text found in this line.
 
         ``key`` tells who wrote the line, ``whole`` marks a whole traceback. ``own_words``: words that tell that the
-        script went on already followed.
+        script went on already followed. ``logged_at``: when a logger wrote it, so that progress of a later time is no
+        output that was buffered.
         """
         if len(self._open) < OPEN_MAX:
-            self._open.append(_Text(number, not whole and quoted(line), key, whole, own_words))
+            self._open.append(_Text(number, not whole and quoted(line), key, whole, own_words, logged_at))
 
     def failed(self) -> list[int]:
         """Handle a traceback or a launcher's summary: return the texts before it, which may well have ended the run."""
@@ -105,16 +118,22 @@ class Afterwards:
         self._open.clear()
         return before
 
-    def line(self, text: str, key: int | str | None = None) -> list[tuple[int, bool]]:
-        """Process a following line; return the texts now followed by progress, and whether the run certainly went on."""
+    def line(self, text: str, key: int | str | None = None, time: float | None = None) -> list[tuple[int, bool]]:
+        """Process a following line, written at ``time``.
+
+        Return the texts now followed by progress, and whether the run certainly went on.
+        """
         settled = []
         ordinary = is_ordinary(text)
         progress = is_progress(text)
+        served = ordinary and _SERVED.search(text) is not None
         for item in list(self._open):
             if item.key is not None and item.key != key:
                 continue
             item.lines += 1
-            item.own_words = item.own_words or (ordinary and says_went_on(text))
+            later = progress and item.logged_at is not None and time is not None and time > item.logged_at
+            item.own_words = item.own_words or later or (ordinary and says_went_on(text))
+            item.served += served
             before = item.followed
             item.ordinary += ordinary
             item.progress += progress

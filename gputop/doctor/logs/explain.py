@@ -15,7 +15,7 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs import exits, last_words
 from gputop.doctor.logs.first_failure import fatal, first_failure, is_same, reason_of
-from gputop.doctor.logs.habits import shape_of, without_habits
+from gputop.doctor.logs.habits import shape_of, with_those_before, without_habits
 from gputop.doctor.logs.last_words import Word, first_word
 from gputop.doctor.logs.launcher import Root
 from gputop.doctor.logs.observation import Observation
@@ -47,7 +47,7 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
     seen = [item for scan in scans for item in scan.observations]
     launcher = next((scan.root for scan in scans if scan.root is not None), None)
     if not failed and launcher is None:
-        seen = without_habits(seen, {scan.name: scan.progress for scan in scans})
+        seen = with_those_before(without_habits(seen, {scan.name: scan.progress for scan in scans}))
     if (failed or launcher is not None) and not any(item.failure for item in seen):
         # A script that catches its error, reports it and then ends did not really go on.
         seen = [replace(item, went_on=False) for item in seen]

@@ -45,6 +45,19 @@ def without_habits(seen: list[Observation], progress: Mapping[str, int]) -> list
     return marked
 
 
+def with_those_before(seen: list[Observation]) -> list[Observation]:
+    """Mark the tracebacks that a script reported in the same way as a later one that it surely survived."""
+    last = {(item.file, item.rank, item.quoted_by): item.at for item in seen if item.quoted_by and item.went_on}
+    if not last:
+        return seen
+    return [
+        replace(item, went_on=True, followed=False)
+        if item.quoted_by and item.at < last.get((item.file, item.rank, item.quoted_by), 0)
+        else item
+        for item in seen
+    ]
+
+
 def _is_in_words(item: Observation) -> bool:
     """Return whether the script's own words surround an exception, also after a speaker as in "A: the log says ..."."""
     return not item.block and (quoted(item.line) or quoted(item.line.partition(": ")[2]))

@@ -16,12 +16,17 @@ _RANK = re.compile(r"(?i)\brank[\W_]{0,2}(\d+)\b|(?<=[\]Z] )(\d{1,4}): $")
 """A rank by that word, or srun's label behind a time."""
 
 
+_LOGGED = re.compile(r"^[\W\d]{0,40}(?:ERROR|CRITICAL|EXCEPTION|error)\b")
+"""What a logger writes before each line of a traceback: somebody caught the exception and reported it."""
+
+
 class Leads:
     """The leads of one log, as expressions by themselves."""
 
     def __init__(self) -> None:
         self._known: dict[str, re.Pattern[str]] = {}
         self._ranks: dict[str, int] = {}
+        self._logged: set[str] = set()
 
     def strip(self, text: str) -> tuple[str, str] | None:
         """Return the lead of a line and the rest of the line; None without a known lead."""
@@ -43,10 +48,16 @@ class Leads:
         if pattern.match(begin) is None or len(self._known) >= KEPT:
             return None
         self._known[pattern.pattern] = pattern
+        if _LOGGED.match(found["lead"]) is not None:
+            self._logged.add(pattern.pattern)
         rank = _RANK.search(found["lead"])
         if rank is not None:
             self._ranks[pattern.pattern] = int(rank[1] or rank[2])
         return pattern.pattern, found["rest"]
+
+    def is_logged(self, lead: str) -> bool:
+        """Return whether a lead is a logger's at the level of an error, and names no process."""
+        return lead in self._logged
 
     def rank_of(self, lead: str) -> int | None:
         """Return the rank that a lead names; None without one."""

@@ -57,6 +57,12 @@ def unboxed(text: str) -> str:
     return f'  File "{frame["file"]}", line {frame["line"]}, in {frame["function"]}' if frame is not None else "    …"
 
 
+def quote_of(text: str) -> str:
+    """Return the margin or the spaces before a line; "" without."""
+    found = _GROUP_MARGIN.match(text) if text[:1] == " " else None
+    return found[0] if found is not None else text[: len(text) - len(text.lstrip(" "))]
+
+
 def time_of(line: str, written_at: float | None = None) -> float | None:
     """Return the timestamp at the line's beginning (local time); glog's has no year, so use that of ``written_at``."""
     head = line[:_TIME_WITHIN]

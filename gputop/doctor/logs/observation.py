@@ -41,6 +41,8 @@ class Observation:
     """Ordinary lines that were scanned before it."""
     in_library: bool = False
     """Whether ``where`` is a library's line, because no line of the user's own code is in the traceback."""
+    quoted_by: str = ""
+    """What stands before the lines of a traceback that the script's own logger or report wrote."""
 
     @property
     def failure(self) -> bool:

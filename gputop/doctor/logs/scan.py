@@ -20,7 +20,7 @@ from gputop.doctor.logs.kept import KEPT_FIRST, KEPT_LAST, Kept
 from gputop.doctor.logs.last_words import LastWords, Word
 from gputop.doctor.logs.launcher import ROOT, Root, Summary, number
 from gputop.doctor.logs.leads import Leads
-from gputop.doctor.logs.lines import clean, is_warning, rank_and_text, time_of, unboxed
+from gputop.doctor.logs.lines import clean, is_warning, quote_of, rank_and_text, time_of, unboxed
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.patterns.table import TRIGGERS, matches
 from gputop.doctor.logs.tracebacks import BEGIN, Traceback, is_frame
@@ -67,6 +67,10 @@ class LogScan:
         self._weak_next = False
         self._previous = ""
         """The line before the one that is looked at."""
+        self._quote = ""
+        """The margin or the spaces before the line that is looked at."""
+        self._speakers: dict[Key, Key] = {}
+        """Who goes on after a traceback that a logger wrote, by the words before its lines."""
         self._chain: dict[Key, bool] = {}
         self._heads: dict[Key, Head] = {}
         self._top = True
@@ -221,6 +225,7 @@ class LogScan:
 
     def _line(self, raw: str, at: int) -> None:
         prefixed, text = rank_and_text(raw)
+        self._quote = quote_of(text)
         text = unboxed(text)
         key, text = self._whose(prefixed, text)
         rank = prefixed if prefixed is not None else self.rank
@@ -255,6 +260,9 @@ class LogScan:
             self._read(head.text, head.raw, key, key if isinstance(key, int) else self.rank, head.at)
 
     def _read(self, text: str, raw: str, key: Key, rank: int | None, at: int) -> None:
+        for lead, speaker in self._speakers.items():
+            if speaker == key and lead in self._open and self._open[lead].in_message:
+                self._close(lead)  # the logger's words no longer stand before the lines
         if self._summary.open:
             self._summary.line(text)
         if ROOT in text:
@@ -268,6 +276,9 @@ class LogScan:
             self._begin(key, "Original Traceback" in text)
             self._open[key].cut = is_progress(text)
             self._open[key].begin = text
+            self._open[key].logged_at = time_of(raw, self.written_at)
+            if len(self._quote) > 1 and "+-" not in self._previous and text.lstrip().startswith("Traceback"):
+                self._open[key].quote, self._open[key].own_words = self._quote, True
             self._open[key].notebook = not text.rstrip().endswith(":")
             return
         if self._top:
@@ -275,7 +286,14 @@ class LogScan:
         block = self._open.get(key)
         if block is not None and block.rank is not None:
             rank = block.rank
+        if block is not None and block.quote and text.strip() and not self._quote.startswith(block.quote):
+            if block.exception is None:
+                block.quote, block.own_words = "", False
+            else:
+                self._close(key)
+        block = self._open.get(key)
         if block is not None:
+            text = text.removeprefix(block.quote) if block.quote.isspace() else text
             self._extend_traceback(key, block, text, at)
             block = self._open.get(key)
         if block is not None and not block.in_message and text[:1] in (" ", "\t"):
@@ -285,7 +303,7 @@ class LogScan:
         )
         found = matches(text) if may_be_known else ()
         if self._after.waiting and block is None and (not found or _ABORT.search(text) is not None):
-            self._note_progress(text, key)
+            self._note_progress(text, key, time_of(raw, self.written_at))
         warned = bool(found) and is_warning(text)
         if block is None and not self._summary.open:
             self._weigh(text, raw, rank, at, bool(found))
@@ -309,10 +327,14 @@ class LogScan:
                     block=block.number if block is not None and in_exception else 0,
                     warned=warned,
                     went_on=warned and says_went_on(text),
+                    quoted_by=self._quoted_by(key, block) if block is not None and in_exception else "",
                     in_library=block is not None and in_exception and block.where is None,
                     at=at,
                 )
             )
+
+    def _quoted_by(self, key: Key, block: Traceback) -> str:
+        return str(key) if key in self._speakers else block.quote
 
     def _weigh(self, text: str, raw: str, rank: int | None, at: int, known: bool) -> None:
         """Keep a line that may be the log's last word, or take those before it as survived."""
@@ -340,6 +362,8 @@ class LogScan:
             return prefixed, text
         lead, rest = told
         key = lead if prefixed is None else f"{prefixed} {lead}"
+        if self._leads.is_logged(lead):
+            self._speakers[key] = prefixed
         if block is not None and key not in self._open and self._leads.strip(block.begin) is not None:
             # Its first line came before these words were known.
             rank = self._leads.rank_of(lead)
@@ -347,13 +371,13 @@ class LogScan:
             self._open[key] = self._open.pop(prefixed)
         return key, rest
 
-    def _note_progress(self, text: str, key: Key) -> None:
+    def _note_progress(self, text: str, key: Key, time: float | None) -> None:
         """Record for the texts so far that the log goes on after them."""
         if _ABORT.search(text) is not None:
             for number in self._after.failed():
                 self._kept.mark(number, False, False)
         self.progress += is_progress(text)
-        for number, surely in self._after.line(text, key):
+        for number, surely in self._after.line(text, key, time):
             self._kept.mark(number, surely, not surely)
 
     def _begin(self, key: Key, inner: bool) -> None:
@@ -389,7 +413,9 @@ class LogScan:
         if block is not None and block.known and block.where is not None:
             self._kept.set_place(block.number, block.where)
         if block is not None and block.exception is not None and not block.weak and not block.cut:
-            self._after.follow(-block.number, block.exception, key, not block.notebook, block.own_words)
+            speaker = self._speakers.get(key, key)
+            logged_at = block.logged_at if key in self._speakers else None
+            self._after.follow(-block.number, block.exception, speaker, not block.notebook, block.own_words, logged_at)
         if block is None or block.known or block.weak or block.exception is None:
             return
         own = key if isinstance(key, int) else block.rank
@@ -406,6 +432,7 @@ class LogScan:
                 raised_from=block.first,
                 block=block.number,
                 at=block.exception_at,
+                quoted_by=self._quoted_by(key, block),
             )
         )
 

@@ -56,6 +56,10 @@ class Traceback:
     begin: str = ""
     """Its first line, until a frame was seen."""
     rank: int | None = None
+    quote: str = ""
+    """What stands before each of its lines where the script itself quotes it: a margin, or spaces."""
+    logged_at: float | None = None
+    """The time in its first line, where a logger wrote it."""
 
     @property
     def place(self) -> str | None:

@@ -1,0 +1,101 @@
+"""Tracebacks that a script's own report or logger wrote: somebody caught them, and the lines after them tell the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from gputop.doctor.findings.finding import Finding
+from gputop.doctor.logs.explain import explain
+from tests.doctor.test_logs import scan
+
+STEPS = "".join(f"step {step} loss {4 - step / 100}\n" for step in range(30))
+FRAME = '  File "/home/ann/answer.py", line 3, in main\n    return solve(x)\n'
+RAISED = f"Traceback (most recent call last):\n{FRAME}{{}}\n"
+SERVED = 'INFO:     10.4.0.7:51234 - "POST /v1/chat/completions HTTP/1.1" 200 OK\n'
+
+
+def alarms(text: str) -> list[Finding]:
+    found = []
+    for size in (1 << 20, 97):
+        found = [item for item in explain([scan(text, size=size)]).findings if item.confidence != "possible"]
+    return found
+
+
+def quoted(before: str, error: str = "NameError: name 'x' is not defined") -> str:
+    return "".join(f"{before}{line}\n" for line in RAISED.format(error).splitlines())
+
+
+@pytest.mark.parametrize("before", ["    | ", "  | ", "    ", "        "])
+@pytest.mark.parametrize("error", ["NameError: name 'x' is not defined", "torch.OutOfMemoryError: CUDA out of memory."])
+def test_tracebacks_in_a_script_s_own_report_end_no_run_that_goes_on(before: str, error: str) -> None:
+    report = f"task 1: passed\ntask 2: failed\n{quoted(before, error)}task 3: failed\n{quoted(before)}task 4: timed out\n"
+    assert alarms(f"{STEPS}{report}pass@1: 0.5\n{STEPS}saved\n") == []
+
+
+@pytest.mark.parametrize("before", ["    | ", "    "])
+def test_the_last_traceback_of_a_log_is_told_though_it_is_indented(before: str) -> None:
+    found = alarms(f"{STEPS}the worker failed\n{quoted(before)}")[0]
+    assert "NameError at answer.py:3 (main)" in found.title
+
+
+def test_a_word_after_an_indented_traceback_is_no_exception() -> None:
+    found = explain([scan(f"report\n{quoted('    ')}stored\n")]).findings
+    assert "NameError" in found[0].title
+
+
+def test_an_indented_first_line_alone_quotes_nothing() -> None:
+    text = "    " + RAISED.format("KeyError: 'speaker-7'") + STEPS
+    assert [item.id for item in alarms(text)] == ["exception"]
+
+
+GROUP = """\
+  + Exception Group Traceback (most recent call last):
+  |   File "/home/ann/load.py", line 10, in <module>
+  |     asyncio.run(main())
+  | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)
+  +-+---------------- 1 ----------------
+    | Traceback (most recent call last):
+    |   File "/home/ann/load.py", line 4, in read
+    |     raise ValueError("shard 3 is bad")
+    | ValueError: shard 3 is bad
+    +------------------------------------
+"""
+
+
+@pytest.mark.parametrize("text", [GROUP, RAISED.format("ValueError: shard 3 is bad")])
+def test_buffered_output_after_what_python_itself_printed_proves_nothing(text: str) -> None:
+    assert "ValueError" in alarms(f"{STEPS}{text}{STEPS}")[0].title
+
+
+LEADS = ("ERROR 06-11 10:00:12 [serving_chat.py:226] ", "2026-06-11 10:00:12,001 ERROR api: ", "[ERROR] api: ")
+
+
+@pytest.mark.parametrize("lead", LEADS)
+@pytest.mark.parametrize("error", ["ValueError: 9120 input tokens are too many", "torch.OutOfMemoryError: CUDA out of memory."])
+def test_a_server_that_goes_on_to_answer_survived_its_exceptions(lead: str, error: str) -> None:
+    assert alarms(SERVED * 9 + (quoted(lead, error) + SERVED * 9) * 3) == []
+
+
+@pytest.mark.parametrize("lead", LEADS)
+@pytest.mark.parametrize(
+    "rest", ["", SERVED, SERVED.replace("200 OK", "500 Internal Server Error") * 9, "INFO:     Shutting down\n"]
+)
+def test_a_server_that_answers_no_more_failed_of_it(lead: str, rest: str) -> None:
+    found = alarms(SERVED * 9 + quoted(lead, "ValueError: 9120 input tokens are too many") + rest)
+    assert "ValueError at answer.py:3 (main)" in found[0].title
+
+
+@pytest.mark.parametrize(
+    ("second", "survived"),
+    [("2026-06-11 10:00:20,001 INFO step {} loss 2.5\n", True), ("2026-06-11 10:00:05,001 INFO step {} loss 2.5\n", False),
+     ("step {} loss 2.5\n", False)],
+)  # fmt: skip
+def test_progress_of_a_later_time_than_a_logged_traceback_is_no_buffered_output(second: str, survived: bool) -> None:
+    log = quoted("2026-06-11 10:00:12,001 ERROR trainer: ") + "".join(second.format(step) for step in range(9))
+    assert (alarms(log) == []) is survived
+
+
+def test_progress_of_a_later_time_after_a_traceback_of_python_s_own_proves_nothing() -> None:
+    """It may be another process's."""
+    later = "".join(f"2026-06-11 10:00:2{step},001 INFO step {step} loss 2.5\n" for step in range(9))
+    assert alarms(RAISED.format("KeyError: 'speaker-7'") + later) != []
