@@ -78,7 +78,7 @@ _TABLE = {
         "facts tracking tracking/auto/losses tracking/auto/models tracking/auto/readings tracking/auto/training"
         " tracking/journal tracking/standing"
     ),
-    "tracking/site": "tracking/reader",
+    "tracking/site": "tracking tracking/reader",
     "adapters": "facts tracking tracking/auto/training tracking/journal",
     "gputop": "adapters errors tracking tracking/auto",
     # The machine: sources read it, jobs run on it, the agent takes snapshots of it.
