@@ -6,20 +6,36 @@ import re
 
 import pytest
 
-from gputop.doctor.logs import after, explain, heads, last_words, launcher, lines, scan, tracebacks
+from gputop.doctor.logs import (
+    after,
+    explain,
+    first_failure,
+    habits,
+    heads,
+    json_lines,
+    last_words,
+    launcher,
+    leads,
+    lines,
+    scan,
+    tracebacks,
+)
 from gputop.doctor.logs.patterns.table import PATTERNS
 from gputop.jobs.output import printed_log
 from tests.doctor.backtracking import quadratic
 
 SEARCHED = [
     getattr(module, name)
-    for module in (after, explain, heads, last_words, launcher, lines, scan, tracebacks, printed_log)
+    for module in (
+        *(after, explain, first_failure, habits, heads, json_lines, last_words, launcher, leads, lines, scan, tracebacks),
+        printed_log,
+    )
     for name in vars(module)
     if isinstance(getattr(module, name), re.Pattern)
 ]
 MATCHED = (
     *(after._NO_LINE_OF_ITS_OWN, after._OWN_WORDS, lines._ANEW),
-    *(last_words._EXCEPTION, last_words._SAID),
+    *(last_words._EXCEPTION, last_words._SAID, leads._LOGGED),
 )
 """Those that are tried at a line's first character only."""
 
@@ -32,6 +48,36 @@ def test_no_known_text_takes_the_square_of_a_line_to_search_for() -> None:
 def test_no_other_expression_over_lines_does(expression: re.Pattern[str] | re.Pattern[bytes]) -> None:
     text = expression.pattern if isinstance(expression.pattern, str) else expression.pattern.decode("latin-1")
     assert quadratic(f"^(?:{text})" if expression in MATCHED else text) is None
+
+
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "2026-06-11 10:00:12,001 ERROR api: ",
+        "[2026-06-11T10:00:12.5Z] [rank 3] ",
+        "1-2x3-4y5-6z7-8: ",
+        "1-2--3-4--5-6--7-8 ",
+        "1-2Z53-4Z55-6Z57-8 ",
+        "10:00/a/10:00/b/10:00/c/",
+    ],
+)
+def test_no_words_learned_from_a_log_do(lead: str) -> None:
+    learned = leads.Leads()
+    found = learned.learn(f"{lead}Traceback (most recent call last):", f'{lead}  File "/a/train.py", line 3, in main')
+    assert found is not None
+    assert quadratic(f"^(?:{found[0]})") is None
+    assert learned.strip(f"{lead}KeyError: 3") == (found[0], "KeyError: 3")
+
+
+def test_the_times_in_words_learned_from_a_log_differ_from_line_to_line() -> None:
+    learned = leads.Leads()
+    at = "2026-06-11 10:00:12,001 ERROR api: "
+    assert learned.learn(f"{at}Traceback (most recent call last):", f'{at}  File "/a/train.py", line 3, in main') is not None
+    for other in ("2026-06-12 11:59:00 ERROR api: ", "2026-06-12 11:59:00.123456Z ERROR api: "):
+        line = f"{other}KeyError: 3"
+        assert (learned.strip(line) or ("", ""))[1] == "KeyError: 3"
+    line = "2026-06-11 10:00:12,001 INFO api: step 3"
+    assert learned.strip(line) is None
 
 
 @pytest.mark.parametrize(

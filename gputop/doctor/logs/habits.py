@@ -12,7 +12,7 @@ from gputop.doctor.logs.observation import Observation
 
 SURVIVED_MIN, SURVIVED_PROGRESS = 2, 2
 """A text that came so often before, each time with so many lines of progress after it, ends no run (our choice)."""
-_NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
+_NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\d[\d.]*")
 
 
 def without_habits(seen: list[Observation], progress: Mapping[str, int]) -> list[Observation]:

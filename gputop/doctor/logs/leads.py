@@ -10,8 +10,10 @@ import re
 
 KEPT = 16
 """Leads remembered of one log."""
-_FRAME = re.compile(r'^(?P<lead>\S.{0,199}?)(?P<rest>  File "[^"]+", line \d+.*)$')
-_TIME = re.compile(r"\d+(?:[-:.,T/]\d+)+Z?")
+_FRAME = re.compile(r'^(?P<lead>\S.{0,199}?)(?P<rest>  File "[^"]+", line \d.*)$')
+_TIME = re.compile(r"(?<!\d)\d+(?:[-:.,T/]\d+)+Z?")
+_A_TIME = r"\d{1,20}(?:[-:.,T/]\d{1,20}){0,12}(?:Z|(?!\d))"
+"""What stands for a time in learned words. It ends in one place only, so that a line with many times is searched once."""
 _RANK = re.compile(r"(?i)\brank[\W_]{0,2}(\d+)\b|(?<=[\]Z] )(\d{1,4}): $")
 """A rank by that word, or srun's label behind a time."""
 
@@ -44,7 +46,7 @@ class Leads:
         found = _FRAME.match(text)
         if found is None:
             return None
-        pattern = re.compile(r"\d[^ ]*".join(map(re.escape, _TIME.split(found["lead"]))))
+        pattern = re.compile(_A_TIME.join(map(re.escape, _TIME.split(found["lead"]))))
         if pattern.match(begin) is None or len(self._known) >= KEPT:
             return None
         self._known[pattern.pattern] = pattern
