@@ -186,6 +186,13 @@ def test_an_ordinary_line_is_not_looked_at(line: str, monkeypatch: pytest.Monkey
     assert looked == ["Process exited, exit code 12", "Process exited, Exit code: 12"]
 
 
+def test_each_literal_is_searched_for_once() -> None:
+    from gputop.doctor.logs import scan as module
+
+    assert sorted(trigger for group in module._GROUPS.values() for trigger in group) == sorted(set(module._TRIGGERS))
+    assert all(part in trigger for part, group in module._GROUPS.items() for trigger in group)
+
+
 def test_a_known_text_among_escape_sequences_is_found_below_an_error() -> None:
     log = "ERROR the first batch is skipped here\n\x1b[31mRuntimeE\x1b[1mrror\x1b[0m: CUDA error: invalid device ordinal\n"
     scan = LogScan("train.log")

@@ -36,7 +36,13 @@ _TRACEBACK = "Traceback (most recent call last):"
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 _WEAK = ("Exception ignored in", "--- Logging error ---")
 _TEXT_TRIGGERS = (*TRIGGERS, *last_words.TRIGGERS, _TRACEBACK[:21], ROOT)
-_TRIGGERS = tuple(trigger.encode() for trigger in _TEXT_TRIGGERS)
+_TRIGGERS = tuple(dict.fromkeys(trigger.encode() for trigger in _TEXT_TRIGGERS))
+_SHARED = (b"rror", b"not ", b"ailed", b"evice", b"emory", b"imed ou", b"ignal", b"xceeded")
+"""Parts of many triggers: where a piece lacks one, none of these triggers is searched for."""
+_GROUPS = {
+    part: tuple(trigger for trigger in _TRIGGERS if part == next((other for other in _SHARED if other in trigger), b""))
+    for part in (*_SHARED, b"")
+}
 _NARROWER = {trigger.encode(): expression.encode() for trigger, expression in last_words.NARROWER.items()}
 _ABORT = re.compile(r"core dumped|^(?:Aborted|Segmentation fault|Fatal Python error)|^srun: error: |Exited with exit code")
 """Not "Killed": a process that is killed had not ended of an exception before, and writes no buffered output afterwards."""
@@ -161,7 +167,7 @@ class LogScan:
             return
         self._end = (self._end + data[-last_words.TAIL_BYTES :])[-last_words.TAIL_BYTES :]
         # Which triggers a piece holds is found fast; an expression with all of them takes far longer.
-        held = tuple(trigger for trigger in _TRIGGERS if trigger in data)
+        held = tuple(trigger for part, group in _GROUPS.items() if part in data for trigger in group if trigger in data)
         if not self._following and not held:
             self.lines += data.count(b"\n")
             self.tail.piece(data)
