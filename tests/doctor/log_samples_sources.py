@@ -23,6 +23,8 @@ SOURCES: tuple[tuple[str, str, dict[str, str]], ...] = (
         "mpirun was unable to find the specified executable file, and therefore did not launch the job.",
         {"program": "mpirun"},
     ),
+    ("mpi_slots", "All nodes which are allocated for this job are already filled.", {}),
+    ("mpi_launch", "ORTE was unable to reliably start one or more daemons.", {"program": "ORTE"}),
     ("mpi_launch", "prterun was unable to launch the specified application as it could not access", {"program": "prterun"}),
     (
         "unused_params",

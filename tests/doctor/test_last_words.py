@@ -218,3 +218,65 @@ def test_what_a_launcher_raises_of_another_process_is_no_cause(line: str) -> Non
 def test_it_is_told_where_nothing_else_is(line: str) -> None:
     log = f'Traceback (most recent call last):\n  File "/home/ann/start.py", line 9, in <module>\n    main()\n{line}\n'
     assert "start.py:9" in findings(log)[0].title
+
+
+RULE = "-" * 74 + "\n"
+SLOTS = f"""\
+{RULE}There are not enough slots available in the system to satisfy the 8
+slots that were requested by the application:
+
+  python
+
+Either request fewer slots for your application, or make more slots
+available for use.
+{RULE}"""
+HELP = f"""\
+{RULE}The launcher failed to set up its connection to the daemon on node n3.
+Please check the following:
+
+  1. the node is up
+  2. its firewall lets the port range of the launcher through
+  3. its version of the launcher is the same
+  4. its library path holds the launcher's libraries
+{RULE}"""
+
+
+def test_the_box_of_help_in_which_a_launcher_refuses_is_told() -> None:
+    found = findings("+ mpirun -np 8 python train.py\n" + SLOTS)[0]
+    assert (found.confidence, found.title) == ("certain", "Open MPI has fewer slots than the command asks for (8)")
+    found = findings(HELP)[0]
+    assert (found.id, found.confidence) == ("last_words", "possible")
+    assert "daemon on node n3" in found.title
+
+
+@pytest.mark.parametrize("box", [HELP, SLOTS, f"{RULE}training complete, best score 0.91\n{RULE}"])
+def test_a_box_that_training_follows_or_that_tells_of_no_trouble_is_no_end(box: str) -> None:
+    assert [item for item in findings(f"{STEPS}{box}{STEPS}") if item.confidence != "possible"] == []
+    if box not in (HELP, SLOTS):
+        assert findings(STEPS + box) == ()
+
+
+def test_what_says_again_and_again_that_it_waits_is_not_silent() -> None:
+    log = "".join(f"(scheduler +{at}m) Error: the pool a100 has no room for 4 workers\n" for at in range(5))
+    assert "the pool a100" in findings(f"starting\n{log}")[0].title
+    assert findings(f"starting\n{log}{STEPS}") == ()
+
+
+WARN = "n1:1:9 [0] bootstrap.cc:9 NCCL WARN Bootstrap : root has the ids of 3 ranks, and 4 came\n"
+INFO = "n1:1:9 [0] NCCL INFO bootstrap.cc:75 -> 6\n"
+LOST = (
+    '[rank1]: Traceback (most recent call last):\n[rank1]:   File "/home/ann/train.py", line 9, in main\n'
+    "[rank1]: torch.distributed.DistBackendError: NCCL error in: a.hpp:9, remote process exited or there was a network error\n"
+    "[rank1]: ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.\n"
+)
+
+
+def test_an_unknown_warning_of_nccl_comes_before_the_connections_that_are_lost_after_it() -> None:
+    found = findings(f"{WARN}{INFO * 9}{LOST}")[0]
+    assert (found.id, found.confidence) == ("last_words", "likely")
+    assert "ids of 3 ranks" in found.title
+
+
+def test_an_unknown_warning_of_nccl_that_training_follows_is_none() -> None:
+    assert findings(f"{WARN}{INFO * 9}{STEPS}") == ()
+    assert findings(f"{WARN}{STEPS}{LOST}")[0].id != "last_words"

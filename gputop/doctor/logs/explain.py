@@ -71,6 +71,8 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
         findings = [replace(finding, confidence="likely") for finding in findings]
     elif word is not None:
         last = last_words.finding_of(word, short(word.seen.line), place(word.seen))
+        if consequences and "NCCL WARN" in word.seen.line:
+            last = replace(last, confidence="likely")  # the connections that are lost after it follow from it
         findings.append(replace(last, evidence=(*last.evidence, *_launcher_facts(launcher))))
     elif root is None and launcher is not None and launcher.exit_code is not None:
         findings.append(_without_text(launcher, consequences, scans))

@@ -78,7 +78,7 @@ _LEVEL = re.compile(
     r"(?:^|[\s\[|(:\"-])(?:ERROR|CRITICAL|FATAL)(?=[\]\s:|)\"-])|\blevel=error\b|\"level\": ?\"error\"|\bNCCL WARN\b"
 )
 _SAID = re.compile(
-    r"^(?:[^\s:]{1,80}: )?(?:[Ff]atal|[Ff]atal error|[Ee]rror): |^\[?[EF]\d{3,4} \d\d:\d\d[^\]]{1,100}\] "
+    r"^(?:[^\s:]{1,80}: |\([^()]{1,60}\) )?(?:[Ff]atal|[Ff]atal error|[Ee]rror): |^\[?[EF]\d{3,4} \d\d:\d\d[^\]]{1,100}\] "
     r"|^F [^\]]{1,100}:\d+\] "
 )
 _NO_ERROR = re.compile(
@@ -111,6 +111,8 @@ _TROUBLE = re.compile(
     r"|unexpectedly|interrupted|[Pp]reempted|[Pp]reemption|not (?:ready|supported|available)|unreachable|exceed(?:ed|s))\b"
     r"(?! ?[:=]? ?\d)"
 )
+_RULE = re.compile(r"^-{40,200}$")
+"""The line above and below a box of help."""
 TAIL_BYTES = 4096
 REFUSED_FOLLOWING, TROUBLE_FOLLOWING = 3, 1
 """So many of the script's own lines may follow trouble at the end of a log."""
@@ -180,6 +182,9 @@ def is_trouble(text: str, following: int) -> bool:
 
 def trouble_in(texts: Sequence[str]) -> int | None:
     """Return which of a log's last lines is the first sign of trouble after its last progress; None without one."""
+    boxed = _box_at_end(texts)
+    if boxed is not None:
+        return boxed
     following, told = 0, None
     for at in range(len(texts) - 1, -1, -1):
         text = texts[at]
@@ -189,6 +194,15 @@ def trouble_in(texts: Sequence[str]) -> int | None:
             told = at
         following += is_ordinary(text)
     return told
+
+
+def _box_at_end(texts: Sequence[str]) -> int | None:
+    """Return the first line of the box of help that a launcher such as Open MPI's ends with, if it tells of trouble."""
+    if not texts or _RULE.match(texts[-1]) is None:
+        return None
+    above = next((at for at in range(len(texts) - 2, -1, -1) if _RULE.match(texts[at]) is not None), len(texts))
+    first = texts[above + 1 : above + 2]
+    return above + 1 if first and is_trouble(first[0], 0) and not is_warning(first[0]) else None
 
 
 def may_be_last(text: str) -> bool:
@@ -226,7 +240,7 @@ class LastWords:
         self._lines_left -= 1
         if self._lines_left <= 0 or is_progress(text) or says_went_on(text) or _goes_on(text):
             self.clear()
-        elif is_ordinary(text):
+        elif is_ordinary(text) and " NCCL INFO " not in text:
             kept = [(word, left - 1) for word, left in zip(self.words, self._left, strict=True) if left > 0]
             self.words, self._left = [word for word, _ in kept], [left for _, left in kept]
 

@@ -83,10 +83,21 @@ PATTERNS: tuple[Pattern, ...] = (
         refuted_by="The ranks started: mpirun lists them with --display-map.",
     ),
     failure(
+        "mpi_slots",
+        None,
+        "allocated for this job are already filled",
+        r"All nodes which are allocated for this job are already filled",
+        "Open MPI has fewer slots than the command asks for",
+        "mpirun counts a slot for each core or hostfile entry: fewer than the ranks of -np. It started nothing.",
+        "mpirun --host node1:4,node2:4 -np 8 ...  # as many slots as ranks; or slots=4 behind each host of the hostfile",
+        refuted_by="The ranks started: mpirun lists them with --display-map.",
+    ),
+    failure(
         "mpi_launch",
         None,
         " was unable to ",
-        r"^(?P<program>mpirun|mpiexec|orterun|prterun|prun) was unable to (?P<why>(?:find|launch|start|access) .{1,300})",
+        r"^(?P<program>mpirun|mpiexec|orterun|prterun|prun|ORTE|PRTE) was unable to "
+        r"(?P<why>(?:find|launch|start|access|reliably start) .{1,300})",
         "{program} was unable to {why}",
         "It started no rank.",
         "which python; ls -l train.py  # on every host of the hostfile, and executable there",
