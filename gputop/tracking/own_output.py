@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 SIGNS = (
-    *("loss", "acc", "top1", "ppl", "perplexity", "f1", "reward", "return", "mse", "mae", "bleu", "psnr", "auc", "error"),
+    *("loss", "acc", "ppl", "perplexity", "f1", "reward", "return", "mse", "mae", "bleu", "psnr", "auc", "auroc", "error"),
+    *("nll", "xent", "entropy", "rouge", "iou", "ssim"),
     *("valid_", "train-", "training's", "cv_agg"),  # boosting
 )
-"""The parser is loaded only once a line contains one of these."""
+WORDS = frozenset(("ce", "bce", "map", "top", "wer", "cer", "elbo", "bpb", "bpc", "fid"))
+"""The parser is loaded only once a line contains a sign, or one of these as a word of its own."""
+_SPACES = {code: " " for code in range(128) if not chr(code).isalpha()}
 LINES_BEFORE = 50
 """Lines kept from before the first sign: a heading may state the epoch."""
 LINES_TO_OPEN = 2
@@ -39,6 +42,12 @@ LINES_WITHOUT_SIGN_MAX = 20_000
 SHARE = 0.01
 ALLOWANCE_S = 0.5
 """Parsing may take this share of the time since the first sign, plus this allowance; further lines are skipped."""
+
+
+def shows_sign(text: str) -> bool:
+    """Return whether a text may contain a measured quantity."""
+    lower = text.lower()
+    return any(sign in lower for sign in SIGNS) or not WORDS.isdisjoint(lower.translate(_SPACES).split())
 
 
 class Listener:
@@ -84,8 +93,7 @@ class Listener:
             return
         lines = whole[:end]
         if self._transcripts is None:
-            lower = lines.lower()
-            if not any(sign in lower for sign in SIGNS):
+            if not shows_sign(lines):
                 self._before = [*self._before[1 - LINES_BEFORE :], lines[-LINE_CHARACTERS:]]
                 self._lines_without_sign += 1
                 self.over = self._lines_without_sign > LINES_WITHOUT_SIGN_MAX

@@ -17,7 +17,7 @@ from typing import Any
 _PARSER: Any = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
 BOUNDED = 400
 """A repeat of at most this many characters costs a search no more than so many times the line's length."""
-_MOST_PATHS = 4096
+_MANY_PATHS, _MOST_PATHS = 256, 4096
 _ALL = frozenset(map(chr, range(128))) | {"é"}
 """One letter stands for all characters outside of ASCII."""
 _CLASSES = {
@@ -52,6 +52,8 @@ _SEARCH = _Item(_ALL, 0, True)
 def quadratic(expression: str) -> str | None:
     """Return the characters that two repeats without bound share somewhere in the expression; None if there are none."""
     tree = _PARSER.parse(expression)
+    if not _has_a_repeat_without_bound(tree):
+        return None
     fold = bool(tree.state.flags & re.IGNORECASE)
     for path in _paths(list(tree), fold):
         items = [_SEARCH, *path]
@@ -62,6 +64,13 @@ def quadratic(expression: str) -> str | None:
                 if shared is not None:
                     return shared
     return None
+
+
+def _has_a_repeat_without_bound(parsed: Any) -> bool:
+    if isinstance(parsed, tuple) and str(parsed[0]).endswith("_REPEAT") and parsed[1][1] > BOUNDED:
+        return True
+    parts = parsed if isinstance(parsed, (list, tuple)) or hasattr(parsed, "state") else ()
+    return any(map(_has_a_repeat_without_bound, parts))
 
 
 def _shared(items: Sequence[_Item], first: int, second: int) -> str | None:
@@ -84,8 +93,28 @@ def _paths(parts: Sequence[Any], fold: bool) -> list[list[_Item]]:
         ways = list(_ways(part, parts[at + 1 :], fold))
         ended = [way for way in found if way and way[-1] is _END]
         found = [*ended, *([*start, *way] for start in found if not start or start[-1] is not _END for way in ways)]
+        if len(found) > _MANY_PATHS:
+            found = _without_doubles(found)
         assert len(found) <= _MOST_PATHS, "too many ways: write the expression as several"
     return found
+
+
+def _without_doubles(paths: Sequence[list[_Item]]) -> list[list[_Item]]:
+    """Return the ways that differ in what is repeated without bound, and in what has to stand between, in any order."""
+    found = {}
+    for path in paths:
+        short: list[_Item] = []
+        between: set[frozenset[str]] = set()
+        for item in [*path, None]:
+            if item is None or item.unbounded or item is _END or item is _FAILS:
+                # Where a character stands, one of a larger set may stand as well.
+                fewest = [some for some in between if not any(other < some for other in between)]
+                short += [*(_Item(some, 1) for some in sorted(fewest, key=sorted)), *([item] if item is not None else [])]
+                between = set()
+            elif item.least:
+                between.add(item.characters)
+        found[tuple((item, item is _END) for item in short)] = short
+    return list(found.values())
 
 
 def _ways(part: Any, after: Sequence[Any], fold: bool) -> Iterator[list[_Item]]:

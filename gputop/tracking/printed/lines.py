@@ -41,34 +41,49 @@ LINE_CHARACTERS = 4000
 SOURCE = "log"
 """The fact ``source`` of a run whose values were printed."""
 
+# Repeats have bounds: a search is linear in the length of the line, which a training may be waiting to print.
 # Not part of a date, a range, a fraction, a version, or a number with another decimal separator.
-_END = r"(?![\w/]|[.,:]\d|-\d|\s*\*)"
+_END = r"(?![\w/]|[.,:]\d|-\d|\s{0,9}\*)"
 _PAIR = re.compile(
-    rf"(?<![\w./@-])([A-Za-z][\w/.@-]*)[\"']?(\s*[:=]\s*|\s+)(?:(?:tensor|(?:np\.|numpy\.)?float\d\d)\(\s*)?({NUMBER}){_END}",
+    rf"(?<![\w./@-])([A-Za-z][\w/.@-]{{0,99}})[\"']?(\s{{0,60}}[:=]\s{{0,60}}|\s{{1,60}})"
+    rf"(?:(?:tensor|(?:np\.|numpy\.)?float\d\d)\(\s{{0,9}})?({NUMBER}){_END}",
     re.IGNORECASE,
 )
-_BEFORE = re.compile(r"([A-Za-z]+)[ _-]$")
+_BEFORE = re.compile(r"([A-Za-z]{1,30})[ _-]$")
 _STEP = re.compile(
-    r"(?<![\w/])(?:(?:global|train|training)[ _])?(?:step|iteration|iter|it|num_updates|updates?)s?\s*[:=#]?\s*\[?\s*"
-    r"(\d+)(?:\s*(?:/|of)\s*(\d+))?(?![\w.%])",
+    r"(?<![\w/])(?:(?:global|train|training)[ _])?(?:step|iteration|iter|it|num_updates|updates?)s?"
+    r"\s{0,20}[:=#]?\s{0,20}\[?\s{0,20}(\d{1,15})(?:\s{0,20}(?:/|of)\s{0,20}(\d{1,15}))?(?![\w.%])",
     re.IGNORECASE,
 )
-_BATCHES = re.compile(r"(?<![\w/.])(\d+)\s*/\s*(\d+)\s+batches\b", re.IGNORECASE)
-_EPOCH_AND_BATCH = re.compile(r"\[\s*(\d+)\s*/\s*(\d+)\s*\]\s*\[\s*(\d+)\s*/\s*(\d+)\s*\]")
+_BATCHES = re.compile(r"(?<![\w/.])(\d{1,15})\s{0,20}/\s{0,20}(\d{1,15})\s+batches\b", re.IGNORECASE)
+_EPOCH_AND_BATCH = re.compile(
+    r"\[\s{0,20}(\d{1,15})\s{0,20}/\s{0,20}(\d{1,15})\s{0,20}\]"
+    r"\s{0,20}\[\s{0,20}(\d{1,15})\s{0,20}/\s{0,20}(\d{1,15})\s{0,20}\]"
+)
 _OF_EPOCH = re.compile(r"epochs?\s{0,3}[:=#]?\s{0,3}$", re.IGNORECASE)
 # A loss that is followed by its step and only then by its value; Keras' guides print "(for one batch)" in between.
 _AT = re.compile(
-    r"\b(\w*(?:loss|acc|accuracy|perplexity|reward|return))(?: \([^()]{0,40}\))?"
-    r" (?:at|after|for|in) ((?:step|iteration|iter|epoch) \d+)(?=\s*(?:[:=]|is\b))",
+    r"(?<!\w)(\w{0,99}(?:loss|acc|accuracy|perplexity|reward|return))(?: \([^()]{0,40}\))?"
+    r" (?:at|after|for|in) ((?:step|iteration|iter|epoch) \d{1,15})(?=\s{0,9}(?:[:=]|is\b))",
     re.IGNORECASE,
 )
-_BATCH = re.compile(r"(?<![\w/])(?:batch\s*[:=#]?\s*\[?|\]\s*\[|\[)\s*(\d+)\s*/\s*(\d+)\s*\]?(?![\w.%]|\s*\()", re.IGNORECASE)
-_EPOCH = re.compile(
-    r"(?<![\w/])epochs?\s*[:=#]?\s*[\[(]?\s*(\d+(?:\.\d+)?)(?:\s*(?:/|of)\s*(\d+))?(?![\w%]|\.\d)", re.IGNORECASE
+_BATCH = re.compile(
+    r"(?<![\w/])(?:batch\s{0,20}[:=#]?\s{0,20}\[?|\]\s{0,20}\[|\[)"
+    r"\s{0,20}(\d{1,15})\s{0,20}/\s{0,20}(\d{1,15})\s{0,20}\]?(?![\w.%]|\s{0,20}\()",
+    re.IGNORECASE,
 )
-_HEADING = re.compile(r"\W*(?:starting |start )?epochs?\s*[:=#]?\s*\[?\d+(?:\s*(?:/|of)\s*\d+)?\]?\W*", re.IGNORECASE)
-_BAR = re.compile(r"(?:\|\s*|^\s*)(\d+)/(\d+)\s*(?:\[\d+:|[━\[=])")
-_CALL = re.compile(r"\b[A-Za-z_]\w*\(\w+\s*=")
+_EPOCH = re.compile(
+    r"(?<![\w/])epochs?\s{0,20}[:=#]?\s{0,20}[\[(]?\s{0,20}"
+    r"(\d{1,15}(?:\.\d{1,15})?)(?:\s{0,20}(?:/|of)\s{0,20}(\d{1,15}))?(?![\w%]|\.\d)",
+    re.IGNORECASE,
+)
+_HEADING = re.compile(
+    r"\W{0,80}(?:starting |start )?epochs?\s{0,20}[:=#]?\s{0,20}\[?\d{1,15}"
+    r"(?:\s{0,20}(?:/|of)\s{0,20}\d{1,15})?\]?\W{0,80}",
+    re.IGNORECASE,
+)
+_BAR = re.compile(r"(?:\|\s{0,20}|^\s{0,20})(\d{1,15})/(\d{1,15})\s{0,20}(?:\[\d{1,9}:|[━\[=])")
+_CALL = re.compile(r"\b[A-Za-z_]\w{0,99}\(\w{1,99}\s{0,9}=")
 _KINDS = {"v": "val", "e": "eval", "t": "test"}
 # Words before a name that add nothing to it; then words that make it something other than a metric.
 _NEUTRAL = frozenset(
@@ -288,7 +303,7 @@ class Transcript:
         yield from self.feed(b"\n")
 
     def _take(self, line: str) -> tuple[int, dict[str, float]] | None:
-        plain = strip_escapes(line)[:LINE_CHARACTERS]
+        plain = strip_escapes(line[: 2 * LINE_CHARACTERS])[:LINE_CHARACTERS]
         printed = self._tables.read(plain) or parse(plain)
         if printed is None:
             return None

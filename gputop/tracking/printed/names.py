@@ -6,13 +6,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan\b|inf(?:inity)?\b)"
+NUMBER = r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|nan\b|inf(?:inity)?\b)"
 PERCENT = "_percent"
 """Ends the name of a metric that is printed with "%": "accuracy 95%" is ``accuracy_percent`` with the printed number, 95."""
+NAME_CHARACTERS = 100
+"""A longer name is that of no metric. All of this also runs in a training, whenever that prints: each search is linear."""
+_PART = r"(?!scale|weight|fn|func|factor|type)[a-z]\w{0,99}"
 MEASURED = re.compile(
-    r"(?:^|[_/.-])(?:loss(?:[_/](?!scale|weight|fn|func|factor|type)[a-z]\w*){0,3}|acc|accuracy|acc@?\d+|top@?\d+|ppl|perplexity|f1|"
+    rf"(?:^|[_/.-])(?:loss[_/]{_PART}(?:/{_PART}){{0,2}}|(?:loss|acc|accuracy|acc@\d|top@?\d|ppl|perplexity|f1|"
     r"auc|auroc|bleu|rouge\w?|iou|miou|map|mse|mae|rmse|reward|(?:episodic|episode|mean|avg|average|discounted)_?return|"
-    rf"psnr|ssim|wer|cer|nll|b?ce|xent|cross_?entropy|elbo|bpb|bpc|fid)\d*(?:_epoch|_step)?(?:{PERCENT})?$",
+    rf"psnr|ssim|wer|cer|nll|b?ce|xent|cross_?entropy|elbo|bpb|bpc|fid)\d*(?:_epoch|_step)?(?:{PERCENT})?)$",
     re.IGNORECASE,
 )
 ANY_MEASURED = re.compile(
@@ -22,7 +25,7 @@ ANY_MEASURED = re.compile(
 )
 _LISTED = re.compile(
     r"(?:^|[_/.-])(?:(?:binary_|multi_|cross_?)?(?:m?logloss|entropy|m?error|error_rate)|l1|l2|rmsle|mape|smape|aucpr|ndcg|map|"
-    r"precision|recall|kappa|r2|r2_score|map50-95|huber|poisson\w*|gamma\w*|quantile|tweedie\w*)(?:@[\d.]+-?)?$",
+    r"precision|recall|kappa|r2|r2_score|map50-95|huber|poisson\w{0,40}|gamma\w{0,40}|quantile|tweedie\w{0,40})(?:@[\d.]{1,20}-?)?$",
     re.IGNORECASE,
 )
 ALSO = re.compile(
@@ -51,12 +54,12 @@ class Printed:
 
 def is_measured(name: str) -> bool:
     """Return whether a name in running text is that of a measured quantity."""
-    return MEASURED.search(name) is not None
+    return len(name) <= NAME_CHARACTERS and MEASURED.search(name) is not None
 
 
 def is_listed(name: str) -> bool:
     """Return whether a name in a table, or in a list of metrics, is measured; there, "error" or "l2" is clear enough."""
-    return is_measured(name) or _LISTED.search(name) is not None
+    return is_measured(name) or (len(name) <= NAME_CHARACTERS and _LISTED.search(name) is not None)
 
 
 def is_evaluation(name: str) -> bool:

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import re
 
-_N = r"(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
+_N = r"(\d{1,3}(?:,\d{3}){1,5}(?:\.\d{1,25})?|\d{1,25}(?:\.\d{1,25})?(?:e[+-]?\d{1,3})?)"
 _UNIT = r"(it|iters?|iterations?|steps?|batch(?:es)?|tok|tokens?|samples?|sequences?|imgs?|images?|examples?|sentences?)"
 _SECOND = r"s(?:ec(?:ond)?)?\b"
-_PER_S = re.compile(rf"(?i)(?<![\w.,]){_N} ?([KM])? ?{_UNIT} ?(?:/|per |p) ?{_SECOND}(?!\s*[:=]\s*\d)")
+_PER_S = re.compile(rf"(?i)(?<![\w.,]){_N} ?([KM])? ?{_UNIT} ?(?:/|per |p) ?{_SECOND}(?!\s{{0,9}}[:=]\s{{0,9}}\d)")
 _NAMED = re.compile(
     r"(?i)(?<![A-Za-z])(?<!val_)(?<!val/)(?<!test_)(?<!test/)(?<!eval_)(?<!eval/)"
-    rf"{_UNIT}(?:/|_per_| per |/ ){_SECOND}[\"']?\s*[:=]?\s*{_N}( ?[KM])?(?![\w/]|,\d)"
+    rf"{_UNIT}(?:/|_per_| per |/ ){_SECOND}[\"']?\s{{0,20}}[:=]?\s{{0,20}}{_N}( ?[KM])?(?![\w/]|,\d)"
 )
 _S_PER = re.compile(rf"(?i)(?<![\w.,]){_N} ?(m?s)(?:ec)?/(?:it|iter|step|batch)\b")
 _CAMEL = re.compile(rf"(?<![A-Za-z])Curr(Samples)PerSec[=:] ?{_N}")
 _MS_NAMES = (
     r"\bdt|(?<!data )(?<!load )\btime|elapsed time per iteration \(ms\)|\bms per (?:batch|step|iter)|\bms/(?:batch|step)"
 )
-_MS = re.compile(rf"(?i)(?:{_MS_NAMES})\s*[:=]?\s*{_N}(?: ?ms\b|(?= ?[|,]|$))")
+_MS = re.compile(rf"(?i)(?:{_MS_NAMES})\s{{0,20}}[:=]?\s{{0,20}}{_N}(?: ?ms\b|(?= ?[|,]|$))")
 _MS_UNIT = re.compile(r"(?i)\d ?ms\b|\(ms\)|\bms[ /]")
 _NAMES = {"tok": "tokens", "img": "images", "ima": "images", **dict.fromkeys(("sam", "seq", "exa", "sen"), "samples")}
 _FACTORS = {"": 1.0, "k": 1e3, "m": 1e6}
@@ -34,11 +34,14 @@ _STEP = re.compile(rf"(?i)(?<![\w/])(?:(?:batch_|iter_|step_)?time|time/(?:iter|
 _COMPUTE = re.compile(rf"(?i)(?<![\w/])(?:compute(?:_time)?|fwd[/+_]bwd|forward[/+_]backward){_NUMBER}")
 """What a step takes besides its data."""
 
-_CLOCK = r"(?:(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?) ?(ms|m(?:in(?:utes?)?)?|h(?:ours?)?|s(?:ec(?:onds?)?)?)?\b)"
+_CLOCK = (
+    r"(?:(?:(\d{1,25}):)?(\d{1,25}):(\d{1,25}(?:\.\d{1,25})?)|"
+    r"(\d{1,25}(?:\.\d{1,25})?) ?(ms|m(?:in(?:utes?)?)?|h(?:ours?)?|s(?:ec(?:onds?)?)?)?\b)"
+)
 _TOOK = r"(?:time|runtime|duration|took|(?:finished|done|completed) in)"
 _WHOLE = re.compile(
     r"(?i)\b(?P<what>train(?:ing)?|epoch|val(?:id(?:ation)?)?|eval(?:uation)?)(?:[ _](?:epoch|loop|phase|step))?"
-    rf"(?: \d+(?:/\d+)?)?[ _:]*{_TOOK}(?:_?s(?:ec)?)?[\"']?(?: taken)?[\s:=]+{_CLOCK}"
+    rf"(?: \d{{1,15}}(?:/\d{{1,15}})?)?[ _:]{{0,9}}{_TOOK}(?:_?s(?:ec)?)?[\"']?(?: taken)?[\s:=]{{1,60}}{_CLOCK}"
 )
 _UNITS = {"m": 60.0, "h": 3600.0, "s": 1.0, "ms": 1e-3}
 _ANY = re.compile(r"(?i)data|/ ?s|s(?:ec)?/|ps\b|per.?s|\bdt\b|time|runtime|took|duration| in \d|ms")

@@ -12,7 +12,10 @@ import re
 from gputop.tracking.printed.names import ALSO, ANY_MEASURED, NUMBER, Printed, is_listed, lower
 
 _BOOSTING = re.compile(r"\[(\d{1,15})\]\s+(\S.*)")
-_ENTRY = re.compile(rf"(?:([\w.@-]+)'s )?([A-Za-z][\w.@-]*)\s?:\s?({NUMBER})(?:\s?\+\s?{NUMBER})?(?=\s|$)", re.IGNORECASE)
+_ENTRY = re.compile(
+    rf"(?:([\w.@-]{{1,99}})'s )?([A-Za-z][\w.@-]{{0,99}})\s?:\s?({NUMBER})(?:\s?\+\s?{NUMBER})?(?=\s|$)",
+    re.IGNORECASE,
+)
 _NAME = re.compile(r"[A-Za-z][\w/@%.()\[\]-]{0,40}")
 _GAP = re.compile(r"\s{2,}|\t|\||,\s?")
 _BAR_AT_END = re.compile(r":\s+\d+%.*")
