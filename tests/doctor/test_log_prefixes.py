@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from gputop.doctor.logs.explain import explain
+from gputop.doctor.logs.scan import LogScan
 from tests.doctor.test_logs import scan
 
 TRACEBACK = (
@@ -158,3 +159,25 @@ def test_the_other_fields_of_an_object_still_count() -> None:
     (seen,) = scan(json.dumps({"message": "step 7", "loss": "nan", "note": "loss is nan"}) + "\n").observations
     assert seen.pattern is not None
     assert seen.pattern.id == "nan_loss"
+
+
+def test_a_negative_rank_is_none() -> None:
+    """Launchers set the rank to -1 where no process group is."""
+    for record in (
+        {"message": "\n".join(TRACEBACK), "rank": -1},
+        {"level": "error", "message": "\n".join(TRACEBACK), "global_rank": -1},
+    ):
+        (finding,) = explain([scan(f"{json.dumps(record)}\n")]).findings
+        assert finding.title == "The script failed with ValueError at serve.py:21 (start)"
+    for lead in ("[rank-1]: ", "[rank=-1] ", "rank -1 | "):
+        (finding,) = explain([scan("\n".join(lead + line for line in TRACEBACK))]).findings
+        assert finding.title == "The script failed with ValueError at serve.py:21 (start)"
+
+
+def test_a_rank_of_thousands_of_digits_is_words() -> None:
+    for lead in (f"[rank{'9' * 5000}]: ", f"[rank {'9' * 5000}] ", f"[1,{'9' * 5000}]<stderr>:"):
+        log = LogScan("train.log")
+        log.feed(b"RuntimeError: CUDA error: invalid device ordinal\n" + b"more words\n" * 300)
+        log.feed(f"{lead}x\n".encode())
+        log.end()
+        assert log.ranks == set()

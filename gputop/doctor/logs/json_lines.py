@@ -19,6 +19,8 @@ _MARKS = {
     **dict.fromkeys(("warning", "warn"), "WARNING: "),
 }
 _RANKS = ("rank", "global_rank", "RANK")
+_RANK_MAX = 999_999
+"""As many digits as ``lines`` reads. Loggers write -1 where there is no process group."""
 
 
 def unfolded(line: str, tells: Callable[[str], bool], in_traceback: bool = False) -> list[str]:
@@ -50,7 +52,7 @@ def unfolded(line: str, tells: Callable[[str], bool], in_traceback: bool = False
         lines = message.splitlines()
         if not in_traceback:
             lines[:1] = [f"{mark}{first}" for first in lines[:1]]
-    own = next((value for name, value in fields if name in _RANKS and type(value) is int), rank)
+    own = next((value for name, value in fields if name in _RANKS and type(value) is int and 0 <= value <= _RANK_MAX), rank)
     return [_with_rank(own, part) for part in lines] or [line]
 
 

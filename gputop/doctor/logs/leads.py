@@ -14,8 +14,8 @@ _FRAME = re.compile(r'^(?P<lead>\S.{0,199}?)(?P<rest>  File "[^"]+", line \d.*)$
 _TIME = re.compile(r"(?<!\d)\d+(?:[-:.,T/]\d+)+Z?")
 _A_TIME = r"\d{1,20}(?:[-:.,T/]\d{1,20}){0,12}(?:Z|(?!\d))"
 """What stands for a time in learned words. It ends in one place only, so that a line with many times is searched once."""
-_RANK = re.compile(r"(?i)\brank[\W_]{0,2}(\d+)\b|(?<=[\]Z] )(\d{1,4}): $")
-"""A rank by that word, or srun's label behind a time."""
+_RANK = re.compile(r"(?i)\brank(?:(?!-)[\W_]){0,2}(\d{1,6})\b|(?<=[\]Z] )(\d{1,4}): $")
+"""A rank by that word, or srun's label behind a time. -1 is the rank of a process that is in no group."""
 
 
 _LOGGED = re.compile(r"^[\W\d]{0,40}(?:ERROR|CRITICAL|EXCEPTION|error)\b")

@@ -9,9 +9,9 @@ from gputop.terminal_text import strip_controls
 
 _PREFIX = re.compile(
     # torch's own "[rank0]:", torchrun's --tee "[default0]:", gputop's "[rank 0] ", and srun --label's "0: " or " 0: ".
-    r"\[(?:rank|default)(?P<rank>\d+)\]:? ?|\[rank (?P<ours>\d+)\] |\[launcher\] | {0,3}(?P<srun>\d{1,4}): "
+    r"\[(?:rank|default)(?P<rank>\d{1,6})\]:? ?|\[rank (?P<ours>\d{1,6})\] |\[launcher\] | {0,3}(?P<srun>\d{1,4}): "
     # Open MPI's and Horovod's "[1,0]<stderr>:", also with the job's or SageMaker's names.
-    r"|\[(?:[\w.@:-]{1,100}@)?\d+,(?:mpirank:)?(?P<mpi>\d+)(?:,[\w.-]{1,100})?\]<std(?:err|out|diag)>:? ?"
+    r"|\[(?:[\w.@:-]{1,100}@)?\d{1,12},(?:mpirank:)?(?P<mpi>\d{1,6})(?:,[\w.-]{1,100})?\]<std(?:err|out|diag)>:? ?"
     # What Kubernetes and container runtimes put before a line.
     r"|\[pod/[^\]\s]{1,200}\] |\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}Z (?:std(?:err|out) [FP] )?"
 )
