@@ -6,6 +6,7 @@ import pytest
 
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.explain import explain
+from gputop.doctor.logs.scan import OPEN_MAX, LogScan
 from tests.doctor.test_logs import scan
 
 STEPS = "".join(f"step {step} loss {4 - step / 100}\n" for step in range(30))
@@ -100,8 +101,6 @@ def test_a_traceback_whose_beginning_is_missing_is_read(begin: str) -> None:
 
 
 def test_a_part_of_a_log_may_begin_within_a_traceback() -> None:
-    from gputop.doctor.logs.scan import LogScan
-
     log = LogScan("train.log")
     log.feed(STEPS.encode())
     log.skip()
@@ -197,3 +196,78 @@ def test_a_process_that_torchrun_saw_fail_is_named() -> None:
     line = "E0501 10:00:00.1 140 api.py:869] failed (exitcode: {}) local_rank: 3 (pid: 12) of binary: python\n"
     assert (first(line.format(1)).id, first(line.format(1)).confidence) == ("G04", "possible")
     assert (first(line.format(-7)).id, first(line.format(-7)).confidence) == ("signal_crash", "likely")
+
+
+TIMEOUTS = (
+    "google.api_core.exceptions.DeadlineExceeded: 504 Deadline Exceeded",
+    "google.api_core.exceptions.DeadlineExceeded: 504 GET https://storage.example/shard-17: reason: DeadlineExceeded",
+    "etcd3.exceptions.DeadlineExceeded: rpc error: code = DeadlineExceeded desc = context deadline exceeded",
+)
+LIMIT = "The batch system ended the job at its time limit"
+
+
+@pytest.mark.parametrize("line", TIMEOUTS)
+@pytest.mark.parametrize("before", ["", f"Traceback (most recent call last):\n{FRAMES}"])
+def test_a_request_that_times_out_is_no_time_limit_of_a_job(line: str, before: str) -> None:
+    found = explain([scan(f"{STEPS}{before}{line}\n")]).findings
+    assert not any(LIMIT in finding.title for finding in found)
+    if before:
+        assert found[0].title == "The script failed with DeadlineExceeded at train.py:60 (main)"
+
+
+def test_the_rest_of_an_exception_is_no_report_of_kubernetes() -> None:
+    found = first(f"Traceback (most recent call last):\n{FRAMES}shards.ShardFault: 504\n  reason: DeadlineExceeded\n")
+    assert (found.id, LIMIT in found.title) == ("exception", False)
+    assert LIMIT in first(f"{STEPS}status:\n  reason: DeadlineExceeded\n").title
+
+
+@pytest.mark.parametrize(
+    "name", ["cget_item", "cget_state", "cget_managed_ptr_of", "convert_to_fp16", "cast_bf16", "config_fp32"]
+)
+def test_a_missing_attribute_of_another_object_is_not_bitsandbytes(name: str) -> None:
+    line = f"AttributeError: 'NoneType' object has no attribute '{name}'"
+    assert all(item.pattern is None or item.pattern.id != "bnb_no_binary" for item in scan(f"{line}\n").observations)
+
+
+ENDLESS = {
+    "first lines of errors": "terminate called after throwing an instance of 'A'",
+    "tracebacks": "Traceback (most recent call last):",
+    "announced tracebacks": "During handling of the above exception, another exception occurred:\nERROR: 0 errors",
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_what_ranks_without_number_begin_and_do_not_end_is_not_kept(name: str) -> None:
+    log = LogScan("train.log")
+    log.feed(b"begin\nload\n")
+    for rank in range(3 * OPEN_MAX):
+        log.feed(f"[rank{rank}]: {ENDLESS[name]}\n".encode())
+    for kept in (log._heads, log._open, log._chain):
+        assert len(kept) <= OPEN_MAX
+
+
+def test_a_first_line_that_is_kept_no_longer_is_told_alone() -> None:
+    begin = "terminate called after throwing an instance of 'A'\n"
+    log = (
+        "".join(f"[rank{rank}]: {begin}" for rank in range(OPEN_MAX + 1))
+        + "[rank0]:   what(): late\n[rank9]:   what(): early\n"
+    )
+    seen = {item.rank: item.groups.get("why") for item in scan(log).observations if item.pattern is not None}
+    assert (seen[0], seen[9]) == (None, "early")
+
+
+def test_a_traceback_that_is_followed_no_longer_is_told_as_far_as_it_came() -> None:
+    log = LogScan("train.log")
+    log.feed(b"[rank7]: Traceback (most recent call last):\n[rank7]: KeyError: 'speaker'\n")
+    for rank in range(100, 100 + OPEN_MAX):
+        log.feed(f"[rank{rank}]: Traceback (most recent call last):\n".encode())
+    assert [(item.rank, item.line) for item in log.observations] == [(7, "KeyError: 'speaker'")]
+
+
+def test_spaces_behind_a_line_are_not_matched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Expressions that end with optional spaces take a time that grows with their square."""
+    read: list[str] = []
+    monkeypatch.setattr("gputop.doctor.logs.scan.matches", lambda text: read.append(text) or ())
+    for line in ("ValueError: the shard is empty", "terminate called after throwing an instance of 'A'"):
+        scan(f"[rank3]: {line}{' ' * 3000}\n")
+        assert read.pop() == line

@@ -30,6 +30,8 @@ LINE_BYTES = 65_536
 TEXT_CHARS = 4_000
 """Characters examined of one line, around the text found in it."""
 INNER_MAX = KEPT_FIRST + KEPT_LAST
+OPEN_MAX = 64
+"""Ranks whose tracebacks, or first lines of errors, are followed at a time."""
 TOP_LINES = 40
 """A traceback whose beginning is missing has its first frame within this many lines."""
 _TRACEBACK = "Traceback (most recent call last):"
@@ -224,13 +226,15 @@ class LogScan:
         self._previous = lines[-1] if lines else ""
         for line in lines:
             if any(marker in line for marker in _CHAINED):
-                self._chain[rank_and_text(line)[0]] = True
+                self._chain_on(rank_and_text(line)[0])
 
     def _number(self, at: int) -> int:
         return at if self._numbered else 0
 
     def _line(self, raw: str, at: int) -> None:
         prefixed, text = rank_and_text(raw)
+        # Expressions that end with optional spaces take a time that grows with the square of their number.
+        text = text.rstrip()
         self._quote = quote_of(text)
         text = unboxed(text)
         key, text = self._whose(prefixed, text)
@@ -245,6 +249,8 @@ class LogScan:
             self._read(head.text, head.raw, key, rank, head.at)
         if is_head(text):
             self._heads[key] = Head(text, raw, at)
+            if len(self._heads) > OPEN_MAX:
+                self._read_head(next(iter(self._heads)))
             return
         self._read(text, raw, key, rank, at)
 
@@ -260,10 +266,13 @@ class LogScan:
 
     def _read_heads(self) -> None:
         """Read the lines alone whose reason did not come."""
-        heads, self._heads = self._heads, {}
+        for key in list(self._heads):
+            self._read_head(key)
+
+    def _read_head(self, key: Key) -> None:
+        head = self._heads.pop(key)
         self._may_be_known = TRIGGERS
-        for key, head in heads.items():
-            self._read(head.text, head.raw, key, key if isinstance(key, int) else self.rank, head.at)
+        self._read(head.text, head.raw, key, key if isinstance(key, int) else self.rank, head.at)
 
     def _read(self, text: str, raw: str, key: Key, rank: int | None, at: int) -> None:
         for lead, speaker in self._speakers.items():
@@ -308,6 +317,8 @@ class LogScan:
             block is not None or self._summary.open or self._after.waiting or any(known in text for known in self._may_be_known)
         )
         found = matches(text) if may_be_known else ()
+        if block is not None:
+            found = tuple(item for item in found if item[0].raised)
         if self._after.waiting and block is None and (not found or _ABORT.search(text) is not None):
             self._note_progress(text, key, time_of(raw, self.written_at))
         warned = bool(found) and is_warning(text)
@@ -386,6 +397,12 @@ class LogScan:
         for number, surely in self._after.line(text, key, time):
             self._kept.mark(number, surely, not surely)
 
+    def _chain_on(self, key: Key) -> None:
+        """Remember that another traceback of the same chain is announced."""
+        self._chain[key] = True
+        if len(self._chain) > OPEN_MAX:
+            self._chain.pop(next(iter(self._chain)))
+
     def _begin(self, key: Key, inner: bool) -> None:
         before = self._open.get(key)
         if before is not None and (inner or self._chain.pop(key, False)):
@@ -396,6 +413,10 @@ class LogScan:
         self._chain.pop(key, None)
         self.tail.error()
         self._blocks += 1
+        if len(self._open) >= OPEN_MAX:
+            # A rank that is gone writes no line that ends its traceback.
+            whole = (other for other, block in self._open.items() if block.exception is not None)
+            self._close(next(whole, next(iter(self._open))))
         self._open[key] = Traceback(self._blocks, weak=self._weak_next, own_words=says_handled(self._previous))
         self._weak_next = False
 
@@ -403,7 +424,7 @@ class LogScan:
         """Add one line of a rank to its traceback, or end the traceback."""
         block.lines += 1
         if any(marker in text for marker in _CHAINED):
-            self._chain[key] = True
+            self._chain_on(key)
             return
         if any(marker in text for marker in _WEAK):
             self._weak_next = True

@@ -17,7 +17,12 @@ _TIME = (
     ("TERM_", r"^TERM_(?:RUNLIMIT|CPULIMIT|DEADLINE): (?P<why>job killed[^.]{0,200})"),
     ("exceeded job hard limit", r"(?P<why>exceeded job hard limit \"[hs]_(?:rt|cpu)\")"),  # Grid Engine
     ("Job has timed out", r"submitit .{0,60} - (?P<why>Job has timed out)"),
-    ("DeadlineExceeded", r"\b(?P<why>DeadlineExceeded\b.{0,200})"),
+    # Kubernetes' events and conditions. gRPC and its users have an exception of this name: a request that took too long.
+    (
+        "DeadlineExceeded",
+        r"(?<![\w.])DeadlineExceeded\b.{0,200}\b(?P<why>(?:Job|Pod) was active .{0,20}longer than (?:the )?specified deadline)",
+    ),
+    ("DeadlineExceeded", r"^\s*\"?[Rr]eason\"?: *\"?(?P<why>DeadlineExceeded)\"?,?\s*$"),
 )
 _MEMORY = (
     ("=>> PBS: job killed:", r"=>> PBS: job killed: (?P<why>[pv]{0,2}mem \w+ exceeded limit \w+)"),
@@ -142,6 +147,7 @@ PATTERNS: tuple[Pattern, ...] = (
             "# ask for more time, and save a checkpoint before the limit: qsub -l walltime=HH:MM:SS, bsub -W MINUTES,\n"
             "# activeDeadlineSeconds of a Kubernetes Job",
             refuted_by="The batch system's record of the job names another reason for its end.",
+            raised=key != "DeadlineExceeded",
         )
         for key, expression in _TIME
     ),

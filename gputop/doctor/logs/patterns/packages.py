@@ -244,9 +244,11 @@ PATTERNS: tuple[Pattern, ...] = (
         for key, expression in (
             (
                 "'NoneType' object has no attribute 'c",
-                r"AttributeError: 'NoneType' object has no attribute 'c\w{1,60}_(?:bf16|fp16|fp32)\w*'",
+                # Any object that is None lacks attributes: these are functions of its library.
+                r"AttributeError: 'NoneType' object has no attribute '(?:cget_col_row_stats|cget_managed_ptr"
+                r"|c(?:quantize|dequantize|dequant_mm|gemm_4bit|gemv_4bit|adam|ademamix|adagrad|lion|momentum|rmsprop)"
+                r"\w{0,60}_(?:bf16|fp16|fp32)(?:_(?:fp4|nf4))?)'",
             ),
-            ("'NoneType' object has no attribute 'c", r"AttributeError: 'NoneType' object has no attribute 'cget_\w+'"),
             ("Setup failed despite", r"CUDA Setup failed despite (?:GPU|CUDA) being available"),
         )
     ),

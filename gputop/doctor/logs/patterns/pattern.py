@@ -50,6 +50,8 @@ class Pattern:
     """Values of groups that some forms of the text leave out."""
     holds: Callable[[Mapping[str, str]], bool] | None = None
     """Whether the values of a match bear out what the title says; None: they need not be checked."""
+    raised: bool = True
+    """Whether an exception may say it; if not, the same words in a traceback mean something else."""
 
     def match(self, line: str) -> Mapping[str, str] | None:
         """Return the named groups if the line contains this text, else None."""
@@ -81,6 +83,7 @@ def failure(
     groups: Mapping[str, str] | None = None,
     vague: bool = False,
     holds: Callable[[Mapping[str, str]], bool] | None = None,
+    raised: bool = True,
 ) -> Pattern:
     """Return the row of a text that a run fails with."""
     return Pattern(
@@ -96,6 +99,7 @@ def failure(
         groups=groups or {},
         vague=vague,
         holds=holds,
+        raised=raised,
     )
 
 
