@@ -124,6 +124,31 @@ def test_a_rank_that_has_waited_since_it_connected_is_named_while_the_others_tra
     assert told(scenes.one_computes, "G01", 90) is None
 
 
+def test_ranks_that_wait_in_a_barrier_while_rank_0_prepares_the_data_do_not_hang() -> None:
+    for seconds in (60, 100):
+        assert told(scenes.prepares_data, "G01", seconds) is None
+    assert told(scenes.prepares_data_and_prints, "G01", 100) is None, "values of before the last minute are no progress"
+
+
+@pytest.mark.parametrize("name", sorted(scenes.BUSY_FOR_ALL))
+def test_a_rank_that_works_for_all_is_named_only_after_minutes(name: str) -> None:
+    said = [next((item for item in found if item.id == "G01"), None) for found in play(scenes.BUSY_FOR_ALL[name], 420)]
+    first = next((second for second, item in enumerate(said) if item is not None), None)
+    assert first is not None
+    assert first >= 40 + 300
+    assert said[first].confidence == "possible"
+
+
+def test_a_short_sleep_of_a_rank_that_works_for_all_changes_nothing() -> None:
+    assert told(scenes.evaluates_with_pauses, "G01", 250) is None
+
+
+@pytest.mark.parametrize("name", sorted(scenes.ASLEEP))
+def test_a_rank_that_sleeps_while_the_others_wait_for_it_is_named_at_once(name: str) -> None:
+    said = [next((item for item in found if item.id == "G01"), None) for found in play(scenes.ASLEEP[name], 90)]
+    assert next(second for second, item in enumerate(said) if item is not None) <= 40 + 30
+
+
 def young(scene: Scene) -> Scene:
     """The same run, which has just begun and is connected to nothing."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from gputop.snapshot import Ancestor, DeviceUse, Points, ProcessRank, ProcessRun, Rank, Run, Snapshot
+from gputop.snapshot import Ancestor, DeviceUse, Points, ProcessRank, ProcessRun, Rank, Run, Snapshot, Workers
 from tests.doctor.scenes.base import Scene, single, virtual
 from tests.samples import EPOCH, GIB
 
@@ -127,6 +127,48 @@ logs_seldom = outside(
 
 one_computes = outside(always("runs"), taking_turns("lock", "runs"))
 idle_rank = outside(always("runs"), always("lock"), percent=lambda number, second: 1.0 if number else 95.0)
+prepares_data = outside(always("runs"), always("lock"), printed=False, percent=lambda number, second: 1.0 if number else 95.0)
+"""Rank 0 prepares the data set, and the others wait for it in a barrier; no step has ended yet."""
+prepares_data_and_prints = outside(
+    always("runs"), always("lock"), stops=0, percent=lambda number, second: 1.0 if number else 95.0
+)
+
+
+def _leaves(doing: Doing, percent: float, workers: Workers | None = None, writes: int = 0) -> Scene:
+    """Rank 0 leaves the loop at second 40 and does something else; rank 1 waits for it."""
+    base = outside(
+        then(_WORK, 40, doing),
+        then(_WORK, 40, always("lock")),
+        stops=40,
+        percent=lambda number, second: 90.0 if second < 40 else 1.0 if number else percent,
+    )
+
+    def scene(second: int) -> Snapshot:
+        found = base(second)
+        if second < 40:
+            return found
+        first, *others = found.processes
+        first = replace(first, workers=workers, written_bytes=writes * second if writes else first.written_bytes)
+        return replace(found, processes=(first, *others))
+
+    return scene
+
+
+BUSY_FOR_ALL: Mapping[str, Scene] = {
+    "evaluates": _leaves(always("runs"), 95.0),
+    "evaluates on a crowded machine": _leaves(always("runs"), 12.0),
+    "evaluates what workers load": _leaves(taking_turns("events", "events", "events", "runs"), 8.0, Workers(4, 190.0)),
+    "saves": _leaves(taking_turns("file", "runs", "file"), 30.0, writes=40_000_000),
+    "uploads": _leaves(taking_turns("socket", "socket", "runs"), 6.0),
+    "waits for a program that it started": _leaves(always("child"), 0.0),
+}
+"""What rank 0 may do at the end of an epoch, while the others wait in a barrier."""
+evaluates_with_pauses = _leaves(taking_turns(*(6 * ["runs"]), "sleep"), 80.0)
+ASLEEP: Mapping[str, Scene] = {
+    "sleeps": _leaves(always("sleep"), 0.0),
+    "sleeps and looks again": _leaves(taking_turns("sleep", "sleep", "runs"), 5.0),
+    "waits for a person": _leaves(always("terminal"), 0.0),
+}
 serves_weights = outside(always("runs"), always("lock"), percent=lambda number, second: 5.0 if number else 95.0)
 waits_for_files = outside(
     *(2 * [lambda second: "runs" if second % 5 == 0 else "sleep"]), printed=False, percent=lambda number, second: 4.0

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from gputop.doctor.evidence.evidence import Evidence
+from collections.abc import Sequence
+
+from gputop.doctor.evidence.evidence import PROGRESS_S, Evidence
 from gputop.doctor.evidence.group_past import RESTS_CPU_PERCENT, has_run_backward, uses_no_processor
 from gputop.doctor.evidence.process_past import CPU_WORKS_PERCENT
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.evidence.stillness import GLOO_THREAD
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.standstill.progress import standing
+from gputop.doctor.rules.standstill.progress import STOOD_MIN_S, standing
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.doctor.rules.support.shared import utilization
@@ -32,7 +34,13 @@ RAN_MIN = 5
 STANDS_HOLD_S = 5.0
 SURE_AFTER_S = 60.0
 BESIDE_HOLD_S = 10.0
-"""Added to the time for which no step has ended, if a rank works meanwhile: it may evaluate or save for all."""
+"""Added to the time for which no step has ended, if a rank sleeps while the others wait for it."""
+WORKS_HOLD_S = 300.0
+"""The same if it works, or waits for something else than time: it may evaluate, save or upload for all (our choice)."""
+SLEEPS_SHARE = 0.4
+_SLEEPS = ("sleep", "terminal")
+_SERVED = ("child", "socket", "events", "pipe", "file")
+SERVED_SHARE = 0.5
 IDLE_SPAN_S = 40.0
 IDLE_LOOKS_MIN = 30
 SETUP_SHARE = 1 / 3
@@ -97,7 +105,7 @@ def all_rest(evidence: Evidence, group: RankGroup) -> Judgement:
     if fed:
         hold_s = FED_HOLD_S
     elif stands is not None:
-        return Suspicion(finding, STANDS_HOLD_S)
+        return Suspicion(finding, WORKS_HOLD_S if _one_is_served(evidence, processes) else STANDS_HOLD_S)
     else:
         hold_s = LOCK_HOLD_S if locked else REST_HOLD_S
     return Suspicion(finding, max(hold_s, LONGER_THAN_BEFORE * evidence.past.longest_rest_s(group)))
@@ -143,13 +151,20 @@ def some_rest(evidence: Evidence, group: RankGroup) -> Judgement:
         "Steps go on once it is done.",
         pids=[process.pid for process in (*others, *waiting)],
     )
-    return Suspicion(finding, BESIDE_HOLD_S)
+    asleep = all(_is_asleep(evidence, process) for process in others)
+    return Suspicion(finding, BESIDE_HOLD_S if asleep else WORKS_HOLD_S)
 
 
 def idles_beside(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge G01 for untracked ranks: some have connected and waited ever since, while the others work on."""
+    """Judge G01 for untracked ranks: some have connected and waited ever since, while the others work on.
+
+    Steps must advance: before the first one, rank 0 may prepare the data while the others wait in a barrier.
+    """
     processes = [member.process for member in group.members if member.process is not None]
     if group.run is not None or len(processes) < max(2, len(group.members)) or not all(map(has_met_others, processes)):
+        return None
+    run = logged.run_id(group)
+    if run is None or not evidence.has_moved(run, PROGRESS_S):
         return None
     idle = [process for process in processes if _is_idle(evidence, process)]
     others = [process for process in processes if process not in idle]
@@ -207,6 +222,22 @@ def _may_be_fed(evidence: Evidence, group: RankGroup) -> bool:
 def _is_locked(evidence: Evidence, process: Process) -> bool:
     looks = evidence.still.looks(process, LOCK_SPAN_S)
     return looks["lock"] >= LOOKS_MIN and looks["lock"] == looks.total()
+
+
+def _is_asleep(evidence: Evidence, process: Process) -> bool:
+    """Return whether a rank does nothing for all: it sleeps, or waits for a person, again and again."""
+    looks = evidence.still.looks(process, STOOD_MIN_S)
+    if process.cpu_percent is None or process.cpu_percent >= CPU_WORKS_PERCENT or not _is_still(evidence, process):
+        return False
+    return sum(looks[word] for word in _SLEEPS) >= SLEEPS_SHARE * max(1, looks.total())
+
+
+def _one_is_served(evidence: Evidence, processes: Sequence[Process]) -> bool:
+    """Return whether some ranks wait for another thread, and the rest for what others do for them: an upload, a program."""
+    others = [process for process in processes if not _is_locked(evidence, process)]
+    looks = [evidence.still.looks(process, STOOD_MIN_S) for process in others]
+    served = all(sum(seen[word] for word in _SERVED) >= SERVED_SHARE * max(1, seen.total()) for seen in looks)
+    return 0 < len(others) < len(processes) and served
 
 
 def _has_worked(evidence: Evidence, group: RankGroup, process: Process) -> bool:

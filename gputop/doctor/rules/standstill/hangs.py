@@ -15,6 +15,7 @@ from gputop.doctor.rules.standstill.at_rest import (
     LONGER_THAN_BEFORE,
     REST_HOLD_S,
     SURE_AFTER_S,
+    WORKS_HOLD_S,
     all_rest,
     idles_beside,
     some_rest,
@@ -79,9 +80,10 @@ G01 = Rule(
         f"connected and worked, and now use no CPU, disk or GPU for {REST_HOLD_S:.0f} s and {LONGER_THAN_BEFORE:.0f} times "
         f"the longest rest after which they resumed, or for {FED_HOLD_S:.0f} s if a process of the same user works on a GPU "
         f"(possible; after {LOCK_HOLD_S:.0f} s if every main thread waits for another thread; if its output shows that no step "
-        f"has ended for {STOOD_MIN_S:.0f} s and {LONGER_THAN_STEPS:.0f} times the longest step, also while a rank does "
-        f"something else, and likely after {SURE_AFTER_S:.0f} s; if some ranks have connected and then waited for "
-        f"{IDLE_SPAN_S:.0f} s, while the others work, possible)"
+        f"has ended for {STOOD_MIN_S:.0f} s and {LONGER_THAN_STEPS:.0f} times the longest step, also while a rank "
+        f"sleeps, or {WORKS_HOLD_S:.0f} s later while it works or waits for something else, and likely after "
+        f"{SURE_AFTER_S:.0f} s; if some ranks have connected and then waited for {IDLE_SPAN_S:.0f} s, while the others make "
+        "steps, possible)"
     ),
     hides=HANG_SYMPTOMS,
     mechanism=(
