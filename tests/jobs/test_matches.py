@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from gputop.doctor.logs.explain import explain
+from gputop.doctor.logs.scan import LogScan
 from gputop.jobs import record, stopping, store
 from gputop.jobs.output import matches as log_matches
 from gputop.jobs.output import scan as log_scan
@@ -159,3 +161,20 @@ def test_a_job_that_is_gone_is_forgotten(home: Home) -> None:
         shutil.rmtree(job.directory, ignore_errors=True)
     eventually(lambda: not matches.poll(), "nothing is left of it")
     assert isinstance(job.directory, Path)
+
+
+COMPILER = "ops.cu:3:10: fatal error: cusparse.h: No such file or directory"
+REPORT = """Traceback (most recent call last):
+  File "train.py", line 9, in <module>
+    load()
+subprocess.CalledProcessError: Command '['ninja', '-v']' returned non-zero exit status 1.
+"""
+
+
+@pytest.mark.parametrize(("report", "patterns"), [(REPORT, ["toolchain", "exception"]), ("", [])])
+def test_a_compiler_s_words_are_a_match_only_where_they_are_the_root(report: str, patterns: list[str]) -> None:
+    scan = LogScan("train.log")
+    scan.feed(f"{COMPILER}\n{report}".encode())
+    scan.end()
+    found = log_matches.of_run("run-1", None, "failed", explain([scan]).root, scan.observations)
+    assert [match.pattern for match in found] == patterns

@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar
 from gputop.doctor.logs.explain import explain
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.observed import UNKNOWN_ID
+from gputop.doctor.logs.patterns.pattern import REASON
 from gputop.doctor.logs.scan import LogScan
 from gputop.errors import UsageError
 from gputop.jobs import store
@@ -162,7 +163,8 @@ def of_run(
 ) -> tuple[LogMatch, ...]:
     """Return one match for each text and rank of a run's output, the root cause first; ``unproven``: see ``LogMatch``."""
     kept: dict[tuple[str, int | None], Observation] = {}
-    for seen in ([root] if root is not None else []) + list(others):
+    told = [seen for seen in others if seen.pattern is None or seen.pattern.kind != REASON]  # alone a reason says nothing
+    for seen in ([root] if root is not None else []) + told:
         kept.setdefault((_name(seen), seen.rank), seen)
     return tuple(_match(run_id, job_id, state, seen, unproven) for seen in list(kept.values())[:MATCHES_MAX])
 

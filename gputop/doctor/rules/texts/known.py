@@ -15,7 +15,7 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.lines import is_warning
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.observed import UNKNOWN_ID, finding_of
-from gputop.doctor.logs.patterns.pattern import FAILURE
+from gputop.doctor.logs.patterns.pattern import HINT
 from gputop.doctor.logs.patterns.table import pattern_of
 from gputop.doctor.rules.launching.exclusive import exclusive_mode
 from gputop.doctor.rules.launching.misplaced import global_rank_as_device
@@ -93,7 +93,7 @@ def _judge(output: Output, match: LogMatch) -> Judgement:
     row = pattern_of(match.pattern, match.line)
     if row is None and match.pattern != UNKNOWN_ID:
         return None
-    if row is not None and (row[0].kind != FAILURE or is_warning(match.line)):
+    if row is not None and (row[0].kind == HINT or is_warning(match.line)):
         return None
     rank = output.rank(match.rank)
     failure = model_facts.failure(rank) if rank is not None else None
