@@ -38,7 +38,7 @@ SECONDS = 8
 
 def said(pattern: str, launch: str | None, run_state: str | None, launch_id: str = "run-1") -> list[Finding]:
     """What the doctor says in the end of a job that said a text; without ``run_state`` the job has no journal."""
-    told = LogMatch(pattern, CAUSES[pattern], LINES[pattern], launch_id, "run-1", None, "out.log", 3, job_state=launch)
+    told = LogMatch(pattern, CAUSES.get(pattern), LINES[pattern], launch_id, "run-1", None, "out.log", 3, job_state=launch)
 
     def scene(second: int) -> Snapshot:
         runs: tuple[Run, ...] = ()
@@ -57,6 +57,13 @@ def test_a_text_of_a_job_that_failed_names_the_cause(pattern: str, run_state: st
     found = said(pattern, "failed", run_state)
     assert [item.id for item in found if item.confidence != "possible"][:1] == [CAUSES[pattern]]
     assert "went on" not in " ".join(fact.text for fact in found[0].evidence)
+
+
+@pytest.mark.parametrize("run_state", [None, "failed"])
+def test_a_compiler_s_words_are_told_of_a_job_that_failed_of_them(run_state: str | None) -> None:
+    found = said("toolchain", "failed", run_state)[0]
+    assert (found.id, found.confidence) == ("toolchain", "likely")
+    assert "gcc up to version 11" in found.title
 
 
 def test_a_text_of_one_part_of_a_launch_over_hosts_belongs_to_the_run_made_from_its_log() -> None:
