@@ -34,10 +34,11 @@ class LateRoots:
         self.inside = False
         """Whether a module is being called."""
         self.over = False
-        """Whether this has watched, and stopped."""
+        """Whether this has watched for the modules of the current training, and stopped."""
 
     def watch(self, weights: set[int]) -> None:
         """Look for the modules that have the weights with these ids, in the next iterations."""
+        self.over = False
         self._missing |= weights
         self._ends = self._steps.step + ITERATIONS
         if self._original is None:
@@ -49,6 +50,11 @@ class LateRoots:
         if self._original is not None and (not self._missing or step >= self._ends):
             self.stop()
             self.over = True
+
+    def begin(self) -> None:
+        """Forget an earlier training, or an earlier run."""
+        self.stop()
+        self.over = False
 
     def stop(self) -> None:
         """Restore the call of all modules, unless somebody has wrapped or compiled it since: then ours only passes calls on."""

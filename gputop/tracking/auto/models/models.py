@@ -91,7 +91,7 @@ class Models:
         self._training = 1
         """Which of several consecutive trainings the modules belong to."""
         self.searches = Searches()
-        self._late_roots.stop()
+        self._late_roots.begin()
 
     def add_optimizer(self, optimizer: Any) -> None:
         """Record what an optimizer is, at its first step, and find its modules, unless the search for them is put off."""
@@ -133,6 +133,10 @@ class Models:
         self._parameters |= own
         self._take(roots, own, meshes)
         if not roots and gc.get_freeze_count() and not self.compiles():
+            if self._root is not None and self._root() is None:  # it belongs to an earlier phase
+                self._root = None
+            if self._root is None:
+                self._withdraw_facts()
             self._late_roots.watch(own)
             self.settling = True
 
@@ -161,12 +165,16 @@ class Models:
         self._root = self._ddp = None
         self._ddp_parameters.clear()
         self.ddp_optimizers.clear()
+        self._late_roots.begin()
 
     def _lose_modules(self) -> None:
         """State nothing about modules until they are searched for: what an earlier training left is not this one's."""
         self.tops.clear()
         self._parameters.clear()
         self.wrapped = False
+        self._withdraw_facts()
+
+    def _withdraw_facts(self) -> None:
         run = self._steps.run
         for name in ("model", "ddp", "wrapper_calls"):
             if run is not None and run.facts.get(name) is not None:
@@ -207,7 +215,7 @@ class Models:
     def describe(self) -> dict[str, Any] | None:
         """Return the fact ``model`` as it is now."""
         root = self._root() if self._root is not None else None
-        if root is None and self._late_roots.over:
+        if self._root is None and self._late_roots.over:
             raise LookupError("gc.freeze() hides the modules from a search, and no call of one with all weights was seen")
         return None if root is None else describe_model(root, [] if self.place is None else list(self.place.names))
 

@@ -19,17 +19,25 @@ class Model(torch.nn.Module):
         return self.second(torch.relu(self.first(inputs)))
 
 
+class Other(Model):
+    """What the second training of a run trains."""
+
+
 def train(name, forward):
+    with gputop.init(name=name):
+        train_one(Model, forward)
+
+
+def train_one(cls, forward, steps=24):
     torch.manual_seed(0)
-    model = Model()
+    model = cls()
     gc.freeze()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    with gputop.init(name=name):
-        for _ in range(24):
-            optimizer.zero_grad()
-            loss = forward(model, torch.randn(8, 4)).square().mean()
-            loss.backward()
-            optimizer.step()
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = forward(model, torch.randn(8, 4)).square().mean()
+        loss.backward()
+        optimizer.step()
 
 
 def in_evaluation(model, inputs):
@@ -40,4 +48,10 @@ def in_evaluation(model, inputs):
 train("called", lambda model, inputs: model(inputs))
 train("its parts", lambda model, inputs: model.forward(inputs))
 train("never", in_evaluation)
+with gputop.init(name="one after another"):
+    train_one(Model, lambda model, inputs: model(inputs))
+    train_one(Other, lambda model, inputs: model(inputs), steps=400)
+with gputop.init(name="then none"):
+    train_one(Model, lambda model, inputs: model(inputs))
+    train_one(Other, in_evaluation, steps=400)
 print(torch.nn.Module.__call__ is called)
