@@ -283,7 +283,7 @@ def _code(findings: Sequence[Finding]) -> int:
 
 
 def _explain_logs(options: argparse.Namespace) -> int:
-    """Explain logs. Exit code: 0 nothing found, 1 an error or a warning, 2 a file cannot be read."""
+    """Explain logs. Exit code: 0 nothing found but mere trouble, 1 an error or a warning, 2 a file cannot be read."""
     from gputop.doctor.findings.finding import findings_json
     from gputop.doctor.logs.explain import verdicts
     from gputop.doctor.report import log_report

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gputop.doctor.findings.finding import Finding
-from gputop.doctor.logs.explain import explain
+from gputop.doctor.logs.explain import explain, verdicts
 from gputop.doctor.logs.scan import LogScan
 
 STEPS = "".join(f"step {step} loss {4 - step / 100}\n" for step in range(30))
@@ -280,3 +280,98 @@ def test_an_unknown_warning_of_nccl_comes_before_the_connections_that_are_lost_a
 def test_an_unknown_warning_of_nccl_that_training_follows_is_none() -> None:
     assert findings(f"{WARN}{INFO * 9}{STEPS}") == ()
     assert findings(f"{WARN}{STEPS}{LOST}")[0].id != "last_words"
+
+
+HEALTHY_ENDS = (
+    "Early stopping: patience exceeded",
+    "Early stopping triggered: patience of 10 exceeded.",
+    "EarlyStopping: val_loss did not improve, the run cannot get better",
+    "early stop: failed to improve on the best validation loss",
+    "Skipped 3 samples, failed: 0",
+    "Uploads ok: 14, failed: none",
+    "Tests passed, failed: 0 of 20 checks",
+    "20 passed, 0 failed",
+    "14 checks passed and 2 samples failed.",
+    "3 of 12000 images failed.",
+    "None of the workers failed.",
+    "no batch of the epoch failed.",
+    "The job was never preempted.",
+    "preempted: 0 times",
+    "training was not interrupted",
+    "xformers not available, using sdpa",
+    "xformers cannot be imported, using sdpa",
+    "Could not find flash-attn; using eager attention",
+    "Unable to import apex, falling back to torch.amp",
+    "Couldn't find a cached tokenizer, building it instead",
+    "Failed to import triton (optional)",
+    "Cannot read the old cache, skipped",
+    "can't open the display, continuing headless",
+    "failed to reach the tracker, running in offline mode",
+    "bf16 is not supported on this GPU",
+    "fused AdamW not available",
+    "max_steps exceeded, exiting",
+    "max_time exceeds the budget of the sweep",
+    "INFO: unable to find wandb key, offline mode",
+    "INFO: unable to find wandb key",
+    "2025-01-01 10:00:00,123 - trainer - INFO - cannot improve any further",
+    "[DEBUG] could not read .netrc",
+    "Note: failed to tune the batch size",
+    "torch.nn.Module",
+    "torch.optim.AdamW: lr 0.001, betas 0.9 and 0.999",
+    "transformers.models.llama.LlamaForCausalLM",
+    "torchmetrics.MeanSquaredError: 0.0312",
+    "torchmetrics.MeanAbsoluteError",
+    "MeanSquaredError: 0.0312",
+    "keras.losses.MeanSquaredLogarithmicError: 1.2e-05",
+    "Error in reconstruction: 0.031",
+    "Error during rotation = 1.2 %",
+    "optuna.exceptions.TrialPruned: the objective is above the median",
+    "sklearn.exceptions.ConvergenceWarning",
+)
+"""How runs end that reached their end."""
+
+
+@pytest.mark.parametrize("line", HEALTHY_ENDS)
+@pytest.mark.parametrize("before", ["", "Training done in 3 min\n"])
+def test_a_run_that_ended_well_is_no_trouble(line: str, before: str) -> None:
+    assert findings(f"{STEPS}{before}{line}\n") == ()
+
+
+REAL_TROUBLE = (
+    "Training failed.",
+    "Rank 3 failed.",
+    "4 workers failed.",
+    "Failed to connect to worker-2",
+    "Unable to reach the license server",
+    "Cannot continue without the shard list",
+    "The node was preempted",
+    "An error occurred while the tokenizer was built",
+    "Error loading shard 17",
+)
+
+
+@pytest.mark.parametrize("line", REAL_TROUBLE)
+def test_trouble_in_words_is_a_possible_warning_unless_the_run_said_that_it_is_done(line: str) -> None:
+    (found,) = findings(f"{STEPS}{line}\n")
+    assert (found.id, found.severity, found.confidence) == ("last_words", "warning", "possible")
+    assert not verdicts([found]), "the run may well have reached its end"
+    assert findings(f"{STEPS}Training done in 3 min\n{line}\n") == ()
+    for mark in ("Epoch done", "Training is not complete"):
+        assert [item.title for item in findings(f"{STEPS}{mark}\n{line}\n")] == [found.title]
+
+
+REFUSED = (
+    "ray.exceptions.RayActorError",
+    "botocore.exceptions.NoCredentials: there are none",
+    "paramiko.errors.Refused: 22 is closed",
+    "shards.read.ShardTimeout: shard 17",
+)
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_a_call_that_failed_is_shown_even_after_the_end_of_training(line: str) -> None:
+    assert findings(f"{STEPS}Training done in 3 min\n{line}\n")[0].id == "last_words"
+
+
+def test_an_error_that_the_log_ends_with_still_counts() -> None:
+    assert verdicts(findings(f"{STEPS}ERROR: the shards of rank three are empty\n"))

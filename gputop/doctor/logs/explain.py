@@ -227,8 +227,8 @@ def _stuck(consequences: Sequence[Observation], scans: Sequence[LogScan]) -> Fin
 
 
 def verdicts(findings: Iterable[Finding]) -> bool:
-    """Return whether something is wrong: findings of severity "info" do not count."""
-    return any(finding.severity != "info" for finding in findings)
+    """Return whether something is wrong: findings of severity "info", and mere words near the end of a log, do not count."""
+    return any(finding.severity != "info" and not last_words.is_mere_trouble(finding) for finding in findings)
 
 
 def _upper(text: str) -> str:

@@ -61,6 +61,8 @@ _FOLLOWING: dict[Kind, int] = {"exception": 3, "cut": 0, "error": 1, "refusal": 
 handled."""
 _EXCEPTION = re.compile(r"^([A-Za-z_][\w.]{0,120}): (?=\S)")
 _EXCEPTION_ENDS = ("Error", "Exception", "NotFound")
+_METRIC_ENDS = ("SquaredError", "AbsoluteError", "PercentageError", "LogarithmicError", "LogError")
+"""Losses and metrics that are called errors."""
 _REFUSAL = re.compile(
     r"\b[Pp]ermission denied(?: \([\w,-]+\))?\.?$|\bHost key verification failed\.?$|: bad interpreter: |\bsyntax error near "
     r"|: unbound variable$|^Lmod has detected the following error|\b[Ee]rror response from daemon: "
@@ -102,17 +104,38 @@ _REFUSED = re.compile(
     r"|Connection refused|Connection timed out|No route to host|Network is unreachable|Argument list too long"
     r"|Operation not permitted|Transport endpoint is not connected)\.?$"
     r"|^(?:client_loop|packet_write_wait): .{0,200}\bBroken pipe$|\bclosed by remote host\.?$|\bGPU is lost\b"
-    r"|^(?:[a-z_]\w{0,60}\.){1,8}[A-Z]\w*(?:: (?=\S)|$)"
 )
-"""What the system's programs say of a call that failed, and the exceptions of packages."""
+"""What the system's programs say of a call that failed."""
+_RAISED = re.compile(r"^(?P<modules>(?:[a-z_]\w{0,60}\.){1,8})(?P<name>[A-Z]\w{0,80})(?:: (?=\S)|$)")
+_ERROR_MODULE = re.compile(r"(?:^|\.)(?:exceptions?|errors?|exc)\.")
+_OTHER_ENDS = ("Failure", "Interrupt", "Timeout", "Unreachable", "Unavailable", "Denied")
+_NO_FAILURE = ("Warning", "TrialPruned", "Exit")
 _TROUBLE = re.compile(
-    r"^Error (?:in|while|during|\w+ing)\b|\b[Aa]n error occurred\b|\bfailed(?:[.:!]|$)"
-    r"|\b(?:[Ff]ailed to|failed (?:with|because)|[Uu]nable to|[Cc]annot|[Cc]an't|[Cc]ould not|[Cc]ouldn't"
-    r"|unexpectedly|interrupted|[Pp]reempted|[Pp]reemption|not (?:ready|supported|available)|unreachable|exceed(?:ed|s))\b"
-    r"(?! ?[:=]? ?\d)"
+    r"^Error (?:in|while|during|\w+ing)\b(?!.{0,100}[:=] ?-?\d[\d.e+-]{0,20} ?%?$)|\b[Aa]n error occurred\b"
+    r"|\b(?:failed(?:[.:!]|$)|[Ff]ailed to\b|failed (?:with|because)\b"
+    r"|(?:[Uu]nable to|[Cc]annot|[Cc]an't|[Cc]ould not|[Cc]ouldn't|unexpectedly|interrupted|[Pp]reempted|[Pp]reemption"
+    r"|not ready|unreachable)\b)(?! ?[:=]? ?\d)"
 )
 _RULE = re.compile(r"^-{40,200}$")
 """The line above and below a box of help."""
+_HARMLESS = re.compile(
+    # Nothing failed, or some of the data did.
+    r"(?i)\b(?:0|no|none|nothing|zero)(?: [\w-]{1,40}){0,4} (?:failed|interrupted|preempted|unreachable|error occurred)\b"
+    r"|\b(?:not|never)(?: been)? (?:failed|interrupted|preempted|unreachable)\b|\bfailed\W{1,3}(?:no|none|zero|false)\b"
+    r"|\b\d{1,12} (?:of \d{1,12} )?(?!(?:workers|ranks|processes|nodes|tasks|jobs|actors|gpus)\b)[a-z]{1,40}s failed\b"
+    r"|\bearly ?-?stop|\bpatience\b"
+    # The script does without.
+    r"|[,;:(.-] {0,2}(?:so |now )?using\b|\bwill use\b|\bfall(?:s|ing|en)? ?back\b|\binstead\b|\bdefault(?:s|ing) to\b"
+    r"|\boffline mode\b|\b(?:disabling|skipped|skipping|continuing|proceeding|optional)\b|^(?:note|info|hint|tip): "
+)
+"""What no trouble is: outcomes, and what a script can do without."""
+_MILD = re.compile(r"(?:^|[\s\[|(:-])(?:INFO|DEBUG|TRACE|NOTE|NOTICE)(?=[\]\s:|)-])")
+_DONE = re.compile(
+    r"(?i)\b(?:training|fine-?tuning|fit(?:ting)?|run|job|script|experiment)\b:?"
+    r"(?: (?!not\b|never\b|epoch\b)[a-z-]{1,40}){0,2} (?:done|finished|completed?)\b"
+    r"|^\W{0,8}(?:all )?(?:done|finished)\b\W{0,3}(?:$|in\b|after\b)"
+)
+"""A script's last message: what comes later ended no training."""
 TAIL_BYTES = 4096
 REFUSED_FOLLOWING, TROUBLE_FOLLOWING = 3, 1
 """So many of the script's own lines may follow trouble at the end of a log."""
@@ -154,7 +177,7 @@ def _kind_of_form(text: str) -> Kind | None:
     if _holds(text, _OF_REFUSAL) and _REFUSAL.search(text) is not None:
         return "refusal"
     exception = _EXCEPTION.match(text)
-    if exception is not None and exception[1].endswith(_EXCEPTION_ENDS) and exception[1].rpartition(".")[2][:1].isupper():
+    if exception is not None and _names_an_error(exception[1]) and exception[1].rpartition(".")[2][:1].isupper():
         return "exception" if exception[1] not in ("Error", "Exception") else "error" if _says(text, exception.end()) else None
     if _holds(text, _OF_END) and _END.search(text) is not None:
         return "end"
@@ -169,28 +192,23 @@ def _holds(text: str, literals: tuple[str, ...]) -> bool:
     return any(literal in text for literal in literals)
 
 
-def is_trouble(text: str, following: int) -> bool:
-    """Return whether a line may tell why a log ends, though it is no known form of an error.
-
-    ``following``: how many of the script's own lines come after it.
-    """
-    if following > REFUSED_FOLLOWING or _IGNORED.search(text) is not None or _NO_ERROR.search(text) is not None:
-        return False
-    words = following <= TROUBLE_FOLLOWING and _TROUBLE.search(text) is not None and len(_WORD.findall(text)) >= _WORDS_MIN
-    return words or _REFUSED.search(text) is not None
-
-
 def trouble_in(texts: Sequence[str]) -> int | None:
     """Return which of a log's last lines is the first sign of trouble after its last progress; None without one."""
     boxed = _box_at_end(texts)
     if boxed is not None:
         return boxed
-    following, told = 0, None
+    following, told, refused = 0, None, None
     for at in range(len(texts) - 1, -1, -1):
         text = texts[at]
-        if following > REFUSED_FOLLOWING or not may_be_last(text):
+        if following > REFUSED_FOLLOWING:
             break
-        if is_trouble(text, following) and not is_warning(text):
+        if not may_be_last(text):
+            return refused if _DONE.search(text) is not None else told
+        if _is_harmless(text):
+            pass
+        elif _is_refusal(text):
+            told = refused = at
+        elif following <= TROUBLE_FOLLOWING and _is_trouble(text):
             told = at
         following += is_ordinary(text)
     return told
@@ -202,7 +220,37 @@ def _box_at_end(texts: Sequence[str]) -> int | None:
         return None
     above = next((at for at in range(len(texts) - 2, -1, -1) if _RULE.match(texts[at]) is not None), len(texts))
     first = texts[above + 1 : above + 2]
-    return above + 1 if first and is_trouble(first[0], 0) and not is_warning(first[0]) else None
+    return above + 1 if first and not _is_harmless(first[0]) and (_is_refusal(first[0]) or _is_trouble(first[0])) else None
+
+
+def _is_refusal(text: str) -> bool:
+    return _REFUSED.search(text) is not None or _is_raised(text)
+
+
+def _is_trouble(text: str) -> bool:
+    return _TROUBLE.search(text) is not None and len(_WORD.findall(text)) >= _WORDS_MIN
+
+
+def _is_harmless(text: str) -> bool:
+    if is_warning(text) or _IGNORED.search(text) is not None or _NO_ERROR.search(text) is not None:
+        return True
+    return _MILD.search(text[:_LEVEL_WITHIN]) is not None or _HARMLESS.search(text) is not None
+
+
+def _is_raised(text: str) -> bool:
+    """Return whether a line is the exception of a package: the name tells it, or the module that has it and a message."""
+    found = _RAISED.match(text)
+    if found is None or found["name"].endswith(_NO_FAILURE):
+        return False
+    if _names_an_error(found["name"]):
+        return True
+    return found.end() < len(text) and (
+        found["name"].endswith(_OTHER_ENDS) or _ERROR_MODULE.search(found["modules"]) is not None
+    )
+
+
+def _names_an_error(name: str) -> bool:
+    return name.endswith(_EXCEPTION_ENDS) and not name.endswith(_METRIC_ENDS)
 
 
 def may_be_last(text: str) -> bool:
@@ -296,7 +344,7 @@ def finding_of(word: Word, short: str, place: str) -> Finding:
         title, cause = f"The log ends with an error: {text}", f"{short}. Nothing but a few lines follows it."
     return Finding(
         id=FINDING_ID,
-        severity="error",
+        severity="warning" if word.kind == "trouble" else "error",
         confidence=_CONFIDENCE[word.kind],
         title=title,
         evidence=(Fact(short, short, place),),
@@ -304,3 +352,8 @@ def finding_of(word: Word, short: str, place: str) -> Finding:
         fix=f"# read {place} and the lines before it",
         refuted_by="The run ended with exit code 0, or goes on: then it survived this line.",
     )
+
+
+def is_mere_trouble(finding: Finding) -> bool:
+    """Return whether a finding only shows trouble near a log's end: whether the run failed is unknown."""
+    return finding.id == FINDING_ID and finding.severity == "warning"
