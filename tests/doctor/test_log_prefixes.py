@@ -181,3 +181,11 @@ def test_a_rank_of_thousands_of_digits_is_words() -> None:
         log.feed(f"{lead}x\n".encode())
         log.end()
         assert log.ranks == set()
+
+
+def test_an_empty_line_behind_words_is_none_of_the_script_s_own() -> None:
+    lines = [*TRACEBACK, "", "", "", "", "", ""]
+    log = scan("\n".join(f"trainer-1  | {line}" for line in lines))
+    assert log.tail.plain == 0
+    (seen,) = log.observations
+    assert seen.line == TRACEBACK[-1]

@@ -233,11 +233,11 @@ class LogScan:
 
     def _line(self, raw: str, at: int) -> None:
         prefixed, text = rank_and_text(raw)
-        # Expressions that end with optional spaces take a time that grows with the square of their number.
-        text = text.rstrip()
-        self._quote = quote_of(text)
+        self._quote = quote_of(text.rstrip())
         text = unboxed(text)
         key, text = self._whose(prefixed, text)
+        # Expressions that end with optional spaces take a time that grows with the square of their number.
+        text = text.rstrip()
         rank = prefixed if prefixed is not None else self.rank
         head = self._heads.pop(key, None)
         if head is not None:
