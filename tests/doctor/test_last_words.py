@@ -327,6 +327,13 @@ HEALTHY_ENDS = (
     "Error during rotation = 1.2 %",
     "optuna.exceptions.TrialPruned: the objective is above the median",
     "sklearn.exceptions.ConvergenceWarning",
+    "Loss cannot be improved",
+    "Cannot improve on the best score any more, stopping",
+    "lr scheduler: cannot decrease further",
+    "Job preemption disabled",
+    "CUDA graphs cannot be captured for this model, running eagerly",
+    "Wrote 12 failed examples to failed.json",
+    "Checkpoint limit exceeded; deleting the oldest",
 )
 """How runs end that reached their end."""
 
@@ -345,6 +352,7 @@ REAL_TROUBLE = (
     "Unable to reach the license server",
     "Cannot continue without the shard list",
     "The node was preempted",
+    "Preemption notice from the cloud",
     "An error occurred while the tokenizer was built",
     "Error loading shard 17",
 )

@@ -112,9 +112,9 @@ _OTHER_ENDS = ("Failure", "Interrupt", "Timeout", "Unreachable", "Unavailable", 
 _NO_FAILURE = ("Warning", "TrialPruned", "Exit")
 _TROUBLE = re.compile(
     r"^Error (?:in|while|during|\w+ing)\b(?!.{0,100}[:=] ?-?\d[\d.e+-]{0,20} ?%?$)|\b[Aa]n error occurred\b"
-    r"|\b(?:failed(?:[.:!]|$)|[Ff]ailed to\b|failed (?:with|because)\b"
-    r"|(?:[Uu]nable to|[Cc]annot|[Cc]an't|[Cc]ould not|[Cc]ouldn't|unexpectedly|interrupted|[Pp]reempted|[Pp]reemption"
-    r"|not ready|unreachable)\b)(?! ?[:=]? ?\d)"
+    r"|\b(?:failed(?:[.:!](?=\s|$)|$)|[Ff]ailed to\b|failed (?:with|because)\b"
+    r"|(?:[Uu]nable to|[Cc]annot|[Cc]an't|[Cc]ould not|[Cc]ouldn't|unexpectedly|interrupted"
+    r"|[Pp]reempted|[Pp]reemption (?:notice|signal)|not ready|unreachable)\b)(?! ?[:=]? ?\d)"
 )
 _RULE = re.compile(r"^-{40,200}$")
 """The line above and below a box of help."""
@@ -123,10 +123,10 @@ _HARMLESS = re.compile(
     r"(?i)\b(?:0|no|none|nothing|zero)(?: [\w-]{1,40}){0,4} (?:failed|interrupted|preempted|unreachable|error occurred)\b"
     r"|\b(?:not|never)(?: been)? (?:failed|interrupted|preempted|unreachable)\b|\bfailed\W{1,3}(?:no|none|zero|false)\b"
     r"|\b\d{1,12} (?:of \d{1,12} )?(?!(?:workers|ranks|processes|nodes|tasks|jobs|actors|gpus)\b)[a-z]{1,40}s failed\b"
-    r"|\bearly ?-?stop|\bpatience\b"
+    r"|\bearly ?-?stop|\bpatience\b|\b(?:cannot|can't|could not|unable to) (?:be )?(?:improve|decrease|increase)"
     # The script does without.
-    r"|[,;:(.-] {0,2}(?:so |now )?using\b|\bwill use\b|\bfall(?:s|ing|en)? ?back\b|\binstead\b|\bdefault(?:s|ing) to\b"
-    r"|\boffline mode\b|\b(?:disabling|skipped|skipping|continuing|proceeding|optional)\b|^(?:note|info|hint|tip): "
+    r"|[,;:(.-] {0,2}(?:so |now )?(?:using|running)\b|\bwill use\b|\bfall(?:s|ing|en)? ?back\b|\binstead\b"
+    r"|\bdefault(?:s|ing) to\b|\boffline mode\b|\b(?:disabling|skipped|skipping|continuing|proceeding|optional)\b|^(?:note|info|hint|tip): "
 )
 """What no trouble is: outcomes, and what a script can do without."""
 _MILD = re.compile(r"(?:^|[\s\[|(:-])(?:INFO|DEBUG|TRACE|NOTE|NOTICE)(?=[\]\s:|)-])")
