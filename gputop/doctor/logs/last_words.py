@@ -126,7 +126,8 @@ _HARMLESS = re.compile(
     r"|\bearly ?-?stop|\bpatience\b|\b(?:cannot|can't|could not|unable to) (?:be )?(?:improve|decrease|increase)"
     # The script does without.
     r"|[,;:(.-] {0,2}(?:so |now )?(?:using|running)\b|\bwill use\b|\bfall(?:s|ing|en)? ?back\b|\binstead\b"
-    r"|\bdefault(?:s|ing) to\b|\boffline mode\b|\b(?:disabling|skipped|skipping|continuing|proceeding|optional)\b|^(?:note|info|hint|tip): "
+    r"|\bdefault(?:s|ing) to\b|\boffline mode\b|\b(?:disabling|skipped|skipping|continuing|proceeding|optional)\b"
+    r"|^(?:note|info|hint|tip): "
 )
 """What no trouble is: outcomes, and what a script can do without."""
 _MILD = re.compile(r"(?:^|[\s\[|(:-])(?:INFO|DEBUG|TRACE|NOTE|NOTICE)(?=[\]\s:|)-])")
