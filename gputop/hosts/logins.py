@@ -11,6 +11,7 @@ import contextlib
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, Literal
 
 from gputop.hosts.state import HostState
 from gputop.hosts.stream import CONNECTING_MOST, HostStream
@@ -29,14 +31,23 @@ ASKING_STATES: frozenset[HostState] = frozenset({"permission_denied", "unknown_h
 """What a login that may ask nothing ends with where one that asks may succeed."""
 WAIT_S = 5.0
 QUIET_S = 2.0
-"""How long to wait for the hosts before the first question, and how long if none of them connects or fails in the meantime: a
-host that does not answer must not keep the screen from opening."""
+"""How long to wait for a login that needs an answer, and how long if no host connects or fails in the meantime, once one has: a
+host that does not answer must not keep the screen from opening. Both begin anew after each login."""
+TELL_S = 0.5
+"""After this long, the user is told what gputop waits for."""
+UNASKED_MOST = 3
+"""After so many logins in a row that failed without a question, the user has no answer to give for the others."""
+NAMED_MOST = 5
+"""How many hosts a line names."""
 LOOK_S = 0.02
 PERSIST_S = 60
 """How long a master outlives its last stream, if gputop is killed and cannot end it."""
 CONFIG_S, EXIT_S = 10.0, 5.0
 PATH_MAX_BYTES = 80
 """A socket's path has at most 107 bytes, and ssh appends 17 to it while it makes one."""
+Outcome = Literal["logged in", "failed", "failed unasked", "skipped"]
+_TERMINAL = "/dev/tty"
+_GONE = (OSError, termios.error)
 _PLAIN = re.compile(r"[\w./-]+", re.ASCII)
 """Paths that mean themselves in an option of ssh."""
 
@@ -57,43 +68,64 @@ class Logins:
         self.close()
 
     def ask(self, streams: Sequence[HostStream]) -> None:
-        """Log in to the hosts whose login needs an answer, and have their streams try again; Ctrl-C skips a host.
+        """Log in to the hosts whose login needs an answer, and have their streams try again.
 
-        Do nothing where there is no terminal, or the hosts are not reached by ssh.
+        Ctrl-C skips a host, and a second one all others; while none is asked, it ends the wait for them. Do nothing where there
+        is no terminal, or the hosts are not reached by ssh.
         """
-        if not streams or not self._transport.can_ask or not has_terminal():
-            return
-        with contextlib.suppress(KeyboardInterrupt):
-            _wait(streams)
-        left = list(streams)
-        while (refused := next((stream for stream in left if stream.status.state in ASKING_STATES), None)) is not None:
-            left.remove(refused)
-            if self.log_in(refused.status.host):
-                refused.try_again()
+        if streams and self._transport.can_ask and has_terminal():
+            with contextlib.suppress(KeyboardInterrupt):
+                self._ask_each(_Waiting(streams))
 
-    def log_in(self, host: str) -> bool:
-        """Let ssh ask on the terminal; return whether there is a connection now that others can share."""
-        _say(f"gputop: logging in to {host}; Ctrl-C skips it.")
+    def _ask_each(self, waiting: _Waiting) -> None:
+        unasked, skipped = 0, False
+        while (refused := waiting.next_refused()) is not None:
+            host = refused.status.host
+            others = len(waiting.open())
+            _say(f"gputop: logging in to {host}; Ctrl-C skips it{' and all others' if skipped and others else ''}.")
+            outcome = self.log_in(host)
+            if outcome == "logged in":
+                refused.try_again()
+            else:
+                _say(f"gputop: not logged in to {host}.")
+            if skipped and outcome == "skipped":
+                return
+            skipped = outcome == "skipped"
+            unasked = unasked + 1 if outcome == "failed unasked" else 0
+            if unasked == UNASKED_MOST and others:
+                left = f"{others} other hosts" if others > 1 else "other host"
+                _say(f"gputop: {unasked} logins in a row failed without a question, so none is tried for the {left}.")
+                return
+        if waiting.open():
+            names = _names([stream.status.host for stream in waiting.open()])
+            _say(f"gputop: no answer yet from {names}. If a login there asks something, start gputop again.")
+
+    def log_in(self, host: str) -> Outcome:
+        """Let ssh ask on the terminal. Once it is logged in, there is a connection that others can share.
+
+        Raises:
+            KeyboardInterrupt: a second Ctrl-C came while the first one was ending it.
+        """
         try:
             options, socket = self._sharing(host)
+            with _terminal_kept():
+                process = subprocess.Popen(
+                    [*self._transport.asking(host, options), "true"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+                )
+                try:
+                    asked = _asks_before_its_end(process)
+                finally:
+                    _end(process)
+        except KeyboardInterrupt:
+            return "skipped"
         except OSError as error:
-            _say(f"gputop: no directory for the connection: {error.strerror}.")
-            return False
-        with _terminal_kept():
-            process = subprocess.Popen(
-                [*self._transport.asking(host, options), "true"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-            )
-            try:
-                is_in = process.wait() == 0
-            except KeyboardInterrupt:
-                process.terminate()
-                process.wait()
-                is_in = False
-        if not is_in:
-            _say(f"gputop: not logged in to {host}.")
-        elif socket is not None:
+            _say(f"gputop: {error.filename}: {error.strerror}.")
+            return "failed unasked"
+        if process.returncode != 0:
+            return "failed" if asked else "failed unasked"
+        if socket is not None:
             self._transport.sockets[host] = str(socket)
-        return is_in
+        return "logged in"
 
     def close(self) -> None:
         """End the masters of our own; those of the user's configuration end as it says."""
@@ -138,10 +170,9 @@ class Logins:
             OSError: there is no place for it.
         """
         if self._directory is None:
-            places = (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir())
-            known = (place for place in places if place and _PLAIN.fullmatch(place) and len(place) < PATH_MAX_BYTES - 20)
-            place = next((place for place in known if os.access(place, os.W_OK | os.X_OK)), "/tmp")
-            self._directory = Path(tempfile.mkdtemp(prefix="gputop-", dir=place))
+            place = os.environ.get("XDG_RUNTIME_DIR", "")
+            is_usable = _PLAIN.fullmatch(place) and len(place) < PATH_MAX_BYTES - 20 and _is_ours(place)
+            self._directory = Path(tempfile.mkdtemp(prefix="gputop-", dir=place if is_usable else "/tmp"))
         path = self._directory / str(len(self._made))
         self._made[path] = host
         return path
@@ -150,33 +181,120 @@ class Logins:
 def has_terminal() -> bool:
     """Return whether ssh can ask the user, who reads what gputop says."""
     try:
-        os.close(os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC))
+        os.close(os.open(_TERMINAL, os.O_RDWR | os.O_CLOEXEC))
         return sys.stderr.isatty()
     except (OSError, ValueError, AttributeError):
         return False
 
 
-def _wait(streams: Sequence[HostStream]) -> None:
-    """Wait until all hosts are connected or have failed, within ``WAIT_S`` and ``QUIET_S``."""
-    began = changed = time.monotonic()
-    left = len(streams)
-    while left and (now := time.monotonic()) - began < WAIT_S and now - changed < QUIET_S:
-        time.sleep(LOOK_S)
-        before, left = left, sum(not stream.reached and stream.status.state == "connecting" for stream in streams)
-        if left < before:
-            changed = now
+class _Waiting:
+    """The hosts whose logins may still need an answer, and how long to wait for them."""
+
+    def __init__(self, streams: Sequence[HostStream]) -> None:
+        self._left = list(streams)
+        self._all = len(streams)
+        self._began = time.monotonic()
+        self._is_told = False
+
+    def open(self) -> list[HostStream]:
+        """Return the hosts that refuse a login, or have neither connected nor failed so far."""
+        states = {*ASKING_STATES, "connecting"}
+        return [stream for stream in self._left if not stream.reached and stream.status.state in states]
+
+    def next_refused(self) -> HostStream | None:
+        """Wait for a host whose login needs an answer; None if none comes within ``WAIT_S`` and ``QUIET_S``."""
+        began = changed = time.monotonic()
+        count = self._all
+        while True:
+            refused = next((stream for stream in self._left if stream.status.state in ASKING_STATES), None)
+            if refused is not None:
+                self._left.remove(refused)
+                return refused
+            now, before, count = time.monotonic(), count, len(self.open())
+            changed = now if count < before else changed
+            if not count or now - began >= WAIT_S or (count < self._all and now - changed >= QUIET_S):
+                return None
+            self._tell(now, count)
+            time.sleep(LOOK_S)
+
+    def _tell(self, now: float, count: int) -> None:
+        if not self._is_told and now - self._began >= TELL_S:
+            self._is_told = True
+            _say(f"gputop: connecting to {count} host{'s' if count > 1 else ''}; Ctrl-C opens the screen at once.")
+
+
+def _asks_before_its_end(process: subprocess.Popen[bytes]) -> bool:
+    """Wait for the end of an ssh; return whether it has asked something, or may have."""
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(LOOK_S)
+            return False
+        if _has_open(process.pid, _TERMINAL):
+            process.wait()
+            return True
+
+
+def _has_open(pid: int, path: str) -> bool:
+    """Return whether a process or a child of it, as the ssh to a jump host is, has opened a file; True if that is not readable.
+
+    ssh has the terminal open only while it asks.
+    """
+    try:
+        for descriptor in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):
+                if int(descriptor) > 2 and os.readlink(f"/proc/{pid}/fd/{descriptor}") == path:
+                    return True
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    except OSError:
+        return True
+    return any(_has_open(int(child), path) for child in children)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(EXIT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _is_ours(place: str) -> bool:
+    """Return whether a directory is this user's alone: under ``sudo -E``, it may be somebody else's."""
+    try:
+        found = os.stat(place)
+    except OSError:
+        return False
+    others = stat.S_IWGRP | stat.S_IWOTH
+    is_alone = found.st_uid == os.geteuid() and not found.st_mode & others
+    return stat.S_ISDIR(found.st_mode) and is_alone and os.access(place, os.W_OK | os.X_OK)
 
 
 @contextlib.contextmanager
 def _terminal_kept() -> Iterator[None]:
-    """Put the terminal back as it was: an ssh that is killed at its question leaves it without an echo."""
-    with open("/dev/tty", "rb", buffering=0) as terminal:
-        was = termios.tcgetattr(terminal)
-        try:
-            yield
-        finally:
-            termios.tcsetattr(terminal, termios.TCSADRAIN, was)
+    """Put the terminal back as it was, unless it is gone: an ssh that is killed at its question leaves it without an echo."""
+    with contextlib.ExitStack() as kept:
+        with contextlib.suppress(*_GONE):
+            terminal = kept.enter_context(open(_TERMINAL, "rb", buffering=0))
+            kept.callback(_restore, terminal.fileno(), termios.tcgetattr(terminal))
+        yield
+
+
+def _restore(terminal: int, attributes: list[Any]) -> None:
+    with contextlib.suppress(*_GONE):
+        termios.tcsetattr(terminal, termios.TCSADRAIN, attributes)
+
+
+def _names(hosts: Sequence[str]) -> str:
+    """Return "a, b and 3 others"."""
+    if len(hosts) <= NAMED_MOST:
+        return " and ".join(filter(None, (", ".join(hosts[:-1]), hosts[-1])))
+    return f"{', '.join(hosts[:NAMED_MOST])} and {len(hosts) - NAMED_MOST} others"
 
 
 def _say(text: str) -> None:
-    print(printable(text), file=sys.stderr, flush=True)  # noqa: T201 - between the questions of ssh, on the terminal
+    with contextlib.suppress(OSError):
+        print(printable(text), file=sys.stderr, flush=True)  # noqa: T201 - between the questions of ssh, on the terminal
