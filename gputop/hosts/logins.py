@@ -96,8 +96,9 @@ class Logins:
                 left = f"{others} other hosts" if others > 1 else "other host"
                 _say(f"gputop: {unasked} logins in a row failed without a question, so none is tried for the {left}.")
                 return
-        if waiting.open():
-            names = _names([stream.status.host for stream in waiting.open()])
+        late = waiting.open()
+        if late:
+            names = _names([stream.status.host for stream in late])
             _say(f"gputop: no answer yet from {names}. If a login there asks something, start gputop again.")
 
     def log_in(self, host: str) -> Outcome:
@@ -229,7 +230,7 @@ def _asks_before_its_end(process: subprocess.Popen[bytes]) -> bool:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(LOOK_S)
             return False
-        if _has_open(process.pid, _TERMINAL):
+        if _has_open(process.pid, _TERMINAL) and process.poll() is None:  # one that has just ended is not readable
             process.wait()
             return True
 
