@@ -217,7 +217,7 @@ def test_a_question_of_a_jump_host_is_seen_too(tmp_path: Path) -> None:
     """The process that asks is a child of the one that gputop started."""
     question = tmp_path / "question"
     question.write_text("")
-    script = f"python={shlex.quote(sys.executable)}; $python -c 'import sys; sys.stdin.read()' 3<{question}; true"
+    script = f"({shlex.quote(sys.executable)} -c 'import sys; sys.stdin.read()' 3<{question}; true); true"
     with subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE) as process:
         eventually(lambda: logins_module._has_open(process.pid, str(question)), "the child has it open")
         assert not logins_module._has_open(process.pid, str(tmp_path / "other"))
