@@ -18,7 +18,7 @@ PlaceState = Literal[
 ]
 """State of a rank: it answered; does not answer; is stopped by a signal; is held by a tracer; waits for a disk; has ended;
 runs on another machine; contains nothing that answers gputop's questions; has not imported torch, before which it says
-nothing; or was forked, so that it says nothing before its first step."""
+nothing; or was forked, so that it says nothing before its first step. What was forked is listed, but no verdict counts it."""
 STILL_S = 0.3
 """A rank is asked twice. If it is at the same place after this long, it stands still."""
 SHOWN_FROM_S = 1.0
@@ -33,7 +33,7 @@ _STATES: Mapping[str, str] = {
     "forked": "says nothing before its first step: its parent forked it",
 }
 _MUTE = ("silent", "stopped", "traced", "disk", "before_torch")
-"""The states of ranks for which others may wait. One that was forked may wait, too: nobody knows."""
+"""The states of ranks for which others may wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Whereabouts(AnswerLine):
 
 def judged(run_id: str | None, name: str, taken_at: float, places: Sequence[RankPlace]) -> Whereabouts:
     """Return the answer with the ranks that are behind."""
-    behind, why = _behind(places)
+    behind, why = _behind(_ranks_of(places))
     ranks = tuple(sorted({place.rank for place in behind if place.rank is not None}))
     return Whereabouts(run_id, name, taken_at, tuple(places), ranks, why)
 
@@ -133,12 +133,18 @@ def summary(answer: Whereabouts) -> str | None:
     """Return in words who waits for whom, or why nobody does; None for a single process."""
     if answer.verdict is not None or answer.problem is not None:
         return answer.verdict or answer.problem
-    if not any(place.is_there for place in answer.ranks):
+    places = _ranks_of(answer.ranks)
+    if not any(place.is_there for place in places):
         return "no rank is alive on this machine"
-    if len(answer.ranks) < 2:
+    if len(places) < 2:
         return None
-    known = all(place.state in ("answers", "ended") for place in answer.ranks)
+    known = all(place.state in ("answers", "ended") for place in places)
     return "no rank waits for another" if known else "which rank is behind is not known"
+
+
+def _ranks_of(places: Sequence[RankPlace]) -> Sequence[RankPlace]:
+    """Return the places without what a rank forked: most of these are helpers, such as a pool's, and no ranks."""
+    return [place for place in places if place.state != "forked"]
 
 
 def _behind(places: Sequence[RankPlace]) -> tuple[Sequence[RankPlace], str | None]:

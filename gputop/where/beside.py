@@ -80,7 +80,7 @@ def places_of(found: Collection[Mute], before: Mapping[int, outside.Outside | No
     for pid, rank, state in found:
         now = outside.look(pid)
         if now is not None:
-            # One that was forked may be no rank at all, so nobody is known to wait for it.
+            # One that was forked may be no rank at all: it is listed, but not judged.
             known = state if state == "forked" else _STATES.get(now.state, state)
             place = RankPlace(rank, pid, identity.hostname(), known)
             places.append(with_outside(place, now, before.get(pid), passed_s))

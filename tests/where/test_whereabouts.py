@@ -111,6 +111,29 @@ def test_what_is_said_where_nobody_is_behind() -> None:
     assert summary(ask(elsewhere(0))) is None
 
 
+FORKED = [RankPlace(None, 5000 + number, "node7", "forked") for number in range(2)]
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        (waiting(0, operation="all_reduce", begun=None), waiting(1, operation="broadcast", begun=None)),
+        tuple(waiting(rank, operation="all_reduce" if rank else "broadcast") for rank in range(4)),
+        (waiting(0), waiting(1)),
+        (waiting(0), elsewhere(1)),
+        (waiting(0), RankPlace(1, 4001, state="ended", exit_code=3)),
+        (RankPlace(0, 4000, state="ended"), RankPlace(1, 4001, state="ended")),
+        (waiting(0),),
+        (elsewhere(0),),
+    ],
+    ids=["two collectives", "one in another", "none behind", "one behind", "one ended", "all ended", "one", "one elsewhere"],
+)
+def test_what_a_rank_forked_is_listed_and_changes_no_verdict(places: tuple[RankPlace, ...]) -> None:
+    alone, beside = ask(*places), ask(*places, *FORKED)
+    assert (beside.verdict, beside.behind, summary(beside)) == (alone.verdict, alone.behind, summary(alone))
+    assert beside.ranks == (*places, *FORKED)
+
+
 def test_a_process_that_cannot_be_asked_is_told_by_what_proc_shows() -> None:
     known = RankPlace(0, 4000, state="untracked", process_state="S", kernel_function="futex_do_wait")
     unasked = "cannot be asked: gputop records no training in it"
