@@ -122,6 +122,8 @@ class Process:
     waits_for: str | None = None
     """What the main thread waits for, by its system call: "sleep", "file", "pipe", "socket", "terminal", "events" (several at
     once), "lock" (another thread) or "child"; None while it runs, or if hidden."""
+    waits_read_s: float | None = None
+    """When ``waits_for`` was read, on the clock of ``Snapshot.monotonic_s``: many snapshots may show one reading."""
     files_written: tuple[str, ...] = ()
     """Regular files open for writing only, without gputop's own logs and journals; at most 16."""
     workers: Workers | None = None

@@ -36,6 +36,13 @@ def test_comes_back_equal() -> None:
     assert Snapshot.from_json(snapshot.to_json()) == snapshot
 
 
+def test_a_recording_that_does_not_say_when_waits_were_read_opens() -> None:
+    data = json.loads(samples.snapshot().to_json())
+    for process in data["processes"]:
+        del process["waits_read_s"]
+    assert Snapshot.from_json(json.dumps(data)) == samples.snapshot()
+
+
 @given(st.lists(st.floats(), max_size=20), st.dictionaries(st.text(max_size=8), st.floats()))
 def test_any_metric_value_comes_back(values: list[float], metrics: dict[str, float]) -> None:
     count = tuple(range(len(values)))

@@ -32,8 +32,12 @@ class _Traffic:
     """(time, share of the workers, or 1.0 for the process itself, that waits for a disk)."""
     looks: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=KEPT_READINGS))
     """(time, what the main thread did at that moment)."""
+    looked_s: float | None = None
+    """When the newest of ``looks`` was read, if the stream says so."""
+    runs: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_READINGS))
+    """Times of the snapshots in which the main thread ran."""
     ran: int = 0
-    """In how many snapshots it ran, since it was connected to other ranks."""
+    """In how many looks it ran, since it was connected to other ranks."""
 
 
 class Stillness:
@@ -73,13 +77,23 @@ class Stillness:
             track.waits.append((self._now, workers.blocked / workers.count))
         elif process.state is not None:
             track.waits.append((self._now, float(process.state == "D")))
+        if process.state == "R":
+            track.runs.append(self._now)
+        # The state is new in each snapshot, what it waits for is not: together they count only when both were read.
+        if process.waits_read_s is None or process.waits_read_s != track.looked_s:
+            track.looked_s = process.waits_read_s
+            self._look(track, process)
+        for kept in (track.waits, track.looks):
+            while kept and kept[0][0] < self._now - WINDOW_S:
+                kept.popleft()
+        while track.runs and track.runs[0] < self._now - WINDOW_S:
+            track.runs.popleft()
+
+    def _look(self, track: _Traffic, process: Process) -> None:
         doing = RUNS if process.state == "R" else "file" if process.state == "D" else process.waits_for
         if doing is not None:
             track.looks.append((self._now, doing))
             track.ran += doing == RUNS and any(name == GLOO_THREAD for name, _ in process.threads)
-        for kept in (track.waits, track.looks):
-            while kept and kept[0][0] < self._now - WINDOW_S:
-                kept.popleft()
 
     def counts_s(self, communicator: Communicator) -> float:
         """Return for how many seconds the counts of a communicator's ranks have not changed; 0 for an unknown one."""
@@ -103,16 +117,30 @@ class Stillness:
             return None
         return sum(share for _, share in track.waits) / len(track.waits)
 
-    def looks(self, process: Process, within_s: float = WINDOW_S) -> Counter[str]:
+    def looks(self, process: Process, within_s: float = WINDOW_S, least: int = 0) -> Counter[str]:
         """Return how often the main thread was seen to run (``RUNS``), or to wait, by what it waited for.
 
-        Each snapshot is one look. A process whose waits are hidden was never seen.
+        Each reading is one look; in old recordings, which do not say when it was read, each snapshot. A process whose waits
+        are hidden was never seen.
+
+        Args:
+            process: The process.
+            within_s: How far back looks count, in seconds.
+            least: So many of the newest looks also count if they are older, up to ``WINDOW_S``: with many processes, each is
+                read less often.
         """
         track = self._traffic.get((process.pid, process.started_at))
-        return Counter(doing for at, doing in (track.looks if track is not None else ()) if at >= self._now - within_s)
+        kept = track.looks if track is not None else ()
+        first = len(kept) - least
+        return Counter(doing for place, (at, doing) in enumerate(kept) if place >= first or at >= self._now - within_s)
+
+    def times_seen_running(self, process: Process, within_s: float) -> int:
+        """Return in how many snapshots the main thread ran: more often than ``looks`` tells if waits are read less often."""
+        track = self._traffic.get((process.pid, process.started_at))
+        return sum(at >= self._now - within_s for at in (track.runs if track is not None else ()))
 
     def times_run(self, process: Process) -> int:
-        """Return in how many snapshots the main thread ran since the rank was connected to others over gloo.
+        """Return in how many looks the main thread ran since the rank was connected to others over gloo.
 
         On a crowded machine, a rank that computes is seen to run, whatever share of a core it gets.
         """

@@ -31,6 +31,7 @@ class Evidence:
         self.involuntary_switches: int | None = None
         self.waits_in: str | None = None
         self.waits_for: str | None = None
+        self.waits_read_s: float | None = None
         self.cores_allowed: int | None = None
         self.files_written: tuple[str, ...] = ()
         self.nvidia_open: bool | None = None
@@ -45,6 +46,7 @@ class Evidence:
             return
         if now_s >= self._waits_due_s:
             self._waits_due_s = now_s + spread * WAITS_S
+            self.waits_read_s = round(now_s, 2)
             self.waits_for = facts.try_read(("waits_for",), read_waits_for) if facts.stat.state in "SD" else None
         if now_s < self._due_s:
             return

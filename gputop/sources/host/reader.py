@@ -32,7 +32,7 @@ HIDDEN_BY_HIDEPID = (
     *("command", "container", "cores_allowed", "cores_used", "cpu_percent", "environment", "files_written"),
     *("involuntary_switches", "main_thread_cpu_percent", "memory_rss_bytes", "name", "nvidia_open", "ppid", "read_bytes"),
     *("started_at", "state", "threads", "torch_cuda_mapped", "torch_mapped", "uid", "user", "waits_in", "workers"),
-    *("waits_for", "written_bytes"),
+    *("waits_for", "waits_read_s", "written_bytes"),
 )
 """What /proc hides from us if it is mounted with hidepid: everything."""
 
@@ -203,6 +203,7 @@ class HostReader:
             involuntary_switches=evidence.involuntary_switches,
             waits_in=evidence.waits_in,
             waits_for=evidence.waits_for,
+            waits_read_s=evidence.waits_read_s,
             files_written=evidence.files_written,
             workers=self._unlisted.workers.of(pid),
         )

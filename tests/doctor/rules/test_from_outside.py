@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
+from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.findings.finding import Finding
 from gputop.snapshot import Snapshot, Workers
 from tests.doctor.scenes import outside as scenes
@@ -147,6 +149,68 @@ def test_a_short_sleep_of_a_rank_that_works_for_all_changes_nothing() -> None:
 def test_a_rank_that_sleeps_while_the_others_wait_for_it_is_named_at_once(name: str) -> None:
     said = [next((item for item in found if item.id == "G01"), None) for found in play(scenes.ASLEEP[name], 90)]
     assert next(second for second, item in enumerate(said) if item is not None) <= 40 + 30
+
+
+def read_every(seconds: int, scene: Scene, phase: int = 0) -> Scene:
+    """The same run on a machine with many processes: what main threads wait for is read every ``seconds`` seconds only."""
+
+    def crowded(second: int) -> Snapshot:
+        last = (second - phase) // seconds * seconds + phase
+        old = {process.pid: process for process in scene(max(0, last)).processes}
+        base = scene(second)
+        processes = (replace(p, waits_for=old[p.pid].waits_for, waits_read_s=float(last)) for p in base.processes)
+        return replace(base, processes=tuple(processes))
+
+    return crowded
+
+
+def looks(scene: Scene, seconds: int) -> Counter[str]:
+    """How often the first process was seen to do what, within a minute."""
+    evidence = Evidence()
+    for second in range(seconds):
+        evidence.observe(scene(second))
+    return evidence.still.looks(scene(seconds - 1).processes[0])
+
+
+def test_a_reading_counts_once_however_many_snapshots_show_it() -> None:
+    assert looks(scenes.sleeps, 56).total() == 56, "without the time of its reading, each snapshot is one look"
+    assert looks(read_every(1, scenes.sleeps), 56).total() == 56
+    assert looks(read_every(7, scenes.sleeps), 56).total() == 8
+
+
+def test_a_reading_that_saw_a_thread_run_hides_none_of_the_waits_after_it() -> None:
+    quarter = scenes.outside(scenes.taking_turns("runs", "lock", "lock", "lock"))
+    assert looks(read_every(1, quarter), 56) == {"runs": 14, "lock": 42}
+    found = looks(read_every(5, quarter), 60)
+    assert found == {"runs": 3, "lock": 9}
+
+
+def test_a_thread_that_runs_between_two_readings_was_not_looked_at() -> None:
+    alternate = scenes.outside(scenes.taking_turns("lock", "runs"))
+    assert looks(read_every(2, alternate), 56) == {"lock": 28}
+
+
+def test_two_readings_do_not_show_that_ranks_only_wait_for_threads() -> None:
+    answers = scenes.then(scenes.always("runs"), 40, lambda second: "lock" if (second - 5) // 7 % 3 else "events")
+    scene = read_every(7, scenes.outside(answers, answers, stops=40), phase=5)
+    said = [item for found in play(scene, 130) for item in found if item.id == "G01"]
+    assert {item.confidence for item in said} == {"possible"}
+
+
+def test_many_processes_make_a_hang_from_outside_later_and_not_silent() -> None:
+    finding = told(read_every(7, scenes.hangs, phase=5), "G01", 130)
+    assert finding is not None
+    assert finding.confidence == "likely"
+    assert told(read_every(7, scenes.ASLEEP["sleeps"], phase=5), "G01", 100) is not None
+
+
+def test_a_share_of_few_readings_is_no_share() -> None:
+    assert told(scenes.sleeps, "D01", 60) is not None
+    assert told(read_every(7, scenes.sleeps), "D01", 60) is None
+
+
+def test_ranks_that_are_seen_to_run_between_readings_do_not_wait_for_others() -> None:
+    assert told(young(read_every(7, scenes.waits_for_files)), "G03", 90) is None
 
 
 def young(scene: Scene) -> Scene:

@@ -121,7 +121,7 @@ def some_rest(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     waiting = [process for process in processes if uses_no_processor(process) and _is_locked(evidence, process)]
     others = [process for process in processes if process not in waiting]
-    if not waiting or not others or any(evidence.still.looks(process, LOCK_SPAN_S)["lock"] for process in others):
+    if not waiting or not others or any(evidence.still.looks(process, LOCK_SPAN_S, LOOKS_MIN)["lock"] for process in others):
         return None
     numbers = {member.pid: member.rank for member in group.members}
     names = {pid: f"rank {number}" if number is not None else f"process {pid}" for pid, number in numbers.items()}
@@ -202,7 +202,7 @@ def idles_beside(evidence: Evidence, group: RankGroup) -> Judgement:
 
 
 def _is_idle(evidence: Evidence, process: Process) -> bool:
-    looks = evidence.still.looks(process, IDLE_SPAN_S)
+    looks = evidence.still.looks(process, IDLE_SPAN_S, IDLE_LOOKS_MIN)
     waits = looks["lock"] >= IDLE_LOOKS_MIN and looks["lock"] == looks.total()
     # A rank that has worked may wait in a barrier while another one evaluates.
     waits = waits and SETUP_SHARE * looks["lock"] >= evidence.still.times_run(process)
@@ -220,22 +220,22 @@ def _may_be_fed(evidence: Evidence, group: RankGroup) -> bool:
 
 
 def _is_locked(evidence: Evidence, process: Process) -> bool:
-    looks = evidence.still.looks(process, LOCK_SPAN_S)
+    looks = evidence.still.looks(process, LOCK_SPAN_S, LOOKS_MIN)
     return looks["lock"] >= LOOKS_MIN and looks["lock"] == looks.total()
 
 
 def _is_asleep(evidence: Evidence, process: Process) -> bool:
     """Return whether a rank does nothing for all: it sleeps, or waits for a person, again and again."""
-    looks = evidence.still.looks(process, STOOD_MIN_S)
+    looks = evidence.still.looks(process, STOOD_MIN_S, LOOKS_MIN)
     if process.cpu_percent is None or process.cpu_percent >= CPU_WORKS_PERCENT or not _is_still(evidence, process):
         return False
-    return sum(looks[word] for word in _SLEEPS) >= SLEEPS_SHARE * max(1, looks.total())
+    return sum(looks[word] for word in _SLEEPS) >= SLEEPS_SHARE * max(LOOKS_MIN, looks.total())
 
 
 def _one_is_served(evidence: Evidence, processes: Sequence[Process]) -> bool:
     """Return whether some ranks wait for another thread, and the rest for what others do for them: an upload, a program."""
     others = [process for process in processes if not _is_locked(evidence, process)]
-    looks = [evidence.still.looks(process, STOOD_MIN_S) for process in others]
+    looks = [evidence.still.looks(process, STOOD_MIN_S, LOOKS_MIN) for process in others]
     served = all(sum(seen[word] for word in _SERVED) >= SERVED_SHARE * max(1, seen.total()) for seen in looks)
     return 0 < len(others) < len(processes) and served
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
-from gputop.doctor.evidence.stillness import RUNS
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
@@ -111,7 +110,7 @@ def _waits(evidence: Evidence, process: Process, least_s: float) -> bool:
         return False
     if not least_s <= evidence.age_s(process) <= G03_AGE_MAX_S or evidence.still.disks_s(process) < least_s:
         return False
-    if evidence.still.looks(process, G03_LOOKS_S)[RUNS] >= G03_RUNS_MIN:
+    if evidence.still.times_seen_running(process, G03_LOOKS_S) >= G03_RUNS_MIN:
         return False
     return all((use.memory_used_bytes or 0) < G03_MEMORY_BYTES for use in process.devices)
 
