@@ -1,7 +1,7 @@
 """The files to which untracked runs print: nohup.out, Slurm's -o, torchrun's --log-dir.
 
 They are found through /proc/<pid>/fd/1 and 2 of the ranks and of their launcher; even as root, only for this user's processes.
-What goes into a pipe is followed to the file that ``tee`` or a filter behind the pipe writes.
+What goes into a pipe is followed to one file that ``tee`` or a filter behind the pipe writes.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ def output_files(pid: int, pipelines: Pipelines | None = None) -> tuple[OutputFi
                 file = _regular_file(end)
                 if file is not None:
                     found[file.identity] = file.path
+                    break  # the others behind a pipe hold the same lines
     except OSError:
         pass
     return tuple(OutputFile(*item) for item in found.items())

@@ -35,7 +35,10 @@ class Pipelines:
         self._readers: dict[Identity, list[int]] | None = None
 
     def links_behind(self, pipe: Identity) -> tuple[str, ...]:
-        """Return links in /proc/<pid>/fd to what the readers of a pipe write to: files, terminals, sockets."""
+        """Return links in /proc/<pid>/fd to what the readers of a pipe write to: files, terminals, sockets.
+
+        All of them get the same lines. What tee opened itself comes before what its output goes to.
+        """
         return tuple(dict.fromkeys(self._behind(pipe, HOPS)))
 
     def _behind(self, pipe: Identity, hops: int) -> Iterator[str]:
@@ -45,7 +48,7 @@ class Pipelines:
             name = procfs.read_thread_name(pid, pid)
             if name not in _FILTERS:
                 continue
-            for link in (f"/proc/{pid}/fd/1", *(_written_by_tee(pid) if name == _TEE else ())):
+            for link in (*(_written_by_tee(pid) if name == _TEE else ()), f"/proc/{pid}/fd/1"):
                 found = identity_of_pipe(link)
                 if found is None:
                     yield link
