@@ -32,7 +32,7 @@ from gputop.tracking.printed.names import (
     is_measured,
     lower,
 )
-from gputop.tracking.printed.tables import Tables, boosting, boxed
+from gputop.tracking.printed.tables import Tables, boosting
 
 __all__ = ["SOURCE", "Printed", "Transcript", "parse"]
 
@@ -101,7 +101,7 @@ _NO_NAMES = frozenset(["time", "timestamp", "ts", "pid", "v_num", "level", "line
 def parse(line: str) -> Printed | None:
     """Return the training progress that a line reports; None for any other line. Never raises."""
     line = line[:LINE_CHARACTERS]
-    listed = boosting(line) or boxed(line)
+    listed = boosting(line)
     if listed is not None:
         return listed
     if _HEADING.fullmatch(line):

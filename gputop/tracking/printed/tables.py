@@ -22,6 +22,9 @@ _BAR_AT_END = re.compile(r":\s+\d+%.*")
 _BATCHES = re.compile(r"\|\s*(\d{1,15})/(\d{1,15})\s*\[")
 _BOXED = re.compile(rf"\|\s+([A-Za-z][\w/@.-]{{0,60}})\s*\|\s*({NUMBER})\s*\|", re.IGNORECASE)
 """A line of a box with a name and a value, as Stable-Baselines3 and rl_games print them."""
+_BORDER = re.compile(r"([-+]{5,300})|\|[-:|\s]{3,300}\|")
+_BOX_LINES_MAX = 200
+_STEPS_OF_BOXES = ("total_timesteps", "iterations", "n_updates")
 _COUNT = re.compile(r"(\d{1,15})(?:/(\d{1,15}))?")
 _VALUE = re.compile(NUMBER, re.IGNORECASE)
 _COUNTERS = ("epoch", "step", "iter", "iteration")
@@ -48,20 +51,23 @@ def boosting(line: str) -> Printed | None:
     return Printed(metrics, int(found[1]))
 
 
-def boxed(line: str) -> Printed | None:
-    """Return what one line of a box says: "|    loss     | 0.31    |"."""
-    found = _BOXED.fullmatch(line.strip())
-    return Printed({found[1]: float(found[2])}) if found is not None and is_listed(found[1]) else None
-
-
 class Tables:
     """Follows the tables in one output stream."""
 
     def __init__(self) -> None:
         self._columns: list[str] = []
+        self._box: dict[str, float] = {}
 
     def read(self, line: str) -> Printed | None:
-        """Return what a row says; None for a heading and for any other line."""
+        """Return what a row says, or a box that ends with this line; None for a heading and for any other line."""
+        boxed = _BOXED.fullmatch(line.strip())
+        if boxed is not None:
+            if len(self._box) < _BOX_LINES_MAX:
+                self._box[boxed[1]] = float(boxed[2])
+            return None
+        if self._box and (ends := _BORDER.fullmatch(line.strip())) is not None:
+            box, self._box = self._box, {}
+            return _of_box(box) if ends[1] else None  # the border of a Markdown table stands below its heading
         columns = _heading(line)
         if columns:
             self._columns = columns
@@ -97,6 +103,14 @@ class Tables:
         if batches is not None and within:
             step, steps = int(batches[1]), int(batches[2])
         return Printed(metrics, step, steps, epoch, epochs, batch=within)
+
+
+def _of_box(box: dict[str, float]) -> Printed | None:
+    """Return what a whole box says: its measured values, and the first of its counts that there is."""
+    short = {name.rpartition("/")[2]: value for name, value in box.items()}
+    step = next((int(short[name]) for name in _STEPS_OF_BOXES if short.get(name, 0.5).is_integer()), None)
+    metrics = {name: value for name, value in box.items() if is_listed(name)}
+    return Printed(metrics, step) if metrics else None
 
 
 def _heading(line: str) -> list[str]:

@@ -102,7 +102,6 @@ LINES: list[tuple[str, dict[str, float], dict[str, Any]]] = [
     ("epoch 3 loss np.float32(0.25)", {"loss": 0.25}, {"epoch": 3}),
     ("\t Train loss/train/total: 2.5", {"train_loss/train/total": 2.5}, {}),
     ("Epoch #4: loss/actor: 0.5, loss/scale: 8.0", {"loss/actor": 0.5}, {"epoch": 4}),
-    ("|    value_loss      | 0.31       |", {"value_loss": 0.31}, {}),
     ("Epoch [2/31] loss 0.5", {"loss": 0.5}, {"epoch": 2, "epochs": 31, "step": 2, "steps": 31}),
 ]
 
@@ -321,6 +320,32 @@ def test_the_parts_of_the_loss_of_older_yolos(heading: str, row: str, metrics: d
 def test_such_names_in_other_tables_are_no_loss() -> None:
     assert read("Epoch   box   obj   total\n0   1   2   3\n") == []
     assert read("gpu_mem   free   total   pid\n10.8G   1   2   3\n") == []
+
+
+BOX = """
+-----------------------------------
+| rollout/           |            |
+|    ep_len_mean     | 22.4       |
+| time/              |            |
+|    iterations      | {}         |
+|    total_timesteps | {}         |
+| train/             |            |
+|    loss            | 0.31       |
+|    value_loss      | {}       |
+|    n_updates       | 10         |
+-----------------------------------
+"""
+
+
+def test_a_box_is_one_step_with_the_number_that_it_states() -> None:
+    text = BOX.format(1, 2048, 0.5) + BOX.format(2, 4096, 0.25)
+    assert read(text) == [(2048, {"loss": 0.31, "value_loss": 0.5}), (4096, {"loss": 0.31, "value_loss": 0.25})]
+    assert [step for step, _ in read(text.replace("total_timesteps", "fps            "))] == [1, 2]
+
+
+def test_a_table_of_final_results_adds_no_step() -> None:
+    table = "\n| metric | value |\n|--------|-------|\n| loss | 0.3 |\n| accuracy | 0.9 |\n"
+    assert read("loss: 2\nloss: 1\n" + table + table) == [(1, {"loss": 2.0}), (2, {"loss": 1.0})]
 
 
 def test_rows_of_csv_are_read() -> None:
