@@ -6,6 +6,7 @@ import math
 import re
 import statistics
 from collections.abc import Sequence
+from itertools import groupby
 
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
@@ -29,9 +30,8 @@ EXPLODED = 10.0
 ZERO_RATE_STEPS = 50
 """A schedule may end at 0 with the last step of a run, but this many steps at 0 are a mistake."""
 SAME_VALUES = 100
-SAME_PRINTED = 30
-DIGITS_MIN = 5
-"""So few printed values are enough if they have so many digits: batches differ in the first three or four (our choice)."""
+REDRAWN_TIMES = 3
+"""A bar prints the same loss until the script sets the next: so often the longest such stretch is no redrawing (our choice)."""
 FLAT_STEPS = 500
 FLAT_SHARE = 0.01
 FLAT_BAND = 0.05
@@ -147,8 +147,9 @@ J03 = Rule(
     every_s=RARELY_S,
     threshold=(
         f"every learning rate is 0 for {ZERO_RATE_STEPS} steps (certain); or {SAME_VALUES} losses are equal to the last "
-        f"digit (likely); for printed values, which may be rounded, both are only possible ({SAME_PRINTED} losses of "
-        f"{DIGITS_MIN} digits are enough); or after {FLAT_STEPS} steps the loss is within {FLAT_SHARE:.0%} of its initial "
+        f"digit (likely); for printed values, which may be rounded, both are only possible (and "
+        f"{REDRAWN_TIMES} times as many losses as were ever equal before); or "
+        f"after {FLAT_STEPS} steps the loss is within {FLAT_SHARE:.0%} of its initial "
         f"value and never left a band of {FLAT_BAND:.0%} (possible)"
     ),
     estimated=True,
@@ -206,7 +207,8 @@ def _no_rate(evidence: Evidence, group: RankGroup, rank: Rank) -> Judgement:
 
 def _same(group: RankGroup, name: str, series: PointSeries) -> Judgement:
     printed = logged.is_printed(group)
-    number = SAME_PRINTED if printed and series and _digits(series.values[-1]) >= DIGITS_MIN else SAME_VALUES
+    stretches = [len(list(values)) for _, values in groupby(series.values)] if printed else []
+    number = max(SAME_VALUES, REDRAWN_TIMES * max(stretches[:-1], default=0))
     newest = series.values[-number:]
     if len(newest) < number or min(newest) != max(newest):
         return None
@@ -226,12 +228,6 @@ def _same(group: RankGroup, name: str, series: PointSeries) -> Judgement:
     )
     confidence: Confidence = "possible" if rounded else "likely"
     return Suspicion(_finding(group, "warning", confidence, title, facts, cause, _CHECK), 10.0)
-
-
-def _digits(value: float) -> int:
-    """Return the number of significant digits of a printed value; zeros at its end do not count."""
-    mantissa = repr(value).lower().partition("e")[0]
-    return len(mantissa.replace(".", "").lstrip("-0").rstrip("0"))
 
 
 def _flat(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: PointSeries) -> Judgement:
