@@ -23,7 +23,7 @@ import pytest
 from gputop.agent.sampler import Sampler
 from gputop.process import ProcessRun
 from gputop.sources.host import procfs
-from gputop.sources.host import reader as host_reader
+from gputop.sources.host import unlisted as host_unlisted
 from gputop.sources.virtual import VirtualSource
 from tests.real_processes import MARKERS
 from tests.tracking.kit import eventually
@@ -85,8 +85,8 @@ def ended(tmp_path: Path) -> Iterator[None]:
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine leaves each of them little of a core; they count as trainings all the same."""
-    monkeypatch.setattr(host_reader, "TRAINING_CPU_PERCENT", 3.0)
-    monkeypatch.setattr(host_reader, "TRAINING_AGE_S", 0.0)
+    monkeypatch.setattr(host_unlisted, "TRAINING_CPU_PERCENT", 3.0)
+    monkeypatch.setattr(host_unlisted, "TRAINING_AGE_S", 0.0)
 
 
 class Seen:

@@ -20,7 +20,7 @@ from gputop.doctor.evidence.rank_groups import RankGroups
 from gputop.process import ProcessRun
 from gputop.snapshot import Snapshot
 from gputop.sources.host import procfs
-from gputop.sources.host import reader as host_reader
+from gputop.sources.host import unlisted as host_unlisted
 from gputop.sources.virtual import VirtualSource
 from tests import real_processes
 from tests.real_processes import BUSY, IDLE, MARKERS, PRELUDE, descendants, eventually
@@ -95,9 +95,9 @@ def test_runs_of_every_kind_are_seen_with_their_ranks(
     started: dict[str, subprocess.Popen[bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(real_processes, "DEADLINE_S", 90.0)  # three processes import torch
-    monkeypatch.setattr(host_reader, "TRAINING_CPU_PERCENT", 5.0)
-    monkeypatch.setattr(host_reader, "TRAINING_AGE_S", 0.0)
-    monkeypatch.setattr(host_reader, "TRAINING_LINGER_S", 1.0)  # the parent of the spawned ranks is busy while it imports
+    monkeypatch.setattr(host_unlisted, "TRAINING_CPU_PERCENT", 5.0)
+    monkeypatch.setattr(host_unlisted, "TRAINING_AGE_S", 0.0)
+    monkeypatch.setattr(host_unlisted, "TRAINING_LINGER_S", 1.0)  # the parent of the spawned ranks is busy while it imports
     sampler = Sampler(VirtualSource(2), 1.0)
 
     snapshot = sampler.take()

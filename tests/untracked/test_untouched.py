@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from gputop.agent.sampler import Sampler
-from gputop.sources.host import reader as host_reader
+from gputop.sources.host import unlisted as host_unlisted
 from gputop.sources.virtual import VirtualSource
 from gputop.where.early_places import EarlyPlaces
 from gputop.where.untracked import ask_process
@@ -78,7 +78,7 @@ def hook() -> None:
 def calls(hook: None) -> Iterator[list[tuple[str, tuple[Any, ...]]]]:
     """What this process did meanwhile that could touch another one."""
     global touched, others
-    others = frozenset(thread.native_id for thread in threading.enumerate()) - {threading.get_native_id()}
+    others = frozenset(map(int, os.listdir("/proc/self/task"))) - {threading.get_native_id()}
     touched = []
     yield touched
     touched = None
@@ -92,8 +92,8 @@ def stops_of(pid: int) -> object:
 def test_looking_stops_signals_and_traces_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: list[tuple[str, tuple[Any, ...]]]
 ) -> None:
-    monkeypatch.setattr(host_reader, "TRAINING_CPU_PERCENT", 3.0)
-    monkeypatch.setattr(host_reader, "TRAINING_AGE_S", 0.0)
+    monkeypatch.setattr(host_unlisted, "TRAINING_CPU_PERCENT", 3.0)
+    monkeypatch.setattr(host_unlisted, "TRAINING_AGE_S", 0.0)
     library = tmp_path / "libtorch_cpu.so"
     library.write_bytes(b"not really\n")
     (tmp_path / "train.py").write_text(COUNTS)

@@ -247,11 +247,15 @@ def _environment(pid: int) -> list[str]:
 LEAVES_NOTHING = """
 import os, sys, threading, time
 import torch
+from gputop.tracking.journal.worker import _workers
 from gputop.tracking.standing import early
+
+def alive(worker):
+    return worker._thread is not None and worker._thread.is_alive()
 
 def own():
     files = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
-    return sum(early.NAME in file for file in files), sum("standing" in thread.name for thread in threading.enumerate())
+    return sum(early.NAME in file for file in files), sum(alive(of) for of in _workers if "standing" in of._work.__module__)
 
 def signals():
     files = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
@@ -286,7 +290,8 @@ STARTS = """
 import os, sys, threading
 {before}
 import torch
-print(sum("standing" in thread.name for thread in threading.enumerate()))
+from gputop.tracking.journal.worker import _workers
+print(sum(worker._thread is not None and worker._thread.is_alive() for worker in _workers if "standing" in worker._work.__module__))
 """
 
 

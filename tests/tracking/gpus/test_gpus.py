@@ -21,9 +21,10 @@ from tests.tracking.kit import DEADLINE_S, Home, home
 assert home
 
 TRAINING = """
-import sys, threading, time
+import sys, time
 from pathlib import Path
 import gputop
+from gputop.tracking.journal.worker import _workers
 uuid = sys.argv[1]
 run = gputop.init(id="kept")
 run.fact("devices", [{"name": "cuda:0", "uuid": uuid, "virtual_index": None, "thread_id": None, "memory_bytes": None}])
@@ -36,7 +37,8 @@ while time.monotonic() < until and not list(place.glob("*.gpu")):
     time.sleep(0.02)
 run.finish()
 until = time.monotonic() + 3  # less than the thread sleeps between two readings
-while "gputop-gpu" in [thread.name for thread in threading.enumerate()]:
+assert [worker for worker in _workers if "gpus" in worker._work.__module__]
+while [worker for worker in _workers if worker._thread is not None and worker._thread.is_alive() and "gpus" in worker._work.__module__]:
     assert time.monotonic() < until, "exit handlers run beside the driver's library"
     time.sleep(0.01)
 print(sorted(path.name for path in place.iterdir() if path.suffix != ".kept"))
