@@ -95,6 +95,10 @@ def test_the_curve_and_the_error_of_a_run_that_prints_through_tee(shell: Shell, 
     reader = UntrackedCurves()
     curves = eventually(lambda: reader.poll([run]), lambda found: found.runs and found.runs[0].step == 30)
     assert curves.process_runs[0].outputs == (str(tmp_path / "train.log"),)
+    # An error that stands in the output when it is looked at first may be an old one.
+    eventually(
+        lambda: reader.poll([run]) and [followed._turns for followed in reader._followed.values()], lambda turns: turns[0] >= 3
+    )
     (tmp_path / "pid0.fail").touch()
     logs = eventually(lambda: reader.poll([run] if Path(f"/proc/{pid}/exe").exists() else []).logs, bool)
     assert "not divisible by 2" in logs[0].line

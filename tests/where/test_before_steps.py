@@ -291,7 +291,7 @@ import os, sys, threading
 {before}
 import torch
 from gputop.tracking.journal.worker import _workers
-print(sum(worker._thread is not None and worker._thread.is_alive() for worker in _workers if "standing" in worker._work.__module__))
+print(sum(worker.is_running for worker in _workers if "standing" in worker._work.__module__))
 """
 
 

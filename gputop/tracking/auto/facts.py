@@ -169,6 +169,7 @@ class Facts:
         except Exception as error:  # noqa: BLE001 - the model, the loader and torch itself may be of any version and kind
             let_through(error)
             self._give_up(name, error)
+            error.__traceback__ = None  # its frames hold the script's variables until a garbage collection
 
     def _give_up(self, name: str, error: Exception) -> None:
         """Stop collecting this, and say so in the journal. Never raises; safe on any thread."""
