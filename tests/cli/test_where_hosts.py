@@ -132,8 +132,6 @@ def test_ranks_before_their_first_step_are_asked_on_each_host(
         assert known == [(0, "answers", LINES["INIT"]), (1, "answers", LINES["LOAD"])]
         # Each of these hosts sees the other one's processes, too.
         assert re.search(r"; rank 1 on [ab]; nothing is heard of rank 2$", found["verdict"])
-            "each host sees the other one's processes"
-        )
         assert asked(SCRIPT.name) is not None, "by its name"
     finally:
         for rank in ranks:
