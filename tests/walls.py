@@ -96,7 +96,9 @@ _TABLE = {
     "programs": "ground",
     "recipes": "ground",
     "jobs": "ground programs recipes",
-    "jobs/output": "ground doctor/findings doctor/logs jobs tracking/journal tracking/printed tracking/reader",
+    "jobs/output": (
+        "ground doctor/findings doctor/logs doctor/logs/patterns jobs tracking/journal tracking/printed tracking/reader"
+    ),
     "agent": (
         "ground untracked jobs/output profiles sources sources/host sources/nccl sources/nvml tracking/gpus tracking/journal"
         " tracking/reader where"

@@ -24,6 +24,7 @@ class UnseenThread:
         self._running = _thread.allocate_lock()
         self._pid = self._starter = 0
         self._permits: list[None] = [None]
+        self._is_over = False
         self.native_id: int | None = None
         """Its number in the operating system, once it runs."""
 
@@ -34,17 +35,18 @@ class UnseenThread:
             RuntimeError: there can be no more threads, or the interpreter is shutting down.
         """
         self._pid, self._starter = os.getpid(), _thread.get_native_id()
-        self._running.acquire()
         try:
+            self._running.acquire()
             _thread.start_new_thread(self._run, ())
         except BaseException:  # no thread, or a signal handler of the script raised: then there may be one
-            if self._may_run():
+            if self._may_run() and self._running.locked():
                 self._running.release()
             raise
 
     def is_alive(self) -> bool:
         """Return whether it has been started and not ended; a forked child has none."""
-        return self._running.locked() and os.getpid() == self._pid
+        # A signal handler that raised in ``join`` may have left the lock held.
+        return self._running.locked() and not self._is_over and os.getpid() == self._pid
 
     def join(self, within_s: float) -> None:
         """Wait until it has ended, at most this long."""
@@ -68,4 +70,5 @@ class UnseenThread:
                 signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _OF_ERRORS)
             self._target()
         finally:
+            self._is_over = True
             self._running.release()

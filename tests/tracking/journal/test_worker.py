@@ -76,3 +76,12 @@ print(threading.active_count(), seen)
 
 def test_a_script_does_not_notice_our_threads(home: Home) -> None:
     assert home.run(ALONE) == (0, "True 1 []\nSIGUSR1\nSIGTERM\n1 []\n", "")
+
+
+def test_a_thread_whose_end_was_awaited_by_an_interrupted_call_is_gone() -> None:
+    """A signal handler that raises between the two halves of ``join`` leaves the lock held."""
+    thread = UnseenThread(lambda: None)
+    thread.start()
+    thread.join(30.0)
+    thread._running.acquire()
+    assert not thread.is_alive()
