@@ -34,7 +34,7 @@ QUIET_S = 2.0
 """How long to wait for a login that needs an answer, and how long if no host connects or fails in the meantime, once one has: a
 host that does not answer must not keep the screen from opening. Both begin anew after each login."""
 TELL_S = 0.5
-"""After this long, the user is told what gputop waits for."""
+"""After this long, gputop says what it waits for."""
 UNASKED_MOST = 3
 """After so many logins in a row that failed without a question, the user has no answer to give for the others."""
 NAMED_MOST = 5

@@ -120,7 +120,7 @@ def test_printed_values_may_be_rounded(name: str) -> None:
 
 @pytest.mark.parametrize(("redraws", "since"), [(90, 0), (120, 70)])
 def test_a_bar_that_prints_a_loss_until_the_next_is_no_standstill(redraws: int, since: int) -> None:
-    """The first such stretch has nothing to compare with: one of 120 is told, but not the next."""
+    """The first such stretch has nothing to compare with: one of 120 steps is reported, but not the next."""
     redrawn = scenes.run_with(lambda rank, step: 3.3331 - step // redraws * 0.0101)
     said = play(only_shown(redrawn, {"source": "log"}), 85)
     assert not any("J03" in ids(found) for found in said[since:])

@@ -55,7 +55,13 @@ def test_a_thread_that_is_a_greenlet_of_the_script_s_leaves_its_signals_alone(mo
 
 
 ALONE = """
-import os, signal, threading, gputop
+import os, signal, threading, time, gputop
+
+def blocks(task):
+    with open(f"/proc/self/task/{task}/status") as status:
+        mask = int(next(line.split()[1] for line in status if line.startswith("SigBlk")), 16)
+    has = [bool(mask >> number - 1 & 1) for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGSEGV)]
+    return has == [True, True, False]  # while the C library starts a thread, it blocks all of them
 
 seen = []
 threading.settrace(lambda *told: seen.append(told[0].f_code.co_name))
@@ -64,6 +70,11 @@ run = gputop.init()
 for number in range(100):
     run.log(loss=float(number))
 print(len(os.listdir("/proc/self/task")) > 1, threading.active_count(), seen)
+ours = [task for task in os.listdir("/proc/self/task") if int(task) != os.getpid()]
+until = time.monotonic() + 30
+while not all(map(blocks, ours)) and time.monotonic() < until:
+    time.sleep(0.01)
+print(bool(ours), all(map(blocks, ours)))
 for number in (signal.SIGUSR1, signal.SIGTERM):  # each would end the process
     signal.pthread_sigmask(signal.SIG_BLOCK, {number})
     os.kill(os.getpid(), number)
@@ -75,7 +86,7 @@ print(threading.active_count(), seen)
 
 
 def test_a_script_does_not_notice_our_threads(home: Home) -> None:
-    assert home.run(ALONE) == (0, "True 1 []\nSIGUSR1\nSIGTERM\n1 []\n", "")
+    assert home.run(ALONE) == (0, "True 1 []\nTrue True\nSIGUSR1\nSIGTERM\n1 []\n", "")
 
 
 def test_a_thread_whose_end_was_awaited_by_an_interrupted_call_is_gone() -> None:

@@ -254,7 +254,7 @@ def batch_became_small(evidence: Evidence, group: RankGroup) -> Judgement:
         Fact(f"the GPUs draw {mean:.0%} of their power limit", mean, "NVML"),
     ]
     if halved and alone is not None:
-        facts.append(Fact(f"a run on one GPU had {words.count(alone, 'row')}", alone, "that run's journal"))
+        facts.append(Fact(f"a run on one GPU had a batch of {words.count(alone, 'row')}", alone, "that run's journal"))
     target = alone if halved and alone is not None else rows * 4
     finding = tracked.about(
         group,
