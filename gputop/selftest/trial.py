@@ -150,13 +150,17 @@ def _snapshots(
 
 
 def _note(seen: _Seen, snapshot: Snapshot, at_s: float) -> None:
-    if not snapshot.runs:
+    # What else trains on this machine is not in the trial's own directory: only its curve may be known.
+    run = next((run for run in snapshot.runs if run.run_id not in snapshot.untracked_ids), None)
+    if run is None:
         return
-    run = seen.run = snapshot.runs[0]
+    seen.run = run
     if run.step is not None and seen.first_step_s is None:
         seen.first_step_s = at_s
     name = loss_metric({metric for rank in run.ranks for metric in rank.metrics})
-    seen.losses += [value for points in snapshot.points if points.metric == name for value in points.values]
+    seen.losses += [
+        value for points in snapshot.points if (points.run_id, points.metric) == (run.run_id, name) for value in points.values
+    ]
     for process in snapshot.processes:
         devices, most = seen.memory_by_pid.setdefault(process.pid, (set(), 0))
         devices |= {use.device_uuid for use in process.devices}

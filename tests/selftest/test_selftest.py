@@ -10,13 +10,17 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from tests import nvml_sim
+from gputop.process import ProcessCurve, ProcessRank, ProcessRun
+from gputop.selftest import trial
+from gputop.snapshot import Points
+from tests import nvml_sim, samples
 from tests.nvml_sim.from_selftest import scenario_of
 
 GPUTOP = (sys.executable, "-m", "gputop")
@@ -143,3 +147,17 @@ def test_its_training_does_not_outlive_it(number: signal.Signals, tmp_path: Path
         for child in started:
             with contextlib.suppress(psutil.Error):
                 child.kill()
+
+
+def test_what_else_trains_on_the_machine_is_not_the_trial() -> None:
+    own = samples.snapshot()
+    other = samples.run(run_id="pid-1-2-aa", name="theirs", world_size=1, step=50)
+    known = ProcessRun("pid:1", "theirs.py", (ProcessRank(1),), curves=(ProcessCurve(other.run_id, "output"),))
+    points = Points(other.run_id, 0, "loss", (50,), (samples.EPOCH,), (7.25,))
+    seen = trial._Seen()
+    trial._note(seen, replace(own, runs=(other,), points=(points,), process_runs=(known,)), 0.0)
+    assert (seen.run, seen.first_step_s, seen.losses) == (None, None, [])
+    trial._note(seen, replace(own, runs=(other, *own.runs), points=(points, *own.points), process_runs=(known,)), 1.0)
+    assert (seen.run, seen.first_step_s) == (own.runs[0], 1.0)
+    assert seen.losses
+    assert 7.25 not in seen.losses
