@@ -62,6 +62,14 @@ def test_what_is_left_out_is_said(state: tuple[bool, ...], columns: int) -> None
             assert {"/", ":", "Esc", "?", "q"} & {hint.key for hint in named} <= {hint.key for hint in kept}
 
 
+@pytest.mark.parametrize("narrow", [False, True])
+def test_the_tables_say_how_to_return_to_the_charts_and_name_no_key_of_theirs(narrow: bool) -> None:
+    found = {hint.key: hint.what for hint in hints(table=True, grid=False, narrow=narrow, listed=False, zoomed=True, live=True)}
+    assert found["t"] == "charts"
+    assert not {"arrows", "+ -", "m", "0"} & found.keys()
+    assert {"w", "k"} <= found.keys()
+
+
 def test_a_tiny_screen_keeps_the_help() -> None:
     for columns in range(8, 60):
         kept = fitted(HINTS, columns)

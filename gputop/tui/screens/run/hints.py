@@ -13,6 +13,8 @@ _UNSEEN_OVERLAY = _OVERLAY._replace(drop=7)
 """Where the list with the run is not visible."""
 _FILTER = KeyHint("/", "filter", "screen.filter", 1)
 _TABLE = KeyHint("t", "table", "screen.table", 4)
+_CHARTS = KeyHint("t", "charts", "screen.table", 1)
+"""Where the tables are in the place of the charts."""
 
 _CHART = (
     KeyHint("arrows", "read", "screen.read(-1)", 2),
@@ -53,10 +55,11 @@ _GRID = (
 )
 
 
-def hints(*, grid: bool, narrow: bool, listed: bool, zoomed: bool, live: bool) -> tuple[KeyHint, ...]:
+def hints(*, table: bool = False, grid: bool, narrow: bool, listed: bool, zoomed: bool, live: bool) -> tuple[KeyHint, ...]:
     """Return the hints.
 
     Args:
+        table: the tables are in the place of the charts.
         grid: small charts of all metrics are visible.
         narrow: there is room for either the list or the charts.
         listed: on a narrow screen, the list is visible.
@@ -66,6 +69,9 @@ def hints(*, grid: bool, narrow: bool, listed: bool, zoomed: bool, live: bool) -
     alive = _LIVE if live else ()
     if grid:
         return (*_GRID, *alive)
+    if table:
+        runs = (KeyHint("o", "runs", "screen.list", 2),) if narrow else (KeyHint("Up/Down", "run"), _FILTER)
+        return (_CHARTS, *runs, *alive)
     changed = (_WHOLE,) if zoomed else ()
     if not narrow:
         return (KeyHint("Up/Down", "run"), _OVERLAY, _FILTER, *changed, *_CHART, *_MORE, *alive)

@@ -186,7 +186,8 @@ class RunPanes(ChartScreen):
         pane.set_content(lines, title=(Span(title, "title"),))
 
     def _hints(self) -> tuple[KeyHint, ...]:
-        grid, narrow, listed = (self.has_class(name) for name in ("grid", "narrow", "list"))
+        table, grid, narrow, listed = (self.has_class(name) for name in ("table", "grid", "narrow", "list"))
         run = self.chosen_run
         live = run is not None and run.state in LIVE_STATES
-        return hints(grid=grid, narrow=narrow, listed=listed, zoomed=self.chart.window != Window(), live=live)
+        zoomed = self.chart.window != Window()
+        return hints(table=table, grid=grid, narrow=narrow, listed=listed, zoomed=zoomed, live=live)
