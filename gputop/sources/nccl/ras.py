@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gputop.snapshot import Communicator, CommunicatorRank, Process
+from gputop.sources.nccl.address import Address, nccl_threads, ras_address
 
 if TYPE_CHECKING:
     from gputop.sources.nccl.answer import Answer
 
-DEFAULT_ADDRESS = ("localhost", 28028)
 EVERY_S = 5.0
 """Minimum time between queries."""
 MAX_TIME_SHARE = 0.05
@@ -41,10 +41,6 @@ MAX_QUERIES = 16
 MAX_WITHOUT_NEWS = 3
 """After this many consecutive answers without news, the remaining processes have no communicator."""
 ANSWER_MAX_BYTES = 32 * 2**20
-THREADS = ("pt_nccl_", "NCCL ")
-"""Thread name prefixes of a process that uses NCCL: torch's watchdog, and NCCL's own with NCCL_SET_THREAD_NAME=1."""
-
-Address = tuple[str, int]
 
 
 class RasError(Exception):
@@ -111,25 +107,6 @@ def question_about(processes: Iterable[Process]) -> Question:
         if nccl_threads(process):
             expected.add(process.pid)
     return Question(tuple(addresses), frozenset(expected), frozenset(listed))
-
-
-def nccl_threads(process: Process) -> int:
-    """Return how many threads of a process show by their names that it uses NCCL."""
-    return sum(number for name, number in process.threads if name.startswith(THREADS))
-
-
-def ras_address(process: Process) -> Address | None:
-    """Return where the RAS service of a process listens; None if it does not use NCCL, or has turned the service off."""
-    settings = dict(process.environment.settings) if process.environment else {}
-    if settings.get("NCCL_RAS_ENABLE") == "0" or not (nccl_threads(process) or process.torch_cuda_mapped):
-        return None
-    return address_of(settings.get("NCCL_RAS_ADDR"))
-
-
-def address_of(text: str | None) -> Address:
-    """Parse NCCL_RAS_ADDR, "host:port" or "[IPv6]:port"; return the default for anything else."""
-    host, _, port = (text or "").rpartition(":")
-    return (host.strip("[]"), int(port)) if host and port.isdigit() and int(port) < 2**16 else DEFAULT_ADDRESS
 
 
 def ask_all(

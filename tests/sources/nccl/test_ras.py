@@ -13,8 +13,9 @@ import pytest
 
 from gputop.snapshot import Communicator, CommunicatorRank, LaunchEnvironment, Process
 from gputop.sources.nccl import ras
+from gputop.sources.nccl.address import DEFAULT_ADDRESS, address_of
 from gputop.sources.nccl.answer import parse_json, parse_text
-from gputop.sources.nccl.ras import DEFAULT_ADDRESS, Question, RasError, RasWatch, address_of, ask_all, ask_once, question_about
+from gputop.sources.nccl.ras import Question, RasError, RasWatch, ask_all, ask_once, question_about
 from tests.real_processes import eventually
 
 HERE = "127.0.0.1"

@@ -9,9 +9,13 @@ from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.rules.hosts.links import BUSY_SHARE, busy_share, slower_link
+from gputop.doctor.rules.hosts.paths import slow_link
 from gputop.doctor.rules.hosts.places import runs_over_hosts
+from gputop.doctor.rules.hosts.traffic import interfaces_in_use
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.joined.runs import BACKWARD, SLOWER_SHARE, STEP, Pace, Slowest, slowest
+from gputop.network.words import speed_text
 from gputop.snapshot import Rank, Run
 
 WINDOWS, WINDOW_STEPS = 3, 20
@@ -47,12 +51,31 @@ def _judged(evidence: Evidence, run: Run, hosts: Mapping[str, Sequence[Rank]]) -
         title = f"Uneven hosts: {host} takes {percent} longer for a step"
         text = f"a step takes {percent} longer on {host} ({ranks}) than on the other hosts"
     steps = WINDOWS * WINDOW_STEPS
-    facts = (
+    facts: tuple[Fact, ...] = (
         Fact(text, round(share, 3), "journal: step_s, phase/backward of all ranks"),
         Fact(f"in each of {WINDOWS} windows of {WINDOW_STEPS} steps, on all its ranks", steps, "journal"),
     )
-    finding = Finding("K01", "warning", "likely", title, facts, _CAUSE, _FIX.format(host=host), _REFUTED, run=run.run_id)
+    cause, fix, link = _CAUSE, _FIX.format(host=host), _slow_link(evidence, hosts, host)
+    if link is not None:
+        facts, cause = (*facts, link), _LINK_CAUSE
+        fix = f"gputop doctor -H {','.join(hosts)}  # names the link (K05, K07), and what to look at\n{fix}"
+    finding = Finding("K01", "warning", "likely", title, facts, cause, fix, _REFUTED, run=run.run_id)
     return Suspicion(finding, HOLD_S)
+
+
+def _slow_link(evidence: Evidence, hosts: Mapping[str, Sequence[Rank]], host: str) -> Fact | None:
+    """Return what shows that the network of this host is slower than that of the others; None if nothing does."""
+    found = slow_link(evidence, hosts)
+    if found is not None and found[0] == host:
+        speed = max(path.speed_mbit_per_s or 0.0 for path in found[2])
+        text = f"its network carries {speed_text(speed)} while data waits, that of the others {speed_text(found[3])} or more"
+        return Fact(text, round(speed, 1), "TCP (sock_diag)")
+    slower = slower_link({name: interfaces_in_use(evidence, name) for name in hosts})
+    if slower is None or slower[0] != host or (busy_share(slower[1]) or 0.0) < BUSY_SHARE:
+        return None
+    _, interface, usual = slower
+    text = f"its {interface.name} runs at {speed_text(interface.speed_mbit_per_s)}, those of the others at {speed_text(usual)}"
+    return Fact(text, interface.speed_mbit_per_s, "/sys/class/net, /sys/class/infiniband")
 
 
 def _paces(evidence: Evidence, run: Run, ranks: Sequence[Rank], back: int) -> list[Pace]:
@@ -86,6 +109,10 @@ def _apart(paces: Mapping[str, Sequence[Pace]], found: Slowest) -> bool:
 _CAUSE = (
     "Ranks exchange gradients in each step, so the slowest host sets the pace for all. If a whole host is slow, the reason "
     "is on that host: lower clocks, fewer cores, a slower disk or network, or another user's work."
+)
+_LINK_CAUSE = (
+    "Ranks exchange gradients in each step, so the slowest host sets the pace for all. The link of this host is slower than "
+    "those of the others: what it exchanges takes longer."
 )
 _FIX = (
     "gputop -H {host}  # shows its clocks, power limits, cores, disk and other users\n"
