@@ -108,6 +108,8 @@ class Process:
     """Rank in ``run_id``: from the journal, else from the environment at launch."""
     threads: tuple[tuple[str, int], ...] = ()
     """(name, number) of threads with known names: pt_nccl_watchdg, pt_gloo_runloop, NCCL Service, pt_data_pin ..."""
+    thread_count: int | None = None
+    """Number of all its threads."""
     main_thread_cpu_percent: float | None = None
     cores_allowed: int | None = None
     """Number of cores in the process's affinity mask."""
@@ -124,6 +126,8 @@ class Process:
     once), "lock" (another thread) or "child"; None while it runs, or if hidden."""
     waits_read_s: float | None = None
     """When ``waits_for`` was read, on the clock of ``Snapshot.monotonic_s``: many snapshots may show one reading."""
+    all_locked: bool | None = None
+    """Whether every thread waits for another thread of the process, and none has used the CPU for two seconds."""
     files_written: tuple[str, ...] = ()
     """Regular files open for writing only, without gputop's own logs and journals; at most 16."""
     workers: Workers | None = None
@@ -143,7 +147,7 @@ class ProcessRank:
     local_rank: int | None = None
     devices: tuple[str, ...] | None = ()
     place: RankPlace | None = None
-    """Where it stands before its first step, as it says itself; None while it moves, or if it says nothing."""
+    """Where it is before its first step, as it reports itself; None while it moves, or if it reports nothing."""
 
 
 @dataclass(frozen=True, slots=True)

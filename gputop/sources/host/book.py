@@ -35,6 +35,8 @@ class Facts:
     """What is known about one process while it runs one program. ``hidden`` names what the system does not let us read."""
 
     stat: Stat
+    line: bytes = b""
+    """The stat line that was parsed last."""
     hidden: frozenset[str] = frozenset()
     environment: LaunchEnvironment | None = None
     environment_read: bool = False
@@ -73,7 +75,8 @@ class ProcessBook:
 
     def __init__(self) -> None:
         self._facts: dict[int, Facts] = {}
-        self._pythons: set[int] = set()
+        self._pythons: dict[int, Facts | None] = {}
+        """This user's Python processes, and what is known of those that need not be asked again while it stays the same."""
         self._foreign: dict[int, float] = {}
         self._listed_s = -FOREIGN_S
 
@@ -88,8 +91,12 @@ class ProcessBook:
         facts = self._facts.get(pid)
         if facts is not None and now_s is not None and facts.read_s == now_s:
             return facts
-        stat = procfs.read_stat(pid)
-        if stat is None:
+        line = procfs.read_stat_line(pid)
+        if facts is not None and facts.line == line:
+            facts.read_s = now_s
+            return facts  # it has neither run nor changed
+        stat = _parsed(line)
+        if line is None or stat is None:
             self._facts.pop(pid, None)
             return None
         if facts is None or facts.stat.start_ticks != stat.start_ticks or 0 != stat.image != facts.stat.image:
@@ -98,7 +105,7 @@ class ProcessBook:
             facts.stat = stat
         else:
             facts.stat = stat._replace(image=facts.stat.image)  # a zombie: keep what is known from its lifetime
-        facts.read_s = now_s
+        facts.line, facts.read_s = line, now_s
         return facts
 
     def environment(self, facts: Facts) -> LaunchEnvironment | None:
@@ -109,8 +116,8 @@ class ProcessBook:
             facts.environment_read = True
         return facts.environment
 
-    def torch_mapped(self, facts: Facts, now_s: float) -> bool | None:
-        """Return whether PyTorch is mapped; checked at growing intervals until it is.
+    def torch_mapped(self, facts: Facts, now_s: float, spread: float = 1.0) -> bool | None:
+        """Return whether PyTorch is mapped; checked at growing intervals, multiplied by ``spread``, until it is.
 
         The same dlopen maps its CUDA part, so one more check after PyTorch first appears settles both.
         """
@@ -121,7 +128,7 @@ class ProcessBook:
         if found is not None:
             facts.torch_mapped, facts.torch_cuda_mapped = found
         settled = facts.torch_cuda_mapped or (before and facts.torch_mapped)
-        facts.maps_due_s = math.inf if settled else now_s + reread_after_s(facts.age_s)
+        facts.maps_due_s = math.inf if settled else now_s + spread * reread_after_s(facts.age_s)
         return facts.torch_mapped
 
     def pythons(self, now_s: float, every_s: float) -> list[Facts]:
@@ -148,15 +155,28 @@ class ProcessBook:
         own = os.geteuid()
         self._foreign = {pid: until for pid, until in self._foreign.items() if pid in pids and until > now_s}
         self._facts = {pid: facts for pid, facts in self._facts.items() if pid in pids}
-        self._pythons = set()
+        before, self._pythons = self._pythons, {}
         for pid in pids:
             if pid in self._foreign:
+                continue
+            known = before.get(pid)
+            if known is not None and self.look_up_if_readable(pid, now_s) is known:
+                self._pythons[pid] = known
                 continue
             kind = _program(pid, own)
             if kind is None:
                 self._foreign[pid] = now_s + FOREIGN_S
             elif kind.startswith(("python", "pypy")):
-                self._pythons.add(pid)
+                # Looked up before its program was read: if it changes its program now, these are not its facts any more.
+                earlier = self._facts.get(pid)
+                self._pythons[pid] = earlier if earlier is not None and earlier.stat.image else None
+
+
+def _parsed(line: bytes | None) -> Stat | None:
+    try:
+        return None if line is None else procfs.parse_stat(line)
+    except ValueError:
+        return None
 
 
 def _program(pid: int, own_uid: int) -> str | None:

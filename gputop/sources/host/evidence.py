@@ -9,7 +9,7 @@ from __future__ import annotations
 from gputop.places import state_dir
 from gputop.sources.host import procfs, procfs_activity
 from gputop.sources.host.book import Facts, reread_after_s
-from gputop.sources.host.waits import read_waits_for
+from gputop.sources.host.waits import read_all_locked, read_waits_for
 from gputop.sources.host.workers import cores_allowed
 
 READ_S = 2.0
@@ -32,6 +32,7 @@ class Evidence:
         self.waits_in: str | None = None
         self.waits_for: str | None = None
         self.waits_read_s: float | None = None
+        self.all_locked: bool | None = None
         self.cores_allowed: int | None = None
         self.files_written: tuple[str, ...] = ()
         self.nvidia_open: bool | None = None
@@ -39,6 +40,7 @@ class Evidence:
         self._waits_due_s = 0.0
         self._slow_due_s = 0.0
         self._wrote_bytes: int | None = None
+        self._ticks: int | None = None
 
     def read(self, facts: Facts, now_s: float, spread: float = 1.0) -> None:
         """Read what is due. All intervals are multiplied by ``spread``."""
@@ -53,12 +55,22 @@ class Evidence:
         self._due_s = now_s + spread * READ_S
         wrote = self._read_transfers(facts)
         self.waits_in = procfs_activity.read_waits_in(facts.stat.pid) if facts.stat.state in "SD" else None
+        self._read_threads(facts)
         slow = now_s >= self._slow_due_s
         if slow:
             self._slow_due_s = now_s + spread * reread_after_s(facts.age_s)
             self._read_scheduling(facts)
         if slow or wrote >= WRITES_BYTES or self.files_written:
             self._read_files(facts)
+
+    def _read_threads(self, facts: Facts) -> None:
+        """Read whether all threads wait for each other, of a process that has used no CPU since the reading before."""
+        rests, self._ticks = facts.stat.cpu_ticks == self._ticks, facts.stat.cpu_ticks
+        locked = facts.stat.state == "S" and self.waits_for == "lock"
+        if rests and locked:
+            self.all_locked = facts.try_read(("all_locked",), read_all_locked)
+        else:
+            self.all_locked = False if facts.stat.state == "R" or self.waits_for is not None else None
 
     def _read_scheduling(self, facts: Facts) -> None:
         switches = facts.try_read(("involuntary_switches",), procfs_activity.read_involuntary_switches)

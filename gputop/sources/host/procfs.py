@@ -137,16 +137,39 @@ def read_of_process(path: str) -> bytes | None:
         return None
 
 
-def read_stat(pid: int, thread_id: int | None = None) -> Stat | None:
-    """Read the stat line of a process or of one of its threads; ``None`` if it is gone.
+def read_stat_line(pid: int, thread_id: int | None = None) -> bytes | None:
+    """Read the stat line of a process or of one of its threads, not parsed; ``None`` if it is gone.
 
     Raises:
         PermissionError: /proc is mounted so that other users' processes are hidden (hidepid=1).
     """
     try:
-        return parse_stat(read_line(f"/proc/{pid}/stat" if thread_id is None else f"/proc/{pid}/task/{thread_id}/stat"))
-    except (FileNotFoundError, ProcessLookupError, ValueError):
+        return read_line(f"/proc/{pid}/stat" if thread_id is None else f"/proc/{pid}/task/{thread_id}/stat")
+    except (FileNotFoundError, ProcessLookupError):
         return None
+
+
+def read_stat(pid: int, thread_id: int | None = None) -> Stat | None:
+    """Read and parse the stat line of a process or of one of its threads; ``None`` if it is gone.
+
+    Raises:
+        PermissionError: as from ``read_stat_line``.
+    """
+    try:
+        line = read_stat_line(pid, thread_id)
+        return None if line is None else parse_stat(line)
+    except ValueError:
+        return None
+
+
+def read_queued_ns(pid: int) -> int | None:
+    """Read for how long the main thread has waited for a core since it started; ``None`` if the system does not tell.
+
+    Raises:
+        PermissionError: hidepid.
+    """
+    words = (read_of_process(f"/proc/{pid}/schedstat") or b"").split()
+    return int(words[1]) if len(words) >= 2 and words[1].isdigit() else None
 
 
 def read_environ(pid: int) -> dict[str, str] | None:
@@ -240,19 +263,17 @@ def read_thread_name(pid: int, thread_id: int) -> str | None:
         return None
 
 
+_MEMORY_LINE = re.compile(rb"^(MemTotal|MemAvailable):[ \t]+(\d+) kB$", re.MULTILINE)
+"""Two of fifty lines: parsing all of them takes longer than the kernel takes to write them."""
+
+
 def parse_meminfo(data: bytes) -> dict[str, int]:
-    """Parse /proc/meminfo into bytes by name; skip lines without "kB" (counts of huge pages)."""
-    found: dict[str, int] = {}
-    for line in data.splitlines():
-        name, _, rest = line.partition(b":")
-        parts = rest.split()
-        if len(parts) == 2 and parts[1] == b"kB" and parts[0].isdigit():
-            found[name.decode(errors="replace")] = int(parts[0]) * 1024
-    return found
+    """Parse the total and the available memory of /proc/meminfo into bytes by name."""
+    return {name.decode(): int(size) * 1024 for name, size in _MEMORY_LINE.findall(data)}
 
 
 def read_meminfo() -> dict[str, int]:
-    """Read /proc/meminfo into bytes by name; empty if it cannot be read."""
+    """Read the total and the available memory of the machine into bytes by name; empty if they cannot be read."""
     try:
         return parse_meminfo(read_line("/proc/meminfo"))
     except OSError:
@@ -285,6 +306,14 @@ def read_cpu_ticks() -> CpuTicks | None:
     try:
         return parse_cpu_ticks(read_line("/proc/stat"))
     except (OSError, ValueError):
+        return None
+
+
+def read_own_memory() -> int | None:
+    """Read this process's resident memory in bytes; ``None`` if it cannot be read."""
+    try:
+        return int(read_line("/proc/self/statm").split()[1]) * PAGE_BYTES
+    except (OSError, ValueError, IndexError):
         return None
 
 

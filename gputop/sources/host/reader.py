@@ -11,7 +11,8 @@ import os
 import pwd
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from gputop.errors import reraise
 from gputop.snapshot import Ancestor, DeviceUse, Host, HostSource, Process
@@ -19,7 +20,7 @@ from gputop.sources.host import procfs
 from gputop.sources.host.book import Facts, ProcessBook, reread_after_s
 from gputop.sources.host.evidence import Evidence
 from gputop.sources.host.launchers import ancestry
-from gputop.sources.host.machine import MachineReader
+from gputop.sources.host.machine import Machine, MachineReader
 from gputop.sources.host.threads import Threads
 from gputop.sources.host.unlisted import UnlistedTrainings
 
@@ -29,12 +30,14 @@ twice as many. State, CPU and memory are always from the newest reading, and so 
 SPREAD_MAX = 8.0
 """No value is read less often than once in this many of its intervals."""
 HIDDEN_BY_HIDEPID = (
-    *("command", "container", "cores_allowed", "cores_used", "cpu_percent", "environment", "files_written"),
+    *("all_locked", "command", "container", "cores_allowed", "cores_used", "cpu_percent", "environment", "files_written"),
     *("involuntary_switches", "main_thread_cpu_percent", "memory_rss_bytes", "name", "nvidia_open", "ppid", "read_bytes"),
-    *("started_at", "state", "threads", "torch_cuda_mapped", "torch_mapped", "uid", "user", "waits_in", "workers"),
+    *("started_at", "state", "thread_count", "threads", "torch_cuda_mapped", "torch_mapped", "uid", "user"),
+    *("waits_in", "workers"),
     *("waits_for", "waits_read_s", "written_bytes"),
 )
 """What /proc hides from us if it is mounted with hidepid: everything."""
+_MACHINE_FIELDS = tuple(each.name for each in fields(Machine))
 
 
 @dataclass(slots=True)
@@ -56,6 +59,9 @@ class _Life:
     ticks: int = 0
     ticks_at_s: float | None = None
     cpu_percent: float | None = None
+    values: tuple[Any, ...] = ()
+    record: Process | None = None
+    """The record of the last reading, made of ``values``."""
 
 
 class HostReader:
@@ -96,7 +102,7 @@ class HostReader:
             load_1m=_load_1m(),
             memory_available_bytes=available,
             mps_server_pid=self._mps_server_pid,
-            **asdict(self._machine.read(time.monotonic())),
+            **_values_of(self._machine.read(time.monotonic())),
         )
 
     def _read_cpu_percent(self) -> float | None:
@@ -113,8 +119,7 @@ class HostReader:
 
     def own_memory_bytes(self) -> int | None:
         """Return this process's resident memory."""
-        stat = procfs.read_stat(os.getpid())
-        return stat.rss_bytes if stat else None
+        return procfs.read_own_memory()
 
     def read_processes(
         self,
@@ -137,7 +142,7 @@ class HostReader:
         now_s = time.monotonic()
         wanted = uses.keys() | run_pids.keys()
         others = (pid for pid, life in self._lives.items() if life.uid not in (None, os.geteuid()))
-        wanted |= self._unlisted.pids(now_s, wanted, others) - set(elsewhere)
+        wanted |= self._unlisted.pids(now_s, wanted, others, run_pids) - set(elsewhere)
         self._spread = min(SPREAD_MAX, max(1.0, len(wanted) / CROWD))
         found = []
         for pid in sorted(wanted):
@@ -167,52 +172,60 @@ class HostReader:
             rank = environment.rank if rank is None else rank
         spread = 1.0 if of_run is not None else self._spread
         self._refresh_details(life, now_s, spread)
-        self._book.torch_mapped(facts, now_s)
+        self._book.torch_mapped(facts, now_s, spread)
         evidence, stat = life.evidence, facts.stat
         evidence.read(facts, now_s, spread)
         threads = self._threads(life, bool(devices), now_s, spread)
-        return Process(
-            pid=pid,
-            devices=devices,
-            ppid=stat.ppid,
-            uid=life.uid,
-            user=life.user,
-            name=stat.comm,
-            command=life.command,
-            state=stat.state,
-            cpu_percent=_cpu_percent(life, now_s),
-            memory_rss_bytes=stat.rss_bytes,
-            started_at=life.started_at,
-            environment=environment,
-            ancestors=life.ancestors,
-            launcher=life.launcher,
-            container=life.container,
-            torch_mapped=facts.torch_mapped,
-            torch_cuda_mapped=facts.torch_cuda_mapped,
-            nvidia_open=evidence.nvidia_open,
-            autograd_threads=threads.autograd if threads else (),
-            hidden=tuple(sorted(facts.hidden)),
-            run_id=run_id,
-            rank=rank,
-            threads=threads.named if threads else (),
-            main_thread_cpu_percent=threads.main_cpu_percent if threads else None,
-            cores_allowed=evidence.cores_allowed,
-            cores_used=threads.cores if threads else (),
-            read_bytes=evidence.read_bytes,
-            written_bytes=evidence.written_bytes,
-            involuntary_switches=evidence.involuntary_switches,
-            waits_in=evidence.waits_in,
-            waits_for=evidence.waits_for,
-            waits_read_s=evidence.waits_read_s,
-            files_written=evidence.files_written,
-            workers=self._unlisted.workers.of(pid),
+        values = (
+            pid,
+            devices,
+            stat.ppid,
+            life.uid,
+            life.user,
+            stat.comm,
+            life.command,
+            stat.state,
+            _cpu_percent(life, now_s),
+            stat.rss_bytes,
+            life.started_at,
+            environment,
+            life.ancestors,
+            life.launcher,
+            life.container,
+            facts.torch_mapped,
+            facts.torch_cuda_mapped,
+            evidence.nvidia_open,
+            threads.autograd if threads else (),
+            True,  # in_namespace
+            tuple(sorted(facts.hidden)) if facts.hidden else (),
+            run_id,
+            rank,
+            threads.named if threads else (),
+            stat.threads,
+            threads.main_cpu_percent if threads else None,
+            evidence.cores_allowed,
+            threads.cores if threads else (),
+            evidence.read_bytes,
+            evidence.written_bytes,
+            evidence.involuntary_switches,
+            evidence.waits_in,
+            evidence.waits_for,
+            evidence.waits_read_s,
+            evidence.all_locked,
+            evidence.files_written,
+            self._unlisted.workers.of(pid),
         )
+        if life.record is None or life.values != values:
+            life.values, life.record = values, Process(*values)
+        return life.record
 
     def _life(self, facts: Facts) -> _Life:
         life = self._lives.get(facts.stat.pid)
+        if life is not None and life.facts is facts:
+            return life
         if life is None or life.facts.key != facts.key:
             life = self._lives[facts.stat.pid] = _Life(facts, time.time() - facts.age_s)
-        elif life.facts is not facts:  # the same process after an exec: its CPU time continues
+        else:  # the same process after an exec: its CPU time continues
             life = _Life(facts, life.started_at, ticks=life.ticks, ticks_at_s=life.ticks_at_s, cpu_percent=life.cpu_percent)
             self._lives[facts.stat.pid] = life
         return life
@@ -247,13 +260,17 @@ class HostReader:
             return
         life.details_due_s = now_s + spread * reread_after_s(facts.age_s)
         life.ppid = facts.stat.ppid
-        life.ancestors, life.launcher = self._ancestry(life, now_s)
+        above = self._ancestry(life, now_s)
+        if above != (life.ancestors, life.launcher):  # equal records stay the same ones, which is seen at once
+            life.ancestors, life.launcher = above
         if life.uid is None or not dead:
             life.uid = facts.try_read(("uid", "user"), procfs.read_uid)
             life.user = None if life.uid is None else self._user(life.uid)
         if dead:
             return  # a zombie has nothing else; keep what was read during its lifetime
-        life.command = facts.try_read(("command",), procfs.read_command)
+        command = facts.try_read(("command",), procfs.read_command)
+        if command != life.command:
+            life.command = command
         life.container = facts.try_read(("container",), procfs.read_container)
 
     def _ancestry(self, life: _Life, now_s: float) -> tuple[tuple[Ancestor, ...], Ancestor | None]:
@@ -281,6 +298,11 @@ class HostReader:
             life.threads = Threads(life.facts.stat.pid)
         life.threads.read(now_s, spread)
         return life.threads
+
+
+def _values_of(machine: Machine) -> dict[str, Any]:
+    """Return the fields by name; ``asdict`` would copy each value."""
+    return {name: getattr(machine, name) for name in _MACHINE_FIELDS}
 
 
 def _load_1m() -> float | None:

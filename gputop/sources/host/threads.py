@@ -62,7 +62,8 @@ class Threads:
         elif now_s >= self._cores_due_s:
             self._cores_due_s = now_s + spread * CORES_S
             self._read_cores(now_s)
-        self._read_autograd()
+        if self._names or self.autograd:
+            self._read_autograd()
 
     def _scan(self) -> None:
         """Read the names of new threads, each twice, because a thread takes its name a moment after it starts."""
@@ -75,7 +76,7 @@ class Threads:
                 name = procfs.read_thread_name(self.pid, thread) or ""
                 if name.startswith(TELLING_PREFIXES):
                     self._names[thread] = _DEVICE_NUMBER.sub("", name)
-        self.named = tuple(sorted(Counter(self._names.values()).items()))
+        self.named = tuple(sorted(Counter(self._names.values()).items())) if self._names else ()
 
     def _read_main(self, now_s: float) -> None:
         stat = _thread_stat(self.pid, self.pid)

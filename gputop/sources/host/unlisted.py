@@ -19,6 +19,8 @@ SCAN_S = 2.0
 """How often to search /proc for training on the CPU."""
 TRAINING_CPU_PERCENT = 50.0
 """A Python process with PyTorch that uses more than this of one core looks like training."""
+CROWDED_CPU_PERCENT = 10.0
+"""So does one that uses more than this, if it waits for a core for most of the rest: several processes share the cores."""
 TRAINING_AGE_S = 5.0
 """A younger process is still importing, which also keeps it busy."""
 TRAINING_LINGER_S = 30.0
@@ -35,21 +37,28 @@ class UnlistedTrainings:
         self._training: dict[tuple[int, int], float] = {}
         """Process -> until when it stays listed."""
         self._waiting: set[int] = set()
+        self._forking: set[int] = set()
+        """The parents that only wait for what they have forked: without them, each copy would look like a run of its own."""
         self._ticks: dict[tuple[int, int], tuple[int, float]] = {}
+        self._queued: dict[tuple[int, int], tuple[int, float]] = {}
         self._scanned_s = -SCAN_S
 
-    def pids(self, now_s: float, listed: Collection[int], others: Iterable[int] = ()) -> set[int]:
+    def pids(
+        self, now_s: float, listed: Collection[int], others: Iterable[int] = (), tracked: Collection[int] = ()
+    ) -> set[int]:
         """Return the PIDs that look like training on the CPU or wait as ranks; search /proc every ``SCAN_S`` seconds.
 
-        ``listed`` are the PIDs that are shown for another reason; ``others`` are processes of other users, for their workers.
+        ``listed`` are the PIDs that are shown for another reason; ``others`` are processes of other users, for their workers;
+        ``tracked`` are those of the listed ones that write a journal.
         """
         if now_s - self._scanned_s >= SCAN_S:
             self._scanned_s = now_s
-            self._scan(now_s, listed, others)
-        return {pid for pid, _ in self._training} | self._waiting
+            self._scan(now_s, listed, others, tracked)
+        return {pid for pid, _ in self._training} | self._waiting | self._forking
 
-    def _scan(self, now_s: float, listed: Collection[int], others: Iterable[int]) -> None:
+    def _scan(self, now_s: float, listed: Collection[int], others: Iterable[int], tracked: Collection[int]) -> None:
         before, self._ticks = self._ticks, {}
+        queued, self._queued = self._queued, {}
         lingering, self._training = self._training, {}
         pythons = sorted(self._book.pythons(now_s, SCAN_S), key=lambda facts: facts.stat.start_ticks)
         self.workers.take(chain(pythons, workers_of_others(self._book, others)), now_s)
@@ -58,14 +67,48 @@ class UnlistedTrainings:
             self._ticks[key] = (ticks, now_s)
             then_ticks, then_s = before.get(key, (0, now_s - facts.age_s))  # the first time: since it started
             share = 100 * (ticks - then_ticks) / procfs.TICKS_PER_S / max(now_s - then_s, procfs.MIN_PERIOD_S)
+            if CROWDED_CPU_PERCENT < share <= TRAINING_CPU_PERCENT:
+                # What a known process waited for before this share was measured says nothing about it.
+                since = queued.get(key) if key in before else (0, now_s - facts.age_s)
+                share += self._queued_percent(facts, since, now_s)
             busy = share > TRAINING_CPU_PERCENT and facts.age_s >= TRAINING_AGE_S
             if busy and self._book.torch_mapped(facts, now_s) and not self._works_for_another(facts, listed):
                 self._training[key] = now_s + TRAINING_LINGER_S
             elif lingering.get(key, 0.0) > now_s:
                 self._training[key] = lingering[key]
-        self._waiting = self._waiting_ranks.find(pythons, {*listed, *(pid for pid, _ in self._training)}, now_s)
+        shown = {*listed, *(pid for pid, _ in self._training)}
+        self._waiting = self._waiting_ranks.find(pythons, shown, now_s)
+        self._forking = _parents_of_copies(pythons, shown - set(tracked))
+
+    def _queued_percent(self, facts: Facts, before: tuple[int, float] | None, now_s: float) -> float:
+        """Return the share of time that a process's main thread has waited for a core since ``before``: ns, and when.
+
+        It is 0 without that: the next search measures it from this one on.
+        """
+        queued_ns = facts.try_read((), procfs.read_queued_ns)
+        if queued_ns is None:
+            return 0.0
+        self._queued[facts.key] = (queued_ns, now_s)
+        if before is None:
+            return 0.0
+        return 100 * (queued_ns - before[0]) / 1e9 / max(now_s - before[1], procfs.MIN_PERIOD_S)
 
     def _works_for_another(self, facts: Facts, listed: Collection[int]) -> bool:
         """Return whether the process works for a listed process, as a DataLoader worker or a compiler."""
         parent = facts.stat.ppid
         return facts.stat.comm == WORKER_NAME or parent in listed or any(pid == parent for pid, _ in self._training)
+
+
+def _parents_of_copies(pythons: Collection[Facts], shown: Collection[int]) -> set[int]:
+    """Return the processes that have forked a shown one, which still runs their command."""
+    by_pid = {facts.stat.pid: facts.stat for facts in pythons}
+    copies: dict[int, list[int]] = {}
+    for pid in shown:
+        stat = by_pid.get(pid)
+        parent = by_pid.get(stat.ppid) if stat is not None else None
+        # An exec moves the stack; 0 is hidden.
+        if stat is not None and parent is not None and 0 != stat.image == parent.image:
+            copies.setdefault(parent.pid, []).append(pid)
+    # A child with another title, such as a server's engine, is another program to the user.
+    commands = {parent: procfs.command_line_of(parent) for parent in copies}
+    return {parent for parent, pids in copies.items() if any(procfs.command_line_of(pid) == commands[parent] for pid in pids)}

@@ -18,6 +18,8 @@ from gputop.sources.host.book import Facts, ProcessBook
 
 @dataclass(slots=True)
 class _Seen:
+    """The CPU time of a worker when it was last read."""
+
     ticks: int
     at_s: float
     cpu_percent: float | None = None

@@ -236,7 +236,8 @@ def test_another_users_process_says_what_it_hides(processes: Processes) -> None:
     if os.geteuid() == 0:
         child, _ = processes.ready(IDLE, RANK="1")
         with as_nobody():
-            process = read(HostReader(), child.pid)
+            # Of a process that runs at this moment, nobody asks what it waits for.
+            process = eventually(lambda: read(HostReader(), child.pid), lambda process: process.state == "S")
         assert process.uid == 0
         assert process.command == (sys.executable, "-c", PRELUDE + IDLE)
     else:
@@ -258,7 +259,7 @@ def test_where_proc_is_closed_all_is_hidden(monkeypatch: pytest.MonkeyPatch) -> 
     def closed(pid: int, thread_id: int | None = None) -> None:
         raise PermissionError
 
-    monkeypatch.setattr(procfs, "read_stat", closed)
+    monkeypatch.setattr(procfs, "read_stat_line", closed)
     process = read(HostReader(), 4242, ("run", 1))
     assert process.in_namespace
     assert (process.run_id, process.rank) == ("run", 1)
@@ -287,12 +288,13 @@ def test_a_pid_that_comes_round_again_inherits_nothing(processes: Processes, mon
     reader = HostReader()
     read(reader, first.pid)
     eventually(lambda: read(reader, first.pid), lambda process: process.cpu_percent)
-    true_stat = procfs.read_stat(second.pid)
-    assert true_stat is not None
+    true_line = procfs.read_stat_line(second.pid)
+    assert true_line is not None
+    rest = true_line.removeprefix(b"%d " % second.pid)
     for name in ("read_environ", "read_command", "read_torch_maps"):
         reads = getattr(procfs, name)
         monkeypatch.setattr(procfs, name, lambda pid, reads=reads: reads(second.pid))
-    monkeypatch.setattr(procfs, "read_stat", lambda pid, thread=None: true_stat._replace(pid=pid))
+    monkeypatch.setattr(procfs, "read_stat_line", lambda pid, thread=None: b"%d " % pid + rest)
     process = read(reader, first.pid)
     assert (process.rank, process.torch_mapped, process.cpu_percent) == (6, False, None)
 
@@ -390,6 +392,18 @@ def test_training_on_the_cpu_is_listed_and_other_work_is_not(processes: Processe
     assert training.pid not in listed(reader)
 
 
+def test_training_on_a_crowded_core_is_listed(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four processes on one core use a quarter of it each, less than one alone must use to look like training."""
+    pin = f"os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}})\n"
+    crowd = {processes.ready(pin + BUSY)[0].pid for _ in range(4)}
+    idle, _ = processes.ready(pin + IDLE)
+    reader = watch_training(monkeypatch)
+    monkeypatch.setattr(host_unlisted, "TRAINING_CPU_PERCENT", 50.0)
+    monkeypatch.setattr(host_unlisted, "CROWDED_CPU_PERCENT", 2.0)
+    monkeypatch.setattr(host_unlisted, "SCAN_S", 1.0)
+    assert idle.pid not in eventually(lambda: listed(reader), lambda found: crowd <= found)
+
+
 def test_ranks_that_wait_are_listed_and_what_they_start_is_not(
     processes: Processes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -423,6 +437,8 @@ def test_siblings_of_a_spawned_rank_are_listed_although_they_wait(
     reader = watch_training(monkeypatch)
     found = eventually(lambda: {p.pid for p in reader.read_processes({on_gpu: USE}, {})}, lambda found: waits in found)
     assert parent.pid not in found
+    # A process that has just started counts as busy, and would be listed for that.
+    monkeypatch.setattr(host_unlisted, "TRAINING_CPU_PERCENT", 1e9)
     assert listed(HostReader()).isdisjoint({on_gpu, waits, parent.pid})
 
 

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import platform
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from gputop.snapshot import DeviceUse
 from gputop.sources.host import evidence, procfs, waits
 from gputop.sources.host.book import ProcessBook
-from tests.real_processes import BUSY, Processes, eventually
+from gputop.sources.host.reader import HostReader
+from tests.real_processes import BUSY, Processes, as_nobody, eventually
 
 pytestmark = pytest.mark.skipif(
     platform.machine() not in ("x86_64", "aarch64") or not Path("/proc/self/syscall").exists(), reason="no table of calls here"
 )
+USE = (DeviceUse("GPU-0", 1 << 30, 50.0, "C"),)
 PAIR = "import socket; a, b = socket.socketpair(); "
+
+
+def asleep(processes: Processes) -> subprocess.Popen[str]:
+    """A process in its long sleep. Between saying that it is ready and that, it may wait for a moment and run again."""
+    child, _ = processes.ready("say('ready'); time.sleep(100)")  # IDLE wakes up twenty times a second
+    eventually(lambda: waits.read_waits_for(child.pid), lambda found: found == "sleep")
+    return child
 
 
 @pytest.mark.parametrize(
@@ -39,6 +52,56 @@ def test_what_a_process_waits_for(processes: Processes, code: str, word: str) ->
     assert procfs.read_stat(child.pid).state == "S", "reading it stops nothing"
 
 
+ALONE = "lock = threading.Lock(); lock.acquire(); "
+WAITS = "threading.Thread(target=lock.acquire, daemon=True).start(); "
+
+
+@pytest.mark.parametrize(
+    ("code", "locked"),
+    [
+        (f"{ALONE}lock.acquire()", True),
+        (f"{ALONE}{WAITS}lock.acquire()", True),
+        (f"import queue; {ALONE}{WAITS}queue.Queue().get()", True),
+        (f"{ALONE}threading.Thread(target=threading.Event().wait, args=(100,), daemon=True).start(); lock.acquire()", True),
+        ("threading.Event().wait(100)", False),
+        (f"{ALONE}threading.Thread(target=time.sleep, args=(100,), daemon=True).start(); lock.acquire()", False),
+        (f"{ALONE}r, w = os.pipe(); threading.Thread(target=os.read, args=(r, 1), daemon=True).start(); lock.acquire()", False),
+        ("import multiprocessing; lock = multiprocessing.Lock(); lock.acquire(); lock.acquire()", False),
+    ],
+    ids=[
+        "one thread",
+        "two threads",
+        "an empty queue",
+        "a thread with a time limit",
+        "a main thread with one",
+        "a thread that sleeps",
+        "a thread that reads",
+        "another process's lock",
+    ],
+)
+def test_threads_that_all_wait_for_each_other_are_told_from_those_that_something_may_wake(
+    processes: Processes, code: str, locked: bool
+) -> None:
+    child, _ = processes.ready(f"say('ready'); {code}")
+    eventually(lambda: waits.read_waits_for(child.pid), lambda found: found == "lock")
+    eventually(lambda: waits.read_all_locked(child.pid), lambda found: found == locked)
+
+
+def test_only_a_process_that_rests_is_asked_for_its_threads(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    child, _ = processes.ready(f"say('ready'); {ALONE}lock.acquire()")
+    eventually(lambda: waits.read_waits_for(child.pid), lambda found: found == "lock")
+    monkeypatch.setattr(evidence, "WAITS_S", 0.0)
+    known, found = evidence.Evidence(), []
+    for turn in range(3):
+        facts = ProcessBook().look_up(child.pid)
+        assert facts is not None
+        ticks = facts.stat.cpu_ticks if turn else facts.stat.cpu_ticks - 1
+        facts.stat = facts.stat._replace(cpu_ticks=ticks)
+        known.read(facts, 1000.0 + turn * evidence.READ_S)
+        found.append(known.all_locked)
+    assert found == [False, False, True], "it has used the CPU between the first two readings"
+
+
 def test_a_process_that_computes_waits_for_nothing(processes: Processes) -> None:
     child, _ = processes.ready(BUSY)
     eventually(lambda: (waits.read_waits_for(child.pid), procfs.read_stat(child.pid).state), lambda found: found == (None, "R"))
@@ -59,6 +122,32 @@ def test_each_reading_comes_with_its_time(processes: Processes, monkeypatch: pyt
     facts.stat = facts.stat._replace(state="R")
     known.read(facts, 2200.0)
     assert (known.waits_for, known.waits_read_s) == (None, 2200.0), "that it runs is a reading, too"
+
+
+def test_where_the_kernel_denies_it_the_wait_is_unknown_and_said_to_be_hidden(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Yama denies it for processes that did not descend from the reader."""
+    child = asleep(processes)
+    read_line = procfs.read_line
+
+    def denied(path: str) -> bytes:
+        if path.endswith("/syscall"):
+            raise PermissionError(errno.EPERM, "Operation not permitted", path)
+        return read_line(path)
+
+    monkeypatch.setattr(procfs, "read_line", denied)
+    (process,) = (found for found in HostReader().read_processes({child.pid: USE}, {}) if found.pid == child.pid)
+    assert (process.waits_for, "waits_for" in process.hidden) == (None, True)
+    assert process.state == "S"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can read as another user")
+def test_of_another_users_process_the_wait_is_hidden(processes: Processes) -> None:
+    child = asleep(processes)
+    with as_nobody():
+        (process,) = (found for found in HostReader().read_processes({child.pid: USE}, {}) if found.pid == child.pid)
+    assert (process.waits_for, "waits_for" in process.hidden) == (None, True)
 
 
 def test_a_process_that_is_gone_raises(processes: Processes) -> None:

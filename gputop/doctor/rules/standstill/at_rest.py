@@ -36,7 +36,7 @@ SURE_AFTER_S = 60.0
 BESIDE_HOLD_S = 10.0
 """Added to the time for which no step has ended, if a rank sleeps while the others wait for it."""
 WORKS_HOLD_S = 300.0
-"""The same if it works, or waits for something else than time: it may evaluate, save or upload for all (our choice)."""
+"""The same if it works, or waits for something other than time: it may evaluate, save or upload for all (our choice)."""
 SLEEPS_SHARE = 0.4
 _SLEEPS = ("sleep", "terminal")
 _SERVED = ("child", "socket", "events", "pipe", "file")
@@ -148,7 +148,7 @@ def some_rest(evidence: Evidence, group: RankGroup) -> Judgement:
         f"{tracked.capital(works)} may have left the training loop, because its data ended or a condition holds only there, "
         "while the others wait in a collective operation for it. Or it evaluates or saves for all, and they wait in a barrier.",
         f"py-spy dump --pid {others[0].pid}  # where is it?\npy-spy dump --pid {waiting[0].pid}  # and what waits for it?",
-        "Steps go on once it is done.",
+        "Steps continue once it is done.",
         pids=[process.pid for process in (*others, *waiting)],
     )
     asleep = all(_is_asleep(evidence, process) for process in others)
@@ -172,7 +172,8 @@ def idles_beside(evidence: Evidence, group: RankGroup) -> Judgement:
     if not idle or not others or any(seen["runs"] < RUNS_SHARE * max(1, seen.total()) for seen in looks):
         return None
     numbers = [member.rank for member in group.members if member.process in idle and member.rank is not None]
-    names = words.ranks(numbers) if len(numbers) == len(idle) else f"process {', '.join(str(process.pid) for process in idle)}"
+    one = len(idle) == 1
+    names = words.ranks(numbers) if len(numbers) == len(idle) else words.processes([process.pid for process in idle])
     finding = tracked.about(
         group,
         "G01",
@@ -192,10 +193,10 @@ def idles_beside(evidence: Evidence, group: RankGroup) -> Judgement:
                 if process.cpu_percent is not None
             ),
         ],
-        "It waits for a message or a collective operation that does not come: the others do not call it, or call it for other "
-        "ranks. They train without it, or do the work of all.",
+        f"{'It waits' if one else 'They wait'} for a message or a collective operation that does not come: the others do not "
+        f"call it, or call it for other ranks. The others train without {'it' if one else 'them'}, or do the work of all.",
         f"py-spy dump --pid {idle[0].pid}  # where does it wait?",
-        "It stands by on purpose, or the others have more to do before they meet.",
+        f"{'It stands' if one else 'They stand'} by on purpose, or the others have more to do before they meet.",
         pids=[process.pid for process in idle],
     )
     return Suspicion(finding, BESIDE_HOLD_S)

@@ -54,9 +54,10 @@ def judge_start(evidence: Evidence, group: RankGroup) -> Judgement:
         [Fact("no rank has made a step", 0, "journal"), *facts],
         "A collective operation ends once every rank has called it. Here the ranks have called different ones."
         if crossed
-        else f"A collective operation ends once every rank has called it: {who(late)} stands elsewhere, and computes nothing.",
+        else f"A collective operation ends once every rank has called it: {who(late)} "
+        f"{'stands elsewhere, and computes' if len(late) == 1 else 'stand elsewhere, and compute'} nothing.",
         f"py-spy dump --pid {pids[0] if pids else 'PID'} --native  # where it is now\n"
-        "# every rank has to come to the same collective operations",
+        "# every rank must reach the same collective operations",
         "A step comes; or it waits for something that will come, such as a download.",
         pids=pids or None,
     )

@@ -10,9 +10,10 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.evidence.stacks import COLLECTIVE_FILES
 from gputop.doctor.facts.ddp import standstill
+from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.outputs import outputs_of
+from gputop.doctor.rules.support.outputs import first_logged, outputs_of
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.facts.standing import Stalled
 from gputop.snapshot import Communicator, Rank
@@ -84,7 +85,7 @@ def _different_paths(evidence: Evidence, group: RankGroup) -> Judgement:
         if found is not None:
             return found
     waiting = [(rank, stall) for rank, stall in waiting if not stall.early]
-    match = next((match for match in evidence.logs(group) if match.pattern == "coll_mismatch"), None)
+    match = first_logged(evidence, group, "coll_mismatch")
     crossed = _crossed(evidence.communicators(group))
     if crossed is None or evidence.progressing(group) or not evidence.is_warm(group):
         return None
@@ -142,7 +143,8 @@ def _in_different_collectives(group: RankGroup, waiting: Sequence[tuple[Rank, St
         "C08",
         "warning" if early else "error",
         "possible" if early else "certain",
-        f"{tracked.capital(tracked.who(few[1], size))} took a different path: waits at {few[0]}",
+        f"{tracked.capital(tracked.who(few[1], size))} took a different path: "
+        f"{words.agree(len(few[1]), 'waits', 'wait')} at {few[0]}",
         facts,
         _PATHS_CAUSE,
         _PATHS_FIX,

@@ -22,6 +22,7 @@ from gputop.doctor.rules.standstill.at_rest import (
 )
 from gputop.doctor.rules.standstill.before_steps import LIKELY_S, POSSIBLE_S, judge_start
 from gputop.doctor.rules.standstill.behind import judge_counts
+from gputop.doctor.rules.standstill.deadlock import DEADLOCK_HOLD_S, deadlock
 from gputop.doctor.rules.standstill.progress import LONGER_THAN_STEPS, STOOD_MIN_S
 from gputop.doctor.rules.standstill.spinning import HANG_SYMPTOMS, SPIN_HOLD_S, SPIN_PERCENT, SPIN_POWER_SHARE, spins
 from gputop.doctor.rules.standstill.stalls import is_paused, judge_early, judge_several, judge_single, standstills
@@ -46,7 +47,7 @@ def hang(evidence: Evidence, group: RankGroup) -> Judgement:
     if held_up is not None:
         return held_up
     if not stalls:
-        judges = (judge_start, spins, all_rest, some_rest, idles_beside)
+        judges = (judge_start, spins, deadlock, all_rest, some_rest, idles_beside)
         return next((found for judge in judges if (found := judge(evidence, group)) is not None), None)
     if len(tracked.ranks_of(group)) > 1:
         return judge_several(evidence, group, stalls)
@@ -83,7 +84,8 @@ G01 = Rule(
         f"has ended for {STOOD_MIN_S:.0f} s and {LONGER_THAN_STEPS:.0f} times the longest step, also while a rank "
         f"sleeps, or {WORKS_HOLD_S:.0f} s later while it works or waits for something else, and likely after "
         f"{SURE_AFTER_S:.0f} s; if some ranks have connected and then waited for {IDLE_SPAN_S:.0f} s, while the others make "
-        "steps, possible)"
+        f"steps, possible); or no step ends, and for {DEADLOCK_HOLD_S:.0f} s every thread of a process waits for another one "
+        "of the same process (likely)"
     ),
     hides=HANG_SYMPTOMS,
     mechanism=(

@@ -90,14 +90,16 @@ def others_wait(evidence: Evidence, run: Run, alive: Sequence[Rank], group: Rank
     pids = {rank.pid for rank in left}
     there = [process.pid for process in group.processes if process.pid in pids and process.state not in DEAD_STATES]
     if there:
-        facts.append(Fact(f"process {', '.join(map(str, there))} of {numbers} still exists", there, "/proc"))
+        facts.append(
+            Fact(f"{words.processes(there)} of {numbers} still {words.agree(len(there), 'exists', 'exist')}", there, "/proc")
+        )
     early = bool(there) or any(stall.early for _, stall in stalls or ())
     finding = Finding(
         "G04",
         "warning" if early else "error",
         "possible" if early else "likely",
-        f"{tracked.capital(numbers)} ended before the others, which {'may wait' if early else 'wait'} for "
-        f"{'it' if len(left) == 1 else 'them'}",
+        f"{tracked.capital(numbers)} ended before the {words.agree(len(alive), 'other', 'others')}, which "
+        f"{'may wait' if early else words.agree(len(alive), 'waits', 'wait')} for {words.agree(len(left), 'it', 'them')}",
         tuple(facts),
         _CAUSE,
         _FIX,
@@ -127,7 +129,8 @@ def _counted(evidence: Evidence, group: RankGroup, left: Sequence[Rank]) -> Fact
     if late is None or not all(rank.pid in gone for rank in late.behind):
         return None
     text = (
-        f"{words.ranks([rank.rank for rank in late.ahead])} wait in {late.operation}, and no count has changed for "
+        f"{words.ranks([rank.rank for rank in late.ahead])} wait{'s' if len(late.ahead) == 1 else ''} in {late.operation}, "
+        "and no count has changed for "
         f"{late.still_s:.0f} s"
     )
     return Fact(text, late.most, "NCCL RAS")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
@@ -102,9 +104,10 @@ G04 = Rule(
 
 def _lost(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge by NCCL: the other ranks can no longer reach one rank, and wait."""
-    if evidence.progressing(group):
+    communicators = evidence.communicators(group)
+    if not communicators or evidence.progressing(group):
         return None
-    for item in evidence.communicators(group):
+    for item in communicators:
         dead = [rank for rank in item.ranks if rank.state == "dead"]
         alive = [rank for rank in item.ranks if rank.state == "running"]
         if not dead or not alive or evidence.still.counts_s(item) < G04_COUNTS_S:
@@ -116,14 +119,15 @@ def _lost(evidence: Evidence, group: RankGroup) -> Judgement:
         facts = [Fact(text, [rank.pid for rank in dead], "NCCL RAS")]
         gone = [rank.pid for rank in dead if rank.pid is not None and rank.pid not in group.pids]
         if gone:
-            facts.append(Fact(f"process {', '.join(map(str, gone))} no longer exists", gone, "/proc"))
-        facts.append(Fact(f"{left} {'waits' if len(alive) == 1 else 'wait'} for it", len(alive), "NCCL RAS"))
+            facts.append(Fact(f"{words.processes(gone)} no longer {words.agree(len(gone), 'exists', 'exist')}", gone, "/proc"))
+        them = words.agree(len(dead), "it", "them")
+        facts.append(Fact(f"{left} {words.agree(len(alive), 'waits', 'wait')} for {them}", len(alive), "NCCL RAS"))
         finding = tracked.about(
             group,
             "G04",
             "error",
             "certain" if gone else "likely",
-            f"{tracked.capital(numbers)} died, the others wait",
+            f"{tracked.capital(numbers)} died, {words.agree(len(alive), 'the other waits', 'the others wait')}",
             facts,
             _CAUSE,
             f"{_KERNEL_LOG}\n{fixes.own_command(group)}",
@@ -177,7 +181,8 @@ def _dead(
         )
     later = [rank.rank for rank in bad if rank is not first]
     if later and not others_go_on:
-        facts.append(Fact(f"{words.ranks(later)} ended after it, so their errors are a consequence", later, "journal"))
+        consequence = words.agree(len(later), "its error is a consequence", "their errors are a consequence")
+        facts.append(Fact(f"{words.ranks(later)} ended after it, so {consequence}", later, "journal"))
     if output is not None:
         facts += [quoted(match) for match in output.matches[:1] if match.cascade or match.pattern in _DEATH_ONLY]
     title = f"Rank {first.rank} {how}, {_TITLES[others]}"
@@ -240,7 +245,8 @@ def _others_state(evidence: Evidence, run: Run, dead: Rank, alive: list[Rank]) -
 
 def _usual_s(evidence: Evidence, run: Run, rank: Rank) -> float | None:
     """Return the mean time between a rank's newest steps, by whatever it logs; None if there are too few."""
-    times = max((evidence.series(run.run_id, rank.rank, name).times[-20:] for name in rank.metrics), key=len, default=[])
+    series = max((evidence.series(run.run_id, rank.rank, name) for name in rank.metrics), key=len, default=None)
+    times: Sequence[float] = series.times[-20:] if series is not None else ()
     return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 2 else None
 
 

@@ -21,10 +21,12 @@ HOLD_S = 5.0
 
 def missing_ranks(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge untracked ranks: some that were seen are gone, and all others have trained and now wait."""
-    size = group.local_world_size
     seen = {member.local_rank for member in group.members if member.local_rank is not None}
+    if group.run is not None or len(seen) < len(group.members):
+        return None
+    size = group.local_world_size
     processes = [member.process for member in group.members if member.process is not None]
-    if group.run is not None or size is None or len(seen) < len(group.members) or len(processes) < len(group.members):
+    if size is None or len(processes) < len(group.members):
         return None
     gone = sorted(set(range(size)) - seen)
     left = _left_free(evidence, group, gone)

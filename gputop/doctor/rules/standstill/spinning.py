@@ -20,7 +20,7 @@ SPIN_PERCENT = 95.0
 SPIN_POWER_SHARE = 0.35
 SPIN_MEMORY_PERCENT = 3.0
 SPIN_SM_PERCENT = 10.0
-"""A polling kernel occupies only a few SMs. So do the tiny kernels of some models, so this counts only beside a rank that
+"""A polling kernel occupies only a few SMs. So do the tiny kernels of some models, so this counts only next to a rank that
 rests.
 """
 SPIN_HOLD_S = 60.0
@@ -134,6 +134,7 @@ def _some_wait(evidence: Evidence, group: RankGroup, idle: Sequence[Device], fac
     others = [member.rank for member in group.members if member not in behind]
     late = words.ranks([number for number in numbers if number is not None]) if None not in numbers else "another rank"
     early = words.ranks([number for number in others if number is not None]) if None not in others else "ranks"
+    wait = "waits" if len(others) == 1 and None not in others else "wait"
     for process in processes:
         share = process.cpu_percent
         text = f"process {process.pid} uses {'an unknown share' if share is None else f'{share:.0f}%'} of a core"
@@ -144,7 +145,7 @@ def _some_wait(evidence: Evidence, group: RankGroup, idle: Sequence[Device], fac
         "G01",
         "error" if rests else "warning",
         "likely" if rests else "possible",
-        f"The training {seems}: {early} wait for {late}, whose GPU{'s idle' if len(idle) > 1 else ' idles'}",
+        f"The training {seems}: {early} {wait} for {late}, whose GPU{'s idle' if len(idle) > 1 else ' idles'}",
         facts,
         "NCCL's kernels poll for ranks that have not entered the collective operation: these GPUs show full utilization at "
         "low power and no traffic, and the others do nothing.",

@@ -1,0 +1,117 @@
+"""What a process that does not change costs: its line is read, and nothing is made of it again."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import os
+import shlex
+import sys
+import time
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+
+from gputop.snapshot import DeviceUse, Process
+from gputop.sources.host import book, procfs
+from gputop.sources.host import reader as host_reader
+from gputop.sources.host.book import ProcessBook
+from gputop.sources.host.reader import HostReader
+from tests.real_processes import PRELUDE, Processes, descendants, eventually
+
+ASLEEP = "import select; say('ready'); select.select([], [], [], 120)"
+
+
+@pytest.fixture(autouse=True)
+def only_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    list_pids = procfs.list_pids
+    monkeypatch.setattr(procfs, "list_pids", lambda: descendants(list_pids()))
+
+
+def quick_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a millisecond pass between two readings, so that nothing is due that is not read every time."""
+    clock = itertools.count(1000)
+    monkeypatch.setattr(host_reader, "time", SimpleNamespace(**{**vars(time), "monotonic": lambda: next(clock) / 1000}))
+
+
+def test_a_process_that_does_not_change_keeps_its_record(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick_clock(monkeypatch)
+    asleep, _ = processes.ready(ASLEEP)
+    reader = HostReader()
+
+    def read(share: float) -> Process:
+        use = DeviceUse("GPU-1", 2**30, share, "C")  # an equal one with every reading
+        return reader.read_processes({asleep.pid: (use,)}, {})[0]
+
+    first = eventually(lambda: (read(50.0), read(50.0)), lambda pair: pair[0] is pair[1])[0]
+    parsed: list[bytes] = []
+    parse_stat = procfs.parse_stat
+    monkeypatch.setattr(procfs, "parse_stat", lambda line: (parsed.append(line), parse_stat(line))[1])
+    assert all(read(50.0) is first for _ in range(5))
+    assert parsed == []
+    busier = read(60.0)
+    assert busier.devices[0].sm_utilization_percent == 60.0
+    assert (busier.name, busier.state, busier.memory_rss_bytes) == (first.name, first.state, first.memory_rss_bytes)
+    assert reader.read_processes({asleep.pid: busier.devices}, {asleep.pid: ("run", 3)})[0].rank == 3
+
+
+def test_the_records_fields_are_in_their_places(processes: Processes) -> None:
+    """The record is made from values by position: two of one type could be confused."""
+    asleep, _ = processes.ready(ASLEEP, RANK="5", WORLD_SIZE="8")
+    reader = HostReader()
+    process = reader.read_processes({asleep.pid: ()}, {asleep.pid: ("run", 5)})[0]
+    life = reader._lives[asleep.pid]
+    stat, evidence, threads = life.facts.stat, life.evidence, life.threads
+    assert threads is not None
+    assert (process.pid, process.ppid, process.uid, process.user) == (asleep.pid, os.getpid(), life.uid, life.user)
+    assert (process.name, process.state, process.memory_rss_bytes) == (stat.comm, stat.state, stat.rss_bytes)
+    assert (process.started_at, process.container, process.in_namespace) == (life.started_at, life.container, True)
+    assert (process.ancestors, process.launcher, process.command) == (life.ancestors, life.launcher, life.command)
+    assert (process.torch_mapped, process.torch_cuda_mapped, process.nvidia_open) == (True, False, evidence.nvidia_open)
+    assert (process.run_id, process.rank, process.hidden, process.environment) == ("run", 5, (), life.facts.environment)
+    assert (process.threads, process.autograd_threads, process.cores_used) == (threads.named, threads.autograd, threads.cores)
+    assert (process.thread_count, process.main_thread_cpu_percent) == (stat.threads, threads.main_cpu_percent)
+    assert (process.read_bytes, process.written_bytes) == (evidence.read_bytes, evidence.written_bytes)
+    assert (process.involuntary_switches, process.cores_allowed) == (evidence.involuntary_switches, evidence.cores_allowed)
+    assert (process.waits_in, process.waits_for, process.waits_read_s) == (
+        evidence.waits_in,
+        evidence.waits_for,
+        evidence.waits_read_s,
+    )
+    assert (process.files_written, process.workers, process.cpu_percent) == (evidence.files_written, None, life.cpu_percent)
+
+
+def test_the_program_of_a_process_is_read_until_it_is_known(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: Counter[int] = Counter()
+    program = book._program
+    monkeypatch.setattr(book, "_program", lambda pid, uid: (asked.update([pid]), program(pid, uid))[1])
+    asleep, _ = processes.ready(ASLEEP)
+    known = ProcessBook()
+    for second in range(6):
+        assert asleep.pid in {facts.stat.pid for facts in known.pythons(float(second), 1.0)}
+    assert asked[asleep.pid] == 2
+
+
+@pytest.mark.parametrize("looks", [1, 2, 4])
+def test_a_process_that_runs_another_program_is_asked_again(processes: Processes, looks: int) -> None:
+    gates = [processes.folder / name for name in ("first", "second")]
+    shell = f'while [ ! -e {gates[1]} ]; do sleep 0.05; done; exec {shlex.quote(sys.executable)} -c "$CODE"'
+    become = f"""
+say("ready")
+while not os.path.exists({str(gates[0])!r}):
+    time.sleep(0.05)
+os.execv("/bin/sh", ["/bin/sh", "-c", {shell!r}])
+"""
+    child, _ = processes.ready(become, CODE=PRELUDE + ASLEEP)
+    known = ProcessBook()
+    seconds = itertools.count()
+
+    def is_python() -> bool:
+        return child.pid in {facts.stat.pid for facts in known.pythons(float(next(seconds)), 1.0)}
+
+    assert all(is_python() for _ in range(looks))
+    for gate, wanted in zip(gates, (False, True), strict=True):
+        gate.touch()
+        eventually(is_python, bool if wanted else operator.not_)
+        assert all(found is wanted for found in (is_python(), is_python(), is_python()))
