@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import SEVERITIES, Finding
-from gputop.doctor.logs.explain import Explanation
+from gputop.doctor.logs.meaning.explain import Explanation
 from gputop.snapshot import Host, Points, Run, Snapshot
 
 RULES = ("D01", "E07", "E10", "J01", "J02", "J03")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gputop.doctor.findings.finding import Finding
-from gputop.doctor.logs.explain import explain, verdicts
+from gputop.doctor.logs.meaning.explain import explain, verdicts
+from gputop.doctor.logs.reading import Reading
 from gputop.doctor.logs.scan import LogScan
 
 STEPS = "".join(f"step {step} loss {4 - step / 100}\n" for step in range(30))
@@ -178,7 +179,7 @@ def test_an_ordinary_line_is_not_looked_at(line: str, monkeypatch: pytest.Monkey
     looked: list[str] = []
     scan = LogScan("train.log")
     scan.feed(b"begin\nload\n")
-    monkeypatch.setattr(LogScan, "_line", lambda scan, raw, number: looked.append(raw))
+    monkeypatch.setattr(Reading, "line", lambda scan, raw, number: looked.append(raw))
     scan.feed(f"{line}\n".encode() * 100)
     assert looked == []
     scan.feed(b"step 3\nProcess exited, exit code 12\n" + f"{line}\n".encode())
@@ -187,7 +188,7 @@ def test_an_ordinary_line_is_not_looked_at(line: str, monkeypatch: pytest.Monkey
 
 
 def test_each_literal_is_searched_for_once() -> None:
-    from gputop.doctor.logs import scan as module
+    from gputop.doctor.logs import pieces as module
 
     assert sorted(trigger for group in module._GROUPS.values() for trigger in group) == sorted(set(module._TRIGGERS))
     assert all(part in trigger for part, group in module._GROUPS.items() for trigger in group)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gputop.doctor.findings.finding import Finding
-from gputop.doctor.logs.explain import explain
-from gputop.doctor.logs.scan import OPEN_MAX, LogScan
+from gputop.doctor.logs.blocks import OPEN_MAX
+from gputop.doctor.logs.meaning.explain import explain
+from gputop.doctor.logs.scan import LogScan
 from tests.doctor.test_logs import scan
 
 STEPS = "".join(f"step {step} loss {4 - step / 100}\n" for step in range(30))
@@ -92,6 +93,19 @@ def test_a_signal_from_outside_follows_an_exception_and_a_time_out() -> None:
         "timing out.\n"
     )
     assert first(f"{watchdog}{stop}").id == "G01"
+
+
+EVICTED = (
+    "Status:  Failed\nReason:  Evicted\nMessage:  The node was low on resource: ephemeral-storage. Threshold quantity: 9.\n"
+)
+LIMIT = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-02-11T04:00:00 DUE TO TIME LIMIT ***\n"
+
+
+@pytest.mark.parametrize(("end", "id_"), [(EVICTED, "pod_evicted"), (LIMIT, "slurm_time_limit")])
+@pytest.mark.parametrize("stop", ["Terminated\n", "train.sh: line 9: 4711 Killed                  python train.py\n"])
+def test_a_signal_gives_way_to_the_reason_that_whoever_sent_it_gives_later(end: str, id_: str, stop: str) -> None:
+    assert first(f"{STEPS}{stop}{end}").id == id_
+    assert first(f"{STEPS}{end}{STEPS}{stop}").id != id_, "what came long before is no reason"
 
 
 @pytest.mark.parametrize("begin", ["", "    main()\n", "in <module>\n    main()\n"])
@@ -242,7 +256,8 @@ def test_what_ranks_without_number_begin_and_do_not_end_is_not_kept(name: str) -
     log.feed(b"begin\nload\n")
     for rank in range(3 * OPEN_MAX):
         log.feed(f"[rank{rank}]: {ENDLESS[name]}\n".encode())
-    for kept in (log._heads, log._open, log._chain):
+    reading = log._reading
+    for kept in (reading._heads, reading.blocks.open, reading.blocks._chained):
         assert len(kept) <= OPEN_MAX
 
 
@@ -267,7 +282,7 @@ def test_a_traceback_that_is_followed_no_longer_is_told_as_far_as_it_came() -> N
 def test_spaces_behind_a_line_are_not_matched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Expressions that end with optional spaces take a time that grows with their square."""
     read: list[str] = []
-    monkeypatch.setattr("gputop.doctor.logs.scan.matches", lambda text: read.append(text) or ())
+    monkeypatch.setattr("gputop.doctor.logs.reading.matches", lambda text: read.append(text) or ())
     for line in ("ValueError: the shard is empty", "terminate called after throwing an instance of 'A'"):
         scan(f"[rank3]: {line}{' ' * 3000}\n")
         assert read.pop() == line

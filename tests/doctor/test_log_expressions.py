@@ -6,20 +6,8 @@ import re
 
 import pytest
 
-from gputop.doctor.logs import (
-    after,
-    explain,
-    first_failure,
-    habits,
-    heads,
-    json_lines,
-    last_words,
-    launcher,
-    leads,
-    lines,
-    scan,
-    tracebacks,
-)
+from gputop.doctor.logs import after, heads, json_lines, last_words, launcher, leads, lines, pieces, scan, tracebacks
+from gputop.doctor.logs.meaning import explain, first_failure, habits
 from gputop.doctor.logs.patterns.table import PATTERNS
 from gputop.jobs.output import printed_log
 from tests.doctor.backtracking import quadratic
@@ -27,7 +15,21 @@ from tests.doctor.backtracking import quadratic
 SEARCHED = [
     getattr(module, name)
     for module in (
-        *(after, explain, first_failure, habits, heads, json_lines, last_words, launcher, leads, lines, scan, tracebacks),
+        *(
+            after,
+            explain,
+            first_failure,
+            habits,
+            heads,
+            json_lines,
+            last_words,
+            launcher,
+            leads,
+            lines,
+            pieces,
+            scan,
+            tracebacks,
+        ),
         printed_log,
     )
     for name in vars(module)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gputop.doctor.logs.explain import explain
+from gputop.doctor.logs.meaning.explain import explain
 from gputop.doctor.logs.scan import LogScan
 from tests.doctor.test_logs import scan
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gputop.doctor.findings.finding import Finding
-from gputop.doctor.logs.explain import explain
-from tests.doctor.test_logs import scan
+from gputop.doctor.logs.meaning.explain import explain
+from tests.doctor.test_logs import scan, told
 
 STEPS = "".join(f"step {step} loss {4 - step / 100}\n" for step in range(30))
 FRAME = '  File "/home/ann/answer.py", line 3, in main\n    return solve(x)\n'
@@ -64,7 +64,8 @@ GROUP = """\
 
 @pytest.mark.parametrize("text", [GROUP, RAISED.format("ValueError: shard 3 is bad")])
 def test_buffered_output_after_what_python_itself_printed_proves_nothing(text: str) -> None:
-    assert "ValueError" in alarms(f"{STEPS}{text}{STEPS}")[0].title
+    later = "".join(f"step {step} loss 2.5\n" for step in range(30, 60))
+    assert "ValueError" in alarms(f"{STEPS}{text}{later}")[0].title
 
 
 LEADS = ("ERROR 06-11 10:00:12 [serving_chat.py:226] ", "2026-06-11 10:00:12,001 ERROR api: ", "[ERROR] api: ")
@@ -99,3 +100,28 @@ def test_progress_of_a_later_time_after_a_traceback_of_python_s_own_proves_nothi
     """It may be another process's."""
     later = "".join(f"2026-06-11 10:00:2{step},001 INFO step {step} loss 2.5\n" for step in range(9))
     assert alarms(RAISED.format("KeyError: 'speaker-7'") + later) != []
+
+
+KILLED = "Out of memory: Killed process 20991 (python3) total-vm:99120044kB"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        "[1811220.11] ",
+        "Feb 11 03:14:07 gpu-11 kernel: ",
+        "2026-02-11T03:14:07+0100 n1 kernel: ",
+        "kernel: ",
+        "dmesg: [12.5] ",
+    ],
+)
+def test_the_kernel_says_itself_that_it_killed_a_process(before: str) -> None:
+    (finding,) = told(f"{before}{KILLED}\n").findings
+    assert (finding.id, finding.confidence) == ("H05", "certain")
+
+
+@pytest.mark.parametrize("before", ["top scored line: kernel: ", "the template number 7 is <*> kernel: "])
+def test_a_line_of_the_kernel_within_a_sentence_may_be_what_the_script_is_about(before: str) -> None:
+    (finding,) = told(f"epoch 3 loss 0.2\n{before}{KILLED}\nwrote predictions.csv\n").findings
+    assert (finding.id, finding.confidence) == ("H05", "possible")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gputop.doctor.findings.finding import Finding
-from gputop.doctor.logs.explain import explain
+from gputop.doctor.logs.meaning.explain import explain
 from tests.doctor.test_logs import scan
 
 STEPS = "".join(f"step {step} loss {4 - step / 100}\n" for step in range(30))

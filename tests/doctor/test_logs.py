@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gputop.doctor.findings.finding import CONFIDENCES, SEVERITIES
-from gputop.doctor.logs.explain import Explanation, explain
 from gputop.doctor.logs.kept import KEPT_FIRST, KEPT_LAST
 from gputop.doctor.logs.lines import rank_and_text, time_of
+from gputop.doctor.logs.meaning.explain import Explanation, explain
+from gputop.doctor.logs.meaning.refuted import REFUTED_BY
 from gputop.doctor.logs.patterns.table import IDS, PATTERNS, matches, pattern_of
-from gputop.doctor.logs.refuted import REFUTED_BY
 from gputop.doctor.logs.scan import LogScan
 from gputop.doctor.rules.texts.known import JUDGED_ELSEWHERE
 from tests.doctor.log_samples import MATCHING, NOT_MATCHING
@@ -335,6 +335,7 @@ def test_an_xid_is_told_by_what_its_number_means() -> None:
 
 
 PROGRESS = "".join(f"epoch {epoch} step {step} loss 0.{step}\n" for epoch in range(2) for step in range(4))
+LATER = "".join(f"epoch {epoch} step {step} loss 0.{step}\n" for epoch in range(2, 4) for step in range(4))
 FLAKY = traceback("RuntimeError: flaky")
 
 
@@ -348,7 +349,7 @@ FLAKY = traceback("RuntimeError: flaky")
             "The script went on after RuntimeError",
         ),
         (FLAKY + "epoch 1 loss 0.4\nepoch 2 loss 0.3\nTraining finished.\n", "warning", "possible", "The script went on after"),
-        (PROGRESS + FLAKY + PROGRESS, "error", "likely", "The script failed with RuntimeError"),
+        (PROGRESS + FLAKY + LATER, "error", "likely", "The script failed with RuntimeError"),
         (traceback(OOM) + "batch size halved, retrying\n" + PROGRESS, "warning", "possible", "GPU 3 is full"),
         (
             FLAKY + "Epoch 1:  3%|# | 3/99 [00:01<00:02, 5.1it/s]\r" * 3,
@@ -458,7 +459,7 @@ def test_slurm_s_memory_limit_is_the_root_of_what_the_other_ranks_say() -> None:
     assert (finding.id, finding.severity, finding.confidence) == ("H05", "error", "certain")
     assert "sacct -j 4711 " in finding.fix
     (named,) = told("srun: error: node1: task 3: Out Of Memory\n").findings
-    assert named.title == "Slurm's memory limit of the job was reached: task 3 killed"
+    assert named.title == "The job reached its memory limit in Slurm: task 3 killed"
 
 
 def test_the_root_is_the_rank_that_torchrun_names_and_not_the_cascade() -> None:
@@ -607,6 +608,31 @@ def test_chained_exceptions_are_one_failure() -> None:
     assert "KeyError: 'a'" in explanation.findings[0].cause
 
 
+HANDLING = "\nDuring handling of the above exception, another exception occurred:\n\n"
+CAUSED = "\nThe above exception was the direct cause of the following exception:\n\n"
+
+
+@pytest.mark.parametrize(
+    ("links", "raised", "began"),
+    [
+        ((HANDLING, CAUSED), "ArrowInvalid: quotation in row 4113", "ValueError: unmatched"),
+        ((CAUSED, CAUSED), "ArrowInvalid: quotation in row 4113", "ValueError: unmatched"),
+        ((HANDLING, HANDLING), "ValueError: unmatched", None),
+        ((CAUSED, HANDLING), "ValueError: unmatched", None),
+    ],
+)
+def test_the_direct_cause_of_a_chain_is_told_with_what_it_began_with(
+    links: tuple[str, str], raised: str, began: str | None
+) -> None:
+    text = traceback("ValueError: unmatched", line=3) + links[0] + traceback("ArrowInvalid: quotation in row 4113", line=5)
+    explanation = told(text + links[1] + traceback("GenerationError: no data", line=9))
+    (finding,) = explanation.findings
+    assert f"It was raised from: {raised}" in finding.cause
+    assert (f"It began with: {began}" in finding.cause) == (began is not None)
+    assert explanation.root is not None
+    assert explanation.root.began_with == began
+
+
 def test_a_known_text_in_an_inner_exception_is_the_root_of_the_chain() -> None:
     text = (
         traceback("RuntimeError: DataLoader worker (pid 7805) is killed by signal: Killed. ")
@@ -615,7 +641,7 @@ def test_a_known_text_in_an_inner_exception_is_the_root_of_the_chain() -> None:
     )
     explanation = told(text)
     assert [finding.id for finding in explanation.findings] == ["H05"]
-    assert explanation.findings[0].title == "DataLoader worker 7805 was ended by a signal: Killed"
+    assert explanation.findings[0].title == "A signal ended DataLoader worker 7805: Killed"
 
 
 def test_a_message_of_several_lines() -> None:
@@ -752,6 +778,16 @@ def test_a_warning_is_told_and_is_not_the_root() -> None:
     explanation = told(warning + traceback(OOM))
     assert [finding.id for finding in explanation.findings] == ["H02", "G03"]
     assert [finding.severity for finding in explanation.findings] == ["error", "warning"]
+
+
+def test_what_torch_warns_of_without_its_cost_is_no_alarm() -> None:
+    steps = "".join(f"epoch {number} loss {2 / number:.3f}\n" for number in range(1, 9))
+    many = next(line for name, line, _ in MATCHING if name == "too_many_workers")
+    (found,) = told(f"{many}\n{steps}").findings
+    assert (found.id, found.severity, found.confidence) == ("D02", "info", "certain")
+    pinned = next(line for name, line, _ in MATCHING if name == "pin_no_accel")
+    (found,) = told(f"{pinned}\n{steps}").findings
+    assert (found.id, found.confidence) == ("A12", "possible"), "the CPU may be meant: Trainer pins memory by default"
 
 
 def test_remarks_of_a_healthy_run_are_information() -> None:

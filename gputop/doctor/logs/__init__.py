@@ -1,1 +1,1 @@
-"""Explain the output of failed runs."""
+"""Read the output of runs for known texts, exceptions and last words."""

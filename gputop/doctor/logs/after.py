@@ -1,9 +1,10 @@
-"""Decide whether a log goes on after an error text, which means that the script caught and printed the error.
+"""Decide whether a log continues after an error text, which means that the script caught and printed the error.
 
-Judged by the following lines of the same rank. A text quoted within the script's own words needs a few ordinary lines; a
-text on its own may be the end of a traceback whose beginning is missing, and needs training progress. After a whole
-traceback, progress alone is no proof: if a failing script's output is buffered, its earlier output is written at the end.
-In that case the script's own words have to say so ("retrying", "training done").
+The following lines of the same rank decide. If the script's own words surround the text, a few ordinary lines are enough. A
+text on its own may be the end of a traceback whose beginning is missing: it needs training progress. After a complete
+traceback, progress alone proves nothing: a failing script writes its buffered output at the end. Then the script's own words
+must say that it continues ("retrying", "training done"), or the progress must return to an earlier step: the log is appended to
+(``>>``), and a later start wrote it.
 """
 
 from __future__ import annotations
@@ -17,32 +18,33 @@ from gputop.doctor.logs.lines import clean, rank_and_text
 ORDINARY_LINES = 3
 PROGRESS_LINES = 5
 FOLLOWING_LINES = 2
-"""Lines of progress needed after a whole traceback."""
+"""Lines of progress needed after a complete traceback."""
 LINES_MAX = 200
 """Lines examined after the text."""
 OPEN_MAX = 16
-"""Texts followed at a time."""
+"""Texts followed at the same time."""
 SORTED_LINES = 1000
-"""Lines after an error that are sorted into ordinary ones and others; all later ones count as ordinary. What Python had
-buffered when the script failed, 8 KiB, is less."""
+"""Lines after an error that are sorted into ordinary and other lines; all later ones count as ordinary. The 8 KiB that Python
+may have buffered when the script failed hold fewer lines.
+"""
 LAST_BYTES = 4096
 _EXCEPTION = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*(?:Error|Exception)\b")
 _OWN_WORDS = re.compile(r"[A-Za-z]{2}.*[(\s:=-]")
 _LOGGED = re.compile(r"^(?:terminate called|what\(\)|Exception in thread|E  )|(?:^|\W)(?:ERROR|CRITICAL|FATAL|error)\W")
-"""What may also precede an uncaught exception: an abort's own words, a log level."""
+"""What may also precede an uncaught exception: the message of an abort, or a log level."""
 _NO_LINE_OF_ITS_OWN = re.compile(
     r"^(?:.*(?:Error|Exception|error:)|\s*(?:$|frame #|#\d+ |Exception raised from|\*{3}|={5}|-{5}|\[[A-Z]\d|[WEF]\d{4} "
-    # glog's form is that of torch's C++ code, and of trainers in Python that use absl.
+    # torch's C++ code, and Python trainers that use absl, log in glog's form.
     r"|I\d{4} (?!.*\.py:\d)|terminate called|what\(\)|wandb:|srun:|slurmstepd|make|Aborted|Killed|Segmentation fault"
     r"|Fatal Python error|\S+\.so\b|/\S+:\d+: \w*Warn))"
 )
 _OF_AN_END = re.compile(r'^\s+File "|^(?:Current thread|Thread) 0x|\bNCCL (?:INFO|WARN)\b')
-"""What faulthandler and NCCL print as a process ends, dozens of lines for each rank."""
+"""What faulthandler and NCCL print when a process ends: dozens of lines per rank."""
 _PROGRESS = re.compile(r"(?i)\b(?:epoch|step|iter(?:ation)?|batch|loss)\b\D{0,3}\d|\d\s?it/s|\ds/it")
 
 
 _SERVED = re.compile(r'"(?:GET|POST|PUT|PATCH|DELETE) /\S{0,400} HTTP/[\d.]{1,3}" 2\d\d\b')
-"""A request that a server has answered well."""
+"""A request that a server has answered successfully."""
 _HANDLED = re.compile(
     r"(?i)\b(?:retry(?:ing)?|retries|try(?:ing)? again|recover(?:ed|ing)|caught|skipping|falling back|ignoring)\b"
 )
@@ -52,12 +54,24 @@ _ENDED_WELL = re.compile(
 )
 
 
+_EPOCH = re.compile(r"(?i)\bepoch\b\D{0,3}(\d{1,12})")
+_STEP = re.compile(r"(?i)\b(?:step|iter(?:ation)?|batch)\b\D{0,3}(\d{1,12})")
+_TESTS = re.compile(r"(?i)\b(?:val|eval|test)")
+_RESUMED = re.compile(r"(?i)\bresum(?:e|ed|ing)\b|\b(?:load(?:ed|ing)|restor(?:ed|ing)) (?:\w+ )?(?:checkpoint|weights)\b")
+STEPS_BACK = 3
+"""The lines of several ranks may be out of order by less than this."""
+BEGINNING_STEPS, BEGINNING_SHARE = 10, 0.25
+"""A start from scratch begins at one of the first steps, or in the first quarter of the steps reached so far (our choice)."""
+Position = tuple[int | None, int | None]
+"""The epoch and step of a line of progress."""
 _HANDLED_WORDS = ("retr", "try", "recover", "caught", "skipping", "falling back", "ignoring")
 _ENDED_WELL_WORDS = ("done", "finished", "complete")
 
 
 @dataclass(slots=True)
 class _Text:
+    """A known text, and what follows it."""
+
     number: int
     quoted: bool
     key: int | str | None
@@ -65,17 +79,29 @@ class _Text:
     own_words: bool = False
     logged_at: float | None = None
     lines: int = 0
+    before: Position | None = None
     served: int = 0
     ordinary: int = 0
     progress: int = 0
+    back: int = 0
+    resumed: bool = False
+    final: bool = False
+    """Whether a later error follows it: only another start can show that the run survived."""
 
     @property
     def followed(self) -> bool:
         """Whether progress follows a whole traceback."""
-        return self.whole and self.progress >= FOLLOWING_LINES
+        return self.whole and not self.final and self.progress >= FOLLOWING_LINES
+
+    @property
+    def of_an_earlier_start(self) -> bool:
+        """Whether progress returned to an earlier step before it continued."""
+        return self.back >= FOLLOWING_LINES
 
     @property
     def went_on(self) -> bool:
+        if self.final or self.of_an_earlier_start:
+            return self.of_an_earlier_start
         if self.served >= PROGRESS_LINES:
             return True
         if self.whole:
@@ -102,26 +128,31 @@ class Afterwards:
         whole: bool = False,
         own_words: bool = False,
         logged_at: float | None = None,
+        before: Position | None = None,
+        resumed: bool = False,
     ) -> None:
         """Start to follow a text found in this line.
 
-        ``key`` tells who wrote the line, ``whole`` marks a whole traceback. ``own_words``: words that tell that the
-        script went on already followed. ``logged_at``: when a logger wrote it, so that progress of a later time is no
-        output that was buffered.
+        ``key``: who wrote the line. ``whole``: it is a complete traceback. ``own_words``: words have already followed that say
+        that the script continues. ``logged_at``: when a logger wrote it, so that later progress is not buffered output.
+        ``before``: the last progress before it, if known. ``resumed``: a line after it said that training continues from a
+        checkpoint.
         """
         if len(self._open) < OPEN_MAX:
-            self._open.append(_Text(number, not whole and quoted(line), key, whole, own_words, logged_at))
+            text = _Text(number, not whole and quoted(line), key, whole, own_words, logged_at, before=before, resumed=resumed)
+            self._open.append(text)
 
     def failed(self) -> list[int]:
         """Handle a traceback or a launcher's summary: return the texts before it, which may well have ended the run."""
-        before = [item.number for item in self._open]
-        self._open.clear()
+        before = [item.number for item in self._open if not item.final]
+        for item in self._open:
+            item.final, item.progress, item.back = True, 0, 0
         return before
 
-    def line(self, text: str, key: int | str | None = None, time: float | None = None) -> list[tuple[int, bool]]:
+    def line(self, text: str, key: int | str | None = None, time: float | None = None) -> list[tuple[int, bool, bool]]:
         """Process a following line, written at ``time``.
 
-        Return the texts now followed by progress, and whether the run certainly went on.
+        Return the texts that progress now follows, whether the run has certainly continued, and whether in another start.
         """
         settled = []
         ordinary = is_ordinary(text)
@@ -136,29 +167,34 @@ class Afterwards:
             item.served += served
             before = item.followed
             item.ordinary += ordinary
+            # Buffered output continues where the progress before the text stopped.
+            item.resumed = item.resumed or (ordinary and says_resumed(text))
+            if progress and item.before is not None and item.progress == item.back:
+                item.back += goes_back(item.before, position_of(text), item.resumed or item.back > 0)
             item.progress += progress
             if item.went_on or (item.followed and not before):
-                settled.append((item.number, item.went_on))
+                settled.append((item.number, item.went_on, item.of_an_earlier_start))
             if item.went_on or item.lines >= LINES_MAX:
                 self._open.remove(item)
         return settled
 
 
 class Tail:
-    """Counts the lines after errors that belong to no ending: neither progress nor what ranks and launchers report of it."""
+    """Counts the lines after errors that do not belong to an ending: neither progress nor reports of ranks and launchers about
+    it."""
 
     def __init__(self) -> None:
         self.plain = 0
         self.progress = 0
-        """Lines of progress: among those far from any error, only one is looked at in each piece."""
+        """Lines of progress; of those far from any error, one per piece is counted."""
         self._left = 0
 
     def error(self) -> None:
-        """Sort the lines that follow."""
+        """Start to sort the following lines."""
         self._left = SORTED_LINES
 
     def line(self, text: str) -> None:
-        """Count a line that is part of no error."""
+        """Count a line that does not belong to an error."""
         self._left -= self._left > 0
         if is_progress(text):
             self.progress += 1
@@ -188,21 +224,57 @@ def says_handled(text: str) -> bool:
 
 
 def _holds(text: str, words: tuple[str, ...]) -> bool:
-    """Return whether a text holds one of these words, in any case: in most texts far faster than an expression."""
+    """Return whether a text contains one of these words, in any case. For most texts, this is far faster than an expression."""
     text = text.lower()
     return any(word in text for word in words)
 
 
 @lru_cache(8)
 def is_ordinary(text: str) -> bool:
-    """Return whether a line is one of the script's own, and neither an error nor a report of how the process ended."""
+    """Return whether the script itself wrote a line, and it is neither an error nor a report of how the process ended."""
     return _NO_LINE_OF_ITS_OWN.match(text) is None
 
 
-@lru_cache(8)  # several ask about the same line
+@lru_cache(8)  # several callers ask about the same line
 def is_progress(text: str) -> bool:
     """Return whether a line reports training progress."""
     return is_ordinary(text) and _PROGRESS.search(text) is not None
+
+
+def says_resumed(text: str) -> bool:
+    """Return whether a line says that training continues from a checkpoint."""
+    return _RESUMED.search(text) is not None
+
+
+def position_of(text: str) -> Position | None:
+    """Return the epoch and the step that a line of progress shows; None if it shows neither, or belongs to an evaluation."""
+    epoch, step = _EPOCH.search(text), _STEP.search(text)
+    if (epoch is None and step is None) or _TESTS.search(text) is not None:
+        return None
+    return (int(epoch[1]) if epoch else None), (int(step[1]) if step else None)
+
+
+def last_position(data: bytes) -> Position | None:
+    """Return the position of the last line of progress among complete lines."""
+    for line in reversed(data.splitlines()):
+        text = rank_and_text(clean(line))[1]
+        if is_progress(text):
+            return position_of(text)
+    return None
+
+
+def goes_back(before: Position, after: Position | None, resumed: bool) -> bool:
+    """Return whether progress belongs to another start: where training begins, or was ``resumed`` from a checkpoint.
+
+    A rank's buffered output may also be older than what another rank has printed.
+    """
+    if after is None or [item is None for item in before] != [item is None for item in after]:
+        return False
+    epochs, steps = ((then or 0, now or 0) for then, now in zip(before, after, strict=True))
+    if after[0] is not None and epochs[1] != epochs[0]:
+        return epochs[1] < epochs[0] and (resumed or epochs[1] <= 1)
+    least = steps[0] - STEPS_BACK if resumed else max(BEGINNING_STEPS, steps[0] * BEGINNING_SHARE)
+    return steps[1] <= min(least, steps[0] - STEPS_BACK)
 
 
 def quoted(line: str) -> bool:

@@ -15,12 +15,12 @@ _LAST_SIGNAL = 31
 _NATIVE = (
     "A C, C++ or CUDA extension crashed, not Python code.",
     "PYTHONFAULTHANDLER=1 python train.py  # prints the Python line at which it crashes",
-    "The process that crashed is not one of the training's.",
+    "The process that crashed does not belong to the training run.",
 )
 _STOPPED = (
-    "Somebody, the batch system or the cluster ended it: a time limit, a preemption, a deleted pod, or kill.",
+    "A user, the batch system or the cluster ended it: a time limit, a preemption, a deleted pod, or kill.",
     "sacct -j JOB --format=JobID,State,ExitCode,Elapsed,Timelimit  # Kubernetes: kubectl describe pod POD",
-    "Another rank failed before, and the launcher ended this process because of that.",
+    "Another rank failed earlier, and the launcher ended this process because of that.",
 )
 
 
@@ -45,15 +45,15 @@ _MEANINGS = {
     ),
     6: Meaning(
         "SIGABRT",
-        "Native code called abort(): an assertion, an exception of C++ that nobody caught, or NCCL's watchdog after a timeout.",
+        "Native code called abort(): an assertion, a C++ exception that nothing caught, or NCCL's watchdog after a timeout.",
         "PYTHONFAULTHANDLER=1 python train.py  # prints the Python line at which it aborts",
-        "Another rank failed before: this one aborted because of that.",
+        "Another rank failed earlier, and this one aborted because of that.",
     ),
     9: Meaning(
         "SIGKILL",
-        "SIGKILL comes from outside: the kernel's or the batch system's memory limit, or somebody's kill -9.",
+        "SIGKILL comes from outside: from the memory limit of the kernel or the batch system, or from somebody's kill -9.",
         "sudo dmesg --ctime | grep -i -E 'killed process|oom' | tail",
-        "dmesg and the batch system know of no kill for memory at that time.",
+        "dmesg and the batch system record no out-of-memory kill at that time.",
         id="H05",
     ),
     15: Meaning("SIGTERM", *_STOPPED),
@@ -62,7 +62,7 @@ _MEANINGS = {
 
 
 def signal_of(code: int) -> int | None:
-    """Return the signal that an exit code stands for; None if the process ended by itself."""
+    """Return the signal behind an exit code; None if the process ended by itself."""
     number = -code if code < 0 else code - _SHELL_BASE
     return number if 1 <= number <= _LAST_SIGNAL else None
 

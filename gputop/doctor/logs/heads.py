@@ -1,4 +1,4 @@
-"""First lines of errors that take two: what native code prints when it gives up, and the reason on the next line. Pure."""
+"""The first lines of two-line errors: what native code prints when it aborts, before the reason on the next line. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HEADS = (
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The first line of such an error, whose reason has not come yet."""
+    """The first line of such an error, whose reason has not arrived yet."""
 
     text: str
     raw: str

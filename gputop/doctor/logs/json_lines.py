@@ -1,4 +1,4 @@
-"""Lines of a log in which each record is a JSON object: as a logger, docker or Kubernetes writes them. Pure."""
+"""Lines of a log in which each record is a JSON object, as written by a logger, Docker or Kubernetes. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from gputop.doctor.logs.lines import TRACEBACK, rank_and_text
 from gputop.wire import FormatError, parse_json
 
 BEGINS_WITHIN = 200
-"""An object begins within this many bytes of its line: a runtime's time, a rank."""
+"""An object begins within this many bytes of its line, after a runtime's timestamp or a rank."""
 _LEVELS_MAX = 4
-"""Objects in objects that are searched."""
+"""How deeply nested objects are searched."""
 _MESSAGES = ("message", "msg", "log", "event", "text", "body")
 _LEVELS = ("level", "levelname", "severity", "log_level", "lvl")
 _MARKS = {
@@ -24,12 +24,10 @@ _RANK_MAX = 999_999
 
 
 def unfolded(line: str, tells: Callable[[str], bool], in_traceback: bool = False) -> list[str]:
-    """Return the lines of the message or traceback in a JSON object, with its level and rank; else the line itself.
+    """Return the lines of the message or traceback in a JSON object, with its level and rank; otherwise the line itself.
 
-    Args:
-        line: One line of the log.
-        tells: Whether a message says something by itself. If not, the line stays whole, for its other fields.
-        in_traceback: Whether a traceback is open: its next line may be any message, and gets no level.
+    ``tells``: whether a message is informative by itself; if not, the line stays whole, for its other fields. ``in_traceback``:
+    a traceback is open, so its next line may be any message, and gets no level.
     """
     rank, text = rank_and_text(line)
     found = _object(text)

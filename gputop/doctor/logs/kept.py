@@ -15,10 +15,10 @@ KEPT_LAST = 300
 
 
 class Kept:
-    """The first and the last observations of a log, and those that nobody has taken yet."""
+    """The first and the last observations of a log, and those not taken yet."""
 
     def __init__(self) -> None:
-        """Start with none."""
+        """Start without any."""
         self.first: list[Observation] = []
         self._last: deque[Observation] = deque(maxlen=KEPT_LAST)
         self._new: list[Observation] = []
@@ -43,14 +43,14 @@ class Kept:
             if item.at in places:
                 kept[place] = replace(item, went_on=True, followed=False)
 
-    def mark(self, number: int, went_on: bool, followed: bool) -> None:
+    def mark(self, number: int, went_on: bool, followed: bool, earlier_start: bool = False) -> None:
         """Mark the texts in a line, or, if the number is negative, in a traceback."""
         for kept, place, item in self._each():
             if item.block == -number if number < 0 else (item.at == number and not item.block):
-                kept[place] = replace(item, went_on=went_on, followed=followed)
+                kept[place] = replace(item, went_on=went_on, followed=followed, earlier_start=earlier_start)
 
     def set_place(self, block: int, where: str) -> None:
-        """Set the place in the user's code for observations of a traceback that began with library frames only."""
+        """Set the place in the user's code for observations in a traceback that began with library frames only."""
         for kept, place, item in self._each():
             if item.block == block and item.where is not None and item.in_library:
                 kept[place] = replace(item, where=where, in_library=False)

@@ -1,7 +1,7 @@
-"""The last words of a log that no known text and no traceback explains: the error line that nothing follows any more.
+"""The last words of a log that no known text and no traceback explains: the error line at its end.
 
-Most failures have a known text or a traceback. For the rest, a log that ends with an error, an exit code or a refusal says at
-least what it was: at most a few lines follow, and none that says that the script went on. Pure.
+Most failures have a known text or a traceback. Otherwise, a log that ends with an error, an exit code or a refusal at least
+says what it was. At most a few lines follow, and none of them says that the script continued. Pure.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from gputop.doctor.logs.lines import is_warning
 from gputop.doctor.logs.observation import Observation
 
 TAIL_LINES = 30
-"""So many lines may follow in all, with what launchers and shells report."""
+"""How many lines may follow in all, including reports of launchers and shells."""
 KEPT = 8
 TITLE_CHARS = 100
-"""Characters of the line that a title shows."""
+"""How many characters of the line a title shows."""
 FINDING_ID = "last_words"
 _OF_REFUSAL = (
     *("ermission denied", "verification failed", "bad interpreter", "syntax error", "unbound variable", "Lmod has detected"),
@@ -46,7 +46,7 @@ TRIGGERS = (
     *("Error: ", ": error: ", "atal: ", "xception: ", "NotFound: ", "panicked at", "Check failed: ", ".cc:", ".cpp:"),
     *(*_OF_REFUSAL, *_OF_END, *_OF_LEVEL),
 )
-"""Literals of which a line of last words holds one."""
+"""A line of last words contains one of these literals."""
 NARROWER = {
     ".cc:": r"(?:\b[EF]\d{3,4} \d\d:|\bF [\w./-]{1,200}\.cc:)",
     ".cpp:": r"\b[EF]\d{3,4} \d\d:",
@@ -54,15 +54,14 @@ NARROWER = {
     "xit Code": r"xit Code:? {1,8}-?[1-9]",
     "xited with code": r"xited with code {1,8}-?[1-9]",
 }
-"""Expressions that replace literals which ordinary lines hold, too."""
+"""Expressions that replace literals that ordinary lines also contain."""
 Kind = Literal["exception", "cut", "error", "refusal", "end", "trouble"]
 _FOLLOWING: dict[Kind, int] = {"exception": 3, "cut": 0, "error": 1, "refusal": 3, "end": 3, "trouble": 0}
-"""So many of the script's own lines may follow: a hint, or what it prints as it ends. Most errors that are only logged are
-handled."""
+"""How many of the script's own lines may follow: a hint, or what it prints as it ends. Most logged errors are handled."""
 _EXCEPTION = re.compile(r"^([A-Za-z_][\w.]{0,120}): (?=\S)")
 _EXCEPTION_ENDS = ("Error", "Exception", "NotFound")
 _METRIC_ENDS = ("SquaredError", "AbsoluteError", "PercentageError", "LogarithmicError", "LogError")
-"""Losses and metrics that are called errors."""
+"""Losses and metrics that are named "error"."""
 _REFUSAL = re.compile(
     r"\b[Pp]ermission denied(?: \([\w,-]+\))?\.?$|\bHost key verification failed\.?$|: bad interpreter: |\bsyntax error near "
     r"|: unbound variable$|^Lmod has detected the following error|\b[Ee]rror response from daemon: "
@@ -87,7 +86,7 @@ _NO_ERROR = re.compile(
     r"(?i)\b(?:0|no|zero) errors?\b|\berrors?\b(?: count)?\W{0,3}(?:is |was |were )?(?:none|zero|0)\b"
     r"|\berrors?\b(?: count)?\W{0,3}(?:is |was |were )?no\b(?=\W{0,3}(?:$|[,;|)]))"
     r"|\berror (?:count|rate|bars?)\b"
-    # These clients of a training's tracker and repository report what they leave out.
+    # These clients of trackers and repositories report what they leave out.
     r"|^wandb: |^fatal: not a git repository"
 )
 _IGNORED = re.compile(r"(?i)\bignor(?:ed|ing)\b")
@@ -96,7 +95,7 @@ _GOES_ON = re.compile(
     r"|ignored|accuracy)(?![\w-])"
     r"|\b(?:top-?[15]|acc|f1|wer|cer|bleu|rouge|m?iou|map|auc|ppl|perplexity|psnr|score|reward)\b\D{0,3}\d"
 )
-"""What a script prints that goes on or ends well: what it has measured or stored."""
+"""What a script prints if it continues or succeeds: what it has measured or stored."""
 _BADLY = re.compile(r"(?i)fail|error|abort|kill|cancel|\bcore\b|exit(?:ed|ing)? (?:code|status)|\bnot\b|\blogs?\b")
 _REFUSED = re.compile(
     r": (?:No such file or directory|Is a directory|Not a directory|Input/output error|Read-only file system"
@@ -105,7 +104,7 @@ _REFUSED = re.compile(
     r"|Operation not permitted|Transport endpoint is not connected)\.?$"
     r"|^(?:client_loop|packet_write_wait): .{0,200}\bBroken pipe$|\bclosed by remote host\.?$|\bGPU is lost\b"
 )
-"""What the system's programs say of a call that failed."""
+"""What the system's programs print about a failed call."""
 _RAISED = re.compile(r"^(?P<modules>(?:[a-z_]\w{0,60}\.){1,8})(?P<name>[A-Z]\w{0,80})(?:: (?=\S)|$)")
 _ERROR_MODULE = re.compile(r"(?:^|\.)(?:exceptions?|errors?|exc)\.")
 _OTHER_ENDS = ("Failure", "Interrupt", "Timeout", "Unreachable", "Unavailable", "Denied")
@@ -119,33 +118,33 @@ _TROUBLE = re.compile(
 _RULE = re.compile(r"^-{40,200}$")
 """The line above and below a box of help."""
 _HARMLESS = re.compile(
-    # Nothing failed, or some of the data did.
+    # Nothing failed, or only some of the data.
     r"(?i)\b(?:0|no|none|nothing|zero)(?: [\w-]{1,40}){0,4} (?:failed|interrupted|preempted|unreachable|error occurred)\b"
     r"|\b(?:not|never)(?: been)? (?:failed|interrupted|preempted|unreachable)\b|\bfailed\W{1,3}(?:no|none|zero|false)\b"
     r"|\b\d{1,12} (?:of \d{1,12} )?(?!(?:workers|ranks|processes|nodes|tasks|jobs|actors|gpus)\b)[a-z]{1,40}s failed\b"
     r"|\bearly ?-?stop|\bpatience\b|\b(?:cannot|can't|could not|unable to) (?:be )?(?:improve|decrease|increase)"
-    # The script does without.
+    # The script does without it.
     r"|[,;:(.-] {0,2}(?:so |now )?(?:using|running)\b|\bwill use\b|\bfall(?:s|ing|en)? ?back\b|\binstead\b"
     r"|\bdefault(?:s|ing) to\b|\boffline mode\b|\b(?:disabling|skipped|skipping|continuing|proceeding|optional)\b"
     r"|^(?:note|info|hint|tip): "
 )
-"""What no trouble is: outcomes, and what a script can do without."""
+"""What is not trouble: outcomes, and what a script can do without."""
 _MILD = re.compile(r"(?:^|[\s\[|(:-])(?:INFO|DEBUG|TRACE|NOTE|NOTICE)(?=[\]\s:|)-])")
 _DONE = re.compile(
     r"(?i)\b(?:training|fine-?tuning|fit(?:ting)?|run|job|script|experiment)\b:?"
     r"(?: (?!not\b|never\b|epoch\b)[a-z-]{1,40}){0,2} (?:done|finished|completed?)\b"
     r"|^\W{0,8}(?:all )?(?:done|finished)\b\W{0,3}(?:$|in\b|after\b)"
 )
-"""A script's last message: what comes later ended no training."""
+"""A script's last message: later lines did not end the training."""
 TAIL_BYTES = 4096
 REFUSED_FOLLOWING, TROUBLE_FOLLOWING = 3, 1
-"""So many of the script's own lines may follow trouble at the end of a log."""
+"""How many of the script's own lines may follow trouble at the end of a log."""
 _WORD = re.compile(r"[A-Za-z]{3}")
 _WORDS_MIN = 2
-"""A metric called "error" has a number; an error has words."""
+"""A metric named "error" has a number; an error has words."""
 _DIGITS = str.maketrans("23456789", "11111111")
 _LEVEL_WITHIN = 100
-"""A level stands within this many characters of the line's beginning."""
+"""A level is within this many characters of the line's beginning."""
 _CONFIDENCE: dict[Kind, Confidence] = {
     "exception": "likely",
     "cut": "likely",
@@ -154,20 +153,20 @@ _CONFIDENCE: dict[Kind, Confidence] = {
     "error": "possible",
     "trouble": "possible",
 }
-"""A script goes on after many a line of level ERROR; a log that ends after it suggests the contrary, and no more."""
+"""Scripts continue after many lines of level ERROR; a log that ends there only suggests that this one did not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """An error line, and what kind of line it is."""
+    """An error line and its kind."""
 
     kind: Kind
     seen: Observation
 
 
 def kind_of(text: str) -> Kind | None:
-    """Return what a line would be as the last word of a log; None if it would say nothing."""
-    # A log of thousands of errors has few forms of them. No expression here tells one digit from another, but for 0.
+    """Return the kind of a line as the last word of a log; None if it says nothing."""
+    # A log with thousands of errors has few forms of them. The expressions here distinguish no digits except 0.
     return _kind_of_form(text.translate(_DIGITS))
 
 
@@ -189,12 +188,12 @@ def _kind_of_form(text: str) -> Kind | None:
 
 
 def _holds(text: str, literals: tuple[str, ...]) -> bool:
-    """Return whether a text holds one of these literals: in most texts far faster than an expression."""
+    """Return whether a text contains one of these literals. For most texts, this is far faster than an expression."""
     return any(literal in text for literal in literals)
 
 
 def trouble_in(texts: Sequence[str]) -> int | None:
-    """Return which of a log's last lines is the first sign of trouble after its last progress; None without one."""
+    """Return which of a log's last lines is the first sign of trouble after its last progress; None if there is none."""
     boxed = _box_at_end(texts)
     if boxed is not None:
         return boxed
@@ -216,7 +215,7 @@ def trouble_in(texts: Sequence[str]) -> int | None:
 
 
 def _box_at_end(texts: Sequence[str]) -> int | None:
-    """Return the first line of the box of help that a launcher such as Open MPI's ends with, if it tells of trouble."""
+    """Return the first line of the help box that a launcher such as Open MPI's ends with, if it reports trouble."""
     if not texts or _RULE.match(texts[-1]) is None:
         return None
     above = next((at for at in range(len(texts) - 2, -1, -1) if _RULE.match(texts[at]) is not None), len(texts))
@@ -239,7 +238,7 @@ def _is_harmless(text: str) -> bool:
 
 
 def _is_raised(text: str) -> bool:
-    """Return whether a line is the exception of a package: the name tells it, or the module that has it and a message."""
+    """Return whether a line is a package's exception, recognized by its name, or by its module and a message."""
     found = _RAISED.match(text)
     if found is None or found["name"].endswith(_NO_FAILURE):
         return False
@@ -255,7 +254,7 @@ def _names_an_error(name: str) -> bool:
 
 
 def may_be_last(text: str) -> bool:
-    """Return whether a line leaves open how the run ended: it is neither progress nor a result."""
+    """Return whether a line leaves the run's end open: it is neither progress nor a result."""
     return not (is_progress(text) or says_went_on(text) or _goes_on(text))
 
 
@@ -264,26 +263,26 @@ def _says(text: str, begin: int) -> bool:
 
 
 class LastWords:
-    """Keeps the error lines of a log for as long as they may be its last."""
+    """Keeps the error lines of a log as long as they may be its last ones."""
 
     def __init__(self) -> None:
         self.words: list[Word] = []
         self._left: list[int] = []
-        """For each of them, how many of the script's own lines may still follow."""
+        """How many of the script's own lines may still follow each of them."""
         self._lines_left = 0
 
     @property
     def full(self) -> bool:
-        """Whether no further line is kept."""
+        """Whether no more lines are kept."""
         return len(self.words) >= KEPT
 
     @property
     def waiting(self) -> bool:
-        """Whether the lines that follow matter."""
+        """Whether the following lines matter."""
         return bool(self.words)
 
     def line(self, text: str) -> None:
-        """Process a line that is no error: progress, or lines of the script's own, mean that the run went on."""
+        """Process a line that is not an error: progress, or the script's own lines, mean that the run has continued."""
         if not self.words:
             return
         self._lines_left -= 1
@@ -294,7 +293,7 @@ class LastWords:
             self.words, self._left = [word for word, _ in kept], [left for _, left in kept]
 
     def renew(self) -> None:
-        """Take notice of a further error line that is not kept."""
+        """Note another error line, which is not kept."""
         self._lines_left = TAIL_LINES
 
     def add(self, kind: Kind, seen: Observation) -> None:
@@ -305,7 +304,7 @@ class LastWords:
             self._left.append(_FOLLOWING[kind])
 
     def clear(self) -> None:
-        """Forget what the run survived."""
+        """Forget the errors that the run has survived."""
         self.words, self._left = [], []
 
 
@@ -314,12 +313,12 @@ def _goes_on(text: str) -> bool:
 
 
 def first_word(words: Sequence[Word]) -> Word | None:
-    """Return the line that says most: the first, but for those that only report how a process ended."""
+    """Return the most informative line: the first one that does more than report how a process ended."""
     return next((word for word in words if word.kind != "end"), words[0] if words else None)
 
 
 def finding_of(word: Word, short: str, place: str) -> Finding:
-    """Return the finding for a log that ends with this line; ``short`` is the line as it is shown."""
+    """Return the finding for a log that ends with this line; ``short`` is the line as shown."""
     text = short if len(short) <= TITLE_CHARS else f"{short[: TITLE_CHARS - 1]}…"
     if word.kind == "end":
         title, cause = f"The log ends with: {text}", "It tells how the process ended, and nothing before it tells why."
@@ -351,7 +350,7 @@ def finding_of(word: Word, short: str, place: str) -> Finding:
         evidence=(Fact(short, short, place),),
         cause=cause,
         fix=f"# read {place} and the lines before it",
-        refuted_by="The run ended with exit code 0, or goes on: then it survived this line.",
+        refuted_by="The run ended with exit code 0, or continues: then it survived this line.",
     )
 
 

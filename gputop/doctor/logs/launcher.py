@@ -1,4 +1,4 @@
-"""torchrun's summary of a run that failed: which rank failed first, and how. Pure."""
+"""torchrun's summary of a failed run: which rank failed first, and how. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Root:
 
 
 class Summary:
-    """Follows the lines of the summary. ``open``: whether the lines that come are its."""
+    """Follows the lines of the summary. ``open``: whether the next lines belong to it."""
 
     def __init__(self) -> None:
         """Start before any summary."""

@@ -1,7 +1,7 @@
-"""Words that something puts before each line of a traceback: a logger, Ray, vLLM, docker compose, a cluster's log. Pure.
+"""Words that something writes before each line of a traceback: a logger, Ray, vLLM, docker compose, a cluster's log. Pure.
 
-They are learned from the first frame of a traceback: what stands before ``  File "..."`` there, if the traceback's first line
-begins in the same way. Times differ from line to line; everything else has to be the same.
+They are learned from the first frame of a traceback: the words before ``  File "..."`` there, if the traceback's first line
+begins in the same way. Timestamps differ from line to line; everything else must be the same.
 """
 
 from __future__ import annotations
@@ -9,21 +9,22 @@ from __future__ import annotations
 import re
 
 KEPT = 16
-"""Leads remembered of one log."""
+"""How many leads of one log are remembered."""
 _FRAME = re.compile(r'^(?P<lead>\S.{0,199}?)(?P<rest>  File "[^"]+", line \d.*)$')
 _TIME = re.compile(r"(?<!\d)\d+(?:[-:.,T/]\d+)+Z?")
 _A_TIME = r"\d{1,20}(?:[-:.,T/]\d{1,20}){0,12}(?:Z|(?!\d))"
-"""What stands for a time in learned words. It ends in one place only, so that a line with many times is searched once."""
+"""Represents a timestamp in learned words. It can end in one place only, so a line with many timestamps is searched only once.
+"""
 _RANK = re.compile(r"(?i)\brank(?:(?!-)[\W_]){0,2}(\d{1,6})\b|(?<=[\]Z] )(\d{1,4}): $")
-"""A rank by that word, or srun's label behind a time. -1 is the rank of a process that is in no group."""
+"""A rank by that word, or srun's label after a timestamp. -1 is the rank of a process without a process group."""
 
 
 _LOGGED = re.compile(r"^[\W\d]{0,40}(?:ERROR|CRITICAL|EXCEPTION|error)\b")
-"""What a logger writes before each line of a traceback: somebody caught the exception and reported it."""
+"""What a logger writes before each line of a traceback: the script caught the exception and reported it."""
 
 
 class Leads:
-    """The leads of one log, as expressions by themselves."""
+    """The leads of one log, as expressions."""
 
     def __init__(self) -> None:
         self._known: dict[str, re.Pattern[str]] = {}
@@ -31,7 +32,7 @@ class Leads:
         self._logged: set[str] = set()
 
     def strip(self, text: str) -> tuple[str, str] | None:
-        """Return the lead of a line and the rest of the line; None without a known lead."""
+        """Return the lead of a line and the rest of the line; None if it has no known lead."""
         for lead, pattern in self._known.items():
             found = pattern.match(text)
             if found is not None:
@@ -39,7 +40,7 @@ class Leads:
         return None
 
     def learn(self, begin: str, text: str) -> tuple[str, str] | None:
-        """Learn the lead of a frame. Return it and the frame; None without a lead.
+        """Learn the lead of a frame. Return it and the frame; None if there is no lead.
 
         ``begin`` is the traceback's first line.
         """
@@ -58,9 +59,9 @@ class Leads:
         return pattern.pattern, found["rest"]
 
     def is_logged(self, lead: str) -> bool:
-        """Return whether a lead is a logger's at the level of an error, and names no process."""
+        """Return whether a lead is a logger's, has the level of an error, and names no process."""
         return lead in self._logged
 
     def rank_of(self, lead: str) -> int | None:
-        """Return the rank that a lead names; None without one."""
+        """Return the rank that a lead names, or None."""
         return self._ranks.get(lead)

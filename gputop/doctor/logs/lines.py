@@ -12,11 +12,11 @@ _PREFIX = re.compile(
     r"\[(?:rank|default)(?P<rank>\d{1,6})\]:? ?|\[rank (?P<ours>\d{1,6})\] |\[launcher\] | {0,3}(?P<srun>\d{1,4}): "
     # Open MPI's and Horovod's "[1,0]<stderr>:", also with the job's or SageMaker's names.
     r"|\[(?:[\w.@:-]{1,100}@)?\d{1,12},(?:mpirank:)?(?P<mpi>\d{1,6})(?:,[\w.-]{1,100})?\]<std(?:err|out|diag)>:? ?"
-    # What Kubernetes and container runtimes put before a line.
+    # What Kubernetes and container runtimes write before a line.
     r"|\[pod/[^\]\s]{1,200}\] |\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}Z (?:std(?:err|out) [FP] )?"
 )
 _PREFIXES_MAX = 4
-"""Prefixes of one line: a runtime's, a launcher's, and torch's own."""
+"""How many prefixes a line may have: a runtime's, a launcher's, and torch's own."""
 _PREFIX_BEGINS = frozenset("[ 0123456789")
 _GLOG = re.compile(r"(?:^|\[)[IWEF](\d\d)(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d+))?\b")
 _ISO = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?")
@@ -46,7 +46,7 @@ def rank_and_text(line: str) -> tuple[int | None, str]:
 
 
 def unboxed(text: str) -> str:
-    """Return a line as Python writes it, without the box of rich or the margin of an exception group."""
+    """Return a line as Python writes it, without rich's box or the margin of an exception group."""
     if text[:1] == " ":
         return _GROUP_MARGIN.sub("", text)
     if not text or text[0] not in "╭│╰":
@@ -58,7 +58,7 @@ def unboxed(text: str) -> str:
 
 
 def quote_of(text: str) -> str:
-    """Return the margin or the spaces before a line; "" without."""
+    """Return the margin or the spaces before a line, or ""."""
     found = _GROUP_MARGIN.match(text) if text[:1] == " " else None
     return found[0] if found is not None else text[: len(text) - len(text.lstrip(" "))]
 
@@ -77,7 +77,7 @@ def time_of(line: str, written_at: float | None = None) -> float | None:
         month, day, hour, minute, second = (int(found[group]) for group in range(1, 6))
         year = time.localtime(written_at).tm_year
         at = time.mktime((year, month, day, hour, minute, second, 0, 0, -1)) + _fraction(found[6])
-        # A December log that was last written in January.
+        # A log from December that was last written in January.
         return at if at <= written_at + 86_400 else time.mktime((year - 1, month, day, hour, minute, second, 0, 0, -1))
     except (OverflowError, ValueError):
         return None
@@ -89,21 +89,21 @@ def _fraction(digits: str | None) -> float:
 
 _ANEW = re.compile(
     r"\[|[IWEF]\d{4} |=====|-----|\*\*\*\*\*|\d{4}-\d\d-\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b|\{"
-    # Whoever started the process, on its end: a shell, a batch system, make, a tracker.
+    # Reports about the process's end by what started it: a shell, a batch system, make, a tracker.
     r"|srun: |slurmstepd: |make(?:\[\d+\])?: |wandb: |(?:Killed|Aborted|Terminated|Segmentation fault|Bus error)(?:\s*\(|\s*$)"
     r"|\S+: line \d+: "
 )
 
 
 def starts_anew(text: str) -> bool:
-    """Return whether a line does not belong to an exception's message: a log line, a banner, the end that others report."""
+    """Return whether a line does not belong to an exception's message: a log line, a banner, or another program's report."""
     return _ANEW.match(text) is not None
 
 
 _WARNING = re.compile(r"^\[?[WI]\d{4} |Warning: |\bWARNING?\b(?! Err)")
 _WARNING_BEGINS = frozenset("[WI")
 _WARNED_AND_FATAL = ("NCCL WARN", "IPv4 network addresses", "death signal, shutting down")
-"""What NCCL fails with, what torch's store gives up after, and what ends torchrun is printed as a warning."""
+"""NCCL's failures, the timeouts of torch's store, and what ends torchrun are printed as warnings."""
 
 
 def is_warning(text: str) -> bool:

@@ -1,8 +1,7 @@
-"""Which texts of one exception to drop because another one of it says more. Pure.
+"""Which texts of an exception to drop because another one says more. Pure.
 
-Some texts are vague (``Pattern.vague``): NCCL's "unhandled system error", of which the next line says which one.
-
-And load_state_dict prints two lists of names, one line each. If a wrapper makes the difference, one list has the prefix
+Some texts are vague (``Pattern.vague``): NCCL prints "unhandled system error", and names the error in the next line.
+load_state_dict prints two lists of names, one line each. If only a wrapper makes the difference, one list has the prefix
 "module." and the other does not. If both have it, or there is only one list, a layer was renamed or is new.
 """
 
@@ -17,7 +16,7 @@ OTHER = "state_dict_names"
 
 
 def less_specific(said: Iterable[tuple[str, str]]) -> str | None:
-    """Return which of the two texts of one exception to drop; None if neither is present. ``said``: (text's id, line)."""
+    """Return which of an exception's two texts to drop; None if neither is present. ``said``: (text's id, line)."""
     lines: dict[str, set[str]] = {PREFIX: set(), OTHER: set()}
     for name, line in said:
         if name in lines:
@@ -28,9 +27,9 @@ def less_specific(said: Iterable[tuple[str, str]]) -> str | None:
 
 
 def settle(observations: Sequence[Observation]) -> list[Observation]:
-    """Return the observations of one log without those of which their traceback says more, or refutes them.
+    """Return the observations of one log without those about which their traceback says more, or which it refutes.
 
-    Outside a traceback only the prefix is evidence: the lines next to it are unknown.
+    Outside a traceback, only the prefix is evidence: the lines next to it are unknown.
     """
     telling = {item.block for item in observations if item.block and item.pattern is not None and not item.pattern.vague}
     if telling:

@@ -15,7 +15,7 @@ class Observation:
     line: str
     file: str
     line_number: int
-    """0 if unknown because a part of the log was skipped."""
+    """0 if it is unknown because a part of the log was skipped."""
     rank: int | None
     time: float | None = None
     pattern: Pattern | None = None
@@ -23,30 +23,35 @@ class Observation:
     where: str | None = None
     """The innermost line of the user's own code, as "train.py:41 (main)"."""
     message: str = ""
-    """What follows in the message of an exception after its first line."""
+    """The message of an exception after its first line."""
     raised_from: str | None = None
+    """Its direct cause where Python names one, else the first exception of its chain."""
+    began_with: str | None = None
+    """The first exception of its chain, if ``raised_from`` is another one."""
     block: int = 0
     warned: bool = False
-    """Printed as a warning: the run went on."""
+    """It was printed as a warning: the run continued."""
     went_on: bool = False
-    """The log goes on after it: the script caught and printed the error."""
-    followed: bool = False  # progress follows its traceback: it was caught, or the progress was written late
+    """The log continues after it: the script caught and printed the error."""
+    earlier_start: bool = False
+    """The log continues with another start, whose steps begin again: it is appended to."""
+    followed: bool = False  # progress follows its traceback: the script caught it, or wrote the progress late
     progress: int = 0
-    """Lines of progress that were seen before it, after other texts."""
+    """Lines of progress seen before it, after other texts."""
     survived: int = 0
-    """After how many texts of its kind progress came, where that is so often that the run survives them."""
+    """How many texts of its kind were followed by progress, if this is often enough to show that the run survives them."""
     at: int = 0
-    """The line among those that were scanned: known also where the line's number in the log is not."""
+    """The line's number among the scanned lines: also known if its number in the log is not."""
     plain: int = 0
-    """Ordinary lines that were scanned before it."""
+    """Ordinary lines scanned before it."""
     in_library: bool = False
-    """Whether ``where`` is a library's line, because no line of the user's own code is in the traceback."""
+    """Whether ``where`` is a library's line, because the traceback contains no line of the user's own code."""
     quoted_by: str = ""
-    """What stands before the lines of a traceback that the script's own logger or report wrote."""
+    """The words before each line of a traceback that the script's own logger or report wrote."""
 
     @property
     def failure(self) -> bool:
-        """Whether the run fails with this text and it is not the consequence of another failure."""
+        """Whether the run fails with this text, and it does not follow from another failure."""
         if self.pattern is None or self.block > 0:
             return not self.went_on and (self.pattern is None or not self.pattern.cascade)
         return not (self.pattern.cascade or self.warned or self.went_on) and self.pattern.kind == FAILURE

@@ -5,24 +5,25 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from gputop.doctor.logs.after import is_progress, says_went_on
+from gputop.doctor.logs.after import Position, is_progress, says_resumed, says_went_on
 from gputop.doctor.logs.lines import starts_anew
 
+TRACEBACK = "Traceback (most recent call last):"
 BEGIN = re.compile(
     r"(?:Traceback \(most recent call last\):|^[A-Za-z_][\w.]{0,200} {2,200}Traceback \(most recent call last\))\s*$"
 )
-"""Python's first line, and that of a notebook, which names the exception."""
+"""The first line as Python writes it, and as a notebook does, which names the exception."""
 MESSAGE_LINES = 40
 MESSAGE_CHARS = 400
 """Characters kept of a message after its first line."""
 TRACEBACK_LINES = 400
-"""A traceback that does not end within this many lines of its rank is discarded."""
+"""A traceback that does not end within this many of its rank's lines is discarded."""
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
 _NOTEBOOK = re.compile(
     r"^(?:File )?(?P<file>[~./\w]\S{0,400}\.py):(?P<line>\d+), in (?P<function>[\w.<>]+)"
     r"|^(?:Cell|Input) In ?\[(?P<cell>\d+)\], line (?P<cell_line>\d+)"
 )
-"""A frame as IPython writes it: a file's, or a cell's."""
+"""A frame as IPython writes it, of a file or a cell."""
 _EXCEPTION = re.compile(r"^\s{0,2}(?P<type>[A-Za-z_](?:[\w.]|<locals>)*)(?::\s?(?P<message>.*))?$")
 _EXCEPTION_NAME = re.compile(r"(?:Error|Exception|Interrupt|Exit|Warning|Timeout|Failure|Unreachable|NotFound|Stop\w{0,40})$")
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>")
@@ -41,6 +42,9 @@ class Traceback:
     exception: str | None = None
     exception_at: int = 0
     first: str | None = None
+    """The first exception of its chain."""
+    cause: str | None = None
+    """The exception before the last one of its chain, if Python calls it the direct cause."""
     message_lines: int = 0
     known: bool = False
     in_message: bool = False
@@ -48,40 +52,48 @@ class Traceback:
     headless: bool = False
     """Its beginning is missing."""
     notebook: bool = False
-    """In IPython's form: what follows it was printed later."""
+    """It has IPython's form: what follows was printed later."""
     message: list[str] = field(default_factory=list)
     """The lines of its message after the first."""
     cut: bool = False
     """It starts in the middle of a line of buffered output."""
     begin: str = ""
-    """Its first line, until a frame was seen."""
+    """Its first line, until a frame is seen."""
     rank: int | None = None
     quote: str = ""
-    """What stands before each of its lines where the script itself quotes it: a margin, or spaces."""
+    """The margin or spaces before each of its lines, if the script itself quotes it."""
     logged_at: float | None = None
-    """The time in its first line, where a logger wrote it."""
+    """The time in its first line, if a logger wrote it."""
+    before: Position | None = None
+    """The last progress before it."""
+    resumed: bool = False
+    """Whether a line in its message, or after it, says that training continues from a checkpoint."""
 
     @property
     def place(self) -> str | None:
-        """The innermost line of the user's own code, else that of a library."""
+        """The innermost line of the user's own code, otherwise that of a library."""
         return self.where or self.fallback
 
     @property
     def ends_within(self) -> bool:
-        """Whether it has frames and no exception yet."""
+        """Whether it has frames but no exception yet."""
         return self.exception is None and self.fallback is not None and not self.weak
 
-    def chain(self, inner: bool) -> None:
-        """Go on with another traceback of the same chain; ``inner``: with the one that a worker sent along."""
+    def chain(self, inner: bool, caused: bool) -> None:
+        """Continue with another traceback of the same chain; ``inner``: with a worker's, which it quotes.
+
+        ``caused``: the exception so far is the direct cause of the next one.
+        """
         self.first = self.first or self.exception
+        self.cause = self.exception if caused else None
         self.in_message, self.lines, self.message_lines = False, 0, 0
         if not inner:
             self.where = self.fallback = None
 
     def extend(self, text: str, at: int, chained: bool) -> bool:
-        """Add a line, number ``at`` of the log. Return whether the traceback goes on.
+        """Add a line, number ``at`` of the log. Return whether the traceback continues.
 
-        ``chained``: the words that announce another traceback of the same chain have come.
+        ``chained``: the words that announce another traceback of the same chain have arrived.
         """
         if not self.in_message and self._frame(text):
             return True
@@ -122,6 +134,7 @@ class Traceback:
         if goes_on and sum(map(len, self.message)) < MESSAGE_CHARS:
             self.message.append(text.strip())
         self.own_words = self.own_words or says_went_on(text)
+        self.resumed = self.resumed or says_resumed(text)
         return goes_on
 
 

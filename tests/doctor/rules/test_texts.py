@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gputop.doctor.findings.finding import Finding
-from gputop.doctor.logs.explain import explain
+from gputop.doctor.logs.meaning.explain import explain
 from gputop.doctor.logs.scan import LogScan
 from gputop.snapshot import LogMatch, Run, Snapshot
 from tests.doctor.log_samples import MATCHING

@@ -2,14 +2,16 @@
 
 Sources: src/resmom/mom_main.c of OpenPBS ("=>> PBS: job killed: ..."); LSF's termination reasons (bjobs, bhist); slurmstepd's
 jobacct_common.c ("exceeded memory limit", Slurm 14 to 20) and src/slurmd/slurmstepd/req.c; mm/oom_kill.c of Linux (2.6 to 6);
-batch/v1 Jobs of Kubernetes (DeadlineExceeded); torch/distributed/elastic/agent/server/api.py and multiprocessing/api.py (1.9 to
-2.9); lightning/pytorch/trainer/connectors/signal_connector.py (2.x). Refusals: src/common/slurm_errno.c of Slurm, and what
-sbatch, salloc and srun print before it; Open MPI's help-rmaps-base.txt and help-orterun.txt (1.8 to 5.0); Ray's autoscaler (1.9
-to 2.40); daemon/devices.go of moby; src/cli of libnvidia-container.
+batch/v1 Jobs of Kubernetes (DeadlineExceeded) and pkg/kubelet/eviction/helpers.go;
+torch/distributed/elastic/agent/server/api.py and multiprocessing/api.py (1.9 to 2.9);
+lightning/pytorch/trainer/connectors/signal_connector.py (2.x). Refusals: src/common/slurm_errno.c of Slurm, and what sbatch,
+salloc and srun print before it; Open MPI's help-rmaps-base.txt and help-orterun.txt (1.8 to 5.0); Ray's autoscaler (1.9 to
+2.40); daemon/devices.go of moby; src/cli of libnvidia-container.
 """
 
 from __future__ import annotations
 
+from gputop.doctor.findings.finding import Confidence
 from gputop.doctor.logs.patterns.pattern import Pattern, failure
 
 _TIME = (
@@ -34,12 +36,25 @@ _MEMORY = (
     ("xceeded job memory limit", r"slurmstepd: error: (?P<why>Exceeded job memory limit)"),
     ("exceeded memory limit (", r"slurmstepd: error: (?P<why>(?:Step|Job) \S+ exceeded memory limit \(\d+ > \d+\))"),
 )
+_KERNEL: tuple[tuple[str, Confidence], ...] = (
+    # A time, a host, the kernel's own clock; and a word or two of whoever quotes it.
+    (r"^(?:.{0,60}\d:\d\d(?:[:.]\d\d)?\S{0,16} )?(?:\[ *\d+\.\d+\] ?)?(?:\S+ ){0,2}(?:\[ *\d+\.\d+\] ?)?", "certain"),
+    # In a sentence of the script's own, it may be what the script reads or writes about.
+    ("", "possible"),
+)
 _STOPPED = (
     ("death signal, shutting down", r"Received (?:Signals\.)?(?P<signal>SIG(?:TERM|HUP)|15|1) death signal, shutting down"),
     ("got signal: ", r"SignalException: Process \d+ got signal: (?P<signal>15|1)\b"),
     ("eceived SIGTERM", r"^(?:\[rank: \d+\] )?Received (?P<signal>SIGTERM): 15"),
     ("timeout: sending signal", r"^timeout: sending signal (?P<signal>\w+) to command"),
     ("Terminated", r"(?:^|: line \d+: +\d+ )(?P<signal>Terminated)(?:\s*$| {2,})"),
+)
+_EVICTED = (
+    # pkg/kubelet/eviction of Kubernetes, 1.3 to today.
+    ("The node was low on resource", r"(?P<why>The node was low on resource: [\w-]{1,60}(?:\.\w{1,60})?)"),
+    ("Pod ephemeral local storage", r"(?P<why>Pod ephemeral local storage usage exceeds the total limit)"),
+    ("exceeded its local ephemeral", r"(?P<why>Container \S{1,80} exceeded its local ephemeral storage limit)"),
+    ("Usage of EmptyDir volume", r"(?P<why>Usage of EmptyDir volume \"[^\"]{1,80}\" exceeds the limit)"),
 )
 _SLURM = (
     ("Unable to create step", r"srun: error: Unable to create step for job \d+: (?P<why>.+)"),
@@ -81,8 +96,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "not enough slots available",
         r"There are not enough slots available in the system(?: to satisfy the (?P<count>\d+))?",
         "Open MPI has fewer slots than the command asks for ({count})",
-        "mpirun counts a slot for each core or hostfile entry, and inside a batch job for each task that the job was given: "
-        "fewer than the ranks of -np. It started nothing.",
+        "mpirun counts one slot per core or hostfile entry, and in a batch job one per task of the job: fewer than the "
+        "ranks of -np. It started nothing.",
         "mpirun --host node1:4,node2:4 -np 8 ...  # as many slots as ranks; or slots=4 behind each host of the hostfile\n"
         "#SBATCH --ntasks=8  # in a batch job; mpirun --map-by :OVERSUBSCRIBE shares the cores",
         refuted_by="The ranks started: mpirun lists them with --display-map.",
@@ -93,7 +108,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "allocated for this job are already filled",
         r"All nodes which are allocated for this job are already filled",
         "Open MPI has fewer slots than the command asks for",
-        "mpirun counts a slot for each core or hostfile entry: fewer than the ranks of -np. It started nothing.",
+        "mpirun counts one slot per core or hostfile entry: fewer than the ranks of -np. It started nothing.",
         "mpirun --host node1:4,node2:4 -np 8 ...  # as many slots as ranks; or slots=4 behind each host of the hostfile",
         refuted_by="The ranks started: mpirun lists them with --display-map.",
     ),
@@ -106,7 +121,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "{program} was unable to {why}",
         "It started no rank.",
         "which python; ls -l train.py  # on every host of the hostfile, and executable there",
-        refuted_by="The ranks started: they print lines of their own.",
+        refuted_by="The ranks started: they print their own lines.",
     ),
     *(
         failure(
@@ -115,7 +130,7 @@ PATTERNS: tuple[Pattern, ...] = (
             key,
             expression,
             "Slurm refused the job or step: {why}",
-            "What was asked for is more than the partition, the nodes or the job's own allocation have, or is misspelled.",
+            "The request exceeds what the partition, the nodes or the job's own allocation have, or is misspelled.",
             "sinfo -o '%P %D %c %m %G %l'  # what the partitions have: nodes, cores, memory, GPUs, time\n"
             "scontrol show job $SLURM_JOB_ID | grep -E 'NumNodes|NumTasks|TRES'  # what this job was given",
         )
@@ -143,7 +158,7 @@ PATTERNS: tuple[Pattern, ...] = (
             key,
             expression,
             "The batch system ended the job at its time limit: {why}",
-            "The job used up its time. What it trained since its last checkpoint is lost.",
+            "The job used up its time. Everything trained since its last checkpoint is lost.",
             "# ask for more time, and save a checkpoint before the limit: qsub -l walltime=HH:MM:SS, bsub -W MINUTES,\n"
             "# activeDeadlineSeconds of a Kubernetes Job",
             refuted_by="The batch system's record of the job names another reason for its end.",
@@ -158,23 +173,28 @@ PATTERNS: tuple[Pattern, ...] = (
             key,
             expression,
             "The batch system ended the job at its memory limit: {why}",
-            "The processes of the job together needed more memory than it had asked for. Each DataLoader worker counts.",
+            "Together, the job's processes needed more memory than it had requested. Each DataLoader worker counts.",
             "# ask for more memory: qsub -l mem=64gb, bsub -M, sbatch --mem\n"
             "# fewer DataLoader workers, arrays instead of lists of Python objects",
             refuted_by="The batch system's record of the job shows a peak well below its limit.",
         )
         for key, expression in _MEMORY
     ),
-    failure(
-        "kernel_oom",
-        "H05",
-        "memory: Kill",
-        r"(?P<whose>Out of memory|Memory cgroup out of memory): Kill(?:ed)? process (?P<pid>\d+) \((?P<name>[^)]{1,40})\)",
-        "The kernel killed process {pid} ({name}): out of memory",
-        'No memory was left: on the machine ("Out of memory"), or in the container or job ("Memory cgroup out of memory").',
-        "free -h; cat /sys/fs/cgroup/memory.max  # what there is\n"
-        "# fewer DataLoader workers, arrays instead of lists of Python objects, more memory for the job",
-        refuted_by="Process {pid} was none of the training's.",
+    *(
+        failure(
+            "kernel_oom",
+            "H05",
+            "memory: Kill",
+            rf"{before}(?P<whose>Out of memory|Memory cgroup out of memory): Kill(?:ed)? process (?P<pid>\d+) "
+            r"\((?P<name>[^)]{1,40})\)",
+            "The kernel killed process {pid} ({name}): out of memory",
+            'No memory was left: on the machine ("Out of memory"), or in the container or job ("Memory cgroup out of memory").',
+            "free -h; cat /sys/fs/cgroup/memory.max  # what there is\n"
+            "# fewer DataLoader workers, arrays instead of lists of Python objects, more memory for the job",
+            confidence=confidence,
+            refuted_by="Process {pid} did not belong to the training run.",
+        )
+        for before, confidence in _KERNEL
     ),
     *(
         failure(
@@ -183,13 +203,29 @@ PATTERNS: tuple[Pattern, ...] = (
             key,
             expression,
             "The run was stopped from outside ({signal})",
-            "SIGTERM (15) comes from a batch system, from Kubernetes, or from somebody's kill: a time limit, a preemption, a "
-            "deleted pod. SIGHUP (1) means that the terminal or SSH session of the run was closed.",
+            "SIGTERM (15) comes from a batch system, from Kubernetes, or from a user's kill: a time limit, a preemption, a "
+            "deleted pod. SIGHUP (1) means that the run's terminal or SSH session was closed.",
             "sacct -j JOB --format=JobID,State,ExitCode,Elapsed,Timelimit  # Kubernetes: kubectl describe pod POD\n"
             "tmux new -s train  # against SIGHUP: start the run in it, or under nohup",
             confidence="likely",
-            refuted_by="Another rank or node failed before: then its log has the cause.",
+            refuted_by="Another rank or node failed earlier: then its log has the cause.",
         )
         for key, expression in _STOPPED
+    ),
+    *(
+        failure(
+            "pod_evicted",
+            None,
+            key,
+            expression,
+            "Kubernetes evicted the pod: {why}",
+            "The node was short of memory or disk, and the kubelet ended the pods that used more than they had requested; or "
+            "the pod wrote more than its own limit. /tmp, emptyDir volumes and the container's own files count as ephemeral "
+            "storage.",
+            "kubectl describe pod POD  # Message: which container used how much\n"
+            "# write caches and checkpoints to a volume, or raise resources.requests (memory, ephemeral-storage) of the pod",
+            refuted_by="kubectl get pod POD -o jsonpath='{{.status.reason}}' is not Evicted.",
+        )
+        for key, expression in _EVICTED
     ),
 )

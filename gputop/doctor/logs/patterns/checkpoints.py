@@ -11,11 +11,11 @@ from gputop.doctor.logs.patterns.pattern import Pattern, failure
 
 _WHOLE = "torch.load of the same file works in a fresh Python."
 _CUT = (
-    "The file was cut short: the run that wrote it ended in between, the disk was full, or it is still being written or copied."
+    "The file is truncated: the run that wrote it ended too early, the disk was full, or it is still being written or copied."
 )
 _SAVE = (
-    "ls -l PATH; df -h PATH  # go on from the checkpoint before it\n"
-    "torch.save(state, path + '.tmp'); os.replace(path + '.tmp', path)  # a save that cannot be cut short"
+    "ls -l PATH; df -h PATH  # continue from the checkpoint before it\n"
+    "torch.save(state, path + '.tmp'); os.replace(path + '.tmp', path)  # a save that cannot be left incomplete"
 )
 _DAMAGED = (
     ("PytorchStreamReader failed", r"PytorchStreamReader failed (?P<why>[^:\n]{1,200})(?:: (?P<more>.+))?"),
@@ -32,8 +32,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "size mismatch for",
         r"size mismatch for (?P<name>\S{1,200}): copying a param with shape torch\.Size\((?P<saved>[^)]{0,200})\)"
         r" from checkpoint, the shape in current model is torch\.Size\((?P<own>[^)]{0,200})\)",
-        "The checkpoint does not fit the model: {name} is {saved} there and {own} here",
-        "The model was built with other sizes than the one that was saved: number of classes, width, vocabulary.",
+        "The checkpoint does not match the model: {name} is {saved} there and {own} here",
+        "The model was built with different sizes from those of the saved one: number of classes, width, vocabulary.",
         "# build the model with the checkpoint's configuration, or leave {name} out:\n"
         "state = torch.load(path); state.pop('{name}'); model.load_state_dict(state, strict=False)",
     ),
@@ -42,8 +42,8 @@ PATTERNS: tuple[Pattern, ...] = (
         None,
         "Weights only load failed",
         r"Weights only load failed",
-        "The checkpoint holds more than weights, and torch.load takes weights only",
-        "torch.load has weights_only=True by default since torch 2.6: classes beside tensors are refused.",
+        "The checkpoint contains more than weights, and torch.load accepts only weights",
+        "Since torch 2.6, torch.load uses weights_only=True by default, which refuses all classes but tensors.",
         "torch.load(path, weights_only=False)  # only for a file that you trust; or "
         "torch.serialization.add_safe_globals([Class])",
     ),
@@ -52,8 +52,8 @@ PATTERNS: tuple[Pattern, ...] = (
         None,
         "Unsupported ",
         r"Unsupported (?:global: GLOBAL|class|operand) (?P<name>\S+?)(?: was not an allowed global by default|$)",
-        "The checkpoint holds {name}, and torch.load takes weights only",
-        "torch.load has weights_only=True by default since torch 2.6: classes beside tensors are refused.",
+        "The checkpoint contains {name}, and torch.load accepts only weights",
+        "Since torch 2.6, torch.load uses weights_only=True by default, which refuses all classes but tensors.",
         "torch.load(path, weights_only=False)  # only for a file that you trust; or "
         "torch.serialization.add_safe_globals([{name}])",
     ),
@@ -66,8 +66,8 @@ PATTERNS: tuple[Pattern, ...] = (
         None,
         "invalid load key",
         r"invalid load key, '(?P<byte>[^']*)'",
-        "The file is no checkpoint: it begins with '{byte}'",
-        "'<' begins an HTML page that was downloaded instead; 'v' the pointer that Git leaves where Git LFS is not installed; "
+        "The file is not a checkpoint: it begins with '{byte}'",
+        "'<' begins an HTML page that was downloaded instead, 'v' the pointer that Git leaves if Git LFS is not installed, "
         "'{{' or '#' a text file.",
         "head -c 200 PATH; ls -l PATH  # then download it again; in a repository: git lfs install && git lfs pull",
         refuted_by=_WHOLE,
@@ -78,7 +78,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "EOFError: Ran out of input",
         r"EOFError: Ran out of input",
         "A pickled file is empty",
-        "A checkpoint or cache of 0 bytes: the process that wrote it ended before, or several ranks read and write it at once.",
+        "A checkpoint or cache of 0 bytes: the process that wrote it ended too early, or several ranks read and write it at "
+        "once.",
         f"ls -l PATH  # 0 bytes: remove it\n{_SAVE.splitlines()[1]}",
         confidence="likely",
         refuted_by="The file that the traceback reads is not empty.",
@@ -90,9 +91,9 @@ PATTERNS: tuple[Pattern, ...] = (
         r"PytorchStreamWriter failed (?P<why>[^:\n]+)",
         "A checkpoint could not be written: {why}",
         "The disk or the quota is full, or the file system went away while it was written. The file is incomplete.",
-        "df -h PATH; quota -s\n# remove the unfinished file, and go on from the checkpoint before it",
+        "df -h PATH; quota -s\n# remove the unfinished file, and continue from the checkpoint before it",
         confidence="likely",
-        refuted_by="df and quota show room on the file system that is written to.",
+        refuted_by="df and quota show free space on the file system that is written to.",
     ),
     failure(
         "optimizer_groups",
@@ -100,10 +101,10 @@ PATTERNS: tuple[Pattern, ...] = (
         "oaded state dict ",
         r"loaded state dict (?P<why>contains a parameter group that doesn't match the size of optimizer's group|has a "
         r"different number of parameter groups)",
-        "The optimizer's checkpoint does not fit its parameters: it {why}",
-        "The optimizer was made over other parameters than the one that was saved: layers added, frozen or unfrozen since, or "
-        "another split into groups (weight decay).",
-        "# make the same groups in the same order before loading; where the model changed on purpose, load the model alone:\n"
+        "The optimizer's checkpoint does not match its parameters: it {why}",
+        "The optimizer was created with different parameters from those of the saved one: layers were added, frozen or "
+        "unfrozen since, or split into other groups (weight decay).",
+        "# create the same groups in the same order before loading; if the model changed on purpose, load only the model:\n"
         "model.load_state_dict(state['model'])",
         refuted_by="Model, frozen layers and parameter groups are those of the run that saved it.",
     ),
@@ -113,8 +114,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "in checkpoint state_dict",
         r"Missing key in checkpoint state_dict: (?P<name>\S+?)\.?$",
         "The distributed checkpoint lacks {name}",
-        "It was saved from another model, without the optimizer, or from one in a wrapper.",
-        "# what it holds: torch.distributed.checkpoint.FileSystemReader(path).read_metadata().state_dict_metadata.keys()",
+        "It was saved from another model, from a wrapped one, or without the optimizer.",
+        "# what it contains: torch.distributed.checkpoint.FileSystemReader(path).read_metadata().state_dict_metadata.keys()",
         groups={"which": "Missing"},
     ),
 )

@@ -10,7 +10,7 @@ from gputop.doctor.logs.patterns.pattern import Pattern, failure, hint
 
 _SHM_FIX = (
     "docker run --shm-size=8g ...  # or --ipc=host\ndf -h /dev/shm\n"
-    'torch.multiprocessing.set_sharing_strategy("file_system")  # where it cannot be enlarged'
+    'torch.multiprocessing.set_sharing_strategy("file_system")  # if it cannot be enlarged'
 )
 
 PATTERNS: tuple[Pattern, ...] = (
@@ -19,8 +19,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "D08",
         "killed by signal: Bus error",
         r"DataLoader worker \(pid (?P<pid>\d+)\) is killed by signal: Bus error",
-        "/dev/shm is full: DataLoader worker {pid} died of it",
-        "Workers hand batches over through /dev/shm; a container has 64 MB of it unless told otherwise.",
+        "/dev/shm is full: this killed DataLoader worker {pid}",
+        "Workers pass batches through /dev/shm; a container gets only 64 MB of it by default.",
         _SHM_FIX,
     ),
     failure(
@@ -28,8 +28,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "D08",
         "Unexpected bus error encountered in worker",
         r"Unexpected bus error encountered in worker",
-        "/dev/shm is full: a DataLoader worker died of it",
-        "Workers hand batches over through /dev/shm; a container has 64 MB of it unless told otherwise.",
+        "/dev/shm is full: this killed a DataLoader worker",
+        "Workers pass batches through /dev/shm; a container gets only 64 MB of it by default.",
         _SHM_FIX,
     ),
     failure(
@@ -37,24 +37,24 @@ PATTERNS: tuple[Pattern, ...] = (
         "H05",
         "is killed by signal:",
         r"DataLoader worker \(pid (?P<pid>\d+)\) is killed by signal: (?P<signal>Killed)",
-        "DataLoader worker {pid} was ended by a signal: {signal}",
-        "The machine or the container ran out of memory, each worker holding its own copy of Python lists and dicts.",
+        "A signal ended DataLoader worker {pid}: {signal}",
+        "The machine or the container ran out of memory: each worker has its own copy of Python lists and dicts.",
         "sudo dmesg --ctime | grep -i -E 'killed process|oom' | tail\n"
         "DataLoader(..., num_workers=2)  # fewer; arrays or tensors instead of lists of Python objects\n"
-        "DataLoader(..., num_workers=0)  # shows the error itself where it is not memory",
+        "DataLoader(..., num_workers=0)  # shows the error itself if it is not memory",
         confidence="likely",
-        refuted_by="dmesg and the cgroup know of no kill for memory at that time.",
+        refuted_by="dmesg and the cgroup record no out-of-memory kill at that time.",
     ),
     failure(
         "worker_crashed",
         None,
         "is killed by signal:",
         r"DataLoader worker \(pid (?P<pid>\d+)\) is killed by signal: (?P<signal>(?!Killed|Bus error)[A-Z][\w ]*)",
-        "DataLoader worker {pid} was ended by a signal: {signal}",
-        "Segmentation fault, Aborted, Illegal instruction: native code of the dataset (image or video decoding, a fork after "
-        "threads). Terminated: somebody, or the batch system, ended it.",
-        "DataLoader(..., num_workers=0)  # the error comes in the main process then: python -X faulthandler train.py\n"
-        'DataLoader(..., multiprocessing_context="spawn")  # where a library does not bear a fork',
+        "A signal ended DataLoader worker {pid}: {signal}",
+        "Segmentation fault, Aborted, Illegal instruction: native code in the dataset crashed (image or video decoding, a "
+        "fork after threads). Terminated: a user or the batch system ended it.",
+        "DataLoader(..., num_workers=0)  # the error then occurs in the main process: python -X faulthandler train.py\n"
+        'DataLoader(..., multiprocessing_context="spawn")  # if a library does not survive a fork',
     ),
     failure(
         "worker_killed",
@@ -64,35 +64,36 @@ PATTERNS: tuple[Pattern, ...] = (
         "DataLoader worker {pid} exited unexpectedly",
         "It was killed (usually for lack of memory), or native code in the dataset crashed.",
         "sudo dmesg --ctime | grep -i -E 'killed process|oom' | tail\n"
-        "DataLoader(..., num_workers=0)  # shows the error itself where it is not memory",
+        "DataLoader(..., num_workers=0)  # shows the error itself if it is not memory",
         confidence="likely",
-        refuted_by="dmesg and the cgroup know of no kill for memory at that time.",
+        refuted_by="dmesg and the cgroup record no out-of-memory kill at that time.",
     ),
     failure(
         "worker_timeout",
         None,
         "DataLoader timed out after",
         r"DataLoader timed out after (?P<seconds>[\d.]+) seconds",
-        "No batch came within {seconds} s: the DataLoader's workers are slow, or stuck",
-        "Nothing was ready in the time that the script allows (timeout=): a file system that does not answer, a decoder "
-        "or a lock that was copied by the fork while it was held, or __getitem__ in a loop without end.",
-        "py-spy dump --pid PID  # of a worker, while it waits: where it stands\n"
+        "No batch arrived within {seconds} s: the DataLoader's workers are slow or stuck",
+        "No batch was ready within the script's timeout: the file system does not answer, the fork copied a lock that was "
+        "held, a decoder hangs, or __getitem__ loops forever.",
+        "py-spy dump --pid PID  # of a worker, while it waits: where it is\n"
         "DataLoader(..., num_workers=0)  # the stack of the main process then shows what is slow\n"
-        'DataLoader(..., multiprocessing_context="spawn")  # where a library does not bear a fork (OpenCV: '
+        'DataLoader(..., multiprocessing_context="spawn")  # if a library does not survive a fork (OpenCV: '
         "cv2.setNumThreads(0))",
         confidence="likely",
-        refuted_by="Read one by one (for i in range(len(dataset)): dataset[i]), no sample takes as long as the timeout.",
+        refuted_by="Reading the samples one by one (for i in range(len(dataset)): dataset[i]) never takes as long as the "
+        "timeout.",
     ),
     failure(
         "pin_thread",
         None,
         "Pin memory thread",
         r"Pin memory thread exited unexpectedly",
-        "The thread that pins batches ended",
-        "An error in it (memory, CUDA) ended the thread before this line.",
-        "DataLoader(..., pin_memory=False)  # shows whether the batches themselves are sound",
+        "The thread that pins batches has ended",
+        "An error in the thread (memory, CUDA) ended it before this line.",
+        "DataLoader(..., pin_memory=False)  # shows whether the batches themselves are valid",
         confidence="likely",
-        refuted_by="With pin_memory=False the same error comes.",
+        refuted_by="The same error occurs with pin_memory=False.",
         vague=True,
     ),
     failure(
@@ -100,21 +101,21 @@ PATTERNS: tuple[Pattern, ...] = (
         None,
         "finished its bootstrapping phase",
         r"current process has finished its bootstrapping phase",
-        "Processes are started at the top of the script, outside of if __name__ == '__main__'",
-        "With spawn each new process imports the script, and would start processes in its turn.",
+        "The script starts processes at the top level, outside if __name__ == '__main__'",
+        "With spawn, each new process imports the script, and would in turn start processes.",
         "if __name__ == '__main__':\n    main()  # and in main() what starts: DataLoader loops, mp.spawn, vLLM",
-        refuted_by="All that starts processes stands below if __name__ == '__main__'.",
+        refuted_by="Everything that starts processes is already below if __name__ == '__main__'.",
     ),
     failure(
         "worker_pickle",
         None,
         "pickle",
         r"(?:Can't pickle (?:local object |<function |<class )|cannot pickle ')(?P<what>[^'\n]*)",
-        "Something that is handed to another process, or saved, cannot be pickled",
+        "Something that is saved or sent to another process cannot be pickled",
         "With spawn (and forkserver, Python's own choice from 3.14 on) dataset, collate_fn and arguments are pickled, as by "
         "torch.save and deepcopy: lambdas, functions inside of functions, open files and locks are not.",
         "# define functions at the top of a module; open files in worker_init_fn or at the first __getitem__\n"
-        'DataLoader(..., multiprocessing_context="fork")  # where it is safe',
+        'DataLoader(..., multiprocessing_context="fork")  # if it is safe',
         confidence="likely",
         refuted_by="pickle.dumps(dataset) works, and so does pickle.dumps of collate_fn.",
     ),
@@ -123,8 +124,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "D08",
         "Too many open files",
         r"Too many open files",
-        "The limit of open files is reached",
-        "Tensors that workers hand over each hold a file open, until they are released.",
+        "The limit on open files has been reached",
+        "Each tensor that a worker sends keeps a file open until it is released.",
         'ulimit -n 65536\ntorch.multiprocessing.set_sharing_strategy("file_system")',
     ),
     failure(
@@ -132,8 +133,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "D08",
         "items of ancdata",
         r"received \d+ items of ancdata",
-        "The limit of open files is reached",
-        "A worker's tensor could not be received: each holds a file open, and the limit is reached.",
+        "The limit on open files has been reached",
+        "A worker's tensor could not be received: each keeps a file open, and the limit has been reached.",
         'ulimit -n 65536\ntorch.multiprocessing.set_sharing_strategy("file_system")',
     ),
     hint(
@@ -143,8 +144,9 @@ PATTERNS: tuple[Pattern, ...] = (
         r"This DataLoader will create (?P<workers>\d+) worker processes in total\. "
         r"Our suggested max number of worker in current system is (?P<cores>\d+)",
         "{workers} workers for each rank on {cores} cores",
-        "More workers than cores wait for each other; with several ranks their number multiplies.",
+        "If there are more workers than cores, they wait for each other; each rank starts its own workers.",
         "DataLoader(..., num_workers={cores})  # divided by the number of ranks on this machine",
+        severity="info",  # many workers that mostly sleep cost nothing
     ),
     failure(
         "fork_cuda",
@@ -152,7 +154,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "CUDA in forked subprocess",
         r"Cannot re-initialize CUDA in forked subprocess",
         "CUDA was used in a forked process",
-        "A worker that was forked after CUDA had been initialized uses it: the dataset returns or makes CUDA tensors.",
+        "A worker uses CUDA although it was forked after CUDA was initialized: the dataset creates or returns CUDA tensors.",
         "# return CPU tensors from __getitem__ and move the batch in the loop; or:\n"
         'DataLoader(..., multiprocessing_context="spawn")',
     ),
@@ -161,8 +163,9 @@ PATTERNS: tuple[Pattern, ...] = (
         "A12",
         "'pin_memory' argument is set as true",
         r"'pin_memory' argument is set as true but (?:no accelerator is found|not supported)",
-        "pin_memory is on, and torch sees no GPU",
-        "Torch finds no accelerator: the training runs on the CPU.",
+        "pin_memory is on, but torch sees no GPU",
+        "torch finds no accelerator, so the training runs on the CPU.",
         "gputop doctor --before  # says why torch sees no GPU; on the CPU on purpose: pin_memory=False",
+        confidence="possible",  # the CPU may be meant: transformers' Trainer pins memory by default
     ),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gputop.doctor.logs.patterns.pattern import Pattern, failure
 
-_CONFIG = "DeepSpeed's configuration contradicts itself or the script's arguments: nothing was trained."
+_CONFIG = "DeepSpeed's configuration contradicts itself or the script's arguments, so nothing was trained."
 _HOSTS = (
     ("not found in hostfile", r"(?P<why>Hostname '?[^'\s]+'? not found in hostfile)"),
     ("specified on host", r"(?P<why>No slot '?\d+'? specified on host '?[^'\s]+'?)"),
@@ -41,11 +41,11 @@ PATTERNS: tuple[Pattern, ...] = (
         r"train_batch_size is not equal to micro_batch_per_gpu \* gradient_acc_step \* world_size ?"
         r"(?P<batch>\d+) != (?P<micro>\d+) \* (?P<steps>\d+) \* (?P<world>\d+)",
         "DeepSpeed's batch sizes do not match: train_batch_size {batch} is not {micro} × {steps} × {world} ranks",
-        "train_batch_size is that of all ranks and accumulation steps together. One of the three was changed, or the number of "
-        "ranks was.",
+        "train_batch_size is the total over all ranks and accumulation steps. One of the three has changed, or the number "
+        "of ranks has.",
         '# in the configuration: leave one of the three out, or set it to "auto" with Transformers\n'
         '"train_micro_batch_size_per_gpu": {micro}, "gradient_accumulation_steps": {steps}',
-        refuted_by="The configuration that DeepSpeed read is another file than the one that was changed.",
+        refuted_by="DeepSpeed read a different configuration file from the one that was changed.",
     ),
     *(
         failure(
@@ -54,7 +54,7 @@ PATTERNS: tuple[Pattern, ...] = (
             key,
             expression,
             "DeepSpeed's launcher refuses the hosts or GPUs: {why}",
-            "The hostfile and --include, --exclude, --num_nodes or --num_gpus contradict each other: nothing was started.",
+            "The hostfile contradicts --include, --exclude, --num_nodes or --num_gpus, so nothing was started.",
             "cat /job/hostfile  # or the file of --hostfile: one line for each host, 'worker-1 slots=8'\n"
             "deepspeed --include localhost:0,1 train.py --deepspeed_config ds_config.json",
             refuted_by="The same command starts with the same hostfile.",
@@ -70,8 +70,8 @@ PATTERNS: tuple[Pattern, ...] = (
             "DeepSpeed refuses its configuration: {why}",
             _CONFIG,
             "python -m json.tool ds_config.json  # the file that --deepspeed_config (or --deepspeed) names\n"
-            '# with Transformers: set values that the arguments give as well to "auto"',
-            refuted_by="The script goes on after it.",
+            '# with Transformers: set values that the arguments also give to "auto"',
+            refuted_by="The script continues after this message.",
         )
         for key, expression in _REFUSED
     ),

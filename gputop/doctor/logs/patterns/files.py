@@ -1,7 +1,8 @@
-"""Texts about disks that are full, and hubs that refuse. Pure.
+"""Texts about disks that are full, files that are locked, and services that refuse or do not answer. Pure.
 
-Sources: NumPy's memmap over CPython's mmapmodule.c; batchgenerators' multi-threaded augmenters; the kernel's ENOSPC and
-EDQUOT; huggingface_hub/utils/_http.py; wandb/sdk/lib/apikey.py.
+Sources: NumPy's memmap over CPython's mmapmodule.c; batchgenerators' multi-threaded augmenters; the kernel's ENOSPC and EDQUOT;
+huggingface_hub/utils/_http.py; transformers/utils/hub.py (4.20 to 5.x); wandb/sdk/lib/apikey.py and wandb_init.py (0.13 to
+0.2x); H5FDsec2.c of HDF5 (1.10 to 1.14), as h5py raises it.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "mmap length is greater than file size",
         r"mmap length is greater than file size",
         "A data file is shorter than its header says: it is truncated",
-        "NumPy maps the array that the header describes, and the file ends before: it was not written or copied to its end (a "
-        "full disk, a job that was stopped), or is still being written.",
+        "NumPy maps the array that the header describes, but the file ends earlier: it was not written or copied completely "
+        "(a full disk, a stopped job), or is still being written.",
         "find DATA -name '*.npy' -size -1k; df -h DATA  # DATA: where the preprocessed files are\n"
         "# delete the file that the traceback was reading, and preprocess it again",
     ),
@@ -35,7 +36,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "background workers are no longer alive",
         r"One or more background workers are no longer alive",
         "A loader's worker has ended",
-        "What the worker printed before is the cause.",
+        "The cause is in what the worker printed before.",
         "# read the lines above: a worker's own traceback comes first",
     ),
     failure(
@@ -44,7 +45,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "Disk quota exceeded",
         r"Disk quota exceeded",
         "The disk quota is used up",
-        "Your share of the file system is full, even where the disk has room.",
+        "Your share of the file system is full, even if the disk has free space.",
         "quota -s; du -sh ~/.cache ~/* | sort -h | tail  # caches of pip, conda and Hugging Face are the usual ones",
     ),
     failure(
@@ -53,8 +54,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "gated repo",
         r"Cannot access gated repo for url (?P<url>\S+)",
         "The hub refuses {url}: the repository is gated",
-        "The repository asks for an accepted licence and a token of an account that has accepted it.",
-        "huggingface-cli login  # and accept the licence on the repository's page; in jobs: HF_TOKEN",
+        "The repository asks for an accepted license and a token of an account that has accepted it.",
+        "huggingface-cli login  # and accept the license on the repository's page; in jobs: HF_TOKEN",
     ),
     failure(
         "wandb_key",
@@ -62,7 +63,43 @@ PATTERNS: tuple[Pattern, ...] = (
         "api_key not configured",
         r"api_key not configured \(no-tty\)",
         "W&B has no API key on this machine",
-        "wandb.init asks for the key on a terminal, and a job has none: it raises an exception.",
+        "wandb.init asks for the key on a terminal. A job has none, so it raises an exception.",
         "wandb login  # once on this machine; or WANDB_MODE=offline, or WANDB_API_KEY",
+    ),
+    failure(
+        "file_locked",
+        None,
+        "unable to lock file",
+        r"unable to lock file, errno = (?P<number>\d+)",
+        "HDF5 cannot lock the file: another process has it open",
+        'A file that is open for writing (mode "a" or "r+") can be opened once only, and some network file systems know no '
+        "locks. Each rank and each loader worker opens it anew.",
+        'h5py.File(path, "r")  # read only, and opened in the worker: not in __init__\n'
+        "HDF5_USE_FILE_LOCKING=FALSE python train.py  # where nothing writes to the file",
+        refuted_by="lsof FILE shows no other process, and the file system has locks (errno is not 37 or 38).",
+    ),
+    failure(
+        "wandb_timeout",
+        None,
+        "Run initialization has timed out",
+        r"Run initialization has timed out after (?P<seconds>[\d.]+) sec",
+        "W&B did not answer within {seconds} s",
+        "The host reaches the server slowly or not at all: a proxy, a firewall, compute nodes without internet, or the server "
+        "is down. wandb.init then raises an exception.",
+        "WANDB_MODE=offline python train.py  # and later: wandb sync wandb/offline-run-*\n"
+        "curl -sI https://api.wandb.ai | head -1  # from the same host",
+        confidence="likely",
+        refuted_by="The script catches it and goes on without W&B.",
+    ),
+    failure(
+        "hub_offline",
+        None,
+        "We couldn't connect to '",
+        r"We couldn't connect to '(?P<url>[^']{1,200})' to load",
+        "{url} cannot be reached, and the files are not in the cache",
+        "Compute nodes often have no internet: what a script loads by name has to be there before.",
+        "hf download NAME  # where there is internet: fills the cache of HF_HOME, which the nodes must see\n"
+        "HF_HUB_OFFLINE=1 python train.py  # asks nobody: fails at once where a file is missing",
+        refuted_by="curl -sI {url} answers on the host that failed.",
     ),
 )

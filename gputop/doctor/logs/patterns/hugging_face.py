@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from gputop.doctor.logs.patterns.pattern import Pattern, failure
 
-_BEGAN = "The script goes on after it."
+_BEGAN = "The script continues after this message."
 _ACCELERATE = (
     ("had unknown keys", r"The config file at (?P<file>\S{1,400}) had (?P<why>unknown keys \([^)]{0,400}\))"),
     ("passed configuration file", r"The passed configuration file `?(?P<file>[^`\s]+)`? (?P<why>does not exist)"),
@@ -47,9 +47,9 @@ PATTERNS: tuple[Pattern, ...] = (
             expression,
             "accelerate launch refuses its configuration: {why}",
             "The file of `accelerate config` (~/.cache/huggingface/accelerate/default_config.yaml, or --config_file) is "
-            "of another version of Accelerate, is missing, or does not fit the options: nothing was started.",
+            "missing, comes from another version of Accelerate, or contradicts the options, so nothing was started.",
             "accelerate env  # the version, and the configuration that is used\n"
-            "accelerate config  # write it anew; or do without: accelerate launch --num_processes 2 --mixed_precision "
+            "accelerate config  # write it again; or do without: accelerate launch --num_processes 2 --mixed_precision "
             "bf16 train.py",
             refuted_by=_BEGAN,
         )
@@ -61,11 +61,11 @@ PATTERNS: tuple[Pattern, ...] = (
         "has already been initialized",
         r"(?P<name>AcceleratorState|PartialState) has already been initialized and cannot be changed"
         r".{0,400}?pass `(?P<flag>[^`]+)`",
-        "A second Accelerator was made with other settings ({flag})",
-        "The state is one for each process: a notebook cell that ran again, a library that made one before, or Trainer and "
-        "script both.",
-        "accelerator = Accelerator({flag})  # one, first of all, handed on; in a notebook: restart the kernel",
-        refuted_by="One Accelerator is made in this process.",
+        "A second Accelerator was created with different settings ({flag})",
+        "All Accelerators of a process share one state: a notebook cell ran again, a library had already created one, or "
+        "the Trainer and the script each did.",
+        "accelerator = Accelerator({flag})  # create one first, and pass it on; in a notebook: restart the kernel",
+        refuted_by="This process creates only one Accelerator.",
     ),
     *(
         failure(
@@ -73,9 +73,9 @@ PATTERNS: tuple[Pattern, ...] = (
             "A12",
             key,
             expression,
-            "{flag} was asked for, and torch sees no GPU that can do it",
-            "The process sees no GPU (a build of torch for the CPU, an empty CUDA_VISIBLE_DEVICES, a container without "
-            "GPUs), or one that is too old for the type.",
+            "{flag} was requested, but torch sees no GPU that supports it",
+            "The process sees no GPU (a CPU build of torch, an empty CUDA_VISIBLE_DEVICES, a container without GPUs), or a "
+            "GPU that is too old for the type.",
             'python -c "import torch; print(torch.__version__, torch.cuda.is_available(), torch.cuda.is_bf16_supported())"\n'
             "gputop doctor --before  # says why torch sees no GPU",
             confidence="likely",
@@ -89,13 +89,12 @@ PATTERNS: tuple[Pattern, ...] = (
             "A12",
             key,
             expression,
-            "Lightning was asked for GPUs that it does not find: {asked}",
-            "devices names more GPUs, or other ones, than this process sees; under CUDA_VISIBLE_DEVICES they are "
-            "counted from 0.",
+            "Lightning cannot find the requested GPUs: {asked}",
+            "devices names GPUs that this process does not see; under CUDA_VISIBLE_DEVICES, they are counted from 0.",
             'python -c "import torch; print(torch.cuda.device_count())"; echo $CUDA_VISIBLE_DEVICES\n'
             'Trainer(accelerator="gpu", devices="auto")',
             confidence="likely",
-            refuted_by="torch.cuda.device_count() in the process is as high as what devices asks for.",
+            refuted_by="torch.cuda.device_count() in the process is at least what devices requests.",
         )
         for key, expression in _LIGHTNING
     ),
@@ -104,9 +103,9 @@ PATTERNS: tuple[Pattern, ...] = (
         None,
         "got an unexpected keyword argument",
         r"TypeError: (?P<function>[\w.<>]+)\(\) got an unexpected keyword argument '(?P<name>\w+)'",
-        "{function} does not take the argument {name}",
-        "A typing error, or another version of the library than the code was written for: options are renamed and removed "
-        "(TrainingArguments' evaluation_strategy became eval_strategy in transformers 4.46).",
+        "{function} has no argument {name}",
+        "A typo, or a different version of the library from the one that the code was written for: options are renamed and "
+        "removed (TrainingArguments' evaluation_strategy became eval_strategy in transformers 4.46).",
         "python -m pip list | grep -i -E 'torch|transformers|accelerate|trl|peft|lightning'  # and the code's requirements\n"
         "# correct the argument {name}, or install the version that has it",
         confidence="likely",
@@ -118,8 +117,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "model and the optimizer parameters are not on the same device",
         r"The model and the optimizer parameters are not on the same device",
         "The optimizer holds parameters that the model no longer has",
-        "It was made before the model was moved to its device, and steps on the parameters of the CPU.",
+        "It was created before the model was moved to its device, and updates the parameters on the CPU.",
         "model.to(device)  # first\noptimizer = torch.optim.AdamW(model.parameters())  # then",
-        refuted_by="The optimizer is made after model.to(device).",
+        refuted_by="The optimizer is created after model.to(device).",
     ),
 )

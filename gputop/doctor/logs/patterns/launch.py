@@ -1,4 +1,4 @@
-"""Error texts of launchers, rendezvous, NCCL and the frameworks. Pure."""
+"""Error texts of launchers, of rendezvous, and of frameworks about how they were launched. Pure."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "OMP_NUM_THREADS environment variable",
         r"Setting OMP_NUM_THREADS environment variable for each process to be (?P<threads>\d+)",
         "Each rank uses {threads} CPU thread(s)",
-        "torchrun sets OMP_NUM_THREADS={threads} where it is not set. Work on the CPU in the main process (collation, "
-        "augmentation without workers) is slower for it.",
+        "torchrun sets OMP_NUM_THREADS={threads} if it is not set. This slows down work on the CPU in the main process "
+        "(collation, augmentation without workers).",
         "OMP_NUM_THREADS=$(( $(nproc) / RANKS )) torchrun --nproc-per-node=RANKS train.py  # RANKS: how many you start",
         severity="info",
     ),
@@ -62,7 +62,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "process group has not been initialized",
         r"Default process group has not been initialized, please make sure to call init_process_group",
         "torch.distributed was used before init_process_group",
-        "A rank, a world size, a DistributedSampler or DDP was asked for while there is no process group.",
+        "The script uses a rank, a world size, a DistributedSampler or DDP although there is no process group yet.",
         'dist.init_process_group("nccl")  # first; and start with torchrun --standalone --nproc-per-node=gpu train.py',
     ),
     failure(
@@ -98,8 +98,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "G03",
         "imed out after",
         r"Timed out after (?P<seconds>\d+) seconds waiting for clients\. (?P<joined>\d+)/(?P<world>\d+) clients joined",
-        "Only {joined} of {world} ranks came to the rendezvous",
-        "The others were not started, ended before, or cannot reach this host and port.",
+        "Only {joined} of {world} ranks joined the rendezvous",
+        "The others were not started, have already ended, or cannot reach this host and port.",
         "# start as many ranks as the world size says: torchrun --nnodes, --nproc-per-node\n"
         "# on several hosts: the same --rdzv-endpoint on each, the port open in the firewall",
     ),
@@ -110,7 +110,8 @@ PATTERNS: tuple[Pattern, ...] = (
         r"(?:Error|Exception)\b.{0,400}client socket has timed out after (?P<ms>\d+)ms while trying to connect to "
         r"\(?(?P<address>[^\s),]+, ?\d+|[^\s)]+)",
         "No process answered at {address}",
-        "The first rank does not listen there: not started, ended before, another MASTER_ADDR or port, or a firewall.",
+        "The first rank does not listen there: it was not started or has already ended, MASTER_ADDR or the port is wrong, "
+        "or a firewall blocks it.",
         "# rank 0 must run on MASTER_ADDR; single host: torchrun --standalone --nproc-per-node=gpu train.py",
     ),
     failure(
@@ -138,11 +139,12 @@ PATTERNS: tuple[Pattern, ...] = (
         "exitcode: -9",
         r"failed \(exitcode: -9\) local_rank: (?P<local_rank>\d+) \(pid: (?P<pid>\d+)\)",
         "Local rank {local_rank} was killed from outside (SIGKILL)",
-        "Process {pid} got SIGKILL: usually the kernel's or the batch system's memory limit, else somebody's kill -9.",
+        "Process {pid} got SIGKILL: usually from the memory limit of the kernel or the batch system, otherwise from "
+        "somebody's kill -9.",
         "sudo dmesg --ctime | grep -i -E 'killed process|oom' | tail\n"
         "# fewer DataLoader workers, arrays instead of lists of Python objects, more memory for the job",
         confidence="likely",
-        refuted_by="dmesg and the batch system know of no kill for memory at that time.",
+        refuted_by="dmesg and the batch system record no out-of-memory kill at that time.",
     ),
     *(
         failure(
@@ -150,7 +152,7 @@ PATTERNS: tuple[Pattern, ...] = (
             "H05",
             key,
             expression,
-            "Slurm's memory limit of the job was reached: {what} killed",
+            "The job reached its memory limit in Slurm: {what} killed",
             "The processes of the job on one node needed more memory than was asked for with --mem or --mem-per-cpu. Each "
             "DataLoader worker counts, with its own copy of Python lists and dicts.",
             "sacct -j {job} --format=JobID,State,ReqMem,MaxRSS\n#SBATCH --mem=0  # all of the node's, or a number\n"
@@ -178,7 +180,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "notebook environment",
         r"(?:Trainer|Fabric) will use only 1 of (?P<gpus>\d+) GPUs because it is running inside",
         "Lightning uses 1 of {gpus} GPUs because this is a notebook",
-        "In an interactive environment Lightning does not start further processes by itself.",
+        "In an interactive environment, Lightning does not start more processes by default.",
         'Trainer(devices={gpus}, strategy="ddp_notebook")  # or a script: python train.py',
     ),
     hint(
@@ -186,8 +188,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "A12",
         "available but not used",
         r"GPU available but not used",
-        "Lightning sees a GPU and does not use it",
-        "The Trainer was told to use another accelerator.",
+        "Lightning sees a GPU but does not use it",
+        "The Trainer is configured to use a different accelerator.",
         'Trainer(accelerator="gpu", devices="auto")',
     ),
     failure(
@@ -195,8 +197,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "A02",
         "ntasks-per-node=",
         r"You set `?(?:--?)?(?:devices|num_nodes)=(?P<devices>\d+).{0,200}?--ntasks-per-node=(?P<tasks>\d+)`? does not match",
-        "Lightning wants {devices} devices, and Slurm starts {tasks} task(s) for each node",
-        "Under Slurm, Lightning lets srun start the ranks: one task for each device.",
+        "Lightning needs {devices} devices, but Slurm starts {tasks} task(s) per node",
+        "Under Slurm, srun starts Lightning's ranks: one task per device.",
         "#SBATCH --ntasks-per-node={devices}\nsrun python train.py",
     ),
     failure(
@@ -204,8 +206,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "A02",
         "--ntasks=",
         r"You set `--ntasks=(?P<tasks>\d+)` in your SLURM bash script, but this variable is not supported",
-        "Slurm was given --ntasks={tasks}, which Lightning does not take",
-        "Lightning needs the number of tasks for each node.",
+        "Slurm got --ntasks={tasks}, which Lightning does not accept",
+        "Lightning needs the number of tasks per node.",
         "#SBATCH --ntasks-per-node={tasks}",
     ),
     hint(
@@ -214,7 +216,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "does not have many workers",
         r"The '(?P<loader>\w+)' does not have many workers.{0,400}?num_workers=(?P<workers>\d+)",
         "{loader} has few or no workers",
-        "The data are prepared in the training process itself, or by too few workers: GPUs wait for them.",
+        "The training process itself, or too few workers, prepare the data, and the GPUs wait for it.",
         "DataLoader(..., num_workers={workers}, persistent_workers=True, pin_memory=True)",
         severity="info",
         confidence="possible",
@@ -225,7 +227,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "VISIBLE_DEVICES=",
         r"Detected (?:CUDA_)?VISIBLE_DEVICES=(?P<mask>\S*) but ignoring it because",
         "DeepSpeed ignores CUDA_VISIBLE_DEVICES={mask}",
-        "With --include, --exclude, --num_gpus or --num_nodes DeepSpeed chooses the GPUs by itself.",
+        "With --include, --exclude, --num_gpus or --num_nodes, DeepSpeed chooses the GPUs itself.",
         "deepspeed --include localhost:{mask} train.py",
     ),
     hint(
@@ -233,8 +235,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "I03",
         "RTX 4000 series",
         r"RTX 4000 series (?:doesn't support faster communication|GPU\. These drivers have issues with P2P)",
-        "The GPUs do not talk to each other directly",
-        "Older drivers cannot do peer-to-peer between RTX 40 cards; accelerate goes through host memory.",
+        "The GPUs do not communicate directly",
+        "Older drivers do not support peer-to-peer transfers between RTX 40 cards; accelerate copies through host memory.",
         "# driver 550.40.07 or newer; until then: NCCL_P2P_DISABLE=1 NCCL_IB_DISABLE=1 accelerate launch train.py",
     ),
     failure(
@@ -243,7 +245,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "device_map='auto'",
         r"You can't train a model that has been loaded with `device_map='auto'` in any distributed mode",
         "device_map='auto' does not work with several ranks",
-        "device_map spreads one model over all GPUs; every rank of a distributed run needs its model on its own GPU.",
+        "device_map spreads one model over all GPUs, but every rank of a distributed run needs its own copy on its own GPU.",
         'AutoModel.from_pretrained(name, device_map={{"": int(os.environ["LOCAL_RANK"])}})  # or no device_map, with FSDP',
     ),
     failure(
@@ -251,127 +253,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "A07",
         "8-bit or 4-bit precision on a different device",
         r"You can't train a model that has been loaded in 8-bit or 4-bit precision on a different device",
-        "The quantized model was loaded on another GPU than its rank's",
+        "The quantized model was loaded on a GPU other than its rank's",
         'Every rank loaded it on the same GPU (device_map with 0, or "auto").',
         'AutoModel.from_pretrained(name, device_map={{"": int(os.environ["LOCAL_RANK"])}}, ...)',
-    ),
-    failure(
-        "nccl_dup_gpu",
-        "A07",
-        "Duplicate GPU detected",
-        r"Duplicate GPU detected\s*: rank (?P<rank>\d+) and rank (?P<other>\d+) both on CUDA device (?P<device>\w+)",
-        "Ranks {rank} and {other} are on the same GPU (bus id {device})",
-        "The ranks did not choose their GPU: torch.cuda.set_device is missing, or takes a number that is the same in each.",
-        'local_rank = int(os.environ["LOCAL_RANK"])\ntorch.cuda.set_device(local_rank)  # before any CUDA call\n'
-        'dist.init_process_group("nccl", device_id=torch.device("cuda", local_rank))',
-    ),
-    failure(
-        "nccl_dup_gpu",
-        "A07",
-        "Multiple Ranks are using the same GPU",
-        r"Multiple Ranks are using the same GPU",
-        "Several ranks are on the same GPU",
-        "The ranks did not choose their GPU: torch.cuda.set_device is missing, or takes a number that is the same in each.",
-        'local_rank = int(os.environ["LOCAL_RANK"])\ntorch.cuda.set_device(local_rank)  # before any CUDA call\n'
-        'dist.init_process_group("nccl", device_id=torch.device("cuda", local_rank))',
-    ),
-    hint(
-        "barrier_guess",
-        "H01",
-        "arrier()",
-        r"barrier\(\)\s*: using the device under current context|using GPU (?P<device>\d+) (?:as device used by this process|"
-        r"to perform barrier as devices used by this process are currently unknown)",
-        "NCCL guesses which GPU a rank uses",
-        "Without set_device or device_id the current device may be GPU 0 on every rank: an extra context there, or a hang.",
-        'torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))\n'
-        'dist.init_process_group("nccl", device_id=torch.device("cuda", int(os.environ["LOCAL_RANK"])))',
-        confidence="possible",
-    ),
-    hint(
-        "barrier_guess",
-        "H01",
-        "are currently unknown",
-        r"using GPU (?P<device>\d+) (?:as device used by this process|to perform barrier as devices used by "
-        r"this process) (?:is|are) currently unknown",
-        "NCCL guesses that a rank uses GPU {device}",
-        "Without set_device or device_id the guess may be wrong: an extra context, or a hang.",
-        'torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))\n'
-        'dist.init_process_group("nccl", device_id=torch.device("cuda", int(os.environ["LOCAL_RANK"])))',
-        confidence="possible",
-    ),
-    *(
-        cascade(
-            "nccl_watchdog",
-            "G01",
-            "Watchdog caught collective operation timeout",
-            r"(?:\[Rank (?P<rank>\d+)\] )?Watchdog caught collective operation timeout: "
-            rf"WorkNCCL\({number}OpType=(?P<op>\w+).{{0,400}}?Timeout\(ms\)=(?P<timeout>\d+)\) "
-            r"ran for (?P<ran>\d+) milliseconds",
-            f"A collective operation did not end: {which}, after {{timeout}} ms",
-            f"At least one rank did not come to {which.replace(',', '')}: it died, is stuck elsewhere, or runs other code.",
-            "TORCH_FR_BUFFER_SIZE=2000 TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun ...  # torchfrtrace names the missing rank\n"
-            "gputop doctor  # while it hangs: says which rank is behind, and where it is",
-        )
-        for number, which in (
-            (r"SeqNum=(?P<sequence>\d+), ", "{op}, number {sequence}"),
-            ("", "{op}"),  # torch 1.8 to 1.12
-        )
-    ),
-    cascade(
-        "nccl_heartbeat",
-        "G01",
-        "eartbeat monitor timed out",
-        r"[Hh]eartbeat monitor timed out",
-        "NCCL's watchdog itself is stuck",
-        "A call of NCCL or CUDA does not return on this rank; often it follows a collective that another rank left.",
-        "gputop doctor  # while it hangs: says which rank is behind, and where it is",
-    ),
-    cascade(
-        "nccl_heartbeat",
-        "G01",
-        "watchdog got stuck",
-        r"ProcessGroupNCCL's watchdog got stuck for (?P<seconds>\d+) seconds",
-        "NCCL's watchdog was stuck for {seconds} s",
-        "A call of NCCL or CUDA does not return on this rank; often it follows a collective that another rank left.",
-        "gputop doctor  # while it hangs: says which rank is behind, and where it is",
-    ),
-    failure(
-        "nccl_shm",
-        "G05",
-        "/dev/shm/nccl",
-        r"(?:creating shared memory segment|failed to extend) (?P<file>/dev/shm/nccl-\w+) \(?(?:size |to )(?P<bytes>\d+)",
-        "/dev/shm is too small for NCCL ({bytes} bytes for one segment)",
-        "Ranks of one machine hand data over through /dev/shm; a container has 64 MB of it unless told otherwise.",
-        "docker run --shm-size=8g --ulimit memlock=-1 ...  # or --ipc=host\ndf -h /dev/shm",
-    ),
-    cascade(
-        "nccl_remote",
-        "G04",
-        "ncclRemoteError",
-        r"ncclRemoteError",
-        "NCCL reports that another rank is gone",
-        "A rank ended or its network failed; what ended it is the cause.",
-        "# read the log of the rank that failed first",
-    ),
-    failure(
-        "nccl_version",
-        "G03",
-        "Mismatched NCCL version",
-        r"Mismatched NCCL version detected\s*: rank (?P<rank>\d+) version (?P<version>\d+) rank (?P<other>\d+) "
-        r"version (?P<other_version>\d+)",
-        "Rank {rank} has NCCL {version}, rank {other} has {other_version}",
-        "The ranks run in different environments or images.",
-        'python -c "import torch; print(torch.__version__, torch.cuda.nccl.version())"  # on every host; use one image',
-    ),
-    failure(
-        "nccl_sys",
-        "G05",
-        "ncclSystemError",
-        r"ncclSystemError",
-        "A system call failed inside NCCL",
-        "Shared memory, locked memory, sockets or the network interface; the line after it says which.",
-        "NCCL_DEBUG=WARN torchrun ...  # prints the call that fails\ndocker run --shm-size=8g --ulimit memlock=-1 ...",
-        confidence="likely",
-        vague=True,
     ),
 )

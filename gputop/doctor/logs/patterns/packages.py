@@ -1,7 +1,8 @@
 """Texts of packages that are missing, of another version, or built for another torch; and of compilers. Pure.
 
 Sources: Lib/importlib/_bootstrap.py and Python/ceval.c of Python 3.6 to 3.13; elf/dl-lookup.c of glibc; transformers/utils/
-versions.py (4.0 to 5.x); torch/_inductor/cpp_builder.py and exc.py (2.0 to 2.13), torch/utils/cpp_extension.py; triton/
+versions.py (4.0 to 5.x); torch/csrc/utils/tensor_numpy.cpp (1.8 to 2.13); google/protobuf/descriptor.py (4 to 6);
+torch/library.py; torch/_inductor/cpp_builder.py and exc.py (2.0 to 2.13), torch/utils/cpp_extension.py; triton/
 runtime/build.py (2.0 to 3.x); op_builder/builder.py of DeepSpeed (0.3 to 0.18); crt/host_config.h of CUDA (9 to 13), and what
 gcc, clang, nvcc, ptxas, nvlink and ld print.
 """
@@ -32,8 +33,8 @@ _NAMES = (
     ("detectron2", "pip install --no-build-isolation git+https://github.com/facebookresearch/detectron2"),
 )
 _MEANS = (
-    "The package is missing, or was installed in another environment than the one that runs the script; a module "
-    "of your own is found from the directory of the script, or by PYTHONPATH."
+    "The package is missing, or is installed in an environment other than the script's. Python looks for your own modules "
+    "in the script's directory and on PYTHONPATH."
 )
 _WHICH = "which python torchrun; python -m pip show {name}  # the environment that runs the script\n"
 
@@ -41,7 +42,7 @@ _TOOLCHAIN = (
     (
         "unsupported GNU version",
         r"#error -- unsupported GNU version! gcc versions later than (?P<newest>\d+) are not supported",
-        "The CUDA toolkit takes gcc up to version {newest}, and a newer one is installed",
+        "The CUDA toolkit accepts gcc up to version {newest}, and a newer one is installed",
         "nvcc refuses host compilers that are newer than itself.",
         "apt-get install -y gcc-{newest} g++-{newest}; CC=gcc-{newest} CXX=g++-{newest} python train.py\n"
         "nvcc --version  # or a newer toolkit, of the CUDA version that torch was built with",
@@ -49,7 +50,7 @@ _TOOLCHAIN = (
     (
         "unsupported clang version",
         r"#error -- unsupported clang version!(?: clang version must be less than (?P<bound>\d+))?",
-        "The CUDA toolkit does not take this version of clang",
+        "The CUDA toolkit does not accept this version of clang",
         "nvcc refuses host compilers that are newer than itself.",
         "CC=gcc CXX=g++ python train.py  # or an older clang",
     ),
@@ -79,15 +80,15 @@ _TOOLCHAIN = (
     (
         "Killed signal terminated",
         r"Killed signal terminated program (?P<program>cc1plus|cicc|ptxas|cudafe\+\+)",
-        "The compiler was killed, probably for memory",
-        "{program} got SIGKILL: so many compilers at a time need more memory than the host or container has.",
-        "MAX_JOBS=2 python train.py  # or pip install: fewer compilers at a time",
+        "The compiler was killed, probably because memory ran out",
+        "{program} got SIGKILL: this many compilers at once need more memory than the host or container has.",
+        "MAX_JOBS=2 python train.py  # or pip install: fewer compilers at once",
     ),
     (
         "fatal   : ",
         r"\b(?P<program>nvcc|ptxas|nvlink|cicc) fatal   : (?P<why>.+)",
         "{program} refuses: {why}",
-        "The CUDA toolkit does not know the architecture, option or file: often it is older than the card.",
+        "The CUDA toolkit does not know the architecture, the option or the file: often it is older than the card.",
         "nvcc --version  # and a toolkit of the version that torch was built with: torch.version.cuda\n"
         "TORCH_CUDA_ARCH_LIST=8.0 python train.py  # the card's own: torch.cuda.get_device_capability()",
     ),
@@ -95,14 +96,14 @@ _TOOLCHAIN = (
         ": error: ",
         r"(?<!\S)(?P<place>[\w./+-]{1,200}\.(?:c|cc|cpp|cxx|cu|cuh|h|hpp):\d+(?::\d+)?): error: (?P<why>(?!#error).+)",
         "{place} does not compile: {why}",
-        "The source and the installed torch, CUDA or compiler do not fit each other.",
+        "The source does not match the installed torch, CUDA or compiler.",
         "# read the lines below {place}: other errors often follow from the first",
     ),
     (
         "): error: ",
         r"(?<!\S)(?P<place>[\w./+-]{1,200}\.(?:cu|cuh|h|hpp|cpp)\(\d+\)): error: (?P<why>.+)",
         "{place} does not compile: {why}",
-        "The source and the installed torch, CUDA or compiler do not fit each other.",
+        "The source does not match the installed torch, CUDA or compiler.",
         "# read the lines below {place}: other errors often follow from the first",
     ),
 )
@@ -118,8 +119,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "Error building extension",
         r"Error building extension '(?P<name>[^']+)'",
         "The extension {name} could not be built",
-        "torch compiles it at run time with nvcc and the host's compiler; their own words come before, behind FAILED:.",
-        "nvcc --version; gcc --version  # a toolkit of torch.version.cuda, and a gcc that it takes\n"
+        "torch compiles it at run time with nvcc and the host's compiler; their own messages are above, after FAILED:.",
+        "nvcc --version; gcc --version  # a toolkit of torch.version.cuda, and a gcc that it accepts\n"
         "rm -rf ~/.cache/torch_extensions  # what an interrupted build left behind",
         vague=True,
         refuted_by="ninja -v in the extension's build folder succeeds.",
@@ -154,8 +155,8 @@ PATTERNS: tuple[Pattern, ...] = (
         r"ImportError: cannot import name '?(?P<what>\w+)'? from (?P<partly>partially initialized module "
         r")?'?(?P<name>[\w.]+)'?",
         "{what} cannot be imported from {name}",
-        "The installed version of the package is another one than the code was written for, or a file of your own has the "
-        "package's name and comes first (then the text names its path, and a circular import).",
+        "The code was written for a different version of the package, or a file of your own has the package's name and "
+        "comes first (then the text names its path, and a circular import).",
         "python -c 'import {name}; print({name}.__file__, getattr({name}, \"__version__\", None))'\n"
         "# install the version that the code names in its requirements; rename a file of your own of that name",
         confidence="likely",
@@ -168,7 +169,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"(?<![\w.\[\]-])(?P<wanted>[\w.\[\]-]{1,100}(?:[<>=!~]=?[\w.,<>=!]{1,100})?) is required for a normal functioning "
         r"of this module, but found (?P<found>[\w.=-]+)",
         "{wanted} is required, and {found} is installed",
-        "Two packages of the environment do not fit each other: one was installed or upgraded without the other.",
+        "Two packages of the environment do not match: one was installed or upgraded without the other.",
         "python -m pip install '{wanted}'; python -m pip check",
         refuted_by="python -m pip check finds nothing in the environment that runs the script.",
     ),
@@ -178,8 +179,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "undefined symbol",
         r"(?<![^\s:])(?P<file>[^\s:]+\.so[\w.]{0,40}): undefined symbol: (?P<symbol>\w+)",
         "{file} was built for another version of torch or CUDA (undefined symbol)",
-        "A compiled extension looks for a function that the installed library does not have: torch was upgraded or downgraded "
-        "after it was built.",
+        "A compiled extension needs a function that the installed library does not have: torch was upgraded or downgraded "
+        "after the extension was built.",
         'python -c "import torch; print(torch.__version__, torch.version.cuda, torch.compiled_with_cxx11_abi())"\n'
         "# build the extension again: python -m pip install --force-reinstall --no-cache-dir --no-build-isolation PACKAGE",
         refuted_by="The import works in a fresh Python of the same environment, without LD_LIBRARY_PATH.",
@@ -202,7 +203,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "does not match the version torch was compiled with",
         r"Installed CUDA version (?P<found>[\d.]+) does not match the version torch was compiled with (?P<built>[\d.]+)",
         "nvcc belongs to CUDA {found}, but torch was built with CUDA {built}",
-        "A CUDA extension cannot be compiled with another version of CUDA than torch has.",
+        "A CUDA extension must be compiled with the version of CUDA that torch was built with.",
         "ls -d /usr/local/cuda-*; CUDA_HOME=/usr/local/cuda-{built} python train.py  # a toolkit of that version\n"
         "# or a build of torch for CUDA {found}: pytorch.org's selector",
         refuted_by="nvcc --version of $CUDA_HOME names the version of torch.version.cuda.",
@@ -214,7 +215,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"detected CUDA version \((?P<found>[\d.]+)\) mismatches the version that was used to compile\s*PyTorch "
         r"\((?P<built>[\d.]+)\)",
         "nvcc belongs to CUDA {found}, but torch was built with CUDA {built}",
-        "A CUDA extension cannot be compiled with another version of CUDA than torch has.",
+        "A CUDA extension must be compiled with the version of CUDA that torch was built with.",
         "ls -d /usr/local/cuda-*; CUDA_HOME=/usr/local/cuda-{built} python -m pip install --no-build-isolation PACKAGE",
         refuted_by="nvcc --version of $CUDA_HOME names the version of torch.version.cuda.",
     ),
@@ -223,8 +224,8 @@ PATTERNS: tuple[Pattern, ...] = (
         None,
         "CUDA_HOME",
         r"(?P<why>CUDA_HOME does not exist, unable to compile|CUDA_HOME environment variable is not set\. Please set it)",
-        "An extension has to be compiled, and there is no CUDA toolkit",
-        "torch ships with CUDA's libraries, but not with nvcc, which building an extension needs.",
+        "An extension must be compiled, but there is no CUDA toolkit",
+        "torch contains CUDA's libraries, but not nvcc, which builds extensions.",
         "which nvcc; ls -d /usr/local/cuda*  # then: export CUDA_HOME=/usr/local/cuda\n"
         'python -c "import torch; print(torch.version.cuda)"  # the version of the toolkit to install',
         refuted_by="$CUDA_HOME/bin/nvcc --version works in the same shell.",
@@ -239,7 +240,7 @@ PATTERNS: tuple[Pattern, ...] = (
             "Its CUDA functions are missing: this release has no binary for the CUDA version of the installed torch.",
             "python -m bitsandbytes  # says what it looks for\npython -m pip install --upgrade bitsandbytes",
             confidence="likely",
-            refuted_by="python -m bitsandbytes ends with a success in the same environment.",
+            refuted_by="python -m bitsandbytes succeeds in the same environment.",
         )
         for key, expression in (
             (
@@ -251,5 +252,37 @@ PATTERNS: tuple[Pattern, ...] = (
             ),
             ("Setup failed despite", r"CUDA Setup failed despite (?:GPU|CUDA) being available"),
         )
+    ),
+    failure(
+        "numpy_bridge",
+        None,
+        "Numpy is not available",
+        r"RuntimeError: Numpy is not available",
+        "torch cannot use the installed NumPy",
+        "torch was built for another major version of NumPy: builds before 2.3 do not work with NumPy 2. Or NumPy is missing.",
+        "python -m pip install 'numpy<2'  # or a newer torch",
+        refuted_by='python -c "import torch; torch.zeros(1).numpy()" works in the same environment.',
+    ),
+    failure(
+        "protobuf_version",
+        None,
+        "be created directly",
+        r"TypeError: Descriptors cannot (?:not )?be created directly",
+        "The installed protobuf is too new for a package",
+        "A package (tensorboard, onnx, sentencepiece ...) has files that an older protobuf compiler generated, and protobuf 4 "
+        "refuses them.",
+        "python -m pip install 'protobuf<=3.20.3'  # or a newer version of the package that the traceback names",
+        refuted_by="python -m pip show protobuf names 3.20 or older.",
+    ),
+    failure(
+        "operator_missing",
+        None,
+        "does not exist",
+        r"operator (?P<package>torch(?:vision|audio))::(?P<name>\w{1,80}) does not exist",
+        "{package} was built for another torch: its operator {name} is missing",
+        "The packages are released together: each version of {package} needs the one version of torch that it was built for.",
+        "python -m pip list | grep -i '^torch'\n"
+        "python -m pip install --force-reinstall torch {package}  # both at once, from one index (--index-url, of your CUDA)",
+        refuted_by='python -c "import {package}" works in the same environment.',
     ),
 )

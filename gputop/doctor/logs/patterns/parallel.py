@@ -11,11 +11,10 @@ PATTERNS: tuple[Pattern, ...] = (
         " in replica ",
         r"Caught (?P<type>[\w.]+) in replica (?P<replica>\d+) on device (?P<device>\d+)",
         "Replica {replica} of DataParallel failed on GPU {device} with {type}",
-        "The failure lies in the copy of the model on GPU {device}; the inner error says what it is. "
-        "Replicas have no parameters "
-        "of their own, and tensors that are no registered buffers stay on GPU 0.",
+        "The copy of the model on GPU {device} failed; the inner error says why. Replicas have no parameters of their own, "
+        "and tensors that are not registered buffers stay on GPU 0.",
         'self.register_buffer("mask", mask)  # not self.mask = mask.cuda(); in forward use x.device\n'
-        "torchrun --standalone --nproc-per-node=gpu train.py  # with DistributedDataParallel nothing is replicated",
+        "torchrun --standalone --nproc-per-node=gpu train.py  # DistributedDataParallel replicates nothing",
     ),
     failure(
         "dp_not_on_dev0",
@@ -23,8 +22,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "must have its parameters and buffers on device",
         r"module must have its parameters and buffers on device (?P<first>\S+) \(device_ids\[0\]\) "
         r"but found one of them on device: (?P<found>\S+)",
-        "DataParallel wants the model on {first}, and part of it is on {found}",
-        "DataParallel copies the model from its first device, and does not move it there.",
+        "DataParallel needs the model on {first}, but part of it is on {found}",
+        "DataParallel copies the model from its first device, but does not move it there.",
         'model = model.to("{first}")  # before nn.DataParallel(model)',
     ),
     failure(
@@ -33,9 +32,9 @@ PATTERNS: tuple[Pattern, ...] = (
         "number of modules",
         r"The number of modules (?P<modules>\d+) is not equal to the number of (?P<what>kwargs_tup|inputs) (?P<count>\d+)",
         "DataParallel split one argument into {modules} and another into {count}",
-        "Every tensor argument is split along its first dimension; one of them has fewer rows than the batch ({count} against "
-        "{modules} pieces).",
-        "mask = mask.expand(x.size(0), *mask.shape[1:])  # as many rows as the batch, or make it inside forward",
+        "Every tensor argument is split along its first dimension; one of them has fewer rows than the batch ({count} "
+        "pieces instead of {modules}).",
+        "mask = mask.expand(x.size(0), *mask.shape[1:])  # as many rows as the batch, or create it inside forward",
     ),
     failure(
         "dp_scatter_scalar",
@@ -52,9 +51,9 @@ PATTERNS: tuple[Pattern, ...] = (
         "input tensors were scalars",
         r"Was asked to gather along dimension 0, but all input tensors were scalars",
         "nn.DataParallel runs all GPUs from one process",
-        "The model returns a scalar loss for each GPU and DataParallel stacks them. Often a framework (Hugging Face's Trainer) "
-        "wrapped the model because it saw several GPUs.",
-        "torchrun --standalone --nproc-per-node=gpu train.py  # the Trainer uses DistributedDataParallel then\n"
+        "The model returns a scalar loss for each GPU, and DataParallel stacks them. Often a framework (Hugging Face's "
+        "Trainer) wraps the model because it sees several GPUs.",
+        "torchrun --standalone --nproc-per-node=gpu train.py  # the Trainer then uses DistributedDataParallel\n"
         "CUDA_VISIBLE_DEVICES=0 python train.py  # or one GPU on purpose",
     ),
     hint(
@@ -63,7 +62,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "Training with DataParallel",
         r"Training with DataParallel so batch size has been adjusted to: (?P<batch>[\d,]+)",
         "Hugging Face's Trainer wrapped the model in nn.DataParallel (batch {batch})",
-        "Started with plain python, the Trainer uses all visible GPUs through DataParallel, one process with the GIL.",
+        "When it is started with plain python, the Trainer uses all visible GPUs through DataParallel: one process, one "
+        "interpreter lock.",
         "torchrun --standalone --nproc-per-node=gpu train.py\nCUDA_VISIBLE_DEVICES=0 python train.py  # or one GPU on purpose",
     ),
     hint(
@@ -72,7 +72,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "imbalance between your GPUs",
         r"There is an imbalance between your GPUs\. You may want to exclude GPU (?P<gpu>\d+)",
         "GPU {gpu} has less than 75% of the memory or cores of the others",
-        "DataParallel gives every GPU the same share, so that the smallest card sets the pace and the limit of the batch.",
+        "DataParallel gives every GPU the same share, so the smallest card limits the speed and the batch size.",
         "nn.DataParallel(model, device_ids=[...])  # without {gpu}; or leave it out of CUDA_VISIBLE_DEVICES",
     ),
     failure(
@@ -81,7 +81,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "device_ids and output_device arguments only work",
         r"DistributedDataParallel device_ids and output_device arguments only work with .{0,200}?"
         r"but got device_ids \[(?P<ids>[^\]]{0,200})\], .{0,200}?module parameters \{(?P<devices>[^}]{0,200}cpu[^}]{0,200})\}",
-        "DistributedDataParallel was given device_ids [{ids}], and the model is on {devices}",
+        "DistributedDataParallel got device_ids [{ids}], but the model is on {devices}",
         "The model was wrapped before it was moved to its GPU (or only part of it was moved).",
         'local_rank = int(os.environ["LOCAL_RANK"])\nmodel = model.to(local_rank)\nmodel = DDP(model, device_ids=[local_rank])',
     ),
@@ -91,10 +91,11 @@ PATTERNS: tuple[Pattern, ...] = (
         "device_ids and output_device arguments only work",
         r"DistributedDataParallel device_ids and output_device arguments only work with .{0,200}?"
         r"but got device_ids \[(?P<ids>[^\]]{0,200})\], .{0,200}?module parameters \{(?P<devices>(?:(?!cpu)[^}]){0,400})\}",
-        "DistributedDataParallel was given device_ids [{ids}], and the model is spread over {devices}",
-        "With device_ids the whole model has to be on that one GPU. One whose layers lie on several GPUs is wrapped without.",
+        "DistributedDataParallel got device_ids [{ids}], but the model is spread over {devices}",
+        "With device_ids, the whole model must be on that one GPU. Wrap a model whose layers are on several GPUs without "
+        "device_ids.",
         "model = DDP(model)  # layers on several GPUs: no device_ids, no output_device\n"
-        "# meant for one GPU: model.to(local_rank) before wrapping, and no device in forward or __init__",
+        "# intended for one GPU: model.to(local_rank) before wrapping, and no device in forward or __init__",
     ),
     failure(
         "ddp_not_needed",
@@ -102,18 +103,18 @@ PATTERNS: tuple[Pattern, ...] = (
         "is not needed when a module",
         r"DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient",
         "Nothing in the wrapped model is trainable",
-        "Every parameter has requires_grad=False at the time of wrapping: frozen entirely, or unfrozen only later.",
-        "# unfreeze first, wrap then; a model for inference alone needs no DDP",
+        "Every parameter has requires_grad=False when the model is wrapped: the model is frozen, or unfrozen only later.",
+        "# unfreeze first, then wrap; a model only for inference needs no DDP",
     ),
     failure(
         "unused_params",
         "C09",
         "Expected to have finished reduction",
         r"Expected to have finished reduction in the prior iteration before starting a new one",
-        "Parts of the model took no part in the loss",
+        "Parts of the model did not contribute to the loss",
         "DistributedDataParallel waits for a gradient of every parameter; some got none in this step.",
         "print([n for n, p in model.named_parameters() if p.grad is None])  # or TORCH_DISTRIBUTED_DEBUG=DETAIL\n"
-        "DDP(model, device_ids=[local_rank], find_unused_parameters=True)  # where a branch is left out on purpose",
+        "DDP(model, device_ids=[local_rank], find_unused_parameters=True)  # if a branch is left out on purpose",
     ),
     failure(
         "unused_params",
@@ -121,10 +122,10 @@ PATTERNS: tuple[Pattern, ...] = (
         "that were not used in producing",
         # Lightning, since 1.6, instead of torch's own text.
         r"your LightningModule has parameters that were not used in producing the loss returned by",
-        "Parts of the model took no part in the loss",
+        "Parts of the model did not contribute to the loss",
         "Lightning wraps the model in DistributedDataParallel, which waits for a gradient of every parameter; some got none.",
         "print([n for n, p in model.named_parameters() if p.grad is None])  # or TORCH_DISTRIBUTED_DEBUG=DETAIL\n"
-        "Trainer(strategy='ddp_find_unused_parameters_true')  # where a branch is left out on purpose",
+        "Trainer(strategy='ddp_find_unused_parameters_true')  # if a branch is left out on purpose",
     ),
     failure(
         "unused_idx",
@@ -134,15 +135,15 @@ PATTERNS: tuple[Pattern, ...] = (
         "Parameters {parameters} got no gradient on rank {rank}",
         "DistributedDataParallel waits for a gradient of every parameter; these got none in this step.",
         "names = [n for n, _ in model.named_parameters()]  # {parameters}\n"
-        "DDP(model, device_ids=[local_rank], find_unused_parameters=True)  # where a branch is left out on purpose",
+        "DDP(model, device_ids=[local_rank], find_unused_parameters=True)  # if a branch is left out on purpose",
     ),
     failure(
         "ready_twice",
         "C09",
         "ready only once",
         r"Expected to mark a variable ready only once",
-        "A parameter's gradient came twice in one step",
-        "The same parameter is used in several reentrant checkpoints, or shared between modules of which one was called twice.",
+        "A parameter got its gradient twice in one step",
+        "Several reentrant checkpoints use the same parameter, or modules that share it were called more than once.",
         "checkpoint(f, x, use_reentrant=False)\nDDP(model, static_graph=True)  # if the graph is the same in every step",
     ),
     hint(
@@ -151,7 +152,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "find_unused_parameters=True was specified",
         r"find_unused_parameters=True was specified in DDP constructor, but did not find any unused parameters",
         "find_unused_parameters=True costs time and finds nothing",
-        "DDP walks the graph in every step to find parameters without a gradient; there are none.",
+        "In every step, DDP searches the graph for parameters without a gradient; there are none.",
         "DDP(model, device_ids=[local_rank])  # without find_unused_parameters",
         severity="info",
     ),
@@ -164,18 +165,17 @@ PATTERNS: tuple[Pattern, ...] = (
         'One of them is wrapped in DataParallel or DDP and the other is not ("module.{name}").',
         'state = {{k.removeprefix("module."): v for k, v in state.items()}}\n'
         "(model.module if hasattr(model, 'module') else model).load_state_dict(state)\n"
-        "torch.save(model.module.state_dict(), path)  # when saving, so that it does not come again",
+        "torch.save(model.module.state_dict(), path)  # when saving, so that it does not happen again",
     ),
     failure(
         "state_dict_names",
         None,
         'key(s) in state_dict: "',
         r'(?P<which>Missing|Unexpected) key\(s\) in state_dict: "(?P<name>[^"]*)"',
-        "The names of the checkpoint are not those of the model ({which}: {name})",
-        "The checkpoint was saved from another model, or from one in a wrapper: torch.compile "
-        "puts _orig_mod. before each name.",
-        "print(state.keys() ^ model.state_dict().keys())  # what only one of them has\n"
-        "model.load_state_dict(state, strict=False)  # where a part is new on purpose, as another head",
+        "The checkpoint's names differ from the model's ({which}: {name})",
+        "The checkpoint was saved from another model, or from a wrapped one: torch.compile puts _orig_mod. before each name.",
+        "print(state.keys() ^ model.state_dict().keys())  # what only one of them contains\n"
+        "model.load_state_dict(state, strict=False)  # if a part is new on purpose, such as another head",
     ),
     failure(
         "sampler_excl",
@@ -196,7 +196,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"but Rank (?P<other>\d+) is running collective: "
         r"CollectiveFingerPrint\((?:SequenceNumber=(?P<other_sequence>\d+), )?OpType=(?P<other_op>\w+)",
         "Rank {rank} called {op} while rank {other} called {other_op}",
-        "The ranks ran different code: a collective operation stands in a branch that not all of them take, or shapes differ.",
+        "The ranks ran different code: a collective operation is in a branch that not all of them take, or shapes differ.",
         "# call it on every rank; what only rank 0 does (evaluate, save) uses model.module and no collective\n"
         "TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun ...  # shows the stack of each rank",
     ),
@@ -206,7 +206,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "distributed collective mismatch",
         r"(?P<got>\b\d+) vs (?P<expected>\d+)\. Received data size doesn't match expected size\. "
         r"Is there a distributed collective mismatch",
-        "Ranks met in one collective with {got} and {expected} bytes",
+        "Ranks called one collective with {got} and {expected} bytes",
         "The ranks ran different code or had tensors of different shapes in the same collective operation.",
         "TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun ...  # names the operation and the shape on each rank",
     ),
@@ -216,7 +216,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "message truncated",
         # net_socket.cc of NCCL since 2.4 ("collective sizes" since 2.18).
         r"NET/Socket : (?:peer \S+ )?message truncated : receiving (?P<got>\d+) bytes instead of (?P<expected>\d+)",
-        "Ranks met in one collective with unequal sizes: {got} bytes came where {expected} were expected",
+        "Ranks called one collective with different sizes: {got} bytes arrived instead of {expected}",
         "The ranks called a collective operation on tensors of different sizes, or different operations. all_gather needs the "
         "same shape on every rank.",
         "dist.all_gather(sizes, size)  # the sizes first; then pad every tensor to the largest, and cut after the gathering\n"
@@ -249,7 +249,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "gloo/transport",
         r"gloo/transport/.{0,400}(?:Connection closed by peer|Connection reset by peer|Broken pipe)",
         "Another rank is gone",
-        "A rank ended, and this one noticed when they next met. What ended the other one is the cause.",
+        "A rank ended, and this one noticed at their next exchange. Whatever ended the other rank is the cause.",
         "# read the log of the rank that failed first",
     ),
     cascade(
@@ -257,17 +257,17 @@ PATTERNS: tuple[Pattern, ...] = (
         "G01",
         "Timed out waiting",
         r"Timed out waiting (?P<ms>\d+)ms for (?P<what>recv|send) operation to complete",
-        "A rank waited {ms} ms in a collective for another one",
-        "Another rank did not come to the same collective operation: it is stuck, slower than the timeout, or runs other code.",
+        "A rank waited {ms} ms for another one in a collective",
+        "Another rank did not reach the same collective operation: it is stuck, slower than the timeout, or runs other code.",
         "gputop doctor  # while it hangs: says which rank is behind, and where it is\n"
-        "dist.init_process_group(..., timeout=timedelta(minutes=30))  # if the wait is rightly so long",
+        "dist.init_process_group(..., timeout=timedelta(minutes=30))  # if the wait is meant to be so long",
     ),
     failure(
         "monitored_barrier",
         "G01",
         "failed to pass monitoredBarrier",
         r"Ranks? (?P<ranks>[\d, ]+?) failed to pass monitoredBarrier in (?P<ms>\d+) ms",
-        "Rank {ranks} did not come to the barrier within {ms} ms",
+        "Rank {ranks} did not reach the barrier within {ms} ms",
         "Rank {ranks} is stuck, slower than the timeout, or runs other code.",
         "# read the log of rank {ranks}\ngputop doctor  # while it hangs: says where each rank is",
     ),
@@ -277,7 +277,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "subset of ranks and are waiting",
         # horovod/common/stall_inspector.cc, since 0.18.
         r"One or more tensors were submitted to be reduced.{0,80} by subset of ranks and are waiting",
-        "Some ranks of Horovod did not come to a collective operation that others wait in",
+        "Some Horovod ranks did not reach a collective operation in which others wait",
         "The missing ranks, which the next lines list, are stuck, ended, or run other code.",
         "# read the logs of the missing ranks\ngputop doctor  # while it hangs: says where each rank is",
     ),
@@ -286,8 +286,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "B08",
         "single contiguous chunk of memory",
         r"RNN module weights are not part of single contiguous chunk of memory",
-        "The weights of an RNN are copied together at every call",
-        "In replicas of DataParallel the weights of an RNN lie apart in memory; each forward compacts them anew.",
+        "An RNN's weights are compacted on every call",
+        "In DataParallel's replicas, the weights of an RNN are scattered in memory; each forward compacts them again.",
         "self.rnn.flatten_parameters()  # first line of forward; better: DistributedDataParallel, which does not replicate",
     ),
 )

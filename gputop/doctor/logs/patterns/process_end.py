@@ -11,9 +11,9 @@ from gputop.doctor.logs.patterns.pattern import Pattern, cascade, failure
 
 _NATIVE = (
     "PYTHONFAULTHANDLER=1 python train.py  # names the line of Python at which it happens\n"
-    "pip list | grep -i -E 'torch|cuda|nvidia'  # extensions that were built for another torch or CUDA?"
+    "pip list | grep -i -E 'torch|cuda|nvidia'  # extensions built for another torch or CUDA?"
 )
-_HEAP = "Native code wrote outside its memory: often two libraries built against different versions of a third."
+_HEAP = "Native code wrote outside its memory. Often two libraries were built against different versions of a third."
 _KILLED = (
     # The words of bash, dash and zsh; a line of its own, or behind the number of the process.
     ("Killed", r"(?:^|\s)\d+ Killed(?:: 9)?(?:\s|$)|^Killed(?:: 9)?\s*$|^\[\d+\][+-]?\s+Killed\s"),
@@ -36,7 +36,7 @@ _KILLED = (
     ("running low on memory", r"killed due to the node running low on memory"),
     ("memory pressure", r"\(tasks / actors\) killed due to memory pressure \(OOM\)"),
 )
-_AFTER = "Read what the process printed before: this line only says that it ended."
+_AFTER = "Read what the process printed before this line, which only says that it ended."
 
 PATTERNS: tuple[Pattern, ...] = (
     failure(
@@ -44,8 +44,8 @@ PATTERNS: tuple[Pattern, ...] = (
         None,
         "Fatal Python error",
         r"Fatal Python error: (?P<why>.+)",
-        "Python was ended by a fault in native code: {why}",
-        "A C or CUDA extension crashed, not Python code. The stacks that follow name the lines that called it.",
+        "A fault in native code ended Python: {why}",
+        "A C or CUDA extension crashed, not Python code. The stacks below show the lines that called it.",
         _NATIVE,
     ),
     *(
@@ -54,7 +54,7 @@ PATTERNS: tuple[Pattern, ...] = (
             None,
             f"{call}(): ",
             rf"(?:^|\s)(?P<call>{call})\(\): (?P<why>(?:invalid|unaligned|corrupted|unsorted|mismatching|memory)[\w ()>&.-]+)",
-            "Memory of the process was corrupted: {call}(): {why}",
+            "The process's memory was corrupted: {call}(): {why}",
             _HEAP,
             _NATIVE,
         )
@@ -65,7 +65,7 @@ PATTERNS: tuple[Pattern, ...] = (
         None,
         "stack smashing detected",
         r"\*\*\* (?P<why>stack smashing detected) \*\*\*",
-        "Memory of the process was corrupted: {why}",
+        "The process's memory was corrupted: {why}",
         _HEAP,
         _NATIVE,
     ),
@@ -74,7 +74,7 @@ PATTERNS: tuple[Pattern, ...] = (
         None,
         "corrupt",
         r"(?P<why>double free or corruption[^\n]*|corrupted size vs\. prev_size|corrupted double-linked list)",
-        "Memory of the process was corrupted: {why}",
+        "The process's memory was corrupted: {why}",
         _HEAP,
         _NATIVE,
     ),
@@ -84,10 +84,11 @@ PATTERNS: tuple[Pattern, ...] = (
         "std::bad_alloc",
         r"(?:an instance of '|what\(\): +)std::bad_alloc\b",
         "Native code could not allocate memory (std::bad_alloc)",
-        "A limit of address space (ulimit -v) or the machine's memory was reached, or a damaged file led to an absurd size.",
+        "The limit on address space (ulimit -v) or the machine's memory was exhausted, or a damaged file led to an absurd "
+        "size.",
         "ulimit -v; free -h\n# fewer DataLoader workers, arrays instead of lists of Python objects, more memory for the job",
         confidence="likely",
-        refuted_by="free -h shows room, and ulimit -v says unlimited, at the time when it happens.",
+        refuted_by="When it happens, free -h shows free memory, and ulimit -v says unlimited.",
     ),
     failure(
         "cpp_terminate",
@@ -95,7 +96,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "terminate called after throwing",
         r"terminate called after throwing an instance of '(?P<type>[^']+)' +what\(\): *(?P<why>\S.{0,300})",
         "Native code ended the process with {type}: {why}",
-        "An exception of C++ that nobody caught.",
+        "A C++ exception that nothing caught.",
         _NATIVE,
         confidence="likely",
     ),
@@ -106,8 +107,8 @@ PATTERNS: tuple[Pattern, ...] = (
         r"terminate called (?:after throwing an instance of '(?P<type>[^']+)'|"
         r"(?P<how>recursively|without an active exception))",
         "Native code ended the process: {type}{how}",
-        "An exception of C++ that nobody caught; if a line after it begins with what(), it says which. Without an active "
-        "exception: a thread was destroyed while it ran.",
+        "A C++ exception that nothing caught; a following line that begins with what() says which. Without an active "
+        "exception, a thread was destroyed while it was running.",
         _NATIVE,
         confidence="likely",
         groups={"type": "", "how": ""},
@@ -118,10 +119,10 @@ PATTERNS: tuple[Pattern, ...] = (
         "panicked at ",
         r"thread '(?P<thread>[^']{0,100})' (?:\(\d+\) )?panicked at (?P<place>\S+:\d+:\d+):? (?P<why>\S.{0,300})",
         "A library written in Rust panicked at {place}: {why}",
-        "A package such as tokenizers, safetensors or polars met something that it does not handle.",
+        "A package such as tokenizers, safetensors or polars encountered something that it does not handle.",
         "RUST_BACKTRACE=1 python train.py  # shows which call of the package it was",
         confidence="likely",
-        refuted_by="The script goes on after it.",
+        refuted_by="The script continues after this message.",
     ),
     failure(
         "panic",
@@ -129,10 +130,10 @@ PATTERNS: tuple[Pattern, ...] = (
         "panicked at ",
         r"thread '(?P<thread>[^']{0,100})' panicked at '(?P<why>.{1,300})', (?P<place>\S+:\d+:\d+)",
         "A library written in Rust panicked at {place}: {why}",
-        "A package such as tokenizers, safetensors or polars met something that it does not handle.",
+        "A package such as tokenizers, safetensors or polars encountered something that it does not handle.",
         "RUST_BACKTRACE=1 python train.py  # shows which call of the package it was",
         confidence="likely",
-        refuted_by="The script goes on after it.",
+        refuted_by="The script continues after this message.",
     ),
     failure(
         "glibc_version",
@@ -140,7 +141,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "not found (required by",
         r"version [`'](?P<version>GLIBC(?:XX)?_[\d.]{1,20})' not found \(required by (?P<file>[^)]{1,400})\)",
         "{file} needs {version}, which this system does not have",
-        "The library was built on a newer system: this one's C or C++ library is older.",
+        "The library was built on a newer system; the C or C++ library here is older.",
         "ldd --version  # use a wheel or container for this system, or the environment's own libstdc++ (LD_LIBRARY_PATH)",
     ),
     failure(
@@ -149,7 +150,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "cannot open shared object file",
         r"(?<![\w./+-])(?P<file>[\w./+-]+\.so[\w.]{0,40}): cannot open shared object file: (?P<why>.+)",
         "The library {file} is missing",
-        "An extension was built for a version of CUDA, cuDNN or another library that is not on the library path.",
+        "An extension was built for a version of CUDA, cuDNN or another library that is not on the library path here.",
         "ldconfig -p | grep {file}; echo $LD_LIBRARY_PATH\npip install --force-reinstall torch  # brings its own CUDA "
         "libraries",
     ),
@@ -159,7 +160,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "DUE TO TIME LIMIT",
         r"(?:JOB|STEP) (?P<job>[\d._]+) ON (?P<host>\S+) CANCELLED AT (?P<at>\S+) DUE TO TIME LIMIT",
         "Slurm ended job {job}: its time limit was reached",
-        "The job ran for as long as it had asked for. What it trained since its last checkpoint is lost.",
+        "The job used up the time that it had requested. Everything trained since its last checkpoint is lost.",
         "sbatch --time=DD-HH:MM:SS --signal=B:USR1@120 ...  # more time, and two minutes' notice to save a checkpoint",
     ),
     failure(
@@ -169,8 +170,8 @@ PATTERNS: tuple[Pattern, ...] = (
         r"(?:JOB|STEP) (?P<job>[\d._]+) ON (?P<host>\S+) CANCELLED AT (?P<at>\S+) DUE TO "
         r"(?P<why>PREEMPTION|NODE FAILURE|JOB REQUEUE)",
         "Slurm ended job {job}: {why}",
-        "The job was ended from outside, not by an error of its own.",
-        "sbatch --requeue ...  # and go on from the last checkpoint",
+        "Something outside the job ended it, not an error of its own.",
+        "sbatch --requeue ...  # and continue from the last checkpoint",
     ),
     failure(
         "slurm_cancelled",
@@ -178,7 +179,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "CANCELLED AT",
         r"(?:JOB|STEP) (?P<job>[\d._]+) ON (?P<host>\S+) CANCELLED AT (?P<at>[\dT:-]+) \*\*\*",
         "Job {job} was cancelled",
-        "Somebody ended it with scancel, or Slurm did because another task of the job had failed.",
+        "A user ended it with scancel, or Slurm did because another task of the job had failed.",
         "sacct -j {job} --format=JobID,State,ExitCode,Reason  # or squeue, scontrol show job {job}",
         confidence="likely",
     ),
@@ -226,8 +227,8 @@ PATTERNS: tuple[Pattern, ...] = (
             key,
             expression,
             "A process was killed from outside",
-            "Nothing in it failed: it got SIGKILL, which the kernel sends when machine or container run out of memory. A "
-            "batch system's limit and kill -9 do the same.",
+            "Nothing in it failed: it got SIGKILL, which the kernel sends when the machine or the container runs out of "
+            "memory. A batch system's limit and kill -9 do the same.",
             "sudo dmesg --ctime | grep -i -E 'killed process|oom' | tail\n"
             "# fewer processes and DataLoader workers, arrays instead of lists of Python objects, more memory for the job",
             confidence="likely",
@@ -250,8 +251,8 @@ PATTERNS: tuple[Pattern, ...] = (
         " (core dumped)",
         r"(?P<why>Segmentation fault|Bus error|Illegal instruction|Floating point exception)\s*\(core dumped\)",
         "A process crashed in native code: {why}",
-        "A C or CUDA extension crashed. A bus error can also come from a full /dev/shm, an illegal instruction from a "
-        "program built for another processor.",
+        "A C or CUDA extension crashed. A full /dev/shm can also cause a bus error, and a program built for another "
+        "processor an illegal instruction.",
         _NATIVE,
         confidence="likely",
     ),
@@ -261,7 +262,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "Caught signal ",
         r"Caught signal (?:7|4|8|11) \((?P<why>[A-Z][\w ]{1,40})",
         "A process crashed in native code: {why}",
-        "A C or CUDA extension crashed, not Python code. The stack that follows names the functions.",
+        "A C or CUDA extension crashed, not Python code. The stack below names the functions.",
         _NATIVE,
         confidence="likely",
     ),
@@ -272,8 +273,8 @@ PATTERNS: tuple[Pattern, ...] = (
             key,
             rf"^(?P<why>{why})\s*$",
             "A process crashed in native code: {why}",
-            "A C or CUDA extension crashed. A bus error can also come from a full /dev/shm, an illegal instruction from a "
-            "program built for another processor.",
+            "A C or CUDA extension crashed. A full /dev/shm can also cause a bus error, and a program built for another "
+            "processor an illegal instruction.",
             _NATIVE,
             confidence="likely",
         )
@@ -289,8 +290,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "failed (exitcode: -",
         r"failed \(exitcode: -(?P<why>4|7|8|11)\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\)",
         "The process with local rank {local} crashed in native code (signal {why})",
-        "A C or CUDA extension crashed, not Python code: 11 is a segmentation fault, 7 a bus error (also a /dev/shm that is "
-        "full), 4 an illegal instruction, 8 a division by zero.",
+        "A C or CUDA extension crashed, not Python code: 11 is a segmentation fault, 7 a bus error (also from a full "
+        "/dev/shm), 4 an illegal instruction, 8 a division by zero.",
         _NATIVE,
         confidence="likely",
     ),

@@ -21,6 +21,7 @@ from gputop.doctor.logs.patterns import (
     parallel,
     process_end,
     store,
+    tensors,
     usage,
     vllm,
 )
@@ -30,6 +31,7 @@ _RAISED = (*autograd.PATTERNS, *deepspeed.PATTERNS, *hugging_face.PATTERNS, *vll
 """Texts that are always an exception's: a scan that stops at exceptions needs no key of theirs."""
 PATTERNS: tuple[Pattern, ...] = (
     *cuda.PATTERNS,
+    *tensors.PATTERNS,
     *data.PATTERNS,
     *parallel.PATTERNS,
     *nccl.PATTERNS,
@@ -46,7 +48,7 @@ PATTERNS: tuple[Pattern, ...] = (
 )
 _KEYS = dict.fromkeys(("Error: ", "Exception: ", *(pattern.key for pattern in PATTERNS if pattern not in _RAISED)))
 TRIGGERS = tuple(key for key in _KEYS if not any(other in key for other in _KEYS if other != key))
-"""Literals of which a line with a known text holds one, but for the lines of a traceback after its first."""
+"""Literals of which a line with a known text holds one, except for the lines of a traceback after its first."""
 IDS: tuple[str, ...] = tuple(dict.fromkeys(pattern.id for pattern in PATTERNS))
 
 _ADVICE = re.compile(

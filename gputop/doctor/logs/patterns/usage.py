@@ -26,8 +26,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "error: unrecognized arguments",
         r"(?P<program>(?<!\S)\S+): error: unrecognized arguments: (?P<arguments>.+)",
         "{program} does not know {arguments}",
-        "The script's command line has arguments that it does not know: a typing error, or an option of another "
-        "version or of the launcher, which has to stand before the script.",
+        "The script's command line has arguments that it does not know: a typo, an option of another version, or an option "
+        "of the launcher, which must come before the script.",
         _HELP,
     ),
     failure(
@@ -36,7 +36,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "error: argument ",
         r"(?P<program>(?<!\S)\S+): error: argument (?P<argument>[^:]+): (?P<why>.+)",
         "{program} refuses {argument}: {why}",
-        "A value on the script's command line is not accepted: it ended before it began.",
+        "The script does not accept a value on its command line: it ended before it began.",
         _HELP,
     ),
     failure(
@@ -87,10 +87,10 @@ PATTERNS: tuple[Pattern, ...] = (
             key,
             expression,
             "Hydra could not create {name}",
-            "The class or function that _target_ names was found, and failed when it was called: the next lines say how. Often "
-            "the configuration has a key that it does not take, or lacks one.",
+            "The class or function that _target_ names was found, but failed when it was called: the next lines say how. "
+            "Often the configuration has a key that it does not accept, or lacks one.",
             "HYDRA_FULL_ERROR=1 python ...  # shows the place within {name}",
-            refuted_by="The script goes on after this line.",
+            refuted_by="The script continues after this line.",
         )
         # Without a traceback: in one the exception before it says more.
         for key, expression in (
@@ -104,7 +104,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "Error: ",
         r"^(?P<type>SyntaxError|IndentationError|TabError): (?P<why>.+)",
         "The script is not valid Python: {why}",
-        "Python read the file and ran nothing of it. The lines before name the file and the place.",
+        "Python read the file but ran none of it. The lines above name the file and the place.",
         "python -m py_compile train.py  # and look at the Python version: newer syntax on an older Python looks the same",
     ),
     failure(
@@ -113,7 +113,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "can't open file",
         r"can't open file '?(?P<file>[^':]+)'?: \[Errno (?P<number>\d+)\] (?P<why>.+)",
         "Python cannot open {file}: {why}",
-        "The script does not exist where the command looks for it: a typing error, or another working directory.",
+        "The script does not exist where the command looks for it: a typo, or a different working directory.",
         "ls -l {file}; pwd",
     ),
     failure(
@@ -122,7 +122,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "not found",
         r"(?:^|\s)(?:\S+: line \d+: |(?:ba|da)?sh: (?:\d+: )?|\S+: \d+: )(?P<command>[\w./-]+): (?:command )?not found\s*$",
         "The shell does not find {command}",
-        "The program is not on PATH: the environment in which it is installed is not active in this shell or job.",
+        "The program is not on PATH: the environment that it is installed in is not active in this shell or job.",
         "which {command}  # activate the environment first (conda activate, source .venv/bin/activate, module load)\n"
         "python -m torch.distributed.run ...  # torchrun without its command",
     ),
@@ -132,7 +132,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "command not found: ",
         r"command not found: (?P<command>\S+)",
         "The shell does not find {command}",
-        "The program is not on PATH: the environment in which it is installed is not active in this shell or job.",
+        "The program is not on PATH: the environment that it is installed in is not active in this shell or job.",
         "which {command}  # activate the environment first (conda activate, source .venv/bin/activate, module load)",
     ),
     failure(
@@ -142,7 +142,7 @@ PATTERNS: tuple[Pattern, ...] = (
         # conda/exceptions.py, since 4.6.
         r"Your shell has not been properly configured to use 'conda activate'",
         "conda activate did not work: the environment is not active",
-        "A script's shell does not read the file to which conda init wrote its setup: what follows runs without the "
+        "A script's shell does not read the file that conda init changed, so everything that follows runs without the "
         "environment.",
         'eval "$(conda shell.bash hook)"; conda activate ENVIRONMENT  # in the script, before the training\n'
         "conda run -n ENVIRONMENT python train.py  # or without activating",

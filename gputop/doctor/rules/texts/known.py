@@ -13,8 +13,8 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.lines import is_warning
+from gputop.doctor.logs.meaning.observed import UNKNOWN_ID, finding_of
 from gputop.doctor.logs.observation import Observation
-from gputop.doctor.logs.observed import UNKNOWN_ID, finding_of
 from gputop.doctor.logs.patterns.pattern import HINT
 from gputop.doctor.logs.patterns.table import pattern_of
 from gputop.doctor.rules.launching.exclusive import exclusive_mode

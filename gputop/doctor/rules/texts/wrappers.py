@@ -9,7 +9,7 @@ from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.outputs import outputs_of
+from gputop.doctor.rules.support.outputs import first_logged, outputs_of
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.facts.parallel import Ddp
 
@@ -125,7 +125,7 @@ def _needless_search(evidence: Evidence, group: RankGroup) -> Judgement:
         needless.append(fact)
     if not needless:
         return None
-    match = next((match for match in evidence.logs(group) if match.pattern == "fup_useless"), None)
+    match = first_logged(evidence, group, "fup_useless")
     facts = [
         Fact("find_unused_parameters=True, and no parameter went unused", True, "journal: ddp"),
         Fact(f"after {needless[0].iteration} iterations", needless[0].iteration, "journal: ddp"),

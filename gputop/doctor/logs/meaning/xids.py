@@ -39,7 +39,7 @@ FIXES = {
     "driver": f"{_DMESG}\nsudo nvidia-smi --gpu-reset -i {{index}}  # or reboot; update the driver",
 }
 """``{index}`` is what ``nvidia-smi -i`` accepts: an index or a PCI address."""
-_UNKNOWN_FIX = f"{_DMESG}\n# look Xid {{xid}} up in NVIDIA's catalogue of Xid errors: it says reset, replace, or software"
+_UNKNOWN_FIX = f"{_DMESG}\n# look Xid {{xid}} up in NVIDIA's catalog of Xid errors: it says reset, replace, or software"
 
 
 class Meaning(NamedTuple):
@@ -60,7 +60,7 @@ def meaning_of(xid: int, index: object, command: str) -> Meaning:
             f"Xid {xid}",
             "The driver reported an error of the GPU, of its links, or of a kernel that ran on it.",
             _UNKNOWN_FIX.format(xid=xid),
-            "NVIDIA's catalogue says of this Xid that it is no error.",
+            "NVIDIA's catalog says that this Xid is not an error.",
         )
     software = kind == APPLICATION
     return Meaning(

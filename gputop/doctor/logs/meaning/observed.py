@@ -7,17 +7,17 @@ from dataclasses import replace
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Confidence, Fact, Finding
 from gputop.doctor.findings.fixes import SCRIPT_UNKNOWN
-from gputop.doctor.logs import xids
+from gputop.doctor.logs.meaning import xids
+from gputop.doctor.logs.meaning.refuted import REFUTED_BY
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.patterns.pattern import FAILURE, Pattern
-from gputop.doctor.logs.refuted import REFUTED_BY
 
 QUOTE_CHARS = 400
 UNKNOWN_ID = "exception"
 """Id of a finding about an exception without a known pattern: it has no rule."""
 _STATES = ("A", "G", "I")
 """Families of rules about devices, launches and the driver."""
-_FOLLOWED = "lines of progress follow it: the script caught it and went on, or had printed them before and wrote them later"
+_FOLLOWED = "lines of progress follow it: the script caught it and continued, or had printed them before and wrote them later"
 
 
 def finding_of(seen: Observation) -> Finding:
@@ -30,8 +30,10 @@ def finding_of(seen: Observation) -> Finding:
         if not seen.went_on:
             text = f"progress followed {seen.survived} of these texts, and none follows this one"
         facts = (*facts, Fact(text, seen.survived, place(seen)))
+    elif seen.earlier_start:
+        facts = (*facts, Fact("the log continues with another start: its steps begin again", True, place(seen)))
     elif seen.went_on:
-        facts = (*facts, Fact("the job went on after this text: the lines that follow are no traceback", True, place(seen)))
+        facts = (*facts, Fact("the job continued after this text: the following lines are not a traceback", True, place(seen)))
     if seen.followed:
         facts = (*facts, Fact(_FOLLOWED, True, place(seen)))
     if pattern is None:
@@ -40,7 +42,7 @@ def finding_of(seen: Observation) -> Finding:
         id=pattern.cause or pattern.id,
         severity=pattern.severity,
         confidence=_sure(seen, pattern.confidence),
-        title=_sentence(pattern.said(pattern.title, seen.groups)),
+        title=f"{'An earlier start: ' if seen.earlier_start else ''}{_sentence(pattern.said(pattern.title, seen.groups))}",
         evidence=facts,
         cause=_sentence(pattern.said(pattern.means, seen.groups)),
         fix=pattern.said(pattern.fix, seen.groups),
@@ -88,19 +90,22 @@ def place(seen: Observation) -> str:
 def _exception(seen: Observation, facts: tuple[Fact, ...]) -> Finding:
     name, _, message = seen.line.partition(":")
     said = short(f"{seen.line} {seen.message}")
-    raised = f" It was raised from: {short(seen.raised_from)}" if seen.raised_from else ""
-    what = "went on" if seen.went_on else "failed"
-    who = f"Rank {seen.rank} {what}" if seen.rank is not None else f"The script {what}"
+    raised = f" It was raised from: {short(seen.raised_from).rstrip('.')}." if seen.raised_from else ""
+    raised += f" It began with: {short(seen.began_with).rstrip('.')}." if seen.began_with else ""
+    survived = seen.went_on and not seen.earlier_start
+    what = "went on" if survived else "failed"
+    alone = "An earlier start" if seen.earlier_start else "The script"
+    who = f"Rank {seen.rank} {what}" if seen.rank is not None else f"{alone} {what}"
     where = f" at {seen.where}" if seen.where else ""
     return Finding(
         id=UNKNOWN_ID,
         severity="error",
         confidence=_sure(seen, "certain"),
-        title=f"{who} {'after' if seen.went_on else 'with'} {name.rpartition('.')[2]}{where}",
+        title=f"{who} {'after' if survived else 'with'} {name.rpartition('.')[2]}{where}",
         evidence=facts,
         cause=f"{said.rstrip('.')}.{raised}" if message or seen.message else f"{name}.{raised}",
-        fix=f"# read {seen.where or 'the traceback'}; the traceback stands before {place(seen)}",
-        refuted_by="The script goes on after it, or ends with exit code 0: then it was caught.",
+        fix=f"# read {seen.where or 'the traceback'}; the traceback is above {place(seen)}",
+        refuted_by="The script continues after it, or ends with exit code 0: then it was caught.",
     )
 
 

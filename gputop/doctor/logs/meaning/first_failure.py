@@ -11,7 +11,10 @@ from gputop.doctor.logs.patterns.pattern import REASON
 from gputop.doctor.logs.scan import LogScan
 
 _ENDS = frozenset({"cpp_terminate", "killed", "sigkill", "signal_crash", "slurm_cancelled", "python_fatal", "stopped"})
-"""How a process ended, seen by others: an exception before it, after which nothing went on, comes first."""
+"""How a process ended, seen by others: an exception before it, after which nothing continued, comes first."""
+_SIGNALS = frozenset({"killed", "sigkill", "slurm_cancelled", "stopped"})
+_SENDERS = frozenset({"kernel_oom", "memory_limit", "pod_evicted", "slurm_preempted", "slurm_time_limit", "time_limit"})
+"""Reasons for such a signal: often logged only after the shell has reported the signal."""
 _REPORTS = re.compile(
     r"^(?:[a-z_]\w*\.)*(?:CalledProcessError|ChildFailedError|ProcessExitedException): |"
     r"\b[Ss]ee (?:the )?(?:root cause|stack trace|error|traceback|log)\b.{0,40}\b(?:above|root cause)\b"
@@ -42,9 +45,15 @@ def fatal(failures: list[Observation], passed: frozenset[tuple[str, int]]) -> li
         if before is None or not is_end or (before.file, before.at) in passed:
             last[(item.file, item.rank)] = item
     kept = [item for item in failures if item.pattern is not None or last[(item.file, item.rank)] is item]
+    sent = max((place for place, item in enumerate(kept) if _is_one_of(item, _SENDERS)), default=-1)
+    kept = [item for place, item in enumerate(kept) if place > sent or not _is_one_of(item, _SIGNALS)]
     telling = [item for item in kept if item.pattern is not None or _REPORTS.search(item.line) is None]
     kept = telling or kept
     return [item for at, item in enumerate(kept) if not _is_survived_by_a_shell(item, kept[at + 1 :])]
+
+
+def _is_one_of(item: Observation, ids: frozenset[str]) -> bool:
+    return item.pattern is not None and item.pattern.id in ids
 
 
 def _is_survived_by_a_shell(item: Observation, later: Sequence[Observation]) -> bool:

@@ -14,12 +14,12 @@ from gputop import units
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs import exits, last_words
-from gputop.doctor.logs.first_failure import fatal, first_failure, is_same, reason_of
-from gputop.doctor.logs.habits import shape_of, with_those_before, without_habits
 from gputop.doctor.logs.last_words import Word, first_word
 from gputop.doctor.logs.launcher import Root
+from gputop.doctor.logs.meaning.first_failure import fatal, first_failure, is_same, reason_of
+from gputop.doctor.logs.meaning.habits import shape_of, with_those_before, without_habits
+from gputop.doctor.logs.meaning.observed import finding_of, place, quote, short
 from gputop.doctor.logs.observation import Observation
-from gputop.doctor.logs.observed import finding_of, place, quote, short
 from gputop.doctor.logs.patterns.pattern import HINT
 from gputop.doctor.logs.scan import LogScan
 
@@ -49,8 +49,10 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
     if not failed and launcher is None:
         seen = with_those_before(without_habits(seen, {scan.name: scan.progress for scan in scans}))
     if (failed or launcher is not None) and not any(item.failure for item in seen):
-        # A script that catches its error, reports it and then ends did not really go on.
-        seen = [replace(item, went_on=False) for item in seen]
+        # A script that catches its error, reports it and then ends did not really continue.
+        seen = [
+            item if item.earlier_start and not failed else replace(item, went_on=False, earlier_start=False) for item in seen
+        ]
     passed = frozenset((item.file, item.at) for item in seen if item.followed)
     if failed or launcher is not None:
         seen = [replace(item, followed=False) for item in seen]
@@ -86,7 +88,9 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
         if shown and item is not root and not item.failure and not (item.survived and shape_of(item) in habits):
             habits.add(shape_of(item))
             finding = finding_of(item)
-            if finding.severity == "error":
+            if item.earlier_start:
+                finding = replace(finding, severity="info")
+            elif finding.severity == "error":
                 finding = replace(finding, severity="warning")
             if finding.title not in titles:
                 titles.add(finding.title)

@@ -1,0 +1,170 @@
+"""Error texts about a script's tensors: on the wrong device, of the wrong type, too large for the GPU, or NaN. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gputop.doctor.logs.patterns.pattern import Pattern, failure, hint
+
+_NAN_LOSS = (
+    r"(?i)(?:\b|_)loss(?:(?:[ _]\w{1,40})?['\"]?\s*(?:[:=]|is|became)\s*(?:tensor\()?nan\b"
+    # As print(f"epoch {epoch} loss {loss}") writes it: the value ends the line, or the next name and number follow.
+    r"|\s+(?:tensor\()?nan(?:\s*(?:$|[,;|)\]])|\s+(?!(?:count|check|guard|ratio|rate|skip|step|batch|event|value|error)\w*\b)"
+    r"[\w/]+[ :=]\s*[-+]?(?:\d|nan\b|inf\b)))"
+)
+
+_GIB = {"B": 2.0**-30, "KiB": 2.0**-20, "MiB": 2.0**-10, "GiB": 1.0, "TiB": 1024.0}
+
+
+def _is_another(groups: Mapping[str, str]) -> bool:
+    """Return whether the process of the text can be another one than the rank itself.
+
+    In a container torch does not recognize its own PID, and lists itself as a process next to it: then the memory of both
+    together is more than what is used.
+    """
+    sizes = [groups[name].split(" ") for name in ("total", "free", "other", "allocated") if name in groups]
+    if len(sizes) < 4 or "this process has" in groups.get("between", ""):
+        return True
+    total, free, other, allocated = (float(number) * _GIB.get(unit, 1.0) for number, unit in sizes)
+    return other + allocated <= (total - free) * 1.02
+
+
+PATTERNS: tuple[Pattern, ...] = (
+    failure(
+        "two_devices",
+        "A13",
+        "same device, but found at least two devices",
+        r"Expected all tensors to be on the same device, but found at least two devices, "
+        r"(?P<one>\w+(?::\d+)?) and (?P<other>\w+(?::\d+)?)!",
+        "One operation got tensors on {one} and on {other}",
+        "An input, the model, or a tensor created in forward is on the wrong device. x.to(device) returns a copy and "
+        "changes nothing in place.",
+        "x = x.to(model_device)  # in forward: torch.zeros(..., device=x.device), or self.register_buffer(...)",
+    ),
+    failure(
+        "two_devices",
+        "A13",
+        "on the same device, but got",
+        r"Expected all tensors to be on the same device, but got (?P<what>\w+) is on (?P<one>\w+(?::\d+)?), "
+        r"different from other tensors on (?P<other>\w+(?::\d+)?)",
+        "One operation got tensors on {other} and on {one} ({what})",
+        "{what} is on {one}, the others on {other}: x.to(device) returns a copy and changes nothing in place.",
+        'x = x.to("{other}")  # in forward: torch.zeros(..., device=x.device), or self.register_buffer(...)',
+    ),
+    *(
+        failure(
+            "two_devices",
+            "A13",
+            "type (torch.cuda.",
+            rf"Input type \(torch\.(?P<one>{one}\w+)\) and (?:weight|bias) type \(torch\.(?P<other>{other}\w+)\) "
+            r"should be the same",
+            "The input is {one} and the weights are {other}",
+            "The input and the model are on different devices. x.to(device) returns a copy and changes nothing in place.",
+            "x = x.to(next(model.parameters()).device)\nmodel.to(device)",
+        )
+        for one, other in ((r"cuda\.", r"(?!cuda\.)"), (r"(?!cuda\.)", r"cuda\."))
+    ),
+    *(
+        failure(
+            "two_dtypes",
+            None,
+            key,
+            expression,
+            "One operation got tensors of two types: {one} and {other}",
+            "Both are on the same device. NumPy produces float64, .half() and 16-bit checkpoints produce float16, and "
+            "autocast converts only the operations inside it.",
+            "x = x.to(next(model.parameters()).dtype)\n"
+            'with torch.autocast("cuda", dtype=torch.bfloat16): loss = model(x)  # or mixed precision: parameters in float32',
+        )
+        for key, expression in (
+            (
+                "should be the same",
+                r"Input type \((?P<one>torch\.cuda\.\w+)\) and (?:weight|bias) type \((?P<other>torch\.cuda\.\w+)\) should be",
+            ),
+            (
+                "should be the same",
+                r"Input type \((?P<one>(?!torch\.cuda)[\w.:]+)\) and (?:weight|bias) type "
+                r"\((?P<other>(?!torch\.cuda)[\w.:]+)\) should be",
+            ),
+            ("expected scalar type", r"expected scalar type (?P<one>\w+) but found (?P<other>\w+)"),
+            ("must have the same dtype", r"mat1 and mat2 must have the same dtype, but got (?P<one>\w+) and (?P<other>\w+)"),
+        )
+    ),
+    failure(
+        "oom_other_proc",
+        "H03",
+        "memory in use",
+        r"GPU (?P<gpu>\d+) has a total capacity of (?P<total>\d+(?:\.\d+)? \w+) of which (?P<free>\d+(?:\.\d+)? \w+) is free\. "
+        r"Process (?P<pid>\d+) has (?P<other>\d+(?:\.\d+)? \w+) memory in use"
+        r"(?:(?P<between>.{0,400}?)allocated memory (?P<allocated>\d+(?:\.\d+)? \w+) is allocated by PyTorch)?",
+        "GPU {gpu} is full, and process {pid} holds {other} of it",
+        "GPU {gpu} had {free} free of {total}, while another process, {pid}, held {other}.",
+        "ps -fp {pid}\ngputop pick -n 1  # the freest GPU, for CUDA_VISIBLE_DEVICES",
+        holds=_is_another,
+    ),
+    failure(
+        "oom",
+        "H02",
+        "out of memory",
+        r"(?:CUDA|HIP|XPU) out of memory\. Tried to allocate (?P<size>[\d.]+ \w+)\.? ?\(?GPU (?P<gpu>\d+)"
+        r"(?: has a total capacity of |; )"
+        r"(?P<total>[\d.]+ \w+)(?: of which (?P<free>[\d.]+ \w+) is free| total capacity; "
+        r".{0,200}?(?P<free_old>\b[\d.]{1,12} \w+) free)?(?:.{0,400}?this process has (?P<own>[\d.]+ \w+) memory in use)?"
+        r"(?:.{0,400}?(?P<reserved>\b[\d.]{1,12} \w+) is reserved by PyTorch but)?",
+        "GPU {gpu} is full: another {size} did not fit into its {total}",
+        "The model, activations, gradients and optimizer state, plus whatever else is on the GPU, need more memory than it "
+        "has. The index is the process's own: under a mask, it means a different card.",
+        "# smaller batch with accumulation, activation checkpointing, bf16, or FSDP\n"
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py  # if much is reserved but not allocated",
+    ),
+    failure(
+        "oom",
+        "H02",
+        "out of memory",
+        r"(?:CUDA|HIP|XPU) (?:error: )?out of memory|cudaErrorMemoryAllocation|CUBLAS_STATUS_ALLOC_FAILED: out of memory",
+        "A GPU is full",
+        "An allocation on the GPU failed.",
+        "# smaller batch with accumulation, activation checkpointing, bf16, or FSDP\nnvidia-smi  # who else uses it",
+    ),
+    *(
+        hint(
+            "nan_loss",
+            None,
+            key,
+            _NAN_LOSS,
+            "The loss is NaN",
+            "The training diverged: the learning rate is too high, half precision is used without scaling, or there is a "
+            "division by zero or bad data.",
+            "torch.autograd.set_detect_anomaly(True)  # names the operation; slow, so only for the search\n"
+            "# lower the learning rate, warm up, clip gradients, use bf16 rather than fp16",
+        )
+        for key in ("nan", "NaN")
+    ),
+    hint(
+        "nan_loss",
+        None,
+        "returned nan values",
+        r"Function '(?P<function>\w+)' returned nan values in its (?P<output>\d+)\w\w output",
+        "{function} produced NaN in the backward pass",
+        "The first NaN of the backward pass comes from {function}: a root or logarithm of 0, a division by zero, an overflow.",
+        "# add an epsilon inside the operation: torch.sqrt(x + 1e-8), x.clamp_min(1e-8).log(); or lower the learning rate",
+    ),
+    *(
+        hint(
+            "loss_scale",
+            "J01",
+            key,
+            expression,
+            "The gradients overflow at the smallest loss scale",
+            "The training diverged in half precision: gradients are infinite or NaN at every scale.",
+            "# use bf16 rather than fp16; else lower the learning rate, warm up longer, clip gradients\n"
+            "torch.autograd.set_detect_anomaly(True)  # names the operation; slow, so only for the search",
+            severity="error",
+            confidence="likely",
+        )
+        for key, expression in (
+            ("loss scale already at minimum", r"loss scale already at minimum"),
+            ("Attempted loss scale: 1", r"Attempted loss scale: 1(?:\.0)?, (?:but hysteresis|reducing to (?:1|1\.0|0\.5)\b)"),
+        )
+    ),
+)

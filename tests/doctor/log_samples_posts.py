@@ -1,0 +1,91 @@
+"""Lines that people post of packages, services and clusters that do not fit, and look-alikes that say nothing.
+
+Each is written from the source that its pattern's module names, with made-up values.
+"""
+
+from __future__ import annotations
+
+POSTS: tuple[tuple[str, str, dict[str, str]], ...] = (
+    (
+        "pod_evicted",
+        "Message:          The node was low on resource: ephemeral-storage. Threshold quantity: 107374182400, available: 98Gi.",
+        {"why": "The node was low on resource: ephemeral-storage"},
+    ),
+    ("pod_evicted", "  Warning  Evicted  14m  kubelet  The node was low on resource: memory.", {}),
+    (
+        "pod_evicted",
+        "  Warning  Evicted  2m  kubelet  Pod ephemeral local storage usage exceeds the total limit of containers 50Gi. ",
+        {},
+    ),
+    (
+        "pod_evicted",
+        'Usage of EmptyDir volume "shm" exceeds the limit "8Gi". ',
+        {"why": 'Usage of EmptyDir volume "shm" exceeds the limit'},
+    ),
+    ("pod_evicted", 'Container trainer exceeded its local ephemeral storage limit "20Gi". ', {}),
+    (
+        "batch_of_one",
+        "ValueError: Expected more than 1 value per channel when training, got input size torch.Size([1, 512])",
+        {"size": "torch.Size([1, 512])"},
+    ),
+    ("no_inf_checks", "AssertionError: No inf checks were recorded for this optimizer.", {}),
+    ("no_inf_checks", "AssertionError: No inf checks were recorded prior to update.", {}),
+    (
+        "nvls",
+        "n1:51:451 [5] transport/nvls.cc:379 (nvlsAllocateMem) NCCL WARN Failed to bind NVLink SHARP (NVLS) Multicast memory "
+        "of size 2097152 : CUDA error 401 'the operation cannot be performed in the present state'.",
+        {"error": "401"},
+    ),
+    (
+        "gloo_interface",
+        "RuntimeError: [enforce fail at /pytorch/third_party/gloo/gloo/transport/tcp/device.cc:83] ifa != nullptr. Unable to "
+        "find address for: eth7",
+        {"name": "eth7"},
+    ),
+    (
+        "file_locked",
+        "BlockingIOError: [Errno 11] Unable to open file (unable to lock file, errno = 11, error message = 'Resource "
+        "temporarily unavailable')",
+        {"number": "11"},
+    ),
+    (
+        "file_locked",
+        "OSError: Unable to open file (unable to lock file, errno = 37, error message = 'No locks available')",
+        {"number": "37"},
+    ),
+    (
+        "wandb_timeout",
+        "wandb.errors.errors.CommError: Run initialization has timed out after 90.0 sec. Please try increasing the timeout",
+        {"seconds": "90.0"},
+    ),
+    ("wandb_timeout", "wandb.errors.CommError: Run initialization has timed out after 60.0 sec. ", {"seconds": "60.0"}),
+    (
+        "hub_offline",
+        "OSError: We couldn't connect to 'https://huggingface.co' to load this file, couldn't find it in the cached files and "
+        "it looks like roberta-base is not the path to a directory containing a file named config.json.",
+        {"url": "https://huggingface.co"},
+    ),
+    (
+        "hub_offline",
+        "OSError: We couldn't connect to 'https://hf.lan' to load the files, and couldn't find them in the cached files.",
+        {"url": "https://hf.lan"},
+    ),
+    ("numpy_bridge", "RuntimeError: Numpy is not available", {}),
+    ("protobuf_version", "TypeError: Descriptors cannot not be created directly.", {}),
+    ("protobuf_version", "TypeError: Descriptors cannot be created directly.", {}),
+    (
+        "operator_missing",
+        "RuntimeError: operator torchvision::nms does not exist",
+        {"package": "torchvision", "name": "nms"},
+    ),
+    ("flash_attention_arch", "RuntimeError: FlashAttention only supports Ampere GPUs or newer.", {"arch": "Ampere"}),
+)
+NO_POSTS: tuple[str, ...] = (
+    "the node was low on nothing",
+    "INFO flash attention needs Ampere GPUs or newer: using sdpa",
+    "found no address for 3 customers",
+    "numpy is available",
+    "more than 1 value per channel is fine",
+    "operator of the crane does not exist in 3 images",
+)
+"""Lines that resemble these and say nothing."""
