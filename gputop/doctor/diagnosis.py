@@ -175,35 +175,41 @@ class Doctor:
                 kept[group.key] = last
                 yield from last.abstained
                 continue
+            before = last.by_rule if last is not None else {}
             by_rule: dict[str, _Judged] = {}
             abstained = []
             for rule in GROUP_RULES:
-                key = (rule.id, group.key)
-                if not rule.every_s or rule.id in suspected:
-                    judgement = self._judge_group(rule, group)
-                else:
-                    known = last.by_rule.get(rule.id) if last is not None else None
+                if rule.every_s and rule.id not in suspected:
+                    known = before.get(rule.id)
                     if known is None or now >= known.until:
-                        judgement = self._judge_group(rule, group)
-                        known = _Judged(
-                            _next_judgement_s(now, rule, known), ((key, judgement),) if judgement is not None else ()
-                        )
+                        known = self._judge_seldom(rule, group, now, known)
                     by_rule[rule.id] = known
-                    judgement = known.judgements[0][1] if known.judgements else None
-                    if judgement is None:
-                        continue
+                    if not known.judgements:
+                        continue  # most rules, in most snapshots
+                    key, judgement = known.judgements[0]
+                else:
+                    key, judgement = (rule.id, group.key), self._judge_group(rule, group)
                 if isinstance(judgement, Abstained):
                     abstained.append((key, judgement))
                 yield key, judgement
             kept[group.key] = _GroupJudged(by_rule, tuple(abstained))
         self._groups_judged = kept
 
+    def _judge_seldom(self, rule: Rule, group: RankGroup, now: float, known: _Judged | None) -> _Judged:
+        judgement = self._judge_group(rule, group)
+        judged = (((rule.id, group.key), judgement),) if judgement is not None else ()
+        return _Judged(_next_judgement_s(now, rule, known), judged)
+
     def _judge_machines(self, now: float, suspected: Set[str]) -> Iterator[tuple[tuple[str, str], Judgement]]:
         kept: dict[str, _Judged] = {}
         for rule in MACHINE_RULES:
             known = self._judged.get(rule.id) if rule.every_s and rule.id not in suspected else None
             if known is None or now >= known.until:
-                judged = [((rule.id, subject), judgement) for subject, judgement in self._judge_machine(rule).items()]
+                judged = [
+                    ((rule.id, subject), judgement)
+                    for subject, judgement in self._judge_machine(rule).items()
+                    if judgement is not None or (rule.id, subject) in self._cases  # a rule may name hundreds of clean groups
+                ]
                 yield from judged
                 known = _Judged(_next_judgement_s(now, rule, known), tuple(item for item in judged if item[1] is not None))
             else:
@@ -224,7 +230,8 @@ class Doctor:
         assert rule.judge_machine is not None
         self._evidence.early = False
         try:
-            return {subject: self._in_time(item) for subject, item in rule.judge_machine(self._evidence).items()}
+            judged = rule.judge_machine(self._evidence)
+            return {subject: self._in_time(item) for subject, item in judged.items()} if self._evidence.early else judged
         except Exception as error:  # noqa: BLE001 - as above
             subjects = {subject for known, subject in self._cases if known == rule.id} or {""}
             return dict.fromkeys(subjects, self._failed(rule, error))

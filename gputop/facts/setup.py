@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from gputop.facts.record import Record, any_text, counts, flag, number, part, text, texts, vital, whole
 
 
@@ -10,6 +13,13 @@ class Progress(Record):
 
     total_steps = whole("Steps of the whole training.", null=True)
     epochs = number("Epochs of the whole training.", null=True, optional=True)
+    counts_lines = flag("Whether the steps are lines with a loss, counted because no line shows a step.", optional=True)
+
+
+def counts_lines(facts: Mapping[str, Any]) -> bool:
+    """Return whether a rank's steps are the lines that it printed: no step of the training is known."""
+    progress = facts.get("progress")
+    return isinstance(progress, Mapping) and progress.get("counts_lines") is True
 
 
 class Device(Record):
@@ -74,6 +84,7 @@ class Model(Record):
     parameter_dtypes = counts("Elements of each dtype.")
     parameters = whole("Elements of all parameters.")
     trained_parameters = whole("Elements of the parameters that are trained.")
+    largest_parameter = whole("Elements of the largest parameter that is trained.", optional=True)
     hf_device_map = whole("Places over which Hugging Face's device map spreads the model. Null: there is none.", null=True)
     batch_norm = part(BatchNorm)
     recurrent = flag("Whether it has recurrent layers.")

@@ -329,8 +329,8 @@ INPUT_FAULTS = (
     _ddp(
         "E07",
         "periodic_stall",
-        "a test every 20 steps",
-        "The whole test set is evaluated after every 20 steps.",
+        "a test every 5 steps",
+        "Every rank evaluates the whole test set after every 5 steps.",
         "Training stands still for the time of many steps.",
     ),
 )

@@ -35,7 +35,7 @@ def test_each_log_belongs_to_a_case(judged: tuple[dict, str]) -> None:
     files = {half: len(list((BENCHMARKS / folder / "logs").glob("*.log"))) for half, folder in folders.items()}
     assert {half: sum(row["cases"] for row in table.values()) for half, table in numbers.items()} == files
     assert files["first"] >= 77
-    assert files["open"] >= 94
+    assert files["open"] >= 139
     assert files["set aside"] >= 71
 
 
@@ -56,7 +56,7 @@ print(judge(case, [Finding("exception", fix="the mean is nan: read loss-turns-na
 
 def test_no_healthy_log_is_an_alarm(judged: tuple[dict, str]) -> None:
     _, printed = judged
-    assert re.findall(r"from the log: (\S+) is false alarm", printed) == []
+    assert re.findall(r"from the log[^:]*: (\S+) is false alarm", printed) == []
 
 
 def test_no_case_that_is_set_aside_is_named(judged: tuple[dict, str]) -> None:

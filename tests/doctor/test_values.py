@@ -19,7 +19,7 @@ from gputop.doctor.evidence import windows
 from gputop.doctor.findings.finding import Abstained, findings_json
 from gputop.doctor.report import text_report
 from gputop.doctor.rules import GROUP_RULES, MACHINE_RULES, Rule
-from gputop.doctor.rules.ddp.model import _far
+from gputop.doctor.rules.ddp.rank_losses import _far
 from gputop.facts import record
 from gputop.history.buckets import Bucket
 from gputop.snapshot import Points, Snapshot

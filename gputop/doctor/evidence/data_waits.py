@@ -18,6 +18,8 @@ from gputop.facts.setup import Loader
 from gputop.history.points import KEPT_POINTS, PointSeries
 from gputop.snapshot import AUTOMATIC_PREFIX, LIVE_STATES
 
+WARN_SHARE = 0.15
+"""Sum of waits divided by sum of step times, from which the wait matters (docs/rules.md#d01)."""
 STEPS_MIN = 30
 PREFETCH = 2
 """Batches that each worker prefetches if the loader does not say: torch's default."""

@@ -216,15 +216,19 @@ class Evidence:
 
     def progressing(self, group: RankGroup) -> bool:
         """Return whether a rank's step advanced within the last minute of the stream."""
-        return any(
-            self._ranks.moved(group.run_id, member.journal.rank, PROGRESS_S)
-            for member in group.members
-            if group.run_id and member.journal
-        )
+        run_id = group.run_id
+        if not run_id:
+            return False
+        return any(self._ranks.moved(run_id, member.journal.rank, PROGRESS_S) for member in group.members if member.journal)
 
     def trains(self, group: RankGroup) -> bool:
-        """Return whether the group trains: steps advance or were just logged, or its backward threads use the CPU."""
+        """Return whether the group trains: steps advance or were just logged, or its backward threads use the CPU.
+
+        The steps of a run without a journal are those in its files or output.
+        """
         if self.progressing(group) or any(self._logged_lately(member.journal) for member in group.members):
+            return True
+        if group.shown is not None and self.has_moved(group.shown.run_id, PROGRESS_S):
             return True
         return any(self._processes.ran_backward(process, PROGRESS_S) for process in group.processes)
 
@@ -275,6 +279,10 @@ class Evidence:
     def cpu_busy_s(self, process: Process) -> float:
         """Return for how many seconds the process has used more than 80% of a core without a pause."""
         return self._processes.cpu_busy_s(process)
+
+    def interrupted_per_s(self, process: Process) -> float | None:
+        """Return how often a second the main thread was last stopped to let others run; None if that is not known yet."""
+        return self._processes.interrupted_per_s(process)
 
     def has_worked(self, process: Process) -> bool:
         """Return whether the process was ever observed to use a quarter of a core or more."""

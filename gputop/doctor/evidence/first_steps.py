@@ -14,28 +14,34 @@ def starting_run(snapshot: Snapshot, group: RankGroup) -> ProcessRun | None:
     """Return the run of several ranks that a group is, if gputop tracks it and has seen no step of it; None otherwise."""
     if group.run is not None:
         return None
-    places = _places(snapshot.process_runs)
+    places, waiting = _places(snapshot.process_runs)
     place = min((places[pid] for pid in group.pids if pid in places), default=None)
-    if place is None:
-        return None
-    run = snapshot.process_runs[place]
+    return snapshot.process_runs[place] if place is not None and place in waiting else None
+
+
+def _has_not_begun(run: ProcessRun) -> bool:
     several = (run.world_size or len(run.ranks)) > 1
-    tracked = run.starting or any(rank.place is not None for rank in run.ranks)
-    return run if several and tracked else None
+    return several and (run.starting or any(rank.place is not None for rank in run.ranks))
 
 
-_newest: tuple[Sequence[ProcessRun], dict[int, int]] = ((), {})
+_Places = tuple[dict[int, int], frozenset[int]]
+_newest: tuple[Sequence[ProcessRun], _Places] = ((), ({}, frozenset()))
 
 
-def _places(runs: Sequence[ProcessRun]) -> dict[int, int]:
-    """Return PID -> the place of its run. Kept for the newest runs: hundreds of groups ask for those of one snapshot."""
+def _places(runs: Sequence[ProcessRun]) -> _Places:
+    """Return PID -> the place of its run, and the places of those that have not begun; nothing if all have.
+
+    Kept for the newest runs: hundreds of groups ask for those of one snapshot.
+    """
     global _newest
     known, places = _newest
     if known is not runs:
-        places = {}
-        for place, run in enumerate(runs):
+        waiting = frozenset(place for place, run in enumerate(runs) if _has_not_begun(run))
+        by_pid: dict[int, int] = {}
+        for place, run in enumerate(runs) if waiting else ():
             for rank in run.ranks:
-                places.setdefault(rank.pid, place)
+                by_pid.setdefault(rank.pid, place)
+        places = by_pid, waiting
         _newest = runs, places
     return places
 

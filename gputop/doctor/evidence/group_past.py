@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.snapshot import Process
 
 RESTS_CPU_PERCENT = 10.0
@@ -17,12 +17,16 @@ RESTS_CPU_PERCENT = 10.0
 
 @dataclass(slots=True)
 class _Past:
+    members: tuple[Member, ...] = ()
+    """Those of the last snapshot: while they are the same, so are their local ranks and PIDs."""
     local_ranks: frozenset[int] = frozenset()
     pids: frozenset[int] = frozenset()
     backward_s: float = 0.0
     rests_since: float | None = None
     rested_until: float = 0.0
     longest_rest_s: float = 0.0
+    is_idle: bool = False
+    """Whether no member has run backward: then none rests after it, either."""
 
 
 class GroupPast:
@@ -36,8 +40,12 @@ class GroupPast:
         known = {}
         for group in groups:
             past = known[group.key] = self._known.get(group.key) or _Past()
-            past.local_ranks |= {member.local_rank for member in group.members if member.local_rank is not None}
-            _note_rest(past, group, now)
+            is_known = past.members is group.members
+            if not is_known:
+                past.members = group.members
+                past.local_ranks |= {member.local_rank for member in group.members if member.local_rank is not None}
+            if not (is_known and past.rests_since is None and past.is_idle):
+                _note_rest(past, group, now)
         self._known = known
 
     def local_ranks(self, group: RankGroup) -> frozenset[int]:
@@ -67,6 +75,7 @@ def has_run_backward(process: Process) -> bool:
 def _note_rest(past: _Past, group: RankGroup, now: float) -> None:
     """Note whether the ranks rest. Only a backward pass ends a rest: even during a hang, a thread sometimes wakes up."""
     pids = frozenset(group.pids)
+    past.is_idle = not any(member.process.autograd_threads for member in group.members if member.process is not None)
     processes = [member.process for member in group.members if member.process is not None]
     backward_s = sum(seconds for process in processes for _, seconds in process.autograd_threads)
     if pids != past.pids:

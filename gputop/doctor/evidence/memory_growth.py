@@ -5,11 +5,16 @@ The course is kept as means of stretches, at a resolution that halves as they gr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from gputop.doctor.evidence.levels import Levels, Stretch
 from gputop.snapshot import Process, Snapshot
 
+EVERY_S = 5.0
+"""How often the memory counts: a leak shows over minutes."""
+_JITTER_S = 0.25
+"""Tolerance for snapshots that arrive a little early."""
 UNSEEN_MAX_S = 120.0
 """A process whose memory is unknown for longer has ended. The driver sometimes fails to report it."""
 
@@ -20,10 +25,14 @@ class MemoryGrowth:
     def __init__(self) -> None:
         self._courses: dict[tuple[int, float | None, str], Levels] = {}
         self._seen_at: dict[tuple[int, float | None, str], float] = {}
+        self._due_s = -math.inf
 
     def observe(self, snapshot: Snapshot) -> None:
         """Process the next snapshot of the stream."""
         now = snapshot.monotonic_s
+        if now < self._due_s:
+            return
+        self._due_s = now + EVERY_S - _JITTER_S
         for process in snapshot.processes:
             for use in process.devices:
                 if use.memory_used_bytes is not None:

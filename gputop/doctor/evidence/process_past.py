@@ -24,6 +24,10 @@ class _Track:
     worked: bool = False
     backward_s: float = 0.0
     backward_at: float | None = None
+    switches: int | None = None
+    switched_at: float = 0.0
+    interrupted: tuple[int, float] | None = None
+    """By how much the number of involuntary switches grew last, and over how many seconds."""
 
 
 class ProcessPast:
@@ -71,7 +75,18 @@ class ProcessPast:
         if seconds > track.backward_s and known is not None:
             track.backward_at = self._now
         track.backward_s = seconds
+        if process.involuntary_switches != track.switches:
+            self._count_switches(track, process.involuntary_switches)
         return track
+
+    def _count_switches(self, track: _Track, count: int | None) -> None:
+        """Note how fast the switches grew. They are read every few seconds, so many snapshots show the same number."""
+        before, span_s = track.switches, self._now - track.switched_at
+        if count is None or before is None or count < before or span_s <= 0:
+            track.interrupted = None
+        else:
+            track.interrupted = (count - before, span_s)
+        track.switches, track.switched_at = count, self._now
 
     def _track(self, process: Process) -> _Track | None:
         return self._tracks.get((process.pid, process.started_at))
@@ -105,6 +120,14 @@ class ProcessPast:
         """Return for how many seconds the process has used more than 80% of a core without a pause."""
         track = self._track(process)
         return self._now - track.cpu_busy_since if track is not None and track.cpu_busy_since is not None else 0.0
+
+    def interrupted_per_s(self, process: Process) -> float | None:
+        """Return how often a second the main thread was last stopped to let others run; None if that is not known yet."""
+        track = self._track(process)
+        if track is None or track.interrupted is None:
+            return None
+        times, span_s = track.interrupted
+        return times / max(span_s, self._now - track.switched_at)
 
     def has_worked(self, process: Process) -> bool:
         """Return whether the process was ever observed to use a quarter of a core or more."""

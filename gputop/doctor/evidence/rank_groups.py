@@ -71,12 +71,15 @@ class RankGroup:
     """The live ranks that write a journal, including those on other machines. Nearly every rule asks for them."""
     pids: tuple[int, ...] = field(init=False, default=(), repr=False)
     """PIDs of the ranks."""
+    world_size: int = field(init=False, default=0, repr=False)
+    """The number of ranks: from the run, else from the launcher, else the number observed. Most rules ask for it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pids", tuple([pid for member in self.members if (pid := member.pid) is not None]))
         if self.run is not None:
             object.__setattr__(self, "run_id", self.run.run_id)
             object.__setattr__(self, "live_ranks", tuple([rank for rank in self.run.ranks if rank.state in LIVE_STATES]))
+        object.__setattr__(self, "world_size", _world_size(self))
 
     @property
     def local_world_size(self) -> int | None:
@@ -97,6 +100,14 @@ class RankGroup:
     def uids(self) -> frozenset[int]:
         """The users that own these processes."""
         return frozenset(process.uid for process in self.processes if process.uid is not None)
+
+
+def _world_size(group: RankGroup) -> int:
+    if group.run is not None and group.run.world_size:
+        return group.run.world_size
+    known = [member.process.environment for member in group.members if member.process is not None]
+    sizes = [environment.world_size for environment in known if environment is not None and environment.world_size]
+    return max(sizes, default=len(group.members))
 
 
 def duplicate_ranks(group: RankGroup) -> list[Member]:
@@ -186,7 +197,7 @@ def _with_devices(group: RankGroup, pool: tuple[Device, ...], newest: Mapping[st
     return found
 
 
-# ``replace`` would derive the other fields anew, for hundreds of groups in each snapshot.
+# ``replace`` would derive the other fields again, for hundreds of groups in each snapshot.
 _SLOTS: Any = RankGroup
 _WRITERS = [getattr(_SLOTS, each.name).__set__ for each in fields(RankGroup)]
 _values_of = operator.attrgetter(*(each.name for each in fields(RankGroup)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ def _straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> S
         return None
     waits: list[float] = []
     for at in reversed(range(0, len(steps), WINDOW_STEPS)):
-        # Check the newest window first: in most runs nobody waits, and one window is enough to tell.
+        # Check the newest window first: in most runs, no rank waits, and one window is enough to tell.
         piece = _waits(backward, whole, steps[at : at + WINDOW_STEPS])
         if piece is None or units.mean(piece) < SCORE_MIN:
             return None
@@ -111,7 +112,7 @@ def _nobody_waits(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) ->
     """Return whether the newest window alone rules out waiting, without a table of all windows, as in most runs."""
     backward = [evidence.series(group.run_id, rank, BACKWARD)[-WINDOW_STEPS:] for rank in ranks]
     steps = backward[0].steps
-    if len(steps) < WINDOW_STEPS or steps != sorted(set(steps)) or steps[0] < WARM_UP_STEPS:
+    if len(steps) < WINDOW_STEPS or steps != array("q", sorted(set(steps))) or steps[0] < WARM_UP_STEPS:
         return False
     whole = [_points_at(evidence.series(group.run_id, rank, STEP), steps) for rank in ranks]
     if any(series.steps != steps or not series.finite() for series in (*backward, *whole)):

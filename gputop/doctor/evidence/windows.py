@@ -11,6 +11,7 @@ import itertools
 import math
 import operator
 import statistics
+from array import array
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
@@ -63,9 +64,9 @@ def _newest(evidence: Evidence, group: RankGroup, rank: int, metric: str, limit:
     return found[max(at for at, distance in enumerate(distances, 1) if not 0 < distance <= widest) :]
 
 
-def _consecutive(steps: list[int]) -> bool:
+def _consecutive(steps: array[int]) -> bool:
     """Return whether the steps are consecutive; compares without a Python loop."""
-    return not steps or (steps[-1] - steps[0] == len(steps) - 1 and steps == list(range(steps[0], steps[-1] + 1)))
+    return not steps or (steps[-1] - steps[0] == len(steps) - 1 and steps == array("q", range(steps[0], steps[-1] + 1)))
 
 
 def _series_of(points: Sequence[Point]) -> PointSeries:

@@ -22,6 +22,8 @@ SUM_TOLERANCE = 1e-6
 """Weights that differ by less than this share of their sum differ by rounding (unequal GPUs), not because the ranks drifted
 apart.
 """
+ITERATIONS_MIN = 20
+"""DDP averages its times over the first iterations, too, which set everything up."""
 _TELLS_NOTHING = ("barrier", "object", "broadcast", "scatter_object", "monitored")
 
 
@@ -32,9 +34,33 @@ def waiting_s(ddp: Ddp) -> float | None:
     return max(0.0, ddp.communication_s - ddp.overlap_s)
 
 
+def communication_share(rank: Rank, step_s: float | None) -> float | None:
+    """Return the exposed communication time of a rank as a share of its step; None if DDP has not counted it long enough."""
+    fact = facts_of(rank).ddp
+    waiting = waiting_s(fact) if fact is not None else None
+    if fact is None or waiting is None or (fact.iteration or 0) < ITERATIONS_MIN or not step_s:
+        return None
+    done = facts_of(rank).gradients
+    accumulation = max(1.0, (done.accumulation or 1.0) if done is not None else 1.0)
+    synced = min(1.0, done.synced_backwards / done.backwards) if done is not None and done.backwards else 1.0
+    return waiting * accumulation * synced / step_s
+
+
 def exchanges(group: ProcessGroup) -> int:
     """Return the calls that may average gradients or weights: barriers, broadcasts and objects do not count."""
     return sum(count for name, count in group.collectives.items() if not any(part in name for part in _TELLS_NOTHING))
+
+
+def passes_weights(rank: Rank) -> bool:
+    """Return whether the script passed on tensors as large as the largest trained parameter: gradients or weights.
+
+    What it averages of metrics is small, as are the features that it gathers.
+    """
+    facts = facts_of(rank)
+    model, group = facts.model, facts.process_group
+    if model is None or group is None or not model.largest_parameter or group.largest is None:
+        return False
+    return group.largest >= model.largest_parameter
 
 
 def called(rank: Rank | None) -> Mapping[int, tuple[int, int]]:

@@ -1,6 +1,6 @@
 """The facts that a rank reports, read through the schema (``gputop/facts``) and not trusted. Pure.
 
-``facts_of(rank)`` returns every fact; the functions here and in the modules beside this one draw conclusions from them.
+``facts_of(rank)`` returns every fact; the functions here and in the modules next to this one draw conclusions from them.
 """
 
 from __future__ import annotations
@@ -27,11 +27,15 @@ def read_once(read: Callable[[Rank | None], T]) -> Callable[[Rank | None], T]:
     """Read each fact of a rank once: ten rules ask for the same fact of a snapshot. Nobody changes a rank or its facts."""
     known: dict[int, tuple[Rank, T]] = {}
     _kept.append(known)
+    without: list[T] = []
+    """What there is without a rank, as in every job that gputop does not track."""
 
     @wraps(read)
     def of(rank: Rank | None) -> T:
         if rank is None:
-            return read(None)
+            if not without:
+                without.append(read(None))
+            return without[0]
         found = known.get(id(rank))
         # Python may reuse the id of a deleted rank, so the cache keeps a reference to the rank.
         if found is not None and found[0] is rank:

@@ -33,7 +33,10 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fault. ``id`` is its rule's ("A07", docs/rules.md); ``devices`` are UUIDs, ``run`` is a run id."""
+    """One fault. ``id`` is its rule's ("A07", docs/rules.md); ``devices`` are UUIDs, ``run`` is a run id.
+
+    On the network of an untracked run over hosts, ``run`` names these: "hosts:gpu1,gpu2".
+    """
 
     id: str
     severity: Severity

@@ -34,6 +34,16 @@ def ranks(numbers: Sequence[int]) -> str:
     return f"rank{'s' if len(set(numbers)) != 1 else ''} {ranges(numbers)}"
 
 
+def processes(pids: Sequence[int]) -> str:
+    """Return "process 4001" or "processes 4001, 4002"."""
+    return f"process{'es' if len(pids) != 1 else ''} {', '.join(map(str, pids))}"
+
+
+def agree(number: int, one: str, several: str) -> str:
+    """Return the verb or pronoun that agrees with so many."""
+    return one if number == 1 else several
+
+
 def count(number: int, noun: str) -> str:
     """Return "1 rank" or "4 ranks"."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -20,6 +20,7 @@ TOLD = {
     "calls around DDP": ("error", "certain", "called GPT inside the wrapper (train.py:88), on all 4 ranks", "in train.py:88"),
     "calls around DDP, weights unknown": ("error", "likely", "backward passes that DDP reduced", "in train.py:88"),
     "double() after wrapping": ("error", "certain", "wrapped as float32, now float64", "torch.optim.SGD(model.parameters()"),
+    "no wrapper and no group": ("error", "certain", "the weights differ between the ranks", "DDP(model.to(local_rank)"),
     "no wrapper": ("error", "certain", "0 collectives that could average gradients", "DDP(model.to(local_rank)"),
     "no wrapper, the loss is reduced": ("error", "likely", "the weights differ between the ranks", "DDP(model.to(local_rank)"),
     "no_sync inverted": (
@@ -83,6 +84,10 @@ def test_ranks_that_exchange_what_they_should_are_told_from_those_that_do_not():
     for rule, name, scene, seconds in by_hand.FAULTS:
         said = play(scene, seconds)[-1]
         assert [(item.id, item.severity) for item in said[:1]] == [(rule, "error")], name
+    sure = {name: play(scene, seconds)[-1][0].confidence for _, name, scene, seconds in by_hand.FAULTS}
+    assert sure["nothing exchanged"] == "possible"
+    assert sure["nothing exchanged for 200 steps"] == "certain"
+    assert sure["metrics averaged now and then"] == "likely"
 
 
 def test_untracked_ranks_are_not_judged_and_it_says_what_would_let_it():

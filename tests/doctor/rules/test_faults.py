@@ -39,7 +39,7 @@ def test_a07_names_ranks_on_one_gpu_within_15_s_and_nothing_else():
     assert all(ids(findings) in ([], ["A07"]) for findings in said), "its symptoms stay hidden, also before it is certain"
     finding = said[-1][0]
     assert (finding.severity, finding.confidence) == ("error", "certain")
-    assert finding.title == "Only GPU 0 works: all 4 ranks run on it"
+    assert finding.title == "Only GPU 0 is used: all 4 ranks run on it"
     assert "LOCAL_RANK 0-3" in finding.evidence[0].text
     assert uuid(0)[:8] in finding.evidence[0].text
     assert finding.devices[0] == uuid(0)
@@ -124,7 +124,7 @@ def test_a07_on_virtual_gpus_is_certain_within_10_s():
     assert second is not None
     assert second <= 12
     assert ids(said[-1]) == ["A07"]
-    assert said[-1][0].title == "Only GPU 0 works: both ranks run on it"
+    assert said[-1][0].title == "Only GPU 0 is used: both ranks run on it"
     assert said[-1][0].devices == ("virtual-0", "virtual-1"), "GPUs outside the run's mask are no concern of it"
 
 
@@ -146,7 +146,7 @@ def test_a01_names_a_script_without_a_launcher():
     assert second <= 15
     finding = said[-1][0]
     assert (finding.confidence, finding.severity) == ("likely", "warning")
-    assert finding.title == "Only GPU 0 works: started without a launcher"
+    assert finding.title == "Only GPU 0 is used: started without a launcher"
     assert "torchrun --standalone --nproc-per-node=4 train.py --lr 0.1" in finding.fix
     assert "CUDA_VISIBLE_DEVICES=0 python train.py" in finding.refuted_by
     assert len(finding.devices) == 4
@@ -164,6 +164,25 @@ def test_a01_is_certain_when_the_journal_saw_the_model_without_a_wrapper():
 
     finding = last_verdict(tracked)
     assert (finding.id, finding.confidence, finding.run) == ("A01", "certain", "run-1")
+
+
+@pytest.mark.parametrize(
+    ("others", "title"),
+    [
+        ((), "Only GPU 0 is used: DataParallel runs in one process"),
+        ((1, 2, 3), "Only GPU 0 works: DataParallel runs in one process"),
+    ],
+    ids=["nothing on the others", "memory on the others"],
+)
+def test_a01_calls_a_gpu_that_holds_memory_used(others, title):
+    def wrapped(second):
+        facts = {"model": {"wrapper": "DataParallel", "wrappers": ["DataParallel"]}}
+        uses = (use(0), *(use(index, 2.0, 0.0) for index in others))
+        process = replace(single(4000, *uses, second=second, visible=4), run_id="run-1", rank=0)
+        return scene(second, gpus([0], 4), (process,), (journal(1, second, facts),))
+
+    finding = last_verdict(wrapped)
+    assert (finding.id, finding.title) == ("A01", title)
 
 
 def test_a01_offers_only_the_free_gpus():

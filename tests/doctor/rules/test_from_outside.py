@@ -12,6 +12,7 @@ from gputop.doctor.findings.finding import Finding
 from gputop.snapshot import Snapshot, Workers
 from tests.doctor.scenes import outside as scenes
 from tests.doctor.scenes.base import Scene, play
+from tests.doctor.scenes.outside import always
 from tests.samples import EPOCH
 
 
@@ -88,6 +89,37 @@ def test_without_steps_a_hang_takes_longer_and_stays_possible() -> None:
     first = next(second for second, item in enumerate(said) if item is not None)
     assert 40 + 30 <= first <= 40 + 45
     assert {item.confidence for item in said if item is not None} == {"possible"}
+
+
+def test_a_process_whose_threads_all_wait_for_each_other_hangs() -> None:
+    finding = told(scenes.locked(scenes.one_stops, 41), "G01", 100)
+    assert finding is not None
+    assert (finding.severity, finding.confidence, finding.pids) == ("error", "likely", (4000,))
+    assert finding.title == "Process 4000 hangs: all of its threads wait for each other"
+    assert "no step has been logged for" in finding.evidence[0].text
+
+
+def test_a_wait_for_another_thread_is_no_deadlock_while_one_is_left_or_steps_end() -> None:
+    assert told(scenes.one_stops, "G01", 100) is None, "a thread may upload something"
+    assert told(scenes.locked(scenes.pauses_for_a_thread, 0), "G01", 100) is None, "steps end"
+
+
+@pytest.mark.parametrize("printed", [True, False])
+def test_steps_in_the_output_show_that_a_process_without_backward_threads_trains(printed: bool) -> None:
+    """A training on the CPU, or without torch, has none: A01 needs another sign of training."""
+    scene = scenes.outside(always("runs"), printed=printed)
+
+    def free_beside(second: int) -> Snapshot:
+        shot = scene(second)
+        (process,) = shot.processes
+        assert process.environment is not None
+        masked = replace(process.environment, virtual_devices="0,1")
+        busy = replace(process, environment=masked, state="R", cpu_percent=95.0)
+        return replace(shot, processes=(busy,), devices=(replace(shot.devices[0], utilization_percent=95.0), *shot.devices[1:]))
+
+    finding = told(free_beside, "A01", 90)
+    assert (finding is not None) == printed
+    assert finding is None or finding.confidence == "likely"
 
 
 def test_ranks_that_pause_again_and_again_do_not_hang() -> None:
@@ -229,3 +261,33 @@ def test_young_ranks_that_are_seen_to_run_do_not_wait_for_others() -> None:
     assert told(young(never), "G03", 90) is not None
     logs = scenes.outside(scenes.always("socket"), scenes.always("socket"), percent=lambda number, second: 1.0)
     assert told(young(logs), "G03", 90) is None, "its output shows steps"
+
+
+def denied(scene: Scene) -> Scene:
+    """The same where /proc/PID/syscall may not be read: Yama forbids it, or it is another user's process."""
+
+    def hidden(second: int) -> Snapshot:
+        base = scene(second)
+        processes = (replace(process, waits_for=None, waits_read_s=None, hidden=("waits_for",)) for process in base.processes)
+        return replace(base, processes=tuple(processes))
+
+    return hidden
+
+
+def scenes_from_outside() -> dict[str, Scene]:
+    return {
+        name: scene for name, scene in vars(scenes).items() if callable(scene) and getattr(scene, "__name__", "") == "scene"
+    }
+
+
+@pytest.mark.parametrize("name", scenes_from_outside())
+def test_where_the_system_call_is_hidden_nothing_is_concluded_from_it(name: str) -> None:
+    """What is unknown is neither a wait nor work: it adds no finding, and makes none surer."""
+    scene = scenes_from_outside()[name]
+    seen, hidden = (
+        {item.id: item.confidence for found in play(each, 100) for item in found} for each in (scene, denied(scene))
+    )
+    assert hidden.keys() <= seen.keys()
+    assert {rule for rule in hidden if hidden[rule] != "possible"} <= {rule for rule in seen if seen[rule] != "possible"}
+    facts = [fact for found in play(denied(scene), 100) for item in found for fact in item.evidence]
+    assert not [fact for fact in facts if "syscall" in fact.source]

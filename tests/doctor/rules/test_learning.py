@@ -61,6 +61,14 @@ def test_a_loss_that_grows_says_what_it_was_at_best() -> None:
     assert "times its lowest" in finding.title
 
 
+def test_a_loss_that_grows_while_the_model_acts_between_its_steps_is_only_possible() -> None:
+    """The errors of an agent's estimates grow with what it earns. Validation runs between few steps only."""
+    for every, confidence in ((1, "possible"), (25, "likely")):
+        scene = scenes.acts(scenes.learned_then_lost, every)
+        finding = next(item for item in play(scene, 70)[-1] if item.id == "J02")
+        assert finding.confidence == confidence
+
+
 @pytest.mark.parametrize(("part", "told"), [("loss_cls", True), ("loss_d", False), ("critic_loss", False), ("loss_kl", True)])
 def test_the_sum_of_several_losses_is_judged_unless_they_are_opposed(part: str, told: bool) -> None:
     summed = scenes.run_with(

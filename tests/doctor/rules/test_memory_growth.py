@@ -52,3 +52,11 @@ def test_what_ended_is_forgotten() -> None:
     for second, known in ((100.0, True), (200.0, False)):
         growth.observe(replace(last, processes=(), monotonic_s=last.monotonic_s + second))
         assert bool(growth.of(process, uuid)) is known
+
+
+def test_the_memory_counts_every_five_seconds() -> None:
+    growth, first = MemoryGrowth(), scenes.leaks(0)
+    (process, *_) = first.processes
+    for second in range(12):
+        growth.observe(replace(first, monotonic_s=first.monotonic_s + second - 0.1 * (second % 5 == 0)))
+    assert sum(stretch.count for stretch in growth.of(process, process.devices[0].device_uuid)) == 3

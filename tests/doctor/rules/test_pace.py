@@ -11,6 +11,10 @@ from tests.doctor.scenes.pace import (
     HEALTHY,
     LOOK_ALIKES,
     all_dead,
+    calm_rank,
+    crowded_rank,
+    crowded_rank_that_does_more,
+    crowded_rank_with_slow_kernels,
     loader_bound,
     never_come,
     of_two_one_waits,
@@ -21,6 +25,8 @@ from tests.doctor.scenes.pace import (
     rank_3_reads_by_hand,
     slow_data,
     slow_gpu,
+    slow_virtual_gpu,
+    slow_virtual_gpu_under_pressure,
     spiky_loader,
     suspended,
 )
@@ -100,3 +106,35 @@ def test_ranks_that_never_came_are_counted() -> None:
     finding = verdict(never_come)
     assert finding.title == "Only 3 of 4 ranks run, and they wait for the others"
     assert finding.confidence == "certain"
+
+
+def test_a_rank_whose_cores_others_take_is_no_slow_gpu() -> None:
+    """On a crowded machine the longer times of one rank show who got less of the cores."""
+    for scene in (crowded_rank, crowded_rank_that_does_more):
+        findings = play(scene, 60)[-1]
+        (found,) = findings
+        assert found.confidence == "possible"
+        assert "120 times a second" in " ".join(fact.text for fact in found.evidence)
+        assert "other programs" in found.cause
+        assert "nvidia-smi" not in found.fix
+
+
+def test_one_that_is_seldom_interrupted_is_slow_itself() -> None:
+    assert verdict(calm_rank).confidence == "likely"
+    assert verdict(calm_rank).id == "F02"
+
+
+def test_a_gpu_that_is_seen_to_take_longer_is_slow_on_a_crowded_machine_too() -> None:
+    found = verdict(crowded_rank_with_slow_kernels)
+    assert (found.id, found.confidence) == ("F02", "likely")
+    assert "nvidia-smi" in found.fix
+
+
+def test_a_virtual_gpu_is_never_slow_as_a_card_is() -> None:
+    found = verdict(slow_virtual_gpu)
+    assert (found.id, found.confidence) == ("F02", "likely")
+    assert "nvidia-smi" not in found.fix
+    for word in ("hot", "clocked", "smaller card"):
+        assert word not in found.cause
+    pressed = play(slow_virtual_gpu_under_pressure, 60)[-1]
+    assert [(item.id, item.confidence) for item in pressed] == [("F02", "possible")]

@@ -171,7 +171,7 @@ def test_a08_tells_rank_and_local_rank_of_the_failed_rank():
 def test_a08_is_silent_where_both_numbers_agree_and_the_text_speaks_for_itself():
     (finding,) = play(placement.one_machine, 5)[-1]
     assert (finding.id, finding.confidence) == ("invalid_ordinal", "likely")
-    assert "not more ranks than GPUs" in finding.fix
+    assert "no more ranks than GPUs" in finding.fix
 
 
 def test_a13_names_both_devices_and_the_line():

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gputop.cli.doctor import explain_logs
-from gputop.tracking.printed.lines import Transcript
 from gputop.tracking.printed.rates import paces, whole_times
+from gputop.tracking.printed.transcript import Transcript
 
 LINES = 400
 Line = Callable[[int, float], str]
@@ -110,6 +110,22 @@ def test_the_output_of_an_untracked_run_tells_its_pace_too() -> None:
     assert "it_per_sec" not in plain
 
 
+def test_two_times_side_by_side_tell_how_long_training_and_evaluation_took() -> None:
+    for line in (
+        "step 20 val_acc 0.2 train 12.0s eval 250 ms",
+        "epoch 3 | train: 12 sec | val: 0.25s",
+        "train=0.2m, valid=0.25s",
+    ):
+        assert whole_times(line) == {"training_s": 12.0, "evaluation_s": 0.25}, line
+    for line in ("train 12 val 3", "train 12.1s", "pretrain 3s eval 4s", "train/loss 3 s eval 3s", "train loss 0.3 eval 3s"):
+        assert whole_times(line) == {}, line
+    ((_, metrics),) = Transcript(with_pace=True).feed(b"step 20 loss 2.0 train 1.0s eval 4.0s\n")
+    assert (metrics["training_s"], metrics["evaluation_s"]) == (1.0, 4.0)
+    bars = "".join(drawn(count, 2.0).replace("]", ", train 1s val 4s]") for count in range(100, 104))
+    told = [metrics for _, metrics in Transcript(with_pace=True, with_bars=True).feed(f"{bars}\r".encode())]
+    assert sum("evaluation_s" in metrics for metrics in told) == sum("loss" in metrics for metrics in told) < len(told)
+
+
 def test_other_numbers_are_no_pace() -> None:
     for line in ("max mem: 3 GB time: 2026", "step 3 time 12:03:44 loss 3.0", "2 samples, 3 s", "val_samples/s: 3", "epoch 3"):
         assert paces(line) == {}, line
@@ -134,6 +150,35 @@ def test_a_printed_learning_rate_of_0_is_told_by_each_of_its_names(tmp_path: Pat
     log.write_text("".join(f"{ {'loss': 2.3 + (at * 7 % 11) / 100, name: rate, 'epoch': at / 100} }\n" for at in range(130)))
     found, _ = explain_logs([str(log)])
     assert [finding.id for finding in found] == (["J03"] if rate == 0 else [])
+
+
+def drawn(count: int, value: float, rate: str = "4.00it/s") -> str:
+    return f"\r{count * 100 // 999:3d}%|███▌      | {count}/999 [01:40<10:00, {rate}, loss={value:.3f}]"
+
+
+REDRAWN = {
+    "slow steps, set once": lambda at: drawn(at, 2.303),
+    "slow steps, set every 200": lambda at: drawn(at, 2.303 - at // 200 * 0.1),
+    "fast steps, set every 3000": lambda at: drawn(3 * at, 2.303, "30.0it/s"),
+}
+SET_ANEW = {
+    "slow steps": lambda at: drawn(at, 2.303) + drawn(at, 2.303),
+    "fast steps": lambda at: drawn(at, 2.303, "120.00it/s"),
+}
+
+
+@pytest.mark.parametrize("name", REDRAWN)
+def test_a_bar_that_is_drawn_again_says_nothing_new_of_its_loss(tmp_path: Path, name: str) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("".join(map(REDRAWN[name], range(330))) + "\n")
+    assert explain_logs([str(log)])[0] == ()
+
+
+@pytest.mark.parametrize("name", SET_ANEW)
+def test_a_loss_that_is_set_in_each_step_and_stays_the_same_is_told(tmp_path: Path, name: str) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("".join(map(SET_ANEW[name], range(330))) + "\n")
+    assert [finding.id for finding in explain_logs([str(log)])[0]] == ["J03"]
 
 
 WAITS = {

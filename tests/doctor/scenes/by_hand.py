@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from gputop.snapshot import Snapshot
@@ -20,14 +21,21 @@ def by_hand(
     losses: str = "equal",
     world: int = 4,
     times: tracked.Metrics | None = None,
+    in_all: Mapping[str, int] | None = None,
+    largest: int | None = None,
 ) -> Scene:
-    """Ranks with so many calls in each step. ``losses`` "last": only the last rank has one."""
+    """Ranks with so many calls in each step, and ``in_all`` of the whole run. ``losses`` "last": only the last rank has one.
+
+    ``largest``: elements of the largest tensor passed on; the largest parameter has 262,144.
+    """
 
     def each(number: int, step: int) -> dict[str, Any]:
-        collectives = {name: count * step for name, count in calls.items()}
+        collectives = {**{name: count * step for name, count in calls.items()}, **(in_all or {})}
+        group = {"backend": "nccl", "world_size": world, "rank": number, "groups": 1, "collectives": collectives}
         facts: dict[str, Any] = {
             **_BARE,
-            "process_group": {"backend": "nccl", "world_size": world, "rank": number, "groups": 1, "collectives": collectives},
+            "model": {**_BARE["model"], "largest_parameter": 262_144},
+            "process_group": {**group, **({} if largest is None else {"largest": largest})},
         }
         if batches == "equal":
             facts["batches"] = {"recent": [[at, 777 + at] for at in range(step - 15, step + 1)], "epochs": [[0, 77]]}
@@ -48,6 +56,7 @@ def by_hand(
 
 
 PASSED_ON = {"send": 8, "recv": 8}
+APART = partial(by_hand, {}, batches="own", losses="unlike")
 BY_HAND: tuple[tuple[str, Scene, int], ...] = (
     ("tensor parallel by hand", by_hand({"all_reduce": 24}), 40),
     ("pipeline by hand", by_hand(PASSED_ON, losses="last"), 40),
@@ -55,9 +64,14 @@ BY_HAND: tuple[tuple[str, Scene, int], ...] = (
     ("experts by hand", by_hand({"all_to_all_single": 8, "all_reduce": 30}, batches="own", losses="unlike"), 40),
     ("context parallel by hand", by_hand({**PASSED_ON, "all_reduce": 30}, weights="same", losses="unlike"), 40),
     ("tensor parallel by hand, weights unknown", by_hand({"all_reduce": 24}, weights=None), 40),
+    ("weights averaged now and then, as one tensor each", APART(in_all={"all_reduce": 12}, largest=262_144), 60),
+    ("weights averaged now and then, as one tensor", APART(in_all={"all_reduce": 2}, largest=11_000_000), 60),
+    ("weights that may be averaged later", APART(), 12),
 )
 FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
     ("C05", "averaged by hand, on the same batches", by_hand({"all_reduce": 30}, weights="same"), 12),
     ("C03", "nothing exchanged", by_hand({}, batches="own", losses="unlike"), 12),
+    ("C03", "nothing exchanged for 200 steps", APART(), 40),
+    ("C03", "metrics averaged now and then", APART(in_all={"all_reduce": 12}, largest=64), 40),
     ("C03", "one loss averaged now and then", by_hand({"all_reduce": 1}, batches="own", losses="unlike"), 12),
 )

@@ -72,6 +72,14 @@ def not_wrapped(second):
     return ddp(second, each=each)
 
 
+def not_connected(second):
+    """The launcher starts the ranks, and the script never connects them."""
+    base = not_wrapped(second)
+    (run,) = base.runs
+    ranks = tuple(replace(item, facts={**item.facts, "process_group": None}) for item in run.ranks)
+    return replace(base, runs=(replace(run, ranks=ranks),))
+
+
 def not_wrapped_but_loss_reduced(second):
     def each(number, step):
         return {
@@ -257,7 +265,8 @@ FAULTS = (
     ("C01", "calls around DDP", bypass, 12),
     ("C01", "calls around DDP, weights unknown", bypass_with_unknown_weights, 12),
     ("C02", "double() after wrapping", made_double, 12),
-    ("C03", "no wrapper", not_wrapped, 12),
+    ("C03", "no wrapper", not_wrapped, 40),
+    ("C03", "no wrapper and no group", not_connected, 12),
     ("C03", "no wrapper, the loss is reduced", not_wrapped_but_loss_reduced, 12),
     ("C04", "no_sync inverted", inverted_no_sync, 12),
     ("C04", "every micro-batch is reduced", every_micro_batch, 30),

@@ -108,11 +108,45 @@ def long_evaluations(second):
     return single(second, {}, metrics=metrics)
 
 
+def plays_between_bursts(second):
+    """Self-play: thousands of calls with a few rows between two bursts of steps."""
+    return _evaluates(second, 40_000)
+
+
+def evaluates_in_whole_batches(second):
+    return _evaluates(second, 2_000)
+
+
+def _evaluates(second, calls):
+    base = long_evaluations(second)
+    (run,) = base.runs
+    (rank,) = run.ranks
+    fact = {"calls": calls, "seconds": 400.0, "parameter_device": "cuda:0", "wrapped": None}
+    return replace(base, runs=(replace(run, ranks=(replace(rank, facts={**rank.facts, "evaluation": fact}),)),))
+
+
 def garbage(second):
     def step_s(r, step):
         return 2.4 if step % 70 == 0 else 0.3
 
     return single(second, {}, metrics={**CALM, "step_s": step_s, "gc_s": lambda r, s: 2.1 if s % 70 == 0 else None})
+
+
+def long_pauses(second):
+    """Something that tracking does not know takes longer than the training."""
+    return single(second, {}, metrics={**CALM, "step_s": lambda r, step: 9.0 if step % 20 == 0 else 0.3})
+
+
+def long_pauses_at_a_prompt(second):
+    """A person reads the result of twenty steps and types on."""
+    shot = long_pauses(second)
+    typed = replace(shot.processes[0], command=("python", "-u", "-i"))
+    return replace(shot, processes=(typed, *shot.processes[1:]))
+
+
+def short_pauses(second):
+    """It may well be an evaluation that tracking does not see as one."""
+    return single(second, {}, metrics={**CALM, "step_s": lambda r, step: 3.6 if step % 50 == 0 else 0.3})
 
 
 def halves(second):
@@ -136,7 +170,9 @@ FAULTS = (
     ("E06", "communication", communication, 20),
     ("E07", "slow checkpoints", slow_checkpoints, 90),
     ("E07", "long evaluations", long_evaluations, 60),
+    ("E07", "evaluation in whole batches", evaluates_in_whole_batches, 60),
     ("E07", "garbage collection", garbage, 110),
+    ("E07", "long pauses", long_pauses, 110),
     ("E08", "two halves of a model", halves, 20),
     ("E09", "copies averaged by hand", by_hand, 20),
 )
@@ -155,6 +191,9 @@ def communication_on_the_cpu(second):
 POSSIBLE = (
     ("E06", "communication of ranks on a CPU", communication_on_the_cpu, 20),
     ("E03", "float32, tensor cores unknown", full_precision_unmeasured, 45),
+    ("E07", "short pauses", short_pauses, 110),
+    ("E07", "long pauses at a prompt", long_pauses_at_a_prompt, 110),
+    ("E07", "games between bursts of steps", plays_between_bursts, 60),
 )
 
 

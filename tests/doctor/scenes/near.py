@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from gputop.doctor.diagnosis import Doctor
@@ -46,6 +47,7 @@ def level(finding: Finding) -> str:
     return "info" if finding.severity == "info" and finding.confidence != "possible" else finding.confidence
 
 
+@cache  # a fault has several scenes near to it
 def heard(scene: Scene, seconds: int) -> tuple[dict[str, str], str | None]:
     """How loudly each id ever spoke, shown or hidden behind another one; and what stood first in the end."""
     doctor = Doctor()

@@ -48,6 +48,21 @@ def ranks_with(metrics: Metrics) -> Scene:
     return lambda second: with_metrics(ddp(second, metrics={**CALM, **metrics}))
 
 
+def acts(scene: Scene, every: int) -> Scene:
+    """The same, with a call of the model without gradients after every so many steps."""
+
+    def with_calls(second: int) -> Snapshot:
+        shot = scene(second)
+        times = next(points for points in shot.points if points.metric == "step_s")
+        steps = tuple(step for step in times.steps if step % every == 0)
+        calls = replace(
+            times, metric="phase/evaluation", steps=steps, times=times.times[: len(steps)], values=(0.001,) * len(steps)
+        )
+        return replace(shot, points=(*(points for points in shot.points if points.metric != calls.metric), calls))
+
+    return with_calls
+
+
 # ---- J01
 
 becomes_nan = run_with(

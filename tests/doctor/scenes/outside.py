@@ -174,3 +174,19 @@ waits_for_files = outside(
     *(2 * [lambda second: "runs" if second % 5 == 0 else "sleep"]), printed=False, percent=lambda number, second: 4.0
 )
 """Young ranks that exchange files: they are connected to nothing, and use little of a core."""
+
+
+def locked(scene: Scene, since: int) -> Scene:
+    """The same; from a second on, all threads of its processes wait for each other."""
+
+    def with_threads(second: int) -> Snapshot:
+        shot = scene(second)
+        return replace(
+            shot, processes=tuple(replace(item, all_locked=second >= since, thread_count=3) for item in shot.processes)
+        )
+
+    return with_threads
+
+
+one_stops = outside(then(always("runs"), 40, always("lock")), stops=40)
+pauses_for_a_thread = outside(taking_turns(*["runs"] * 12, *["lock"] * 12))

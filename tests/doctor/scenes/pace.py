@@ -51,6 +51,52 @@ def slow_gpu(second):
     return ddp(second, metrics=late)
 
 
+def interrupted(scene, second, per_s, number):
+    """The main thread of this rank has been stopped so often by now; its value is read every five seconds."""
+    processes = tuple(
+        replace(p, involuntary_switches=round((per_s if p.rank == number else 2) * (second // 5 * 5))) for p in scene.processes
+    )
+    return replace(scene, processes=processes)
+
+
+def crowded_rank(second):
+    return interrupted(slow_gpu(second), second, 120, 2)
+
+
+def calm_rank(second):
+    return interrupted(slow_gpu(second), second, 3, 2)
+
+
+def crowded_rank_that_does_more(second):
+    return interrupted(rank_3_reads_by_hand(second), second, 120, 3)
+
+
+def crowded_rank_with_slow_kernels(second):
+    late = timed(
+        lambda r, s: 0.2 * MS, lambda r, s: 40 * MS if r == 2 else 10 * MS, lambda r, s: 15 * MS if r == 2 else 45 * MS
+    )
+    kernels = {"cuda/forward_s": late["phase/forward"], "cuda/backward_s": lambda r, s: 14 * MS}
+    return interrupted(ddp(second, metrics={**late, **kernels}), second, 120, 2)
+
+
+def slow_virtual_gpu(second):
+    base = slow_gpu(second)
+    devices = tuple(replace(d, uuid=f"virtual-{d.index}", kind="virtual") for d in base.devices)
+    processes = tuple(
+        replace(
+            p,
+            devices=tuple(replace(u, device_uuid=f"virtual-{p.rank}") for u in p.devices),
+            environment=replace(p.environment, virtual_devices="0,1,2,3", cuda_visible_devices=None),
+        )
+        for p in base.processes
+    )
+    return replace(base, devices=devices, processes=processes)
+
+
+def slow_virtual_gpu_under_pressure(second):
+    return with_host(slow_virtual_gpu(second), cpu_pressure_percent=85.0)
+
+
 def turn(step):
     return (step * 7 // 3) % 4
 

@@ -6,7 +6,7 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts import stated
 from gputop.doctor.facts.calls import model_class, parameter_dtypes, wrapped_by
-from gputop.doctor.facts.ddp import divides_models, exchanges, has_engine, weights_differ, weights_met
+from gputop.doctor.facts.ddp import divides_models, exchanges, has_engine, passes_weights, weights_differ, weights_met
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
@@ -20,6 +20,9 @@ BYPASSED_STEPS_MIN = 5
 """Consecutive optimizer steps without a call of the wrapper (docs/rules.md#c01)."""
 STEPS_MIN = 20
 """Steps without a collective after which a missing wrapper is a fault (docs/rules.md#c03)."""
+APART_STEPS = 200
+"""So long may ranks of one group train apart before they average their weights (local SGD, DiLoCo, federated rounds), as far as
+certainty goes (our choice)."""
 _RIGHT_ORDER = """\
 model = Net().to(device)  # 1 move, convert the dtype, load weights, replace layers
 model = DDP(model, device_ids=[local_rank])  # 2 wrap
@@ -219,8 +222,10 @@ def not_wrapped(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     if differ is False and most:
         return None
-    if most and weights_met(ranks, STEPS_MIN):
+    if most and (weights_met(ranks, STEPS_MIN) or all(passes_weights(rank) for rank in ranks)):
         return None  # Local SGD: the script averages the weights by hand from time to time.
+    connected = any(fact is not None for fact in process_groups)
+    early = silent and connected and min((rank.steps_taken or 0) for rank in ranks) < APART_STEPS
     often = most > (ranks[0].steps_taken or 0)  # More than averaging one loss in each step.
     calls = sum(sum(fact.collectives.values()) for fact in process_groups if fact is not None)
     facts = [
@@ -239,13 +244,14 @@ def not_wrapped(evidence: Evidence, group: RankGroup) -> Judgement:
         group,
         "C03",
         "error",
-        "certain" if silent else "possible" if often else "likely",
+        "possible" if often or early else "certain" if silent else "likely",
         f"The model is not wrapped: {size} ranks train {size} separate models",
         facts,
         "The launcher starts the ranks, but nothing connects them: without DistributedDataParallel or FSDP, they exchange "
         "no gradients, and each rank learns only from its own part of the data.",
         _WRAP_CPU if group.virtual or not group.used else _WRAP,
-        "The ranks are independent on purpose, or an engine averages the gradients outside torch.distributed.",
+        "The ranks are independent on purpose, average their weights after some hundred steps, or an engine averages the "
+        "gradients outside torch.distributed.",
     )
     return Suspicion(finding)
 
@@ -261,8 +267,9 @@ C03 = Rule(
     every_s=EVERY_SNAPSHOT,
     threshold=(
         f"several ranks, no wrapper, and no collective that could average gradients in {STEPS_MIN} steps; likely if there "
-        "are some and the weights differ, possible if there is more than one in each step; not if calls pass values on in "
-        "each step, or different weights give the same loss"
+        "are some and the weights differ, possible if there is more than one in each step, or the ranks have a process group "
+        f"and less than {APART_STEPS} steps; not if calls pass values on in each step or tensors as large as the largest "
+        "parameter, or different weights give the same loss"
     ),
     hides=("C05", "C10", "C11", "C12"),
     mechanism=("The launcher starts the ranks, but nothing connects them. Without DDP or FSDP, they exchange no gradients."),

@@ -106,7 +106,7 @@ def _finding(evidence: Evidence, group: RankGroup, member: Member, *, certain: b
         confidence="certain" if certain else "likely",
         title=f"Training runs on the CPU: {everything} idle" if idle else "Training runs on the CPU, not on a GPU",
         evidence=tuple(_evidence(evidence, group, member, deliberate)),
-        cause=_cause(group, member, deliberate),
+        cause=_cause(member, deliberate),
         fix=_fix(evidence, group, member),
         refuted_by="The run opens /dev/nvidia* or appears on a GPU later, or it is intended for the CPU.",
         devices=tuple(device.uuid for device in group.pool),
@@ -163,7 +163,7 @@ def _deliberate(group: RankGroup) -> str | None:
     return None
 
 
-def _cause(group: RankGroup, member: Member, deliberate: str | None) -> str:
+def _cause(member: Member, deliberate: str | None) -> str:
     if deliberate is not None:
         return f"The run asks for it: {deliberate}."
     mask = _mask(member.process)

@@ -1,5 +1,5 @@
 """Differences between what a launcher passes and what a script expects: --local-rank, which the script rejects (A17), and a
-rank and world size that nobody passes (A18).
+rank and world size that nothing passes on (A18).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gputop.doctor.evidence.visible import mask_of
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.logs.refuted import REFUTED_BY
+from gputop.doctor.logs.meaning.refuted import REFUTED_BY
 from gputop.doctor.rules.support.outputs import command_of, outputs_of, quoted
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.snapshot import Process
@@ -176,7 +176,7 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[RankGroup, Member, Process
         evidence=tuple(facts),
         cause="Nothing set RANK and WORLD_SIZE for these processes, so each one trains alone: the same training several "
         "times and, without a LOCAL_RANK, all on the first GPU.",
-        fix=_one_world(group, process, number),
+        fix=_one_world(process, number),
         refuted_by="They are independent runs on purpose (a sweep that reads its settings elsewhere).",
         devices=tuple(device.uuid for device in devices),
         pids=tuple(process.pid for _, _, process in found),
@@ -199,7 +199,7 @@ def _alone(found: Sequence[tuple[RankGroup, Member, Process]]) -> Fact:
     return Fact("none is connected to another by NCCL or gloo", None, "threads (/proc/<pid>/task), NCCL")
 
 
-def _one_world(group: RankGroup, process: Process, number: int) -> str:
+def _one_world(process: Process, number: int) -> str:
     script = fixes.shell_join(fixes.script_of(process.command))
     torchrun = f"torchrun --standalone --nproc-per-node={number} {script}"
     if process.launcher is not None and process.launcher.name == "srun":

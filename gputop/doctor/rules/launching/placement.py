@@ -59,7 +59,7 @@ def ranks_on_one_gpu(evidence: Evidence, group: RankGroup) -> Judgement:
         severity="error",
         confidence="certain" if group.visible_count is not None or reported else "likely",
         title=_crowd_title(evidence, pool[uuid], len(crowd), len(ranks), empty),
-        evidence=_crowd_evidence(evidence, group, pool[uuid], crowd, empty),
+        evidence=_crowd_evidence(evidence, pool[uuid], crowd, empty),
         cause=_crowd_cause(crowd),
         fix=_crowd_fix(group, crowd),
         refuted_by="The ranks compute on different UUIDs, or sharing one GPU is intentional (MPS, a communication test).",
@@ -111,12 +111,10 @@ def _crowd_title(evidence: Evidence, device: Device, crowd: int, ranks: int, emp
         return f"{crowd} of {ranks} ranks share GPU {device.index}; {without}"
     if any(evidence.owners(other.uuid) for other in empty):
         return f"{everyone[0].upper()}{everyone[1:]} run on GPU {device.index}"
-    return f"Only GPU {device.index} works: {everyone} run on it"
+    return f"Only GPU {device.index} is used: {everyone} run on it"
 
 
-def _crowd_evidence(
-    evidence: Evidence, group: RankGroup, device: Device, crowd: list[Member], empty: list[Device]
-) -> tuple[Fact, ...]:
+def _crowd_evidence(evidence: Evidence, device: Device, crowd: list[Member], empty: list[Device]) -> tuple[Fact, ...]:
     local = [member.local_rank for member in crowd if member.local_rank is not None]
     numbers = local if len(local) == len(crowd) else [member.rank for member in crowd if member.rank is not None]
     name = "LOCAL_RANK" if numbers is local else "Rank" if len(numbers) == 1 else "Ranks"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from gputop.command_line import is_notebook_kernel
 from gputop.doctor.evidence.device_loads import LOAD_WINDOW_S
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
@@ -65,8 +66,7 @@ A01 = Rule(
 def is_notebook(group: RankGroup) -> bool:
     """Return whether the run is in a notebook kernel."""
     process = group.main_process
-    command = process.command if process is not None and process.command else ()
-    return any("ipykernel" in item or "colab_kernel" in item for item in command)
+    return process is not None and is_notebook_kernel(process.command)
 
 
 def framework_of(group: RankGroup) -> str | None:
@@ -115,8 +115,8 @@ def lone_process(evidence: Evidence, group: RankGroup) -> Judgement:
         id="A01",
         severity="warning",
         confidence="certain" if inspected and wrapper is None else "likely",
-        title=f"Only GPU {device.index} works: "
-        + ("started without a launcher" if wrapper is None else f"{wrapper} runs in one process and uses no other GPU"),
+        title=f"Only GPU {device.index} {'is used' if len(group.used) == 1 else 'works'}: "
+        + ("started without a launcher" if wrapper is None else f"{wrapper} runs in one process"),
         evidence=tuple(facts),
         cause="Without a launcher, there is one process with world size 1, and one process trains on one GPU. "
         f"{words.gpus(free)} {'is' if len(free) == 1 else 'are'} free, in case you meant to use more than one.",

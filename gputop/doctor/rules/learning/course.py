@@ -40,13 +40,17 @@ _SEEN_FROM_STEP = 50
 _RATE = re.compile(r"^lr(?:/|$)|(?:^|/)(?:lr|learning_rate)$")
 """Frameworks' names for the learning rate: lr, one per parameter group (lr/0), or Transformers' learning_rate."""
 _TOTAL = re.compile(r"(?i)(?:train(?:ing)?[/_])?(?:loss|total_?loss|loss[/_]total)")
-"""The sum of a task's losses, as detectors and speech models log it beside its parts."""
+"""The sum of a task's losses, as detectors and speech models log it next to its parts."""
 _OPPOSED = re.compile(
     r"(?i)(?:^|[/_.\d-])(?:d|g|dis|disc|discriminator|gen|generator|adv\w*|fake|real|critic|actor|policy|value|vf|pg|q\d?|alpha)(?:[/_.\d-]|$)"
 )
 """Parts of losses whose target moves with the model."""
 _REWARDS = ("reward", "return", "episod")
 """If the target moves with the policy, a loss that grows or stays the same says nothing."""
+ACTS_STEPS = 40
+ACTS_SHARE = 0.5
+"""An agent calls its model without gradients between most of its steps, to act or for the next target; validation does so
+between few (our choice)."""
 
 
 def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -69,7 +73,8 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
     if now < GROWN_FROM_BEST * best.mean or now < BACK_AT_START * start.mean:
         return None
     learned = best.mean <= LEARNED * start.mean
-    sure = now >= EXPLODED * start.mean or (learned and now >= GROWN_FROM_START * start.mean)
+    grown = now >= EXPLODED * start.mean or (learned and now >= GROWN_FROM_START * start.mean)
+    sure = grown and not _acts(evidence, group, rank)
     times = now / best.mean
     title = (
         f"The loss has grown to {units.metric(now)}, {f'{times:.1f}' if times < 100 else units.count(times)} times its lowest"
@@ -111,7 +116,8 @@ J02 = Rule(
     every_s=RARELY_S,
     threshold=(
         f"the median of the newest {NEWEST} losses is {GROWN_FROM_BEST:g} times the lowest average and {EXPLODED:g} times "
-        f"the first, or {GROWN_FROM_START:g} times the first after the run had learned (likely); or {BACK_AT_START:g} times "
+        f"the first, or {GROWN_FROM_START:g} times the first after the run had learned (likely, unless the model is called "
+        f"without gradients between {ACTS_SHARE:.0%} of the steps, as in reinforcement learning); or {BACK_AT_START:g} times "
         "the first (possible); only for a run with a single loss, or the sum of its losses, that is always positive"
     ),
     estimated=True,
@@ -183,6 +189,15 @@ def _only_loss(group: RankGroup) -> tuple[Rank, str] | None:
         opposed = any(_OPPOSED.search(metric) for metric in own)
         return (rank, total) if total is not None and not opposed else None
     return (rank, name) if is_training_loss(name) else None
+
+
+def _acts(evidence: Evidence, group: RankGroup, rank: Rank) -> bool:
+    """Return whether the model runs without gradients between most steps: it acts, and what it sees depends on it."""
+    steps = evidence.series(group.run_id, rank.rank, "step_s").steps[-ACTS_STEPS:]
+    if len(steps) < ACTS_STEPS:
+        return False
+    between = set(evidence.series(group.run_id, rank.rank, "phase/evaluation").steps)
+    return sum(step in between for step in steps) >= ACTS_SHARE * len(steps)
 
 
 def _no_rate(evidence: Evidence, group: RankGroup, rank: Rank) -> Judgement:

@@ -1,18 +1,14 @@
-"""What slows a GPU down while it works: heat (I01), power (I02), a narrow PCIe link (I03), locked clocks (I07).
-
-gputop has not measured any threshold here on a GPU: these findings are at most "likely".
-"""
+"""What slows a GPU down while it works: heat (I01), power (I02), locked clocks (I07)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from statistics import median
 
-from gputop.doctor.evidence.device_history import WORKING_PERCENT
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding, Severity
+from gputop.doctor.rules.machine.cards import cards, each_card, finding_on
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.snapshot import Device
 
@@ -26,28 +22,10 @@ CLOCK_LOSS_SHARE = 0.1
 LIMIT_SHARE = 0.9
 """An enforced limit below this share of the default, or of its peers' limits (docs/rules.md#i02)."""
 CAPPED_POWER_SHARE = 0.8
-PCIE_HOLD_S = 30.0
 LOCKED_CLOCK_SHARE = 0.85
 LOCKED_REASON_SHARE = 0.9
 """Clocks below 0.85 of the maximum with "applications_clocks_setting" set in nearly all readings (docs/rules.md#i07)."""
 HOLD_S = 5.0
-
-
-def _each(evidence: Evidence, judge: Callable[[Evidence, Device], Judgement]) -> dict[str, Judgement]:
-    return {device.uuid: judge(evidence, device) for device in _real(evidence) if device.state == "ok"}
-
-
-def _real(evidence: Evidence) -> tuple[Device, ...]:
-    return tuple(device for device in evidence.snapshot.devices if device.kind == "gpu") if evidence.snapshot else ()
-
-
-def _runs_on(evidence: Evidence, device: Device) -> tuple[tuple[int, ...], str | None]:
-    """Return the PIDs and the run id of the first run on the device."""
-    group = next((group for group in evidence.groups if device.uuid in group.used), None)
-    if group is None:
-        return (), None
-    pids = tuple(m.pid for m in group.members if m.pid is not None and any(u.device_uuid == device.uuid for u in m.uses))
-    return pids, group.run_id
 
 
 def _clock(evidence: Evidence, device: Device) -> tuple[float | None, list[Fact]]:
@@ -60,23 +38,9 @@ def _clock(evidence: Evidence, device: Device) -> tuple[float | None, list[Fact]
     return loss, [Fact(text, round(mean), "NVML")]
 
 
-def _finding(
-    evidence: Evidence,
-    device: Device,
-    rule: str,
-    severity: Severity,
-    title: str,
-    facts: Iterable[Fact],
-    texts: tuple[str, str, str],
-) -> Finding:
-    cause, fix, refuted_by = texts
-    pids, run = _runs_on(evidence, device)
-    return Finding(rule, severity, "likely", title, tuple(facts), cause, fix, refuted_by, (device.uuid,), pids, run)
-
-
 def thermal(evidence: Evidence) -> dict[str, Judgement]:
     """I01: heat slows a GPU down while it works."""
-    return _each(evidence, _thermal)
+    return each_card(evidence, _thermal)
 
 
 I01 = Rule(
@@ -135,12 +99,12 @@ def _thermal(evidence: Evidence, device: Device) -> Judgement:
     title = f"{words.gpu(device)} is throttled by heat"
     if loss is not None and loss >= CLOCK_LOSS_SHARE:
         title += f": clocks {loss * 100:.0f}% lower"
-    return Suspicion(_finding(evidence, device, "I01", severity, title, [*facts, *clock], texts), HOLD_S)
+    return Suspicion(finding_on(evidence, device, "I01", severity, title, [*facts, *clock], texts), HOLD_S)
 
 
 def power(evidence: Evidence) -> dict[str, Judgement]:
     """I02: a power limit below the default or the peers', the power brake, or a cap far below the limit."""
-    return _each(evidence, _power)
+    return each_card(evidence, _power)
 
 
 I02 = Rule(
@@ -183,11 +147,11 @@ def _power(evidence: Evidence, device: Device) -> Judgement:
     if braked:
         return Suspicion(_brake(evidence, device, brake), HOLD_S)
     limit, default = device.power_limit_w, device.power_default_limit_w
-    peers = [d.power_limit_w for d in _real(evidence) if d.uuid != device.uuid and d.name == device.name and d.power_limit_w]
+    peers = [d.power_limit_w for d in cards(evidence) if d.uuid != device.uuid and d.name == device.name and d.power_limit_w]
     usual = median(peers) if peers else None
     if limit and usual and limit < LIMIT_SHARE * usual:
         return Suspicion(_limited(evidence, device, limit, usual, default, alone=True), HOLD_S)
-    first = not any(d.index < device.index and evidence.owners(d.uuid) and d.name == device.name for d in _real(evidence))
+    first = not any(d.index < device.index and evidence.owners(d.uuid) and d.name == device.name for d in cards(evidence))
     if limit and default and limit < LIMIT_SHARE * default and first:
         return Suspicion(_limited(evidence, device, limit, usual, default, alone=False), HOLD_S)
     return _capped(evidence, device)
@@ -215,7 +179,7 @@ def _limited(
     title = (
         f"{words.gpu(device)} may draw {limit:.0f} W, {f'its peers {usual:.0f}' if alone else f'by default {default:.0f}'} W"
     )
-    return _finding(evidence, device, "I02", "warning" if alone else "info", title, facts, texts)
+    return finding_on(evidence, device, "I02", "warning" if alone else "info", title, facts, texts)
 
 
 def _brake(evidence: Evidence, device: Device, share: float | None) -> Finding:
@@ -228,7 +192,7 @@ def _brake(evidence: Evidence, device: Device, share: float | None) -> Finding:
         "The signal disappears within a minute.",
     )
     title = f"The power supply brakes {words.gpu(device)}"
-    return _finding(evidence, device, "I02", "error", title, [Fact(text, share, "NVML"), *_clock(evidence, device)[1]], texts)
+    return finding_on(evidence, device, "I02", "error", title, [Fact(text, share, "NVML"), *_clock(evidence, device)[1]], texts)
 
 
 def _capped(evidence: Evidence, device: Device) -> Judgement:
@@ -253,81 +217,13 @@ def _capped(evidence: Evidence, device: Device) -> Judgement:
         "The GPU draws its full power in short peaks that the mean hides.",
     )
     title = f"{words.gpu(device)} is capped at {mean:.0f} W of {limit:.0f} W"
-    return Suspicion(_finding(evidence, device, "I02", "warning", title, facts, texts), HOLD_S)
-
-
-def narrow_link(evidence: Evidence) -> dict[str, Judgement]:
-    """I03: while a GPU works, its PCIe link is narrower or slower than the card and the slot allow."""
-    return _each(evidence, _narrow_link)
-
-
-I03 = Rule(
-    id="I03",
-    order=2202,
-    family="hardware",
-    title="The PCIe link is narrow or slow",
-    severities=("warning", "info"),
-    confidences=("likely",),
-    needs=("NVML PCIe link", "utilization"),
-    window_s=PCIE_HOLD_S,
-    every_s=RARELY_S,
-    threshold=(f"width or generation below the possible maximum for {PCIE_HOLD_S:.0f} s at {WORKING_PERCENT:.0f}% utilization"),
-    estimated=True,
-    mechanism="The card is not seated well, the slot has fewer lanes, a riser is worn, or the BIOS limits the link.",
-    signature="While the GPU works, the link's width or generation is below what the card and the slot support.",
-    look_alike="A link that drops to a low generation while the GPU idles; boards that divide their lanes among all slots.",
-    fix="Reseat the card, try another slot, and check the BIOS settings.",
-    judge_machine=narrow_link,
-)
-
-
-def _narrow_link(evidence: Evidence, device: Device) -> Judgement:
-    load = evidence.load(device.uuid)
-    if load is None or load.mean_percent < WORKING_PERCENT or not device.pcie_width_max:
-        return None
-    width, widest = device.pcie_width, device.pcie_width_max
-    generation, newest = device.pcie_generation, device.pcie_generation_max
-    narrow = width is not None and 0 < width < widest
-    slow = generation is not None and newest is not None and 0 < generation < newest
-    if not narrow and not slow:
-        return None
-    peers = [d for d in _real(evidence) if d.uuid != device.uuid and d.name == device.name and d.pcie_width]
-    # If all are alike, the board divides its lanes among the slots: report only one.
-    usual = bool(peers) and not slow and all(peer.pcie_width == width for peer in peers)
-    if usual and any(peer.index < device.index for peer in peers):
-        return None
-    is_now = f"x{width}" if narrow else f"generation {generation}"
-    should = f"x{widest}" if narrow else f"generation {newest}"
-    facts = [
-        Fact(f"PCIe link under load: generation {generation or 'N/A'}, x{width or 'N/A'}", [generation, width], "NVML"),
-        Fact(f"possible: generation {newest or 'N/A'}, x{widest}", [newest, widest], "NVML"),
-        Fact(f"mean utilization over {load.span_s:.0f} s: {load.mean_percent:.0f}%", round(load.mean_percent), "NVML"),
-    ]
-    if narrow and peers and not usual:
-        facts.append(Fact(f"its peers: x{max(peer.pcie_width or 0 for peer in peers)}", len(peers), "NVML"))
-    texts = (
-        "The board gives every slot fewer lanes than the cards have."
-        if usual
-        else "The card is not seated well, the slot has fewer lanes, a riser is worn, or the BIOS limits the link.",
-        f"nvidia-smi -q -i {device.index} | grep -A 12 'GPU Link Info'\n"
-        + (f"sudo lspci -vv -s {_slot(device)} | grep -E 'LnkCap|LnkSta'\n" if device.pci_bus_id else "")
-        + "# power off, reseat the card or try another slot; BIOS: PCIe generation and bifurcation",
-        "The link widens under load. It matters only if batches or gradients saturate it.",
-    )
-    title = f"{words.gpu(device)} has a PCIe link of {is_now}; {should} is possible"
-    finding = _finding(evidence, device, "I03", "info" if usual else "warning", title, facts, texts)
-    return Suspicion(finding, PCIE_HOLD_S)
-
-
-def _slot(device: Device) -> str:
-    domain, _, rest = (device.pci_bus_id or "").partition(":")
-    return f"{domain[-4:]}:{rest}".lower()
+    return Suspicion(finding_on(evidence, device, "I02", "warning", title, facts, texts), HOLD_S)
 
 
 def locked_clocks(evidence: Evidence) -> dict[str, Judgement]:
     """I07: the clocks are set (nvidia-smi -lgc or -ac) far below the GPU's maximum."""
     held = []
-    for device in _real(evidence):
+    for device in cards(evidence):
         share = evidence.history.share_with_reason(device.uuid, ("applications_clocks_setting",))
         if device.state != "ok" or share < LOCKED_REASON_SHARE:
             continue
@@ -347,7 +243,7 @@ def locked_clocks(evidence: Evidence) -> dict[str, Judgement]:
         "Somebody set the clocks on purpose (repeatable measurements).",
     )
     title = f"Clocks of {words.gpus(devices)} are held {loss * 100:.0f}% below the maximum"
-    finding = _finding(evidence, device, "I07", "warning", title, [*clock, Fact(text, round(share, 3), "NVML")], texts)
+    finding = finding_on(evidence, device, "I07", "warning", title, [*clock, Fact(text, round(share, 3), "NVML")], texts)
     return {"machine": Suspicion(replace(finding, devices=tuple(item.uuid for item in devices)), HOLD_S)}
 
 

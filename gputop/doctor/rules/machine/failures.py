@@ -7,9 +7,9 @@ from dataclasses import replace
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.logs import xids
+from gputop.doctor.logs.meaning import xids
+from gputop.doctor.logs.meaning.refuted import REFUTED_BY
 from gputop.doctor.logs.patterns.table import pattern_of
-from gputop.doctor.logs.refuted import REFUTED_BY
 from gputop.doctor.rules.support.outputs import command_of, outputs_of, quoted, soften
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.snapshot import Device, Problem
@@ -84,7 +84,7 @@ def _xid(evidence: Evidence, device: Device, now: float) -> Judgement:
         return None
     # Prefer hardware errors: they explain the errors of the applications on the GPU.
     time, xid = next((item for item in reported if xids.XIDS.get(item[1], ("", ""))[1] != xids.APPLICATION), reported[0])
-    text, _ = xids.XIDS.get(xid, ("see NVIDIA's catalogue of Xid errors", ""))
+    text, _ = xids.XIDS.get(xid, ("see NVIDIA's catalog of Xid errors", ""))
     group = next((group for group in evidence.groups if device.uuid in group.used), None)
     command = fixes.own_command(group) if group is not None else f"python {fixes.SCRIPT_UNKNOWN}"
     meaning = xids.meaning_of(xid, device.index, command)

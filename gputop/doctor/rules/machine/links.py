@@ -13,7 +13,7 @@ from gputop.snapshot import Device
 HOLD_S = 10.0
 PEERS_MIN, PEERS_MIN_BESIDE_NONE = 2, 3
 """Number of other cards of the same model that must have the same number of links. A card without any link needs more of them:
-two bridged cards beside a third one are a common setup.
+two bridged cards next to a third card are a common setup.
 """
 
 

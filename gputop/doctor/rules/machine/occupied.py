@@ -128,7 +128,7 @@ def _shared(
         cause="Processes on one GPU take turns on its SMs and share its memory. In DDP every rank waits for the slowest, "
         "so one shared GPU slows the whole run.",
         fix=_elsewhere(group, wanted, process) if free else _look(process),
-        refuted_by="The sharing is intentional (MPS, a small job beside a large one).",
+        refuted_by="The sharing is intentional (MPS, a small job next to a large one).",
         devices=(device.uuid,),
         pids=(*group.pids, *(item.pid for item, _ in found)),
         run=group.run_id,

@@ -1,21 +1,17 @@
-"""The CPU cores available to training: too few for its processes (D02), all workers on one (D03), one thread (D04), shared
-memory that runs out (D08), the wrong socket (D10).
-"""
+"""The CPU cores available to training: too few for its processes (D02), all workers on one or two (D03), one thread (D04)."""
 
 from __future__ import annotations
 
-from gputop import units
 from gputop.doctor.evidence import data_waits
-from gputop.doctor.evidence.data_waits import share_of_data
+from gputop.doctor.evidence.data_waits import WARN_SHARE, share_of_data
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.pace.feeding import WARN_SHARE
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
-from gputop.snapshot import Device, Host, Process
-from gputop.units import bytes_text
+from gputop.doctor.rules.support.shared import host_of, with_workers
+from gputop.snapshot import Process
 
 THROTTLED_SHARE = 0.1
 FELT_SHARE = WARN_SHARE / 2
@@ -28,19 +24,7 @@ PINNED_BUSY = 0.7
 """Workers that share few cores use at least this fraction of them."""
 CORES_PER_RANK = 4
 MAIN_BUSY_PERCENT = 90.0
-SHM_FULL = 0.85
-SHM_SMALL_BYTES = 1_000_000_000
-D10_HOLD_S = 60.0
-D10_SHARE = 0.1
 _PROC = ("/proc", "cgroup")
-
-
-def _host(evidence: Evidence) -> Host | None:
-    return evidence.snapshot.host if evidence.snapshot is not None else None
-
-
-def _with_workers(group: RankGroup) -> list[Process]:
-    return [process for process in group.processes if process.workers is not None and process.workers.count]
 
 
 def _cores_of(process: Process) -> int | None:
@@ -51,10 +35,10 @@ def _cores_of(process: Process) -> int | None:
 
 def oversubscribed(evidence: Evidence, group: RankGroup) -> Judgement:
     """D02: more loader processes than cores, so they wait for each other, or a quota that throttles them."""
-    host = _host(evidence)
+    host = host_of(evidence)
     if host is None:
         return None
-    workers = sum(process.workers.count for process in _with_workers(group) if process.workers is not None)
+    workers = sum(process.workers.count for process in with_workers(group) if process.workers is not None)
     own = [found for process in group.processes if (found := _cores_of(process))]
     allowed = max(own, default=host.cpu_count or 0)
     cores = min(allowed, host.cpu_quota) if host.cpu_quota is not None else allowed
@@ -145,16 +129,16 @@ def _all_busy(evidence: Evidence, group: RankGroup) -> bool:
 
 def pinned(evidence: Evidence, group: RankGroup) -> Judgement:
     """D03: the workers may use only one or two cores."""
-    host = _host(evidence)
+    host = host_of(evidence)
     if host is None or not host.cpu_count:
         return None
     # The ranks' workers may be pinned to the same cores, so add up their load.
     shared: dict[int, float] = {}
-    for process in _with_workers(group):
+    for process in with_workers(group):
         if process.workers is not None and process.workers.cores_allowed is not None:
             known = shared.get(process.workers.cores_allowed, 0.0)
             shared[process.workers.cores_allowed] = known + (process.workers.cpu_percent or 0.0)
-    for process in _with_workers(group):
+    for process in with_workers(group):
         workers = process.workers
         assert workers is not None
         allowed, used = workers.cores_allowed, workers.cpu_percent
@@ -213,7 +197,7 @@ D03 = Rule(
 
 def one_thread(evidence: Evidence, group: RankGroup) -> Judgement:
     """D04: OMP_NUM_THREADS=1, although the training process prepares its data itself."""
-    host = _host(evidence)
+    host = host_of(evidence)
     ranks = max(1, len(group.members))
     if host is None or not host.cpu_count or group.virtual or host.cpu_count < CORES_PER_RANK * ranks:
         return None
@@ -267,109 +251,3 @@ D04 = Rule(
     fix="Set OMP_NUM_THREADS to the cores divided by the ranks, or use loader workers.",
     judge=one_thread,
 )
-
-
-def shared_memory(evidence: Evidence, group: RankGroup) -> Judgement:
-    """D08: /dev/shm fills up or is small, while workers pass batches through it."""
-    host = _host(evidence)
-    if host is None or not host.shm_total_bytes or not _with_workers(group):
-        return None
-    used = host.shm_used_bytes
-    full = used is not None and used >= SHM_FULL * host.shm_total_bytes
-    if not full and host.shm_total_bytes >= SHM_SMALL_BYTES:
-        return None
-    text = f"/dev/shm has {bytes_text(host.shm_total_bytes)}" + (f", {bytes_text(used)} used" if used is not None else "")
-    finding = tracked.about(
-        group,
-        "D08",
-        "warning" if full else "info",
-        "likely" if full else "possible",
-        "/dev/shm is nearly full" if full else "/dev/shm is small for loader workers",
-        [Fact(text, used, "statvfs")],
-        "Loader workers pass batches through it. When it is full, they die with a bus error.",
-        "docker run --shm-size=8g ...  # or --ipc=host\n"
-        'torch.multiprocessing.set_sharing_strategy("file_system")  # if you cannot change that',
-        "The batches are small.",
-    )
-    return Suspicion(finding, 3.0)
-
-
-D08 = Rule(
-    id="D08",
-    order=2302,
-    family="cpu",
-    title="/dev/shm is small or nearly full",
-    severities=("warning", "info"),
-    confidences=("likely", "possible"),
-    needs=("statvfs",),
-    window_s=3.0,
-    threshold=f"/dev/shm at {SHM_FULL:.0%} (likely), or smaller than 1 GB (possible), with loader workers",
-    mechanism="Loader workers pass batches through /dev/shm. When it is full, they die with a bus error.",
-    signature="A loader has workers, and /dev/shm is 85% full or smaller than 1 GB.",
-    look_alike="Small batches, which fit; G05 (NCCL needs the space).",
-    fix="Start the container with --shm-size=8g or --ipc=host, or share tensors through the file system.",
-    judge=shared_memory,
-)
-
-
-def far_socket(evidence: Evidence, group: RankGroup) -> Judgement:
-    """D10: a rank runs on the cores of the other socket."""
-    if group.virtual or not any(device.cpu_affinity for device in group.pool):
-        return None
-    share = share_of_data(evidence, group)
-    if share is None or share < D10_SHARE:
-        return None
-    for member in group.members:
-        process = member.process
-        device = next((device for device in group.pool if device.uuid == member.main), None)
-        if process is None or device is None or not device.cpu_affinity or not process.cores_used:
-            continue
-        if set(process.cores_used) & set(device.cpu_affinity):
-            continue
-        finding = tracked.about(
-            group,
-            "D10",
-            "info",
-            "possible",
-            f"Process {process.pid} runs far from {words.gpu(device)}",
-            [
-                Fact(f"it runs on cores {units.ranges(process.cores_used)}", list(process.cores_used), "/proc/<pid>/stat"),
-                Fact(f"cores {units.ranges(device.cpu_affinity)} are near the GPU", list(device.cpu_affinity), "NVML"),
-            ],
-            "Its data for the GPU goes through the link between the sockets.",
-            _near(group, device),
-            "Its copies to the GPU are small.",
-            [device],
-            (process.pid,),
-        )
-        return Suspicion(finding, D10_HOLD_S)
-    return None
-
-
-D10 = Rule(
-    id="D10",
-    order=2304,
-    family="cpu",
-    title="A rank runs on the wrong socket",
-    severities=("info",),
-    confidences=("possible",),
-    needs=("NVML", "/proc", "journal: phase/data"),
-    window_s=D10_HOLD_S,
-    every_s=SELDOM_S,
-    threshold=(f"a rank's threads on none of its GPU's cores for a minute, and {D10_SHARE:.0%} of the time waiting for data"),
-    mechanism="The rank's data for its GPU goes through the link between the sockets.",
-    signature="For a minute, a rank's threads run on none of the cores near its GPU, while it waits for data.",
-    look_alike="Small copies.",
-    fix="Start with `torchrun --numa-binding=node`, or with numactl.",
-    judge=far_socket,
-)
-
-
-def _near(group: RankGroup, device: Device) -> str:
-    """Return the command that starts the run with its ranks near their GPUs."""
-    command = fixes.own_command(group)
-    if command.startswith("torchrun "):
-        return f"{command.replace('torchrun', 'torchrun --numa-binding=node', 1)}  # torch 2.9 or newer"
-    if device.numa_node is not None:
-        return f"numactl --cpunodebind={device.numa_node} --membind={device.numa_node} {command}"
-    return f"taskset -c {units.ranges(device.cpu_affinity).replace(' ', '')} {command}"

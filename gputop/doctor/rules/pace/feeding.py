@@ -1,4 +1,4 @@
-"""The path of the data to the GPU: waiting for batches (D01), copies (D05), workers that restart (D06), the disk (D07)."""
+"""The path of the data to the GPU: waiting for batches (D01), copies (D05), workers that restart (D06)."""
 
 from __future__ import annotations
 
@@ -6,55 +6,37 @@ import statistics
 
 from gputop import units
 from gputop.doctor.evidence import data_waits, windows
-from gputop.doctor.evidence.data_waits import STEPS_MIN, share_of_data
-from gputop.doctor.evidence.device_loads import IDLE_PERCENT
+from gputop.doctor.evidence.data_waits import STEPS_MIN, WARN_SHARE, share_of_data
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.stated import facts_of
-from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.pace.between_phases import BUSY_PERCENT, OWN_WORK_SHARE, own_work
+from gputop.doctor.rules.pace.bursts import from_outside
 from gputop.doctor.rules.pace.main_threads import WAITS_SHARE, waits_itself
 from gputop.doctor.rules.pace.own_times import SHARE as OWN_SHARE
 from gputop.doctor.rules.pace.own_times import waits_by_own_times
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, SELDOM_S, Judgement, Rule, Suspicion
-from gputop.doctor.rules.support.shared import utilization
+from gputop.doctor.rules.support.shared import cores_per_rank, utilization
 from gputop.units import bytes_text
 
-WARN_SHARE = 0.15
 SEVERE_SHARE = 0.30
 """Sum of waits divided by sum of step times (docs/rules.md#d01)."""
 WAIT_MIN_S = 0.002
 """A shorter wait per step is never the bottleneck (our choice)."""
-WORKER_BUSY_PERCENT = 90.0
 COPY_SHARE = 0.10
 RESTART_FACTOR = 5.0
 RESTART_SHARE = 0.05
 """The first batch of an epoch takes 5 times as long as a mean step, and 5% of the time (docs/rules.md#d06)."""
 RESTARTS_MIN = 2
-IO_PRESSURE_PERCENT = 20.0
-DISK_SHARE = 0.3
-"""Share of the last minute that a worker, or a process that loads its own data, waited for a disk (docs/rules.md#d07)."""
-SAW_MEAN_PERCENT = (20.0, 70.0)
-SAW_IDLE_SHARE = 0.2
-SAW_SPAN_S = 50.0
-SAW_HOLD_S = 15.0
-MAIN_BUSY_PERCENT = 90.0
-"""From outside (docs/rules.md#d01, estimates): medium utilization, a fifth of the readings at 0, and the likely cause."""
 SLEEPING_PERCENT = 30.0
 
 
 def _waits_s(evidence: Evidence, group: RankGroup, share: float) -> float:
     steps = [windows.step_s(evidence, group, rank.rank, STEPS_MIN) for rank in tracked.ranks_of(group)]
     return share * statistics.median([value for value in steps if value is not None] or [0.0])
-
-
-def _cores_per_rank(evidence: Evidence, group: RankGroup) -> int:
-    allowed = [member.process.cores_allowed for member in group.members if member.process and member.process.cores_allowed]
-    host = evidence.snapshot.host.cpu_count if evidence.snapshot is not None else None
-    cores = max(allowed, default=host or 8)
-    return max(1, cores // max(1, len(group.members)))
 
 
 def loader_bound(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -73,7 +55,7 @@ def loader_bound(evidence: Evidence, group: RankGroup) -> Judgement:
         ),
     ]
     busy = [member.process.workers for member in group.members if member.process is not None and member.process.workers]
-    cores = _cores_per_rank(evidence, group)
+    cores = cores_per_rank(evidence, group)
     wanted = min(8, cores)
     if workers == 0:
         facts.append(Fact("the loader has no workers: num_workers=0", 0, "journal: loader"))
@@ -232,125 +214,6 @@ D06 = Rule(
     fix="Set persistent_workers=True, or make epochs longer.",
     judge=workers_restart,
 )
-
-
-def slow_disk(evidence: Evidence, group: RankGroup) -> Judgement:
-    """D07: the loader's processes wait for a disk while the run waits for data."""
-    host = evidence.snapshot.host if evidence.snapshot is not None else None
-    if host is None or host.io_pressure_percent is None or host.io_pressure_percent < IO_PRESSURE_PERCENT:
-        return None
-    share = share_of_data(evidence, group)
-    waits = waits_for_disk(evidence, group)
-    if share is None or share < WARN_SHARE or waits is None or waits < DISK_SHARE:
-        return None
-    facts = [
-        Fact(f"{share:.0%} of the time is spent waiting for data", round(share, 3), "journal: phase/data"),
-        Fact(f"its loader waited for a disk in {waits:.0%} of the last minute (state D)", round(waits, 3), "/proc/<pid>/stat"),
-        Fact(
-            f"processes waited for a disk in {host.io_pressure_percent:.0f}% of the last 10 s",
-            host.io_pressure_percent,
-            "/proc/pressure/io",
-        ),
-    ]
-    pid = group.pids[0] if group.pids else "PID"
-    finding = tracked.about(
-        group,
-        "D07",
-        "warning",
-        "likely",
-        "The disk is too slow for the loader",
-        facts,
-        "Possible reasons: many small files, a network file system, or a disk that others use too. A second epoch, from "
-        "the page cache, is fast.",
-        f"iostat -x 1  # shows the disk; the files: ls -l /proc/{pid}/fd\n"
-        "# copy the data to a local disk, pack it in shards (WebDataset), or cache the decoded data",
-        "The loader's processes are in state R or S while the training waits.",
-    )
-    return Suspicion(finding, 5.0)
-
-
-D07 = Rule(
-    id="D07",
-    order=2400,
-    family="input",
-    title="The disk is too slow for the loader",
-    severities=("warning",),
-    confidences=("likely",),
-    needs=("/proc/pressure/io", "/proc/<pid>/stat", "journal: phase/data"),
-    window_s=5.0,
-    every_s=SELDOM_S,
-    threshold=(
-        f"I/O pressure of at least {IO_PRESSURE_PERCENT:.0f}%, the loader in state D for {DISK_SHARE:.0%} of a minute, "
-        f"and {WARN_SHARE:.0%} of the time waiting for data"
-    ),
-    hides=("D01", "E02", "E07"),
-    mechanism=(
-        "Many small files, a network file system, or a disk that others use too slow the loader down. A second epoch, from "
-        "the page cache, is fast."
-    ),
-    signature="The loader's processes wait for a disk (state D), I/O pressure is high, and the loop waits for data.",
-    look_alike="D01 (the workers compute and do not wait for a disk).",
-    fix="Copy the data to a local disk, pack it in shards, or cache the decoded data.",
-    judge=slow_disk,
-)
-
-
-def waits_for_disk(evidence: Evidence, group: RankGroup) -> float | None:
-    """Return the highest share of the last minute that a rank's loader waited for a disk; None if unknown."""
-    shares = [evidence.still.waits_for_disk(member.process) for member in group.members if member.process is not None]
-    return max((share for share in shares if share is not None), default=None)
-
-
-def from_outside(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge D01 without a journal: utilization goes up and down, and whatever prepares the data is always busy."""
-    if group.virtual or not evidence.trains(group):
-        return None
-    workers = [p.workers for p in group.processes if p.workers is not None and p.workers.count]
-    tired = [item for item in workers if (item.cpu_percent or 0.0) >= WORKER_BUSY_PERCENT * item.count]
-    devices = tracked.used_devices(group)
-    why = "All loader workers are busy, but how long the GPUs wait for them is unknown."
-    if not devices or not all(_saws(evidence, device.uuid) for device in devices):
-        return tracked.untracked("D01", group, why) if tired else None
-    main = [m.process.main_thread_cpu_percent for m in group.members if m.process is not None and m.process.workers is None]
-    disk = waits_for_disk(evidence, group)
-    facts = utilization(evidence, devices)
-    if tired:
-        item = tired[0]
-        facts.append(Fact(f"{item.count} loader workers use {item.cpu_percent:.0f}% of a core", item.cpu_percent, "/proc"))
-        cause = "The workers do not prepare batches as fast as the GPU uses them."
-    elif disk is not None and disk >= DISK_SHARE:
-        facts.append(Fact(f"its loader waited for a disk in {disk:.0%} of the last minute", round(disk, 3), "/proc/<pid>/stat"))
-        cause = "The processes that read the data wait for a disk, and the GPU waits for the data."
-    elif main and not workers and all(value is not None and value >= MAIN_BUSY_PERCENT for value in main):
-        facts.append(Fact(f"no loader workers, and the main thread uses {main[0]:.0f}% of a core", main[0], "/proc/<pid>/task"))
-        cause = "The training process prepares each batch itself while the GPU waits."
-    else:
-        return tracked.untracked(
-            "D01", group, "The GPUs work in bursts, but whether they wait for data is not visible from outside."
-        )
-    cores = _cores_per_rank(evidence, group)
-    finding = tracked.about(
-        group,
-        "D01",
-        "warning",
-        "likely",
-        "The GPUs seem to wait for data: they work in bursts",
-        facts,
-        cause,
-        f"DataLoader(..., num_workers={min(8, cores)}, pin_memory=True, persistent_workers=True, prefetch_factor=4)"
-        f"  # {cores} cores for each rank\ngputop run -- {fixes.own_command(group)}  # shows how long they wait",
-        "With gputop run, the share of phase/data in step_s is below 15%.",
-    )
-    return Suspicion(finding, SAW_HOLD_S)
-
-
-def _saws(evidence: Evidence, uuid: str) -> bool:
-    values = [r.utilization_percent for r in evidence.history.readings(uuid) if r.utilization_percent is not None]
-    if not values or not evidence.spans(uuid, SAW_SPAN_S):
-        return False
-    idle = sum(value < IDLE_PERCENT for value in values) / len(values)
-    least, most = SAW_MEAN_PERCENT
-    return least <= sum(values) / len(values) <= most and idle >= SAW_IDLE_SHARE
 
 
 def waits_for_data(evidence: Evidence, group: RankGroup) -> Judgement:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gputop.command_line import is_session
 from gputop.doctor.evidence import data_waits, windows
 from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
@@ -30,8 +31,11 @@ STALL_FACTOR = 5.0
 STALL_VARIATION = 0.1
 STALL_SHARE_MIN = 0.05
 EVALUATION_SHARE_MIN = 0.4
+PLAYS_SHARE = 0.125
 """At least 3 stalls of 5 times the median, at intervals that vary by less than 10% (docs/rules.md#e07). A stall is reported
-if it costs 5% of the time; an evaluation is more than "possible" from 40%."""
+if it costs 5% of the time; an evaluation, and a stall of unknown cause, is more than "possible" from 40%; but a stall of
+unknown cause is never more in a session, where a person reads the result and types on. An evaluation's call takes about a third
+of a step, the forward of a batch; one that takes an eighth is none (our choice)."""
 
 
 _PAUSES = ("phase/evaluation", "checkpoint_s")
@@ -177,7 +181,10 @@ def stalls_that_return(evidence: Evidence, group: RankGroup) -> Judgement:
         if cause == "other" and _between_epochs(evidence, group, rank, found):
             cause = "epoch"
         name, why, fix = _STALLS[cause]
-        deliberate = cause in ("evaluation", "epoch") and found.excess_share < EVALUATION_SHARE_MIN
+        # What tracking does not know may be an evaluation, too, or a person who reads what the last cell printed.
+        share_max = 1.0 if cause == "other" and _in_session(member) else EVALUATION_SHARE_MIN
+        deliberate = cause in ("evaluation", "epoch", "other") and found.excess_share < share_max
+        deliberate = deliberate or (cause == "evaluation" and _plays(member, found))
         finding = tracked.about(
             group,
             "E07",
@@ -213,14 +220,16 @@ E07 = Rule(
     threshold=(
         f"{STALLS_MIN} steps of {STALL_FACTOR:.0f} times the median at regular intervals ({STALL_VARIATION:.0%}), which "
         f"take {STALL_SHARE_MIN:.0%} of the time or more; or evaluations that take longer than training, according to the "
-        "run's own numbers"
+        f"run's own numbers; only possible if each call of the model without gradients takes less than {PLAYS_SHARE:.1%} of a "
+        "step"
     ),
     mechanism=(
         "A checkpoint, an evaluation, the end of an epoch or garbage collection blocks the loop. If only one rank does it, "
         "all others wait."
     ),
     signature="At regular intervals, a step takes at least five times the median.",
-    look_alike="D06 (the loader's workers restart); intentional pauses.",
+    look_alike="D06 (the loader's workers restart); pauses on purpose, also between the cells of a notebook or at a prompt; "
+    "games or rollouts that make the data of later steps.",
     fix=("Save asynchronously, evaluate less often and on every rank, and collect garbage on all ranks at the same step."),
     judge=stalls_that_return,
 )
@@ -256,6 +265,17 @@ _STALLS = {
     ),
 }
 _CAUSE_METRICS = (("checkpoint", "checkpoint_s"), ("evaluation", "phase/evaluation"), ("gc", "gc_s"), ("data", "phase/data"))
+
+
+def _in_session(member: Member) -> bool:
+    """Return whether a person types the training piece by piece."""
+    return member.process is not None and is_session(member.process.command)
+
+
+def _plays(member: Member, found: windows.Stalls) -> bool:
+    """Return whether the calls without gradients are far smaller than a step: games, rollouts or sampling, no evaluation."""
+    fact = facts_of(member.journal).evaluation
+    return fact is not None and fact.calls > 0 and fact.seconds / fact.calls < PLAYS_SHARE * found.median_s
 
 
 def _between_epochs(evidence: Evidence, group: RankGroup, rank: int, found: windows.Stalls) -> bool:

@@ -119,7 +119,7 @@ def waits_for_one(evidence: Evidence, group: RankGroup) -> Judgement:
         "the pace.",
         f"gputop run -- {fixes.own_command(group)}  # shows how long each rank waits, and for what\n"
         f"taskset -pc {late.member.pid}  # the cores that it may use",
-        f"Rank {rank} has other work than the others on purpose, or waits for something else than data.",
+        f"Rank {rank} does different work from the others on purpose, or waits for something other than data.",
     )
     return Suspicion(finding, HOLD_S)
 
@@ -148,7 +148,7 @@ def computes_alone(evidence: Evidence, group: RankGroup) -> Judgement:
         "It does work that the others do not do, such as logging, images or metrics, or has larger batches, and the others "
         "wait for its gradients.",
         f"gputop run -- {fixes.own_command(group)}  # shows what takes its time\npy-spy dump --pid {late.member.pid}",
-        f"Rank {rank} has other work than the others on purpose, as in a pipeline or beside a parameter server.",
+        f"Rank {rank} does different work from the others on purpose, as in a pipeline or with a parameter server.",
     )
     return Suspicion(finding, HOLD_S)
 

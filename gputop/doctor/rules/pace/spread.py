@@ -9,7 +9,7 @@ from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
 from gputop.doctor.facts.calls import wrapped_by
-from gputop.doctor.facts.ddp import waiting_s
+from gputop.doctor.facts.ddp import communication_share
 from gputop.doctor.facts.model import parameters_by_device
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
@@ -20,7 +20,6 @@ from gputop.snapshot import Device
 
 COMMUNICATION_SHARE_MIN = 0.2
 """Exposed communication as a share of the step, on the rank with the least (docs/rules.md#e06)."""
-ITERATIONS_MIN = 20
 PIPELINE_MIN_PERCENT = 150.0
 TURNS_MAX_PERCENT = 130.0
 """GPUs that take turns are together as busy as one; GPUs in a pipeline are busier (docs/rules.md#a10, an estimate)."""
@@ -36,16 +35,10 @@ def communication(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     shares = []
     for rank in ranks:
-        fact, step = facts_of(rank).ddp, windows.step_s(evidence, group, rank.rank)
-        waiting = waiting_s(fact) if fact is not None else None
-        if fact is None or waiting is None or (fact.iteration or 0) < ITERATIONS_MIN:
+        share = communication_share(rank, windows.step_s(evidence, group, rank.rank))
+        if share is None:
             return None
-        if not step:
-            return None
-        done = facts_of(rank).gradients
-        accumulation = max(1.0, (done.accumulation or 1.0) if done is not None else 1.0)
-        synced = min(1.0, done.synced_backwards / done.backwards) if done is not None and done.backwards else 1.0
-        shares.append(waiting * accumulation * synced / step)
+        shares.append(share)
     least = min(shares)
     if least < COMMUNICATION_SHARE_MIN:
         return None

@@ -18,7 +18,15 @@ from gputop.doctor.rules.pace.main_threads import (
     waits_for_one,
 )
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.culprit import SCORE_TEXT, SOURCES, culprit_by, find_culprit, waiting
+from gputop.doctor.rules.support.culprit import (
+    SCORE_TEXT,
+    SOURCES,
+    TAKEN_TEXT,
+    culprit_by,
+    find_culprit,
+    taken_cores,
+    waiting,
+)
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule
 
 _KERNELS = ("cuda/forward_s", "cuda/backward_s")
@@ -82,17 +90,36 @@ def slow_compute(evidence: Evidence, group: RankGroup) -> Judgement:
     if known is None or known.unequal:
         return None
     who, device = f"rank {known.found.culprit}", known.device
+    if group.virtual:  # The cores of the machine have no clock or temperature of their own.
+        cause = "With equal work, its forward pass takes longer: only this rank runs some code, or others use its cores."
+        fix = "gputop where  # while the run is going: the line that it is at\n"
+    else:
+        cause = (
+            f"With equal work, its forward pass takes longer: {words.gpu(device) if device else 'its GPU'} is hot, clocked "
+            "lower, shared with another process or a smaller card, or only this rank runs some code."
+        )
+        fix = f"nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE -i {device.index if device is not None else 'N'}\n"
     return waiting(
         group,
         "F02",
         known,
         f"All ranks wait for {who}, which computes longer",
-        f"With equal work, its forward pass takes longer: {words.gpu(device) if device else 'its GPU'} is hot, clocked "
-        "lower, shared with another process or a smaller card, or only this rank runs some code.",
-        f"nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE -i {device.index if device is not None else 'N'}\n"
-        f"py-spy dump --pid {known.pid}",
+        cause,
+        f"{fix}py-spy dump --pid {known.pid}",
         f"{tracked.capital(who)} gets more rows or longer sequences than the others.",
+        [] if _gpu_takes_longer(evidence, group, known.found) else taken_cores(evidence, group, known),
     )
+
+
+def _gpu_takes_longer(evidence: Evidence, group: RankGroup, found: Straggling) -> bool:
+    """Return whether the kernels of the culprit's forward pass take longer by themselves: then it is not for lack of cores."""
+    ranks = [rank.rank for rank in tracked.ranks_of(group)]
+    series = {rank: evidence.series(group.run_id, rank, _KERNELS[0])[-WINDOW_STEPS:] for rank in ranks}
+    if found.culprit is None or not all(times and times.finite() for times in series.values()):
+        return False
+    medians = {rank: statistics.median(times.values) for rank, times in series.items()}
+    others = [took for rank, took in medians.items() if rank != found.culprit]
+    return medians[found.culprit] - statistics.median(others) >= COVERAGE_MIN / 2 * found.gap_s
 
 
 F02 = Rule(
@@ -101,11 +128,11 @@ F02 = Rule(
     family="stragglers",
     title="One rank computes longer",
     severities=("error", "warning"),
-    confidences=("likely",),
-    needs=SOURCES,
+    confidences=("likely", "possible"),
+    needs=(*SOURCES, "/proc"),
     window_s=3.0,
     every_s=SELDOM_S,
-    threshold=f"{SCORE_TEXT} explained by one rank's forward pass",
+    threshold=f"{SCORE_TEXT} explained by one rank's forward pass; {TAKEN_TEXT}",
     hides=("E06", "F04"),
     mechanism=(
         "With equal work, its forward pass takes longer: a lower clock, heat, another process on its GPU, a smaller card, "
@@ -113,7 +140,8 @@ F02 = Rule(
     ),
     signature="One rank's forward pass takes longer than the others', and they wait for it in the backward pass.",
     look_alike=(
-        "F03 (it has more rows or longer sequences); a finding on its GPU (I01, I02, I06, I07, H03), which is then the cause."
+        "F03 (it has more rows or longer sequences); a finding on its GPU (I01, I02, I06, I07, H03), which is then the cause; "
+        "other programs on its cores."
     ),
     fix="Check the clocks, temperature and processes of its GPU, then profile that rank.",
     judge=slow_compute,
@@ -189,11 +217,12 @@ def does_more(evidence: Evidence, group: RankGroup) -> Judgement:
         cause,
         fix,
         f"{tracked.capital(who)}'s time outside data, forward, backward and optimizer equals that of the others.",
+        taken_cores(evidence, group, known),
     )
 
 
 def _waits_for_its_gpu(evidence: Evidence, group: RankGroup, found: Straggling) -> bool:
-    """Return whether the culprit's GPU computes while the rank does more, so that the extra work delays nobody.
+    """Return whether the culprit's GPU computes while the rank does more, so that the extra work delays no other rank.
 
     If only one rank calls ``loss.item()``, it waits there for its GPU. The others run ahead, and wait when they launch kernels.
     """
@@ -217,7 +246,7 @@ F05 = Rule(
     threshold=(
         f"{SCORE_TEXT} explained by one rank's work between steps, while its GPU idles (if its times are known); from outside, "
         f"on CPUs: steps advance, the main thread of one rank runs in {RUNS_SHARE:.0%} of all looks, and those of the others "
-        f"wait for another thread in {LOCK_SHARE:.0%} (possible)"
+        f"wait for another thread in {LOCK_SHARE:.0%} (possible); {TAKEN_TEXT}"
     ),
     hides=("E06", "F04"),
     mechanism=(

@@ -12,13 +12,21 @@ from gputop.doctor.evidence.straggling import COVERAGE_MIN, SCORE_MIN, WINDOW_ST
 from gputop.doctor.facts import stated
 from gputop.doctor.facts.calls import wrapped_by
 from gputop.doctor.facts.ddp import has_engine
-from gputop.doctor.findings.finding import Fact, Severity
+from gputop.doctor.findings.finding import Confidence, Fact, Severity
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import Suspicion
 from gputop.snapshot import Device, Rank
 
 SEVERE_SCORE = 0.2
 SOURCES = ("journal: phase/*, step_s of all ranks",)
+INTERRUPTED_PER_S = 20.0
+"""From here on, other threads take several percent of a core: Linux lets each run for about 3 ms (our choice). Measured: 103
+to 139 for a program that got a third of a core."""
+PRESSURE_PERCENT = 40.0
+TAKEN_TEXT = (
+    f"possible if others stop its main thread {INTERRUPTED_PER_S:.0f} times a second, or on virtual GPUs under CPU pressure "
+    f"of {PRESSURE_PERCENT:.0f}%"
+)
 SCORE_TEXT = (
     f"a wait of {SCORE_MIN:.0%} of the step in each of {WINDOWS} windows of {WINDOW_STEPS} steps, {COVERAGE_MIN:.0%} of it"
 )
@@ -51,7 +59,7 @@ class Culprit:
 
 
 def find_culprit(evidence: Evidence, group: RankGroup) -> Culprit | None:
-    """Return who the others wait for, also where that changes with each step; None if nobody waits long enough."""
+    """Return who the others wait for, even if that changes with each step; None if nobody waits long enough."""
     if not tracked.all_speak(group):
         return None
     if not _exchange_in_backward(tracked.ranks_of(group)):
@@ -101,10 +109,46 @@ def _facts(found: Straggling) -> list[Fact]:
     ]
 
 
-def waiting(group: RankGroup, rule: str, known: Culprit, title: str, cause: str, fix: str, refuted_by: str) -> Suspicion:
-    """Return the suspicion of a wait: with its facts, and about the culprit's process and device."""
+def taken_cores(evidence: Evidence, group: RankGroup, known: Culprit) -> list[Fact]:
+    """Return what shows that others take the culprit's cores, so that its times say little about itself; empty: nothing does.
+
+    Pressure is that of the whole machine. It counts only for virtual GPUs, which are its cores.
+    """
+    process = known.member.process if known.member is not None else None
+    per_s = evidence.interrupted_per_s(process) if process is not None else None
+    if per_s is not None and per_s >= INTERRUPTED_PER_S:
+        text = f"its main thread was stopped {per_s:.0f} times a second to let others run"
+        return [Fact(text, round(per_s, 1), "/proc/<pid>/status")]
+    host = evidence.snapshot.host if evidence.snapshot is not None else None
+    percent = host.cpu_pressure_percent if host is not None and group.virtual else None
+    if percent is not None and percent >= PRESSURE_PERCENT:
+        return [Fact(f"processes waited for a core in {percent:.0f}% of the last 10 s", percent, "/proc/pressure/cpu")]
+    return []
+
+
+def waiting(
+    group: RankGroup,
+    rule: str,
+    known: Culprit,
+    title: str,
+    cause: str,
+    fix: str,
+    refuted_by: str,
+    taken: Sequence[Fact] = (),
+) -> Suspicion:
+    """Return the suspicion of a wait: with its facts, and about the culprit's process and device.
+
+    If others take its cores (``taken``), the cause and what to type are theirs, and the suspicion is only possible.
+    """
     pids = [known.pid] if isinstance(known.pid, int) else None
     devices = [known.device] if known.device is not None else None
     severity: Severity = "error" if known.found.score >= SEVERE_SCORE else "warning"
-    facts = _facts(known.found)
-    return Suspicion(tracked.about(group, rule, severity, "likely", title, facts, cause, fix, refuted_by, devices, pids), 3.0)
+    confidence: Confidence = "possible" if taken else "likely"
+    if taken:
+        cause = (
+            f"Other threads or other programs take the cores of rank {known.found.culprit}, and everything takes it longer. "
+            "Its times do not show whether it is slow itself."
+        )
+        fix = f"top -H  # what else runs\ntaskset -pc {known.pid}  # the cores that it may use"
+    facts = [*_facts(known.found), *taken]
+    return Suspicion(tracked.about(group, rule, severity, confidence, title, facts, cause, fix, refuted_by, devices, pids), 3.0)

@@ -14,8 +14,8 @@ from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs.meaning.observed import UNKNOWN_ID
 from gputop.doctor.logs.names import less_specific
-from gputop.doctor.logs.observed import UNKNOWN_ID
 from gputop.doctor.logs.patterns import table as patterns
 from gputop.doctor.logs.patterns.pattern import HINT
 from gputop.facts.table import Facts
@@ -158,7 +158,7 @@ def _launches(group: RankGroup) -> set[str | None]:
 
 
 def _exceptions(ranks: Iterable[Rank], run_id: str, known: set[str]) -> list[LogMatch]:
-    """Return the known texts in the journal's exceptions that the output does not contain or whose output nobody captured."""
+    """Return the known texts in the journal's exceptions that the output does not contain, or whose output was not captured."""
     found = []
     for rank in ranks:
         failure = model_facts.failure(rank)
@@ -239,6 +239,11 @@ def at_most_likely(output: Output, finding: Finding) -> Finding:
     """Limit a finding to "likely" if nothing proves that the text ended the run: its exit code is unknown."""
     unproven = finding.confidence == "certain" and any(match.unproven for match in output.matches)
     return replace(finding, confidence="likely") if unproven else finding
+
+
+def first_logged(evidence: Evidence, group: RankGroup, *patterns: str) -> LogMatch | None:
+    """Return the first text of one of these patterns in the output of a group that is alive."""
+    return next((match for match in evidence.logs(group) if match.pattern in patterns), None)
 
 
 def quoted(match: LogMatch) -> Fact:

@@ -8,7 +8,7 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
-from gputop.snapshot import Device
+from gputop.snapshot import Device, Host, Process
 
 
 def siblings(evidence: Evidence, group: RankGroup) -> bool:
@@ -41,3 +41,21 @@ def utilization(evidence: Evidence, devices: Sequence[Device]) -> list[Fact]:
     names = words.gpus([device for device, _ in known])
     source = "virtual GPU readings" if known[0][0].kind == "virtual" else "NVML"
     return [Fact(f"mean utilization of {names} over {span:.0f} s: {text}%", values, source)]
+
+
+def cores_per_rank(evidence: Evidence, group: RankGroup) -> int:
+    """Return how many of its cores the host has for each rank of a group; at least 1."""
+    allowed = [member.process.cores_allowed for member in group.members if member.process and member.process.cores_allowed]
+    host = evidence.snapshot.host.cpu_count if evidence.snapshot is not None else None
+    cores = max(allowed, default=host or 8)
+    return max(1, cores // max(1, len(group.members)))
+
+
+def host_of(evidence: Evidence) -> Host | None:
+    """Return the newest readings of the machine; None before the first snapshot."""
+    return evidence.snapshot.host if evidence.snapshot is not None else None
+
+
+def with_workers(group: RankGroup) -> list[Process]:
+    """Return the group's processes that have DataLoader workers."""
+    return [process for process in group.processes if process.workers is not None and process.workers.count]

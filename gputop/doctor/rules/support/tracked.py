@@ -20,12 +20,7 @@ def ranks_of(group: RankGroup) -> tuple[Rank, ...]:
 
 def world(group: RankGroup) -> int:
     """Return the group's number of ranks: from the run, else from the launcher, else the number observed."""
-    if group.run is not None and group.run.world_size:
-        return group.run.world_size
-    sizes = [
-        m.process.environment.world_size for m in group.members if m.process is not None and m.process.environment is not None
-    ]
-    return max([size for size in sizes if size], default=len(group.members))
+    return group.world_size
 
 
 def all_speak(group: RankGroup) -> bool:
