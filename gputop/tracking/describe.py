@@ -19,6 +19,7 @@ def describe_model(root: Any, mesh: list[str]) -> dict[str, Any]:
     wrappers, inner = unwrap(root)
     parameters = list(root.parameters())
     sizes = [int(item.numel()) for item in parameters]
+    trained = [size for item, size in zip(parameters, sizes, strict=True) if item.requires_grad]
     devices: dict[str, int] = {}
     dtypes: dict[str, int] = {}
     for item, size in zip(parameters, sizes, strict=True):
@@ -36,7 +37,8 @@ def describe_model(root: Any, mesh: list[str]) -> dict[str, Any]:
         parameter_devices=devices,
         parameter_dtypes=dtypes,
         parameters=sum(sizes),
-        trained_parameters=sum(size for item, size in zip(parameters, sizes, strict=True) if item.requires_grad),
+        trained_parameters=sum(trained),
+        largest_parameter=max(trained, default=0),
         hf_device_map=len({str(place) for place in places.values()}) if isinstance(places, Mapping) else None,
         batch_norm=batch_norm,
         recurrent=recurrent,

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from gputop.tracking import ending, last_exit
+from gputop.tracking.stand_in import cut
 
 _ABOUT_OTHERS = ("subprocess.", "multiprocessing.", "concurrent.", "torch.multiprocessing.", "torch.distributed.elastic.")
 """Modules whose errors say how another process ended."""
@@ -35,8 +36,9 @@ def record(is_tracked: Callable[[], bool]) -> None:
     @wraps(original)
     def failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         with suppress(Exception):  # Python reports the error, whatever goes wrong here
-            if isinstance(error, Exception):
+            if isinstance(error, Exception) and ending.ends_the_process():
                 _open_and_fail(is_tracked, error)
+            cut(error)
         original(kind, error, trace)
 
     sys.excepthook = failed

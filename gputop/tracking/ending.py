@@ -4,6 +4,7 @@ Python exposes its exit code to nobody. An uncaught exception reaches ``sys.exce
 ``last_exit`` sees it. ``sys.exit`` is wrapped as well, as other trackers do, for the processes of multiprocessing, which handle
 it themselves. If the script catches that exception and trains on, the exit code is discarded at its next step. ``os._exit``
 skips atexit, so it is wrapped too: the run's end is noted in memory, and whoever reads the run first copies it to the disk.
+So are ``os.execv`` and ``os.execve``, which all of the exec family call: another program takes the place of the training.
 
 The exit code does not replace the state of a run that the script has finished: the code may be about something later.
 """
@@ -24,9 +25,12 @@ from gputop.facts.standing import Error
 from gputop.tracking import last_exit, out_of_memory
 from gputop.tracking.journal.format import SIGINT_EXIT_CODE
 from gputop.tracking.recorder import Recorder
+from gputop.tracking.stand_in import cut, passed_over
 
 _CHILD_RUNNER = "_bootstrap"
 """multiprocessing's function around the whole of a child."""
+_SCRIPTS = ("<module>", "_run_module_as_main")
+"""The outermost functions of a Python that runs a script, a line, or a module."""
 _MESSAGE_CHARACTERS = 500
 _LINE_CHARACTERS = 120
 
@@ -73,11 +77,14 @@ def hook(current: Callable[[], Recorder]) -> None:
         original_leave(status)
 
     os._exit = _as(original_leave, leave, os)
+    os.execv, os.execve = _noting(os.execv, current), _noting(os.execve, current)
 
     def failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         with suppress(Exception):  # Python reports the error, whatever goes wrong here
-            record_error(current(), error)
-            current().finish(exit_code_of(error))
+            if ends_the_process():
+                record_error(current(), error)
+                current().finish(exit_code_of(error))
+            cut(error)
         original_hook(kind, error, trace)
 
     sys.excepthook = _as(original_hook, failed, sys)
@@ -92,6 +99,41 @@ def hook(current: Callable[[], Recorder]) -> None:
             _follow_child(current)
 
 
+def ends_the_process() -> bool:
+    """Return whether the error that ``sys.excepthook`` is given ends the process.
+
+    After one of a statement at a prompt Python goes on, as it does after one of a script that a prompt follows, or of which a
+    script itself tells the hook.
+    """
+    inspects = sys.flags.inspect or os.environ.get("PYTHONINSPECT")
+    prompt = hasattr(sys, "ps1") or (inspects and (sys.flags.interactive or os.isatty(0)))
+    if prompt or threading.current_thread() is not threading.main_thread():
+        return False
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code.co_name not in _SCRIPTS
+
+
+def _noting(original: Any, current: Callable[[], Recorder]) -> Any:
+    """Return ``os.execv`` or ``os.execve``, noting that the run ends; nobody learns how the program in its place ends."""
+
+    @passed_over
+    def replace(*args: Any, **kwargs: Any) -> None:
+        with suppress(Exception):  # the script goes its way, whatever goes wrong here
+            current().note_end(None)
+        try:
+            original(*args, **kwargs)
+        finally:  # it did not work
+            with suppress(Exception):
+                current().take_back_end()
+
+    found = _as(original, replace, os)
+    if original in os.supports_fd:  # scripts ask by the function whether it takes a descriptor
+        os.supports_fd.add(found)
+    return found
+
+
 def _as(original: Any, ours: Any, home: ModuleType) -> Any:
     """Return a function of ours that takes another one's place in a module, where pickle looks for it."""
     found = wraps(original)(ours)
@@ -100,7 +142,7 @@ def _as(original: Any, ours: Any, home: ModuleType) -> Any:
 
 
 def _follow_child(current: Callable[[], Recorder]) -> None:
-    """Record the exception that ends a multiprocessing child. No hook sees it: multiprocessing prints it and goes on."""
+    """Record the exception that ends a multiprocessing child. No hook sees it: multiprocessing prints it and continues."""
     import traceback  # only needed here
 
     original = traceback.print_exc
@@ -112,6 +154,7 @@ def _follow_child(current: Callable[[], Recorder]) -> None:
             if error is not None and sys._getframe(1).f_code.co_name == _CHILD_RUNNER:
                 record_error(current(), error)
                 current().finish(exit_code_of(error))
+                cut(error)
         original(*args, **kwargs)
 
     traceback.print_exc = print_exc

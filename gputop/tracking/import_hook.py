@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # typing and collections.abc would be most of the cost of ``i
     from typing import Any
 
 _install: Callable[[Any], None] | None = None
+_IMPORTLIB = "<frozen importlib._bootstrap_external>"
 
 
 class TorchFinder:
@@ -69,6 +70,8 @@ class TorchFinder:
                 execute(module)
                 self._loaded(module)
 
+            # If torch cannot be loaded, Python leaves importlib's calls out of the traceback, and ours with them.
+            exec_module.__code__ = exec_module.__code__.replace(co_filename=_IMPORTLIB)
             loader.exec_module = exec_module
         except Exception:  # noqa: BLE001 - the loader has no such attribute, or keeps it: this process is not tracked
             return

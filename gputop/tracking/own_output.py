@@ -77,13 +77,23 @@ class Listener:
         try:
             self._hear(stream, text)
         except Exception as error:  # noqa: BLE001 - the script keeps printing, whatever is wrong with a line
+            self.over = True
+            let_through = self._import_let_through()
+            if let_through is not None:
+                let_through(error)
+        finally:
+            self._busy = False
+
+    def _import_let_through(self) -> Callable[[BaseException], None] | None:
+        """Return what raises the errors of signal handlers again; None if it cannot be imported, which may be the error."""
+        try:
             if self._load():
                 from gputop.tracking.journal.handlers import let_through
 
-                let_through(error)
-            self.over = True
-        finally:
-            self._busy = False
+                return let_through
+        except Exception:  # noqa: BLE001 - as above
+            return None
+        return None
 
     def _hear(self, stream: str, text: str) -> None:
         whole = self._partial.get(stream, "") + text[-TEXT_CHARACTERS:]
@@ -101,7 +111,7 @@ class Listener:
             if not self._load():
                 self.over = True
                 return
-            from gputop.tracking.printed.lines import Transcript
+            from gputop.tracking.printed.transcript import Transcript
 
             self._transcripts = {name: Transcript() for name in ("stdout", "stderr")}
             self._began = time.perf_counter()
@@ -209,10 +219,10 @@ def _follow(stream: Any, name: str, listener: Listener) -> None:
 
     def write_and_hear(text: str, /) -> int:
         count: int = write(text)
-        if listener.over:
-            stream.__dict__.pop("write", None)  # restore the stream
-        else:
+        if not listener.over:
             listener.hear(name, text)
+        elif getattr(stream, "__dict__", {}).get("write") is write_and_hear:
+            del stream.write  # restore the stream, unless the script has put a function of its own there
         return count
 
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from itertools import islice
 from typing import Any
 
@@ -101,6 +102,10 @@ class SplitCounter:
             self._count(wrapper, args, kwargs or {})
         except Exception as error:  # noqa: BLE001 - the user's forward runs next, whatever its arguments are
             tell(f"watch could not read a call of {self._class} ({reason(error)}).")
+
+    def __reduce__(self) -> Any:
+        """Copy and pickle as a hook that does nothing: both take a model with its hooks, and this one counts for one run."""
+        return getattr, (nullcontext(), "__exit__")
 
     def _count(self, wrapper: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         torch: Any = sys.modules.get("torch")

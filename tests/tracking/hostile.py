@@ -23,8 +23,8 @@ _NAMES = (
     "call add radd sub mul mod truediv floordiv neg abs round fspath enter exit getattr reversed array copy deepcopy reduce dir"
 )
 _OPERATORS = [f"__{name}__" for name in _NAMES.split(" ")]
-_NOT_CALLED = ("__init__", "__getattr__")
-"""Not called: an object is either complete or not created, and a missing attribute must raise."""
+_NOT_CALLED = ("__init__", "__getattr__", "__deepcopy__")
+"""Not called: an object is either complete or not created; a missing attribute must raise, as must what cannot be copied."""
 
 
 class NastyError(Exception):

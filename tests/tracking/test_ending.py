@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from tests.tracking.kit import Home, home, read_all
+from gputop.tracking.reader.runs import RunReader
+from tests.tracking.kit import DEADLINE_S, Home, home, read_all
 
 assert home
 
@@ -34,6 +35,18 @@ ENDS = {
     "caught": ("\ntry:\n    raise SystemExit(3)\nexcept SystemExit as error:\n    assert error.code == 3", 0, "finished", None),
     "changed": ("\nerror = SystemExit(3)\nerror.code = 4\ndel error.code\nerror.code = 7\nraise error", 7, "failed", 7),
     "error": ("raise ValueError('no')", 1, "failed", 1),
+    "error that the script tells the hook of": (
+        "\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    sys.excepthook(*sys.exc_info())\nrun.log(loss=1.0)",
+        0,
+        "finished",
+        None,
+    ),
+    "error, and a hook of the script's own": (
+        "\nhook = sys.excepthook\nsys.excepthook = lambda *error: hook(*error)\nraise ValueError('no')",
+        1,
+        "failed",
+        1,
+    ),
     "caught, and trained on": (
         "\ntry:\n    sys.exit(3)\nexcept SystemExit:\n    run.log(loss=1.0)",
         0,
@@ -50,6 +63,22 @@ ENDS = {
     "os._exit 0": ("import os; os._exit(0)", 0, "finished", 0),
     "os._exit of a forked child": ("import os\nif not os.fork():\n    os._exit(3)\nos.wait()", 0, "finished", None),
     "os._exit without the ring": ("import os; os._exit(3)", 3, "failed", 3),
+    # Nobody learns how the program in its place ends.
+    "os.execv": ("import os; os.execv('/bin/sh', ['sh', '-c', 'exit 3'])", 3, "finished", None),
+    "os.execlpe": ("import os; os.execlpe('sh', 'sh', '-c', 'exit 3', {**os.environ})", 3, "finished", None),
+    "os.execv without the ring": ("import os; os.execv('/bin/sh', ['sh', '-c', 'exit 3'])", 3, "finished", None),
+    "os.execv of a forked child, then killed": (
+        "import os\nif not os.fork():\n    os.execv('/bin/true', ['true'])\nos.wait(); os.kill(os.getpid(), 9)",
+        -9,
+        "killed",
+        None,
+    ),
+    "os.execv of nothing, then killed": (
+        "import os\ntry:\n    os.execv('/none', ['none'])\nexcept FileNotFoundError:\n    os.kill(os.getpid(), 9)",
+        -9,
+        "killed",
+        None,
+    ),
     "Ctrl-C": ("raise KeyboardInterrupt", -2, "stopped", 130),
     "argparse": ("import argparse; argparse.ArgumentParser().parse_args(['--no'])", 2, "failed", 2),
 }
@@ -65,6 +94,37 @@ def test_a_run_ends_as_its_process_does(home: Home, end: str) -> None:
         assert rank.state == state
         assert (rank.exit_code or None) == (recorded or None)
         assert rank.metrics == {"loss": 1.0}
+
+
+def test_a_program_that_is_not_there_ends_no_run_of_a_child(home: Home) -> None:
+    script = (
+        "import gputop, os\ngputop.init(id='parent')\n"
+        "if not os.fork():\n"
+        "    gputop.init(id='child').log(loss=1.0)\n"
+        "    try:\n        os.execv('/none', ['none'])\n"
+        "    except FileNotFoundError:\n        os.kill(os.getpid(), 9)\n"
+        "os.wait()\n"
+    )
+    assert home.run(script)[0] == 0
+    reader = RunReader(home.runs)
+    assert {run.run_id: run.state for run in reader.poll().runs} == {"parent": "finished", "child": "killed"}
+    reader.close()
+
+
+def test_execve_takes_a_descriptor_as_ever(home: Home) -> None:
+    script = (
+        "import os\nbefore = os.execve in os.supports_fd\nimport gputop\ngputop.init()\n"
+        "print(before == (os.execve in os.supports_fd))"
+    )
+    assert home.run(script)[1].strip() == "True"
+
+
+def test_an_error_at_a_prompt_does_not_end_the_run(home: Home) -> None:
+    process = home.start("import gputop\ngputop.init().log(loss=1.0)\nraise ValueError", command=(sys.executable, "-i"))
+    _, err = process.communicate("1 / 0\ngputop.log(loss=2.0)\n", timeout=DEADLINE_S)
+    assert "ValueError" in err
+    assert "ZeroDivisionError" in err
+    assert (home.only_run().state, home.only_run().ranks[0].metrics) == ("finished", {"loss": 2.0})
 
 
 @pytest.mark.parametrize("way", ["-m", "-c"])

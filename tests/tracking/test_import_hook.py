@@ -50,6 +50,19 @@ def test_another_hook_on_the_same_loader(home: Home, tmp_path: Path, place: int)
     assert (code, out, err) == (0, "True True\n", "")
 
 
+@pytest.mark.parametrize("error", ["ImportError", "OSError"])
+def test_an_import_of_torch_that_fails_prints_what_it_prints_without_gputop(home: Home, tmp_path: Path, error: str) -> None:
+    path = stand_in(tmp_path)
+    (path / "torch" / "__init__.py").write_text(
+        f"import warnings\nwarnings.warn('old', stacklevel=2)\nraise {error}('libcudart')\n"
+    )
+    plain = home.run("import torch", PYTHONPATH=str(path))
+    assert plain[0] == 1
+    assert "script0.py:1: UserWarning: old" in plain[2]
+    code, out, err = home.run("import torch", command=RUN, PYTHONPATH=str(path))
+    assert (code, out, err.replace("script1", "script0")) == plain
+
+
 CASES = """
 import importlib, importlib.util, sys, threading
 from importlib.machinery import PathFinder

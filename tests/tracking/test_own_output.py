@@ -67,6 +67,13 @@ def test_it_ends_as_the_program_does(home: Home) -> None:
     assert (rank.state, rank.exit_code) == ("failed", 3)
 
 
+def test_a_program_without_free_descriptors_prints_on(home: Home) -> None:
+    script = f"import resource, sys\nresource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))\n{PRINTS}"
+    plain = home.run(script)
+    assert plain[0] == 0
+    assert home.run(script, command=(*RUN, sys.executable), **AUTO) == plain, "the parser's modules cannot be imported"
+
+
 NOT_HEARD = {
     "prose": "for n in range(9): print('the loss of accuracy in 2023 was', n)",
     "one line": "print('loss: 0.5')",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
+import pickle
+import threading
 
 import pytest
 
@@ -357,3 +360,19 @@ def test_a_name_that_changes_is_followed_while_the_run_lives(home: Home) -> None
     disabled.name = None
     assert disabled.name == ""
     reader.close()
+
+
+def test_a_configuration_is_saved_as_a_dictionary_and_its_copies_are_not_recorded(home: Home) -> None:
+    run = gputop.init(name="saved", config={"lr": 0.1, "layers": [1, 2]})
+    run.summary["best"] = 0.5
+    assert pickle.loads(pickle.dumps([run.config, run.summary])) == [{"lr": 0.1, "layers": [1, 2]}, {"best": 0.5}]
+    assert type(pickle.loads(pickle.dumps(run.config))) is dict, "a checkpoint is read where there is no gputop"
+    for copied in (copy.copy(run.config), copy.deepcopy(run.config)):
+        copied.lr = 0.2
+        assert (copied.lr, copied.layers, run.config.lr) == (0.2, [1, 2], 0.1)
+    assert copy.deepcopy(run.config).layers is not run.config.layers
+    run.config["lock"] = threading.Lock()
+    with pytest.raises(TypeError, match="lock"):
+        copy.deepcopy(run.config)
+    run.finish()
+    assert home.only_run().config["lr"] == 0.1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import pickle
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -379,3 +381,13 @@ def test_ddp_is_no_data_parallel(tmp_path: Path) -> None:
         dist.destroy_process_group()
     assert facts["model"]["wrapper"] == "DistributedDataParallel"
     assert "data_parallel" not in facts
+
+
+def test_a_watched_wrapper_is_copied_and_saved_without_what_counts_its_calls(home: Home) -> None:
+    gputop.init(name="copied")
+    model = Engine(torch.nn.Linear(4, 2), [0, 1])
+    gputop.watch(model)
+    hooks = [next(iter(each._forward_pre_hooks.values())) for each in (deepcopy(model), pickle.loads(pickle.dumps(model)))]
+    assert [hook(model, (), {}) for hook in hooks] == [None, None]
+    assert "gputop" not in str(hooks)
+    assert home.only_run().ranks[0].facts.get("data_parallel") is None

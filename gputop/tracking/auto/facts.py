@@ -33,6 +33,8 @@ SHARE = 400
 NEVER = 1 << 62
 SETTLED_STEPS = 5
 """Waits and copies are counted from this step on, because the first steps are not typical."""
+ADDED_MAX = 8
+"""After the first steps of so many optimizers the next collection is soon enough: a script may have one for each weight."""
 
 
 class Facts:
@@ -47,6 +49,8 @@ class Facts:
         self._arrived: dict[str, float] = {}
         """GPU times of an earlier step that are still to be written."""
         self._collect_next = self._probe_next = 0
+        self._added = 0
+        """How many optimizers have stepped."""
         self._clock_next = NEVER
         self._stride = 1
         self._collected_at = 0.0
@@ -73,7 +77,7 @@ class Facts:
             "environment": lambda: settings.environment(evidence.cuda()),
             "frameworks": settings.frameworks,
             "model": models.describe,
-            "ddp": models.ddp,
+            "ddp": models.described.ddp_fact,
             "synchronizations": lambda: self._counted(Waits.synchronizations),
             "transfers": lambda: self._counted(Waits.transfers),
             "cuda_memory": self._memory,
@@ -88,8 +92,10 @@ class Facts:
         self.stall.start()
 
     def optimizer_added(self, optimizer: Any) -> None:
-        """Schedule a full collection after an optimizer's first step."""
-        self._wanted.facts_due = self._collect_next = 0
+        """Schedule a full collection after an optimizer's first step, unless it is one of many."""
+        self._added += 1
+        if self._added <= ADDED_MAX:
+            self._wanted.facts_due = self._collect_next = 0
         if self._probe is None:
             self._guarded("parameters", lambda: self._make_probe(optimizer))
 
@@ -122,7 +128,7 @@ class Facts:
 
     def _collect(self, step: int, now: float) -> None:
         since, limit = now - self._collected_at, max(EVERY_S, SHARE * self._took_s)
-        if self._collect_next and since < limit:  # not where an optimizer was added, however many are
+        if self._collect_next and since < limit:  # not if an optimizer was added, however many are
             self._stride *= 8 if since < limit / 16 else 2
         elif since > 4 * limit:
             self._stride = max(1, self._stride // 2)
@@ -179,7 +185,7 @@ class Facts:
                 self._steps.update_fact("uncollected", [f"{what}: {why}" for what, why in list(self._failed.items())])
 
     def _counted(self, read: Callable[[Waits], dict[str, Any] | None]) -> dict[str, Any] | None:
-        """Return what was counted in single steps; None where counting failed, which is not "none"."""
+        """Return what was counted in single steps; None if counting failed, which is not "none"."""
         return None if self._waits is None or "waits" in self._failed else read(self._waits)
 
     def _batches(self) -> dict[str, Any] | None:
@@ -199,10 +205,10 @@ class Facts:
 
     def _group(self) -> dict[str, Any] | None:
         """Return the fact ``process_group``; once the group is destroyed, the last one with the final counts."""
-        found = ddp.group_fact(self._torch, self._models.place)
+        found = ddp.group_fact(self._torch, self._models.described.place)
         known = self._steps.run.facts.get("process_group") if self._steps.run is not None else None
         return (
-            parallel.ProcessGroup.filled(**{**known, "collectives": dict(ddp.collectives)})
+            parallel.ProcessGroup.filled(**{**known, "collectives": dict(ddp.collectives), "largest": ddp.largest.elements})
             if found is None and known is not None
             else found
         )

@@ -7,13 +7,13 @@ records are left to them: a Trainer's ``loss`` is a mean over its logging steps,
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from gputop.tracking.auto.training.records import adapted
 from gputop.tracking.auto.training.state import Training
+from gputop.tracking.stand_in import stands_for
 
 Log = Callable[[dict[str, Any]], None]
 """Writes what a framework logged."""
@@ -40,14 +40,14 @@ def listen(training: Training, log: Log) -> None:
 
 
 def _telling(original: Callable[..., Any], training: Training, log: Log) -> Callable[..., Any]:
-    @functools.wraps(original)
+    @stands_for(original)
     def passed_on(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(self, *args, **kwargs)
         try:
             if not training.off and not training.on_other_thread() and not adapted():
                 found = next((item for item in (*args, *kwargs.values()) if isinstance(item, Mapping)), {})
                 log({name: value for name, value in found.items() if _is_metric(name, value)})
-        except Exception as error:  # noqa: BLE001 - the framework goes on, whatever it logged
+        except Exception as error:  # noqa: BLE001 - the framework continues, whatever it logged
             training.failed(error)
         return result
 

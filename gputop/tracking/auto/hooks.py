@@ -7,7 +7,6 @@ is off, on a thread other than the one that trains, or while torch.compile trace
 
 from __future__ import annotations
 
-import functools
 import gc
 import inspect
 import os
@@ -20,9 +19,10 @@ from types import FunctionType
 from typing import Any
 
 from gputop.facts.measured import Checkpoint
+from gputop.tracking.auto.losses import packed
 from gputop.tracking.auto.losses.reduction import divided_by, read, step_loss
 from gputop.tracking.auto.losses.sites import Site, Sites
-from gputop.tracking.auto.losses.user_code import UserCode, accelerate_divides_by, label
+from gputop.tracking.auto.losses.user_code import UserCode, accelerate_divides_by, columns_of, label
 from gputop.tracking.auto.losses.values import value_of
 from gputop.tracking.auto.readings import ddp, gpu
 from gputop.tracking.auto.readings.batches import Batches
@@ -38,6 +38,7 @@ from gputop.tracking.auto.training.state import Training
 from gputop.tracking.journal.handlers import has_handlers
 from gputop.tracking.manual_steps import ManualSteps, sorted_leaves
 from gputop.tracking.no_compile import no_compile
+from gputop.tracking.stand_in import passed_over, stands_for
 from gputop.tracking.unseen import has_modes, unseen
 
 
@@ -45,6 +46,7 @@ def patch(torch: Any, steps: Steps) -> None:
     """Install the wrappers; once per process."""
     _exclude_own_classes(torch)
     _patch_backward(torch, steps)
+    packed.listen(torch, no_compile)
     _patch_optimizers(torch, steps)
     _patch_scaler(torch, steps)
     _patch_loader(torch, steps)
@@ -84,6 +86,8 @@ def _exclude_own_classes(torch: Any) -> None:
         step_loss,
         divided_by,
         accelerate_divides_by,
+        packed.may_read,
+        columns_of,
         label,
         sorted_leaves,
         unseen,
@@ -96,6 +100,7 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
     original = torch.autograd.backward  # Tensor.backward calls it by this name
     fast, tensor = steps.fast, torch.Tensor
 
+    @passed_over
     def full(tensors: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # A nested backward is part of the outer one (reentrant checkpointing), even if autograd's own thread runs it for a GPU.
         if fast.in_backward:
@@ -127,7 +132,7 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
                 steps.after_backward()
         return result
 
-    @functools.wraps(original)
+    @stands_for(original)
     def backward(
         tensors: Any,
         grad_tensors: Any = None,
@@ -147,7 +152,7 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
                 fast.end_backward()
         return full(tensors, (grad_tensors, retain_graph, create_graph, grad_variables, inputs), {})
 
-    @functools.wraps(original)
+    @stands_for(original)
     def with_other_arguments(tensors: Any, *args: Any, **kwargs: Any) -> Any:
         return full(tensors, args, kwargs)
 
@@ -220,7 +225,7 @@ def _patch_scaler(torch: Any, steps: Steps) -> None:
         return
     original_scale, original_step = scaler.scale, scaler.step
 
-    @functools.wraps(original_scale)
+    @stands_for(original_scale)
     def scale(self: Any, outputs: Any) -> Any:
         result = original_scale(self, outputs)
         try:
@@ -230,7 +235,7 @@ def _patch_scaler(torch: Any, steps: Steps) -> None:
             steps.failed(error)
         return result
 
-    @functools.wraps(original_step)
+    @stands_for(original_step)
     def step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         taken = steps.all_taken
         result = original_step(self, optimizer, *args, **kwargs)
@@ -254,7 +259,7 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
     fast = steps.fast
     iterator._gputop_feed = None
 
-    @functools.wraps(original_iter)
+    @stands_for(original_iter)
     def iterate(self: Any) -> Any:
         started = perf_counter()
         result = original_iter(self)
@@ -268,7 +273,7 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
                     steps.workers_begin()
                 else:
                     steps.facts.stall.start()  # it ended if workers were forked, and they may be what never answers
-                feed.begin(self, perf_counter() - started, steps.fed_by)
+                feed.begin(self, perf_counter() - started, steps.epochs.newest)
                 result._gputop_feed = feed
                 if feed.trains and steps.run is not None:
                     feed.record_facts(steps.run)
@@ -276,7 +281,7 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
                 steps.failed(error)
         return result
 
-    @functools.wraps(original_next)
+    @stands_for(original_next)
     def fetch(self: Any) -> Any:
         started = perf_counter()
         if self._gputop_feed is fast.feed:
@@ -350,7 +355,7 @@ def _listen_to_gc(torch: Any, steps: Steps) -> None:
 def _patch_save(torch: Any, steps: Steps) -> None:
     original = torch.save
 
-    @functools.wraps(original)
+    @stands_for(original)
     def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
         run = steps.run
         if steps.off or run is None or steps.on_other_thread():

@@ -40,7 +40,7 @@ def install(torch: Any) -> None:
         if _steps is not None:
             _steps.failed(error)
         return
-    with suppress(Exception):  # a system without what this needs: tracking goes on
+    with suppress(Exception):  # a system without what this needs: tracking continues
         if is_launched():
             from gputop.tracking.standing import early
 

@@ -7,10 +7,11 @@ device.
 
 from __future__ import annotations
 
-import functools
 import sys
 import weakref
 from typing import Any, Protocol
+
+from gputop.tracking.stand_in import stands_for
 
 _OPTIMIZERS = "keras.src.optimizers.base_optimizer"
 _CALLBACKS = "keras.src.callbacks.callback_list"
@@ -75,7 +76,7 @@ def listen(torch: Any, steps: Stepping) -> None:
     original = base.apply
     seen: weakref.WeakKeyDictionary[Any, Seen] = weakref.WeakKeyDictionary()
 
-    @functools.wraps(original)
+    @stands_for(original)
     def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
         # An optimizer that scales losses calls its inner optimizer.
         if steps.off or steps.stepping or torch.compiler.is_compiling():
@@ -103,7 +104,7 @@ def _listen_to_epochs(steps: Stepping) -> None:
     if original is None:
         return
 
-    @functools.wraps(original)
+    @stands_for(original)
     def on_epoch_begin(self: Any, epoch: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(epoch, int):
             steps.tell_epoch(float(epoch))

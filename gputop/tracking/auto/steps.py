@@ -18,14 +18,16 @@ from typing import TYPE_CHECKING, Any
 from gputop.tracking import early_failure
 from gputop.tracking.auto import framework_metrics
 from gputop.tracking.auto.losses import values as loss_values
-from gputop.tracking.auto.losses.sites import Site
+from gputop.tracking.auto.losses.held import HeldLosses
 from gputop.tracking.auto.readings.ddp import Gradients
 from gputop.tracking.auto.readings.gpu import memory_values
 from gputop.tracking.auto.readings.loader import Feed
+from gputop.tracking.auto.training.epochs import Epochs
 from gputop.tracking.auto.training.iteration import GC_S
 from gputop.tracking.auto.training.optimizers import Optimizers
 from gputop.tracking.auto.training.records import Records
 from gputop.tracking.auto.training.state import Training
+from gputop.tracking.auto.which_run import WhichRun
 from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.notice import tell
 from gputop.tracking.manual_steps import NEEDED, ManualSteps
@@ -34,7 +36,6 @@ from gputop.tracking.unseen import unseen
 if TYPE_CHECKING:  # imported at the first step otherwise: ``import gputop`` stays cheap
     from gputop.tracking.auto.facts import Facts
     from gputop.tracking.auto.models.models import Models
-    from gputop.tracking.run import Run
 
 NO_NUMBERS = ("DTensor", "FakeTensor", "FunctionalTensor")
 """Tensors without a value of their own on this rank, or without any value."""
@@ -46,9 +47,7 @@ class Steps(Training):
 
     def __init__(self, torch: Any) -> None:
         self.tensor = torch.Tensor
-        self._ours: Run | None = None
-        self._session: Any = None
-        """The module ``gputop.tracking.session``, imported when first needed."""
+        self._which_run = WhichRun()
         self.models: Models | None = None
         self.facts: Facts | None = None
         self._inherited: dict[str, Any] = {}
@@ -58,21 +57,11 @@ class Steps(Training):
 
     def _begin(self) -> None:
         self._on_clock: Any = None
-        self._held: list[list[tuple[Site, Any, int]]] = []
-        """Losses, and whose turn it was, until they are named: those of the first iteration's steps, and later turns that are
-        not certain to be turns."""
+        self._held = HeldLosses()
         self._memory_at = 0.0
-        self.feeds = 0
-        """How many loaders have fed the training; with several, a loader's passes are no epochs.
-
-        A loader that continues where another one ended, over the same dataset, counts together with it.
-        """
-        self.fed_by: Feed | None = None
-        """The last loader that began to feed the training."""
+        self.epochs = Epochs()
         self._training = 1
         """Which of several consecutive trainings this is."""
-        self._told_epoch: float | None = None
-        """The epoch, if the framework reports it; else the loader's count is used."""
         self.fast.end_backward()
         self.by_hand: ManualSteps | None = ManualSteps()
         """Finds steps without an optimizer, as long as no optimizer has stepped."""
@@ -121,8 +110,7 @@ class Steps(Training):
         if feed is not None:
             self.iteration.add_rows(*feed.take())
             if feed.feeds_training():
-                self.feeds += not feed.earlier
-                self.fed_by = feed
+                self.epochs.add(feed)
                 self._record_loader(feed)
         shown, part = self.sites.unscaled(tensor)
         number = loss_values.value_of(self.torch, shown)
@@ -136,9 +124,12 @@ class Steps(Training):
 
     def backward_failed(self) -> None:
         """Take back a backward that raised: the script may retry it."""
-        self.sites.take_back()
-        if not self.partial:
-            self.gradients.take_back()
+        try:
+            self.sites.take_back()
+            if not self.partial:
+                self.gradients.take_back()
+        except Exception as error:  # noqa: BLE001 - the script gets the error of its backward, and no other one
+            self.failed(error)
 
     def after_backward(self) -> None:
         """Check what backward has left, as long as no optimizer has stepped."""
@@ -227,8 +218,8 @@ class Steps(Training):
         models = self._models()
         if models.searches.misses_modules or not (known or models.knows(optimizer)):
             self.iteration.miss_forwards()
-        if optimizers.phases > phases and self.iteration.fetched and self.loader is self.fed_by:
-            self.feeds = 1  # the loaders of an earlier phase no longer feed it
+        if optimizers.phases > phases and self.iteration.fetched:
+            self.epochs.begin_phase(self.loader)
         if optimizers.trainings > self._training:
             self._begin_training(optimizers.trainings)
             values["training"] = float(self._training)
@@ -245,7 +236,7 @@ class Steps(Training):
                 for site, value, turn in losses:
                     values[sites.name(site, values, turn if site.shared else 0)] = value
             else:
-                self._held.append(losses)
+                self._held.hold(losses)
         rate = optimizer.param_groups[0].get("lr")
         if type(rate) is float or type(rate) is int:
             values["lr" if index == 0 else f"lr/{index}"] = float(rate)
@@ -287,7 +278,7 @@ class Steps(Training):
             self.loader = None
         elif self.loader is not None:
             self.loader.begin_training()
-        self.feeds, self.fed_by = int(self.loader is not None), self.loader
+        self.epochs.begin_training(self.loader)
 
     def _close_iteration(self) -> None:
         """Begin a new iteration; the first one to end determines the names of the losses."""
@@ -300,13 +291,7 @@ class Steps(Training):
 
     def name_held(self) -> None:
         """Name the losses that are held back, and write them."""
-        held, self._held = self._held, []
-        if not self.sites.settled:
-            self.sites.settle([site for site, _, _ in losses] for losses in held)
-        values: dict[str, Any] = {}
-        for losses in held:
-            for site, value, turn in losses:
-                values[self.sites.name(site, values, turn if site.shared else 0)] = value
+        values = self._held.take(self.sites)
         if values and self.records is not None:
             self.records.write(values, self.step)
 
@@ -330,10 +315,9 @@ class Steps(Training):
         if took is not None:
             self.recent_s.append(took)
         iteration.put(values, took, not self.partial, feed is not None, self.by_hand is None)
-        if self._told_epoch is not None:
-            values["epoch"] = self._told_epoch
-        elif feed is not None and feed.trains and feed.epoch is not None and self.feeds == 1:
-            values["epoch"] = float(feed.epoch)
+        epoch = self.epochs.now(feed)
+        if epoch is not None:
+            values["epoch"] = epoch
         if now - self._memory_at > MEMORY_EVERY_S:
             self._memory_at = now
             values.update(memory_values(self.torch.cuda))
@@ -345,7 +329,7 @@ class Steps(Training):
 
     def tell_epoch(self, epoch: float) -> None:
         """Take the epoch from the framework."""
-        self._told_epoch = epoch
+        self.epochs.tell(epoch)
 
     def note(self, **metrics: float) -> None:
         """Write metrics outside of a step's record, such as the time of a checkpoint."""
@@ -360,20 +344,11 @@ class Steps(Training):
 
     def _open(self) -> bool:
         """Return whether there is a run to write to: the script's, or our own, which this opens."""
-        if self._session is None:
-            from gputop.tracking import session
-
-            self._session = session
-        run = self._session.current()
-        if self.run is not None and run is self.run:
-            return not run.disabled
+        if self.run is not None and self._which_run.is_still(self.run):
+            return not self.run.disabled
         self.thread = get_ident()
-        theirs = self._session.initialized() and run is not self._ours
-        if not theirs:
-            from gputop.tracking.journal.identity import launched_id
-
-            run = self._ours = self._session.init(resume=launched_id())
-        self.run, self.journal, self.records = run, run.journal, Records(run, own=not theirs)
+        run, own = self._which_run.open()
+        self.run, self.journal, self.records = run, run.journal, Records(run, own)
         run.before_end = self.finish
         return not run.disabled
 
@@ -389,7 +364,7 @@ class Steps(Training):
         self._training = 1
         self.mark = None
         self.recent_s.clear()
-        self.feeds = int(self.loader is not None and self.loader.trains)
+        self.epochs.begin_run(self.loader)
         self._models().begin_run()
         if self.by_hand is not None and self.by_hand.held:
             self._write_held_by_hand(self.by_hand)

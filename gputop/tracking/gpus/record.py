@@ -1,4 +1,4 @@
-"""The files in which the readings of a run's GPUs are kept: one per GPU, in the run's directory, beside its journals.
+"""The files in which the readings of a run's GPUs are kept: one per GPU, in the run's directory, next to its journals.
 
 A line is a JSON array: time, index, utilization, used memory, power; null where a value is unknown. Every viewer writes, and so
 does the training itself: a file written a moment ago needs no further line, so writers take turns without coordination. The

@@ -37,7 +37,7 @@ class GpuWatcher:
             self._worker.start()
 
     def end(self) -> None:
-        """End the thread, so that exit handlers do not run beside the driver's library; called when the run ends."""
+        """End the thread, so that no exit handler runs at the same time as the driver's library; called when the run ends."""
         self._worker.stop()
         if not sys.is_finalizing():
             self._worker.join(END_WAIT_S)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gputop.tracking.auto.training.optimizers import Optimizers
+from gputop.tracking.auto.training.optimizers import WEIGHTS_SPARE, Optimizers
 from gputop.tracking.reader.runs import RunReader
 from tests.tracking.kit import REPOSITORY, Home, home, read_all, without_checkout
 
@@ -131,7 +131,7 @@ def test_optimizers_made_for_a_moment_leave_nothing_behind() -> None:
     for _ in range(50):
         found.number(Optimizer(Weight(), Weight()))  # as MAML does for each task
         found.number(Optimizer(kept))  # as some do for each epoch
-    assert len(found._weights) <= 3
+    assert len(found._weights) <= 2 * 3 + WEIGHTS_SPARE
     assert (found.trainings, found.phases) == (1, 1)
     del outer
     again = Optimizer(kept)
@@ -140,6 +140,15 @@ def test_optimizers_made_for_a_moment_leave_nothing_behind() -> None:
     del again
     found.number(Optimizer(Weight()))
     assert (found.trainings, found.phases) == (2, 3)
+
+
+def test_a_new_optimizer_seldom_looks_at_all_weights() -> None:
+    found, kept, passes = Optimizers(), [Optimizer(Weight()) for _ in range(1000)], [{}]
+    for optimizer in (*kept, *(Optimizer(Weight()) for _ in range(2000))):
+        found.number(optimizer)
+        if found._weights is not passes[-1]:
+            passes.append(found._weights)
+    assert len(passes) < 20, "each pass makes a new dictionary"
 
 
 def test_rollouts_belong_to_the_steps_that_each_have_them(home: Home) -> None:
@@ -278,6 +287,15 @@ def test_a_compiled_model_is_compiled_as_ever(home: Home) -> None:
     # The script prints how many graphs, breaks and frames torch.compile counted: both runs print the same.
     assert_tracked(home, both(home, sys.executable, "compiled.py"))
     assert home.only_run().ranks[0].facts["model"]["wrappers"] == ["OptimizedModule"]
+
+
+@pytest.mark.real_start("torch.compile counts what it compiles from the start")
+def test_neither_torch_compile_nor_a_mode_sees_how_large_a_collective_is(home: Home) -> None:
+    plain = finish(home, (sys.executable, "unseen_collectives.py"))
+    tracked = finish(home, (*RUN, sys.executable, "unseen_collectives.py"))
+    assert (plain.returncode, tracked.returncode) == (0, 0)
+    assert plain.stdout.splitlines()[0] == "[]"
+    assert plain.stdout == tracked.stdout
 
 
 @pytest.mark.real_start("torch.compile")

@@ -11,7 +11,7 @@ The loss of a step is the one that its micro-batches would have had as a single 
 
 ``read`` looks only at the last few operations of a loss, before backward frees them. The only tensor that it reads is the
 number that a loss was divided by, and only on the CPU: on a GPU it would have to wait, so it compares the identity of the
-tensor instead.
+tensor instead. It does not read what a hook of the script has packed (``packed``).
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
+
+from gputop.tracking.auto.losses.packed import may_read
 
 SCALINGS = ("DivBackward0", "MulBackward0")
 """The operations that divide a loss by a number, or multiply it by its inverse."""
@@ -78,6 +80,9 @@ def _read(function: Any, output: int) -> Reduced:
         name = type(function).__name__
         source = output if name in _WRAPPERS else 0
         if name in SCALINGS:
+            if not may_read(function):
+                whole = None
+                break
             other = function._saved_other
             if other is None and name == SCALINGS[1]:  # the loss comes second, as in ``items * loss``
                 other, source = function._saved_self, 1

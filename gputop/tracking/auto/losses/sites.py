@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any
 
 from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, divided_by, read, step_loss
-from gputop.tracking.auto.losses.user_code import UserCode, accelerate_divides_by, label
+from gputop.tracking.auto.losses.user_code import UserCode, accelerate_divides_by, columns_of, label
 
 
 class Site:
@@ -47,7 +47,7 @@ class Site:
         self.code = frame.f_code if frame is not None else None
         """Kept alive, so that no other code object gets its address."""
         self.line = frame.f_lineno if frame is not None else 0
-        self.label = label(frame.f_code.co_filename, self.line) if frame is not None else "line0"
+        self.label = label(frame.f_code.co_filename, self.line, columns_of(frame)) if frame is not None else "line0"
         self.name: str | None = None
         self.total: Any = 0.0
         self.count = 0
@@ -288,9 +288,12 @@ class Sites:
         if len(found) == 1:
             found[0].name = "loss"
             return
+        named: dict[str, int] = {}
         for site in found:
             twins = sum(other.label == site.label for other in found)
-            site.name = f"loss/{site.label}" if twins == 1 else f"loss/{site.label}:{site.line}"
+            name = f"loss/{site.label}" if twins == 1 else f"loss/{site.label}:{site.line}"
+            named[name] = named.get(name, 0) + 1
+            site.name = name if named[name] == 1 else f"{name}:{named[name]}"  # one line runs backward on a variable twice
 
     def name(self, site: Site, taken: Iterable[str], turn: int = 0) -> str:
         """Return the name of a site's loss in the turn of one of its optimizers.

@@ -10,7 +10,9 @@ import linecache
 import os
 import re
 import sys
+from itertools import islice
 from types import FrameType
+from typing import Any
 
 from gputop.frameworks import FRAMEWORKS
 
@@ -65,16 +67,30 @@ class UserCode:
         return filename.startswith((OWN, *self._roots))
 
 
-def label(filename: str, line: int) -> str:
-    """Return the variable that this source line runs backward on, else "line<N>"."""
+def label(filename: str, line: int, columns: slice | None = None) -> str:
+    """Return the variable that this source line runs backward on, else "line<N>".
+
+    ``columns``: the part of the line, in bytes, that calls; one line may run backward several times.
+    """
     source = linecache.getline(filename, line)
-    for pattern in _PATTERNS:
-        found = re.search(pattern, source)
-        if found is not None:
-            name = found.group(1).rpartition(".")[2]
-            if name not in _MODULES:
-                return name
+    call = source.encode("utf-8", "replace")[columns].decode("utf-8", "replace") if columns is not None else ""
+    for text in (call, source):
+        for pattern in _PATTERNS:
+            found = re.search(pattern, text)
+            if found is not None:
+                name = found.group(1).rpartition(".")[2]
+                if name not in _MODULES:
+                    return name
     return f"line{line}"
+
+
+def columns_of(frame: FrameType) -> slice | None:
+    """Return which bytes of its line the call that a frame is in takes up; None if Python does not know, as before 3.11."""
+    positions: Any = getattr(frame.f_code, "co_positions", None)
+    if positions is None:
+        return None
+    first, last, begin, end = next(islice(positions(), frame.f_lasti // 2, None), (None,) * 4)
+    return slice(begin, end) if first == last == frame.f_lineno and begin is not None and end is not None else None
 
 
 def accelerate_divides_by() -> float:

@@ -5,7 +5,6 @@ A class is pickled by name, so no checkpoint carries the wrapper, and inner laye
 
 from __future__ import annotations
 
-import functools
 import sys
 import weakref
 from types import FunctionType
@@ -14,6 +13,7 @@ from typing import Any, Protocol
 from gputop.tracking.auto.readings.ddp import is_ddp, is_sharded
 from gputop.tracking.auto.training.fast_path import FastPath
 from gputop.tracking.no_compile import no_compile
+from gputop.tracking.stand_in import stands_for
 
 WRAPPERS = ("DataParallel", "DistributedDataParallel")
 AUTOCAST_CALLS = 3
@@ -67,8 +67,9 @@ def timed_call(torch: Any, cls: Any, fast: FastPath) -> Any:
             return onward(*args, **kwargs)
         return ours.timer.timed(self, onward, args, kwargs)
 
-    no_compile(torch, call_module, inside=False)
-    return functools.wraps(cls.__call__)(call_module)
+    found = stands_for(cls.__call__)(call_module)
+    no_compile(torch, found, inside=False)
+    return found
 
 
 class Top:

@@ -6,13 +6,13 @@ training, and is gone once the weights of the optimizers are found, or after a f
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.no_compile import no_compile
+from gputop.tracking.stand_in import stands_for
 
 ITERATIONS = 3
 """After so many, the weights are not those of modules that the training calls."""
@@ -90,7 +90,7 @@ class LateRoots:
         original = self._original
         tracing = getattr(self._torch.compiler, "is_dynamo_compiling", self._torch.compiler.is_compiling)
 
-        @functools.wraps(original)
+        @stands_for(original)
         def call_module(module: Any, *args: Any, **kwargs: Any) -> Any:
             if tracing() or self.inside or not self.looks_at(module):
                 return original(module, *args, **kwargs)

@@ -17,19 +17,19 @@ from typing import Any
 
 from gputop.facts.measured import Evaluation
 from gputop.tracking.auto.models.calls import AUTOCAST_CALLS, WRAPPERS, Top, publish, timed_call
+from gputop.tracking.auto.models.described import DescribedModel
 from gputop.tracking.auto.models.late_roots import LateRoots
 from gputop.tracking.auto.models.roots import find_roots
-from gputop.tracking.auto.models.searches import Searches
+from gputop.tracking.auto.models.searches import Searches, weights_of
 from gputop.tracking.auto.models.wrapping import Wrapping, called_by_wrapper
 from gputop.tracking.auto.readings.batches import Called
-from gputop.tracking.auto.readings.ddp import ddp_fact, is_ddp
 from gputop.tracking.auto.readings.loader import counts, first_tensor, is_integer, is_table
-from gputop.tracking.auto.readings.parallel import Place, place_of
 from gputop.tracking.auto.readings.settings import autocast_is_on
 from gputop.tracking.auto.training.state import Training
-from gputop.tracking.describe import defines_forward, describe_model, describe_optimizer
+from gputop.tracking.describe import defines_forward, describe_optimizer
 from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.no_compile import no_compile
+from gputop.tracking.stand_in import passed_over
 from gputop.tracking.unseen import unseen
 from gputop.tracking.watch import SplitCounter, splits
 
@@ -44,22 +44,22 @@ class Models:
     def __init__(self, torch: Any, steps: Training) -> None:
         self._torch = torch
         self._grad_enabled: Callable[[], bool] = torch.is_grad_enabled
+        self._is_tracing: Callable[[], bool] = getattr(torch._C, "_is_tracing", bool)
         self._steps = steps
         self.inside = False
         self._classes: weakref.WeakSet[type] = weakref.WeakSet()
         """Those whose ``__call__`` is wrapped. A class of the script's, kept, would keep the script's variables at its end."""
-        self.place: Place | None = None
-        """The mesh of the ranks, and which of them are given the same samples; None before it was searched for."""
         self.autocast = False
         """Whether autocast was on in a forward."""
         self.evaluating = False
         """Whether the module that is being called, if any, is being evaluated."""
+        self.described = DescribedModel(torch)
         self._late_roots = LateRoots(torch, steps, self.compiles, self._take_late)
         self._each: dict[int, set[int]] = {}
         """The ids of the weights of the optimizers that were last searched for, by number."""
         self.begin_run()
         publish(self)
-        for cls in (Models, LateRoots, Searches, Wrapping):
+        for cls in (Models, DescribedModel, LateRoots, Searches, Wrapping):
             for item in vars(cls).values():
                 if isinstance(item, FunctionType) and item.__name__ != "timed":
                     no_compile(torch, item)
@@ -75,11 +75,7 @@ class Models:
         self.wrapped = False
         """Whether a data-parallel wrapper is among the observed modules."""
         self._parameters: set[int] = set()
-        self._largest = 0
-        self._root: weakref.ref[Any] | None = None
-        """The outermost module with the most trained parameters."""
-        self._ddp: weakref.ref[Any] | None = None
-        self._ddp_parameters: set[int] = set()
+        self.described.forget()
         self.ddp_optimizers: set[int] = set()
         """The numbers of the optimizers that step on parameters of a DDP."""
         self.wrapping = Wrapping()
@@ -100,7 +96,10 @@ class Models:
         begins, self._training = trainings > self._training, trainings
         if begins:
             self._forget_training()
-        if self.searches.allows():
+        own = weights_of(optimizer)
+        if self.searches.covers(own, self._steps.step):
+            self._note_optimizers({number: own})
+        elif self.searches.allows():
             self._search({number: optimizer})
         else:
             self.searches.put_off(optimizer, number, self.knows(optimizer))
@@ -111,7 +110,7 @@ class Models:
 
     def knows(self, optimizer: Any) -> bool:
         """Return whether the modules of all parameters of an optimizer were searched for."""
-        return all(id(item) in self._parameters for group in optimizer.param_groups for item in group["params"])
+        return weights_of(optimizer) <= self._parameters
 
     def search_late(self) -> bool:
         """Find the modules whose search was put off, if it is due now; return whether it was."""
@@ -123,19 +122,16 @@ class Models:
     def _search(self, optimizers: dict[int, Any]) -> None:
         """Find the modules of these optimizers, by number."""
         started = perf_counter()
-        self._each = each = {
-            number: {id(item) for group in optimizer.param_groups for item in group["params"]}
-            for number, optimizer in optimizers.items()
-        }
+        self._each = each = {number: weights_of(optimizer) for number, optimizer in optimizers.items()}
         own = set[int]().union(*each.values())
         roots, meshes = find_roots(self._torch, own)
         self.searches.took(perf_counter() - started)
+        self.searches.found(roots, self._steps.step)
         self._parameters |= own
         self._take(roots, own, meshes)
         if not roots and gc.get_freeze_count() and not self.compiles():
-            if self._root is not None and self._root() is None:  # it belongs to an earlier phase
-                self._root = None
-            if self._root is None:
+            self.described.forget_dead()
+            if self.described.is_unknown():
                 self._withdraw_facts()
             self._late_roots.watch(own)
             self.settling = True
@@ -144,12 +140,15 @@ class Models:
         """Take the outermost modules of the weights with the ids ``own``."""
         for root in roots:
             self._add(root)
-            self._find_ddp(root)
-        with unseen(self._torch):
-            self._choose_root(roots, own)
-            self._find_place(meshes)
-        of_engines = own.difference(*self._each.values())
-        self.ddp_optimizers |= {number for number, ids in self._each.items() if (ids | of_engines) & self._ddp_parameters}
+        self.described.take(roots, own, meshes)
+        self._note_optimizers(self._each, own.difference(*self._each.values()))
+
+    def _note_optimizers(self, each: dict[int, set[int]], of_engines: Iterable[int] = ()) -> None:
+        """Note the weights of optimizers whose modules were found, by number; DeepSpeed's engines have those of all."""
+        for number, ids in each.items():
+            self._parameters |= ids
+            if not self.described.wrapped_parameters.isdisjoint(ids.union(of_engines)):
+                self.ddp_optimizers.add(number)
 
     def _take_late(self, root: Any) -> None:
         """Take a module that was called; describe it only if it is all that an optimizer trains, and not a part of that."""
@@ -161,9 +160,7 @@ class Models:
 
     def _forget_training(self) -> None:
         """Forget which modules were described for an earlier training; the script may keep them."""
-        self._largest = 0
-        self._root = self._ddp = None
-        self._ddp_parameters.clear()
+        self.described.forget()
         self.ddp_optimizers.clear()
         self._late_roots.begin()
 
@@ -187,7 +184,7 @@ class Models:
             del self.tops[key]
         if gone and not self.tops:
             self._parameters.clear()
-            self._ddp_parameters.clear()
+            self.described.wrapped_parameters.clear()
 
     def after_iteration(self, step: int) -> None:
         """Replace roots that were never called, after the iterations ``UNUSED_AFTER``."""
@@ -214,25 +211,13 @@ class Models:
 
     def describe(self) -> dict[str, Any] | None:
         """Return the fact ``model`` as it is now."""
-        root = self._root() if self._root is not None else None
-        if self._root is None and self._late_roots.over:
+        if self.described.is_unknown() and self._late_roots.over:
             raise LookupError("gc.freeze() hides the modules from a search, and no call of one with all weights was seen")
-        return None if root is None else describe_model(root, [] if self.place is None else list(self.place.names))
-
-    def ddp(self) -> dict[str, Any] | None:
-        """Return the fact ``ddp``; None if no module is wrapped in DDP."""
-        module = self._ddp() if self._ddp is not None else None
-        return None if module is None else ddp_fact(module)
+        return self.described.fact()
 
     def judges_ddp(self) -> bool:
         """Return whether it is known which backwards a DDP reduced: calls of it, or calls that bypass it, are observed."""
         return any(top.ddp is not None for top in self.tops.values())
-
-    def _find_ddp(self, root: Any) -> None:
-        found = next((module for module in root.modules() if is_ddp(module)), None)
-        if found is not None:
-            self._ddp = weakref.ref(found)
-            self._ddp_parameters |= {id(item) for item in found.parameters()}
 
     def _add(self, root: Any) -> None:
         module: Any = root
@@ -256,8 +241,12 @@ class Models:
         if cls not in self._classes:
             if len(self._classes) >= CLASSES_MAX:
                 return
+            try:
+                cls.__call__ = timed_call(self._torch, cls, self._steps.fast)
+            except Exception as error:  # noqa: BLE001 - a class of this class takes no attributes: its calls are not timed
+                let_through(error)
+                return
             self._classes.add(cls)
-            cls.__call__ = timed_call(self._torch, cls, self._steps.fast)
         top = self.tops[id(module)] = Top(module, inner, rows_known)
         self.wrapped = self.wrapped or top.wraps
 
@@ -277,6 +266,7 @@ class Models:
         counted = getattr(utils, "counters", None)
         return bool(counted and (counted["stats"] or counted["frames"]))
 
+    @passed_over
     def timed(self, module: Any, onward: Any, args: Any, kwargs: Any) -> Any:
         """Call a module, and time the call if the module is tracked and the call is the outermost one."""
         steps = self._steps
@@ -288,7 +278,7 @@ class Models:
             or steps.fast.in_backward
             or top.module() is not module
             or steps.on_other_thread()
-            or _traces()
+            or self._traces()
         ):
             return onward(*args, **kwargs)
         trains = module.training and self._grad_enabled()
@@ -320,10 +310,20 @@ class Models:
                 if steps.iteration.add_evaluation(took) or self._evaluations == 1:
                     self._note_evaluation(top, module)
 
+    def _traces(self) -> bool:
+        """Return whether torch.jit records what is asked of tensors, or torch.fx calls modules with symbols in their place."""
+        symbolic = getattr(sys.modules.get("torch.fx._symbolic_trace"), "_is_fx_tracing_flag", False)
+        return bool(symbolic or self._is_tracing())
+
     def _note_evaluation(self, top: Top, module: Any) -> None:
-        first = next(module.parameters(), None)
-        with unseen(self._torch):
-            self._evaluated = (None if first is None else str(first.device), not top.inner)
+        device = None
+        try:
+            with unseen(self._torch):
+                first = next(iter(module.parameters()), None)  # a script may define its own, which returns a list
+                device = None if first is None else str(first.device)
+        except Exception as error:  # noqa: BLE001 - the script's evaluation continues, whatever its module returns
+            let_through(error)
+        self._evaluated = device, not top.inner
 
     def training_call(self, top: Top, module: Any, args: Any, kwargs: Any) -> None:
         """Inspect a training call of a top module."""
@@ -364,32 +364,7 @@ class Models:
     def _count_sync(self, top: Top) -> None:
         reference = top.ddp
         if reference is None and top.inner:
-            reference = self._ddp
+            reference = self.described.wrapper
         module = reference() if reference is not None else None
         if module is not None and not self._steps.partial:
             self._steps.gradients.forward(bool(module.require_backward_grad_sync))
-
-    def _find_place(self, meshes: Sequence[Any]) -> None:
-        try:
-            self.place = place_of(self._torch, meshes, self._root() if self._root is not None else None)
-        except Exception as error:  # noqa: BLE001 - meshes and groups of any version: then nobody knows which ranks share samples
-            let_through(error)
-            self.place = Place()
-
-    def _choose_root(self, roots: Iterable[Any], own: set[int]) -> None:
-        """Choose the root with the most trained parameters so far as the model that is described."""
-        sized = [(sum(int(item.numel()) for item in root.parameters() if id(item) in own), root) for root in roots]
-        if not sized:
-            return
-        if self._root is not None and self._root() is None:  # it belongs to an earlier training or phase
-            self._largest = 0
-        size, root = max(sized, key=lambda pair: pair[0])
-        if size <= self._largest:
-            return
-        self._largest = size
-        self._root = weakref.ref(root)
-
-
-def _traces() -> bool:
-    """Return whether torch.fx calls modules with symbols in the place of tensors."""
-    return bool(getattr(sys.modules.get("torch.fx._symbolic_trace"), "_is_fx_tracing_flag", False))

@@ -6,6 +6,7 @@ Most scripts make one optimizer, or one for each fold. But one may make an optim
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable
 from time import perf_counter
 from typing import Any
 
@@ -14,6 +15,11 @@ SEARCH_SHARE = 0.005
 """After a run's first searches, an optimizer begins with one if all of them take at most this share of the time."""
 WORTH_A_SEARCH = 20
 """Else they are once the optimizer has lasted so many times as long as a search takes: one of a moment never is."""
+
+
+def weights_of(optimizer: Any) -> set[int]:
+    """Return the ids of an optimizer's weights."""
+    return {id(item) for group in optimizer.param_groups for item in group["params"]}
 
 
 class Searches:
@@ -27,6 +33,9 @@ class Searches:
         """The optimizers whose modules were not searched for: their numbers, and when they first stepped."""
         self._unknown: weakref.WeakSet[Any] = weakref.WeakSet()
         """Those of them whose modules are not known from an earlier optimizer either."""
+        self._covered: set[int] = set()
+        """The ids of all weights of the modules that searches in the iteration ``_step`` found."""
+        self._step = -1
 
     def allows(self) -> bool:
         """Return whether there may be a search now."""
@@ -37,6 +46,20 @@ class Searches:
         self._number += 1
         self._all_s += seconds
         self._last_s = seconds
+
+    def found(self, roots: Iterable[Any], step: int) -> None:
+        """Note the outermost modules that a search after iteration ``step`` found."""
+        if step != self._step:
+            self._step = step
+            self._covered.clear()
+        self._covered.update(id(item) for root in roots for item in root.parameters())
+
+    def covers(self, weights: set[int], step: int) -> bool:
+        """Return whether a search for another optimizer of this iteration has found the modules of all of these weights.
+
+        Some scripts have an optimizer for each weight, which steps as soon as backward has its gradient.
+        """
+        return step == self._step and weights <= self._covered
 
     @property
     def misses_modules(self) -> bool:

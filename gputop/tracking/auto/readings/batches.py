@@ -119,7 +119,7 @@ class Called:
         try:
             for value in given:
                 parts = value if isinstance(value, list | tuple) else (value,)
-                tensors = [part for part in parts if hasattr(part, "grad_fn") and len(part.shape)]
+                tensors = [part for part in parts if hasattr(type(part), "grad_fn") and len(part.shape)]
                 if tensors:
                     # A list of images of different sizes has one row per image.
                     rows = tensors[0].shape[0] if value is tensors[0] else len(tensors)

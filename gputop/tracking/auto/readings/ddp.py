@@ -7,7 +7,6 @@ that torch.compile recognizes by identity, and without those of DDP's reducer, w
 
 from __future__ import annotations
 
-import functools
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +14,8 @@ from typing import Any
 from gputop.facts import parallel
 from gputop.tracking.auto.readings.parallel import Place
 from gputop.tracking.journal.handlers import let_through
+from gputop.tracking.stand_in import stands_for
+from gputop.tracking.unseen import unseen
 
 COLLECTIVES = {
     "allreduce": "all_reduce",
@@ -45,6 +46,9 @@ COLLECTIVES = {
 _NANOSECONDS = 1e-9
 _SHARDED = frozenset({"FSDPModule", "FullyShardedDataParallel", "DeepSpeedEngine"})
 
+_PASSES_WEIGHTS = frozenset(name for name in COLLECTIVES.values() if name.startswith(("all_reduce", "all_gather", "reduce")))
+"""With these a script may average gradients or weights itself."""
+
 collectives: dict[str, int] = {}
 """Calls from Python in this process, by name."""
 _wrapped_as: weakref.WeakKeyDictionary[Any, dict[int, tuple[Any, Any, Any]]] = weakref.WeakKeyDictionary()
@@ -59,7 +63,7 @@ def listen(torch: Any, no_compile: Callable[..., None]) -> None:
         return
     original = ddp.__init__
 
-    @functools.wraps(original)
+    @stands_for(original)
     def made(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         try:
@@ -71,19 +75,64 @@ def listen(torch: Any, no_compile: Callable[..., None]) -> None:
 
     no_compile(torch, made, inside=False)
     ddp.__init__ = made
+    for function in (Largest.look, _elements, _sized):
+        no_compile(torch, function)
     for method, name in COLLECTIVES.items():
         if method in group.__dict__:
-            setattr(group, method, _counted(torch, getattr(group, method), name, no_compile))
+            setattr(group, method, _counted(torch, getattr(group, method), method, name, no_compile))
 
 
-def _counted(torch: Any, original: Any, name: str, no_compile: Callable[..., None]) -> Any:
-    @functools.wraps(original)
-    def call(*args: Any, **kwargs: Any) -> Any:
+def _counted(torch: Any, original: Any, method: str, name: str, no_compile: Callable[..., None]) -> Any:
+    weighs = name in _PASSES_WEIGHTS
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         collectives[name] = collectives.get(name, 0) + 1
-        return original(*args, **kwargs)
+        if weighs:
+            try:
+                with unseen(torch):
+                    largest.look(args)
+            except Exception as error:  # noqa: BLE001 - what cannot be measured is not reported
+                let_through(error)
+        return original(self, *args, **kwargs)
 
-    no_compile(torch, call, inside=False)
-    return call
+    # In a Python subclass, torch takes this for an override of the C++ method, and calls it from there. Only a frame with the
+    # name of the method, and with the group as its first argument, shows it that the call comes from here.
+    call.__code__ = call.__code__.replace(co_name=method)
+    found = stands_for(original)(call)
+    no_compile(torch, found, inside=False)
+    return found
+
+
+class Largest:
+    """The number of elements of the largest tensor that the script passed on: it tells weights from metrics."""
+
+    def __init__(self) -> None:
+        self.elements = 0
+
+    def look(self, args: tuple[Any, ...]) -> None:
+        """Note what a call passes on: its last tensors, which are this rank's own if there are others for the result."""
+        # Loops, because torch.compile would compile what a comprehension of an older Python calls.
+        for item in reversed(args):
+            if isinstance(item, list) or _sized(item):
+                self.elements = max(self.elements, _elements(item))
+                return
+
+
+largest = Largest()
+
+
+def _sized(item: Any) -> bool:
+    return hasattr(item, "numel")
+
+
+def _elements(item: Any) -> int:
+    """Return the size of a tensor, or of the largest one in a list, or in a list of lists."""
+    if not isinstance(item, list):
+        return int(item.numel()) if _sized(item) else 0
+    most = 0
+    for each in item:
+        most = max(most, _elements(each))
+    return most
 
 
 class Gradients:
@@ -198,6 +247,7 @@ def group_fact(torch: Any, place: Place | None) -> dict[str, Any] | None:
         mesh_sizes=[] if place is None else list(place.sizes),
         **shared,
         collectives=dict(collectives),
+        largest=largest.elements,
     )
 
 

@@ -6,11 +6,11 @@ events have completed, and never while a graph is being captured. Unproven on a 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 from gputop.facts.measured import CudaMemory
+from gputop.tracking.stand_in import stands_for
 
 EVERY_STEPS = 10
 EVERY_S = 0.5
@@ -36,14 +36,17 @@ def listen(torch: Any, no_compile: Callable[..., None]) -> None:
     """Count the calls of ``torch.cuda.empty_cache``; once per process."""
     original = torch.cuda.empty_cache
 
-    @functools.wraps(original)
+    @stands_for(original)
     def empty_cache() -> None:
         global empty_cache_calls
         empty_cache_calls += 1
         original()
 
     no_compile(torch, empty_cache, inside=False)
-    torch.cuda.empty_cache = empty_cache
+    # Also where it is defined: pickle looks for it there, for a process that is to call it.
+    for home in (torch.cuda, getattr(torch.cuda, "memory", None)):
+        if home is not None and home.empty_cache is original:
+            home.empty_cache = empty_cache
 
 
 def memory_fact(cuda: Any) -> dict[str, Any]:

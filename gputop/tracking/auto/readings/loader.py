@@ -7,7 +7,7 @@ first tensor, checked against the loader's batch size, because some loaders coll
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from gputop.facts.setup import Loader, Sampler
@@ -17,6 +17,8 @@ from gputop.tracking.journal.handlers import let_through
 _DEPTH = 6
 _KNOWN = ("torch", "accelerate")
 _INTEGERS = ("torch.int64", "torch.int32")
+_HOLDERS = ("data", "_tensordict")
+"""Where Hugging Face's BatchEncoding, any UserDict, and a TensorDict keep their tensors."""
 
 
 class Feed:
@@ -212,7 +214,7 @@ def is_integer(tensor: Any) -> bool:
 
 
 def is_table(batch: Any) -> bool:
-    """Return whether a batch holds numbers beside its classes, which then are not tokens: (classes, numbers, target)."""
+    """Return whether a batch holds numbers next to its classes, which then are not tokens: (classes, numbers, target)."""
     between = batch[1:-1] if isinstance(batch, list | tuple) else ()
     return any(type(item).__name__ == "Tensor" and item.dim() == 2 and item.is_floating_point() for item in between)
 
@@ -221,14 +223,10 @@ def first_tensor(value: Any, depth: int = 0) -> Any | None:
     """Return the first tensor with at least one dimension in a batch; None if there is none."""
     if isinstance(value, list | tuple):
         items: Any = value
-    elif isinstance(value, Mapping):
-        items = value.values()
-    elif hasattr(value, "dtype") and hasattr(value, "shape") and hasattr(value, "grad_fn"):
+    elif hasattr(type(value), "grad_fn"):
         return value if len(value.shape) else None
     else:
-        data = getattr(value, "data", None)
-        # Hugging Face's BatchEncoding keeps its tensors in a mapping named data.
-        items = data.values() if isinstance(data, Mapping) else ()
+        items = dict.values(_held(value))
     if depth >= _DEPTH:
         return None
     for item in items:
@@ -236,6 +234,18 @@ def first_tensor(value: Any, depth: int = 0) -> Any | None:
         if found is not None:
             return found
     return None
+
+
+def _held(value: Any) -> dict[Any, Any]:
+    """Return the dictionary with the tensors of an object, which it is or which it keeps; calls nothing of the script's.
+
+    A property, or a mapping of the script's own, may load what is asked for, or compute it.
+    """
+    if isinstance(value, dict):
+        return value
+    own = getattr(value, "__dict__", None)
+    found = (own.get(name) for name in _HOLDERS) if type(own) is dict else ()
+    return next((held for held in found if isinstance(held, dict)), {})
 
 
 def counts(shape: Sequence[int], integers: bool, batch_size: int | None) -> tuple[int, int]:

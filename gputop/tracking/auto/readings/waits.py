@@ -7,7 +7,6 @@ run.
 
 from __future__ import annotations
 
-import functools
 import os
 from collections import Counter
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Any
 
 from gputop.facts.measured import Synchronizations, Transfers
 from gputop.tracking.no_compile import no_compile
+from gputop.tracking.stand_in import stands_for
 
 WAITS = {
     "item": "item",
@@ -83,7 +83,7 @@ class Waits:
     def _waiting(self, name: str) -> Any:
         original = getattr(self._tensor, name)
 
-        @functools.wraps(original)
+        @stands_for(original)
         def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
             try:
                 if self.is_open and self._on_gpu(tensor) and not self._thread_is_other():
@@ -100,7 +100,7 @@ class Waits:
     def _copying(self, name: str) -> Any:
         original = getattr(self._tensor, name)
 
-        @functools.wraps(original)
+        @stands_for(original)
         def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
             if not self.is_open:
                 return original(tensor, *args, **kwargs)

@@ -203,7 +203,10 @@ class FastPath:
         """Forget the loss of a backward that failed: it led to no step, and the script may retry."""
         self.loss = None
         if self._several is not None:
-            self._several.drop()
+            try:
+                self._several.drop()
+            except Exception as error:  # noqa: BLE001 - the script gets the error of its backward, and no other one
+                let_through(error)
 
     def waited(self, seconds: float) -> None:
         """Add a wait for a batch."""

@@ -15,6 +15,12 @@ import weakref
 from collections import deque
 from typing import Any
 
+GROUPS_MAX = 64
+"""How many sets of optimizers that shared an iteration are remembered."""
+
+WEIGHTS_SPARE = 16
+"""How many weights may be remembered, beside twice those that existed, before looking for those that are gone."""
+
 
 class Optimizers:
     """The optimizers that have stepped, by number, and those of the current iteration. Its methods are its only writers."""
@@ -27,10 +33,14 @@ class Optimizers:
         """Those that stepped in the current iteration."""
         self._earlier: deque[frozenset[int]] = deque(maxlen=2)
         """Those of the iterations before it."""
-        self._together: set[frozenset[int]] = set()
-        """Pairs that share iterations."""
+        self._together: deque[frozenset[int]] = deque(maxlen=GROUPS_MAX)
+        """Those that shared an iteration; none of these sets contains another one."""
+        self._possible: list[frozenset[int]] = []
+        """Those of these sets that contain all that stepped in the current iteration."""
         self._weights: dict[int, weakref.ref[Any]] = {}
-        """By id, the weights that still exist and that an optimizer of this training has or had."""
+        """By id, the weights that an optimizer of this training has or had; those that are gone are removed now and then."""
+        self._weights_most = 0
+        """With more of them, look for those that are gone."""
         self.trainings = 1
         """How many trainings have begun."""
         self.phases = 1
@@ -57,14 +67,18 @@ class Optimizers:
 
     def _note_weights(self, optimizer: Any) -> None:
         weights = {id(item): weakref.ref(item) for group in optimizer.param_groups for item in group["params"]}
-        # A script may create an optimizer for each task or epoch: those that are gone must not accumulate.
-        known = {key: reference for key, reference in self._weights.items() if reference() is not None}
+        known = self._weights
         if self._last is not None and not self._numbers:
             self.phases += 1
-            if known.keys().isdisjoint(weights):
+            if not any(key in known and known[key]() is not None for key in weights):
                 self.trainings += 1
                 known.clear()
-        self._weights = known | weights
+        known.update(weights)
+        # A script may create an optimizer for each task or epoch: those that are gone must not accumulate. Looking at all
+        # others for each new one would take longer than its steps.
+        if len(known) > self._weights_most:
+            self._weights = {key: reference for key, reference in known.items() if reference() is not None}
+            self._weights_most = 2 * len(self._weights) + WEIGHTS_SPARE
 
     def begins_iteration(self, number: int, has_loader: bool) -> bool:
         """Return whether this step begins another iteration, by the order in which optimizers step."""
@@ -72,20 +86,31 @@ class Optimizers:
             return True
         if not self._stepped:
             return False
-        pairs = {frozenset((number, other)) for other in self._stepped}
-        if not has_loader and self._earlier and not pairs <= self._together:
-            alternating = list(self._earlier) == [self._stepped, {number}]
-            if not alternating:
-                return True
-        self._together |= pairs
-        return False
+        if has_loader or not self._earlier or self._shared_before(number):
+            return False
+        alternating = list(self._earlier) == [self._stepped, {number}]
+        return not alternating
+
+    def _shared_before(self, number: int) -> bool:
+        """Return whether an optimizer shared an iteration with each of those that stepped in the current one."""
+        # A script may have an optimizer for each weight: looking at all pairs of them takes longer than their steps.
+        if any(number in group for group in self._possible):
+            return True
+        return all(any(number in group and other in group for group in self._together) for other in self._stepped)
 
     def close_iteration(self) -> None:
         """End the current iteration."""
-        if self._stepped:
-            self._earlier.append(frozenset(self._stepped))
-            self._stepped.clear()
+        if not self._stepped:
+            return
+        stepped = frozenset(self._stepped)
+        self._earlier.append(stepped)
+        if len(stepped) > 1 and not any(stepped <= group for group in self._together):
+            others = [group for group in self._together if not group <= stepped]
+            self._together = deque([*others, stepped], maxlen=GROUPS_MAX)
+        self._stepped.clear()
 
     def add(self, number: int) -> None:
         """Note that an optimizer has stepped in the current iteration."""
+        known = self._possible if self._stepped else self._together
+        self._possible = [group for group in known if number in group]
         self._stepped.add(number)

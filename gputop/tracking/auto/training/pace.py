@@ -21,6 +21,8 @@ WRITE_EVERY_S = 0.045
 WRITE_STEPS_MIN = 8
 """The training thread itself writes the records of this period, if it holds at least this many iterations: a thread that
 fetches them stops the training for longer."""
+SHORTEST_S = 1e-5
+"""No step of torch is shorter; a script may stop the clock, as tests do."""
 _GOLDEN = 0x9E3779B1
 """2**32 divided by the golden ratio."""
 _ALL = 1 << 32
@@ -72,7 +74,7 @@ class Pace:
         """Adapt to how long iterations take, every few plain ones; return whether it did."""
         if self._plain_steps % PLAIN_STEPS:
             return False
-        usual_s = statistics.median(recent_s)
+        usual_s = max(statistics.median(recent_s), SHORTEST_S)
         self._share = full_share(usual_s)
         self.write_every = int(WRITE_EVERY_S / usual_s) if usual_s * WRITE_STEPS_MIN < WRITE_EVERY_S else 0
         return True

@@ -1,0 +1,36 @@
+"""Losses that wait for their names: those of the first iteration, and later ones that are not certain to be turns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gputop.tracking.auto.losses.sites import Site, Sites
+
+
+class HeldLosses:
+    """Losses of steps that have ended, and whose turn each was."""
+
+    def __init__(self) -> None:
+        self._held: list[list[tuple[Site, Any, int]]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._held)
+
+    def hold(self, losses: list[tuple[Site, Any, int]]) -> None:
+        """Hold back the losses of one step."""
+        self._held.append(losses)
+
+    def clear(self) -> None:
+        """Forget them."""
+        self._held.clear()
+
+    def take(self, sites: Sites) -> dict[str, Any]:
+        """Return them by name, and hold none. They determine the names if they are the first."""
+        held, self._held = self._held, []
+        if not sites.settled:
+            sites.settle([site for site, _, _ in losses] for losses in held)
+        values: dict[str, Any] = {}
+        for losses in held:
+            for site, value, turn in losses:
+                values[sites.name(site, values, turn if site.shared else 0)] = value
+        return values

@@ -1,0 +1,36 @@
+"""Which run the steps are written to: the one that the script opened, or else one that we open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gputop.tracking.run import Run
+
+
+class WhichRun:
+    """Finds the run at each step. Imports what runs need at the first one, because ``import gputop`` has to stay cheap."""
+
+    def __init__(self) -> None:
+        self._ours: Run | None = None
+        self._session: Any = None
+        """The module ``gputop.tracking.session``."""
+
+    def is_still(self, run: Run) -> bool:
+        """Return whether this is still the process's run."""
+        return self._session is not None and self._session.current() is run
+
+    def open(self) -> tuple[Run, bool]:
+        """Return the script's run, or open ours; and whether it is ours."""
+        if self._session is None:
+            from gputop.tracking import session
+
+            self._session = session
+        run: Run = self._session.current()
+        if run is not self._ours and self._session.initialized():
+            return run, False
+        from gputop.tracking.journal.identity import launched_id
+
+        ours: Run = self._session.init(resume=launched_id())
+        self._ours = ours
+        return ours, True

@@ -1,0 +1,59 @@
+"""Which of several modules a training's facts describe."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gputop.tracking.auto.models.described import DescribedModel
+from gputop.tracking.auto.readings import ddp
+
+torch = pytest.importorskip("torch")
+
+
+def taken(described: DescribedModel, *modules: Any) -> int | None:
+    """Offer these as outermost modules, all of whose weights are trained; return the size of the model that is described."""
+    described.take(modules, {id(item) for module in modules for item in module.parameters()}, [])
+    fact = described.fact()
+    return None if fact is None else fact["parameters"]
+
+
+def test_the_module_with_the_most_trained_parameters_is_described() -> None:
+    described = DescribedModel(torch)
+    small, large = torch.nn.Linear(2, 1), torch.nn.Linear(9, 1)
+    assert taken(described) is None
+    assert taken(described, small) == 3
+    assert taken(described, large, small) == 10
+    assert taken(described, small) == 10, "a smaller one that comes later is not the model"
+
+
+def test_a_model_that_is_gone_gives_way_to_a_smaller_one() -> None:
+    described = DescribedModel(torch)
+    large = torch.nn.Linear(9, 1)
+    assert taken(described, large) == 10
+    del large
+    described.forget_dead()
+    assert described.is_unknown()
+    small = torch.nn.Linear(2, 1)
+    assert taken(described, small) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "elements"),
+    [
+        (([torch.ones(3, 4)], object()), 12),
+        ((torch.ones(5), object()), 5),
+        (([[torch.ones(8), torch.ones(8)]], [torch.ones(8)]), 8),
+        ((torch.ones(16), torch.ones(8), object()), 8),
+        (([torch.ones(2)], [[torch.ones(2), torch.ones(7)]]), 7),
+        (([],), 0),
+        ((), 0),
+    ],
+)
+def test_the_largest_tensor_that_a_rank_passes_on_is_its_own(arguments: tuple[Any, ...], elements: int) -> None:
+    largest = ddp.Largest()
+    largest.look(arguments)
+    assert largest.elements == elements
+    largest.look(([torch.ones(1)],))
+    assert largest.elements == max(1, elements)
