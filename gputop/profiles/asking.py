@@ -1,4 +1,4 @@
-"""Asks a rank of a run for a profile, waits for it, and keeps its trace beside the run."""
+"""Asks a rank of a run for a profile, waits for it, and keeps its trace next to the run."""
 
 from __future__ import annotations
 

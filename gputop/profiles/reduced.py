@@ -41,7 +41,7 @@ def shares(events: Sequence[Event], windows: Sequence[Span]) -> dict[str, float]
 
 
 def gpu_busy_s(events: Sequence[Event], windows: Sequence[Span]) -> float | None:
-    """Return for how many seconds of the windows a kernel or a copy ran on the GPU; None where no kernel was recorded."""
+    """Return for how many seconds of the windows a kernel or a copy ran on the GPU; None if no kernel was recorded."""
     if not any(event.category == "kernel" for event in events):
         return None
     within = _union(windows)

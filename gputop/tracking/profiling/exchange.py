@@ -1,4 +1,4 @@
-"""The files by which a profile is asked for and answered: beside the rank's ring, in a directory that only its user can enter.
+"""The files by which a profile is asked for and answered: next to the rank's ring, in a directory that only its user can enter.
 
 A request asks either for the expected cost, or for the profile itself. Both sides check what they read: a regular file of this
 user, small, in a directory of mode 0700, with values of the right kind. A request is taken only once, and only while it is

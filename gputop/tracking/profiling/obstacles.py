@@ -54,6 +54,14 @@ def obstacle(trainer: Trainer | None) -> str | None:
     return _in_the_way(trainer)
 
 
+def too_long(over_s: float, usual_s: float) -> str | None:
+    """Return why no profile is taken after one that made a step ``over_s`` seconds longer than usual; None if one may be."""
+    if over_s <= (LONGEST_STEPS - 1) * usual_s:
+        return None
+    times = 1 + over_s / usual_s
+    return f"A profile of this run has made a step {times:.1f} times as long as usual; {LONGEST_STEPS:g} times is the limit."
+
+
 def _in_the_way(trainer: Trainer) -> str | None:
     found = profilers()
     if found is None:

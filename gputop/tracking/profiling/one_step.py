@@ -22,14 +22,15 @@ from gputop.tracking.standing.reporter import Trainer
 class OneStep:
     """The profiler of one step. ``between_steps`` and ``stop`` run on the training's thread, and raise what its handlers do."""
 
-    def __init__(self, trainer: Trainer, profiler: Any) -> None:
+    def __init__(self, trainer: Trainer, profiler: Any, *, empty: bool = False) -> None:
         """Record the step that begins next.
 
         Args:
             trainer: tells when a step ends.
             profiler: a ``torch.autograd.profiler.profile`` that has not been started.
+            empty: stop where the step begins: it records nothing, and shows what starting and stopping take.
         """
-        self._trainer, self._profiler = trainer, profiler
+        self._trainer, self._profiler, self._empty = trainer, profiler, empty
         self._permit = [True]
         """Whoever takes it decides: the training's thread, that the profiler starts, or ours, that it does not."""
         self._first: int | None = trainer.last_step()[0]
@@ -39,6 +40,9 @@ class OneStep:
         """When the recorded step began and ended, by ``perf_counter``."""
         self.collecting_s = 0.0
         """For how long torch collected, while the training waited."""
+        self.took_s = 0.0
+        """From before the profiler's start to after its stop: the recorded step, and what the training waited for."""
+        self._starts = 0.0
         self.is_whole = False
         """Whether it ended with the step."""
         self.failure: BaseException | None = None
@@ -62,6 +66,8 @@ class OneStep:
         if not self._thread:
             if step != self._first and get_ident() == self._trainer.trains_on():
                 self._start(step)
+                if self._empty:
+                    self.stop()
         elif step != self._first or self.overdue:
             self.stop(whole=step != self._first)
 
@@ -86,7 +92,8 @@ class OneStep:
             self._profiler.__exit__(None, None, None)
         except BaseException as error:  # noqa: BLE001 - what is not torch's own is raised again
             self._abandon(error)
-        self.collecting_s = time.perf_counter() - started
+        ended = time.perf_counter()
+        self.collecting_s, self.took_s = ended - started, ended - self._starts
         self.stopped.set()
 
     def _start(self, step: int | None) -> None:
@@ -99,6 +106,7 @@ class OneStep:
                 raise RuntimeError("the optimizer steps inside of backward")
             self._first = step
             self._thread = get_ident()
+            self._starts = time.perf_counter()
             self._profiler._prepare_trace()
             self._profiler._start_trace()
             self.begin = time.perf_counter()
@@ -109,7 +117,7 @@ class OneStep:
         """Leave no profiler running after an error; torch and the interpreter may be in any state. There is no profile then.
 
         Raises:
-            BaseException: the error, where a signal handler of the script raised it, or it ends the script.
+            BaseException: the error, if a signal handler of the script raised it, or if it ends the script.
         """
         with suppress(Exception):
             if getattr(sys.modules["torch.autograd.profiler"], "_is_profiler_enabled", True):

@@ -38,6 +38,8 @@ class ProfileService:
         self._traces: list[Path] = []
         self._traces_at = 0.0
         self._hooked = False
+        self._over_s = 0.0
+        """By how much the last recording made a step longer, the most."""
 
     def look(self) -> None:
         """Check for a request if one is due. Returns quickly, never raises."""
@@ -67,15 +69,14 @@ class ProfileService:
             request = exchange.take_request(self._path)
             if request is None or self._request is not None:
                 return
-            from gputop.tracking.profiling.obstacles import obstacle, step_s
+            from gputop.tracking.profiling.obstacles import obstacle, step_s, too_long
 
             trainer = reporter.trainer()
-            why = obstacle(trainer)
+            usual = step_s(trainer) or 0.0
+            why = obstacle(trainer) or too_long(self._over_s, usual)
             if why is not None:
                 self._answer(request, "refused", why=why)
                 return
-            usual = step_s(trainer)
-            assert usual is not None
             if not request.go:
                 self._answer(request, "offer", step_s=usual, expected_s=EXTRA_STEPS * request.steps * usual)
                 return
@@ -101,6 +102,7 @@ class ProfileService:
             recording = self._recording = Recording(trainer, usual, self._is_library)
             self._answer(request, "recording", step_s=usual)
             recording.record(request.steps, self._ring, request.id)
+            self._over_s = recording.over_s or self._over_s
             if not recording.traces:
                 self._answer(request, "refused", why=f"The profile was given up: {recording.note}.")
                 return
