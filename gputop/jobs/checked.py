@@ -24,6 +24,8 @@ class UnreadableJobError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
+    """A kind of value, and the check for it."""
+
     name: str
     holds: Callable[[Any], bool]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from itertools import islice
 from typing import Any
 
@@ -69,6 +70,22 @@ class RecordedDict(dict[str, Any]):
         """Return a copy as a plain dictionary."""
         return dict(self)
 
+    def __reduce__(self) -> Any:
+        """Pickle as a plain dictionary, as in a checkpoint: what records the changes stays in this process."""
+        return dict, (dict(self),)
+
+    def __copy__(self) -> RecordedDict:
+        """Return a copy whose changes are not recorded."""
+        copied = RecordedDict(_ignore)
+        dict.update(copied, self)
+        return copied
+
+    def __deepcopy__(self, memo: Any) -> RecordedDict:
+        """Return a copy, also of the values, whose changes are not recorded."""
+        copied = RecordedDict(_ignore)
+        dict.update(copied, deepcopy(dict(self), memo))
+        return copied
+
 
 @harmless(passes=(KeyError,))
 class Summary(RecordedDict):
@@ -93,6 +110,10 @@ class Summary(RecordedDict):
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or (isinstance(name, str) and self._logged(name) is not None)
+
+
+def _ignore(name: str, value: Any) -> None:
+    """Record no change."""
 
 
 def _pairs(entries: Any) -> Iterable[Any]:

@@ -25,5 +25,8 @@ class Recorder(Protocol):
     def finish(self, exit_code: int | None = None) -> None:
         """End the run."""
 
-    def note_end(self, exit_code: int) -> None:
-        """Note that the process ends now with this exit code; waits for nothing."""
+    def note_end(self, exit_code: int | None) -> None:
+        """Note that the process ends now with this exit code, if it has one; waits for nothing."""
+
+    def take_back_end(self) -> None:
+        """Take back ``note_end``: the process goes on."""

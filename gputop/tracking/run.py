@@ -224,10 +224,15 @@ class Run:
             tell(f"finish failed ({reason(error)}).")
         self.log = _no_log
 
-    def note_end(self, exit_code: int) -> None:
-        """Note that the process ends now with this exit code, as ``os._exit`` does; waits for nothing."""
+    def note_end(self, exit_code: int | None) -> None:
+        """Note that the process ends now with this exit code, if it has one, as ``os._exit`` does; waits for nothing."""
         if self._opened is not None:
             self._opened.note_end(form.FAILED if exit_code else form.FINISHED, exit_code)
+
+    def take_back_end(self) -> None:
+        """Take back ``note_end``: the process goes on."""
+        if self._opened is not None:
+            self._opened.take_back_end()
 
     def __enter__(self) -> Run:
         return self

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.doctor.logs.explain import explain
+from gputop.doctor.logs.meaning.explain import explain
 from gputop.doctor.logs.scan import LogScan
 from gputop.jobs import record, stopping, store
 from gputop.jobs.output import matches as log_matches

@@ -55,7 +55,8 @@ def ended(job: Job) -> Job:
 
 
 def says(job: Job, word: str, times: int = 1) -> None:
-    until(lambda: sum(word in line for line in logs.tail(job.id).lines) >= times)
+    """Wait until it is in the log that often. Unbuffered ranks may print two words on one line, and their line ends later."""
+    until(lambda: sum(line.count(word) for line in logs.tail(job.id).lines) >= times)
 
 
 @pytest.fixture(autouse=True)

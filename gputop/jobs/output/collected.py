@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from gputop.snapshot import Points, Rank
 from gputop.tracking.reader.decimate import Decimator
-from gputop.tracking.reader.runs import POLL_POINTS
+from gputop.tracking.reader.update import POLL_POINTS
 
 METRICS_MAX = 1000
 """Further metrics are ignored: no run needs that many."""
@@ -20,11 +20,13 @@ class Collected:
     metrics: dict[str, float] = field(default_factory=dict)
     fresh: dict[str, Decimator] = field(default_factory=dict)
     step: int | None = None
+    first_log_at: float | None = None
     last_log_at: float | None = None
 
     def add(self, step: int, metrics: Mapping[str, float], at: float, points_max: int = POLL_POINTS) -> None:
         """Add the values of one step. At most ``points_max`` points of a metric are kept until they are taken."""
         self.step, self.last_log_at = max(step, self.step or 0), max(at, self.last_log_at or at)
+        self.first_log_at = min(at, self.first_log_at or at)
         for name, value in metrics.items():
             if name not in self.metrics and len(self.metrics) >= METRICS_MAX:
                 continue

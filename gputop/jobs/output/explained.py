@@ -6,12 +6,10 @@ import textwrap
 from collections import OrderedDict
 
 from gputop.doctor.findings.finding import Finding
-from gputop.doctor.logs.explain import explain
 from gputop.errors import UsageError
 from gputop.jobs import store
 from gputop.jobs.output import logs
 from gputop.jobs.output.follower import fingerprint
-from gputop.jobs.output.scan import scan_job
 from gputop.snapshot import JobState
 from gputop.terminal_text import printable
 
@@ -32,6 +30,9 @@ def explanation_of(job_id: str) -> Finding | None:
         files = tuple(fingerprint(source.path) for source in logs.sources(job_id))
         if job_id in _cache and _cache[job_id][0] == files:
             return _cache[job_id][1]
+        from gputop.doctor.logs.meaning.explain import explain  # the known texts are loaded with the first failed job
+        from gputop.jobs.output.scan import scan_job
+
         explanation = explain(scan_job(job_id), run=job_id, failed=True)
     except UsageError:  # the job is gone
         return None

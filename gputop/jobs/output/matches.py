@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from gputop.doctor.logs.explain import explain
+from gputop.doctor.logs.meaning.explain import explain
+from gputop.doctor.logs.meaning.observed import UNKNOWN_ID
 from gputop.doctor.logs.observation import Observation
-from gputop.doctor.logs.observed import UNKNOWN_ID
 from gputop.doctor.logs.patterns.pattern import REASON
 from gputop.doctor.logs.scan import LogScan
 from gputop.errors import UsageError

@@ -12,8 +12,9 @@ from pathlib import Path
 from gputop.snapshot import Points, Rank, Run
 from gputop.terminal_text import strip_escapes
 from gputop.tracking.printed import rates
-from gputop.tracking.printed.lines import LINE_CHARACTERS, SOURCE, Transcript, parse
+from gputop.tracking.printed.lines import LINE_CHARACTERS, SOURCE, parse
 from gputop.tracking.printed.names import EVALUATION
+from gputop.tracking.printed.transcript import Transcript
 
 READ_BYTES = 1 << 20
 RUN_ID = "log"
@@ -22,7 +23,7 @@ _BAR = re.compile(r"^(?P<name>[^|]*?)\d{1,3}%\|.*?(?<!\d)(?P<done>\d+)/(?P<total
 
 def printed_run(path: Path) -> tuple[Run, tuple[Points, ...]] | None:
     """Return the run that a log shows, named after the file; None if it contains no metric or cannot be read."""
-    transcript = Transcript()
+    transcript = Transcript(with_bars=True)
     columns: dict[str, tuple[list[int], list[float]]] = {}
     paces = _Paces()
     try:

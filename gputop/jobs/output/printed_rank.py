@@ -7,22 +7,26 @@ poll, the time at which the file was last written.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from gputop.facts.setup import Progress
 from gputop.jobs.output.collected import Collected
 from gputop.jobs.output.follower import Backlog, FileFollower
 from gputop.snapshot import Rank
-from gputop.tracking.printed.lines import SOURCE, Transcript
+from gputop.tracking.printed.lines import SOURCE
+from gputop.tracking.printed.transcript import Transcript
 
 
 class PrintedFile:
     """One file of output, and the parser of its lines."""
 
-    def __init__(self, path: Path, backlog: Backlog) -> None:
-        self.transcript = Transcript(with_pace=True)
+    def __init__(self, path: Path, backlog: Backlog, newest_start: Callable[[bytes, bool], int] | None = None) -> None:
+        """``newest_start``: returns where to begin in what was written before the first poll, and may be another run's."""
+        self._newest_start = newest_start
+        self.transcript = Transcript(with_pace=True, with_bars=True)
         self.at_end = False
         self._file = FileFollower(path, backlog)
         self._past = True
@@ -32,10 +36,14 @@ class PrintedFile:
         """Return the steps and metrics of the new lines, and the time to record for them."""
         look = self._file.look(max_bytes, finished)
         if look.restarted:
-            self.transcript = Transcript(with_pace=True)
+            self.transcript = Transcript(with_pace=True, with_bars=True)
         if look.skipped_bytes:
             self.transcript.skip()
-        steps = list(self.transcript.feed(look.data))
+        data = look.data
+        if data and self._newest_start is not None:
+            data = data[self._newest_start(data, not look.skipped_bytes) :]
+            self._newest_start = None
+        steps = list(self.transcript.feed(data))
         if look.complete:
             steps += self.transcript.end()
         at = look.written_at if self._past and look.written_at is not None else time.time()
@@ -50,6 +58,7 @@ class PrintedRank(Collected):
 
     files: dict[Path, PrintedFile] = field(default_factory=dict)
     total_steps: int | None = None
+    counts_lines: bool = False
 
     def poll(self, ended: bool, max_bytes: int) -> bool:
         """Read the next bytes of each file; return whether all were read to their end. ``ended``: no more will be written."""
@@ -62,9 +71,13 @@ class PrintedRank(Collected):
         for step, metrics in steps:
             self.add(step, metrics, at)
         self.total_steps = file.transcript.total_steps or self.total_steps
+        self.counts_lines = any(each.transcript.counts_lines for each in self.files.values())
 
     def rank(self, known: Rank) -> Rank:
         """Return ``known`` with the step and metrics that this rank printed, and their source."""
-        progress = {"progress": Progress.filled(total_steps=self.total_steps)} if self.total_steps else {}
-        facts = {"source": SOURCE, **progress}
+        facts: dict[str, Any] = {"source": SOURCE}
+        if self.counts_lines:
+            facts["progress"] = Progress.filled(total_steps=self.total_steps, counts_lines=True)
+        elif self.total_steps:
+            facts["progress"] = Progress.filled(total_steps=self.total_steps)
         return replace(Collected.rank(self, known), facts=facts)

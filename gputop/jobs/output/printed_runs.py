@@ -21,7 +21,7 @@ from gputop.jobs.store import Job
 from gputop.places import runs_dir
 from gputop.snapshot import JobState, Points, Rank, Run, RunState
 from gputop.tracking.journal.places import archive_roots
-from gputop.tracking.reader.runs import RunUpdate
+from gputop.tracking.reader.update import RunUpdate
 
 JOURNAL_PATIENCE_S = 10.0
 """How long to wait after a job's start for its journal: importing torch takes seconds."""

@@ -25,7 +25,7 @@ def scan_file(path: Path, name: str | None = None, rank: int | None = None) -> L
     """
     if str(path) == "-":
         scan = LogScan(name or "standard input", rank)
-        with open(0, "rb", closefd=False) as stdin:  # sys.stdin is None where it is closed
+        with open(0, "rb", closefd=False) as stdin:  # sys.stdin is None if it is closed
             return _read(scan, stdin)
     try:
         with path.open("rb") as file:

@@ -13,6 +13,9 @@ from functools import partial
 from types import CodeType, FrameType
 from typing import Any
 
+_getsignal: Any = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
+"""Python's own makes an enum of each answer: for all signals that takes 0.1 ms, for every value that is no number."""
+
 
 def let_through(error: BaseException) -> None:
     """Raise the error again if a signal handler raised it while our code ran; else return."""
@@ -23,7 +26,7 @@ def let_through(error: BaseException) -> None:
 def has_handlers() -> bool:
     """Return whether the script handles a signal in Python; that of Ctrl-C counts if it is not Python's own."""
     usual = (signal.SIG_DFL, signal.SIG_IGN, None, signal.default_int_handler)
-    return any(signal.getsignal(number) not in usual for number in signal.valid_signals())
+    return any(_getsignal(number) not in usual for number in range(1, signal.NSIG))
 
 
 def _is_of_handler(error: BaseException) -> bool:
@@ -37,8 +40,10 @@ def _is_of_handler(error: BaseException) -> bool:
 
 def _codes() -> Iterable[CodeType]:
     """Yield the code of each signal handler."""
-    for number in signal.valid_signals():
-        handler: Any = signal.getsignal(number)
+    for number in range(1, signal.NSIG):
+        handler: Any = _getsignal(number)
+        if handler is None or isinstance(handler, int):  # Python does not know it; the default one, or ignored
+            continue
         while isinstance(handler, partial):
             handler = handler.func
         handler = getattr(handler, "__func__", handler)

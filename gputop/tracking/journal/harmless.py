@@ -15,8 +15,8 @@ from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.notice import reason, tell
 
 T = TypeVar("T")
-_UNGUARDED = frozenset(["__class_getitem__", "__getattr__", "__init__", "__init_subclass__", "__new__"])
-"""A missing attribute must raise; an object is either complete or not created."""
+_UNGUARDED = frozenset(["__class_getitem__", "__deepcopy__", "__getattr__", "__init__", "__init_subclass__", "__new__"])
+"""A missing attribute must raise, as must a value that cannot be copied; an object is either complete or not created."""
 
 
 @overload

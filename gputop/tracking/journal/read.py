@@ -282,7 +282,7 @@ def _alike(words: memoryview[int], offset: int, word: int, size: int, limit: int
 
 
 def last_steps(archive: Path) -> tuple[int | None, int | None]:
-    """Return the largest step of a journal's last records, and that of its automatic ones beside a script's own.
+    """Return the largest step of a journal's last records, and that of its automatic ones next to a script's own.
 
     Each is None if there are none, or if the journal cannot be read.
     """

@@ -1,26 +1,21 @@
-"""Metrics from printed lines, for programs without a journal; shown with the label "from the log".
+"""Metrics from one printed line, for programs without a journal; shown with the label "from the log". Pure.
 
-``parse`` is pure: it takes one line and returns its contents, or None. It accepts a line only if a measured quantity (a
-loss, an accuracy …) appears in it as a name with a number; it ignores settings (``lr=0.1`` on its own, ``Namespace(…)``)
-and prose. ``Transcript`` holds what only several lines together show: the epoch of a heading, the step behind a bar that
-restarts with each epoch, the heading of a table. Supported formats: JSON lines, the dictionaries of the Hugging Face Trainer,
-tqdm's and Lightning's bars, Keras, Megatron, torchvision's and PyTorch's examples, XGBoost, LightGBM, the tables of skorch,
-fastai, YOLO and Stable-Baselines3, CSV, and ``name: number`` in any order. A number with "%" keeps its value, and its name
-gets ``PERCENT``.
+``parse`` takes a line and returns its contents, or None. It accepts a line only if a measured quantity (a loss, an accuracy …)
+appears in it as a name with a number; it ignores settings (``lr=0.1`` on its own, ``Namespace(…)``) and prose. Supported
+formats, together with ``tables`` and ``transcript``: JSON lines, the dictionaries of the Hugging Face Trainer, tqdm's and
+Lightning's bars, Keras, Megatron, torchvision's and PyTorch's examples, XGBoost, LightGBM, the tables of skorch, fastai, YOLO
+and Stable-Baselines3, CSV, and ``name: number`` in any order. A number with "%" keeps its value, and its name gets ``PERCENT``.
 """
 
 from __future__ import annotations
 
 import ast
-import codecs
 import json
 import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gputop.terminal_text import strip_escapes
-from gputop.tracking.printed import rates
 from gputop.tracking.printed.names import (
     ALSO,
     ANY_MEASURED,
@@ -32,9 +27,7 @@ from gputop.tracking.printed.names import (
     is_measured,
     lower,
 )
-from gputop.tracking.printed.tables import Tables, boosting
-
-__all__ = ["SOURCE", "Printed", "Transcript", "parse"]
+from gputop.tracking.printed.tables import boosting
 
 LINE_CHARACTERS = 4000
 """Only this much of a line is parsed: progress lines are short."""
@@ -93,8 +86,6 @@ _NEUTRAL = frozenset(
     ]
 )
 _NO_METRIC = frozenset(["packet", "data", "stop", "weight", "frame", "signal", "heat", "power", "hearing", "profit", "no"])
-_OF_A_SUMMARY = "train_runtime"
-"""Only the line that the Hugging Face Trainer prints after its last step has it."""
 _NO_NAMES = frozenset(["time", "timestamp", "ts", "pid", "v_num", "level", "line", "port", "size"])
 
 
@@ -256,101 +247,3 @@ def _float(value: int | float | str) -> float | None:
         return float(value)
     except (ValueError, OverflowError):
         return None
-
-
-class Transcript:
-    """Follows one output stream: takes chunks of bytes, yields steps and metrics.
-
-    A carriage return also ends a line, so that each state of a progress bar counts. If no line shows a step, lines with a
-    loss are counted. A step number that restarts with each epoch continues from where the previous epoch ended; where a line
-    shows that it counts the batches of an epoch, the epoch says how many there were before.
-    """
-
-    def __init__(self, *, with_pace: bool = False) -> None:
-        """Start before the first line. ``with_pace``: also take what a line with a loss says about the run's pace."""
-        self._with_pace = with_pace
-        self.total_steps: int | None = None
-        """The total number of steps, once the lines have shown whether they count within an epoch."""
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._partial = ""
-        self._tables = Tables()
-        self._base = 0
-        self._step = 0
-        self._last: Printed | None = None
-        self._epoch: float | None = None
-        self._epochs: int | None = None
-        self._last_epoch: float | None = None
-        self._first_epoch = 1
-        """The number of the first epoch, 1 unless a 0 shows up."""
-        self._per_epoch: bool | None = None
-
-    def feed(self, data: bytes) -> Iterator[tuple[int, dict[str, float]]]:
-        """Yield (step, metrics) for each line that is now complete."""
-        *lines, partial = re.split(r"[\r\n]+", self._partial + self._decoder.decode(data))
-        self._partial = partial[-LINE_CHARACTERS:]
-        for line in lines:
-            found = self._take(line)
-            if found is not None:
-                yield found
-
-    def skip(self) -> None:
-        """Discard the incomplete line: part of the output is skipped, and the next data fed starts a new line."""
-        self._partial = ""
-        self._decoder.reset()
-
-    def end(self) -> Iterator[tuple[int, dict[str, float]]]:
-        """Yield the contents of the last line, which had no line ending."""
-        yield from self.feed(b"\n")
-
-    def _take(self, line: str) -> tuple[int, dict[str, float]] | None:
-        plain = strip_escapes(line[: 2 * LINE_CHARACTERS])[:LINE_CHARACTERS]
-        printed = self._tables.read(plain) or parse(plain)
-        if printed is None:
-            return None
-        if printed.epoch is not None:
-            self._epoch, self._epochs = printed.epoch, printed.epochs or self._epochs
-        if not printed.metrics:
-            return None
-        pace = rates.paces(plain) if self._with_pace and not EVALUATION.match(plain) else {}
-        metrics = {**pace, **printed.metrics, **({"epoch": self._epoch} if self._epoch is not None else {})}
-        if printed.step is not None and printed.step < _STEP_MAX:
-            self._count(printed, printed.step)
-        elif (
-            self._last is None
-            and _OF_A_SUMMARY not in printed.metrics
-            and any(is_measured(name) and not is_evaluation(name) for name in metrics)
-        ):
-            self._step += 1
-        return self._step, metrics
-
-    def _count(self, printed: Printed, step: int) -> None:
-        last, self._last = self._last, printed
-        epoch = self._epoch
-        if printed.batch and printed.steps and epoch is not None and epoch == int(epoch) and epoch < _EPOCH_MAX:
-            self._count_batches(step, printed.steps, int(epoch))
-            return
-        if last is not None and last.step is not None:
-            new_epoch = self._epoch != self._last_epoch
-            if step < last.step and (new_epoch or last.step == last.steps):
-                self._base += last.steps or last.step
-                self._per_epoch = True
-            elif new_epoch and step > last.step and self._per_epoch is None:
-                self._per_epoch = False
-        self._last_epoch = self._epoch
-        self._step = self._base + step
-        if self._per_epoch:
-            self.total_steps = printed.steps * self._epochs if printed.steps and self._epochs else None
-        elif self._per_epoch is False or (self._epoch is None and not printed.bar):
-            self.total_steps = printed.steps
-
-    def _count_batches(self, batch: int, batches: int, epoch: int) -> None:
-        if self._last_epoch is not None and epoch < self._last_epoch:  # another training, such as the next fold
-            self._base = self._step
-        self._last_epoch, self._per_epoch = epoch, True
-        self._first_epoch = min(self._first_epoch, epoch)
-        self._step = self._base + (epoch - self._first_epoch) * batches + batch
-        self.total_steps = batches * self._epochs if self._epochs else None
-
-
-_STEP_MAX = 1 << 53
-_EPOCH_MAX = 1 << 31

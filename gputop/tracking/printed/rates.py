@@ -43,6 +43,9 @@ _WHOLE = re.compile(
     r"(?i)\b(?P<what>train(?:ing)?|epoch|val(?:id(?:ation)?)?|eval(?:uation)?)(?:[ _](?:epoch|loop|phase|step))?"
     rf"(?: \d{{1,15}}(?:/\d{{1,15}})?)?[ _:]{{0,9}}{_TOOK}(?:_?s(?:ec)?)?[\"']?(?: taken)?[\s:=]{{1,60}}{_CLOCK}"
 )
+_SPAN = r"[\s:=]{1,9}(\d{1,25}(?:\.\d{1,25})?) ?(ms|s|m)(?:ec|in)?\b"
+_BOTH = re.compile(rf"(?i)(?<![\w/.])train(?:ing)?{_SPAN}.{{1,80}}?(?<![\w/.])(?:val(?:id(?:ation)?)?|eval(?:uation)?){_SPAN}")
+"""Two times side by side, "train 12.1s eval 4.0s": without the word time, only both together say what they are."""
 _UNITS = {"m": 60.0, "h": 3600.0, "s": 1.0, "ms": 1e-3}
 _ANY = re.compile(r"(?i)data|/ ?s|s(?:ec)?/|ps\b|per.?s|\bdt\b|time|runtime|took|duration| in \d|ms")
 TRAINING_S, EPOCH_S, EVALUATION_S = "training_s", "epoch_s", "evaluation_s"
@@ -89,6 +92,9 @@ def whole_times(line: str) -> dict[str, float]:
         what = match["what"].lower()
         name = TRAINING_S if what.startswith("train") else EPOCH_S if what == "epoch" else EVALUATION_S
         found.setdefault(name, value)
+    if not found and (both := _BOTH.search(line)) is not None:
+        found[TRAINING_S] = float(both[1]) * _UNITS[both[2].lower()]
+        found[EVALUATION_S] = float(both[3]) * _UNITS[both[4].lower()]
     return found
 
 

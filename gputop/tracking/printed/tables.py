@@ -33,7 +33,7 @@ _MAYBE_EMPTY = "cp"
 _COLUMNS_LEAST = 3
 _MEMORY = "gpu_mem"
 _SHORT_LOSSES = frozenset(("box", "obj", "cls", "dfl", "seg", "giou", "total"))
-"""What YOLOv5 and YOLOv7 call the parts of their loss, beside a column of the GPU's memory."""
+"""What YOLOv5 and YOLOv7 call the parts of their loss, next to a column of the GPU's memory."""
 
 
 def boosting(line: str) -> Printed | None:
@@ -67,7 +67,7 @@ class Tables:
             return None
         if self._box and (ends := _BORDER.fullmatch(line.strip())) is not None:
             box, self._box = self._box, {}
-            return _of_box(box) if ends[1] else None  # the border of a Markdown table stands below its heading
+            return _of_box(box) if ends[1] else None  # the border of a Markdown table is below its heading
         columns = _heading(line)
         if columns:
             self._columns = columns

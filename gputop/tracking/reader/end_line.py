@@ -67,6 +67,8 @@ class _Ends:
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:
+    """What one run has recorded."""
+
     name: str
     steps: int | None
     loss: float | None

@@ -1,4 +1,4 @@
-"""The summary kept beside an ended journal, so that the run opens without reading the journal again.
+"""The summary kept next to an ended journal, so that the run opens without reading the journal again.
 
 A journal of ten million values takes seconds to read, and so do a thousand journals. A reader that reaches the end of an ended
 journal leaves one small file: a line with the rank's facts and state, and, for a large journal, a line with its decimated
@@ -63,6 +63,8 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class _Tail:
+    """What is left to offer."""
+
     points: tuple[Points, ...] = ()
 
 

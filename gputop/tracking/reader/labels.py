@@ -1,4 +1,4 @@
-"""Labels that the user gives a run from outside: another name, and tags added or removed. One small file beside its journals.
+"""Labels that the user gives a run from outside: another name, and tags added or removed. One small file next to its journals.
 
 The journals stay as the training wrote them: it may be writing them now. Readers of the run apply the file.
 """

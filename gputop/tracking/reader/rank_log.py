@@ -17,6 +17,7 @@ from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
 from gputop.tracking.journal.read import JournalReader, salvage
 from gputop.tracking.reader.decimate import Decimator
+from gputop.tracking.reader.namespaces import is_alive, is_elsewhere, pid_here
 from gputop.tracking.standing import page
 
 STATEMENTS_MAX = 10_000
@@ -80,6 +81,8 @@ class RankLog:
         self._caught_up = False
         self.elsewhere = is_elsewhere(self.identity, shared=shared)
         self._shared = shared
+        self._pid_here: int | None = None
+        """Where it is of another PID namespace: its process's PID in ours, while that process lives and is visible."""
         self._stamp: tuple[int, int] | None = None
         self._heard_at = time.monotonic() - self._first_age_s()
         self._shift = _clock_shift(self.identity)
@@ -87,6 +90,8 @@ class RankLog:
         self._limit = 0
         self._rank: Rank | None = None
         self.judge()
+        if self.elsewhere and self.alive:
+            self._pid_here = pid_here(self.identity)
 
     @property
     def alive(self) -> bool:
@@ -185,6 +190,8 @@ class RankLog:
         """Determine the state: from the journal, else from whether its process is alive, else from its age."""
         live = self.reader.live
         state: RunState
+        if self._pid_here is not None and not is_alive(self._pid_here, self.identity):
+            self._pid_here = self._rank = None
         if live.state == form.FINISHED:
             state = "finished"
         elif live.state == form.FAILED:
@@ -283,7 +290,7 @@ class RankLog:
             who = self.identity
             self._rank = Rank(
                 rank=who.rank,
-                pid=who.pid or None,
+                pid=self._pid_here or who.pid or None,
                 hostname=who.hostname or None,
                 local_rank=who.local_rank,
                 world_size=who.world_size,
@@ -294,7 +301,7 @@ class RankLog:
                 last_log_at=self.last_log_at,
                 metrics=dict(self.metrics),
                 facts=dict(self.facts),
-                elsewhere=self.elsewhere,
+                elsewhere=self.elsewhere and self._pid_here is None,
             )
         return self._rank
 
@@ -324,20 +331,6 @@ def _clock_shift(who: form.Identity) -> int:
     if who.boot_id == identity.boot_id():
         return time.time_ns() - time.monotonic_ns()
     return who.created_ns
-
-
-def is_elsewhere(who: form.Identity, *, shared: bool = False) -> bool:
-    """Return whether a journal's process cannot be looked up here: it is another machine's, or of another PID namespace.
-
-    ``shared``: the journal lies on a file system that other machines share. There, another boot under this machine's name may
-    be another machine of that name, and not this one before it was restarted.
-    """
-    boot = identity.boot_id()
-    if not boot or not who.boot_id:
-        return who.hostname != identity.hostname()
-    if who.boot_id != boot:
-        return shared or who.hostname != identity.hostname()
-    return who.pid_namespace != identity.pid_namespace()
 
 
 def _process_state(who: form.Identity) -> RunState | None:

@@ -12,13 +12,12 @@ import re
 import stat
 import time
 from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from gputop.errors import describe_unexpected
 from gputop.places import runs_dir as default_runs_dir
-from gputop.snapshot import FormatError, Points, Run
+from gputop.snapshot import FormatError, Points
 from gputop.tracking.journal import places
 from gputop.tracking.reader import kept
 from gputop.tracking.reader import labels as run_labels
@@ -26,9 +25,8 @@ from gputop.tracking.reader.followed import Followed, describe
 from gputop.tracking.reader.kept import KeptLog
 from gputop.tracking.reader.labels import Labels
 from gputop.tracking.reader.rank_log import RankLog, Text
+from gputop.tracking.reader.update import POLL_POINTS, RunUpdate
 
-POLL_POINTS = 500
-"""New points per metric, rank and poll; a faster log is decimated to minima and maxima."""
 POLL_BYTES = 64 << 20
 """At most this much is read per poll, about half a second of work; the next polls read the rest."""
 OPENING_S = 5.0
@@ -41,14 +39,6 @@ _RANK_FILE = re.compile(r"rank-\d{5,}(?:-\d+)?\.gpr")
 def raise_lost(run_id: str, error: Exception) -> NoReturn:
     """Raise ``error``: the default for ``RunReader.poll``."""
     raise error
-
-
-@dataclass(frozen=True, slots=True)
-class RunUpdate:
-    """All runs in their current state, and the points since the previous poll."""
-
-    runs: tuple[Run, ...] = ()
-    points: tuple[Points, ...] = ()
 
 
 class RunReader:
@@ -72,6 +62,7 @@ class RunReader:
         self._directories: dict[str, Path] = {}
         self._mtimes: dict[Path, int] = {}
         self._rings: dict[Path, tuple[int, int]] = {}
+        self._roots = places.archive_roots(self._runs_dir)
         self._live_dirs = places.live_dirs(self._runs_dir)
         self._is_shared = places.is_network(places.file_system(self._runs_dir))
         """Whether other machines may write there: then only their own journals show the state of their processes."""
@@ -151,7 +142,7 @@ class RunReader:
     def _changed(self, directory: Path) -> bool:
         """Return whether a directory's entries changed since the last call."""
         try:
-            mtime = directory.stat().st_mtime_ns
+            mtime = os.stat(directory).st_mtime_ns
         except OSError:
             mtime = 0
         if self._mtimes.get(directory) == mtime:
@@ -160,12 +151,11 @@ class RunReader:
         return True
 
     def _find_runs(self) -> None:
-        roots = places.archive_roots(self._runs_dir)
-        changed = [root for root in roots if self._changed(root)]
+        changed = [root for root in self._roots if self._changed(root)]
         if not changed:
             return
         found: dict[str, tuple[int, Path]] = {}
-        for root in roots:
+        for root in self._roots:
             if root != self._runs_dir and not places.is_ours(root):
                 continue
             for entry in places.entries(root):

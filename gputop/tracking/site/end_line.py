@@ -63,7 +63,7 @@ def _say(pid: int, is_command: bool, launch_id: str, started_at: float) -> None:
 
 
 def _had_a_run() -> bool:
-    """Return whether this process opened a run that could not be kept: the user was told when the run began."""
+    """Return whether this process opened a run that could not be kept: the user was warned when the run began."""
     session = sys.modules.get("gputop.tracking.session")
     return session is not None and (session.initialized() or session.current().journal is not None)
 

@@ -1,4 +1,4 @@
-"""Says where this process stands from the import of torch on, until it has a run: for whoever asks why no first step comes.
+"""Says where this process is, from its import of torch until it has a run: for users who ask why no first step comes.
 
 The page of a ring, in memory without a name: no list counts this process as a rank, and the memory ends with it, however that
 ends. Whoever asks finds it among the files that the process has open (``where/before_steps.py``). A process that ends soon, a
@@ -143,5 +143,5 @@ def _forget() -> None:
     global _early
     inherited, _early = _early, None
     if inherited is not None:
-        with suppress(Exception):  # the child goes on, whatever is wrong here
+        with suppress(Exception):  # the child continues, whatever is wrong here
             inherited.forget()

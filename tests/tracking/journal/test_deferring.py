@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Iterator
 from time import monotonic_ns
 
+import pytest
+
 import gputop
 from gputop.tracking.journal.writing.deferring import DEFERRED_MAX, Deferred
 from gputop.tracking.journal.writing.writer import Journal
@@ -39,6 +41,16 @@ def test_all_are_written_in_order_whatever_stands_between(home: Home) -> None:
     run.finish()
     assert points(home, "loss") == [(step, float(step)) for step in range(3 * DEFERRED_MAX + 5)]
     assert points(home, "note") == [(41, 1.0)]
+
+
+def test_none_is_lost_where_a_script_sets_the_clock_back(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, written = journal()
+    written.defer({"loss": 0.0}, 0)
+    monkeypatch.setattr("gputop.tracking.journal.writing.deferring.monotonic_ns", lambda: 1)
+    for step in range(1, 40):
+        written.defer({"loss": float(step)}, step)
+    run.finish()
+    assert points(home, "loss") == [(step, float(step)) for step in range(40)]
 
 
 def test_each_keeps_the_time_at_which_it_was_given(home: Home) -> None:

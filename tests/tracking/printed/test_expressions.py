@@ -8,7 +8,8 @@ import pytest
 
 from gputop.tracking.own_output import shows_sign
 from gputop.tracking.printed import lines, names, rates, tables
-from gputop.tracking.printed.lines import Transcript, parse
+from gputop.tracking.printed.lines import parse
+from gputop.tracking.printed.transcript import Transcript
 from tests.doctor.backtracking import quadratic
 
 EXPRESSIONS = {

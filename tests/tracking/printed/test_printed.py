@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.tracking.printed.lines import Printed, Transcript, parse
+from gputop.tracking.printed.lines import parse
+from gputop.tracking.printed.names import Printed
+from gputop.tracking.printed.transcript import Transcript
 
 LINES: list[tuple[str, dict[str, float], dict[str, Any]]] = [
     ("loss: 0.43", {"loss": 0.43}, {}),
@@ -413,6 +415,44 @@ def test_a_line_without_an_end_takes_no_memory() -> None:
         assert list(transcript.feed(b"x" * 10_000)) == []
     assert len(transcript._partial) <= 4000
     assert [metrics for _, metrics in transcript.feed(b"\nloss: 1\n")] == [{"loss": 1.0}]
+
+
+TRAINER = (
+    "\r  8%|▊         | 10/120 [00:00<00:01, 91.05it/s]"
+    "\r                                                \r"
+    "{'loss': '1.919', 'grad_norm': '3.55', 'learning_rate': '4.625e-05', 'epoch': '0.1667'}\n"
+    "\r  8%|▊         | 10/120 [00:00<00:01, 91.05it/s]\r  9%|▊         | 14/120 [00:00<00:01, 91.05it/s]\r        \r"
+    "{'loss': '1.967', 'grad_norm': '7.178', 'learning_rate': '4.208e-05', 'epoch': '0.3333'}\n"
+    "\r 17%|█▋        | 20/120 [00:00<00:01, 91.05it/s]\n"
+    "\r  0%|          | 0/15 [00:00<?, ?it/s]\x1b[A\n\n\x1b[A"
+    "{'eval_loss': '2.25', 'eval_runtime': '0.0263', 'epoch': '0.3333'}\n"
+    "\r 17%|█▋        | 20/120 [00:00<00:01, 91.05it/s]\r100%|██████████| 15/15 [00:00<00:00, 578.73it/s]\x1b[A\n"
+)
+
+
+@pytest.mark.parametrize("piece", [1, 64, 1 << 20])
+def test_a_line_of_the_trainer_has_the_step_of_the_bar_that_is_drawn_below_it(piece: int) -> None:
+    transcript, data = Transcript(with_bars=True), TRAINER.encode()
+    found = [item for at in range(0, len(data), piece) for item in transcript.feed(data[at : at + piece])]
+    assert [(step, metrics.get("loss", metrics.get("eval_loss"))) for step, metrics in found] == [
+        (10, 1.919),
+        (20, 1.967),
+        (20, 2.25),
+    ]
+    assert (transcript.total_steps, transcript.counts_lines) == (120, False)
+
+
+def test_without_a_bar_the_lines_of_the_trainer_are_counted_and_said_to_be() -> None:
+    """Its bar goes to standard error, or is turned off."""
+    lines = [line for line in TRAINER.splitlines() if line.startswith("{")][:2]
+    transcript = Transcript(with_bars=True)
+    assert [step for step, _ in transcript.feed(f"{lines[0]}\n{lines[1]}\n".encode())] == [1]
+    assert [step for step, _ in transcript.feed(b"")] == [2], "nothing follows: it is not held any longer"
+    assert transcript.counts_lines
+    assert list(transcript.end()) == []
+    shown = Transcript()
+    list(shown.feed(b"step 3 loss 2\n"))
+    assert not shown.counts_lines
 
 
 def test_the_summary_of_the_trainer_is_no_step() -> None:

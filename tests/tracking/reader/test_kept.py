@@ -19,7 +19,8 @@ from gputop.tracking.journal import format as form
 from gputop.tracking.journal.read import JournalReader
 from gputop.tracking.reader import kept
 from gputop.tracking.reader.rank_log import RankLog
-from gputop.tracking.reader.runs import RunReader, RunUpdate
+from gputop.tracking.reader.runs import RunReader
+from gputop.tracking.reader.update import RunUpdate
 from tests.fuzzing import examples
 from tests.tracking.kit import Home, home
 from tests.tracking.reader.test_runs import open_rank

@@ -90,7 +90,7 @@ class Deferring(Turns, Schemas):
         if not self.waits:
             return False
         now = monotonic_ns()
-        if now - self._caught_up < after_ns:
+        if after_ns and now - self._caught_up < after_ns:  # without it all is written, also where a script sets the clock back
             return True
         self._caught_up = now
         try:

@@ -66,6 +66,8 @@ class OpenJournal:
         self._pid = os.getpid()
         self._flusher = Worker(self._run)
         self._archive_path: Path | None = None
+        self._state_before: int | None = None
+        """The state before an end was noted."""
         archive, identity, reason = self._open_archive(identity, runs_dir)
         ring = self._ring = open_ring(identity, runs_dir, self._archive_path, ring_bytes) if thread else None
         through = ring is None
@@ -262,15 +264,26 @@ class OpenJournal:
         self.journal.note_archive(form.ARCHIVE_STOPPED)
         tell(f"recording to {self._archive_path or 'disk'} stops, the training goes on: {error.strerror or error}.")
 
-    def note_end(self, state: int, exit_code: int) -> None:
+    def note_end(self, state: int, exit_code: int | None) -> None:
         """Write the final state where the last records are: into the ring, or to the archive if there is no ring."""
         journal = self.journal
         if journal.closed or os.getpid() != self._pid:
             return
         journal.catch_up()
+        if self._state_before is None:  # in a child of a run's process, our functions stand for each other
+            self._state_before = journal.words[form.W_STATE]
+        self._note_state(state, exit_code)
+
+    def take_back_end(self) -> None:
+        """Take back ``note_end``: the process goes on."""
+        if not self.journal.closed and os.getpid() == self._pid and self._state_before is not None:
+            self._note_state(self._state_before, None)
+            self._state_before = None
+
+    def _note_state(self, state: int, exit_code: int | None) -> None:
         self._state_end(state, exit_code)
-        if journal.through and journal.archive is not None:
-            self._write_live(journal.archive)
+        if self.journal.through and self.journal.archive is not None:
+            self._write_live(self.journal.archive)
 
     def _state_end(self, state: int, exit_code: int | None) -> None:
         self.journal.set_word(form.W_EXIT_CODE, form.NO_EXIT_CODE if exit_code is None else exit_code)

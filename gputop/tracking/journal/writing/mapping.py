@@ -3,7 +3,7 @@
 A file that is truncated while it is mapped ends a process that accesses the mapping, by SIGBUS. So nothing here does: the
 stream is written to memory of the process's own, and ``process_vm_writev`` copies it. The kernel answers with an error where
 the file has become shorter. One call copies records and, after them, the word that makes them visible; it needs no descriptor,
-which the script might have closed and opened anew as a file of its own, and it does not give up the interpreter lock.
+which the script might have closed and opened again as a file of its own, and it does not give up the interpreter lock.
 
 ``mmap.mmap`` keeps a descriptor until the mapping ends; ``map_shared`` keeps none on any version of Python.
 """
@@ -91,12 +91,12 @@ class Mirror:
         self.end = end
 
     def copy(self, offset: int, size: int) -> None:
-        """Copy these bytes, and then the live words but for the head, which ``follow`` alone may move."""
+        """Copy these bytes, and then the live words except for the head, which ``follow`` alone may move."""
         self._copy(offset, size)
         self._copy(_AFTER_HEAD, _LIVE_END - _AFTER_HEAD)
 
     def copy_live(self) -> None:
-        """Copy the live words but for the head."""
+        """Copy the live words except for the head."""
         self._copy(_AFTER_HEAD, _LIVE_END - _AFTER_HEAD)
 
     def _copy(self, offset: int, size: int) -> None:

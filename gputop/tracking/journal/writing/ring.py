@@ -3,7 +3,7 @@
 A file that is truncated while it is mapped ends the process at its next access to the mapping, by SIGBUS. So the training
 never accesses it: it writes to memory of its own, and ``mapping.Mirror`` has the kernel copy that. A ring that became shorter
 is noticed at the next record, or by the journal's thread, which looks at the file's length twice a second or more; it is
-removed, and readers go on with the archive.
+removed, and readers continue with the archive.
 
 The directory is closed to other users, and the file is read-only once it is mapped, so that accidents are rare: only its owner
 can truncate it, after a ``chmod``, or root, without one.

@@ -86,7 +86,7 @@ class Stream:
         return self._step
 
     automatic_from = 0
-    """The first step of automatic values beside the script's own: after those that an earlier journal of the run holds."""
+    """The first step of automatic values next to the script's own: after those that an earlier journal of the run holds."""
 
     def continue_from(self, step: int) -> None:
         """Continue counting from this step: the run was recorded before, up to it."""

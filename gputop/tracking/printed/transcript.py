@@ -1,0 +1,156 @@
+"""A printed run: follows one output stream and yields its steps and metrics. Pure.
+
+Owns what only several lines together show: the epoch of a heading, the step behind a bar that restarts with each epoch, the
+heading of a table. ``lines`` reads the single lines.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator, Mapping
+
+from gputop.terminal_text import strip_escapes
+from gputop.tracking.printed import rates
+from gputop.tracking.printed.bars import Redraws
+from gputop.tracking.printed.lines import LINE_CHARACTERS, parse
+from gputop.tracking.printed.names import EVALUATION, Printed, is_evaluation, is_measured
+from gputop.tracking.printed.tables import Tables
+from gputop.tracking.printed.trainer import bar_of, is_of_trainer
+
+_OF_A_SUMMARY = "train_runtime"
+"""Only the line that the Hugging Face Trainer prints after its last step has it."""
+_STEP_MAX = 1 << 53
+_EPOCH_MAX = 1 << 31
+
+
+class Transcript:
+    """One followed output stream: takes chunks of bytes, yields steps and metrics.
+
+    A carriage return also ends a line, so that each state of a progress bar counts. If no line shows a step, lines with a
+    loss are counted. A step number that restarts with each epoch continues from where the previous epoch ended; if a line
+    shows that it counts the batches of an epoch, the epoch says how many there were before.
+    """
+
+    def __init__(self, *, with_pace: bool = False, with_bars: bool = False) -> None:
+        """Start before the first line.
+
+        Args:
+            with_pace: also take what a line with a loss says about the run's pace.
+            with_bars: the stream also holds the bars. A line of Transformers' Trainer waits for the bar below it, or for any
+                other line, or until nothing is fed. A bar that is only drawn again has a step and none of its values.
+        """
+        self._with_pace, self._with_bars = with_pace, with_bars
+        self._held: dict[str, float] | None = None
+        self.counts_lines = False
+        """Whether the steps are counted lines, because no line shows one."""
+        self.total_steps: int | None = None
+        """The total number of steps, once the lines have shown whether they count within an epoch."""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._partial = ""
+        self._tables = Tables()
+        self._redraws = Redraws()
+        self._base = 0
+        self._step = 0
+        self._last: Printed | None = None
+        self._epoch: float | None = None
+        self._epochs: int | None = None
+        self._last_epoch: float | None = None
+        self._first_epoch = 1
+        """The number of the first epoch, 1 unless a 0 shows up."""
+        self._per_epoch: bool | None = None
+
+    def feed(self, data: bytes) -> Iterator[tuple[int, dict[str, float]]]:
+        """Yield (step, metrics) for each line that is now complete."""
+        *lines, partial = re.split(r"[\r\n]+", self._partial + self._decoder.decode(data))
+        self._partial = partial[-LINE_CHARACTERS:]
+        if not data:
+            yield from self._release(None)
+        for line in lines:
+            plain = strip_escapes(line[: 2 * LINE_CHARACTERS])[:LINE_CHARACTERS]
+            if self._held is not None and plain.strip():
+                yield from self._release(bar_of(plain))
+            found = self._take(plain)
+            if found is not None:
+                yield found
+
+    def skip(self) -> None:
+        """Discard the incomplete line: part of the output is skipped, and the next data fed starts a new line."""
+        self._partial, self._held = "", None
+        self._decoder.reset()
+
+    def end(self) -> Iterator[tuple[int, dict[str, float]]]:
+        """Yield the contents of the last line, which had no line ending."""
+        yield from self.feed(b"\n")
+        yield from self._release(None)
+
+    def _release(self, bar: tuple[int, int] | None) -> Iterator[tuple[int, dict[str, float]]]:
+        """Yield the line that is held, at the step of the bar below it; without one, as a counted line."""
+        metrics, self._held = self._held, None
+        if metrics is None:
+            return
+        if bar is not None and bar[0] < _STEP_MAX:
+            self._last = Printed(step=bar[0], steps=bar[1], bar=True)
+            self._step, self.total_steps = bar
+            self.counts_lines = False
+        else:
+            self._count_line(metrics)
+        yield self._step, metrics
+
+    def _count_line(self, metrics: Mapping[str, float]) -> None:
+        if self._last is not None or _OF_A_SUMMARY in metrics:
+            return
+        if any(is_measured(name) and not is_evaluation(name) for name in metrics):
+            self._step += 1
+            self.counts_lines = True
+
+    def _take(self, plain: str) -> tuple[int, dict[str, float]] | None:
+        printed = self._tables.read(plain) or parse(plain)
+        if printed is None:
+            return None
+        if printed.epoch is not None:
+            self._epoch, self._epochs = printed.epoch, printed.epochs or self._epochs
+        if not printed.metrics:
+            return None
+        pace = rates.paces(plain) if self._with_pace and not EVALUATION.match(plain) else {}
+        redrawn = self._with_bars and self._redraws.is_redrawn(printed, plain)
+        took = rates.whole_times(plain) if self._with_pace else {}
+        values = {} if redrawn else {**took, **printed.metrics}
+        metrics = {**pace, **values, **({"epoch": self._epoch} if self._epoch is not None else {})}
+        if self._with_bars and is_of_trainer(printed):
+            self._held = metrics
+            return None
+        if printed.step is not None and printed.step < _STEP_MAX:
+            self._count(printed, printed.step)
+            self.counts_lines = False
+        else:
+            self._count_line(metrics)
+        return self._step, metrics
+
+    def _count(self, printed: Printed, step: int) -> None:
+        last, self._last = self._last, printed
+        epoch = self._epoch
+        if printed.batch and printed.steps and epoch is not None and epoch == int(epoch) and epoch < _EPOCH_MAX:
+            self._count_batches(step, printed.steps, int(epoch))
+            return
+        if last is not None and last.step is not None:
+            new_epoch = self._epoch != self._last_epoch
+            if step < last.step and (new_epoch or last.step == last.steps):
+                self._base += last.steps or last.step
+                self._per_epoch = True
+            elif new_epoch and step > last.step and self._per_epoch is None:
+                self._per_epoch = False
+        self._last_epoch = self._epoch
+        self._step = self._base + step
+        if self._per_epoch:
+            self.total_steps = printed.steps * self._epochs if printed.steps and self._epochs else None
+        elif self._per_epoch is False or (self._epoch is None and not printed.bar):
+            self.total_steps = printed.steps
+
+    def _count_batches(self, batch: int, batches: int, epoch: int) -> None:
+        if self._last_epoch is not None and epoch < self._last_epoch:  # another training, such as the next fold
+            self._base = self._step
+        self._last_epoch, self._per_epoch = epoch, True
+        self._first_epoch = min(self._first_epoch, epoch)
+        self._step = self._base + (epoch - self._first_epoch) * batches + batch
+        self.total_steps = batches * self._epochs if self._epochs else None

@@ -1,0 +1,69 @@
+"""Whether the process that a journal names can be looked up here, and by which PID: a container names it by its own PIDs."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from gputop.tracking.journal import format as form
+from gputop.tracking.journal import identity
+
+_LISTED_NS = 1_000_000_000
+"""Journals that are opened one after the other share one list of processes, unless one of them is younger than the list."""
+_listed: tuple[int, dict[int, list[int]]] = (0, {})
+"""When the processes were listed (wall clock), and the PIDs by start time in clock ticks."""
+
+
+def is_elsewhere(who: form.Identity, *, shared: bool = False) -> bool:
+    """Return whether a journal's process cannot be looked up here: it is another machine's, or of another PID namespace.
+
+    ``shared``: the journal lies on a file system that other machines share. There, another boot under this machine's name may
+    be another machine of that name, and not this one before it was restarted.
+    """
+    boot = identity.boot_id()
+    if not boot or not who.boot_id:
+        return who.hostname != identity.hostname()
+    if who.boot_id != boot:
+        return shared or who.hostname != identity.hostname()
+    return who.pid_namespace != identity.pid_namespace()
+
+
+def pid_here(who: form.Identity) -> int | None:
+    """Return the PID, in the namespace of this gputop, of the process that wrote a journal in a namespace below it.
+
+    None if it has ended, runs on another machine, or is not visible here.
+    """
+    if not who.boot_id or who.boot_id != identity.boot_id() or not who.start_ticks:
+        return None
+    return next((pid for pid in _started_at(who.start_ticks, who.created_ns) if _is(pid, who)), None)
+
+
+def is_alive(pid: int, who: form.Identity) -> bool:
+    """Return whether a PID of this namespace is still the process that ``pid_here`` has found."""
+    found = identity.process_state(pid)
+    return found is not None and found[0] == who.start_ticks and found[1] not in "ZX"
+
+
+def _started_at(ticks: int, before_ns: int) -> list[int]:
+    global _listed
+    at_ns, found = _listed
+    now_ns = time.time_ns()
+    if not max(before_ns, now_ns - _LISTED_NS) <= at_ns <= now_ns:
+        found = {}
+        for name in os.listdir("/proc"):
+            state = identity.process_state(int(name)) if name.isdigit() else None
+            if state is not None:
+                found.setdefault(state[0], []).append(int(name))
+        _listed = now_ns, found
+    return found.get(ticks, [])
+
+
+def _is(pid: int, who: form.Identity) -> bool:
+    try:
+        if os.stat(f"/proc/{pid}/ns/pid").st_ino != who.pid_namespace:
+            return False
+        with open(f"/proc/{pid}/status", "rb") as file:
+            line = next((line for line in file if line.startswith(b"NSpid:")), b"")
+        return int(line.split()[-1]) == who.pid
+    except (OSError, ValueError, IndexError):  # it has ended, or is another user's
+        return False
