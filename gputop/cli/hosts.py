@@ -10,6 +10,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from gputop.terminal_text import printable
 
 if TYPE_CHECKING:
     from gputop.hosts.fleet import Fleet
-    from gputop.hosts.following import Following, Links
+    from gputop.hosts.following import Links
     from gputop.hosts.prometheus.watch import Watch
     from gputop.hosts.state import HostStatus
     from gputop.hosts.stream import Heard
@@ -119,7 +120,10 @@ def once(options: argparse.Namespace, source: Sequence[str]) -> int:
 
     words = ["--once", "--json", *source]
     named = named_of(options)
-    heard = read_once(named, transport_of(options), words) if named else ()
+    heard: tuple[Heard, ...] = ()
+    if named:
+        with reached(options) as transport:
+            heard = read_once(named, transport, words)
     watch = watch_of(options, 1.0)
     if watch is not None:
         uuids = frozenset[str]().union(*map(_gpus, heard))
@@ -147,28 +151,31 @@ def stream(options: argparse.Namespace, interval_s: float, source: Sequence[str]
     from gputop.agent.serving import write_line
     from gputop.cli.output.hosts_json import StreamLines
 
-    following = fleet(options, agent_words(interval_s, source), interval_s, grows=True)
     lines = StreamLines()
     written = 0
-    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError), contextlib.closing(following):
-        following.start()
-        while options.count is None or written < options.count:
-            heard = following.take(1.0)
-            if heard is not None and (heard.snapshot is not None or heard.status.message is not None):
-                with output_errors():
-                    write_line(lines.line(heard, [stream.status for stream in following.streams]))
-                written += 1
-    return _code(following)
+    with fleet(options, agent_words(interval_s, source), interval_s, grows=True, live=True) as following:
+        with contextlib.suppress(KeyboardInterrupt, BrokenPipeError), contextlib.closing(following):
+            following.start()
+            while options.count is None or written < options.count:
+                heard = following.take(1.0)
+                if heard is not None and (heard.snapshot is not None or heard.status.message is not None):
+                    with output_errors():
+                        write_line(lines.line(heard, [stream.status for stream in following.streams]))
+                    written += 1
+        return _code(following)
 
 
 def record(options: argparse.Namespace, interval_s: float, source: Sequence[str], for_s: float | None) -> int:
     """Write the stream of each host to its own file: one host to FILE, several to FILE with the host's name in it."""
+    with fleet(options, agent_words(interval_s, source), interval_s, grows=True, live=True) as following:
+        return _record(options.file, following, for_s)
+
+
+def _record(file: Path, following: Fleet, for_s: float | None) -> int:
     from gputop.sources.recording import Recorder
 
-    end = time.monotonic() + for_s if for_s is not None else None
-    following = fleet(options, agent_words(interval_s, source), interval_s, grows=True)
     hosts = [stream.status.host for stream in following.streams]
-    paths = paths_of(options.file, hosts)
+    paths = paths_of(file, hosts)
     for path in paths.values():
         if os.path.lexists(path):
             raise GputopError(f"{path} already exists.", "Choose another name, or remove it first.")
@@ -176,6 +183,7 @@ def record(options: argparse.Namespace, interval_s: float, source: Sequence[str]
     recorders: dict[str, Recorder] = {}
     with contextlib.suppress(KeyboardInterrupt), contextlib.ExitStack() as open_files, contextlib.closing(following):
         following.start()
+        end = time.monotonic() + for_s if for_s is not None else None
         while end is None or time.monotonic() < end:
             heard = following.take(0.2)
             if heard is None:
@@ -185,7 +193,7 @@ def record(options: argparse.Namespace, interval_s: float, source: Sequence[str]
                 _say(heard.status)
                 continue
             if host not in paths:
-                paths[host] = _free_path(options.file, host, paths.values())
+                paths[host] = _free_path(file, host, paths.values())
                 print(printable(f"also recording to {paths[host]}"), file=sys.stderr, flush=True)
             if host not in recorders:
                 recorders[host] = open_files.enter_context(Recorder(paths[host]))
@@ -198,10 +206,18 @@ def screen_interval_s(chosen_s: float, hosts: int) -> float:
     return max(chosen_s, float(-(-hosts // HOSTS_PER_S)))
 
 
-def fleet(options: argparse.Namespace, arguments: Sequence[str], interval_s: float = 1.0, *, grows: bool = False) -> Fleet:
-    """Return the streams of the named hosts; ``arguments`` are those of gputop on each host.
+@contextlib.contextmanager
+def fleet(
+    options: argparse.Namespace,
+    arguments: Sequence[str],
+    interval_s: float = 1.0,
+    *,
+    grows: bool = False,
+    live: bool = False,
+) -> Iterator[Fleet]:
+    """Yield the streams of the named hosts, and end them; ``arguments`` are those of gputop on each host.
 
-    If it ``grows``, hosts that a Prometheus server finds later are added.
+    If it ``grows``, hosts that a Prometheus server finds later are added. ``live``: see ``reached``.
 
     Raises:
         GputopError: the list of hosts cannot be read, or they cannot be reached in this way.
@@ -209,10 +225,13 @@ def fleet(options: argparse.Namespace, arguments: Sequence[str], interval_s: flo
     from gputop.hosts.fleet import Fleet
 
     names, watch = named_of(options), watch_of(options, interval_s)
-    found = Fleet(links_of(names, transport_of(options) if names else None, arguments, watch))
-    if grows and watch is not None:
-        watch.announce(found.add, others_than(names))
-    return found
+    with contextlib.ExitStack() as stack:
+        transport = stack.enter_context(reached(options, live=live)) if names else None
+        ask = partial(transport.asking.ask, names) if transport is not None else None
+        found = stack.enter_context(contextlib.closing(Fleet(links_of(names, transport, arguments, watch), ask)))
+        if grows and watch is not None:
+            watch.announce(found.add, others_than(names))
+        yield found
 
 
 def watch_of(options: argparse.Namespace, interval_s: float) -> Watch | None:
@@ -254,17 +273,18 @@ def links_of(names: Sequence[str], transport: Transport | None, arguments: Seque
 
 
 @contextlib.contextmanager
-def logged_in(transport: Transport | None, streams: Iterable[Following]) -> Iterator[None]:
-    """Let ssh ask for what the hosts of these streams want to know, and keep those connections until the block ends."""
-    if transport is None:
-        yield
-        return
-    from gputop.hosts.logins import Logins
-    from gputop.hosts.stream import HostStream
+def reached(options: argparse.Namespace, *, live: bool = False, screen: bool = False) -> Iterator[Transport]:
+    """Yield how to reach the hosts. If a login needs an answer, the user is asked; those connections end with the block.
 
-    with Logins(transport) as logins:
-        logins.ask([stream for stream in streams if isinstance(stream, HostStream)])
-        yield
+    A command that is ``live``, as a ``screen`` is, does not wait for the last host.
+
+    Raises:
+        UsageError: ``--via`` or ``--remote`` cannot work.
+    """
+    from gputop.hosts.logins import Logins
+
+    with Logins(transport_of(options), live=live, screen=screen) as logins:
+        yield logins.transport
 
 
 def others_than(names: Iterable[str]) -> Callable[[str], bool]:

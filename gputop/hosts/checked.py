@@ -20,7 +20,17 @@ from gputop.wire import LEVELS_MAX, FormatError, decode, parse_json
 
 LINE_MAX_BYTES = 64 << 20
 """Limit of a line from another machine. The past of a hundred ranks with dozens of metrics takes dozens of MiB."""
-MOST = {"devices": 512, "processes": 4096, "runs": 1024, "process_runs": 1024, "communicators": 256, "logs": 256, "notes": 64}
+MOST = {
+    "devices": 512,
+    "processes": 4096,
+    "runs": 1024,
+    "process_runs": 1024,
+    "communicators": 256,
+    "logs": 256,
+    "notes": 64,
+    "interfaces": 256,
+    "paths": 1024,
+}
 """Field of a snapshot -> how many of its records are shown."""
 RANKS_MOST = 4096
 """Ranks of one run, and those of one communicator."""
@@ -79,7 +89,7 @@ def data_in(line: bytes) -> Any:
     if line.count(b"[") + line.count(b"{") > OPENINGS_MOST:
         raise FormatError("more records than a machine has")
     data = parse_json(line, LEVELS_MAX)
-    # JSON holds control characters escaped, but for DEL; C1 controls and marks of direction are not ASCII.
+    # JSON holds control characters escaped, except for DEL; C1 controls and marks of direction are not ASCII.
     if b"\\" in line or b"\x7f" in line or not line.isascii() or _LONG_NUMBER.search(line):
         return _without_controls(data)
     return data

@@ -13,15 +13,15 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from subprocess import Popen
 
 from gputop.agent.lines import ChildLines, end_group, ended
 from gputop.errors import EXIT_OK
 from gputop.hosts.feed import CLOSING_MOST
-from gputop.hosts.state import Failure, HostState, HostStatus, failure_of_gputop, failure_of_login
+from gputop.hosts.state import ASKING_STATES, Failure, HostState, HostStatus, failure_of_gputop, failure_of_login
 from gputop.hosts.stream import CONNECT_S, CONNECTING_MOST
-from gputop.hosts.transport import HELLO, Transport
+from gputop.hosts.transport import HELLO, Transport, is_said
 from gputop.terminal_text import strip_controls
 
 LINE_MAX_BYTES = 16 << 20
@@ -87,6 +87,7 @@ class Errands:
     ) -> None:
         """``arguments`` are gputop's there; ``first`` is the line that it gets on each host; ``limits`` hold for each."""
         wanted = first or {}
+        self._transport = transport
         self._said: queue.Queue[Said] = queue.Queue(SAID_MAX)
         self._closed = threading.Event()
         turn = threading.Semaphore(CONNECTING_MOST)
@@ -96,9 +97,10 @@ class Errands:
         self.ends: dict[str, End] = {}
 
     def start(self) -> None:
-        """Start all of them."""
+        """Start all of them, and have the user asked where a login needs an answer."""
         for errand in self._errands.values():
             threading.Thread(target=errand.run, daemon=True, name=f"host-{errand.host}").start()
+        self._transport.asking.ask(tuple(self._errands))
 
     def take(self, timeout_s: float) -> Said | None:
         """Return the next news; None if none comes in time, or all have ended."""
@@ -169,13 +171,25 @@ class _Errand:
         self._process: Popen[bytes] | None = None
 
     def run(self) -> None:
-        """Run the command to its end; again where an sshd turns the connection away."""
+        """Run the command to its end; again after the user has logged in, if the login needs an answer."""
+        end, asking = self._tried(), self._transport.asking
+        while end.failure is not None and end.failure.state in ASKING_STATES:
+            failure = asking.refused(self.host, end.failure, self._closed)
+            if failure is not None:
+                end = replace(end, failure=failure)
+                break
+            end = self._tried()
+        asking.settled(self.host)
+        self._deliver(Said(self.host, end=end))
+
+    def _tried(self) -> End:
+        """Run the command; again where an sshd turns the connection away."""
         for tried in range(BUSY_TRIES):
             end = self._once()
             if end.failure is None or end.failure.state != "busy" or tried == BUSY_TRIES - 1:
                 break
             self._closed.wait(BUSY_WAIT_S)
-        self._deliver(Said(self.host, end=end))
+        return end
 
     def send(self, line: bytes) -> None:
         process = self._process
@@ -190,6 +204,7 @@ class _Errand:
 
     def end_input(self) -> None:
         self._closed.set()
+        self._transport.asking.settled(self.host)
         with self._lock:
             if self._process is not None and self._process.stdin is not None:
                 with contextlib.suppress(OSError):
@@ -197,6 +212,7 @@ class _Errand:
 
     def close(self) -> None:
         self._closed.set()
+        self._transport.asking.settled(self.host)
         with self._lock:
             if self._process is not None:
                 end_group(self._process, 0.5)
@@ -208,6 +224,7 @@ class _Errand:
                 if self._closed.is_set():
                     return End(None)
             turn.callback(self._turn.release)
+            self._transport.look_up(self.host)  # before the lock, for which ``close`` waits
             with self._lock:
                 if self._closed.is_set():
                     return End(None)
@@ -239,8 +256,9 @@ class _Errand:
                 lines.waited_s += time.monotonic() - began
                 if self._limits.enough is not None and self._limits.enough(line):
                     return End(EXIT_OK)
-            elif line.strip() == HELLO:
+            elif is_said(line, HELLO):
                 lines.connected = True
+                self._transport.asking.settled(self.host)
                 self.send(self._first)
                 connected()
             lines.look()

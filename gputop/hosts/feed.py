@@ -60,7 +60,7 @@ class HostFeed(Inbox):
         self._notify()
 
     def age_s(self, snapshot: Snapshot) -> float:
-        """Return how old a snapshot is by this machine's clock, in seconds: where this machine is behind, it may have waited
+        """Return how old a snapshot is by this machine's clock, in seconds: if this machine is behind, it may have waited
         long, also before it was read. 0 where the clocks are not compared.
         """
         status = self.stream.status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from gputop.hosts.feed import CLOSING_MOST
@@ -22,7 +22,9 @@ ONCE_TRIES = 3
 class Fleet:
     """Follows hosts until it is closed."""
 
-    def __init__(self, links: Links) -> None:
+    def __init__(self, links: Links, ask: Callable[[], None] | None = None) -> None:
+        """``ask`` has the user asked where a login needs an answer."""
+        self._ask = ask
         self._news: queue.Queue[Heard] = queue.Queue(NEWS_MAX)
         self._started = self._closed = False
         self._adding = threading.Lock()
@@ -41,13 +43,15 @@ class Fleet:
                     stream.start()
 
     def start(self) -> None:
-        """Follow all of them, unless it is closed."""
+        """Follow all of them, unless it is closed; return once no login waits for an answer."""
         with self._adding:
             if self._started or self._closed:
                 return
             self._started = True
             for stream in self.streams:
                 stream.start()
+        if self._ask is not None:
+            self._ask()
 
     def take(self, timeout_s: float) -> Heard | None:
         """Return the next news; None if none comes in time."""
@@ -81,7 +85,9 @@ def read_once(hosts: Sequence[str], transport: Transport, arguments: Sequence[st
     readings = [_Reading(host, transport, arguments, turn) for host in hosts]
     with ThreadPoolExecutor(len(readings)) as pool:
         try:
-            return tuple(pool.map(_Reading.take, readings))
+            taken = [pool.submit(reading.take) for reading in readings]
+            transport.asking.ask(hosts)
+            return tuple(future.result() for future in taken)
         except BaseException:
             for reading in readings:
                 reading.stream.close()

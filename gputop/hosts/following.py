@@ -27,7 +27,7 @@ class Following(Protocol):
         """Send a setting, also to a gputop that is started there again."""
 
     def send(self, command: Mapping[str, Any]) -> None:
-        """Send a command if somebody is there to read it; never wait."""
+        """Send a command if the host is there to read it; never wait."""
 
     def close(self) -> None:
         """End it."""

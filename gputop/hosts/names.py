@@ -1,4 +1,4 @@
-"""Lists of hosts, as ``-H`` and ``--hosts`` take them: ``a,user@b,n[01-16]:2222``. Pure but for reading the file."""
+"""Lists of hosts, as ``-H`` and ``--hosts`` take them: ``a,user@b,n[01-16]:2222``. Pure except for reading the file."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ FILE_MAX_BYTES = 1 << 20
 _EXAMPLE = "Write it like a,user@b,n[1-8]."
 _NAME = re.compile(r"[\w.@:%+/~=-]+")
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+_ADDRESS = re.compile(r"(?:[\w.+~=-]+@)?\[[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[\w.-]+)?\](?::\d{1,5})?")
+"""An IPv6 address as it is written before a port."""
 
 
 def parse_hosts(text: str) -> tuple[str, ...]:
@@ -76,6 +78,8 @@ def _split(text: str) -> list[str]:
 
 def _expanded(pattern: str) -> list[str]:
     """Return the names that a pattern with ranges in brackets stands for."""
+    if _ADDRESS.fullmatch(pattern):
+        return [pattern]
     texts, total = [], 1
     for place, part in enumerate(re.split(r"\[([^]]*)\]", pattern)):
         choices = _numbers(part, pattern) if place % 2 else [part]
@@ -107,7 +111,8 @@ def _check(name: str) -> None:
     Raises:
         UsageError: the name cannot be a host's.
     """
-    if not _NAME.fullmatch(name) or any(part.startswith("-") for part in name.split("@")) or name.endswith("@"):
+    is_name = _NAME.fullmatch(name) or _ADDRESS.fullmatch(name)
+    if not is_name or any(part.startswith("-") for part in name.split("@")) or name.endswith("@"):
         raise UsageError(f"{printable(name)!r} cannot be the name of a host.", _EXAMPLE)
 
 

@@ -69,6 +69,8 @@ WORDS: Mapping[HostState, str] = {
 """A state in words."""
 SHOWING_STATES: frozenset[HostState] = frozenset({"live", "slow"})
 """The connection is up, and readings arrive."""
+ASKING_STATES: frozenset[HostState] = frozenset({"permission_denied", "unknown_host_key"})
+"""What a login that may ask nothing ends with where one that asks may succeed."""
 PERSON_STATES: frozenset[HostState] = frozenset(
     {"unknown_host_key", "changed_host_key", "permission_denied", "no_gputop", "no_python", "older_gputop", "newer_gputop"}
 )
@@ -101,11 +103,11 @@ class HostStatus:
     message: str | None = None
     hint: str | None = None
     last_heard_at: float | None = None
-    """When the last snapshot was made, by this machine's clock; where the clocks are not compared, when it arrived."""
+    """When the last snapshot was made, by this machine's clock; if the clocks are not compared, when it arrived."""
     clock_offset_s: float | None = None
     """The host's clock minus this machine's: by question and answer, else by a snapshot, too small by the time it traveled."""
     clock_error_s: float | None = None
-    """By how much ``clock_offset_s`` may be off at most; None where the host has not answered."""
+    """By how much ``clock_offset_s`` may be off at most; None if the host has not answered."""
 
     @property
     def sentence(self) -> str:
@@ -125,6 +127,12 @@ _SSH_WORDS: Sequence[tuple[str, HostState, str, str]] = (
         "unknown_host_key",
         "ssh does not know its key.",
         "Connect once and compare the key: {login}",
+    ),
+    (
+        "session request failed",
+        "permission_denied",
+        "The shared connection takes no further session, and a connection of its own needs an answer.",
+        "Raise MaxSessions of the sshd there.",
     ),
     ("Permission denied", "permission_denied", "It refuses the login.", "See what is missing: {login}"),
     ("Too many authentication failures", "permission_denied", "It refuses the login.", "See what is missing: {login}"),
@@ -154,13 +162,17 @@ _SSH_WORDS: Sequence[tuple[str, HostState, str, str]] = (
 """What ssh writes -> state, message, hint. Measured with OpenSSH 9.2; the first one that fits counts."""
 
 
+_STALE_SOCKET = "Control socket connect("
+"""How ssh begins a complaint about a shared connection that is gone; it then makes its own."""
+
+
 def failure_of_login(code: int | None, words: Sequence[str], login: str) -> Failure:
     """Return why a command ended that never reached a shell there.
 
     ``code`` is its exit code, None if it still runs, ``words`` what it wrote last, and ``login`` the command that the user
     types.
     """
-    text = "\n".join(words)
+    text = "\n".join(word for word in words if not word.startswith(_STALE_SOCKET))
     for known, state, message, hint in _SSH_WORDS:
         if known.lower() in text.lower():
             return Failure(state, message, hint.format(login=login))
@@ -175,8 +187,10 @@ def failure_of_gputop(code: int | None, words: Sequence[str], login: str) -> Fai
     python = _PYTHON_THERE.search("\n".join(words))
     if code == 127 and python is not None:
         found = "there is no python3" if python[1] == "none" else f"Python {python[1]} is there"
-        what = f"There is no gputop there, and for one that travels, {found}, 3.10 or newer is needed."
-        return Failure("no_python", what, "Install gputop or python3.10 there, or name its command: --remote /path/to/gputop")
+        what = f"There is no gputop there, and for one that travels, {found}, 3.8 or newer is needed."
+        return Failure(
+            "no_python", what, "Install gputop or such a Python there, or name its command: --remote /path/to/gputop"
+        )
     if code in (126, 127):
         return Failure(
             "no_gputop", "There is no gputop there.", "Install it there, or name its command: --remote /path/to/gputop"

@@ -24,6 +24,7 @@ from gputop.agent.lines import ChildLines, end_group, ended
 from gputop.clocks import ClockAnswer, ClockWatch, Compared
 from gputop.hosts import checked, traveling
 from gputop.hosts.state import (
+    ASKING_STATES,
     PERSON_STATES,
     SHOWING_STATES,
     Failure,
@@ -33,7 +34,7 @@ from gputop.hosts.state import (
     failure_of_login,
     unread,
 )
-from gputop.hosts.transport import HELLO, Transport
+from gputop.hosts.transport import HELLO, Transport, is_said
 from gputop.questions import Answer, command_of
 from gputop.snapshot import Snapshot
 from gputop.wire import FormatError
@@ -45,7 +46,7 @@ CONNECT_S = 30.0
 START_S = 120.0
 """How long gputop may take there for its first line: a driver without persistence mode starts every GPU first."""
 TRAVEL_S = 120.0
-"""How long gputop itself, 0.7 MiB, may take to be sent to a host without one."""
+"""How long gputop itself, 0.8 MiB, may take to be sent to a host without one."""
 _PIECE_BYTES = 1 << 16
 LATE_S, MUTE_S = 1.0, 15.0
 LATE_INTERVALS = 3.0
@@ -107,14 +108,10 @@ class HostStream:
         self._delivered_at = -math.inf
         """When the last snapshot was taken by the screen; monotonic."""
         self._closed = threading.Event()
-        self._woken = threading.Event()
-        """Ends the pause before the next try."""
         self._lock = threading.Lock()
         """Held while the process is replaced or ended, so that ``close`` leaves none behind."""
         self._process: subprocess.Popen[bytes] | None = None
         self._said_hello = False
-        self.reached = False
-        """Whether a shell there has ever answered."""
 
     def start(self) -> None:
         """Follow the host in a daemon thread."""
@@ -129,21 +126,22 @@ class HostStream:
                 failure = self._follow()
             except Exception as error:  # noqa: BLE001 - what a host sends must not end the thread that would read it again
                 failure = unread(error)
-            tried += 1
+            took_s = time.monotonic() - began
             if self._closed.is_set():
                 return
-            self.failures = 1 if time.monotonic() - began > HEALTHY_S else self.failures + 1
+            if failure.state in ASKING_STATES:
+                answer = self._transport.asking.refused(self.status.host, failure, self._closed)
+                if answer is None:
+                    continue
+                failure = answer
+            tried += 1
+            self.failures = 1 if took_s > HEALTHY_S else self.failures + 1
             self._say(failure.state, failure.message, failure.hint)
+            self._transport.asking.settled(self.status.host)
             if self._tries is not None and (tried >= self._tries or failure.state != "busy"):
                 return
             wait_s = BACKOFF_S[-1] if failure.state in PERSON_STATES else BACKOFF_S[min(self.failures, len(BACKOFF_S)) - 1]
-            self._woken.wait(wait_s * random.uniform(1 - JITTER, 1 + JITTER))
-            self._woken.clear()
-
-    def try_again(self) -> None:
-        """Connect anew at once, where the last try has failed: what it failed of has changed."""
-        self.status = HostStatus(self.status.host)
-        self._woken.set()
+            self._closed.wait(wait_s * random.uniform(1 - JITTER, 1 + JITTER))
 
     def keep_wanting(self, command: Mapping[str, Any]) -> None:
         """Send a setting, also to a gputop that is started there again."""
@@ -151,7 +149,7 @@ class HostStream:
         self.send(command)
 
     def send(self, command: Mapping[str, Any]) -> None:
-        """Send a command if somebody is there to read it; never wait."""
+        """Send a command if the host is there to read it; never wait."""
         process = self._process
         if process is None or process.stdin is None or not self._said_hello:
             return
@@ -162,7 +160,7 @@ class HostStream:
     def close(self) -> None:
         """End the connection: gputop there ends when its input closes."""
         self._closed.set()
-        self._woken.set()
+        self._transport.asking.settled(self.status.host)
         with self._lock:
             if self._process is not None:
                 end_group(self._process, 0.5)
@@ -176,6 +174,7 @@ class HostStream:
         connecting.callback(self._turn.release)
         with connecting:
             self._say("connecting", self.status.message, self.status.hint)
+            self._transport.look_up(self.status.host)  # before the lock, for which ``close`` waits
             try:
                 with self._lock:
                     if self._closed.is_set():
@@ -204,12 +203,14 @@ class HostStream:
         bad, came, traveled = 0, False, False
         for line in lines.lines():
             if not self._said_hello:
-                if line.strip() == traveling.WANTED and not traveled:
-                    traveled = self.reached = True
+                if is_said(line, traveling.WANTED) and not traveled:
+                    traveled = True
+                    self._transport.asking.settled(self.status.host)
                     self._send_whole(process.stdin.fileno(), traveling.message())
                     lines.expect(CONNECT_S)
-                elif line.strip() == HELLO:
-                    self._said_hello = self.reached = True
+                elif is_said(line, HELLO):
+                    self._said_hello = True
+                    self._transport.asking.settled(self.status.host)
                     lines.expect(START_S)
                     connected()
                     for command in self._wanted.values():
@@ -242,7 +243,7 @@ class HostStream:
         return failure_of_gputop(process.returncode, lines.last_words, login)
 
     def _send_whole(self, pipe: int, data: bytes) -> None:
-        """Send what a pipe does not take at once. Where it cannot be sent, reading tells how the connection ended."""
+        """Send what a pipe does not accept at once. If it cannot be sent, the reading side reports how the connection ended."""
         left, until = memoryview(data), time.monotonic() + TRAVEL_S
         poll = select.poll()
         poll.register(pipe, select.POLLOUT)

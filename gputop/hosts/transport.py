@@ -6,43 +6,88 @@ runs arrives on its standard input. The user's own ssh and configuration do the 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
 import shutil
 import subprocess
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
+from typing import Protocol
 
 from gputop.errors import UsageError
-from gputop.hosts import traveling
+from gputop.hosts import jumps, traveling
+from gputop.hosts.state import Failure
 
 SSH = "ssh -T -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=3 -o LogLevel=ERROR {host}"
 """The default. BatchMode asks nothing (``logins`` does); the others end a connection that no longer answers."""
+ANY_SSH = ("RemoteCommand=none", "RequestTTY=no", "ClearAllForwardings=yes")
+"""Settings for every ssh, whatever the user's configuration says for their own sessions. A forwarded port would be taken from
+those, and end with gputop."""
+_SINCE = {"RemoteCommand": (7, 6)}
+"""Option of ``ANY_SSH`` -> the OpenSSH that knows it; an older one, as CentOS 7 has, refuses to run with it."""
+_VERSION = re.compile(r"OpenSSH_(\d+)\.(\d+)")
+VERSION_S = 5.0
+STREAM = ("ControlMaster=no", *ANY_SSH)
+"""A stream shares a connection, but must not become the one that sessions of the user share: they would end with it."""
+PATIENT = ("ServerAliveInterval=15", "ServerAliveCountMax=8")
+"""For a login of plain ssh that asks: the other side may be silent while the user looks for a code, or confirms on a phone."""
 HELLO = b"gputop-connected"
 """What the other side says first: all before it is noise of its login, and a host is connected from here on."""
 
 _PLACE = "{host}"
-_PORT = re.compile(r"([^:]+):(\d{1,5})")
+_PORT = re.compile(r"(?P<user>[^:]+@)?(?:\[(?P<address>[0-9A-Fa-f:.%\w]+)\]|(?P<name>[^:@]+))(?::(?P<port>\d{1,5}))?")
 _EXAMPLE = "Write it like --via 'kubectl exec -i {host} --'."
+_PYTHONS = "python3 python3.14 python3.13 python3.12 python3.11 python3.10"
 _FIND = (
     'PATH="$PATH:$HOME/.local/bin"; export PATH; '
     "if command -v gputop >/dev/null 2>&1; then echo {hello}; exec gputop {words}; fi; "
-    "if python3 -c 'import importlib.util as u, sys; sys.path[:] = filter(None, sys.path); "
-    'sys.exit(u.find_spec("gputop") is None)\' </dev/null >/dev/null 2>&1; '
-    "then echo {hello}; exec python3 -m gputop {words}; fi; "
+    "for python in {pythons}; do "
+    "if $python -c 'import importlib.util as u, sys; sys.path[:] = filter(None, sys.path); "
+    'sys.exit(sys.version_info < {own} or u.find_spec("gputop") is None)\' </dev/null >/dev/null 2>&1; '
+    "then echo {hello}; exec $python -m gputop {words}; fi; done; "
 )
 """Looks for gputop where a login without a terminal does not: such a shell reads no profile. As a module, it does not count
 in the folder of the login: a clone in somebody's home has its name."""
 _TRAVEL = (
-    "for python in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do "
-    "if $python -c 'import sys; sys.exit(sys.version_info < {least})' </dev/null >/dev/null 2>&1; "
-    "then echo {wanted}; exec $python -c {loader} {words}; fi; done; "
+    "for least in '{own}' '{least}'; do "
+    'for python in {pythons} python3.9 python3.8 /usr/local/bin/python3 /opt/*/bin/python3 "$HOME"/*conda3/bin/python3 '
+    '"$HOME"/*forge*/bin/python3; do '
+    'if "$python" -c "import sys; sys.exit(sys.version_info < $least)" </dev/null >/dev/null 2>&1; '
+    'then echo {wanted}; exec "$python" -c {loader} {words}; fi; done; done; '
     "there=$(python3 -c 'import platform; print(platform.python_version())' </dev/null 2>/dev/null); there=${{there:-none}}; "
 )
-"""Takes the gputop of this machine where there is none: any Python that can run it will do."""
+"""Takes the gputop of this machine where there is none: any Python that can run it will do, also one that only a profile puts
+on the path. One that needs no help is preferred."""
 _NOT_FOUND = 'echo {hello}; echo "gputop: not found${{there:+; Python $there is there}}" >&2; exit 127'
+
+
+class Asking(Protocol):
+    """Who asks the user where a login needs an answer (``logins``). A host's own thread calls ``refused`` and ``settled``."""
+
+    def ask(self, hosts: Sequence[str]) -> None:
+        """Ask for the logins of these hosts, which are connecting now, one after another. Call it in the main thread."""
+
+    def refused(self, host: str, failure: Failure, closed: threading.Event) -> Failure | None:
+        """Wait until the user was asked, or ``closed``; return None if it can be tried again, else the failure to report."""
+
+    def settled(self, host: str) -> None:
+        """Note that a host is connected, failed for good, or is no longer wanted."""
+
+
+class _Nobody:
+    """Asks nothing."""
+
+    def ask(self, hosts: Sequence[str]) -> None: ...
+
+    def refused(self, host: str, failure: Failure, closed: threading.Event) -> Failure | None:
+        return failure
+
+    def settled(self, host: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,34 +97,51 @@ class Transport:
 
     template: tuple[str, ...]
     remote: str = ""
-    sockets: dict[str, str] = field(default_factory=dict, compare=False)
-    """Host -> the socket of an ssh that is logged in there, and shares its connection."""
+    shared: dict[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
+    """Host -> the options of ssh for a connection that is logged in already, there or at its jump host."""
+    asking: Asking = field(default=_Nobody(), compare=False)
+    _proxies: dict[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
+    """Host -> the options that keep its jump hosts from asking."""
+
+    def look_up(self, host: str) -> None:
+        """Read once what the user's configuration says about jump hosts; it may run commands, which take their time."""
+        if self.is_ssh and host not in self._proxies:
+            self._proxies[host] = jumps.unasking(partial(self.ssh, host), self.template)
 
     def login(self, host: str) -> list[str]:
-        """Return the command up to what it runs there."""
-        shared = [f"-oControlPath={self.sockets[host]}"] if host in self.sockets else []
+        """Return the command up to what it runs there. It asks nothing, and nor do jump hosts."""
         words = self._words(host)
-        return [*words[:1], *shared, *words[1:]]
+        if not self.is_ssh:
+            return words
+        self.look_up(host)
+        options = (*self.shared.get(host, ()), *self._proxies[host], *STREAM)
+        return [*words[:1], *_as_words(options, words[0]), *words[1:]]
+
+    @property
+    def is_ssh(self) -> bool:
+        """Whether this is an ssh, which takes its options and may ask the user something."""
+        return Path(self.template[0]).name == "ssh" and any(map(_is_destination, self.template))
 
     @property
     def can_ask(self) -> bool:
-        """Whether this is an ssh, whose login may ask the user something, unless the user's ``--via`` forbids it."""
-        forbidden = not self.is_default and any("batchmode=yes" in word.lower() for word in self.template)
-        return Path(self.template[0]).name == "ssh" and any(map(_is_destination, self.template)) and not forbidden
+        """Whether a login may ask the user something: an ssh, unless the user's ``--via`` forbids it."""
+        return self.is_ssh and (self.is_default or not any("batchmode=yes" in word.lower() for word in self.template))
 
-    def asking(self, host: str, options: Sequence[str]) -> list[str]:
+    def ssh(self, host: str, options: Sequence[str]) -> list[str]:
         """Return the command of an ssh that may ask the user, with these options and before what it runs there."""
         words = self._words(host)
         end = len(words) if self.is_default else next(n for n, word in enumerate(self.template, 1) if _is_destination(word))
-        given = [*(("BatchMode=no", "LogLevel=INFO") if self.is_default else ()), *options]
         # ssh takes the first of two values of an option.
-        return [words[0], *(f"-o{option}" for option in given), *words[1:end]]
+        given = (*options, *(("BatchMode=no", "LogLevel=INFO", *PATIENT) if self.is_default else ()), *ANY_SSH)
+        return [words[0], *_as_words(given, words[0]), *words[1:end]]
 
     def _words(self, host: str) -> list[str]:
+        """Return the words of the template for a host. Plain ssh takes its port apart from its name or address."""
         port: list[str] = []
         found = _PORT.fullmatch(host) if self.is_default else None
-        if found:
-            host, port = found[1], ["-p", found[2]]
+        if found and (found["port"] or found["address"]):
+            host = (found["user"] or "") + (found["address"] or found["name"])
+            port = ["-p", found["port"]] if found["port"] else []
         words = [word.replace(_PLACE, host) for word in self.template]
         return words[:-1] + port + words[-1:]
 
@@ -98,14 +160,22 @@ class Transport:
     def line(self, arguments: Sequence[str], *, travels: bool = False) -> bytes:
         """Return the line for the shell there: it says ``HELLO`` and becomes gputop with these arguments.
 
-        ``travels``: where there is no gputop, it says ``traveling.WANTED`` first, and waits for ``traveling.message``.
+        ``travels``: if there is no gputop, it says ``traveling.WANTED`` first, and waits for ``traveling.message``.
         """
         words, hello = shlex.join(arguments), HELLO.decode()
         if self.remote:
             return f"echo {hello}; exec {self.remote} {words}\n".encode()
         find = _FIND + (_TRAVEL if travels else "there=; ") + _NOT_FOUND
-        loader, wanted = shlex.quote(traveling.LOADER), traveling.WANTED.decode()
-        return f"{find.format(words=words, hello=hello, least=traveling.LEAST_PYTHON, loader=loader, wanted=wanted)}\n".encode()
+        given = {
+            "words": words,
+            "hello": hello,
+            "wanted": traveling.WANTED.decode(),
+            "loader": shlex.quote(traveling.LOADER),
+            "own": traveling.OWN_PYTHON,
+            "least": traveling.LEAST_PYTHON,
+            "pythons": _PYTHONS,
+        }
+        return f"{find.format(**given)}\n".encode()
 
     def open(self, host: str) -> subprocess.Popen[bytes]:
         """Start the command, in a session of its own: it can ask nothing on the terminal, and Ctrl-C does not reach it.
@@ -121,6 +191,26 @@ class Transport:
             start_new_session=True,
             env={**os.environ, "SSH_ASKPASS_REQUIRE": "never"},
         )
+
+
+def is_said(line: bytes, word: bytes) -> bool:
+    """Return whether a line is this word of the other side; noise of its login may stand before it, without an end of line."""
+    return line.rstrip().endswith(word)
+
+
+def _as_words(options: Sequence[str], ssh: str) -> list[str]:
+    unknown = _unknown_to(ssh)
+    return [f"-o{option}" for option in options if option.partition("=")[0] not in unknown]
+
+
+@cache
+def _unknown_to(ssh: str) -> frozenset[str]:
+    """Return which options this ssh is too old for; none if its version is unknown."""
+    found = None
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run([ssh, "-V"], stdin=subprocess.DEVNULL, capture_output=True, timeout=VERSION_S, check=False)
+        found = _VERSION.search(done.stderr.decode(errors="replace"))
+    return frozenset(name for name, least in _SINCE.items() if found and (int(found[1]), int(found[2])) < least)
 
 
 def _is_destination(word: str) -> bool:
@@ -143,4 +233,16 @@ def transport_of(via: str | None = None, remote: str | None = None) -> Transport
         raise UsageError(f"There is no command {words[0]!r} here.", "Install it, or name another one with --via.")
     if remote is not None and (not remote.strip() or not remote.isprintable()):
         raise UsageError("--remote is not a command in one line.", "Write it like --remote /opt/gputop/bin/gputop.")
-    return Transport(tuple(words), remote or "")
+    return Transport(tuple(_jump_as_option(words)), remote or "")
+
+
+def _jump_as_option(words: Sequence[str]) -> list[str]:
+    """Return the words with ``-J`` of ssh in its long form, which options before it replace, and do not contradict."""
+    found, waiting = list(words), Path(words[0]).name == "ssh"
+    for place, word in enumerate(words):
+        waiting = waiting and not _is_destination(word)
+        if waiting and word == "-J" and place + 1 < len(words):
+            found[place : place + 2] = ["-o", f"ProxyJump={words[place + 1]}"]
+        elif waiting and word.startswith("-J"):
+            found[place] = f"-oProxyJump={word[2:]}"
+    return found

@@ -1,7 +1,8 @@
 """The gputop that travels to a host without one: an archive that the Python there reads over standard input.
 
 Nothing is written there: the modules are imported from memory, and the process ends with its connection. What it needs is
-Python 3.10 or newer and, for GPUs, the driver. It reads and tells; it starts and stops nothing there.
+Python 3.8 or newer (``older_python`` helps 3.8 and 3.9) and, for GPUs, the driver. It reads and tells; it starts and stops
+nothing there.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ from pathlib import Path
 WANTED = b"gputop-wanted"
 """What the other side says where it has a Python and no gputop: it waits for ``message`` now."""
 NOT_NEEDED = (
-    *("_demos", "adapters", "cli/across", "cli/launching", "cli/live", "doctor/preflight", "doctor/rules", "export", "hosts"),
-    *("joined", "over_hosts", "selftest", "tracking/auto", "tui/drawing", "tui/screens", "tui/terminal", "tui/widgets"),
+    *("_demos", "adapters", "cli/across", "cli/launching", "cli/live", "cli/stored", "doctor/preflight", "doctor/rules"),
+    *("export", "filters", "history", "hosts", "joined", "over_hosts", "selftest", "tracking/auto", "tracking/site"),
+    *("tui/app.py", "tui/drawing", "tui/screens", "tui/terminal", "tui/widgets"),
 )
-"""Packages that neither ``gputop agent`` nor ``gputop --once --json`` loads."""
+"""Packages and modules that neither ``gputop agent`` nor ``gputop --once --json`` loads."""
 SIZE_DIGITS = 10
-LEAST_PYTHON = (3, 10)
+LEAST_PYTHON, OWN_PYTHON = (3, 8), (3, 10)
+"""From ``LEAST_PYTHON`` on it can run, and from ``OWN_PYTHON`` on without help."""
 LOADER = """\
-import importlib.util, io, os, sys, zipfile
+import __future__, importlib.util, io, os, sys, zipfile
 def take(count):
     data = b""
     while len(data) < count:
@@ -31,6 +34,7 @@ def take(count):
         data += piece
     return data
 class Archive:
+    translated = None
     def __init__(self, data):
         self.archive = zipfile.ZipFile(io.BytesIO(data))
         self.names = set(self.archive.namelist())
@@ -43,29 +47,47 @@ class Archive:
                 return found
     def create_module(self, spec): return None
     def exec_module(self, module):
-        exec(compile(self.get_source(module.__name__), module.__file__, "exec", dont_inherit=True), module.__dict__)
+        code = self.get_source(module.__name__)
+        if self.translated and module.__name__ != "pynvml": code = self.translated(code)
+        code = compile(code, module.__file__, "exec", __future__.annotations.compiler_flag, dont_inherit=True)
+        exec(code, module.__dict__)
     def get_source(self, name):
         return self.archive.read(self.find_spec(name).origin[12:]).decode()
 sys.path[:] = filter(None, sys.path)
-sys.meta_path.insert(0, Archive(take(int(take(10)))))
+archive = Archive(take(int(take(10))))
+sys.meta_path.insert(0, archive)
+if sys.version_info < (3, 10):
+    import gputop_older_python as older
+    older.supply()
+    archive.translated = older.translated
 sys.argv[0] = "gputop"
 os.write(1, b"gputop-connected\\n")
 from gputop.__main__ import main
 sys.exit(main())
 """
-"""What the Python there runs. It reads no byte beyond the archive: commands follow."""
+"""What the Python there runs. It reads no byte beyond the archive: commands follow. It leaves annotations unevaluated, because
+Python 3.8 and 3.9 cannot evaluate all of them."""
 
 
 @cache
 def message() -> bytes:
-    """Return the archive behind its size: this gputop, and pynvml where it is installed here (one module, pure Python)."""
+    """Return the archive behind its size: this gputop, a parser of TOML, and pynvml where it is installed here. All are pure
+    Python.
+    """
     package = Path(__file__).resolve().parents[1]
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(package.rglob("*.py")):
             place = path.relative_to(package).as_posix()
-            if not place.startswith(tuple(f"{name}/" for name in NOT_NEEDED)):
+            if not f"{place}/".startswith(tuple(f"{name}/" for name in NOT_NEEDED)):
                 archive.write(path, f"{package.name}/{place}")
+        archive.write(Path(__file__).with_name("older_python.py"), "gputop_older_python.py")
+        for name in ("tomllib", "tomli"):  # one parser: gputop imports it as tomli before Python 3.11
+            parser = importlib.util.find_spec(name)
+            if parser is not None and parser.origin is not None:
+                for path in sorted(Path(parser.origin).parent.glob("*.py")):
+                    archive.write(path, f"tomli/{path.name}")
+                break
         nvml = importlib.util.find_spec("pynvml")
         if nvml is not None and nvml.origin is not None and nvml.origin.endswith(".py"):
             archive.write(nvml.origin, "pynvml.py")

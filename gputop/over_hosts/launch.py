@@ -102,7 +102,8 @@ def launch_over(
                 for host in hosts:
                     errands.send(host, _line(word, value))
                 answers = _answers(errands, hosts, answer, str, STARTED_S, cancellation)
-                _check(hosts, answers, errands.ends, "The run was stopped on the other hosts.")
+                where = " on the other hosts" if len(hosts) > 1 else ""
+                _check(hosts, answers, errands.ends, f"The run was stopped{where}.")
         except BaseException as error:
             if cancellation.canceled:
                 raise

@@ -17,6 +17,9 @@ import pytest
 from gputop.cli import hosts
 from gputop.cli.across import doctor as across
 from gputop.cli.main import main
+from gputop.hosts.state import HostStatus
+from gputop.hosts.stream import Heard
+from gputop.network.records import NetworkPath
 from gputop.sources.recording import read_recording
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
@@ -177,6 +180,26 @@ def test_an_untracked_run_over_hosts_is_in_the_json_of_each(
     monkeypatch.setattr(across._Watched, "settled", lambda self, lost: len(self.outcomes) == 2)
     main(["doctor", "--for", "60s", "--json", "-H", "a,b", *there])
     assert json.loads(capfd.readouterr().out)["untracked_runs"] == [over]
+
+
+def test_the_doctor_waits_for_the_network_of_a_run_that_is_not_tracked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gputop.doctor.watch.settled", lambda doctor, outcome: True)
+    watched = across._Watched(["a", "b"])
+    live = [HostStatus(host, "live") for host in "ab"]
+
+    def take(*paths: NetworkPath) -> None:
+        for status, ranks in zip(live, (range(2), range(2, 4)), strict=True):
+            watched.take(Heard(status, replace(node(status.host, ranks).snapshot, paths=paths)), None)
+        watched.join(None, live)
+
+    take()
+    assert not watched.settled(0)
+    monkeypatch.setattr(across, "NETWORK_S", 0.0)
+    assert watched.settled(0), "their kernels do not tell"
+    take(NetworkPath("10.0.0.2", "10.0.0.1"))
+    assert not watched.settled(0), "what they exchange is watched as long as a run that is tracked"
+    monkeypatch.setattr(across, "OVER_S", 0.0)
+    assert watched.settled(0)
 
 
 def test_a_host_may_tell_of_a_run_without_a_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

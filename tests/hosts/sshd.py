@@ -107,26 +107,27 @@ class Lab:
     def host(self, name: str, port: int, *more: str) -> list[str]:
         return [f"Host {name}", *("  HostName 127.0.0.1", f"  Port {port}"), *(f"  {line}" for line in more)]
 
-    def serve(self, name: str, *more: str) -> int:
-        """Start a server with these further lines in its configuration; return its port."""
+    def serve(self, name: str, *more: str, program: str | None = SSHD) -> int:
+        """Start a server with these lines before those of its configuration; return its port."""
         host_key = key(self.folder / f"host_{name}")
         port = free_port()
         config = self.folder / f"sshd_{name}"
         config.write_text(
-            f"Port {port}\nListenAddress 127.0.0.1\nHostKey {host_key}\nPidFile none\n"
+            "".join(f"{line}\n" for line in more)  # the first of two values counts
+            + f"Port {port}\nListenAddress 127.0.0.1\nHostKey {host_key}\nPidFile none\n"
             f"AuthorizedKeysFile {self.folder}/authorized_keys\n"
             "PasswordAuthentication no\nKbdInteractiveAuthentication no\nUsePAM no\nStrictModes no\n"
             "PermitRootLogin prohibit-password\n"
-            f'SetEnv "GPUTOP_DIR={self.state(name)}"\n' + "\n".join(more)
+            f'SetEnv "GPUTOP_DIR={self.state(name)}"\n'
         )
-        self.listen(name, port)
+        self.listen(name, port, program)
         return port
 
-    def listen(self, name: str, port: int) -> None:
+    def listen(self, name: str, port: int, program: str | None = SSHD) -> None:
         """Start the server of a host that ``serve`` has set up."""
-        assert SSHD is not None
+        assert program is not None
         log = self.folder / f"log_{name}"
-        self.servers.append(subprocess.Popen([SSHD, "-D", "-f", str(self.folder / f"sshd_{name}"), "-E", str(log)]))
+        self.servers.append(subprocess.Popen([program, "-D", "-f", str(self.folder / f"sshd_{name}"), "-E", str(log)]))
         deadline = time.monotonic() + DEADLINE_S
         while True:
             with contextlib.suppress(OSError):

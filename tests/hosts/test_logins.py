@@ -28,9 +28,9 @@ QUESTION = "Enter passphrase for key"
 UNKNOWN = "Are you sure you want to continue connecting"
 PATIENT = """
 import sys
-from gputop.hosts import logins
+from gputop.hosts import logins, masters
 logins.WAIT_S = logins.QUIET_S = 60.0
-logins.PERSIST_S = 1
+masters.PERSIST_S = 10
 from gputop.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
@@ -242,5 +242,5 @@ def test_what_asks_nothing_is_no_login_to_ask_for() -> None:
     transports = {via: Transport(tuple(shlex.split(via))) for via in asks}
     assert {via: transport.can_ask for via, transport in transports.items()} == asks
     assert transport_of().can_ask
-    words = transports["ssh -F my.config me@{host} sudo -n"].asking("gpu1", ["ControlPath=/x"])
-    assert words == ["ssh", "-oControlPath=/x", "-F", "my.config", "me@gpu1"]
+    words = transports["ssh -F my.config me@{host} sudo -n"].ssh("gpu1", ["ControlPath=/x"])
+    assert (words[:2], words[-3:]) == (["ssh", "-oControlPath=/x"], ["-F", "my.config", "me@gpu1"])

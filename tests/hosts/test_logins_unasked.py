@@ -3,130 +3,207 @@
 from __future__ import annotations
 
 import itertools
-import os
-import shlex
-import stat
-import subprocess
-import sys
-import tempfile
-import termios
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gputop.hosts import logins as logins_module
-from gputop.hosts.logins import Logins, Outcome
-from gputop.hosts.state import HostState, HostStatus
-from gputop.hosts.transport import Transport, transport_of
-from tests.tracking.kit import eventually
+from gputop.hosts.logins import Logins
+from gputop.hosts.masters import Outcome
+from gputop.hosts.state import Failure
+from gputop.hosts.transport import Transport
 
 FOREVER_S = 3600.0
+DENIED = Failure("permission_denied", "It refuses the login.", "See what is missing: ssh a")
+DEADLINE_S = 60.0
 
 
-class Host:
-    """The stream of a host that is in one state after another, each for one look; it keeps the last one."""
+class Hosts:
+    """The threads of hosts, as ``Logins`` sees them."""
 
-    def __init__(self, host: str, *states: HostState) -> None:
-        self.host = host
-        self.states = list(states)
-        self.tried_again = False
-        self.reached = False
+    def __init__(self, logins: Logins) -> None:
+        self.logins = logins
+        self.closed = threading.Event()
+        self.told: dict[str, Failure | None] = {}
+        """Host -> what its thread was last told: the failure to report, or None to try again."""
+        self.refuse_again: set[str] = set()
+        """Hosts that refuse the next try, too."""
+        self._threads: list[threading.Thread] = []
 
-    @property
-    def status(self) -> HostStatus:
-        return HostStatus(self.host, self.states.pop(0) if len(self.states) > 1 else self.states[0])
+    def refuse(self, *hosts: str) -> None:
+        """Have these hosts refuse a login, each in its own thread, one after another."""
+        for host in hosts:
+            thread = threading.Thread(target=self._refuse, args=(host,), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+            self._until(lambda host=host: host in self.logins._refused or host in self.told)  # type: ignore[misc]
 
-    def try_again(self) -> None:
-        self.tried_again = True
+    def _refuse(self, host: str) -> None:
+        told = self.logins.refused(host, DENIED, self.closed)
+        if told is None and host in self.refuse_again:
+            told = self.logins.refused(host, DENIED, self.closed)
+        self.told[host] = told
+        self.logins.settled(host)
+
+    def _until(self, happened: Callable[[], bool]) -> None:
+        deadline = threading.Event()
+        for _ in range(int(DEADLINE_S / 0.005)):
+            if happened():
+                return
+            deadline.wait(0.005)
+        raise AssertionError(self.told)
+
+    def join(self) -> None:
+        for thread in self._threads:
+            thread.join(DEADLINE_S)
+            assert not thread.is_alive(), "a host waits for ever"
 
 
-class Interrupted(Host):
-    """A host at whose sight the user presses Ctrl-C."""
+class Asked:
+    """Logins whose user answers with one outcome after another; ``hosts`` are those that were asked for."""
 
-    @property
-    def status(self) -> HostStatus:
-        raise KeyboardInterrupt
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, *outcomes: Outcome, jumps: dict[str, str] | None = None, **kind: bool
+    ) -> None:
+        self.logins = Logins(Transport(("ssh", "{host}")), **kind)
+        self.hosts: list[str] = []
+        self.others = Hosts(self.logins)
+        self.then: dict[str, Callable[[], object]] = {}
+        """What happens while the user answers for a host."""
+        self.said: list[str] = []
+        coming: Iterator[Outcome] = itertools.chain(outcomes, itertools.repeat("failed"))
+
+        def log_in(host: str) -> Outcome:
+            self.hosts.append(host)
+            self.then.get(host, lambda: None)()
+            return next(coming)
+
+        masters = self.logins._masters
+        through: set[str] = set()
+
+        def go_through(jump: str, host: str) -> bool:
+            is_new = host not in through
+            through.add(host)
+            return is_new
+
+        monkeypatch.setattr(masters, "log_in", log_in)
+        monkeypatch.setattr(masters, "log_in_jump", log_in)
+        monkeypatch.setattr(masters, "jump_of", (jumps or {}).get)
+        monkeypatch.setattr(masters, "go_through", go_through)
+        monkeypatch.setattr(logins_module, "say", self.said.append)
+
+    def ask(self, refused: Sequence[str], connecting: Sequence[str] = ()) -> list[str]:
+        """Ask, and return the hosts that the user was asked for."""
+        self.others.refuse(*refused)
+        self.logins.ask([*refused, *connecting])
+        self.others.join()
+        return self.hosts
 
 
-Asking = Callable[..., list[str]]
+Asking = Callable[..., Asked]
 
 
 @pytest.fixture
 def asking(monkeypatch: pytest.MonkeyPatch) -> Asking:
-    """Ask these hosts, with an outcome for each login; return the hosts that were asked."""
     monkeypatch.setattr(logins_module, "has_terminal", lambda: True)
-    monkeypatch.setattr(logins_module, "LOOK_S", 0.0)
     monkeypatch.setattr(logins_module, "WAIT_S", FOREVER_S)
     monkeypatch.setattr(logins_module, "QUIET_S", FOREVER_S)
-
-    def ask(hosts: Sequence[Host], *outcomes: Outcome) -> list[str]:
-        asked: list[str] = []
-        coming = itertools.chain(outcomes, itertools.repeat("failed"))
-
-        def log_in(host: str) -> Any:
-            asked.append(host)
-            return next(coming)
-
-        logins = Logins(Transport(("ssh", "{host}")))
-        monkeypatch.setattr(logins, "log_in", log_in)
-        streams: Any = hosts
-        logins.ask(streams)
-        return asked
-
-    return ask
+    return lambda *outcomes, **more: Asked(monkeypatch, *outcomes, **more)
 
 
-def denied(count: int) -> list[Host]:
-    return [Host(f"n{number}", "permission_denied") for number in range(count)]
+def names(count: int) -> list[str]:
+    return [f"n{number}" for number in range(count)]
 
 
-def test_the_first_answer_of_a_host_may_take_longer_than_the_others(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logins_module, "QUIET_S", 0.0)
-    late = Host("late", *["connecting"] * 40, "permission_denied")
-    assert asking([late], "logged in") == ["late"]
-    assert late.tried_again
+def test_hosts_are_asked_for_once_and_told_how_it_went(asking: Asking) -> None:
+    asked = asking("logged in", "failed")
+    assert asked.ask(["a", "b"]) == ["a", "b"]
+    assert asked.others.told == {"a": None, "b": DENIED}
+    assert asked.ask(["a"]) == ["a", "b"], "a later command on the same connection asks nothing"
+    assert asked.others.told["a"] == DENIED
 
 
 def test_hosts_that_are_denied_during_a_question_are_asked_for_too(asking: Asking) -> None:
-    hosts = [Host(f"n{number}", *["connecting"] * 50 * number, "permission_denied") for number in range(12)]
-    assert sorted(asking(hosts)) == sorted(host.host for host in hosts)
+    asked = asking(live=True)
+    asked.then = {f"n{number}": lambda number=number: asked.others.refuse(f"n{number + 1}") for number in range(4)}  # type: ignore[misc]
+    assert asked.ask(["n0"], names(5)[1:]) == names(5)
 
 
 def test_a_host_that_was_busy_is_asked_for_once_it_refuses(asking: Asking) -> None:
-    busy = Host("busy", *["busy"] * 3, "permission_denied")
-    waited = Host("waited", *["connecting"] * 40, "permission_denied")
-    assert set(asking([busy, waited])) == {"busy", "waited"}
+    asked = asking()
+    asked.logins.settled("busy")
+    asked.then = {"a": lambda: asked.others.refuse("busy")}
+    assert asked.ask(["a"], ["busy"]) == ["a", "busy"]
 
 
-def test_hosts_that_were_not_waited_for_are_named(
-    asking: Asking, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_command_that_prints_at_its_end_waits_for_every_host(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logins_module, "WAIT_S", 0.0)
+    monkeypatch.setattr(logins_module, "QUIET_S", 0.0)
+    asked = asking()
+    late = threading.Timer(0.3, lambda: asked.others.refuse("late"))
+    late.start()
+    assert asked.ask([], ["late"]) == ["late"]
+    asked = asking(live=True)
+    assert asked.ask([], ["late"]) == []
+    assert asked.said == ["gputop: no answer yet from late. If a login there asks something, start gputop again."]
+
+
+def test_a_host_that_is_silent_holds_up_a_live_command_only_until_others_are_quiet(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logins_module, "QUIET_S", 0.0)
-    hosts = [*denied(1), *(Host(f"mute{number}", "connecting") for number in range(7))]
-    assert asking(hosts) == ["n0"]
-    assert "no answer yet from mute0, mute1, mute2, mute3, mute4 and 2 others." in capsys.readouterr().err
-    assert asking([Host("a", "refused"), Host("b", "connecting"), Host("c", "connecting")]) == []
-    assert "no answer yet from b and c." in capsys.readouterr().err
+    asked = asking(live=True)
+    mute = [f"mute{number}" for number in range(7)]
+    assert asked.ask(["n0"], mute) == ["n0"]
+    assert "no answer yet from mute0, mute1, mute2, mute3, mute4 and 2 others." in asked.said[-1]
 
 
-def test_nothing_is_said_where_every_host_answers(asking: Asking, capsys: pytest.CaptureFixture[str]) -> None:
-    assert asking([Host("a", "live"), Host("b", "refused")]) == []
-    assert capsys.readouterr().err == ""
+def test_nothing_is_said_where_every_host_answers(asking: Asking) -> None:
+    asked = asking(screen=True)
+    for host in ("a", "b"):
+        asked.logins.settled(host)
+    assert asked.ask([], ["a", "b"]) == []
+    assert asked.said == []
 
 
-def test_a_wait_says_so_once_and_ctrl_c_ends_it(
-    asking: Asking, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_screen_says_once_that_it_waits(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logins_module, "TELL_S", 0.0)
-    assert asking([Host("a", *["connecting"] * 50, "live")]) == []
-    assert capsys.readouterr().err == "gputop: connecting to 1 host; Ctrl-C opens the screen at once.\n"
-    assert asking([Interrupted("a", "connecting"), *denied(1)]) == []
+    asked = asking(screen=True)
+    asked.then = {"a": lambda: asked.logins.settled("b")}
+    threading.Timer(0.3, lambda: asked.others.refuse("a")).start()
+    assert asked.ask([], ["a", "b"]) == ["a"]
+    assert asked.said[0] == "gputop: connecting to 2 hosts; Ctrl-C opens the screen at once."
+    assert sum("connecting" in line for line in asked.said) == 1
+
+
+def test_ctrl_c_during_the_wait_opens_the_screen_or_ends_the_command(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for is_screen in (True, False):
+        asked = asking(screen=is_screen)
+        monkeypatch.setattr(asked.logins, "_next_refused", interrupt)
+        if is_screen:
+            asked.ask(["a"])
+        else:
+            with pytest.raises(KeyboardInterrupt):
+                asked.ask(["a"])
+        asked.others.join()
+        assert asked.others.told == {"a": DENIED}, "its thread goes on"
+
+
+def test_a_host_that_is_closed_waits_no_longer(asking: Asking) -> None:
+    asked = asking()
+    asked.others.refuse("a")
+    asked.others.closed.set()
+    asked.logins.settled("a")
+    asked.others.join()
+    assert asked.others.told == {"a": DENIED}
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "asked"),
+    ("outcomes", "count"),
     [
         (["skipped", "skipped"], 2),
         (["skipped", "failed", "skipped", "logged in", "skipped"], 6),
@@ -135,121 +212,49 @@ def test_a_wait_says_so_once_and_ctrl_c_ends_it(
         (["failed unasked", "failed unasked", "logged in", "failed unasked"], 6),
     ],
 )
-def test_the_questions_end_where_the_user_or_ssh_gives_up(outcomes: list[Outcome], asked: int, asking: Asking) -> None:
-    assert len(asking(denied(6), *outcomes)) == asked
+def test_the_questions_end_where_the_user_or_ssh_gives_up(outcomes: list[Outcome], count: int, asking: Asking) -> None:
+    assert len(asking(*outcomes).ask(names(6))) == count
 
 
-def test_the_number_of_hosts_that_are_not_tried_is_told(asking: Asking, capsys: pytest.CaptureFixture[str]) -> None:
-    asking(denied(64), *["failed unasked"] * 3)
-    assert "so none is tried for the 61 other hosts." in capsys.readouterr().err
+def test_the_number_of_hosts_that_are_not_tried_is_told(asking: Asking) -> None:
+    asked = asking(*["failed unasked"] * 3)
+    asked.ask(names(64))
+    assert "so none is tried for the 61 other hosts." in asked.said[-1]
 
 
-@pytest.fixture
-def fake_ssh(tmp_path: Path) -> Callable[[str], Transport]:
-    """A transport with an ssh that is this script; ``-G`` is answered with nothing."""
-
-    def make(script: str) -> Transport:
-        ssh = tmp_path / "ssh"
-        ssh.write_text(f'#!/bin/sh\ncase "$1" in -G) exit 0;; esac\n{script}\n')
-        ssh.chmod(0o755)
-        return transport_of(f"{shlex.quote(str(ssh))} {{host}}")
-
-    return make
+def test_a_jump_host_is_asked_for_once_before_the_hosts_behind_it(asking: Asking) -> None:
+    behind = dict.fromkeys(names(3), "me@gate:22")
+    asked = asking("logged in", "logged in", jumps=behind)
+    asked.others.refuse_again = {"n1"}
+    assert asked.ask(names(3)) == ["me@gate:22", "n1"], "n1 needs an answer of its own"
+    assert asked.others.told == dict.fromkeys(names(3)), "all try again, through it"
+    assert asked.said[0] == "gputop: logging in to me@gate:22, the jump host of n0; Ctrl-C skips it."
 
 
-def test_a_login_that_asks_nothing(fake_ssh: Callable[[str], Transport]) -> None:
-    with Logins(fake_ssh("exit 0")) as logins:
-        assert logins.log_in("a") == "logged in"
-    with Logins(fake_ssh("exit 255")) as logins:
-        assert logins.log_in("a") == "failed unasked"
+@pytest.mark.parametrize("hosts", [["gate", "n0", "n1"], ["n0", "n1", "gate"]])
+def test_a_jump_host_that_is_also_watched_is_asked_for_once(hosts: list[str], asking: Asking) -> None:
+    asked = asking("logged in", jumps=dict.fromkeys(names(2), "gate"))
+    assert asked.ask(hosts) == ["gate"]
+    assert asked.others.told == dict.fromkeys(hosts)
 
 
-def test_a_login_that_asks_and_fails_has_asked(
-    fake_ssh: Callable[[str], Transport], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    question, seen = tmp_path / "question", tmp_path / "seen"
-    question.write_text("")
-    has_open = logins_module._has_open
-
-    def look(pid: int, path: str) -> bool:
-        if has_open(pid, path):
-            seen.write_text("")
-        return seen.exists()
-
-    monkeypatch.setattr(logins_module, "_TERMINAL", str(question))
-    monkeypatch.setattr(logins_module, "_has_open", look)
-    with Logins(fake_ssh(f"exec 3<{question}; until [ -e {seen} ]; do sleep 0.05; done; exit 255")) as logins:
-        assert logins.log_in("a") == "failed"
+def test_nothing_is_asked_behind_a_jump_host_that_was_not_logged_in_to(asking: Asking) -> None:
+    asked = asking("skipped", jumps=dict.fromkeys(names(3), "gate"))
+    assert asked.ask(names(3)) == ["gate"]
+    assert asked.others.told == dict.fromkeys(names(3), DENIED)
 
 
-@pytest.mark.parametrize("where", ["_sharing", "_end"])
-def test_ctrl_c_anywhere_in_a_login_skips_it(
-    where: str, fake_ssh: Callable[[str], Transport], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    owner = Logins if where == "_sharing" else logins_module
-    monkeypatch.setattr(owner, where, interrupt)
-    with Logins(fake_ssh("exit 0")) as logins:
-        assert logins.log_in("a") == "skipped"
-
-
-def test_an_ssh_that_cannot_be_started_ends_nothing(fake_ssh: Callable[[str], Transport], tmp_path: Path) -> None:
-    transport = fake_ssh("exit 0")
-    (tmp_path / "ssh").unlink()
-    with Logins(transport) as logins:
-        assert logins.log_in("a") == "failed unasked"
-
-
-def test_a_terminal_that_is_gone_ends_nothing(fake_ssh: Callable[[str], Transport], monkeypatch: pytest.MonkeyPatch) -> None:
-    master, terminal = os.openpty()
-    attributes = termios.tcgetattr(terminal)
-    os.close(master)
-    logins_module._restore(terminal, attributes)
-    os.close(terminal)
-    monkeypatch.setattr(logins_module, "_TERMINAL", "/nonexistent/tty")
-    with Logins(fake_ssh("exit 0")) as logins:
-        assert logins.log_in("a") == "logged in"
-
-
-def test_a_question_of_a_jump_host_is_seen_too(tmp_path: Path) -> None:
-    """The process that asks is a child of the one that gputop started."""
-    question = tmp_path / "question"
-    question.write_text("")
-    script = f"({shlex.quote(sys.executable)} -c 'import sys; sys.stdin.read()' 3<{question}; true); true"
-    with subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE) as process:
-        eventually(lambda: logins_module._has_open(process.pid, str(question)), "the child has it open")
-        assert not logins_module._has_open(process.pid, str(tmp_path / "other"))
-    assert not logins_module._has_open(process.pid, str(question)), "it has ended"
-
-
-@pytest.fixture
-def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A runtime directory, with the short path that a socket needs."""
-    with tempfile.TemporaryDirectory(prefix="gt-", dir="/tmp") as place:
-        monkeypatch.setenv("XDG_RUNTIME_DIR", place)
-        yield Path(place)
-
-
-def directory_of_sockets() -> Path:
-    with Logins(Transport(("ssh", "{host}"))) as logins:
-        found = logins._socket("a").parent
-        assert stat.S_IMODE(found.stat().st_mode) == 0o700
-        return found.parent
-
-
-def test_a_runtime_directory_of_our_own_holds_the_sockets(runtime: Path) -> None:
-    assert directory_of_sockets() == runtime
-
-
-@pytest.mark.parametrize("mode", [0o770, 0o1777])
-def test_a_runtime_directory_that_others_can_write_to_is_not_used(runtime: Path, mode: int) -> None:
-    runtime.chmod(mode)
-    assert directory_of_sockets() == Path("/tmp")
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
-def test_the_runtime_directory_of_another_user_is_not_used(runtime: Path) -> None:
-    os.chown(runtime, 12345, -1)
-    assert directory_of_sockets() == Path("/tmp")
+def test_where_there_is_no_terminal_a_sentence_says_what_to_do(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logins_module, "has_terminal", lambda: False)
+    asked = asking()
+    assert asked.ask(["a"]) == []
+    told = asked.others.told["a"]
+    assert told is not None
+    assert (told.state, told.hint) == (
+        "permission_denied",
+        "If it needs an answer, such as a passphrase or a code, run gputop in a terminal, where ssh can ask: ssh a",
+    )
+    key = Failure("unknown_host_key", "ssh does not know its key.", "Connect once and compare the key: ssh a")
+    assert asked.logins.refused("a", key, asked.others.closed) == key
+    elsewhere = Logins(Transport(("kubectl", "exec", "-i", "{host}", "--")))
+    assert elsewhere.refused("a", DENIED, asked.others.closed) == DENIED

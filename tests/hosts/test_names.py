@@ -20,6 +20,7 @@ from gputop.hosts.names import parse_hosts, read_hosts
         ("r[1-2]n[1-2]", "r1n1 r1n2 r2n1 r2n2"),
         ("me@c:2222,ssh://me@d:22", "me@c:2222 ssh://me@d:22"),
         ("fe80::1%eth0,pod/x-0", "fe80::1%eth0 pod/x-0"),
+        ("[fe80::1%eth0]:2222,me@[::1],[2001:db8::5]", "[fe80::1%eth0]:2222 me@[::1] [2001:db8::5]"),
     ],
 )
 def test_a_list_names_hosts(text: str, hosts: str) -> None:
@@ -44,7 +45,21 @@ def test_a_list_names_hosts(text: str, hosts: str) -> None:
             "`x`",
             "a'b",
         ),
-        *("n[1-", "n1-2]", "n[[1]]", "n[]", "n[a-b]", "n[3-1]", "n[1-99999]", "n[1-100]m[1-100]", "n[1-999999999]"),
+        *(
+            "n[1-",
+            "n1-2]",
+            "n[[1]]",
+            "n[]",
+            "n[a-b]",
+            "n[3-1]",
+            "n[1-99999]",
+            "n[1-100]m[1-100]",
+            "n[1-999999999]",
+            "[::1",
+            "[::1]x",
+            "-o@[::1]",
+            "[::1;x]",
+        ),
     ],
 )
 def test_what_names_no_host_is_refused_with_two_sentences(text: str) -> None:

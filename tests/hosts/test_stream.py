@@ -25,7 +25,7 @@ from gputop.hosts.feed import feeds_of
 from gputop.hosts.fleet import Fleet, read_once
 from gputop.hosts.following import links_by
 from gputop.hosts.stream import Heard, HostStream
-from gputop.hosts.transport import SSH, Transport, transport_of
+from gputop.hosts.transport import SSH, STREAM, Transport, transport_of
 from gputop.process import ProcessAnswer, ProcessQuestion
 from gputop.snapshot import Snapshot
 from tests import REPOSITORY, samples
@@ -257,7 +257,8 @@ def test_the_clock_of_a_host_is_compared_by_question_and_answer(tmp_path: Path, 
     remote = shlex.join(["env", f"GPUTOP_DIR={tmp_path}", f"PYTHONPATH={REPOSITORY}", sys.executable, str(there)])
     # What comes back is slow, what goes there is not.
     late = f"""{remote} "$@" | while IFS= read -r line; do sleep 0.3; printf '%s\\n' "$line"; done"""
-    slow = follow("slow", transport_of(HERE, shlex.join(["sh", "-c", late, "sh"])))
+    # Fewer lines than it passes on: else the answer waits behind more and more of them.
+    slow = follow("slow", transport_of(HERE, shlex.join(["sh", "-c", late, "sh"])), ("agent", "-i", "2s", *AGENT[3:]))
     quick = follow("quick", transport_of(HERE, remote))
     for followed in (slow, quick):
         followed.until(lambda status=followed: status.stream.status.clock_error_s is not None)
@@ -332,7 +333,9 @@ def test_a_template_that_cannot_work_is_refused(via: str) -> None:
 
 def test_the_default_is_ssh_as_the_user_knows_it() -> None:
     ssh = transport_of()
-    assert ssh.login("me@node") == SSH.format(host="me@node").split()
+    words = ssh.login("me@node")
+    assert words[-len(SSH.split()) + 1 :] == SSH.format(host="me@node").split()[1:]
+    assert words[1 : -len(SSH.split()) + 1] == [f"-o{option}" for option in STREAM]
     assert ssh.login("me@node:2222")[-3:] == ["-p", "2222", "me@node"]
     assert ssh.shown_login("me@node:2222") == "ssh -p 2222 me@node"
     assert "StrictHostKeyChecking" not in SSH

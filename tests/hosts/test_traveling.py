@@ -31,7 +31,8 @@ from tests.walls import House
 assert lab
 PYTHON = Path(sys.executable).resolve()
 """The interpreter without its virtual environment, and so without gputop, psutil and pynvml."""
-TOO_OLD = '#!/bin/sh\ncase "$2" in *python_version*) echo 3.8.18;; *) exit 1;; esac\n'
+TOO_OLD = '#!/bin/sh\ncase "$2" in *python_version*) echo 3.7.16;; *) exit 1;; esac\n'
+NEEDS_HELP = '#!/bin/sh\ncase "$2" in *"(3, 8)"*) exit 0;; *) exit 1;; esac\n'
 
 
 def bare(folder: Path, python: str | None = None) -> Path:
@@ -99,7 +100,7 @@ def test_a_host_needs_no_gputop(lab: Lab, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("python", "said"), [(TOO_OLD, "Python 3.8 is there, 3.10 or newer is needed."), (None, "there is no python3, 3.10")]
+    ("python", "said"), [(TOO_OLD, "Python 3.7 is there, 3.8 or newer is needed."), (None, "there is no python3, 3.8")]
 )
 def test_a_host_without_a_python_for_it(python: str | None, said: str, tmp_path: Path) -> None:
     programs = bare(tmp_path / "bin", python)
@@ -107,6 +108,18 @@ def test_a_host_without_a_python_for_it(python: str | None, said: str, tmp_path:
     (heard,) = read_once(["a"], transport_of(f"{words} GPUTOP_TEST_HOST={{host}}"), ["--once", "--json"])
     assert heard.status.state == "no_python"
     assert said in str(heard.status.message)
+
+
+def test_a_python_that_needs_no_help_is_preferred(tmp_path: Path) -> None:
+    programs = bare(tmp_path / "bin", NEEDS_HELP)
+    words = shlex.join([str(shutil.which("env")), "-i", f"HOME={tmp_path}", f"PATH={programs}"])
+    transport = transport_of(f"{words} GPUTOP_TEST_HOST={{host}}")
+    (heard,) = read_once(["a"], transport, ["--once", "--json"])
+    assert heard.snapshot is None
+    (programs / "python3.10").write_text(f'#!/bin/sh\nexec {shlex.quote(str(PYTHON))} "$@"\n')
+    (programs / "python3.10").chmod(0o755)
+    (heard,) = read_once(["a"], transport, ["--once", "--json"])
+    assert heard.snapshot is not None, heard.status.sentence
 
 
 def test_what_travels_is_all_that_the_agent_may_import() -> None:

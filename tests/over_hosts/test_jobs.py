@@ -93,6 +93,25 @@ esac
     assert told.value.hint == "It may still run on a: gputop stop -H a 20261122-141300-3f2a"
 
 
+@pytest.mark.parametrize(
+    ("hosts", "hint"),
+    [(("a", "b"), "The run was stopped on the other hosts."), (("b",), "The run was stopped.")],
+    ids=["two hosts", "one host"],
+)
+def test_a_launch_that_fails_says_where_it_was_stopped(tmp_path: Path, hosts: tuple[str, ...], hint: str) -> None:
+    script = f"""
+case $1,$GPUTOP_TEST_HOST in
+    launch,a) {READY}; echo '{{"started": "x"}}'; exec cat >/dev/null;;
+    launch,b) {READY}; echo 'gputop: The disk is full.' >&2; exit 1;;
+    stop,*) echo 'gputop: There is no job.' >&2; exit 2;;
+esac
+"""
+    order = NodeOrder("20261122-141300-3f2a", 0, 1, command=("true",))
+    with pytest.raises(GputopError) as told:
+        launch_over(hosts, saying(tmp_path, script), order, None, lambda line: None)
+    assert (told.value.message, told.value.hint) == ("b: The disk is full.", hint)
+
+
 def test_a_launch_is_canceled_without_waiting_for_hosts(home: Home, tmp_path: Path) -> None:
     """One host has started it, and stops it by itself; the other one would hold it up for three minutes."""
     there = tmp_path / "run there.py"

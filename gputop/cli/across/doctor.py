@@ -40,6 +40,8 @@ class _Watched:
         self.failed_apart: tuple[JoinedRun, ...] = ()
         """Runs that failed on the hosts that were read, and that may have had ranks on the others."""
         self._stream = JoinedStream()
+        self._untracked_since_s: float | None = None
+        """Since when a run over hosts is known that is not tracked."""
 
     def add(self, hosts: Iterable[str]) -> None:
         """Also report on these hosts."""
@@ -68,12 +70,15 @@ class _Watched:
         from gputop.doctor.watch import standing
         from gputop.joined.runs import shared_runs
         from gputop.joined.troubles import failed_apart
+        from gputop.joined.untracked import untracked_runs
 
         self.add(status.host for status in statuses)
         seen = self._read(statuses)
         self.runs = shared_runs(seen)
+        if self._untracked_since_s is None and untracked_runs(seen):
+            self._untracked_since_s = time.monotonic()
         self.failed_apart = failed_apart(seen, time.time()) if len(seen) < len(self.doctors) else ()
-        if self.runs:
+        if self.runs or any(one.snapshot.paths for one in seen):
             whole = self._stream.snapshot(self.runs, seen, time.time(), time.monotonic())
             self.over_outcome = standing(self.over, whole, run)
 
@@ -104,11 +109,16 @@ class _Watched:
         if len(self.outcomes) + lost < len(self.doctors):
             return False
         each = all(settled(self.doctors[host], outcome) for host, outcome in self.outcomes.items())
-        return each and (self.over_outcome is None or self.over.observed_s >= OVER_S)
+        if self.over_outcome is None:
+            since_s = self._untracked_since_s
+            return each and (since_s is None or time.monotonic() - since_s >= NETWORK_S)
+        return each and self.over.observed_s >= OVER_S
 
 
 OVER_S = 100.0
 """How long to watch runs over hosts: a hang shows only after a minute without a step."""
+NETWORK_S = 15.0
+"""How long to wait for what the hosts of an untracked run exchange: they read it every 5 s, if their kernels tell."""
 JOINED_EVERY_S = 1.0
 LOST_AFTER_S = 5.0
 """How long to wait for a host that cannot be reached: its sshd may refuse only the first connection."""
@@ -127,9 +137,9 @@ def diagnose(options: argparse.Namespace, fleet: Fleet) -> int:
         raise UsageError("-H reads other machines live.", "Leave out --replay, --before, --watch, --log and --rules.")
     longest_s = parse_duration(options.seconds) if options.seconds is not None else LONGEST_S
     watched = _Watched([stream.status.host for stream in fleet.streams])
-    began = joined_at = time.monotonic()
     with contextlib.closing(fleet):
         fleet.start()
+        began = joined_at = time.monotonic()
         while (now := time.monotonic()) - began < longest_s:
             heard = fleet.take(0.5)
             if heard is not None:
@@ -177,19 +187,22 @@ def _print(options: argparse.Namespace, watched: _Watched, statuses: Sequence[Ho
         blocks.append(f"{host}:\n\n{report}")
     for run, texts in watched.troubles():
         blocks.append(_over(run, texts, over, list(watched.seen)))
-    blocks += [_untracked(run) for run in untracked]
+    blocks += [_untracked(run, over) for run in untracked]
     print("\n\n".join("\n".join(map(printable, block.split("\n"))) for block in blocks))
 
 
-def _untracked(run: JoinedProcessRun) -> str:
-    """Return the places of the ranks of an untracked run."""
+def _untracked(run: JoinedProcessRun, outcome: Outcome | None) -> str:
+    """Return the places of the ranks of an untracked run, and what is wrong with the network between them."""
     from gputop import units
+    from gputop.doctor.report import finding_text
 
     places = ", ".join(f"{part.host} ranks {units.ranges(part.ranks)}" for part in run.parts)
     lacking = (
         f" Of its {run.world_size} ranks, {units.ranges(run.missing)} are on no host that was read." if run.missing else ""
     )
-    return f"Not tracked: {run.name} over {len(run.parts)} hosts: {places}.{lacking}"
+    head = f"Not tracked: {run.name} over {len(run.parts)} hosts: {places}.{lacking}"
+    found = [item for item in outcome.findings if item.run == run.exchange_id] if outcome is not None else []
+    return "\n\n".join((head, *(finding_text(item, number, len(found)) for number, item in enumerate(found, 1))))
 
 
 def _incomplete(watched: _Watched) -> list[dict[str, object]]:

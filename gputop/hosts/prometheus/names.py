@@ -199,7 +199,7 @@ VALUES = matching({**BY_METRIC, **HOST_READINGS})
 _BY_HOST = f"by (job, {', '.join(sorted(HOST_LABELS))})"
 """One target may carry several hosts, as a Prometheus does whose series another one scrapes (``/federate``)."""
 SAMPLED = " or ".join(f"max {_BY_HOST} (timestamp({metric}))" for metric in ANCHORS)
-"""When each host's samples were taken: the time beside a value is that of the query."""
+"""When each host's samples were taken: the time next to a value is that of the query."""
 KNOWN = f"group {_BY_HOST} (last_over_time({matching(ANCHORS)}[{KNOWN_FOR}]))"
 """The targets that report GPUs, and the names of their hosts."""
 

@@ -91,11 +91,11 @@ class Watch:
         self._changed = threading.Event()
 
     def links(self, without: Callable[[str], bool] = lambda host: False) -> Links:
-        """Return the streams of the hosts, but for those that ``without`` leaves out."""
+        """Return the streams of the hosts, except for those that ``without`` leaves out."""
         return {host: partial(PrometheusHost, self, host) for host in self.hosts if not without(host)}
 
     def announce(self, tell: Callable[[Links], object], without: Callable[[str], bool] = lambda host: False) -> None:
-        """Tell the streams of hosts that the server hears of from now on, but for those that ``without`` leaves out.
+        """Tell the streams of hosts that the server hears of from now on, except for those that ``without`` leaves out.
 
         ``tell`` is called in the watch's own thread, which runs from now on: no host may be followed yet.
         """
@@ -211,7 +211,7 @@ class PrometheusHost:
             self._watch.want(interval_s)
 
     def send(self, command: Mapping[str, Any]) -> None:
-        """Do nothing: nobody there reads it."""
+        """Do nothing: a server reads no commands."""
 
     def close(self) -> None:
         """Stop following it."""
