@@ -22,18 +22,29 @@ nothing; or was forked, so that it says nothing before its first step. What was 
 STILL_S = 0.3
 """A rank is asked twice. If it is at the same place after this long, it stands still."""
 SHOWN_FROM_S = 1.0
-_STATES: Mapping[str, str] = {
-    "silent": "does not answer",
-    "stopped": "is stopped by a signal (T)",
-    "traced": "is held by a debugger or tracer (t)",
-    "disk": "waits for a disk (D)",
-    "elsewhere": "runs on another machine: ask there",
-    "untracked": "cannot be asked: gputop records no training in it",
-    "before_torch": "has not imported torch",
-    "forked": "says nothing before its first step: its parent forked it",
+_STATES: Mapping[str, tuple[str, str]] = {
+    "silent": ("does not answer", "do not answer"),
+    "stopped": ("is stopped by a signal (T)", "are stopped by a signal (T)"),
+    "traced": ("is held by a debugger or tracer (t)", "are held by a debugger or tracer (t)"),
+    "disk": ("waits for a disk (D)", "wait for a disk (D)"),
+    "elsewhere": ("runs on another machine: ask there", "run on another machine: ask there"),
+    "untracked": (
+        "cannot be asked: gputop records no training in it",
+        "cannot be asked: gputop records no training in them",
+    ),
+    "before_torch": ("has not imported torch", "have not imported torch"),
+    "forked": (
+        "says nothing before its first step: its parent forked it",
+        "say nothing before their first step: their parent forked them",
+    ),
 }
+"""What a rank in a state does, and what several do."""
+_DOING = {"reads": "read", "writes": "write", "opens": "open", "sleeps": "sleep", "waits": "wait"}
+"""The verbs with which ``RankPlace.doing`` begins, and what several ranks do."""
 _MUTE = ("silent", "stopped", "traced", "disk", "before_torch")
 """The states of ranks for which others may wait."""
+_FROM_OUTSIDE = ("untracked", "before_torch", "forked")
+"""The states of processes of which only /proc tells something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,11 +224,7 @@ def _comes(late: Sequence[RankPlace], ahead: Sequence[RankPlace]) -> str:
 
 
 def _together(places: Sequence[RankPlace]) -> str:
-    told = list(dict.fromkeys(_STATES[place.state] for place in places))
-    if len(places) == 1:
-        return told[0]
-    plural = {"does": "do", "is": "are", "waits": "wait", "has": "have"}
-    return " or ".join(" ".join(plural.get(word, word) for word in text.split()) for text in told)
+    return " or ".join(dict.fromkeys(_verb(places, *_STATES[place.state]) for place in places))
 
 
 def folded(places: Iterable[RankPlace]) -> list[list[RankPlace]]:
@@ -225,7 +232,8 @@ def folded(places: Iterable[RankPlace]) -> list[list[RankPlace]]:
     groups: dict[object, list[RankPlace]] = {}
     for place in places:
         begun = place.begun if place.waits else None
-        key = (place.state, place.line, place.function, place.operation, begun, place.doing, place.exit_code)
+        shown = _seen([place]) if place.state in _FROM_OUTSIDE else [_silence([place])] if place.state in _STATES else []
+        key = (place.state, place.line, place.function, place.operation, begun, place.doing, place.exit_code, *shown)
         groups.setdefault(key, []).append(place)
     return list(groups.values())
 
@@ -235,36 +243,41 @@ def sentence(places: Sequence[RankPlace], now: float) -> str:
     place = places[0]
     parts = [f"{place.line} in {place.function}"] if place.line is not None else []
     if place.state == "ended":
-        parts = [f"ended with exit code {place.exit_code}" if place.exit_code is not None else "its process is gone"]
-    elif place.state in ("untracked", "before_torch", "forked"):
-        parts += [] if parts else [_STATES[place.state], *_seen(place)]
+        gone = _verb(places, "its process is gone", "their processes are gone")
+        parts = [f"ended with exit code {place.exit_code}" if place.exit_code is not None else gone]
+    elif place.state in _FROM_OUTSIDE:
+        parts += [] if parts else [_verb(places, *_STATES[place.state]), *_seen(places)]
     elif place.state != "answers":
-        parts = [_silence(place), *(f"last seen at {part}" if place.source == "rank" else f"at {part}" for part in parts)]
+        parts = [_silence(places), *(f"last seen at {part}" if place.source == "rank" else f"at {part}" for part in parts)]
     elif place.waits:
-        parts.append(f"waits in {operation_of(place)}")
+        parts.append(f"{_wait(places)} in {operation_of(place)}")
     elif place.phase not in (None, "other"):
         parts.append(f"in {place.phase}")
     elif not parts:
-        parts.append("none of the script's lines is on its stack")
+        parts.append(f"none of the script's lines is on {_verb(places, 'its stack', 'their stacks')}")
     if place.doing is not None and not place.waits:
-        parts.append(place.doing)
+        verb, space, rest = place.doing.partition(" ")
+        parts.append(f"{_verb(places, verb, _DOING.get(verb, verb))}{space}{rest}")
     since = [item.since for item in places if item.since is not None]
     stands_s = max(0.0, now - max(since)) if since and place.is_there else 0.0
     return ", ".join(parts) + (f", for {units.duration(stands_s)}" if stands_s >= SHOWN_FROM_S else "")
 
 
-def _seen(place: RankPlace) -> list[str]:
-    """Return the state that /proc shows for a process that cannot be asked; nothing if ``doing`` says more."""
+def _seen(places: Sequence[RankPlace]) -> list[str]:
+    """Return the state that /proc shows for processes that cannot be asked; nothing if ``doing`` says more."""
+    place = places[0]
     if place.doing is not None or place.process_state is None:
         return []
     if place.process_state == "R":
-        return ["it runs"]
-    return [f"it waits in {place.kernel_function}" if place.kernel_function is not None else f"state {place.process_state}"]
+        return [_verb(places, "it runs", "they run")]
+    if place.kernel_function is None:
+        return [f"state {place.process_state}"]
+    return [f"{_verb(places, 'it waits', 'they wait')} in {place.kernel_function}"]
 
 
-def _silence(place: RankPlace) -> str:
-    text = _STATES[place.state]
-    if place.state == "silent" and place.process_state == "R":
+def _silence(places: Sequence[RankPlace]) -> str:
+    text = _verb(places, *_STATES[places[0].state])
+    if places[0].state == "silent" and places[0].process_state == "R":
         text += ": C code runs and keeps Python's lock"
     return text
 
@@ -273,7 +286,7 @@ def who(places: Sequence[RankPlace]) -> str:
     """Return "rank 3" or "ranks 0-2, 4-7"; the process if it has no rank."""
     numbers = sorted(place.rank for place in places if place.rank is not None)
     if len(numbers) < len(places):
-        return f"process {', '.join(str(place.pid) for place in places)}"
+        return f"{_verb(places, 'process', 'processes')} {', '.join(str(place.pid) for place in places)}"
     return f"rank{'s' if len(numbers) > 1 else ''} {units.ranges(numbers)}"
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gputop.facts.table import Facts
-from gputop.snapshot import LIVE_STATES, Run
+from gputop.snapshot import LIVE_STATES, ProcessRun, Run
 from gputop.sources.base import Claim
 
 
@@ -17,6 +16,19 @@ def pids_of(runs: Iterable[Run]) -> dict[int, tuple[str, int]]:
         for rank in run.ranks
         if rank.local_pid is not None and rank.state in LIVE_STATES
     }
+
+
+def ranks_with_others_elsewhere(runs: Iterable[Run], untracked: Iterable[ProcessRun]) -> frozenset[int]:
+    """Return the PIDs of the live ranks here whose runs have more ranks than this machine lists."""
+    found: set[int] = set()
+    for run in runs:
+        here = [rank for rank in run.ranks if not rank.elsewhere and rank.local_pid is not None]
+        if len(here) < (run.world_size or 0):
+            found.update(rank.local_pid for rank in here if rank.local_pid is not None and rank.state in LIVE_STATES)
+    for other in untracked:
+        if len(other.ranks) < (other.world_size or 0):
+            found.update(rank.pid for rank in other.ranks)
+    return frozenset(found)
 
 
 def began_of(runs: Iterable[Run]) -> dict[int, float]:
@@ -36,6 +48,8 @@ def claims_of(runs: Iterable[Run]) -> tuple[Claim, ...]:
         for rank in run.ranks:
             if rank.local_pid is None or rank.state not in LIVE_STATES:
                 continue
+            from gputop.facts.table import Facts
+
             claims += [
                 Claim(rank.local_pid, device.virtual_index, device.thread_id, device.memory_bytes)
                 for device in Facts(rank.facts).devices

@@ -139,7 +139,9 @@ def lines(answer: Whereabouts, *, by_host: bool = False) -> list[str]:
         told.append(f"{_MARK if behind else '  '}{them}: {sentence(places, max(answer.taken_at, time.time()))}{used}")
         if behind:
             pids = [str(place.pid) for place in places if place.pid is not None]
-            told.append(f"    process {', '.join(pids)}; its stack: {' < '.join(places[0].stack) or 'N/A'}")
+            one = len(places) == 1
+            whose = "its stack" if one else f"the stack of {who(places[:1])}"
+            told.append(f"    process{'' if one else 'es'} {', '.join(pids)}; {whose}: {' < '.join(places[0].stack) or 'N/A'}")
     return told
 
 

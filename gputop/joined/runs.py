@@ -34,7 +34,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long a step takes on a host, in seconds: means over its ranks. ``backward_s`` is None where no rank reports it."""
+    """How long a step takes on a host, in seconds: means over its ranks. ``backward_s`` is None if no rank reports it."""
 
     step_s: float
     backward_s: float | None = None
@@ -56,9 +56,9 @@ class Part:
     host: str
     ranks: tuple[int, ...]
     devices: Mapping[int, tuple[int, ...]]
-    """Rank -> the indices of the devices that it computes on, where the driver says so."""
+    """Rank -> the indices of the devices that it computes on, if the driver reports them."""
     pace: Pace | None = None
-    """None where its ranks do not say."""
+    """None if its ranks do not say."""
     current: bool = True
 
 
@@ -74,7 +74,7 @@ class JoinedRun:
     source: str | None = None
     """What wrote its curve, if gputop does not track it."""
     failed: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    """Where ranks of it failed, and which; a machine that nobody watches by its own name."""
+    """Where its ranks failed, and which; an unwatched machine has its own name."""
 
     @property
     def missing(self) -> tuple[int, ...]:
@@ -86,7 +86,7 @@ class JoinedRun:
 
     @property
     def elsewhere(self) -> tuple[str, ...]:
-        """The machines with live ranks that nobody watches, as they call themselves."""
+        """The unwatched machines with live ranks, by their own names."""
         placed = {rank for part in self.parts for rank in part.ranks}
         others = (rank for rank in self.run.ranks if rank.state in LIVE_STATES and rank.rank not in placed)
         return tuple(dict.fromkeys(rank.hostname for rank in others if rank.hostname is not None))
@@ -103,9 +103,9 @@ class JoinedRun:
 
 
 def slowest(paces: Mapping[str, Pace]) -> Slowest | None:
-    """Return the host that holds the others up; None where they are even, or fewer than two are known.
+    """Return the host that holds the others up; None if they are even, or fewer than two are known.
 
-    Where ranks wait for one another, every step takes equally long, and who is waited for has the shortest backward: the
+    If ranks wait for one another, every step takes equally long, and the rank waited for has the shortest backward: the
     others' waiting is part of theirs. Otherwise, the longest step decides.
     """
     if len(paces) < 2:
@@ -180,7 +180,7 @@ _Listed = list[tuple[Seen, Run, str | None]]
 
 
 def _one_training_each(listed: _Listed) -> list[_Listed]:
-    """Return what belongs together of the runs with one id."""
+    """Return those of the runs with one id that belong together."""
     groups: list[_Listed] = []
     for item in listed:
         fitting = next((group for group in groups if all(_fits(run, item[1]) for _, run, _ in group)), None)
@@ -215,7 +215,7 @@ def _joined(listed: _Listed, homes: Mapping[str, list[Seen]]) -> JoinedRun:
         for rank in run.ranks:
             at_home = rank.hostname in (None, one.snapshot.host.hostname)
             alive = rank.state in LIVE_STATES
-            # A rank that was started again elsewhere may not have logged yet; an end is known later than the last record.
+            # A rank restarted elsewhere may not have logged yet; an end is known later than the last record.
             worth = at_home and alive, at_home, rank.last_log_at or 0.0, not alive
             known = best.get(rank.rank)
             if known is None or worth > known[0]:
@@ -272,7 +272,7 @@ def _part(home: Seen, ranks: Sequence[Rank]) -> Part:
 
 
 def pace_of(metrics: Iterable[Mapping[str, float]]) -> Pace | None:
-    """Return the pace of ranks by their newest values; None where none of them tells how long a step takes."""
+    """Return the pace of ranks by their newest values; None if none of them tells how long a step takes."""
     listed = list(metrics)
     steps = [value for held in listed if (value := _seconds(held, STEP)) is not None]
     backward = [value for held in listed if (value := _seconds(held, BACKWARD)) is not None]

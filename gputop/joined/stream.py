@@ -16,7 +16,7 @@ POINTS_MOST = 20_000
 """Values kept for the next snapshot; the doctor looks at the newest minutes."""
 HOSTNAME = "hosts"
 METRICS = frozenset(name for metric in (STEP, BACKWARD) for name in (metric, AUTOMATIC_PREFIX + metric))
-"""What the rules on hosts judge by. A hundred hosts log so much that the rest would hold up the screen."""
+"""What the rules on hosts judge by. A hundred hosts log so much that everything else would slow down the screen."""
 
 
 class JoinedStream:
@@ -48,7 +48,18 @@ class JoinedStream:
         # Findings use the names that the user gave the hosts, not the names that the hosts give themselves.
         named = tuple(replace(run.run, ranks=_named(run)) for run in runs)
         interval_s = max((one.snapshot.interval_s for one in seen), default=1.0)
-        return Snapshot(self._sequence, time, monotonic_s, interval_s, Host(HOSTNAME), runs=named, points=points)
+        current = [one for one in seen if one.current]
+        return Snapshot(
+            self._sequence,
+            time,
+            monotonic_s,
+            interval_s,
+            Host(HOSTNAME),
+            runs=named,
+            points=points,
+            interfaces=tuple(replace(item, hostname=one.host) for one in current for item in one.snapshot.interfaces),
+            paths=tuple(replace(item, hostname=one.host) for one in current for item in one.snapshot.paths),
+        )
 
 
 def _named(run: JoinedRun) -> tuple[Rank, ...]:

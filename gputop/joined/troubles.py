@@ -39,7 +39,7 @@ def _unheard(silent: Sequence[str], missing: Sequence[int], world_size: int | No
 def failed_apart(seen: Sequence[Seen], now: float) -> tuple[JoinedRun, ...]:
     """Return the runs that failed within ``REPORTED_S`` before ``now``, by our clock, and of which ranks are missing.
 
-    They say something about a host only where one was not read: many scripts report from one rank only.
+    They say something about a host only if one was not read: many scripts report from one rank only.
     """
     return tuple(run for run in join(seen) if run.run.state in FAILED_STATES and not run.parts and _just_now(run, now))
 

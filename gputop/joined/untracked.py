@@ -8,7 +8,7 @@ rank that two machines have, a script of another name, or a run that is whole on
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,11 @@ class JoinedProcessRun:
         return tuple(rank for rank in range(self.world_size) if rank not in seen)
 
     @property
+    def exchange_id(self) -> str:
+        """What the doctor calls a run that it knows only by what its hosts exchange (``exchange_id``)."""
+        return exchange_id(part.host for part in self.parts)
+
+    @property
     def silent(self) -> tuple[str, ...]:
         """The hosts with ranks of the run whose link is lost."""
         return tuple(part.host for part in self.parts if not part.current)
@@ -49,6 +54,11 @@ class JoinedProcessRun:
             "hosts": parts,
             "missing_ranks": list(self.missing),
         }
+
+
+def exchange_id(hosts: Iterable[str]) -> str:
+    """Return the name for what these hosts exchange, as ``Finding.run`` of a run without an id: "hosts:gpu1,gpu2"."""
+    return f"hosts:{','.join(sorted(hosts))}"
 
 
 Meeting = tuple[str, str, int, str | None]
@@ -121,7 +131,7 @@ def _joined(key: Meeting, pieces: Sequence[tuple[Seen, _Ranks]]) -> JoinedProces
 
 
 def meeting(run: ProcessRun, environment: LaunchEnvironment) -> Meeting | None:
-    """Return what the ranks of one run have in common, and those of no other; None where that is not known."""
+    """Return what the ranks of one run have in common, and those of no other; None if that is not known."""
     settings = dict(environment.settings)
     address, port = settings.get("MASTER_ADDR", ""), environment.master_port
     slurm = settings.get("SLURM_JOB_ID")

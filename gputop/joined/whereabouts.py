@@ -46,11 +46,11 @@ def over_hosts(run: JoinedRun, answers: Sequence[HostAnswer], taken_at: float) -
 def confirmed(first: Whereabouts, second: Whereabouts) -> Whereabouts:
     """Return the second of two answers; who is behind counts only if both say so.
 
-    Machines are asked at times that differ by the way to them: a step may begin between two of them.
+    The link delays the question to each machine differently: a step may begin between two of them.
     """
     if not second.behind or first.behind == second.behind:
         return second
-    return replace(second, behind=(), verdict=None, problem="the ranks go on: another one was behind a moment later")
+    return replace(second, behind=(), verdict=None, problem="the ranks continue: another one was behind a moment later")
 
 
 def _by_our_clock(place: RankPlace, one: HostAnswer) -> RankPlace:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from gputop.process import ProcessCurve, ProcessRun
 from gputop.snapshot import LogMatch, Points, Rank, Run
 from gputop.sources.host import procfs
-from gputop.untracked.followed import Curve, FollowedRun
+from gputop.untracked.followed import Curve, FollowedRun, Key
 from gputop.untracked.kinds import ORDER, OUTPUT
 
 FIRST_WAIT_S = 0.3
@@ -26,6 +26,8 @@ RECENT_S = 600.0
 """How long what an ended run printed is explained, as for jobs (``jobs/output/matches.py``)."""
 ENDED_MAX = 8
 """So many runs that ended recently keep what their output explains; those without an error text do not count."""
+OVER_S = 60.0
+"""If a curve has had no value for this long and a later curve had some, it is that of an earlier training in the process."""
 RUNS_MAX = 8
 """At most this many runs are followed, the largest first; threads that hang in a file system count."""
 
@@ -96,7 +98,7 @@ class UntrackedCurves:
         return Curves(tuple(process_runs), tuple(runs.values()), tuple(points), self._logs(claims))
 
     def _logs(self, claims: Counter[str | tuple[int, int]]) -> tuple[LogMatch, ...]:
-        """Return the error texts of the runs, but for those that share their output with another one."""
+        """Return the error texts of the runs, except for those that share their output with another one."""
         ended = {run_id: followed for run_id, (followed, _) in self._ended.items()}
         every = ended | self._followed
         self._shared_output &= every.keys()
@@ -164,8 +166,10 @@ def _curves_of(
 
     found = []
     with followed.lock:
+        over = _curves_that_are_over([curve for curve in followed.curves.values() if not is_shared(curve)])
         in_order = sorted(
-            followed.curves.values(), key=lambda curve: (is_shared(curve), ORDER.index(curve.key.label), curve.key.root)
+            followed.curves.values(),
+            key=lambda curve: (is_shared(curve), ORDER.index(curve.key.label), curve.key in over, curve.key.root),
         )
         for curve in in_order:
             if not any(collected.metrics for collected in curve.ranks.values()):
@@ -187,6 +191,21 @@ def _curves_of(
     return found
 
 
+def _curves_that_are_over(curves: Sequence[Curve]) -> set[Key]:
+    """Return the curves after which another of their kind began: earlier trainings of a notebook or a sweep."""
+    times: dict[Key, tuple[float, float]] = {}
+    for curve in curves:
+        known = [rank for rank in curve.ranks.values() if rank.first_log_at is not None and rank.last_log_at is not None]
+        if known:
+            first, last = min(rank.first_log_at or 0.0 for rank in known), max(rank.last_log_at or 0.0 for rank in known)
+            times[curve.key] = first, last
+    return {
+        key
+        for key, (_, last) in times.items()
+        if any(other.label == key.label and first > last and end > last + OVER_S for other, (first, end) in times.items())
+    }
+
+
 def _curve_id(run_id: str, curve: Curve, shared: bool) -> str:
     """Return an id that no other curve has until the next boot."""
     if curve.key.label == OUTPUT:
@@ -206,8 +225,10 @@ def _id_of(pid: int) -> str | None:
 
 def _as_run(run: ProcessRun, curve: Curve, run_id: str, shared: bool) -> Run:
     members = {rank.rank if rank.rank is not None else place: rank for place, rank in enumerate(run.ranks)}
+    # Often only rank 0 writes: the others are ranks of the run as well, of which no value is known.
+    silent = () if shared else {rank.rank for rank in run.ranks if rank.rank is not None} - curve.ranks.keys()
     ranks = []
-    for number, collected in sorted(curve.ranks.items()):
+    for number, collected in sorted([*curve.ranks.items(), *((number, None) for number in silent)]):
         member = None if shared else members.get(number)
         known = Rank(
             rank=number,
@@ -217,7 +238,7 @@ def _as_run(run: ProcessRun, curve: Curve, run_id: str, shared: bool) -> Run:
             state="running",
             facts={"source": curve.key.label},
         )
-        ranks.append(collected.rank(known))
+        ranks.append(collected.rank(known) if collected is not None else known)
     return Run(
         run_id=run_id,
         name=run.name,

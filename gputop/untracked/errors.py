@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from gputop.doctor.logs.explain import explain
 from gputop.doctor.logs.last_words import TAIL_LINES
+from gputop.doctor.logs.meaning.explain import explain
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.scan import LogScan
 from gputop.jobs.output.matches import READ_BYTES, Budget, of_run, rotated
@@ -134,7 +134,7 @@ class OutputErrors:
         return of_run(self.run_id, None, state, root, kept, unproven=True)
 
     def _restart(self) -> None:
-        """Mark all texts as survived: whoever starts other ranks in place of those that are gone went on after them."""
+        """Mark all texts as survived: whoever starts other ranks in place of those that are gone continued after them."""
         for file in self._files.values():
             if file.at_end:
                 file.scan.end()

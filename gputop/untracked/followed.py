@@ -239,6 +239,8 @@ class FollowedRun:
         if not self._explained:
             return
         if self.errors is None:
+            if not self._to_judge and self._pane is None:
+                return  # nothing to read: the known texts take 2 MiB
             from gputop.untracked.errors import OutputErrors
 
             self.errors = OutputErrors(self.run_id)
@@ -255,12 +257,13 @@ class FollowedRun:
         return any(collected.metrics for curve in others for collected in curve.ranks.values())
 
     def _read_pane(self, run: ProcessRun) -> None:
-        from gputop.jobs.output.printed_rank import PrintedRank
         from gputop.untracked.panes import PaneReader, pane_of
 
         pane = pane_of(run)
         if pane is None:
             return
+        from gputop.jobs.output.printed_rank import PrintedRank
+
         if self._pane is None or self._pane.pane != pane:
             self._pane = PaneReader(pane)
         steps, at = self._pane.read(), time.time()
@@ -307,11 +310,12 @@ class FollowedRun:
         if not printed and not self._printed:
             return
         from gputop.jobs.output.printed_rank import PrintedFile, PrintedRank
+        from gputop.untracked.starts import newest_start
 
         for number, files in printed.items():
             rank = self._printed.setdefault(number, PrintedRank())
             for file in files:
-                rank.files.setdefault(file.path, PrintedFile(file.path, TAIL))
+                rank.files.setdefault(file.path, PrintedFile(file.path, TAIL, newest_start))
         key = Key(OUTPUT, "")
         curve = self.curves.setdefault(key, Curve(key))
         curve.ranks = dict(self._printed)

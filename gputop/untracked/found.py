@@ -13,8 +13,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from gputop.command_line import is_spawned, script_name, script_words
-from gputop.groups import DEAD_STATES, GroupKeys, compute_uses, ray_daemon, unnumbered_ranks
+from gputop.groups import DEAD_STATES, GroupKeys, ProcessViews, compute_uses, is_copy, ray_daemon, unnumbered_ranks
 from gputop.process import Ancestor, Process, ProcessRank, ProcessRun
+from gputop.tracking.journal.command import KERNELS
 
 RAY = "ray"
 MULTIPROCESSING = "multiprocessing"
@@ -30,7 +31,8 @@ _NUMBERS_BY_LAUNCHER = {
 """The variables that hold rank, local rank and world size under launchers that do not set torch's."""
 
 
-_Known = dict[str, tuple[list[tuple[Any, ...]], ProcessRun | None]]
+_Size = tuple[int, int, float, str]
+_Known = dict[str, tuple[list[tuple[Any, ...]], ProcessRun | None, _Size]]
 _SEEN_ONCE = operator.attrgetter(
     *("pid", "ppid", "name", "command", "environment", "launcher", "ancestors", "user", "started_at"),
     *("in_namespace", "torch_mapped", "nvidia_open"),
@@ -44,6 +46,7 @@ class ProcessRuns:
     def __init__(self) -> None:
         self._known: _Known = {}
         self._keys = GroupKeys()
+        self._views = ProcessViews(_seen)
 
     def find(
         self,
@@ -54,22 +57,26 @@ class ProcessRuns:
         listed: Collection[str] | None = None,
     ) -> tuple[ProcessRun, ...]:
         """Return what ``process_runs`` returns."""
-        groups: dict[str, list[Process]] = {}
+        views = self._views.of(processes)
+        groups: dict[str, list[int]] = {}
         for position, key in self._keys.of(processes).items():
-            groups.setdefault(key, []).append(processes[position])
+            groups.setdefault(key, []).append(position)
         before, self._known = self._known, {}
-        found = []
-        for key, group in groups.items():
-            if _is_ours(group, written or {}, listed, state_dir):
+        found: list[tuple[_Size, ProcessRun]] = []
+        for key, positions in groups.items():
+            group = [processes[position] for position in positions]
+            if _is_ours(group, written or {}, listed):
                 continue
-            seen = [_seen(process) for process in group]
+            seen = [views[position] for position in positions]
             known = before.get(key)
             if known is None or known[0] != seen:
-                known = seen, _run(key, group, command_of, state_dir)
-            self._known[key] = known
+                run = _run(key, group, command_of, state_dir)
+                known = seen, run, _largest_first(run) if run is not None else (0, 0, 0.0, "")
+            self._known[key] = seen, *known[1:]
             if known[1] is not None:
-                found.append(known[1])
-        return tuple(sorted(found, key=_largest_first))
+                found.append((known[2], known[1]))
+        found.sort(key=operator.itemgetter(0))
+        return tuple([run for _, run in found])
 
 
 def _seen(process: Process) -> tuple[Any, ...]:
@@ -90,23 +97,25 @@ def process_runs(
     Args:
         processes: the processes of one reading. written: PID -> when the newest run began that this process writes or wrote,
         wall clock in seconds. A process that has finished its run and continues is still tracked. state_dir: where the runs are
-        that this gputop reads. Runs stored elsewhere do not count as tracked. command_of: returns the command line of a process
-        that is not listed (the parent of spawned ranks), if known. listed: the ids of the runs that have a journal or a printed
-        curve; a job has its id before that. None: every id is one of those.
+        that this gputop reads. command_of: returns the command line of a process that is not listed (the parent of spawned
+        ranks), if known. listed: the ids of the runs that have a journal or a printed curve here; what is stored elsewhere does
+        not count as tracked, and a job has its id before its journal. None: every id is one of those.
     """
     return ProcessRuns().find(processes, written, command_of, state_dir, listed)
 
 
-def _largest_first(run: ProcessRun) -> tuple[int, int, float, str]:
+def _largest_first(run: ProcessRun) -> _Size:
     return -len(run.devices), -len(run.ranks), run.started_at or 0.0, run.key
 
 
-def _is_ours(
-    group: Sequence[Process], written: Mapping[int, float], listed: Collection[str] | None, state_dir: str | None
-) -> bool:
-    """Return whether one of the processes writes a journal, or has written one."""
+def _is_ours(group: Sequence[Process], written: Mapping[int, float], listed: Collection[str] | None) -> bool:
+    """Return whether one of the processes writes a journal that is read here, or has written one.
+
+    The id that gputop gives to what it starts does not show that: the journal may begin later, or lie where this gputop does
+    not look, in a container or under another state directory.
+    """
     return any(
-        (process.run_id is not None and not _is_yet_to_begin(process, listed, state_dir))
+        (process.run_id is not None and (listed is None or process.run_id in listed))
         # A reused PID belongs to a process that started after the run.
         or (process.started_at is not None and process.started_at <= written.get(process.pid, -math.inf))
         for process in group
@@ -122,17 +131,17 @@ def _run(
     if not any(_counts(process) for process in ranks):
         return None
     first = ranks[0]
-    launcher = _launcher(first)
+    parent = next((process for process in group if process.pid == first.ppid), None)
+    launcher = _launcher(first, parent)
     command = first.command
     if is_spawned(command) and first.ppid is not None:
-        parent = next((process for process in group if process.pid == first.ppid), None)
         command = parent.command if parent is not None else tuple(command_of(first.ppid) or ())
     worlds = [_number(process, 2) for process in ranks]
     started = any(_is_started_by_gputop(process, state_dir) for process in alive)
     given = first.environment.gputop_name if started and first.environment is not None else None
     return ProcessRun(
         key=key,
-        name=given or script_name(command) or first.name or f"process {first.pid}",
+        name=given or _notebook(command, first) or script_name(command) or first.name or f"process {first.pid}",
         ranks=tuple(
             ProcessRank(
                 process.pid,
@@ -146,15 +155,12 @@ def _run(
         world_size=max((size for size in worlds if size), default=None),
         local_world_size=max((size for process in ranks if (size := _number(process, 3))), default=None),
         user=first.user,
-        started_at=min((process.started_at for process in alive if process.started_at is not None), default=None),
+        started_at=min(
+            (process.started_at for process in _since(alive, ranks) if process.started_at is not None), default=None
+        ),
         command=script_words(command),
         starting=started,
     )
-
-
-def _is_yet_to_begin(process: Process, listed: Collection[str] | None, state_dir: str | None) -> bool:
-    """Return whether a process has the id of a run that is not there yet: gputop gives it to what it starts."""
-    return listed is not None and process.run_id not in listed and _is_started_by_gputop(process, state_dir)
 
 
 def _is_started_by_gputop(process: Process, state_dir: str | None) -> bool:
@@ -188,14 +194,29 @@ def _counts(process: Process) -> bool:
     return bool(compute_uses(process)) or _number(process, 0) is not None or bool(process.torch_mapped)
 
 
-def _launcher(process: Process) -> Ancestor | None:
+def _launcher(process: Process, parent: Process | None) -> Ancestor | None:
     if process.launcher is not None:
         return process.launcher
     daemon = ray_daemon(process)
     if daemon is not None:
         return Ancestor(daemon.pid, RAY)
-    spawned = is_spawned(process.command) and process.ppid is not None
-    return Ancestor(process.ppid, MULTIPROCESSING) if spawned and process.ppid is not None else None
+    started = is_spawned(process.command) or (parent is not None and is_copy(process, parent))
+    return Ancestor(process.ppid, MULTIPROCESSING) if started and process.ppid is not None else None
+
+
+def _notebook(command: Sequence[str] | None, process: Process) -> str | None:
+    """Return the file name of the notebook whose kernel has this command; "notebook" if it is unknown, None for others."""
+    name = (script_name(command) or "").removesuffix(".py")
+    if name not in KERNELS:
+        return None
+    settings = dict(process.environment.settings) if process.environment is not None else {}
+    return settings.get("JPY_SESSION_NAME", "").rpartition("/")[2] or "notebook"
+
+
+def _since(alive: Sequence[Process], ranks: Sequence[Process]) -> Sequence[Process]:
+    """Return the processes whose start is the run's: not a parent that its ranks are copies of, such as a notebook's kernel."""
+    pids = {process.pid for process in alive}
+    return ranks if all(process.ppid in pids for process in ranks) else alive
 
 
 def _number(process: Process, which: int) -> int | None:

@@ -9,16 +9,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from gputop.jobs.output.follower import Backlog
-from gputop.untracked.files.mlflow import MetricFile
-from gputop.untracked.files.table import Table
-from gputop.untracked.files.tensorboard import EventFile
 from gputop.untracked.files.trainer_state import FILE_BYTES, TrainerState
 from gputop.untracked.files.values import Parser
-from gputop.untracked.files.wandb import RunFile
 
 READ_BYTES = 1 << 20
 METRICS_DIR = "metrics"
-"""Holds the metrics of an MLflow run; ``meta.yaml`` is beside it."""
+"""Holds the metrics of an MLflow run; ``meta.yaml`` is next to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +33,7 @@ class Kind:
     """Which part of a large file is read."""
     read_bytes: int = READ_BYTES
     rewritten: bool = False
-    """Whether the file is written anew with all earlier values in it."""
+    """Whether the file is written again with all earlier values in it."""
 
 
 TENSORBOARD = Kind(
@@ -45,7 +41,7 @@ TENSORBOARD = Kind(
     "events.out.tfevents.*",
     "torch.utils.tensorboard, tensorboardX, Keras, Lightning, Transformers, Accelerate",
     re.compile(r"events\.out\.tfevents\..+"),
-    lambda path: EventFile(),
+    lambda path: _events(),
     Backlog(1 << 20, 128 << 20),
 )
 WANDB = Kind(
@@ -53,7 +49,7 @@ WANDB = Kind(
     "wandb/run-*/run-*.wandb, wandb/offline-run-*/run-*.wandb",
     "wandb, online and offline",
     re.compile(r"run-.+\.wandb"),
-    lambda path: RunFile(),
+    lambda path: _of_wandb(),
     Backlog(1 << 20, 128 << 20),
 )
 MLFLOW = Kind(
@@ -61,7 +57,7 @@ MLFLOW = Kind(
     "mlruns/EXPERIMENT/RUN/metrics/NAME",
     "mlflow, into a folder",
     re.compile(r"(?!)"),
-    lambda path: MetricFile(_name_of_metric(path)),
+    lambda path: _of_mlflow(path),
     Backlog(0, 16 << 20),
 )
 TABLE = Kind(
@@ -69,7 +65,7 @@ TABLE = Kind(
     "*.csv, *.tsv, training.log with a heading that names a step or an epoch and a measured quantity",
     "Lightning's and Keras' CSVLogger, Ultralytics, Stable-Baselines3",
     re.compile(r".+\.(?:csv|tsv)|training\.log"),
-    lambda path: Table(),
+    lambda path: _table(),
     Backlog(1 << 20, 32 << 20),
     rewritten=True,
 )
@@ -108,8 +104,35 @@ def kind_of(name: str) -> Kind | None:
     return next((kind for kind in KINDS if kind.pattern.fullmatch(name)), None)
 
 
+# A parser is imported for the first file of its kind: most runs have files of one kind, or of none.
+
+
+def _events() -> Parser:
+    from gputop.untracked.files.tensorboard import EventFile
+
+    return EventFile()
+
+
+def _of_wandb() -> Parser:
+    from gputop.untracked.files.wandb import RunFile
+
+    return RunFile()
+
+
+def _of_mlflow(path: Path) -> Parser:
+    from gputop.untracked.files.mlflow import MetricFile
+
+    return MetricFile(_name_of_metric(path))
+
+
+def _table() -> Parser:
+    from gputop.untracked.files.table import Table
+
+    return Table()
+
+
 def _lines() -> Parser:
-    from gputop.untracked.files.lines import Lines  # compiles what printed lines look like, which other files do not need
+    from gputop.untracked.files.lines import Lines
 
     return Lines()
 

@@ -6,10 +6,10 @@ from collections.abc import Collection
 
 
 class Losses:
-    """Counts the ranks that are gone, but for those that others replaced and those after which training went on."""
+    """Counts the ranks that are gone, except for those that others replaced and those after which training continued."""
 
     def __init__(self, outlived_s: float) -> None:
-        """``outlived_s``: seconds of progress after a loss, from which on the run counts as going on without that process."""
+        """``outlived_s``: seconds of progress after a loss, from which on the run counts as continuing without that process."""
         self.seen: frozenset[int] = frozenset()
         """Every rank that was seen. Replaced whole, so that another thread may take it."""
         self._outlived_s = outlived_s

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gputop.process import ProcessRun
 from gputop.sources.host import procfs
-from gputop.tracking.printed.lines import Transcript
+from gputop.tracking.printed.transcript import Transcript
 from gputop.untracked import gnu_screen, tmux
 from gputop.untracked.kinds import SCREEN, TMUX
 
@@ -63,7 +63,7 @@ class PaneReader:
 
     def __init__(self, pane: Pane) -> None:
         self.pane = pane
-        self.transcript = Transcript()
+        self.transcript = Transcript(with_bars=True)
         self._before: list[str] | None = None
         self._last = ""
 

@@ -6,8 +6,11 @@ read, and only those of this user's processes.
 
 from __future__ import annotations
 
+import math
 import os
 import stat
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -32,7 +35,7 @@ class Pipelines:
     """The readers of this user's pipes at one moment. Nothing is read until a pipe is followed."""
 
     def __init__(self) -> None:
-        self._readers: dict[Identity, list[int]] | None = None
+        self._readers: dict[Identity, list[int]] = {}
 
     def links_behind(self, pipe: Identity) -> tuple[str, ...]:
         """Return links in /proc/<pid>/fd to what the readers of a pipe write to: files, terminals, sockets.
@@ -42,9 +45,9 @@ class Pipelines:
         return tuple(dict.fromkeys(self._behind(pipe, HOPS)))
 
     def _behind(self, pipe: Identity, hops: int) -> Iterator[str]:
-        if self._readers is None:
-            self._readers = _readers_of_pipes()
-        for pid in self._readers.get(pipe, ()):
+        if pipe not in self._readers:
+            self._readers[pipe] = _shared.of(pipe)
+        for pid in self._readers[pipe]:
             name = procfs.read_thread_name(pid, pid)
             if name not in _FILTERS:
                 continue
@@ -63,6 +66,48 @@ def identity_of_pipe(link: str) -> Identity | None:
     except OSError:
         return None
     return (found.st_dev, found.st_ino) if stat.S_ISFIFO(found.st_mode) else None
+
+
+SHARED_S = 0.9
+"""For how long the searches of several runs share a look at all processes, of which there may be hundreds."""
+KNOWN_S = 10.0
+"""How often to look at all processes while the reader that was found still reads the pipe, which one system call shows."""
+UNREAD_MAX_S = 30.0
+PATIENCE = 5
+"""A pipe that no process has as its standard input, such as a notebook's, is looked for again after a fifth of the time that it
+was looked for in vain, up to ``UNREAD_MAX_S``: what a shell joins by a pipe, it starts together."""
+
+
+class SharedReaders:
+    """The readers of this user's pipes when all processes were last looked at. Any thread may ask."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._looked_s = -math.inf
+        self._readers: dict[Identity, list[int]] = {}
+        self._asked: dict[Identity, tuple[float, float]] = {}
+        """When a pipe was first and last asked for."""
+
+    def of(self, pipe: Identity) -> list[int]:
+        """Return the processes that have the pipe as their standard input."""
+        with self._lock:
+            now_s = time.monotonic()
+            first_s = self._asked.get(pipe, (now_s, now_s))[0]
+            self._asked[pipe] = first_s, now_s
+            found = self._reading(pipe)
+            known_s = KNOWN_S if found else min(UNREAD_MAX_S, max(SHARED_S, (now_s - first_s) / PATIENCE))
+            if now_s - self._looked_s > known_s:
+                self._looked_s, self._readers = now_s, _readers_of_pipes()
+                self._asked = {each: at for each, at in self._asked.items() if now_s - at[1] < 2 * UNREAD_MAX_S}
+                found = self._reading(pipe)
+            return found
+
+    def _reading(self, pipe: Identity) -> list[int]:
+        """Return those of the readers found that still read the pipe: a PID may be another process's by now."""
+        return [pid for pid in self._readers.get(pipe, ()) if identity_of_pipe(f"/proc/{pid}/fd/0") == pipe]
+
+
+_shared = SharedReaders()
 
 
 def _readers_of_pipes() -> dict[Identity, list[int]]:

@@ -53,7 +53,7 @@ class PrintedLog:
         if not self._before_bytes:
             return size
         if self._log.scan is not scan:
-            self._before_bytes = 0  # truncated: the run writes it anew
+            self._before_bytes = 0  # truncated: the run writes it again
         elif self._log.offset >= self._before_bytes:
             self._before_bytes = 0
             old = self._log.begin_anew()

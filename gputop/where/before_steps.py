@@ -45,7 +45,7 @@ class Waiting:
 
     @property
     def world_size(self) -> int:
-        """How many ranks the launch has, as its processes were told."""
+        """How many ranks the launch has, according to its processes."""
         return max((ring.identity.world_size or 1 for ring in self.rings.values()), default=1)
 
     def pids(self) -> set[int]:

@@ -1,4 +1,4 @@
-"""Processes of a launch that say nothing before its first step: found beside those that do, and inspected through /proc.
+"""Processes of a launch that say nothing before its first step: found next to those that do, and inspected through /proc.
 
 A rank that has not imported torch says nothing yet, and a process that was forked says nothing until its first step.
 """

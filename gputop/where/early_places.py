@@ -39,21 +39,33 @@ class EarlyPlaces:
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, float | None], _Known] = {}
+        self._mute: dict[str, tuple[ProcessRun, float]] = {}
+        """By key: a run none of whose ranks says anything, and when to look at one of them again."""
 
     def add(self, runs: Sequence[ProcessRun]) -> tuple[ProcessRun, ...]:
         """Return the runs with the places of their ranks. Costs three system calls a rank that says where it is."""
         before, self._known = self._known, {}
+        mute_before, self._mute = self._mute, {}
         found = []
         for run in runs:
             if (run.world_size or len(run.ranks)) < 2:
                 found.append(run)
                 continue
-            ranks = []
-            for rank in run.ranks:
-                key = (rank.pid, run.started_at)
-                known = self._known[key] = before.get(key) or _Known()
-                place = _read(rank, run, known)
-                ranks.append(replace(rank, place=place) if place is not None else rank)
+            keys = [(rank.pid, run.started_at) for rank in run.ranks]
+            self._known |= {key: before.get(key) or _Known() for key in keys}
+            mute = mute_before.get(run.key)
+            if mute is not None and mute[0].ranks is run.ranks and time.monotonic() < mute[1]:
+                self._mute[run.key] = mute
+                found.append(run)
+                continue
+            places = [_read(rank, run, self._known[key]) for rank, key in zip(run.ranks, keys, strict=True)]
+            if all(self._known[key].path is None for key in keys):
+                self._mute[run.key] = run, min(self._known[key].due_s for key in keys)
+                found.append(run)
+                continue
+            ranks = [
+                replace(rank, place=place) if place is not None else rank for rank, place in zip(run.ranks, places, strict=True)
+            ]
             found.append(replace(run, ranks=tuple(ranks)))
         return tuple(found)
 

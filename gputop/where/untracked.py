@@ -15,7 +15,7 @@ from gputop.whereabouts import STILL_S, Whereabouts, judged
 
 
 def ask_process(pid: int) -> Whereabouts:
-    """Return what is visible of a process, and of the ranks beside it, from outside.
+    """Return what is visible of a process, and of the ranks next to it, from outside.
 
     Raises:
         UsageError: there is no such process.

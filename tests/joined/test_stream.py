@@ -7,7 +7,7 @@ from dataclasses import replace
 from gputop.doctor.diagnosis import Doctor
 from gputop.joined.runs import Seen, shared_runs
 from gputop.joined.stream import JoinedStream
-from gputop.snapshot import Host, Points, Rank, Run, Snapshot
+from gputop.snapshot import Host, Interface, NetworkPath, Points, Rank, Run, Snapshot
 from tests import samples
 from tests.doctor.scenes.base import ids
 from tests.doctor.scenes.near_hosts import over_hosts, slow_host, standing
@@ -85,3 +85,16 @@ def test_a_run_of_one_host_is_left_to_that_host() -> None:
     whole = Run("r3", "mine", state="running", world_size=1, ranks=(Rank(0, 7, "node1", 0, 1, "running"),))
     assert shared_runs([Seen("a", replace(alone, runs=(starting, whole)))]) == ()
     assert ids(Doctor().observe(JoinedStream().snapshot((), (), samples.EPOCH, 1.0))) == []
+
+
+def test_the_network_of_each_host_is_passed_on_under_the_name_that_the_user_gave() -> None:
+    whole = over_hosts(3)
+    mine = replace(part(whole, "a", "node1"), interfaces=(Interface("eth0"),), paths=(NetworkPath("10.0.0.2", "10.0.0.1"),))
+    other = replace(part(whole, "b", "node2"), interfaces=(Interface("eth0"),))
+    seen = [Seen("a", mine), Seen("b", other)]
+    shown = JoinedStream().snapshot(shared_runs(seen), seen, whole.time, whole.monotonic_s)
+    assert shown.interfaces == (Interface("eth0", hostname="a"), Interface("eth0", hostname="b"))
+    assert shown.paths == (NetworkPath("10.0.0.2", "10.0.0.1", hostname="a"),)
+    lost = [Seen("a", mine), Seen("b", other, current=False)]
+    shown = JoinedStream().snapshot(shared_runs(lost), lost, whole.time, whole.monotonic_s)
+    assert [each.hostname for each in shown.interfaces] == ["a"], "what a lost host said last is not of now"

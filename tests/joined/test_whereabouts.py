@@ -91,4 +91,4 @@ def test_who_is_behind_has_to_be_so_twice() -> None:
     assert confirmed(answer(1), answer()) == answer()
     found = confirmed(answer(1), answer(0))
     assert (found.behind, found.verdict) == ((), None)
-    assert summary(found) == "the ranks go on: another one was behind a moment later"
+    assert summary(found) == "the ranks continue: another one was behind a moment later"

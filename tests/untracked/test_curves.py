@@ -227,6 +227,26 @@ def test_a_file_that_two_runs_may_write_is_shown_as_one_of_either(trainings: Tra
     assert sum(points.run_id == shared.run_id for points in found.points) <= 1
 
 
+def test_the_newest_of_several_trainings_in_one_process_comes_first(trainings: Trainings, tmp_path: Path) -> None:
+    """A notebook's second training, or a sweep's: the first one's files are there as well, and are written no more."""
+    pid = trainings.start(tmp_path)
+    for place, ago_s in enumerate((3600, 30)):
+        event_file(tmp_path / f"runs/exp{place}", pid, LOSSES, at=time.time() - ago_s, host=HOST)
+    found = until_known(UntrackedCurves(), [run_of(pid)], lambda found: len(found.runs) == 2)
+    (run,) = found.process_runs
+    assert [Path(curve.files[0]).parent.name for curve in run.curves] == ["exp1", "exp0"]
+    assert run.run_id == run.curves[0].run_id
+
+
+def test_curves_of_one_training_keep_their_order(trainings: Trainings, tmp_path: Path) -> None:
+    """Its evaluation begins later, and writes to a folder of its own."""
+    pid = trainings.start(tmp_path)
+    for place, ago_s in enumerate((50, 10)):
+        event_file(tmp_path / f"runs/exp{place}", pid, LOSSES, at=time.time() - ago_s, host=HOST)
+    found = until_known(UntrackedCurves(), [run_of(pid)], lambda found: len(found.runs) == 2)
+    assert [Path(curve.files[0]).parent.name for curve in found.process_runs[0].curves] == ["exp0", "exp1"]
+
+
 def test_a_tracked_run_in_the_same_folder_may_write_the_file_as_well(trainings: Trainings, tmp_path: Path) -> None:
     pid, tracked = trainings.start(tmp_path), trainings.start(tmp_path)
     write_csv(tmp_path)
@@ -241,13 +261,27 @@ def test_ranks_and_folders_of_one_run_are_one_curve(trainings: Trainings, tmp_pa
         write_events(tmp_path, pid, rank + 1.0, f"tb/rank{rank}/train")
         write_events(tmp_path, pid, rank + 3.0, f"tb/rank{rank}/validation")
     run = run_of(*pids, launcher=trainings.start(tmp_path))
-    (found,) = until_known(UntrackedCurves(), [run], lambda found: len(found.runs) == 1 and len(found.runs[0].ranks) == 2).runs
+    reader = UntrackedCurves()
+    (found,) = until_known(
+        reader, [run], lambda found: [len(rank.metrics) for run in found.runs for rank in run.ranks] == [2, 2]
+    ).runs
     last = pytest.approx(1 / 50, rel=1e-4)
     assert [dict(rank.metrics) for rank in found.ranks] == [
         {"train/loss": last, "validation/loss": pytest.approx(3 / 50, rel=1e-4)},
         {"train/loss": pytest.approx(2 / 50, rel=1e-4), "validation/loss": pytest.approx(4 / 50, rel=1e-4)},
     ]
     assert [rank.pid for rank in found.ranks] == pids
+
+
+def test_a_rank_that_writes_no_value_is_a_rank_of_the_run(trainings: Trainings, tmp_path: Path) -> None:
+    """Most trainings log on rank 0 only: the run screen and ``runs`` counted one rank of two."""
+    pids = [trainings.start(tmp_path) for _ in range(2)]
+    write_events(tmp_path, pids[0])
+    run = run_of(*pids, launcher=trainings.start(tmp_path))
+    (found,) = until_known(UntrackedCurves(), [run], lambda found: bool(found.runs)).runs
+    assert [(rank.rank, rank.pid, rank.step) for rank in found.ranks] == [(0, pids[0], 49), (1, pids[1], None)]
+    assert found.step == 49
+    assert not found.ranks[1].metrics
 
 
 def test_a_file_system_that_hangs_holds_up_nothing_else(
@@ -307,26 +341,27 @@ def test_a_run_without_a_file_is_looked_at_ever_more_rarely() -> None:
     assert followed.next_look_s(False, 0.0, 1.0) == 50.0
 
 
-def test_a_run_whose_error_texts_nobody_reads_is_followed_without_the_explanations(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("output", "explained"), [("out.log", False), ("/dev/null", True)])
+def test_the_explanations_are_loaded_only_for_output_that_is_judged(tmp_path: Path, output: str, explained: bool) -> None:
     write_csv(tmp_path)
     code = f"""
 import os, subprocess, sys, time
 from pathlib import Path
 from gputop.process import ProcessRank, ProcessRun
 from gputop.untracked.curves import UntrackedCurves
-out = open({str(tmp_path / "out.log")!r}, "wb")
+out = open({str(tmp_path / output)!r}, "wb")
 training = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stdout=out, stderr=out)
 run = ProcessRun("a", "train.py", (ProcessRank(training.pid),))
-curves = UntrackedCurves(explained=False)
+curves = UntrackedCurves(explained={explained})
 until = time.monotonic() + 60
 while time.monotonic() < until:
     curves.poll([run])
     (followed,) = curves._followed.values()
-    if followed._turns >= 2:
+    if followed._turns >= 3:
         break
     time.sleep(0.05)
 training.kill()
-print(followed._turns >= 2, followed.errors, *[name for name in sys.modules if name.startswith("gputop.doctor")])
+print(followed._turns >= 3, followed.errors, *[name for name in sys.modules if name.startswith("gputop.doctor")])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.stdout.split() == ["True", "None"], done.stdout + done.stderr

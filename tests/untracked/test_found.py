@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from gputop.groups import ProcessViews
 from gputop.process import Ancestor, DeviceUse, LaunchEnvironment, Process, ProcessRank, ProcessRun
 from gputop.sources.host.book import launch_environment
 from gputop.untracked.found import ProcessRuns, process_runs
@@ -145,6 +146,25 @@ def test_trainings_that_a_program_without_a_gpu_starts_are_runs_of_their_own() -
     assert [run.key for run in process_runs([notebook, *copies])] == ["pid:10"]
 
 
+def test_copies_that_a_waiting_program_has_forked_are_the_ranks_of_one_run() -> None:
+    kernel = python(10, command=("/opt/venv/bin/python", "-m", "ipykernel_launcher"), started_at=EPOCH - 90_000)
+    copies = [python(20 + place, place, ppid=10, command=kernel.command) for place in range(2)]
+    run = only(kernel, *copies)
+    assert (run.key, run.name, run.launcher) == ("pid:10", "notebook", Ancestor(10, "multiprocessing"))
+    assert (numbers(run), run.started_at) == ([(None, None, 1)] * 2, EPOCH - 3600)
+    named = LaunchEnvironment(settings=(("JPY_SESSION_NAME", "/home/ada/lab/flowers.ipynb"),))
+    assert (
+        only(replace(kernel, environment=named), *(replace(copy, environment=named) for copy in copies)).name == "flowers.ipynb"
+    )
+    # What has no GPU beside one that has one only helps, and so do the copies of a program that computes or trains itself.
+    assert [rank.pid for rank in only(kernel, copies[0], replace(copies[1], devices=())).ranks] == [20]
+    on_cpu = [replace(copy, devices=()) for copy in copies]
+    assert [rank.pid for rank in only(kernel, *on_cpu).ranks] == [20, 21]
+    assert [rank.pid for rank in only(replace(kernel, devices=use(3)), *copies).ranks] == [10]
+    assert [rank.pid for rank in only(replace(kernel, autograd_threads=((0, 12.5),)), *copies).ranks] == [10]
+    assert [rank.pid for rank in only(kernel, *(replace(copy, name="pt_data_worker") for copy in on_cpu)).ranks] == [10]
+
+
 def test_one_process_on_several_gpus_is_one_rank() -> None:
     run = only(python(1, 0, 1, 2))
     assert (run.key, run.name, run.launcher, run.devices) == ("pid:1", "train.py", None, GPUS[:3])
@@ -202,8 +222,18 @@ def test_a_job_is_a_run_before_its_first_step_although_it_has_its_id() -> None:
     environment = LaunchEnvironment(gputop_run_id="job-1", gputop_job_id="job-1", gputop_state_dir="/state")
     process = python(1, 0, run_id="job-1", environment=environment)
     assert only(process, state_dir="/state", listed={"another"}).starting
-    for told in ({"listed": {"job-1"}}, {"listed": None}, {"listed": set(), "state_dir": "/elsewhere"}):
-        assert process_runs([process], **({"state_dir": "/state"} | told)) == ()  # type: ignore[arg-type]
+    for listed in ({"job-1"}, None):
+        assert process_runs([process], state_dir="/state", listed=listed) == ()
+
+
+def test_a_job_whose_journal_is_not_read_here_is_an_untracked_run() -> None:
+    """In a container or under another state directory: its ranks were on the GPUs, and the screen said "No run yet"."""
+    environment = LaunchEnvironment(
+        rank=0, world_size=2, gputop_run_id="job-1", gputop_job_id="job-1", gputop_state_dir="/elsewhere"
+    )
+    ranks = [python(1 + rank, rank, run_id="job-1", environment=replace(environment, rank=rank)) for rank in range(2)]
+    run = only(*ranks, state_dir="/state", listed=())
+    assert (numbers(run), run.starting) == ([(0, None, 1), (1, None, 1)], False)
 
 
 def test_a_process_that_has_finished_its_run_stays_gputops() -> None:
@@ -224,7 +254,7 @@ def test_the_run_on_the_most_gpus_comes_first_and_then_the_one_of_the_most_ranks
     [
         (("python3.11", "-X", "dev", "/data/run me.py", "-v"), "run me.py"),
         (("/usr/bin/python", "-m", "vllm.entrypoints.openai.api_server"), "vllm.entrypoints.openai.api_server"),
-        (("python", "-m", "ipykernel_launcher", "-f", "k.json"), "ipykernel_launcher"),
+        (("python", "-m", "ipykernel_launcher", "-f", "k.json"), "notebook"),
         (("python", "-c", "import torch"), "python -c"),
         (("python",), "python"),
         (("/opt/bin/lmp", "-in", "x"), "lmp"),
@@ -271,6 +301,19 @@ def test_a_finder_that_remembers_finds_what_one_without_memory_does() -> None:
         for process in base
     )
     assert all(one is other for one, other in zip(finder.find(moved), before, strict=True))
+
+
+def test_a_process_is_looked_at_again_only_when_it_has_a_new_record() -> None:
+    seen: list[int] = []
+    views = ProcessViews(lambda process: (seen.append(process.pid), process.name))
+    first, second = python(1, 0), python(2, 1)
+    assert views.of((first, second)) == views.of((first, second))
+    assert seen == [1, 2]
+    assert [name for _, name in views.of((second, replace(first, name="vim")))] == [second.name, "vim"]
+    assert seen == [1, 2, 1]
+    views.of((second,))
+    views.of((first, second))
+    assert seen == [1, 2, 1, 1], "what has gone is forgotten"
 
 
 def by_hand(

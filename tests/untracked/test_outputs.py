@@ -12,7 +12,9 @@ from typing import IO
 import pytest
 
 from gputop.jobs.output.follower import Backlog
+from gputop.jobs.output.printed_rank import PrintedFile, PrintedRank
 from gputop.process import Ancestor, ProcessRank, ProcessRun
+from gputop.snapshot import Rank
 from gputop.untracked import followed, outputs
 from gputop.untracked.curves import Curves, UntrackedCurves
 from tests.real_processes import eventually
@@ -93,6 +95,46 @@ def test_a_redirected_output_becomes_a_curve_and_is_followed(printing: Printing)
     assert reader.poll([]) == Curves((), (), ())
 
 
+def test_steps_that_are_counted_lines_are_said_to_be(tmp_path: Path) -> None:
+    """What the Trainer prints names no step; its bar goes elsewhere, or to the same file."""
+    path, rank = tmp_path / "trainer.out", PrintedRank()
+    rank.files[path] = PrintedFile(path, outputs.TAIL)
+
+    def shown(text: str) -> tuple[int | None, object]:
+        with path.open("a") as file:
+            file.write(text)
+        for _ in range(2):
+            rank.poll(ended=False, max_bytes=outputs.READ_BYTES)
+        known = rank.rank(Rank(0))
+        return known.step, known.facts.get("progress")
+
+    line = "{'loss': '2.5', 'learning_rate': '4e-05', 'epoch': '0.25'}\n"
+    assert shown(line) == (1, {"total_steps": None, "counts_lines": True})
+    assert shown(f"{line}\r 17%|█▋        | 20/120 [00:00<00:01, 91.05it/s]\n") == (20, {"total_steps": 120})
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_the_curve_begins_at_this_start_in_a_file_that_is_appended_to(printing: Printing, resumed: bool) -> None:
+    """``python train.py >> train.log``, again after a crash."""
+    crashed = "".join(f"step {step}/100 loss 9.0\n" for step in range(1, 90))
+    error = 'Traceback (most recent call last):\n  File "train.py", line 3, in main\nKeyError: 1\n'
+    first = "Resuming from checkpoint 0\n" if resumed else "Loading data\n"
+    (printing.folder / "train.log").write_text(first + crashed + error)
+    run, reader = run_of(printing.start("train.log")), UntrackedCurves()
+    eventually((printing.folder / "train.log").read_text, lambda text: text.count("step 30/") == 2)
+    found: list[tuple[int, float]] = []
+
+    def poll() -> Curves:
+        curves = reader.poll([run])
+        for points in curves.points:
+            found.extend(zip(points.steps, points.values, strict=True) if points.metric == "loss" else ())
+        return curves
+
+    curves = eventually(poll, lambda curves: curves.runs and curves.runs[0].step == 30)
+    assert curves.runs[0].step == 30
+    assert max(value for _, value in found) == pytest.approx(1.0)
+
+
 def test_a_long_file_is_read_from_its_end(printing: Printing, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(followed, "TAIL", Backlog(0, 2000))
     (printing.folder / "job.out").write_text("step 7 loss 9.0\n" * 10_000)
@@ -121,7 +163,7 @@ def test_ranks_that_print_through_their_launcher_have_its_curve(printing: Printi
     launcher = printing.start("slurm-1.out")
     ranks = [printing.start_into(subprocess.DEVNULL) for _ in range(2)]
     reader, run = UntrackedCurves(), run_of(*ranks, launcher=launcher)
-    eventually(lambda: losses(reader.poll([run])), lambda found: found == [{0: pytest.approx(1 / 30, abs=1e-4)}])
+    eventually(lambda: losses(reader.poll([run])), lambda found: found == [{0: pytest.approx(1 / 30, abs=1e-4), 1: None}])
 
 
 def test_lines_that_cannot_be_told_apart_or_found_are_no_curve(printing: Printing) -> None:

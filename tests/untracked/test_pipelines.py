@@ -9,11 +9,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from gputop.process import ProcessRank, ProcessRun
-from gputop.untracked import outputs
+from gputop.untracked import outputs, pipelines
 from gputop.untracked.curves import UntrackedCurves
 from tests.real_processes import eventually
 
@@ -102,6 +103,64 @@ def test_the_curve_and_the_error_of_a_run_that_prints_through_tee(shell: Shell, 
     (tmp_path / "pid0.fail").touch()
     logs = eventually(lambda: reader.poll([run] if Path(f"/proc/{pid}/exe").exists() else []).logs, bool)
     assert "not divisible by 2" in logs[0].line
+
+
+class Looks:
+    """Counts the looks at all processes, of which only the given ones are read, on a clock that the test sets."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.number, self.now_s = 0, 1000.0
+        self._look = pipelines._readers_of_pipes
+        monkeypatch.setattr(pipelines, "_readers_of_pipes", self._counted)
+        monkeypatch.setattr(pipelines, "_shared", pipelines.SharedReaders())
+        monkeypatch.setattr(pipelines, "time", SimpleNamespace(monotonic=lambda: self.now_s))
+
+    def _counted(self) -> dict[pipelines.Identity, list[int]]:
+        self.number += 1
+        return self._look()
+
+
+def test_runs_that_are_searched_together_share_a_look_at_all_processes(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    pids = [shell(f"TRAIN | tee {number}.log") for number in range(3)]
+    eventually(lambda: [names(pid) for pid in pids], lambda found: found == [["0.log"], ["1.log"], ["2.log"]])
+    looks = Looks(monkeypatch)
+    for _ in range(10):
+        assert [names(pid) for pid in pids] == [["0.log"], ["1.log"], ["2.log"]]
+        looks.now_s += pipelines.KNOWN_S / 10
+    assert looks.number == 1
+    looks.now_s += 0.1
+    assert names(pids[0]) == ["0.log"]
+    assert looks.number == 2
+
+
+def test_a_pipe_that_nothing_reads_is_looked_for_more_and_more_rarely(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    unread = shell("TRAIN | (exec 3<&0 0</dev/null; exec sleep 120)")
+    pid = shell("TRAIN | tee one.log")
+    eventually(lambda: names(pid), lambda found: found == ["one.log"])
+    looks = Looks(monkeypatch)
+    for _ in range(300):
+        assert names(unread) == []
+        looks.now_s += 1.0
+    assert 20 < looks.number < 30
+    assert names(pid) == ["one.log"], "one of these looks has found the reader of another pipe"
+
+
+def test_a_reader_that_is_gone_is_none_and_the_next_one_is_found(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    pid = shell("TRAIN | (exec 3<&0 0</dev/null; tee first.log <&3 & wait $!; exec tee second.log <&3)")
+    eventually(lambda: names(pid), lambda found: found == ["first.log"])
+    looks = Looks(monkeypatch)
+    assert names(pid) == ["first.log"]
+    pipe = pipelines.identity_of_pipe(f"/proc/{pid}/fd/1")
+    assert pipe is not None
+    (reader,) = pipelines._shared.of(pipe)
+    os.kill(reader, signal.SIGKILL)
+
+    def found() -> list[str]:
+        looks.now_s += 1.0
+        return names(pid)
+
+    assert "first.log" not in eventually(found, lambda files: files != ["first.log"])
+    eventually(found, lambda files: files == ["second.log"])
 
 
 def _reads_the_pipe_of(pid: int, reader: str) -> bool:

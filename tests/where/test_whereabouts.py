@@ -38,7 +38,7 @@ def test_ranks_at_one_place_are_told_together_and_the_one_behind_alone() -> None
     assert found.verdict == "ranks 0-2, 4-7 wait in all_reduce #412 for rank 3, which has begun 411 collectives of 412"
     told = [(who(group), sentence(group, NOW)) for group in folded(places)]
     assert told == [
-        ("ranks 0-2, 4-7", "train.py:88 in train_step, waits in all_reduce #412, for 35s"),
+        ("ranks 0-2, 4-7", "train.py:88 in train_step, wait in all_reduce #412, for 35s"),
         ("rank 3", "data.py:17 in __getitem__, in data, reads /data/x, for 35s"),
     ]
 
@@ -142,6 +142,74 @@ def test_a_process_that_cannot_be_asked_is_told_by_what_proc_shows() -> None:
     assert sentence([replace(known, doing="sleeps")], NOW) == f"{unasked}, sleeps"
     assert sentence([replace(known, source="py-spy", line="train.py:3", function="main")], NOW) == "train.py:3 in main"
     assert sentence([RankPlace(1, 4001, state="elsewhere")], NOW) == "runs on another machine: ask there"
+
+
+@pytest.mark.parametrize(
+    ("place", "one", "several"),
+    [
+        (waiting(0), "train.py:88 in train_step, waits in all", "train.py:88 in train_step, wait in all"),
+        (at(0, doing="reads /data/x"), "train.py:88 in train_step, reads /data/x", "train.py:88 in train_step, read /data/x"),
+        (at(0, doing="sleeps"), "train.py:88 in train_step, sleeps, for", "train.py:88 in train_step, sleep, for"),
+        (
+            at(0, doing="py-spy failed: no"),
+            "train.py:88 in train_step, py-spy failed",
+            "train.py:88 in train_step, py-spy failed",
+        ),
+        (at(0, None), "none of the script's lines is on its stack", "none of the script's lines is on their stacks"),
+        (RankPlace(0, state="silent"), "does not answer", "do not answer"),
+        (
+            RankPlace(0, state="silent", process_state="R"),
+            "does not answer: C code runs and keeps Python's lock",
+            "do not answer: C code runs and keeps Python's lock",
+        ),
+        (
+            elsewhere(0, state="stopped"),
+            "is stopped by a signal (T), last seen at",
+            "are stopped by a signal (T), last seen at",
+        ),
+        (RankPlace(0, state="traced"), "is held by a debugger", "are held by a debugger"),
+        (RankPlace(0, state="disk"), "waits for a disk (D)", "wait for a disk (D)"),
+        (RankPlace(0, state="elsewhere"), "runs on another machine", "run on another machine"),
+        (
+            RankPlace(0, state="untracked", process_state="R"),
+            "cannot be asked: gputop records no training in it, it runs",
+            "cannot be asked: gputop records no training in them, they run",
+        ),
+        (
+            RankPlace(0, state="before_torch", process_state="S", kernel_function="pipe_read"),
+            "has not imported torch, it waits in pipe_read",
+            "have not imported torch, they wait in pipe_read",
+        ),
+        (
+            RankPlace(0, state="forked", doing="waits for a child process"),
+            "says nothing before its first step: its parent forked it, waits for a child process",
+            "say nothing before their first step: their parent forked them, wait for a child process",
+        ),
+        (RankPlace(0, state="ended"), "its process is gone", "their processes are gone"),
+        (RankPlace(0, state="ended", exit_code=3), "ended with exit code 3", "ended with exit code 3"),
+    ],
+)
+def test_one_rank_and_several_are_told_in_their_number(place: RankPlace, one: str, several: str) -> None:
+    assert sentence([place], NOW).startswith(one)
+    assert sentence([place, replace(place, rank=1)], NOW).startswith(several)
+
+
+def test_several_processes_without_a_rank_are_told_in_their_number() -> None:
+    places = [RankPlace(None, pid) for pid in (41, 42)]
+    assert (who(places[:1]), who(places)) == ("process 41", "processes 41, 42")
+
+
+def test_processes_that_do_different_things_are_not_told_together() -> None:
+    """The first one's state stood for all of them."""
+    known = RankPlace(0, 4000, state="untracked", process_state="S", kernel_function="futex_do_wait")
+    others = [
+        replace(known, rank=1),
+        replace(known, rank=2, process_state="R"),
+        replace(known, rank=3, kernel_function="pipe_read"),
+    ]
+    assert [who(group) for group in folded([known, *others])] == ["ranks 0, 1", "rank 2", "rank 3"]
+    spinning = RankPlace(0, 4000, state="silent", process_state="R")
+    assert len(folded([spinning, replace(spinning, rank=1, process_state="S")])) == 2
 
 
 def test_an_answer_survives_its_line_and_garbage_does_not() -> None:

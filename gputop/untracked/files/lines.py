@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gputop.tracking.printed.lines import Transcript
+from gputop.tracking.printed.transcript import Transcript
 from gputop.untracked.files.values import Value, metric_name
 
 PATIENCE_BYTES = 1 << 20

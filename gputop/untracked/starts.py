@@ -1,0 +1,64 @@
+"""Where the newest start begins in output that a run found when it was followed: ``python train.py >> train.log``. Pure.
+
+A file does not say which process wrote a line. A start shows by the first lines of the file, which come again, or by progress
+that returns to earlier steps after a traceback.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_TRACEBACK = b"Traceback (most recent call last):"
+_NEAR_BYTES = 4096
+_FIRST_LINES = 2
+_LETTERS_MIN = 8
+"""A shorter first line may come again for any reason."""
+_LOOK_LINES = 200
+"""How far from where a start begins to look for its first progress."""
+_LETTER = re.compile(rb"[A-Za-z]")
+_DIGITS = re.compile(rb"\d+")
+
+
+def newest_start(data: bytes, whole: bool) -> int:
+    """Return where the newest start begins in output; 0 if only one shows. ``whole``: whether ``data`` begins the file."""
+    found = 0
+    for at in _first_lines_again(data) if whole else ():
+        found = max(found, at if _begins_anew(data, at, resumed=True, unless=True) else 0)
+    at = data.rfind(_TRACEBACK)
+    while at > found:
+        if _begins_anew(data, at, resumed=False, unless=False):
+            return at
+        at = data.rfind(_TRACEBACK, 0, at)
+    return found
+
+
+def _first_lines_again(data: bytes) -> Iterator[int]:
+    """Yield where the first lines of the file, with any numbers, come again."""
+    from gputop.doctor.logs.after import is_progress  # what judges texts is imported only if a file has some
+    from gputop.doctor.logs.lines import clean
+
+    first = []
+    for line in data[:_NEAR_BYTES].splitlines()[:_FIRST_LINES]:
+        if len(_LETTER.findall(line)) < _LETTERS_MIN or is_progress(clean(line)):
+            break
+        first.append(_DIGITS.sub(rb"\\d+", re.escape(line)))
+    if first:
+        again = re.compile(rb"^" + rb"\r?\n".join(first) + rb"\r?$", re.MULTILINE)
+        yield from (match.start() for match in again.finditer(data, 1))
+
+
+def _begins_anew(data: bytes, at: int, *, resumed: bool, unless: bool) -> bool:
+    """Return whether the progress after a place is earlier than that before it; ``unless``: the answer if there is none yet."""
+    from gputop.doctor.logs.after import goes_back, is_progress, last_position, position_of, says_resumed
+    from gputop.doctor.logs.lines import clean, rank_and_text
+
+    before = last_position(data[max(0, at - _NEAR_BYTES) : at])
+    if before is None:
+        return False
+    for line in data[at : at + _LOOK_LINES * _NEAR_BYTES].splitlines()[:_LOOK_LINES]:
+        text = rank_and_text(clean(line))[1]
+        resumed = resumed or says_resumed(text)
+        if is_progress(text) and (after := position_of(text)) is not None:
+            return goes_back(before, after, resumed)
+    return unless
