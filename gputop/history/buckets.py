@@ -7,7 +7,7 @@ import operator
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import compress, groupby
 from typing import Any, TypeAlias, overload
 
 
@@ -65,6 +65,21 @@ class Buckets(Sequence[Bucket]):
         self.x_last = array("d")
         self._owns_values = values_of is None
         self._columns: _Columns = values_of._columns if values_of is not None else _no_columns()
+
+    def append(self, x: float, value: float) -> None:
+        """Add a bucket for one value."""
+        self.x_first.append(x)
+        self.x_last.append(x)
+        if not self._owns_values:
+            return
+        finite = math.isfinite(value)
+        low, high, total, count, last, non_finite = self._columns
+        low.append(value if finite else math.inf)
+        high.append(value if finite else -math.inf)
+        total.append(value if finite else 0.0)
+        count.append(finite)
+        last.append(value)
+        non_finite.append(not finite)
 
     def append_each(self, x: Sequence[float], values: Sequence[float]) -> None:
         """Add a bucket for each value. Here and below, ``x`` and ``values`` have the same length and are not empty."""
@@ -211,6 +226,10 @@ class Buckets(Sequence[Bucket]):
             if place is not None:
                 yield place, self.merged(first, upto)
             first = upto
+
+    def first_odd(self) -> int | None:
+        """Return the place of the first bucket with NaN or an infinity, without a copy of each; None if there is none."""
+        return next(compress(range(len(self)), self._columns[-1]), None)
 
     def __len__(self) -> int:
         return len(self.x_first)

@@ -23,14 +23,21 @@ DETAIL_READINGS = (
     "power_w",
     "temperature_c",
     "sm_clock_mhz",
+    "nvlink_bytes_per_s",
+    "pcie_bytes_per_s",
 )
 """The readings that are drawn for one GPU at a time."""
 DETAIL_BUCKETS = 512
 """Buckets of each of these: at 1 Hz, 8 minutes at full resolution. With 64 GPUs, each takes under 2 MiB."""
 PROCESS_READINGS = ("memory_used_bytes", "sm_utilization_percent")
 """The readings of a process on a device (fields of ``DeviceUse``) that are drawn for one process at a time."""
+RANK_READINGS = ("cpu_percent", "thread_count")
+"""The readings of a rank of an untracked run (fields of ``Process``) that are drawn for such a run."""
 PROCESS_BUCKETS, PROCESSES_KEPT = 256, 256
-"""Buckets of each of these, and how many processes keep them: together at most about 8 MiB per device of a process."""
+"""Buckets of each of these, and how many processes keep them: together at most about 8 MiB per device of a process, and 8 MiB
+for the ranks of untracked runs."""
+_OF_PROCESS = ""
+"""In the place of a device's UUID: the reading is of the process itself."""
 REASONS_KEPT = 512
 """Changes of a GPU's throttle reasons that are kept."""
 SHARED_DEVICE_BUCKETS, SHARED_METRIC_BUCKETS = 512, 64
@@ -46,6 +53,14 @@ ProcessKey: TypeAlias = "tuple[int, float | None]"
 def process_key(process: Process) -> ProcessKey:
     """Return a key that distinguishes a process from a later one with the same PID."""
     return process.pid, process.started_at
+
+
+def _add(held: dict[tuple[str, str], Series], key: tuple[str, str], time: float, value: float | None) -> None:
+    if value is not None:
+        series = held.get(key)
+        if series is None:
+            series = held[key] = Series(PROCESS_BUCKETS)
+        series.append(time, float(value))
 
 
 class History:
@@ -86,10 +101,16 @@ class History:
         self.memory.observe(snapshot)
 
     def _observe_processes(self, snapshot: Snapshot) -> None:
-        listed = {process_key(process): process for process in snapshot.processes if process.devices}
-        for key in listed:
-            # The newest are added last, so that those that ended longest ago are forgotten first.
-            if key in self._processes:
+        ranks = {rank.pid for run in snapshot.process_runs for rank in run.ranks}
+        listed = {
+            process_key(process): process
+            for process in snapshot.processes
+            if process.devices or (process.pid in ranks and process.in_namespace)
+        }
+        # The newest are added last, so that those that ended longest ago are forgotten first.
+        known = [key for key in listed if key in self._processes]
+        if known != list(self._processes)[-len(known) :]:
+            for key in known:
                 self._processes[key] = self._processes.pop(key)
         for key, process in listed.items():
             held = self._processes.get(key)
@@ -102,16 +123,18 @@ class History:
                 held = self._processes[key] = {}
             for use in process.devices:
                 for reading in PROCESS_READINGS:
-                    value = getattr(use, reading)
-                    if value is not None:
-                        series = held.get((use.device_uuid, reading))
-                        if series is None:
-                            series = held[use.device_uuid, reading] = Series(PROCESS_BUCKETS)
-                        series.append(snapshot.time, float(value))
+                    _add(held, (use.device_uuid, reading), snapshot.time, getattr(use, reading))
+            if process.pid in ranks:
+                for reading in RANK_READINGS:
+                    _add(held, (_OF_PROCESS, reading), snapshot.time, getattr(process, reading))
 
     def process(self, process: Process, uuid: str, reading: str) -> Series | None:
         """Return a reading of ``PROCESS_READINGS`` of a process on a device; None if it was never known."""
         return self._processes.get(process_key(process), {}).get((uuid, reading))
+
+    def rank(self, process: Process, reading: str) -> Series | None:
+        """Return a reading of ``RANK_READINGS`` of a rank of an untracked run; None if it was never known."""
+        return self._processes.get(process_key(process), {}).get((_OF_PROCESS, reading))
 
     def recall(self, points: Iterable[Points]) -> None:
         """Add the past of runs that the stream does not carry; a run whose metrics are known keeps them."""

@@ -1,4 +1,4 @@
-"""Whether a stream goes on with a snapshot, or begins again."""
+"""Whether a stream continues with a snapshot, or begins again."""
 
 from __future__ import annotations
 

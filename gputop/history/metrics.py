@@ -14,8 +14,8 @@ from gputop.losses import AUTOMATIC_PREFIX
 if TYPE_CHECKING:
     from gputop.snapshot import Points, Snapshot
 
-METRICS_FULL = 128
-"""Up to this many metrics of ranks keep all their buckets, 38 MiB together; with more, each keeps a half, a quarter, etc."""
+METRICS_FULL = 32
+"""Up to this many metrics of ranks keep all their buckets, 9 MiB together; with more, each keeps a half, a quarter, etc."""
 METRIC_BUCKETS_MIN = 256
 ENDED_RUNS_KEPT = 20
 

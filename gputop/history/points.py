@@ -1,9 +1,14 @@
-"""The newest values of one metric of one rank, unmerged, in columns that slice, compare and sum without a Python loop."""
+"""The newest values of one metric of one rank, unmerged, in columns that slice, compare and sum without a Python loop.
+
+The columns are arrays: 24 bytes a point, where lists of Python's numbers take 104. 64 ranks that log quickly keep a million.
+"""
 
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterator, Sequence
+from itertools import compress
 from typing import NamedTuple, overload
 
 KEPT_POINTS = 600
@@ -12,6 +17,7 @@ KEPT_QUICK = 2000
 QUICK_S = 10.0
 """``KEPT_QUICK`` values are kept if ``KEPT_POINTS`` of them span less than this: only one in 32 quick iterations is fully
 recorded, and rules need 60 of those with all values that belong to them."""
+_STEP_MAX = 2**63 - 1
 
 
 class Point(NamedTuple):
@@ -28,25 +34,32 @@ class PointSeries(Sequence[Point]):
     __slots__ = ("steps", "times", "values")
 
     def __init__(self, steps: Sequence[int] = (), times: Sequence[float] = (), values: Sequence[float] = ()) -> None:
-        self.steps = list(steps)
-        self.times = list(times)
-        self.values = list(values)
+        self.steps = array("q", steps)
+        self.times = array("d", times)
+        self.values = array("d", values)
 
     def extend(self, steps: Sequence[int], times: Sequence[float], values: Sequence[float]) -> None:
-        """Append points and drop the oldest beyond the limit. Columns of unequal length are cut to the shortest."""
+        """Append points and drop the oldest beyond the limit. Columns of unequal length are cut to the shortest.
+
+        A point whose step does not fit into 64 bits is left out: no training counts that far.
+        """
         number = min(len(steps), len(times), len(values))
-        self.steps += steps[:number]
-        self.times += times[:number]
-        self.values += values[:number]
+        steps, times, values = steps[:number], times[:number], values[:number]
+        try:
+            self.steps += array("q", steps)
+        except OverflowError:
+            fitting = [-_STEP_MAX <= step <= _STEP_MAX for step in steps]
+            self.steps.extend(compress(steps, fitting))
+            times, values = list(compress(times, fitting)), list(compress(values, fitting))
+        self.times.extend(times)
+        self.values.extend(values)
         if len(self.steps) > KEPT_POINTS:
             kept = KEPT_QUICK if self.times[-1] - self.times[-KEPT_POINTS] < QUICK_S else KEPT_POINTS
-            for column in (self.steps, self.times, self.values):
-                del column[:-kept]
+            del self.steps[:-kept], self.times[:-kept], self.values[:-kept]
 
     def clear(self) -> None:
         """Drop all points."""
-        for column in (self.steps, self.times, self.values):
-            column.clear()
+        del self.steps[:], self.times[:], self.values[:]
 
     def finite(self) -> bool:
         """Return whether no value is NaN or infinite."""

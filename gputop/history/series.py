@@ -34,7 +34,14 @@ class Series:
 
     def append(self, x: float, value: float) -> None:
         """Add one value. NaN and infinities are counted and marked, but not averaged. Ignore a value without a valid x."""
-        if -X_MAX <= x <= X_MAX:
+        if not -X_MAX <= x <= X_MAX:
+            return
+        if self.width == 1 and len(self.buckets) < self.limit:  # the first hour: a hundred readings in each snapshot
+            self.version += 1
+            self.samples += 1
+            self.last, self.last_x = value, x
+            self.buckets.append(x, value)
+        else:
             self.extend((x,), (value,))
 
     def extend(self, x: Sequence[float], values: Sequence[float]) -> None:
@@ -79,7 +86,7 @@ class Series:
         return min(self.buckets.x_first), max(self.buckets.x_last)
 
     def columns(self, start: float, end: float, count: int) -> list[Bucket | None]:
-        """Return ``count`` buckets that divide [start, end] evenly; None where there are no values.
+        """Return ``count`` buckets that divide [start, end] evenly; None if there are no values.
 
         A bucket belongs to the column of its middle x. The columns are copies: the caller may keep them.
         """

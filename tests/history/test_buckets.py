@@ -56,6 +56,8 @@ def test_a_bucket_says_what_its_values_are(chunks: list[list[tuple[float, float]
     assert [said(buckets[place]) for place in range(len(buckets))] == wanted
     assert [said(bucket) for bucket in reversed(buckets)] == wanted[::-1]
     assert [said(bucket) for bucket in buckets[start:end]] == wanted[start:end]
+    odd = [place for place, values in enumerate(chunks) if not all(math.isfinite(value) for _, value in values)]
+    assert buckets.first_odd() == (odd[0] if odd else None)
     for bucket, values in zip(buckets, chunks, strict=True):
         assert math.isclose(bucket.total, math.fsum(value for _, value in values if math.isfinite(value)), abs_tol=1e-6)
 

@@ -40,9 +40,9 @@ def test_the_screen_and_its_doctor_read_one_copy_of_a_metric() -> None:
     history, evidence = watched(logged(0, range(50)), logged(1, range(50, 60)))
     series = history.metric("run-1", "loss")[0]
     assert evidence.series("run-1", 0, "loss") is series.newest
-    assert series.newest.steps == list(range(60))
-    assert [bucket.last for bucket in series.by_step.buckets] == series.newest.values
-    assert [bucket.x_first for bucket in series.by_time.buckets] == series.newest.times
+    assert list(series.newest.steps) == list(range(60))
+    assert [bucket.last for bucket in series.by_step.buckets] == list(series.newest.values)
+    assert [bucket.x_first for bucket in series.by_time.buckets] == list(series.newest.times)
 
 
 def test_the_values_over_steps_and_over_time_are_one_copy() -> None:

@@ -32,6 +32,18 @@ def test_columns_keep_every_extreme(values: list[float], count: int) -> None:
         assert max(column.high for column in columns) == max(finite)
 
 
+@given(st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=100), st.integers(1, 40))
+@settings(max_examples=examples(60))
+def test_values_added_one_by_one_are_those_added_together(values: list[float], limit: int) -> None:
+    single, together = Series(limit), Series(limit)
+    for x, value in enumerate(values):
+        single.append(x, value)
+    together.extend(range(len(values)), values)
+    assert repr([*single.buckets]) == repr([*together.buckets])  # NaN differs from itself, but not in writing
+    assert repr((single.last, single.last_x)) == repr((together.last, together.last_x))
+    assert (single.width, single.samples, single.version) == (together.width, together.samples, together.version)
+
+
 def test_memory_is_bounded_and_the_spike_stays() -> None:
     series = Series()
     spike_at = 31_337
