@@ -14,7 +14,7 @@ def main() -> int:
     if words[:1] == ["agent"]:
         if OPTION in words:
             write_first_look()
-        return _run()
+        return _run_sampler()
     from gputop.agent.process import end_early, start_early
 
     start_early(words)
@@ -42,10 +42,23 @@ def _end_screen(code: int) -> None:
     os._exit(code)
 
 
-def _run() -> int:
+def _run_sampler() -> int:
     from gputop.tui.gc_freeze import long_lived
+    from gputop.tui.light_imports import import_library
 
     with long_lived():
+        import_library()
+        from gputop.cli.sampling import main as run
+    code = run()
+    return _run() if code is None else code
+
+
+def _run() -> int:
+    from gputop.tui.gc_freeze import long_lived
+    from gputop.tui.light_imports import import_library
+
+    with long_lived():
+        import_library()
         from gputop.cli.main import main as run
     return run()
 

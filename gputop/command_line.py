@@ -9,6 +9,7 @@ _FLAGS_WITH_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 _LOCAL_RANK = re.compile(r"--local[-_]rank(=.*)?$")
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
 _SPAWNED = "multiprocessing.spawn"
+_KERNELS = ("ipykernel", "colab_kernel")
 
 
 def is_python(command: Sequence[str]) -> bool:
@@ -19,6 +20,21 @@ def is_python(command: Sequence[str]) -> bool:
 def is_spawned(command: Sequence[str] | None) -> bool:
     """Return whether Python's multiprocessing spawned this process, as torch.multiprocessing.spawn does."""
     return _SPAWNED in " ".join(command or ())
+
+
+def is_notebook_kernel(command: Sequence[str] | None) -> bool:
+    """Return whether the process runs the cells of a notebook."""
+    return any(kernel in word for word in command or () for kernel in _KERNELS)
+
+
+def is_session(command: Sequence[str] | None) -> bool:
+    """Return whether a person types the program piece by piece, in cells or at a prompt, and may pause in between."""
+    if not command or is_notebook_kernel(command):
+        return bool(command)
+    words = script_words(command)
+    if not words:
+        return not {"-c", "-"} & set(command)
+    return words[0].rpartition("/")[2] == "ipython" and all(word.startswith("-") for word in words[1:])
 
 
 def script_words(command: Sequence[str] | None) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from gputop.snapshot import LIVE_STATES, Points, Process, Run
-from gputop.sources.nccl.ras import Address, nccl_threads, ras_address
+from gputop.sources.nccl.address import Address, nccl_threads, ras_address
 
 WhenToAsk: TypeAlias = Literal["stood still", "requested", "never"]
 QUIET_S = 60.0

@@ -14,10 +14,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from gputop.agent.nccl_turns import NcclTurns, WhenToAsk
-from gputop.agent.run_processes import began_of, claims_of, pids_of
+from gputop.agent.run_processes import began_of, claims_of, pids_of, ranks_with_others_elsewhere
 from gputop.agent.source import select_devices, uses_on
 from gputop.errors import PLEASE_REPORT, GputopError, describe_unexpected
-from gputop.places import jobs_dir, state_dir
+from gputop.places import jobs_dir, runs_dir, state_dir
 from gputop.snapshot import (
     LIVE_STATES,
     NOT_READ,
@@ -34,15 +34,17 @@ from gputop.sources.base import Reading, Source
 from gputop.sources.host.pid_namespace import namespace_note
 from gputop.sources.host.procfs import command_line_of, read_boot_id
 from gputop.sources.host.reader import HostReader
-from gputop.sources.nccl.ras import RasWatch
-from gputop.tracking.reader import leftovers
-from gputop.tracking.reader.runs import RunReader, RunUpdate
+from gputop.tracking.journal import places
+from gputop.tracking.reader.update import RunUpdate
 from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
 from gputop.untracked.found import ProcessRuns
 
 if TYPE_CHECKING:
     from gputop.jobs.output.matches import LogMatches
     from gputop.jobs.output.printed_runs import PrintedRuns
+    from gputop.sources.nccl.ras import RasWatch
+    from gputop.sources.network.watch import Network, NetworkWatch
+    from gputop.tracking.reader.runs import RunReader
     from gputop.untracked.curves import Curves, UntrackedCurves
     from gputop.where.early_places import EarlyPlaces
 
@@ -51,6 +53,9 @@ WARM_UP_S = 0.25
 """Time between the two readings of ``--once`` on virtual GPUs, whose utilization is a difference."""
 WHOLE_S = 1.5
 """How long ``--once`` waits for a driver. A complete reading of an H100 takes 0.3 s: two readings, 0.2 s apart."""
+
+NETWORK_S = 1.0
+"""How long it waits for the network, which is read only if a run has ranks on other machines: a reading takes milliseconds."""
 
 
 class Sampler:
@@ -76,9 +81,10 @@ class Sampler:
         self.interval_s = interval_s
         self._problem = problem
         self._gpus = tuple(gpus)
-        self._runs = runs or RunReader()
+        self._runs = runs
+        self._run_dirs = () if runs else (*places.archive_roots(runs_dir()), *places.live_dirs(runs_dir()))
         self._host = HostReader()
-        self._ras = RasWatch()
+        self._ras: RasWatch | None = None
         self._nccl_turns = NcclTurns(ask_nccl)
         self._sequence = 0
         self._failed: list[Problem] = []
@@ -94,14 +100,15 @@ class Sampler:
         self._found = ProcessRuns()
         self._untracked_curves: UntrackedCurves | None = None
         self._places: EarlyPlaces | None = None
+        self._network: NetworkWatch | None = None
 
     def take(self) -> Snapshot:
         """Read everything once and return it. Takes milliseconds, whatever the driver does."""
         began = time.monotonic()
         self._failed = []
         if self._sequence == 1:  # only once, and the first snapshot does not wait for it
-            self._read("What dead trainings left in memory", leftovers.free)
-        update = self._read("The runs", lambda: self._runs.poll(self._note_lost_run)) or RunUpdate()
+            self._read("What dead trainings left in memory", _free_leftovers)
+        update = self._read("The runs", self._poll_runs) or RunUpdate()
         self._read("The pace of the runs", lambda: self._nccl_turns.observe_runs(update.runs, update.points, time.time()))
         update = self._read("The output of jobs", lambda: self._add_printed_runs(update)) or update
         reading = self._read("The GPUs", lambda: self.source.read(claims_of(update.runs))) or self._unread()
@@ -128,6 +135,7 @@ class Sampler:
         logs = self._read("The errors in the output of jobs", self._log_matches) or ()
         logs += curves.logs if curves is not None else ()
         extra = self._read("NCCL's own account", lambda: self._extra_fields(processes)) or {}
+        network = self._read("The network", lambda: self._read_network(update.runs, foreign or ()))
         snapshot = Snapshot(
             sequence=self._sequence,
             time=time.time(),
@@ -141,6 +149,8 @@ class Sampler:
             notes=(*_notes(reading, processes), *self._failed),
             logs=logs,
             process_runs=foreign or (),
+            interfaces=network.interfaces if network is not None else (),
+            paths=network.paths if network is not None else (),
             **extra,
             cost=self._cost(time.monotonic() - began, reading.nvml_calls),
         )
@@ -152,7 +162,8 @@ class Sampler:
         if snapshot.sequence and any(run.state in LIVE_STATES for run in snapshot.runs):
             from gputop.agent.gpu_pasts import record_gpus
 
-            self._read("The past of the GPUs", lambda: record_gpus(snapshot, self._runs.directory))
+            runs = self._runs
+            self._read("The past of the GPUs", lambda: record_gpus(snapshot, runs.directory if runs else lambda run_id: None))
 
     def _read(self, what: str, read: Callable[[], T]) -> T | None:
         """Return the result of ``read``; on an unexpected failure, add a note and return None."""
@@ -183,7 +194,24 @@ class Sampler:
 
         Every reader added here must return at once; anything that takes time needs its own thread.
         """
-        return {"communicators": self._ras.poll(self._nccl_turns.askable(processes, time.time()))}
+        askable = self._nccl_turns.askable(processes, time.time())
+        if self._ras is None:
+            if not askable:
+                return {}
+            from gputop.sources.nccl.ras import RasWatch
+
+            self._ras = RasWatch()
+        return {"communicators": self._ras.poll(askable)}
+
+    def _poll_runs(self) -> RunUpdate:
+        """Return the runs that gputop tracks. A machine on which nothing was tracked needs no reader, nor its imports."""
+        if self._runs is None:
+            if not any(map(places.entries, self._run_dirs)):
+                return RunUpdate()
+            from gputop.tracking.reader.runs import RunReader
+
+            self._runs = RunReader()
+        return self._runs.poll(self._note_lost_run)
 
     def _add_printed_runs(self, update: RunUpdate) -> RunUpdate:
         """Add the runs of jobs that keep no journal, as parsed from their output."""
@@ -211,7 +239,7 @@ class Sampler:
         return self._untracked_curves.poll(found, tuple(tracked), note_failure)
 
     def _with_places(self, found: tuple[ProcessRun, ...]) -> tuple[ProcessRun, ...]:
-        """Return the runs with where their ranks say they stand; in the first snapshot, nobody says so yet."""
+        """Return the runs with where their ranks say they are; in the first snapshot, no rank has said so yet."""
         if self._places is None:
             if not self._sequence or not any(len(run.ranks) > 1 for run in found):
                 return found
@@ -229,6 +257,24 @@ class Sampler:
 
             self._logs = LogMatches()
         return self._logs.poll()
+
+    def _read_network(self, runs: tuple[Run, ...], untracked: tuple[ProcessRun, ...]) -> Network | None:
+        """Return the readings of the network; None if no run has had ranks elsewhere."""
+        pids = ranks_with_others_elsewhere(runs, untracked)
+        if self._network is None:
+            if not pids:
+                return None
+            from gputop.sources.network.watch import NetworkWatch
+
+            self._network = NetworkWatch()
+        return self._network.poll(pids)
+
+    def with_network(self, snapshot: Snapshot) -> Snapshot:
+        """Return the snapshot with the first readings of the network, for one that no other follows."""
+        if self._network is None:
+            return snapshot
+        found = self._network.wait(NETWORK_S)
+        return dataclasses.replace(snapshot, interfaces=found.interfaces, paths=found.paths)
 
     def _host_record(self, reading: Reading) -> Host:
         host = self._read("The machine", lambda: self._host.read_host(self.source.name))
@@ -254,6 +300,12 @@ class Sampler:
         self.source.start(self.interval_s)
 
 
+def _free_leftovers() -> None:
+    from gputop.tracking.reader import leftovers
+
+    leftovers.free()
+
+
 def _notes(reading: Reading, processes: tuple[Process, ...]) -> tuple[Problem, ...]:
     hidden = namespace_note(processes)
     return (*reading.notes, hidden) if hidden else reading.notes
@@ -267,7 +319,7 @@ def take_once(sampler: Sampler, *, rates: bool = True) -> Snapshot:
     sampler.source.wait_until_whole(WHOLE_S, rates)
     first = sampler.take()
     if sampler.source.name != "virtual":
-        return first
+        return sampler.with_network(first)
     time.sleep(WARM_UP_S)
     second = sampler.take()
-    return dataclasses.replace(second, points=first.points + second.points)
+    return sampler.with_network(dataclasses.replace(second, points=first.points + second.points))

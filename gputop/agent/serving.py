@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 NEW_OBJECTS = 20_000
 """So many new objects, and the garbage collector looks for cycles among them: a snapshot makes thousands, and few in cycles."""
+LAST_LINE_S = 5.0
+"""How long an agent whose parent is gone may take for the line that it is writing."""
 Inbox: TypeAlias = "queue.Queue[dict[str, Any] | Answer | None]"
 """The queue that ``serve`` waits on: commands, answers to write, and None after the last command."""
 
@@ -46,7 +48,7 @@ def serve(
 ) -> None:
     """Write a snapshot per interval until ``write`` fails or the commands end (a ``None`` in ``inbox``).
 
-    Commands are objects: ``{"interval_s": 2.0}``, ``{"pcie": true}`` (measure its throughput even where that is expensive),
+    Commands are objects: ``{"interval_s": 2.0}``, ``{"pcie": true}`` (measure its throughput even if that is expensive),
     and the questions of ``gputop/questions.py``, such as ``{"process": {"pid": 4242}}``. Answers are written as soon as they
     arrive. A late tick is skipped, not caught up. ``form`` makes the line of a snapshot; ``whole`` is called if the reader
     has lost one (``{"whole": true}``).
@@ -115,6 +117,16 @@ def read_commands(stream: BinaryIO, inbox: Inbox) -> None:
     inbox.put(None)
 
 
+def follow_parent(stream: BinaryIO, inbox: Inbox) -> None:
+    """Read commands until the parent is gone; end the process if the stream is not over soon after that.
+
+    Then nobody reads the line that is being written, although the other end of the pipe is still open in some process.
+    """
+    read_commands(stream, inbox)
+    time.sleep(LAST_LINE_S)
+    os._exit(0)
+
+
 def main(
     interval_s: float,
     virtual: int | None,
@@ -131,7 +143,7 @@ def main(
     gc.set_threshold(NEW_OBJECTS)
     inbox: Inbox = queue.Queue()
     commands = open(0, "rb", closefd=False)  # noqa: SIM115 - read as long as this process lives; sys.stdin may be None
-    threading.Thread(target=read_commands, args=(commands, inbox), daemon=True, name="commands").start()
+    threading.Thread(target=follow_parent, args=(commands, inbox), daemon=True, name="commands").start()
     source, problem = choose_source(interval_s, virtual, fall_back=fall_back)
     sampler = Sampler(source, interval_s, problem=problem, gpus=gpus, ask_nccl=ask_nccl)
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):

@@ -40,8 +40,6 @@ def choose_source(interval_s: float, virtual: int | None = None, *, fall_back: b
     ``virtual`` requests that many virtual GPUs (0: a number that suits this machine). Without it, NVML is tried first; if there
     is no GPU, virtual GPUs stand in (with ``fall_back``), else ``NoSource``.
     """
-    from gputop.sources.virtual import VirtualSource
-
     if virtual is None:
         from gputop.sources.nvml.source import NvmlSource
 
@@ -56,6 +54,8 @@ def choose_source(interval_s: float, virtual: int | None = None, *, fall_back: b
             return nvml, None
     else:
         problem = None
+    from gputop.sources.virtual import VirtualSource
+
     source = VirtualSource(virtual or None)
     source.start(interval_s)
     return source, problem

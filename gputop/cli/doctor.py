@@ -285,7 +285,7 @@ def _code(findings: Sequence[Finding]) -> int:
 def _explain_logs(options: argparse.Namespace) -> int:
     """Explain logs. Exit code: 0 nothing found but mere trouble, 1 an error or a warning, 2 a file cannot be read."""
     from gputop.doctor.findings.finding import findings_json
-    from gputop.doctor.logs.explain import verdicts
+    from gputop.doctor.logs.meaning.explain import verdicts
     from gputop.doctor.report import log_report
 
     if options.run:
@@ -304,7 +304,7 @@ def explain_logs(names: Sequence[str]) -> tuple[tuple[Finding, ...], list[tuple[
     Raises:
         UsageError: one of them cannot be read.
     """
-    from gputop.doctor.logs.explain import explain
+    from gputop.doctor.logs.meaning.explain import explain
     from gputop.doctor.printed import judge, with_printed
     from gputop.jobs.output.printed_log import printed_run
     from gputop.jobs.output.scan import scan_all

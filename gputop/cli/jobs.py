@@ -67,9 +67,8 @@ def launch(options: argparse.Namespace) -> int:
     if hosts.asked(options):
         from gputop.cli.across.launch import launch as launch_there
 
-        return launch_there(
-            hosts.hosts_of(options), hosts.transport_of(options), order, options.rendezvous, hosts.reach(options)
-        )
+        with hosts.reached(options) as transport:
+            return launch_there(hosts.hosts_of(options), transport, order, options.rendezvous, hosts.reach(options))
     job = job_store.start(here.prepared(order))
     print(printable(f"{job.id}: {' '.join(job.argv)}"))
     print(f"The job outlives this terminal. Read it: gputop logs -f {job.id}; stop it: gputop stop {job.id}")
@@ -191,7 +190,8 @@ def _jobs_over(options: argparse.Namespace) -> int:
     from gputop.over_hosts.jobs import jobs_of
 
     names = hosts.hosts_of(options)
-    found, ends = jobs_of(names, hosts.transport_of(options))
+    with hosts.reached(options) as transport:
+        found, ends = jobs_of(names, transport)
     listed = rows(found, time.time())
     if options.as_json:
         print(json.dumps({host: encode(found[host]) if host in found else None for host in names}))
@@ -205,7 +205,8 @@ def logs(options: argparse.Namespace) -> int:
     if hosts.asked(options):
         from gputop.cli.across.jobs import logs as logs_there
 
-        return logs_there(hosts.hosts_of(options), hosts.transport_of(options), options.job, follow=options.follow)
+        with hosts.reached(options, live=options.follow) as transport:
+            return logs_there(hosts.hosts_of(options), transport, options.job, follow=options.follow)
     found = job_store.launched(options.job)
     slurm.refresh(found)
     followers = [LogFollower(job.id) for job in found]
@@ -252,7 +253,8 @@ def stop(options: argparse.Namespace) -> int:
     if hosts.asked(options):
         from gputop.cli.across.jobs import stop as stop_there
 
-        return stop_there(hosts.hosts_of(options), hosts.transport_of(options), options.job)
+        with hosts.reached(options) as transport:
+            return stop_there(hosts.hosts_of(options), transport, options.job)
     try:
         found = job_store.launched(options.job)
     except UsageError:

@@ -1,4 +1,4 @@
-"""The commands that read this machine: dashboard, one reading, stream, recording, agent, export, and the freest GPUs."""
+"""The commands that read this machine: dashboard, one reading, stream, recording, export, and the freest GPUs."""
 
 from __future__ import annotations
 
@@ -9,33 +9,13 @@ from typing import TYPE_CHECKING
 
 from gputop.cli import hosts
 from gputop.cli.output.terminal import output_errors
+from gputop.cli.sampling import gpus_of, interval_of, when_to_ask
 from gputop.errors import EXIT_NO_GPU, EXIT_OK, NoGpuError, UsageError
 from gputop.terminal_text import printable
 
 if TYPE_CHECKING:
-    from gputop.agent.nccl_turns import WhenToAsk
     from gputop.agent.sampler import Sampler
     from gputop.tui.state.settings import Settings
-
-
-def interval_of(options: argparse.Namespace, fallback: float = 1.0) -> float:
-    """Return ``--interval`` in seconds.
-
-    Raises:
-        UsageError: not a length of time, or not between 0.1 s and one hour.
-    """
-    from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S, parse_duration
-
-    if options.interval is None:
-        return fallback
-    seconds = parse_duration(options.interval)
-    if not INTERVAL_MIN_S <= seconds <= INTERVAL_MAX_S:
-        raise UsageError(f"The interval {options.interval} is out of range.", "Choose between 100ms and 1h.")
-    return seconds
-
-
-def _gpus(options: argparse.Namespace) -> tuple[str, ...]:
-    return tuple(part for part in (options.gpus or "").split(",") if part)
 
 
 def sampler_of(options: argparse.Namespace) -> Sampler:
@@ -45,19 +25,11 @@ def sampler_of(options: argparse.Namespace) -> Sampler:
 
     interval = interval_of(options)
     source, problem = choose_source(interval, options.virtual, fall_back=False)
-    return Sampler(source, interval, problem=problem, gpus=_gpus(options), ask_nccl=_ask_nccl(options))
-
-
-def _ask_nccl(options: argparse.Namespace) -> WhenToAsk:
-    """Return when NCCL's RAS service may be asked; the command line wins over the settings file."""
-    from gputop.tui.state.settings_file import load_settings
-
-    chosen: WhenToAsk | None = options.ask_nccl
-    return chosen or ("stood still" if load_settings(options.config).nccl_ras else "never")
+    return Sampler(source, interval, problem=problem, gpus=gpus_of(options), ask_nccl=when_to_ask(options))
 
 
 def _source_words(options: argparse.Namespace) -> list[str]:
-    return hosts.source_words(options, _gpus(options), ask_nccl=_ask_nccl(options) != "never")
+    return hosts.source_words(options, gpus_of(options), ask_nccl=when_to_ask(options) != "never")
 
 
 def once(options: argparse.Namespace) -> int:
@@ -130,7 +102,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         mouse=saved.mouse and not options.no_mouse,
         readonly=options.readonly or saved.readonly,
         nccl_ras=saved.nccl_ras and options.ask_nccl != "never",
-        gpus=_gpus(options) or saved.gpus,
+        gpus=gpus_of(options) or saved.gpus,
     )
 
 
@@ -165,16 +137,18 @@ def _screen_of_hosts(options: argparse.Namespace, settings: Settings) -> int:
     if options.interval is None:
         settings = replace(settings, interval_s=hosts.screen_interval_s(settings.interval_s, len(names)))
     # The settings file names GPUs of this machine.
-    source = hosts.source_words(options, _gpus(options), ask_nccl=settings.nccl_ras)
+    source = hosts.source_words(options, gpus_of(options), ask_nccl=settings.nccl_ras)
     watch = hosts.watch_of(options, settings.interval_s)
-    transport = hosts.transport_of(options) if names else None
-    feeds = feeds_of(hosts.links_of(names, transport, hosts.agent_words(settings.interval_s, source), watch))
-    from gputop.over_hosts.watched import HostJobs
-    from gputop.tui.start import run_app, run_hosts_app
+    with contextlib.ExitStack() as stack:
+        transport = stack.enter_context(hosts.reached(options, screen=True)) if names else None
+        feeds = feeds_of(hosts.links_of(names, transport, hosts.agent_words(settings.interval_s, source), watch))
+        from gputop.over_hosts.watched import HostJobs
+        from gputop.tui.start import run_app, run_hosts_app
 
-    # When a Slurm step ends, Slurm ends what it started, so nothing is launched through one. Prometheus cannot launch anything.
-    over = HostJobs(tuple(names), transport, options.virtual) if transport is not None and options.slurm is None else None
-    with hosts.logged_in(transport, [feed.stream for feed in feeds]):
+        # When a Slurm step ends, Slurm ends what it started, so nothing is launched through one. Nor can Prometheus launch.
+        over = HostJobs(tuple(names), transport, options.virtual) if transport is not None and options.slurm is None else None
+        if transport is not None:
+            transport.asking.ask(names)
         if watch is not None:
             return run_hosts_app(
                 feeds,
@@ -200,26 +174,6 @@ def replay(options: argparse.Namespace) -> int:
     from gputop.tui.start import run_app
 
     return run_app(ReplayFeed(options.file, options.speed), _settings(options))
-
-
-def agent(options: argparse.Namespace) -> int:
-    """Write the stream for a screen until the screen ends."""
-    from gputop.agent.serving import main as agent_main
-    from gputop.tui.state.settings_file import load_settings
-
-    interval_s, gpus = interval_of(options), _gpus(options)
-    if options.first_look:  # started by the dashboard before it has read the settings
-        saved = load_settings()
-        interval_s, gpus = interval_of(options, saved.interval_s), gpus or saved.gpus
-    with output_errors():
-        return agent_main(
-            interval_s,
-            options.virtual,
-            gpus,
-            _ask_nccl(options),
-            fall_back=not options.no_stand_in,
-            changes=options.changes,
-        )
 
 
 def record(options: argparse.Namespace) -> int:
@@ -275,16 +229,16 @@ def doctor_of_hosts(options: argparse.Namespace) -> int:
     from gputop.cli.across.doctor import diagnose
 
     interval_s = interval_of(options)
-    return diagnose(
-        options, hosts.fleet(options, hosts.agent_words(interval_s, _source_words(options)), interval_s, grows=True)
-    )
+    with hosts.fleet(options, hosts.agent_words(interval_s, _source_words(options)), interval_s, grows=True) as following:
+        return diagnose(options, following)
 
 
 def where_of_hosts(options: argparse.Namespace) -> int:
     """Print where every rank of a run over other machines is."""
     from gputop.cli.where import where_of_hosts as tell
 
-    return tell(options, hosts.fleet(options, hosts.agent_words(interval_of(options), _source_words(options))))
+    with hosts.fleet(options, hosts.agent_words(interval_of(options), _source_words(options))) as following:
+        return tell(options, following)
 
 
 def pick(options: argparse.Namespace) -> int:

@@ -6,10 +6,10 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from gputop.cli import hosts, machine
-from gputop.cli.output.terminal import OutputError, discard_output, reserve_descriptors, safe_output
+from gputop.cli import hosts, machine, sampling
+from gputop.cli.output.terminal import exit_code_of, reserve_descriptors, safe_output
 from gputop.cli.parser import build_parser, parse, parse_run
-from gputop.errors import EXIT_OK, GputopError, UsageError
+from gputop.errors import EXIT_OK, UsageError
 from gputop.terminal_text import printable
 
 _OVER_HOSTS = (None, "record", "launch", "jobs", "logs", "stop", "runs")
@@ -24,38 +24,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[:1] != ["run"]:  # the user's command gets the streams as they are
         reserve_descriptors()
     with safe_output():
-        return _main(words)
+        return exit_code_of(lambda: _main(words))
 
 
 def _main(words: Sequence[str]) -> int:
-    try:
-        if words[:1] == ["run"]:
-            from gputop.recipes import run_command
+    if words[:1] == ["run"]:
+        from gputop.recipes import run_command
 
-            options, command = parse_run(words[1:])
-            if hosts.asked(options):
-                return _dispatch(_parsed(["launch", *run_command.split(words[1:])[0], "--", *command]))
-            _say_untracked(run_command.untracked_flag(command))
-            run_command.run(command, options.name, options.project)
-        try:
-            code = _dispatch(_parsed(words))
-        except SystemExit as end:  # argparse, after --help
-            code = end.code if isinstance(end.code, int) else EXIT_OK
-        sys.stdout.flush()
-        return code
-    except OutputError as error:
-        print(f"gputop: {error}", file=sys.stderr)
-        discard_output()
-        return error.exit_code
-    except GputopError as error:
-        print(f"gputop: {printable(str(error))}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        # The reader of a pipe is gone (gputop --stream | head): this is not an error, and nothing more can be printed.
-        discard_output()
-        return EXIT_OK
+        options, command = parse_run(words[1:])
+        if hosts.asked(options):
+            return _dispatch(_parsed(["launch", *run_command.split(words[1:])[0], "--", *command]))
+        _say_untracked(run_command.untracked_flag(command))
+        run_command.run(command, options.name, options.project)
+    try:
+        code = _dispatch(_parsed(words))
+    except SystemExit as end:  # argparse, after --help
+        code = end.code if isinstance(end.code, int) else EXIT_OK
+    sys.stdout.flush()
+    return code
 
 
 def _parsed(words: Sequence[str]) -> argparse.Namespace:
@@ -98,7 +84,7 @@ def _dispatch(options: argparse.Namespace) -> int:
         "export": machine.export,
         "record": machine.record,
         "replay": machine.replay,
-        "agent": machine.agent,
+        "agent": sampling.agent,
     }
     if options.command == "run":
         raise UsageError("gputop run takes no options before the word run.", "Write gputop run [--name N] -- CMD.")

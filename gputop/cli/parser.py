@@ -85,10 +85,15 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     """
     # Creating the parsers of all commands takes longer than the rest, and the dashboard, one reading and the sampler need none
     # of them. Whatever a smaller parser does not understand, the whole one judges.
-    if not any(word.startswith("-") and "h" in word for word in words):
+    if not any(map(_may_ask_for_help, words)):
         with contextlib.suppress(UsageError):
             return build_parser("agent" if words[:1] == ["agent"] else "").parse_args(words)
     return build_parser().parse_args(words)
+
+
+def _may_ask_for_help(word: str) -> bool:
+    """Return whether a word may be ``--help``, cut short or not, or hold ``-h`` among other letters."""
+    return "--help".startswith(word) if word.startswith("--") else word.startswith("-") and "h" in word
 
 
 def parse_run(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:

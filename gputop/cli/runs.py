@@ -19,6 +19,7 @@ from gputop.cli import hosts
 from gputop.cli.output.terminal import print_colored
 from gputop.cli.stored.shelf import EVERYTHING, Shelf, points_of
 from gputop.errors import EXIT_OK, UsageError
+from gputop.facts.setup import counts_lines
 from gputop.filters import runs as run_filter
 from gputop.filters.runs import RunFilter
 from gputop.snapshot import LOSS_METRICS, Points, ProcessRun, Rank, Run, Snapshot, encode, loss_metric
@@ -127,14 +128,16 @@ def _over(options: argparse.Namespace) -> int:
     from gputop.cli.across.jobs import tell
     from gputop.cli.across.runs import runs_of, show_over
 
-    names, transport = hosts.hosts_of(options), hosts.transport_of(options)
+    names = hosts.hosts_of(options)
     if options.runs_command == "show":
-        return show_over(names, transport, options.run, as_json=options.as_json, everything=options.all)
+        with hosts.reached(options) as transport:
+            return show_over(names, transport, options.run, as_json=options.as_json, everything=options.all)
     if options.runs_command is not None:
         raise UsageError(f"gputop runs {options.runs_command} looks at this machine only.", "Leave out -H, or run it there.")
     if options.filter:
         run_filter.parse(options.filter)
-    found, ends = runs_of(names, transport, options.filter)
+    with hosts.reached(options) as transport:
+        found, ends = runs_of(names, transport, options.filter)
     if options.as_json:
         print(json.dumps({host: encode(found[host]) if host in found else None for host in names}))
     else:
@@ -207,7 +210,8 @@ def _as_run(other: ProcessRun) -> Run:
 def _progress(run: Run | None) -> tuple[str, str]:
     """Return a run's step and loss."""
     step = run.step if run is not None else None
-    return units.UNKNOWN if step is None else str(step), units.UNKNOWN if run is None else _loss_text(run)
+    counted = "line " if run is not None and any(counts_lines(rank.facts) for rank in run.ranks) else ""
+    return units.UNKNOWN if step is None else f"{counted}{step}", units.UNKNOWN if run is None else _loss_text(run)
 
 
 def _pid_text(run: ProcessRun) -> str:

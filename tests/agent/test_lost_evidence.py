@@ -214,7 +214,7 @@ def test_one_run_and_one_process_that_fail_leave_the_others(quiet: None, monkeyp
 
     monkeypatch.setattr(reader, "describe", odd)
     shot = sampler().take()
-    assert [run.run_id for run in shot.runs] == ["two"]
+    assert {"one", "two"} & {run.run_id for run in shot.runs} == {"two"}
     assert notes(shot) == ["Run one could not be read"]
 
     read = HostReader._read

@@ -43,7 +43,8 @@ def answer_of(agent: Agent, *run_ids: str) -> RunsAnswer:
 
 def test_the_agent_lists_all_runs_and_reads_one_whole(many: Home) -> None:
     with Agent("-i", "100ms", "--virtual", "1") as agent:
-        assert len(Snapshot.from_json(agent.process.stdout.readline()).runs) == 20
+        runs = Snapshot.from_json(agent.process.stdout.readline()).runs
+        assert len([run for run in runs if run.run_id.startswith("r")]) == 20, "others on this machine may have curves, too"
         listed = answer_of(agent)
         found = {run.run_id: run for run in listed.runs}
         assert sorted(found) == [f"r{number:02}" for number in range(25)]

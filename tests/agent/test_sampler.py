@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import json
 import os
 import shlex
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from gputop.snapshot import Snapshot
+from gputop.agent.sampler import Sampler
+from gputop.agent.source import NoSource
+from gputop.snapshot import Problem, Snapshot
 from tests import nvml_sim
 from tests.sources.nccl.test_ras import Ras
 from tests.sources.nccl.test_ras import job as ras_job
@@ -177,6 +182,21 @@ def test_a_hanging_driver_call_leaves_the_rest_alive(tmp_path: Path, h100: dict[
         agent.process.stdin = None
 
 
+def test_an_agent_whose_lines_nobody_reads_ends_with_its_parent(h100: dict[str, str]) -> None:
+    """The other end of the pipe may stay open, in a process that the parent started."""
+    with Agent("-i", "100ms", env=h100) as agent:
+        agent.next()
+        pipe = agent.process.stdout
+        waiting, room, deadline = array.array("i", [0]), fcntl.fcntl(pipe, 1032), time.monotonic() + 60  # F_GETPIPE_SZ
+        while waiting[0] <= room - 4096:
+            assert time.monotonic() < deadline, f"{waiting[0]} of {room} bytes are full"
+            fcntl.ioctl(pipe, termios.FIONREAD, waiting)
+            time.sleep(0.05)
+        agent.process.stdin.close()
+        assert agent.process.wait(30) == 0
+        agent.process.stdin = None
+
+
 @pytest.mark.parametrize(
     ("scenario", "words"),
     [(nvml_sim.driver_mismatch(), "version"), (nvml_sim.driver_not_loaded(), "not loaded")],
@@ -303,3 +323,33 @@ def test_wrong_usage_is_one_line_of_words(arguments: str) -> None:
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert done.stderr.startswith("gputop: ")
+
+
+NOT_FOR_GPUS_ALONE = (
+    *("gputop.tracking.reader.runs", "gputop.tracking.reader.leftovers", "gputop.facts.table", "gputop.sources.virtual"),
+    *("gputop.sources.nccl.ras", "socket", "csv", "gputop.untracked.files.tensorboard", "gputop.untracked.files.wandb"),
+)
+
+
+def test_one_reading_of_a_machine_without_runs_imports_no_reader_of_runs(h100: dict[str, str]) -> None:
+    command = [sys.executable, "-X", "importtime", *GPUTOP[1:], "--once"]
+    done = subprocess.run(command, capture_output=True, text=True, env=h100, timeout=180, check=False)
+    assert "71.2/80.0 GiB" in done.stdout
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "gputop.agent.sampler" in imported
+    assert not imported.intersection(NOT_FOR_GPUS_ALONE)
+
+
+def test_a_first_run_is_found_by_a_sampler_that_has_seen_none() -> None:
+    sampler = Sampler(NoSource(Problem("no_gpu", "No GPU.", "")), 1.0)
+
+    def tracked() -> list[str]:
+        return [run.name for run in sampler.take().runs if run.run_id not in sampler.listed_curves]
+
+    assert [tracked() for _ in range(3)] == [[]] * 3
+    code = "import gputop\nrun = gputop.init(name='first', autolog=False)\nrun.log(loss=2.0)\nrun.finish()"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=180)
+    snapshot = sampler.take()
+    (first,) = (run for run in snapshot.runs if run.name == "first")
+    assert [points.values for points in snapshot.points if points.run_id == first.run_id] == [(2.0,)]
+    assert tracked() == ["first"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gputop.doctor.findings.finding import CONFIDENCE_VALUES
-from gputop.doctor.logs.explain import explain
+from gputop.doctor.logs.meaning.explain import explain
 from gputop.doctor.logs.scan import LogScan
 from tests import samples
 from tests.doctor.test_logs import GLOO, torchrun_summary, traceback

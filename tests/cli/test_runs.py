@@ -11,10 +11,14 @@ from typing import Any
 import pytest
 
 from gputop.cli.main import main
+from gputop.cli.output.once import run_row
+from gputop.cli.runs import list_text
 from gputop.cli.stored.shelf import points_of
-from gputop.snapshot import Points
+from gputop.process import ProcessRank, ProcessRun
+from gputop.snapshot import Points, Rank, Run
 from gputop.tracking.reader import labels
-from gputop.tracking.reader.runs import RunReader, RunUpdate
+from gputop.tracking.reader.runs import RunReader
+from gputop.tracking.reader.update import RunUpdate
 from tests.terminal import Terminal
 from tests.tracking.kit import Home, clean_environment, home
 
@@ -201,3 +205,21 @@ def test_runs_are_listed_with_tags_and_by_a_filter(home: Home, capsys: pytest.Ca
     assert names("loss<0.5 state:finished duration<1h !/^pl/") == {"slow"}
     assert said(capsys, "--filter", "no-such-run").endswith(" runs matches this filter.\n")
     assert "lr> needs a value after it." in said(capsys, "--filter", "lr>", code=2)
+
+
+def test_a_live_run_that_is_not_tracked_is_listed_with_its_curve() -> None:
+    found = ProcessRun("pid:41", "train.py", (ProcessRank(41), ProcessRank(42)), started_at=time.time(), run_id="pid-41-7")
+    rank = Rank(0, state="running", step=12, metrics={"loss": 0.25}, facts={"source": "log"})
+    curve = Run("pid-41-7", "train.py", state="running", ranks=(rank,))
+    row = list_text((), [found], [curve]).splitlines()[1].split()
+    assert row[:7] == ["PID", "41", "train.py", "not", "tracked", "2", "12"]
+    assert "0.25" in row
+    assert list_text((), [found]).splitlines()[1].split()[6] == "N/A"
+
+
+def test_steps_that_are_counted_lines_are_called_lines() -> None:
+    facts = {"source": "log", "progress": {"total_steps": None, "counts_lines": True}}
+    run = Run("pid-41-7", "train.py", state="running", ranks=(Rank(0, state="running", step=12, facts=facts),))
+    found = ProcessRun("pid:41", "train.py", (ProcessRank(41),), run_id="pid-41-7")
+    assert " line 12 " in list_text((), [found], [run])
+    assert "line 12" in run_row(run, None)

@@ -338,13 +338,16 @@ def test_a_rank_found_a_moment_ago_is_forgotten_when_its_pid_is_anothers(
     assert users(source.read(), child.pid) == {child.pid: [0]}
     monkeypatch.setattr(virtual, "SEARCH_EVERY_S", 1e9)
     assert users(source.read(), child.pid) == {child.pid: [0]}
-    reads = procfs.read_stat
+    reads = procfs.read_stat_line
 
-    def later(pid: int, thread_id: int | None = None) -> procfs.Stat | None:
-        stat = reads(pid, thread_id)
-        return stat and stat._replace(start_ticks=stat.start_ticks + 1)
+    def later(pid: int, thread_id: int | None = None) -> bytes | None:
+        line = reads(pid, thread_id)
+        if line is None:
+            return None
+        ticks = b" %d " % procfs.parse_stat(line).start_ticks
+        return line.replace(ticks, b" %d " % (int(ticks) + 1))
 
-    monkeypatch.setattr(procfs, "read_stat", later)
+    monkeypatch.setattr(procfs, "read_stat_line", later)
     assert users(source.read(), child.pid) == {}
 
 

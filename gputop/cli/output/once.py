@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gputop import units
+from gputop.facts.setup import counts_lines
 from gputop.snapshot import LIVE_STATES, Device, Host, Process, Run, Snapshot, loss_metric
 from gputop.terminal_text import printable, table
 
@@ -118,5 +119,6 @@ def run_row(run: Run, source: str | None) -> tuple[str, ...]:
     name = loss_metric(name for rank in run.ranks for name in rank.metrics)
     losses = [rank.metrics[name] for rank in run.ranks if name in rank.metrics] if name is not None else []
     loss = units.metric(units.mean(losses)) if losses else units.UNKNOWN
-    step = units.UNKNOWN if run.step is None else str(run.step)
+    counted = "line " if any(counts_lines(rank.facts) for rank in run.ranks) else ""
+    step = units.UNKNOWN if run.step is None else f"{counted}{run.step}"
     return (run.name if source is None else f"{run.name}, from {source}", run.state, str(len(run.ranks)), step, loss)

@@ -11,12 +11,12 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from gputop.errors import GputopError
-from gputop.terminal_text import keep_colors, strip_controls
+from gputop.errors import EXIT_OK, GputopError
+from gputop.terminal_text import keep_colors, printable, strip_controls
 
 
 class OutputError(GputopError):
@@ -123,6 +123,25 @@ def safe_output() -> Iterator[None]:
         yield
     finally:
         sys.stdout, sys.stderr = before
+
+
+def exit_code_of(run: Callable[[], int]) -> int:
+    """Return what ``run`` returns; for an error that is meant for the user, print it and return its exit code."""
+    try:
+        return run()
+    except OutputError as error:
+        print(f"gputop: {error}", file=sys.stderr)
+        discard_output()
+        return error.exit_code
+    except GputopError as error:
+        print(f"gputop: {printable(str(error))}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of a pipe is gone (gputop --stream | head): this is not an error, and nothing more can be printed.
+        discard_output()
+        return EXIT_OK
 
 
 def discard_output() -> None:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from gputop.errors import GputopError, UsageError, describe_unexpected
 from gputop.snapshot import LIVE_STATES, Points, Run
 from gputop.terminal_text import printable
-from gputop.tracking.reader.runs import RunReader, RunUpdate
+from gputop.tracking.reader.runs import RunReader
+from gputop.tracking.reader.update import RunUpdate
 
 EVERYTHING = 1 << 62
 """A number of points or runs that means no decimation and no limit."""

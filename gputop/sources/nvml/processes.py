@@ -40,6 +40,7 @@ class ProcessReader:
         self._suffix, self._layout = _list_version(asker)
         self._found: dict[str, dict[int, int | None]] = {}
         self._sm: dict[int, float] | None = None
+        self._uses: dict[int, DeviceUse] | None = None
         self._list = (self._layout * 64)()
         order = (_NEW_SAMPLES, _OLD_SAMPLES) if (capability or 0) >= BLACKWELL else (_OLD_SAMPLES, _NEW_SAMPLES)
         self._sample_calls = order if samples else ()
@@ -65,6 +66,7 @@ class ProcessReader:
         Raises:
             DeviceGoneError: the device is lost or needs a reset.
         """
+        self._uses = None
         for kind in _LISTS:
             if kind == "C" or everything or self._found.get(kind):
                 self._found[kind] = self._read_list(kind, memory_total)
@@ -72,7 +74,12 @@ class ProcessReader:
             self._sm = self._read_samples()
 
     def uses(self, device_uuid: str) -> dict[int, DeviceUse]:
-        """Return each PID's use of the device, as last read."""
+        """Return each PID's use of the device, as last read; the caller must not change it."""
+        if self._uses is None:
+            self._uses = self._merged(device_uuid)
+        return self._uses
+
+    def _merged(self, device_uuid: str) -> dict[int, DeviceUse]:
         merged: dict[int, tuple[int | None, str]] = {}
         for kind, processes in self._found.items():
             for pid, memory in processes.items():

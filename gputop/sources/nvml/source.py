@@ -100,7 +100,7 @@ class NvmlSource:
             for note in published.notes:
                 noted.setdefault(note, []).append(worker.index)
             for pid, on_device in published.uses.items():
-                uses[pid] = (*uses.get(pid, ()), *on_device)
+                uses[pid] = (*uses[pid], *on_device) if pid in uses else on_device
         machine = self._machine
         return Reading(
             devices=tuple(devices),
@@ -124,7 +124,7 @@ class NvmlSource:
     def want_pcie(self, wanted: bool) -> None:
         """Allow the blocking PCIe call (20 ms per direction) on GPUs where neither GPM nor a counter provides the throughput.
 
-        Off by default: the dashboard shows the throughput only where it costs nothing. The GPU screen requests it.
+        Off by default: the dashboard shows the throughput only if it costs nothing. The GPU screen requests it.
         """
         for worker in self._workers:
             worker.want_pcie(wanted)
