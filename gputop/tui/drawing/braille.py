@@ -306,7 +306,7 @@ def _spans(characters: Sequence[str], styles: Sequence[str]) -> Line:
     text, style = "", ""
     for char, wanted in zip(characters, styles, strict=True):
         if not wanted and style.startswith("band"):
-            wanted = "text"  # a blank beside the band must not take its background
+            wanted = "text"  # a blank next to the band must not take its background
         elif wanted.startswith("band") and not style:
             style = "text"
         if wanted and style and wanted != style:

@@ -172,7 +172,7 @@ def _cells(job: Job, found: Comparison, snapshot: Snapshot) -> Cells:
     seconds = max(0.0, end - job.started_at) if end is not None and job.started_at is not None else None
     cells: Mapping[str, Span] = {
         "state": Span(state_text(job), STATE_STYLES.get(job.state, "text")),
-        "name": Span(clean(job.name if not job.recipe_id or job.recipe_id in job.name else f"{job.name}  {job.recipe_id}")),
+        "name": Span(clean(_name(job))),
         "gpus": Span(device_text(job, snapshot)),
         "time": Span(units.duration(seconds)),
         "exit": Span(clean(exit_text(job)), "bad" if job.state in FAILED_STATES else "text"),
@@ -185,6 +185,12 @@ def _cells(job: Job, found: Comparison, snapshot: Snapshot) -> Cells:
         "start": Span(_clock(job.started_at), "dim"),
     }
     return cells
+
+
+def _name(job: Job) -> str:
+    """Return the job's name, followed by its recipe if the name does not tell it."""
+    recipe = (job.recipe_id or "").removeprefix("faults/")
+    return job.name if recipe in job.name else f"{job.name}  {job.recipe_id}"
 
 
 def _known(text: str, value: object) -> Span:

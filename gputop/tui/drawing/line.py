@@ -69,10 +69,7 @@ def text_width(text: str) -> int:
 
 def width(of: Line) -> int:
     """Return how many cells a line takes."""
-    taken = 0
-    for text, _ in of:
-        taken += len(text) if text.isascii() else cell_len(text)
-    return taken
+    return sum([len(text) if text.isascii() else cell_len(text) for text, _ in of])
 
 
 def plain(of: Line) -> str:
@@ -226,9 +223,7 @@ def changed_ranges(old: Line, new: Line, bridge: int = 10**6) -> list[tuple[int,
     if len(before) != len(after):
         return [(0, length)]
     ranges: list[tuple[int, int]] = []
-    for place in range(length):
-        if before[place] == after[place]:
-            continue
+    for place in [place for place, (cell, other) in enumerate(zip(before, after, strict=True)) if cell != other]:
         start, end = place, place + 1
         while start > 0 and (not before[start][0] or not after[start][0]):
             start -= 1
@@ -241,6 +236,27 @@ def changed_ranges(old: Line, new: Line, bridge: int = 10**6) -> list[tuple[int,
     return ranges
 
 
+CELLS_SHARED = 512
+"""Cells of one style that are kept: names may contain any character."""
+
+
+class _Cells(dict[str, tuple[str, str]]):
+    """The cells of one style by their character. Rows share them: a screen has thousands of cells, and few that differ."""
+
+    def __init__(self, style: str) -> None:
+        super().__init__()
+        self._style = style
+
+    def __missing__(self, char: str) -> tuple[str, str]:
+        if len(self) >= CELLS_SHARED:
+            self.clear()
+        cell = self[char] = (char, self._style)
+        return cell
+
+
+shared_cells = lru_cache(maxsize=128)(_Cells)
+
+
 @lru_cache(maxsize=256)
 def cells_of(of: Line) -> Sequence[tuple[str, str]]:
     """Return each cell's character and style; "" follows a wide character. Cached, because a line is compared with its
@@ -249,7 +265,8 @@ def cells_of(of: Line) -> Sequence[tuple[str, str]]:
     cells: list[tuple[str, str]] = []
     for text, style in of:
         if text.isascii() or cell_len(text) == len(text):
-            cells.extend([(char, style) for char in text])
+            shared = shared_cells(style)
+            cells.extend([shared[char] for char in text])
             continue
         for char in text:
             taken = cell_len(char)

@@ -1,12 +1,14 @@
-"""A run's metrics aggregated over its ranks: step, throughput, time left, final loss. Pure; None where unknown."""
+"""A run's metrics aggregated over its ranks: step, throughput, time left, final loss. Pure; None if unknown."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 from gputop import units
+from gputop.facts import setup
 from gputop.facts.parallel import ProcessGroup
 from gputop.facts.table import Facts
 from gputop.history.history import History
@@ -23,6 +25,8 @@ TREND_SHARE, TREND_LEAST, TREND_MOST = 0.1, 5, 200
 """A trend compares the newest values, this fraction of all, with as many before them."""
 TREND_CHANGE = 0.005
 """Means that differ by less than this share are equal."""
+_RECORDS = 5
+"""So many of a rank's newest records say how often it logs."""
 _WARM_UP_SHARE = 0.25
 """The first quarter of a run's speeds is left out of its mean: compilation, caches, the first batches."""
 
@@ -35,6 +39,11 @@ def total_steps(run: Run) -> int | None:
         if total:
             return total
     return None
+
+
+def counts_lines(run: Run) -> bool:
+    """Return whether a run's steps are the lines that it printed, because no line shows a step."""
+    return any(setup.counts_lines(rank.facts) for rank in run.ranks)
 
 
 def seconds_left(run: Run, history: History) -> float | None:
@@ -52,7 +61,7 @@ def seconds_left(run: Run, history: History) -> float | None:
 def steps_per_s(run: Run, history: History) -> float | None:
     """Return the pace of the slowest rank over the last minute, from the times at which its steps were logged.
 
-    Steps are what ``run.step`` counts: where the script numbers its own values, automatic ones do not count.
+    Steps are what ``run.step`` counts: if the script numbers its own values, automatic ones do not count.
     """
     names = history.metrics(run.run_id)
     if any(rank.optimizer_step is not None for rank in run.ranks):
@@ -74,6 +83,38 @@ def _pace(series: MetricSeries) -> float | None:
     return done / passed if passed > 0 and done > 0 else None
 
 
+def steps_behind(run: Run, history: History) -> dict[int, int | None]:
+    """Return rank -> how many steps it is behind the first one; None if unknown.
+
+    Where the script numbers its own values, only optimizer steps can be compared. A rank whose next record is not due yet is
+    not behind.
+    """
+    by_optimizer = any(rank.optimizer_step is not None for rank in run.ranks)
+    counted: dict[int, int | None] = {}
+    for rank in run.ranks:
+        is_own_number = by_optimizer and rank.optimizer_step is None and not are_automatic(rank.metrics)
+        counted[rank.rank] = None if is_own_number else rank.steps_taken
+    known = [step for step in counted.values() if step is not None]
+    if len(known) < 2:
+        return dict.fromkeys(counted)
+    logged = ("step_s",) if by_optimizer else ("step_s", loss_name(run) or "loss")
+    every = _steps_between_records([history.metric(run.run_id, name) for name in logged])
+    behind = {rank: None if step is None else max(known) - step for rank, step in counted.items()}
+    return {rank: steps if steps is None or steps > every.get(rank, 0) else 0 for rank, steps in behind.items()}
+
+
+def _steps_between_records(metrics: Iterable[Mapping[int, MetricSeries]]) -> dict[int, int]:
+    """Return rank -> how many steps pass between its newest records, by the metric that it logs most often."""
+    every: dict[int, int] = {}
+    for metric in metrics:
+        for rank, series in metric.items():
+            newest = series.newest.steps[-_RECORDS:]
+            if len(newest) > 1:
+                apart = max(later - earlier for earlier, later in pairwise(newest))
+                every[rank] = min(apart, every.get(rank, apart))
+    return every
+
+
 def speed(run: Run) -> tuple[str, float] | None:
     """Return the name of the run's throughput metric and its current sum; None if unknown."""
     for name in SPEED_METRICS:
@@ -85,7 +126,7 @@ def speed(run: Run) -> tuple[str, float] | None:
 
 
 def sharing(run: Run, ranks: Iterable[int]) -> list[list[int]] | None:
-    """Return these ranks in groups that are given the same samples, as in tensor parallelism; None where that is unknown."""
+    """Return these ranks in groups that are given the same samples, as in tensor parallelism; None if that is unknown."""
     groups: dict[tuple[bool, int], list[int]] = {}
     facts = {rank.rank: rank.facts for rank in run.ranks}
     for rank in ranks:

@@ -1,4 +1,4 @@
-"""The panel beside the loss on a wide screen: progress, how one step divides, and which rank the others wait for. Pure."""
+"""The panel next to the loss on a wide screen: progress, how one step divides, and which rank the others wait for. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PARTS = (
 def panel_lines(view: View, run: Run, height: int) -> tuple[Line, ...]:
     """Return at most ``height`` lines of at most ``PANEL_CELLS`` cells; empty if the run reports nothing for them."""
     ascii_only = view.settings.ascii
-    blocks = [_progress(run, ascii_only), _split(run, ascii_only), _ranks(run, ascii_only)]
+    blocks = [_progress(run, ascii_only), _split(run, ascii_only), _ranks(view, run)]
     lines: list[Line] = []
     for block in blocks:
         if block and len(lines) + bool(lines) + min(len(block), 3) <= height:
@@ -74,17 +74,16 @@ def _split(run: Run, ascii_only: bool) -> list[Line]:
     return [line(("one step ", "dim"), (f"{took * 1e3:.0f} ms", "value")), bar, named]
 
 
-def _ranks(run: Run, ascii_only: bool) -> list[Line]:
+def _ranks(view: View, run: Run) -> list[Line]:
     if len(run.ranks) < 2:
         return []
-    slowest = slowest_rank(run)
-    steps = [rank.step for rank in run.ranks if rank.step is not None]
+    slowest, distances = slowest_rank(run), run_numbers.steps_behind(run, view.history)
     rows: list[Line] = [line((f"{'rank':>4}  {'step ms':>8}  {'wait':>5}  {'behind':>6}", "dim"))]
     for rank in run.ranks:
         took, waits = rank.metrics.get("step_s"), wait_share(rank)
-        behind = max(steps) - rank.step if rank.step is not None else None
+        behind = distances[rank.rank]
         late = rank is slowest
-        mark = ("  < slowest" if ascii_only else "  ◂ slowest") if late else ""
+        mark = ("  < slowest" if view.settings.ascii else "  ◂ slowest") if late else ""
         rows.append(
             line(
                 (f"{rank.rank:>4}", "owner"),

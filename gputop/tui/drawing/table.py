@@ -52,13 +52,16 @@ def heading_line(columns: Sequence[tuple[Column, int]], width: int, ascii_only: 
     return clip(tuple(spans), width, _ellipsis(ascii_only))
 
 
+_GAP, _NOTHING = Span(" "), Span("")
+
+
 def row_line(columns: Sequence[tuple[Column, int]], cells: Cells, width: int, ascii_only: bool = False) -> Line:
     """Return one row; cells that are too long end in an ellipsis."""
     spans: list[Span] = []
     for column, room in columns:
         if spans:
-            spans.append(Span(" "))
-        text, style = cells.get(column.key, Span(""))
+            spans.append(_GAP)
+        text, style = cells.get(column.key, _NOTHING)
         spans.append(Span(_fit(text, room, column.align, ascii_only), style))
     return clip(tuple(spans), width, _ellipsis(ascii_only))
 

@@ -90,7 +90,8 @@ def title_line(view: View, run: Run) -> Line:
         parts.append(line(("from the log", "dim")))
     step, total = run.step, run_numbers.total_steps(run)
     if step is not None:
-        parts.append(line((f"step {step}" + (f"/{total}" if total else ""), "text")))
+        counted = "line" if run_numbers.counts_lines(run) else "step"
+        parts.append(line((f"{counted} {step}" + (f"/{total}" if total else ""), "text")))
     if run.state in ENDED_STATES:
         took = _took(run)
         after = f" after {units.duration(took)}" if took is not None else ""
@@ -168,7 +169,7 @@ def _numbers(view: View, run: Run) -> Line:
     if data is not None:
         parts.append(line(("data ", "dim"), (f"{data * 100:.0f}%", "warn" if data > 0.2 else "text")))
     if communication is not None:
-        parts.append(line(("comm ", "dim"), (f"{communication * 100:.0f}%", "text")))
+        parts.append(line(("wait ", "dim"), (f"{communication * 100:.0f}%", "text")))
     known = {name for rank in run.ranks for name in rank.metrics}
     for name in ("training", "accuracy", "epoch", "lr"):
         found = mean_and_spread(values_of(run, own_or_automatic(name, known)))

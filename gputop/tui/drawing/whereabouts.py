@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gputop import units
 from gputop.tui.drawing.line import Line, Span
 from gputop.tui.drawing.prose import BLANK, wrapped
 from gputop.whereabouts import RankPlace, Whereabouts, folded, sentence, summary, who
+
+STACKS = 3
+"""Ranks at one line may have come there in different ways: at most so many are shown."""
 
 
 def whereabouts_lines(answer: Whereabouts, width: int, now: float, *, ascii_only: bool = False) -> tuple[Line, ...]:
@@ -34,17 +37,23 @@ def _place(answer: Whereabouts, places: Sequence[RankPlace], width: int, now: fl
 
 
 def _details(places: Sequence[RankPlace]) -> list[tuple[str, str]]:
-    first = places[0]
+    stacks = {place.stack: place for place in reversed(places) if place.stack}
+    waits_in = dict.fromkeys(place.kernel_function for place in places if place.kernel_function is not None)
     pids = [place.pid for place in places if place.pid is not None]
     counts = sorted({place.begun for place in places if place.begun is not None})
     steps = sorted({place.step for place in places if place.step is not None})
     shares = [place.cpu_percent for place in places if place.cpu_percent is not None]
     rows = [
-        ("process", ", ".join(map(str, pids))),
-        ("step", units.ranges(steps)),
+        ("process" if len(pids) == 1 else "processes", ", ".join(map(str, pids))),
+        ("step" if len(steps) == 1 else "steps", units.ranges(steps)),
         ("collectives begun", units.ranges(counts)),
-        ("processor", f"{units.percent(max(shares))} of a core" if shares else ""),
-        ("kernel", first.kernel_function or ""),
-        ("stack", " < ".join(first.stack)),
+        ("processor", f"{'up to ' if len(shares) > 1 else ''}{units.percent(max(shares))} of a core" if shares else ""),
+        ("kernel", ", ".join(waits_in)),
+        *((f"stack of {who([place])}" if len(stacks) > 1 else "stack", " < ".join(stack)) for stack, place in _by_rank(stacks)),
     ]
     return [(label, text) for label, text in rows if text]
+
+
+def _by_rank(stacks: Mapping[tuple[str, ...], RankPlace]) -> list[tuple[tuple[str, ...], RankPlace]]:
+    """Return the stacks, each with the first rank that has it, by these ranks; at most three."""
+    return sorted(stacks.items(), key=lambda item: item[1].rank or 0)[:STACKS]

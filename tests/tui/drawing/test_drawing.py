@@ -20,7 +20,23 @@ from gputop.tui.drawing.bars import bar
 from gputop.tui.drawing.braille import Trace, chart, dot_columns
 from gputop.tui.drawing.doctor.pane import draw_doctor
 from gputop.tui.drawing.header import header_line
-from gputop.tui.drawing.line import Line, Span, ascii_line, changed_ranges, clean, clip, fit, line, plain, spread, width, wrap
+from gputop.tui.drawing.line import (
+    CELLS_SHARED,
+    Line,
+    Span,
+    ascii_line,
+    cells_of,
+    changed_ranges,
+    clean,
+    clip,
+    fit,
+    line,
+    plain,
+    shared_cells,
+    spread,
+    width,
+    wrap,
+)
 from gputop.tui.drawing.loss import LossChart
 from gputop.tui.drawing.processes.pane import draw_processes, scrolls_most
 from gputop.tui.drawing.processes.rows import Order, process_rows
@@ -64,6 +80,21 @@ def test_ascii_line_keeps_the_width() -> None:
 
 def test_wrap_indents_what_follows() -> None:
     assert texts(tuple(wrap("fix: set the device first", 12, indent="  "))) == ["fix: set the", "  device", "  first"]
+
+
+def test_equal_cells_are_one_object_wherever_they_are() -> None:
+    (first, second), (third, *_) = cells_of((Span("ab", "work1"),)), cells_of((Span("axyz", "work1"),))
+    assert (first, second) == (("a", "work1"), ("b", "work1"))
+    assert third is first
+    assert cells_of((Span("a", "bad"),))[0] == ("a", "bad")
+
+
+def test_however_many_characters_there_are_few_cells_are_kept() -> None:
+    text = "".join(map(chr, (*range(0x100, 0x250), *range(0x400, 0x480), *range(0x2500, 0x25F0), *range(0x2800, 0x2900))))
+    assert len(text) > CELLS_SHARED
+    for at in range(0, len(text), 64):
+        assert [char for char, _ in cells_of((Span(text[at : at + 64], "dim"),))] == list(text[at : at + 64])
+    assert len(shared_cells("dim")) <= CELLS_SHARED
 
 
 def test_changed_ranges_bridge_small_gaps_and_never_cut_a_wide_character() -> None:
@@ -167,6 +198,14 @@ def test_training_says_when_values_are_from_the_log() -> None:
     printed = replace(base, ranks=tuple(replace(rank, facts={"source": "log"}) for rank in base.ranks))
     drawing = draw_training(dashboards.view_of([samples.snapshot(runs=(printed,))]), LossChart(), 90, 20)
     assert plain(drawing.title).startswith("Training: resnet18-ddp · from the log · step 1240")
+
+
+def test_training_says_that_steps_are_counted_lines() -> None:
+    base = samples.run(world_size=1)
+    facts = {"source": "log", "progress": {"total_steps": None, "counts_lines": True}}
+    printed = replace(base, ranks=tuple(replace(rank, facts=facts) for rank in base.ranks))
+    drawing = draw_training(dashboards.view_of([samples.snapshot(runs=(printed,))]), LossChart(), 90, 20)
+    assert plain(drawing.title).startswith("Training: resnet18-ddp · from the log · line 1240")
 
 
 def test_training_of_a_failed_run_names_the_rank() -> None:
@@ -277,6 +316,13 @@ def test_command_shows_names_without_directories() -> None:
     assert rows[1].rstrip().endswith("python -u train.py --data /data/set")
 
 
+def test_a_rank_has_the_color_of_its_curve_only_while_it_has_one() -> None:
+    for per_rank, wanted in ((False, {"owner"}), (True, {"rank0", "rank1", "rank2", "rank3"})):
+        view = dashboards.healthy(per_rank=per_rank)
+        rows = draw_processes(view, process_rows(view.snapshot, Order()), Order(), 100).lines[1:]
+        assert {span.style for row in rows for span in row if span.text.strip() in ("0", "1", "2", "3")} - {"value"} == wanted
+
+
 def test_commands_scroll_to_their_end_and_no_further() -> None:
     device = samples.device(0)
     command = ("/opt/venv/bin/python", "/home/ada/project/train.py", *(f"--option{number}" for number in range(20)), "--éß")
@@ -379,7 +425,7 @@ def test_doctor_shows_headline_evidence_and_fix() -> None:
     drawing = draw_doctor(dashboards.one_gpu(), 60, 12)
     rows = texts(drawing.lines)
     assert plain(drawing.title) == "Doctor: 2 problems"
-    assert rows[0].startswith("✗ A07 Only GPU 0 works: all 4 ranks run on it")
+    assert rows[0].startswith("✗ A07 Only GPU 0 is used: all 4 ranks run on it")
     assert rows[0].endswith("certain")
     assert rows[1] == "  · LOCAL_RANK is 0-3, but every process sits on GPU 0"
     assert rows[3].startswith("  fix: torch.cuda.set_device(int(os.environ")
@@ -388,7 +434,7 @@ def test_doctor_shows_headline_evidence_and_fix() -> None:
 
 def test_doctor_keeps_every_headline_when_room_is_short() -> None:
     rows = texts(draw_doctor(dashboards.one_gpu(ascii=True), 60, 3).lines)
-    assert rows[0].startswith("x A07 Only GPU 0 works")
+    assert rows[0].startswith("x A07 Only GPU 0 is used")
     assert rows[1].startswith("  fix:")
     assert rows[2].startswith("! H01 GPU 3")
     assert len(rows) == 3

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from gputop.history.series import Series
-from gputop.snapshot import Problem
+from gputop.snapshot import DeviceUse, Problem
 from gputop.tui.drawing.gpus.pane import draw_gpus, lines_wanted
-from gputop.tui.drawing.gpus.past import area, recent_means, row_of_past
+from gputop.tui.drawing.gpus.past import area, recent_means, row_of_means, row_of_past
 from gputop.tui.drawing.gpus.rows import row_layout, unmeasured
 from gputop.tui.drawing.line import Line, plain
 from gputop.tui.state.view import View
@@ -83,6 +84,23 @@ def test_one_or_two_gpus_are_graphs(count: int) -> None:
         assert "90%" in shown
         assert "█" * 20 in shown
     assert all("█" not in plain(row) for row in draw_gpus(box(count, density="compact"), 78, 6).lines)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_graph_names_its_rank_and_the_traffic_of_its_links(count: int) -> None:
+    links = {
+        "nvlink_rx_bytes_per_s": 40e9,
+        "nvlink_tx_bytes_per_s": 41e9,
+        "pcie_rx_bytes_per_s": 1e9,
+        "pcie_tx_bytes_per_s": 2e8,
+    }
+    devices = tuple(samples.device(index, **links) for index in range(count))
+    ranks = tuple(samples.rank_process(index, (DeviceUse(devices[index].uuid),), count) for index in range(count))
+    view = dashboards.view_of([samples.snapshot(devices=devices, processes=ranks)])
+    head = draw_gpus(view, 158, 16).lines[0]
+    assert f"r{count - 1}" in plain(head).split()
+    assert {span.style for span in head if span.text == "r0"} == {"owner"}
+    assert "  nv 81 pci 1.2" in plain(head)
 
 
 def test_the_line_above_a_graph_keeps_what_matters_and_cuts_nothing() -> None:
@@ -169,6 +187,13 @@ def test_no_device_shows_the_problem() -> None:
     problem = Problem("driver_mismatch", "Driver and library differ.", "Reboot.")
     view = dashboards.view_of([replace(base, host=replace(base.host, problem=problem))])
     assert texts(draw_gpus(view, 76, 20).lines) == ["Driver and library differ.", "Reboot."]
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+@pytest.mark.parametrize("means", [[], [None], [3.0], [None, 50.0, 50.0], [80.0, 80.0, 81.0], [99.0, 0.0, None, math.nan]])
+def test_a_row_of_means_is_that_of_their_shares(means: list[float | None], ascii_only: bool) -> None:
+    shares = [None if mean is None else mean / 100 for mean in means]
+    assert row_of_means(means, ascii_only) == row_of_past(shares, ascii_only)
 
 
 def test_recent_means() -> None:

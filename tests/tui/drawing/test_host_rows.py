@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from gputop.history.history import History
 from gputop.hosts.state import HostStatus
 from gputop.process import ProcessCurve, ProcessRank, ProcessRun
+from gputop.snapshot import Problem
+from gputop.tui.drawing.hosts.details import draw_host
 from gputop.tui.drawing.hosts.listing import grid_of, heading
 from gputop.tui.drawing.hosts.row import HostRow, host_row
 from gputop.tui.drawing.hosts.whole import header_line
 from gputop.tui.drawing.line import plain
+from gputop.tui.drawing.loss import LossChart
 from gputop.tui.state.fleet import FleetView, HostView
-from gputop.tui.state.view import View
+from gputop.tui.state.view import Settings, View
 from tests import samples
 
 
@@ -28,6 +33,17 @@ def row_of(world_size: int, here: int) -> HostRow:
 def test_an_untracked_run_has_the_ranks_whose_processes_are_there() -> None:
     assert row_of(2, 2).ranks == "2"
     assert row_of(4, 2).ranks == "2 of 4"
+
+
+def test_the_run_is_the_one_whose_loss_is_beside_it() -> None:
+    def ranks(count: int, first: int) -> tuple[ProcessRank, ...]:
+        return tuple(ProcessRank(first + rank, rank) for rank in range(count))
+
+    silent = ProcessRun("launcher:1", "pretrain.py", ranks(4, 100), world_size=4)
+    read = ProcessRun("launcher:2", "tune.py", ranks(2, 200), world_size=2, curves=(ProcessCurve("read", "its output"),))
+    snapshot = samples.snapshot(runs=(samples.run(2, run_id="read"),), process_runs=(silent, read))
+    row = host_row(HostView(HostStatus("a", "live"), View(snapshot, History(), run_id="read")), samples.EPOCH)
+    assert (row.run, row.ranks, row.loss[:5]) == ("tune.py", "2", "0.436")
 
 
 def test_a_wide_list_says_the_state_in_full() -> None:
@@ -50,3 +66,38 @@ def test_the_gpus_are_counted_only_where_a_host_has_told_them() -> None:
     assert "2 hosts · 8 GPUs so far" in header(connecting, known)
     assert "1 host · 8 GPUs" in header(known)
     assert "so far" not in header(known)
+
+
+def without_gpus(code: str) -> HostView:
+    """A host that is read, and whose driver says why there is no GPU."""
+    problem = Problem(code, "The driver and its library differ.", "Reboot it.")
+    host = replace(samples.snapshot().host, source="none", problem=problem)
+    snapshot = samples.snapshot(host=host, devices=(), processes=(), runs=(), points=())
+    return HostView(HostStatus("a", "live"), View(snapshot, History()))
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "level"),
+    [
+        ("no_driver", "no driver", "warning"),
+        ("driver_mismatch", "driver mismatch", "warning"),
+        ("no_permission", "no permission", "warning"),
+        ("hung", "driver hangs", "warning"),
+        ("library_not_found", "no driver", "fine"),
+        ("no_gpu", "no GPU", "fine"),
+        ("of a newer gputop", "no GPU", "warning"),
+    ],
+)
+def test_a_host_without_gpus_says_why(code: str, words: str, level: str) -> None:
+    host = without_gpus(code)
+    row = host_row(host, samples.EPOCH)
+    assert (row.state, row.level) == (words, level)
+    shown = [plain(line) for line in draw_host(FleetView(samples.EPOCH, (host,), Settings()), "a", LossChart(), 100, 20).lines]
+    assert "The driver and its library differ. Reboot it." in shown
+
+
+def test_virtual_gpus_that_stand_in_hide_nothing_else() -> None:
+    host = without_gpus("no_driver")
+    assert host.view is not None
+    virtual = replace(host.view.snapshot, devices=(samples.device(0, kind="virtual"),))
+    assert host_row(replace(host, view=replace(host.view, snapshot=virtual)), samples.EPOCH).state == "live"

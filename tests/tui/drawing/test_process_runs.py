@@ -12,7 +12,7 @@ from gputop.tui.drawing.doctor.pane import draw_doctor
 from gputop.tui.drawing.line import plain
 from gputop.tui.drawing.loss import LossChart
 from gputop.tui.drawing.untracked.pane import draw_its_curve, draw_process_runs, tracking_command, untracked_run
-from gputop.tui.state.view import is_outlived
+from gputop.tui.state.view import is_outlived, newest_run
 from tests import samples
 from tests.tui.dashboards import view_of
 
@@ -163,3 +163,17 @@ def test_the_command_that_would_track_it(launcher: str | None, command: tuple[st
 def test_an_ended_run_gives_way_to_a_later_one(state: RunState, began_before_s: float, outlived: bool) -> None:
     ended = replace(samples.run(state=state), created_at=samples.EPOCH - began_before_s)
     assert is_outlived(ended, (RUN,)) is outlived
+
+
+def test_a_run_that_lost_a_rank_is_shown_while_others_work() -> None:
+    """Its state is that of the worst rank, but its curve goes on."""
+    whole = samples.run(state="killed")
+    first, *others = whole.ranks
+    ranks = (replace(first, state="killed"), *(replace(rank, state="running") for rank in others))
+    left = replace(whole, created_at=samples.EPOCH - 99_999, ranks=ranks)
+    later = samples.run(run_id="later", created_at=samples.EPOCH)
+    assert not is_outlived(left, (RUN,))
+    assert newest_run((left, later), {left.run_id}) == left
+    ended = replace(left, ranks=tuple(replace(rank, state="killed") for rank in ranks))
+    assert is_outlived(ended, (RUN,))
+    assert newest_run((ended, later), {left.run_id}) == later

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gputop.history.history import History
+from gputop.losses import are_automatic
 from gputop.snapshot import Points, Run
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.line import plain, width
@@ -97,3 +98,42 @@ def test_the_pace_is_that_of_the_slowest_rank_over_the_last_minute() -> None:
     history = History()
     history.observe(samples.snapshot(points=tuple(points)))
     assert run_numbers.steps_per_s(samples.run(world_size=2), history) == pytest.approx(4.0)
+
+
+def behind(run: Run, logged: dict[int, tuple[int, ...]]) -> tuple[list[str], set[str]]:
+    """What the panel says of each rank's distance, and in which styles, after these ranks logged a loss at these steps."""
+    history = History()
+    points = tuple(
+        Points("run-1", rank, "loss", steps, tuple(float(step) for step in steps), tuple(1.0 for _ in steps))
+        for rank, steps in logged.items()
+    )
+    history.observe(samples.snapshot(runs=(run,), points=points))
+    lines = panel_lines(replace(view_of(run), history=history), run, 30)
+    rows = lines[next(place for place, row in enumerate(lines) if plain(row).startswith("rank")) + 1 :]
+    return [row[3].text.strip() for row in rows], {row[3].style for row in rows}
+
+
+def at_steps(*steps: int | None, automatic: tuple[int | None, ...] = (), logs: tuple[int, ...] = (0, 1, 2)) -> Run:
+    """Ranks at these steps, of which some log values of their own."""
+    base = split_run(*[0.06] * len(steps))
+    ranks = []
+    for rank, step, counted in zip(base.ranks, steps, automatic or (None,) * len(steps), strict=True):
+        metrics = {name: value for name, value in rank.metrics.items() if rank.rank in logs or are_automatic((name,))}
+        ranks.append(replace(rank, step=step, optimizer_step=counted, metrics=metrics))
+    return replace(base, ranks=tuple(ranks))
+
+
+def test_a_rank_that_logs_seldom_is_not_behind() -> None:
+    run = at_steps(118, 110, 90)
+    every_tenth = {0: tuple(range(119)), 1: tuple(range(0, 111, 10)), 2: tuple(range(0, 91, 10))}
+    assert behind(run, every_tenth) == (["0", "0", "28"], {"dim", "warn"})
+
+
+def test_ranks_are_behind_by_their_optimizer_steps() -> None:
+    """Rank 0 logs its epochs; what automatic tracking counts is in ``optimizer_step``, or in ``step`` of the other ranks."""
+    assert behind(at_steps(3, 4000, 3990, automatic=(4000, None, None), logs=(0,)), {}) == (["0", "0", "10"], {"dim", "warn"})
+
+
+def test_steps_that_count_different_things_say_nothing_of_who_is_behind() -> None:
+    run = at_steps(3, 4000, None, automatic=(None, 4000, None), logs=(0, 1))
+    assert behind(run, {})[0] == ["N/A"] * 3

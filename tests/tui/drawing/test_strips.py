@@ -204,12 +204,14 @@ def test_columns_of_steps_know_when_they_were() -> None:
     assert columns.only(1).steps == (149.5, 299.0)
 
 
-@pytest.mark.parametrize(("value", "text"), [(0.523, "0.52"), (7.06, "7.1"), (640.4, "640"), (12_340.0, "12.3k"), (5e9, "5G")])
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.523, "0.52"), (7.06, "7.1"), (640.4, "640"), (12_340.0, "12k"), (3360.0, "3.4k"), (5e9, "5G")]
+)
 def test_short_numbers(value: float, text: str) -> None:
     assert short(value) == text
 
 
-@pytest.mark.parametrize(("value", "shown"), [(200.0, "smp/s 200"), (5590.0, "smp 5.59k")])
+@pytest.mark.parametrize(("value", "shown"), [(200.0, "smp/s 200"), (5590.0, "smp 5.6k ")])
 def test_a_long_value_leaves_its_label_whole_words(value: float, shown: str) -> None:
     label, text = label_of(Strip("smp/s", [value], value), value)
     assert label + text == shown

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from gputop.snapshot import Device, LaunchEnvironment, Points, Problem
+from gputop.snapshot import Device, DeviceUse, LaunchEnvironment, Points, Problem, Process, ProcessRun
+from gputop.tui.drawing.energy import energy_words
 from gputop.tui.drawing.gpus.balance import balance
 from gputop.tui.drawing.gpus.verdict import verdict_line
 from gputop.tui.drawing.line import plain
@@ -69,6 +70,22 @@ def test_old_readings_do_not_count_in_the_balance() -> None:
     assert "0 of 8 GPUs work" in plain(verdict_line(dashboards.view_of([*busy, *later]), 80))
 
 
+def test_a_count_that_the_newest_readings_contradict_says_what_it_is_the_mean_of() -> None:
+    busy = tuple(samples.device(index) for index in range(8))
+    idle = tuple(samples.idle_device(index) for index in range(8))
+
+    def verdict(*devices: tuple[Device, ...]) -> str:
+        seen = [samples.snapshot(tick, devices=held, runs=(), points=()) for tick, held in enumerate(devices)]
+        return plain(verdict_line(dashboards.view_of(seen), 120))
+
+    assert verdict(*[busy] * 9, *[idle] * 2).startswith(" 8 of 8 GPUs work well  mean of 10 s · load balance 100%")
+    assert verdict(*[idle] * 11, busy).startswith(" 0 of 8 GPUs work  mean of 10 s")
+    assert verdict(*[busy] * 9, *[idle] * 12).startswith(" 0 of 8 GPUs work  ")
+    for steady in (busy, idle):
+        assert "mean of" not in verdict(*[steady] * 12)
+    assert "mean of" not in verdict(*[busy] * 9, *[idle] * 12)
+
+
 def test_only_a_machine_without_any_trouble_is_green() -> None:
     assert chip(busy_box()) == "chip ok"
     assert chip(replace(busy_box(), loading=True)) == "chip dim", "nobody has looked for problems yet"
@@ -108,18 +125,41 @@ def test_instances_without_a_known_utilization_are_no_good_news() -> None:
 def test_the_verdict_names_the_first_problem_and_the_numbers_of_the_run() -> None:
     view = dashboards.one_gpu()
     shown = plain(verdict_line(view, 160))
-    for part in (" 1 of 8 GPUs work  Only GPU 0 works (+1) · ", "1 840 samples/s", "loss 0.446 ↓", "1h02m left"):
+    for part in (" 1 of 8 GPUs work  Only GPU 0 is used (+1) · ", "1 840 samples/s", "loss 0.446 ↓", "1h02m left"):
         assert part in shown, part
     assert chip(view) == "chip bad"
 
 
+def test_a_problem_of_another_run_is_named_as_such_and_comes_after_those_of_this_one() -> None:
+    view = dashboards.healthy()
+    assert view.run is not None
+    other = replace(view.run, run_id="other", name="sweep-3")
+    stopped = replace(dashboards.ONE_GPU, run="other", title="The run was stopped from outside (15)")
+    ended = replace(view, findings=(stopped,))
+    assert "  another run: The run was stopped from outside (15)" in plain(verdict_line(ended, 160))
+    alive = replace(ended, snapshot=replace(view.snapshot, runs=(*view.snapshot.runs, other)))
+    assert "  sweep-3: The run was stopped from outside (15)" in plain(verdict_line(alive, 160))
+    both = replace(alive, findings=(stopped, replace(dashboards.POWER, severity="warning", run=view.run.run_id)))
+    assert f"  {dashboards.POWER.title.split(':')[0]} (+1)" in plain(verdict_line(both, 160))
+
+
+def test_after_an_untracked_run_has_ended_its_problem_is_not_that_of_the_next() -> None:
+    view = dashboards.healthy()
+    stopped = replace(dashboards.ONE_GPU, run="pid-7-1", title="The run was stopped from outside (15)")
+    shot = replace(view.snapshot, runs=(), process_runs=(ProcessRun("pid:9", "train.py", run_id="pid-9-1"),))
+    ended = replace(view, snapshot=shot, run_id=None, findings=(stopped,))
+    assert "another run: The run was stopped" in plain(verdict_line(ended, 160))
+    own = replace(ended, findings=(replace(stopped, run="pid-9-1"),))
+    assert "another run" not in plain(verdict_line(own, 160))
+
+
 def test_what_does_not_fit_leaves_by_its_importance() -> None:
     view = dashboards.one_gpu()
-    parts = ("load balance", "samples/s", "loss", "left")
+    parts = ("load balance", "samples/s", "loss", "left", "samples/J")
     lines = [plain(verdict_line(view, cells)) for cells in range(10, 161)]
     assert [len(shown) for shown in lines] == list(range(10, 161))
     kept = [tuple(part for part in parts if part in shown) for shown in lines[20:]]
-    assert list(dict.fromkeys(kept)) == [(), ("left",), ("samples/s", "left"), ("samples/s", "loss", "left"), parts]
+    assert list(dict.fromkeys(kept)) == [(), ("left",), ("samples/s", "left"), ("samples/s", "loss", "left"), parts[:4], parts]
     assert "1 of 8 GPUs work  Only GPU 0" in lines[40 - 10]
 
 
@@ -136,3 +176,25 @@ def test_a_diverged_run_is_no_good_verdict() -> None:
     assert chip(view) == "chip bad"
     assert "loss NaN since step 30" in plain(verdict_line(view, 120))
     assert "left" not in plain(verdict_line(view, 120))
+
+
+def test_the_energy_of_a_sample_is_the_power_of_the_run_s_gpus_by_its_throughput() -> None:
+    view = dashboards.healthy()
+    assert "1h02m left · 1.3 J/sample" in plain(verdict_line(view, 160)), "4 GPUs of 612 W, 1 840 samples/s"
+    (run,) = view.snapshot.runs
+    tokens = tuple(replace(rank, metrics={"tokens_per_s": 2448.0}) for rank in run.ranks)
+    assert energy_words(view, replace(run, ranks=tokens)) == "4 tokens/J"
+
+
+def test_energy_that_is_not_the_run_s_alone_is_unknown() -> None:
+    view = dashboards.healthy()
+    (run,) = view.snapshot.runs
+    first, *others = run.ranks
+    assert energy_words(view, replace(run, ranks=(replace(first, elsewhere=True), *others))) is None
+    assert energy_words(view, replace(run, ranks=tuple(others))) is None, "a rank of which nothing is known"
+    assert energy_words(view, replace(run, state="finished")) is None
+    guest = Process(pid=77, devices=(DeviceUse(samples.device(0).uuid, samples.GIB),))
+    shared = replace(view.snapshot, processes=(*view.snapshot.processes, guest))
+    assert energy_words(replace(view, snapshot=shared), run) is None
+    silent = dashboards.view_of([samples.snapshot(devices=tuple(samples.device(n, power_w=None) for n in range(8)))])
+    assert energy_words(silent, run) is None

@@ -1,4 +1,4 @@
-"""The ticks of an x axis: steps, seconds since the start of a run, epochs, or times of day. Pure but for the time zone."""
+"""The ticks of an x axis: steps, seconds since the start of a run, epochs, or times of day. Pure except for the time zone."""
 
 from __future__ import annotations
 

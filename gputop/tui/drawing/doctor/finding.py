@@ -65,7 +65,7 @@ def _evidence(facts: Sequence[Fact], width: int) -> list[Line]:
         if line_width(body[-1]) + 2 + text_width(source) <= width:
             lines += [*body[:-1], (*body[-1], Span(f"  {source}", "dim"))]
         else:
-            lines += [*body, *wrapped(source, width, "dim", first="     ", rest="     ")]
+            lines += [*body, *wrapped(source, width, "dim", first="    ", rest="    ")]
     if len(facts) > EVIDENCE_SHOWN:
         lines.append((Span(f"    and {len(facts) - EVIDENCE_SHOWN} more", "dim"),))
     return lines

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gputop.doctor.findings.finding import Finding
 from gputop.groups import compute_uses
-from gputop.snapshot import LIVE_STATES
+from gputop.snapshot import LIVE_STATES, Snapshot
 from gputop.tui.drawing.line import Drawing, Line, clean, clip, line, plain, spread, wrap
 from gputop.tui.state.view import View
 
@@ -108,15 +108,9 @@ def _fix(fix: str, width: int) -> list[Line]:
     return lines
 
 
-def _healthy(view: View, width: int, height: int) -> list[Line]:
-    """List what was examined, so that "no problem" cannot be mistaken for "nothing seen"."""
-    if view.loading:
-        return [line(("Looking for problems …", "dim"))]
-    snapshot = view.snapshot
-    untracked = snapshot.untracked_ids
-    live = sum(run.state in LIVE_STATES and run.run_id not in untracked for run in snapshot.runs)
-    starting = sum(run.starting for run in snapshot.process_runs)
-    count = len(snapshot.process_runs) - starting
+def looked_at(snapshot: Snapshot) -> str:
+    """Return what was examined, in one sentence."""
+    live, starting, count = _counts(snapshot)
     parts = [
         f"{len(snapshot.devices)} GPU{'s' * (len(snapshot.devices) != 1)}",
         f"{len(snapshot.processes)} process{'es' * (len(snapshot.processes) != 1)}",
@@ -124,9 +118,24 @@ def _healthy(view: View, width: int, height: int) -> list[Line]:
         *([f"{starting} run{'s' * (starting != 1)} starting"] if starting else []),
         *([f"{count} run{'s' * (count != 1)} not tracked"] if count else []),
     ]
-    examined = f"Looked at {', '.join(parts[:-1])} and {parts[-1]}."
+    return f"Looked at {', '.join(parts[:-1])} and {parts[-1]}."
+
+
+def _counts(snapshot: Snapshot) -> tuple[int, int, int]:
+    """Return how many runs are live and tracked, how many are starting, and how many are not tracked."""
+    live = sum(run.state in LIVE_STATES and run.run_id not in snapshot.untracked_ids for run in snapshot.runs)
+    starting = sum(run.starting for run in snapshot.process_runs)
+    return live, starting, len(snapshot.process_runs) - starting
+
+
+def _healthy(view: View, width: int, height: int) -> list[Line]:
+    """List what was examined, so that "no problem" cannot be mistaken for "nothing seen"."""
+    if view.loading:
+        return [line(("Looking for problems …", "dim"))]
+    snapshot = view.snapshot
+    live, starting, count = _counts(snapshot)
     lines = [*undecided_lines(view, width)] or [line(("No problem found", "ok"))]
-    lines += wrap(examined, width, "dim")
+    lines += wrap(looked_at(snapshot), width, "dim")
     if count:
         lines.extend(wrap("Rules that need a run's own records are not judged: gputop run -- … records them.", width, "dim"))
     elif live == starting == 0 and not any(compute_uses(process) or process.torch_mapped for process in snapshot.processes):

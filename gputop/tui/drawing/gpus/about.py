@@ -6,15 +6,15 @@ Each block is a label and items; unknown items come at the end of their block, a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 
 from gputop import units
 from gputop.doctor.evidence.visible import devices_behind, mask_of, same_uuid
 from gputop.doctor.facts.model import visibility
+from gputop.facts.table import Facts
 from gputop.snapshot import Device, Process
 from gputop.tui.drawing.line import Line, Span, clean, clip, line, text_width, wrap
 from gputop.tui.drawing.processes.pane import device_label
-from gputop.tui.state.device_state import slowness, throttle
+from gputop.tui.state.device_state import slowed_by, slowness
 from gputop.tui.state.memory_split import MemorySplit
 from gputop.tui.state.view import View
 
@@ -24,7 +24,7 @@ Item = tuple[str, str | None] | tuple[str, str | None, str]
 
 
 def block(label: str, items: Iterable[Item], cells: int) -> list[Line]:
-    """Return a label and the items beside it, on as many lines as they take; items that fit into a line are never cut."""
+    """Return a label and the items next to it, on as many lines as they take; items that fit into a line are never cut."""
     known: list[Line] = []
     unknown: list[str] = []
     for name, value, *style in items:
@@ -57,7 +57,7 @@ def block(label: str, items: Iterable[Item], cells: int) -> list[Line]:
 def slow_items(view: View, device: Device) -> list[Item]:
     """Return what throttles the clocks, since when, and for how long in total since the driver started to count."""
     found: list[Item] = []
-    for words, style in _reasons(device.throttle_reasons):
+    for words, style in slowed_by(device.throttle_reasons):
         since, from_start = _since(view, device, words)
         when = "" if since is None else f" {'since before' if from_start else 'since'} {units.clock(since)}"
         found.append(("", f"{words}{when}", style))
@@ -83,27 +83,20 @@ def slow_items(view: View, device: Device) -> list[Item]:
     return found
 
 
-def _reasons(reasons: Iterable[str]) -> list[tuple[str, str]]:
-    """Return (words, style) of each unusual reason, the same words once."""
-    blank = Device(0, "")
-    found = (throttle(replace(blank, throttle_reasons=(reason,))) for reason in reasons)
-    return list(dict.fromkeys((words, style) for _, words, style in filter(None, found)))
-
-
 def _since(view: View, device: Device, words: str) -> tuple[float | None, bool]:
     """Return since when the reason has held without a pause, and whether that is as long as gputop has known the device."""
     past = view.history.throttling(device.uuid)
     since = None
     for place in range(len(past) - 1, -1, -1):
         time, reasons = past[place]
-        if words not in {found for found, _ in _reasons(reasons)}:
+        if words not in {found for found, _ in slowed_by(reasons)}:
             return since, False
         since = time
     return since, since is not None
 
 
-def memory_items(device: Device, split: MemorySplit | None) -> list[Item]:
-    """Return who uses how much memory, in GiB, and how much is free."""
+def memory_items(device: Device, split: MemorySplit | None, within: Sequence[Item] = ()) -> list[Item]:
+    """Return who uses how much memory, in GiB, and how much is free; ``within`` is what the run's own part consists of."""
     used, total = device.memory_used_bytes, device.memory_total_bytes
     free = None if used is None or total is None else max(0, total - used)
     parts: tuple[tuple[str, int | None, str], ...] = (
@@ -114,7 +107,33 @@ def memory_items(device: Device, split: MemorySplit | None) -> list[Item]:
         ("free", free, "value"),
     )
     shown = [part for part in parts if part[1] is not None or part[0] != "no listed process"]
-    return [(name, None if held is None else f"{units.gib(held)} GiB", style) for name, held, style in shown]
+    items: list[Item] = [(name, None if held is None else f"{units.gib(held)} GiB", style) for name, held, style in shown]
+    return [*items[:1], *within, *items[1:]]
+
+
+def allocator_items(view: View, device: Device) -> list[Item]:
+    """Return what the chosen run's memory consists of, in GiB: tensors, what torch caches, and the rest, the context.
+
+    Nothing if that is not known of each of the run's processes on the device.
+    """
+    facts = {rank.local_pid: rank.facts for rank in view.run.ranks} if view.run is not None else {}
+    tensors = cached = context = 0
+    for process in view.snapshot.processes:
+        uses = [use for use in process.devices if use.device_uuid == device.uuid]
+        if not uses or process.run_id is None or process.run_id != view.run_id:
+            continue
+        memory, used = Facts(facts.get(process.pid, {})).cuda_memory, uses[0].memory_used_bytes
+        allocated, reserved = (memory.allocated_bytes, memory.reserved_bytes) if memory is not None else (None, None)
+        # The allocator counts one device, and is asked less often than the driver.
+        if allocated is None or reserved is None or used is None or len(process.devices) > 1:
+            return []
+        if not allocated <= reserved <= used:
+            return []
+        tensors, cached, context = tensors + allocated, cached + reserved - allocated, context + used - reserved
+    if not tensors + cached + context:
+        return []
+    parts = (("tensors", tensors), ("cached", cached), ("context", context))
+    return [(name, f"{units.gib(held)} GiB", "dim") for name, held in parts]
 
 
 _SOURCES = {"gpm": "measured by the GPU", "counters": "from counters", "blocking": "sampled for 20 ms"}

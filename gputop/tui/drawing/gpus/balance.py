@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
+from typing import NamedTuple
 
 from gputop import units
 from gputop.doctor.evidence.visible import devices_behind, mask_of
 from gputop.doctor.facts.stated import data_parallel
-from gputop.history.series import Series
 from gputop.snapshot import Device, Process
 from gputop.tui.state.device_state import slowness
 from gputop.tui.state.view import View
@@ -24,11 +25,12 @@ EVEN = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """``shares`` is each device's mean utilization over ``WINDOW_S`` in percent, None where unknown.
+    """``shares`` is each device's mean utilization over ``WINDOW_S`` in percent, None if unknown.
 
     ``working`` counts the shares of at least ``WORKING_PERCENT``; ``slow`` are those of the working devices that something
     slows down, ``broken`` the devices that are lost or in error. ``evenness`` is mean / max of the known shares (1: all do the
-    same; 1/N: one does everything), None while nothing works or fewer than two are known.
+    same; 1/N: one does everything), None while nothing works or fewer than two are known. ``varied`` says that a device worked
+    for a part of ``WINDOW_S`` only: its newest reading may say the opposite of its share.
     """
 
     devices: tuple[Device, ...]
@@ -37,6 +39,7 @@ class Balance:
     evenness: float | None
     slow: tuple[Device, ...] = ()
     broken: tuple[Device, ...] = ()
+    varied: bool = False
 
     @property
     def known(self) -> bool:
@@ -63,8 +66,8 @@ def balance(view: View) -> Balance:
     broken = tuple(device for device in every if device.state in ("lost", "error"))
     chosen = run_devices(view)
     devices = tuple(device for device in every if device in chosen or device in broken) if len(chosen) > 1 else every
-    shares = tuple(recent_use(view, device) for device in devices)
-    shares = tuple(share if device.state == "ok" else None for share, device in zip(shares, devices, strict=True))
+    uses = [_recent(view, device) if device.state == "ok" else None for device in devices]
+    shares = tuple(use.mean if use is not None else None for use in uses)
     known = [share for share in shares if share is not None]
     working = sum(share >= WORKING_PERCENT for share in known)
     top = max(known, default=0.0)
@@ -72,9 +75,15 @@ def balance(view: View) -> Balance:
     slow = tuple(
         device
         for share, device in zip(shares, devices, strict=True)
-        if share is not None and share >= WORKING_PERCENT and slowness(device) is not None
+        if share is not None and share >= WORKING_PERCENT and _works_now(device) and slowness(device) is not None
     )
-    return Balance(devices, shares, working, evenness, slow, broken)
+    varied = any(use is not None and use.lowest < WORKING_PERCENT <= use.highest for use in uses)
+    return Balance(devices, shares, working, evenness, slow, broken, varied)
+
+
+def _works_now(device: Device) -> bool:
+    """Return whether a device is at work as far as is known: between two steps, its clock may fall."""
+    return device.utilization_percent is None or device.utilization_percent >= WORKING_PERCENT
 
 
 def run_devices(view: View) -> tuple[Device, ...]:
@@ -116,17 +125,25 @@ def countable(devices: Sequence[Device]) -> tuple[Device, ...]:
 
 def recent_use(view: View, device: Device) -> float | None:
     """Return a device's mean utilization over the last ``WINDOW_S`` in percent; None if it is not known."""
-    return _mean_since(view.history.device(device.uuid, "utilization_percent"), view.snapshot.time - WINDOW_S)
+    use = _recent(view, device)
+    return use.mean if use is not None else None
 
 
-def _mean_since(series: Series | None, start: float) -> float | None:
-    total, count = 0.0, 0
-    for bucket in reversed(series.buckets if series else ()):
-        if bucket.x_last < start:
-            break
-        total += bucket.total
-        count += bucket.count
-    return total / count if count and math.isfinite(total) else None
+class _Use(NamedTuple):
+    """What a device's utilization was over ``WINDOW_S``, in percent."""
+
+    mean: float
+    lowest: float
+    highest: float
+
+
+def _recent(view: View, device: Device) -> _Use | None:
+    series, start = view.history.device(device.uuid, "utilization_percent"), view.snapshot.time - WINDOW_S
+    held = list(takewhile(lambda bucket: bucket.x_last >= start, reversed(series.buckets if series else ())))
+    total, count = sum(bucket.total for bucket in held), sum(bucket.count for bucket in held)
+    if not count or not math.isfinite(total):
+        return None
+    return _Use(total / count, min(bucket.low for bucket in held), max(bucket.high for bucket in held))
 
 
 def evenness_words(evenness: float) -> str:

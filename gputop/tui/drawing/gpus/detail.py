@@ -8,6 +8,7 @@ from gputop.doctor.findings.finding import Finding
 from gputop.snapshot import Device
 from gputop.tui.drawing.doctor.pane import draw_doctor
 from gputop.tui.drawing.gpus.about import (
+    allocator_items,
     block,
     health_items,
     identity_items,
@@ -39,7 +40,7 @@ def gpu_lines(view: View, device: Device, span: int, width: int, height: int, go
     split = memory_splits(view.snapshot, view.run_id).get(device.uuid) if not gone else None
     first = [
         *block("Slowed", slow_items(view, device), width),
-        *block("Memory", memory_items(device, split), width),
+        *block("Memory", memory_items(device, split, allocator_items(view, device) if not gone else ()), width),
         *_processes(view, device, width),
         *_findings(view, device, width),
     ]

@@ -1,4 +1,4 @@
-"""One or two GPUs as area graphs: utilization over time, and beside it memory, power and temperature if there is room. Pure."""
+"""One or two GPUs as area graphs: utilization over time; next to it memory, power and temperature, if there is room. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gputop import units
 from gputop.tui.drawing.gpus.past import area, column_end, recent_means, seconds_per_column
-from gputop.tui.drawing.gpus.rows import Rows, is_hot, label_of, memory_bar, memory_text
+from gputop.tui.drawing.gpus.rows import Rows, is_hot, label_of, link_traffic, memory_bar, memory_text
 from gputop.tui.drawing.line import Line, Span, clean, fit, joined, line
 from gputop.tui.drawing.line import width as cells_of
 from gputop.tui.state.device_state import slowness, trouble
@@ -54,7 +54,8 @@ def _beside(blocks: Sequence[Sequence[Line]], cells: int) -> list[Line]:
 def _block(rows: Rows, device: Device, width: int, height: int) -> list[Line]:
     """Return a line of readings, the utilization, and who holds the memory."""
     broken = trouble(device)
-    label = line("▸" if device.uuid in rows.view.involved_devices else "", (label_of(device, 1), "value"))
+    mark, who = "▸" if device.uuid in rows.view.involved_devices else "", _who(rows, device)
+    label = line((mark, "accent"), (label_of(device, 1), "value"), " " if who else "", *who)
     if broken is not None:
         style = "warn" if device.state == "stale" else "bad"
         words = fit(line(*label, " ", (f"{broken[0]} {clean(broken[1])}", style)), width)
@@ -67,6 +68,7 @@ def _block(rows: Rows, device: Device, width: int, height: int) -> list[Line]:
         _labeled("SM", units.number(device.sm_activity_percent), device.sm_activity_percent),
         _labeled("tensor", units.number(device.tensor_activity_percent), device.tensor_activity_percent),
         line((f"{device.sm_clock_mhz:.0f} MHz", "text")) if device.sm_clock_mhz is not None else (),
+        _links(device),
     ]
     memory = f" {memory_text(device, 10)}"
     bar = memory_bar(device, rows.splits.get(device.uuid), max(0, width - len(memory)), rows.view.settings.ascii)
@@ -90,7 +92,7 @@ def _graph(rows: Rows, device: Device, name: str, width: int, height: int) -> li
             "utilization_percent",
             100.0,
             "",
-            [line((units.percent(device.utilization_percent), "value")), sm, tensor],
+            [line((units.percent(device.utilization_percent), "value")), sm, tensor, _who(rows, device), _links(device)],
         ),
         "memory": ("memory_used_bytes", total, "memory", [line((memory_text(device, 12), "value")), _split(rows, device)]),
         "power": ("power_w", device.power_limit_w or 0.0, "", [_of_limit(device)]),
@@ -113,6 +115,18 @@ def _shares(rows: Rows, device: Device, reading: str, top: float, count: int) ->
 
 def _labeled(name: str, text: str, value: float | None) -> Line:
     return line((f"{name} ", "dim"), (text, "text")) if value is not None else ()
+
+
+def _who(rows: Rows, device: Device) -> Line:
+    """Return the rank on the device, else the user."""
+    who = rows.users.get(device.uuid)
+    return (Span(who.text.strip(), who.style),) if who is not None else ()
+
+
+def _links(device: Device) -> Line:
+    nvlink, pcie = link_traffic(device)
+    parts = (_labeled("nv", units.number(nvlink), nvlink), _labeled("pci", units.number(pcie, digits=1), pcie))
+    return joined((part for part in parts if part), Span(" "))
 
 
 def _of_limit(device: Device) -> Line:

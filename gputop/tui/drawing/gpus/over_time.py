@@ -11,6 +11,7 @@ from gputop.history.series import Series
 from gputop.snapshot import Device
 from gputop.tui.drawing.gpus.past import area, column_end
 from gputop.tui.drawing.gpus.rows import is_hot, memory_text
+from gputop.tui.drawing.gpus.slowed import slowed_strip, was_slowed
 from gputop.tui.drawing.line import Line, Span, fit, line, spread, width
 from gputop.tui.state.view import View
 
@@ -42,8 +43,14 @@ GRAPHS = (
     Graph("SM activity", "sm_activity_percent"),
     Graph("tensor activity", "tensor_activity_percent"),
     Graph("DRAM activity", "dram_activity_percent"),
+    Graph("NVLink", "nvlink_bytes_per_s"),
+    Graph("PCIe", "pcie_bytes_per_s"),
 )
 """The most important first: a graph that does not fit is left out, and its number appears in the text."""
+
+
+LINKS = ("nvlink_bytes_per_s", "pcie_bytes_per_s")
+"""Readings without a known limit: their graphs reach up to a round number above the greatest value."""
 
 
 class Stretch(NamedTuple):
@@ -94,7 +101,9 @@ def grid_of(view: View, device: Device, cells: int, height: int) -> Grid:
     graphs = known_graphs(view, device)
     columns = 2 if cells >= TWO_COLUMNS_CELLS and len(graphs) > 1 else 1
     rows = min(math.ceil(len(graphs) / columns), max(0, height - 1) // GRAPH_LINES_MIN)
-    each = min(GRAPH_LINES_MAX, (height - 1) // rows) if rows else 0
+    # A strip below takes a line of the graphs, but no graph: where there is no line, the text below scrolls by one more.
+    each = (height - 1 - was_slowed(view, device)) // rows if rows else 0
+    each = min(GRAPH_LINES_MAX, max(GRAPH_LINES_MIN, each)) if rows else 0
     return Grid(tuple(graphs[: rows * columns]), columns, (cells - GAP * (columns - 1)) // columns, each)
 
 
@@ -107,7 +116,11 @@ def draw_over_time(view: View, device: Device, grid: Grid, span: int) -> list[Li
     for start in range(0, len(grid.graphs), grid.columns):
         row = grid.graphs[start : start + grid.columns]
         lines.extend(beside([draw_graph(view, device, graph, stretch, grid.cells, grid.lines) for graph in row], grid.cells))
-    return [*lines, *beside([[time_axis(stretch, grid.cells)]] * grid.columns, grid.cells)]
+    below = [time_axis(stretch, grid.cells)]
+    if was_slowed(view, device):
+        strip, causes = slowed_strip(view, device, stretch.start, stretch.end, grid.cells)
+        below = [strip, time_axis(stretch, grid.cells, causes)]
+    return [*lines, *beside([below] * grid.columns, grid.cells)]
 
 
 def draw_graph(view: View, device: Device, graph: Graph, stretch: Stretch, cells: int, height: int) -> list[Line]:
@@ -121,8 +134,10 @@ def draw_graph(view: View, device: Device, graph: Graph, stretch: Stretch, cells
         hold_s = max(RECORDED_HOLD_S, (stretch.end - stretch.start) * RECORDED_HOLD_SHARE)
         past = held_means(recorded, stretch.start, stretch.end, cells, hold_s)
         means = [before if seen is None else seen for seen, before in zip(means, past, strict=True)]
+    if graph.reading in LINKS:
+        top = _round_above(max((mean for mean in means if mean is not None), default=0.0))
     shares = [None if mean is None or top is None else mean / top for mean in means]
-    form = units.gib if graph.reading == "memory_used_bytes" else units.number
+    form = units.gib if graph.reading == "memory_used_bytes" else _gigabytes if graph.reading in LINKS else units.number
     extremes = min_mean_max(form, [found for found in (series, recorded) if found is not None], stretch)
     numbers = line((_now(device, graph.reading), _style(device, graph.reading)))
     head = heading(graph.name, numbers, extremes, cells, view.settings.ascii)
@@ -140,7 +155,7 @@ def heading(name: str, numbers: Line, past: str, cells: int, ascii_only: bool) -
 def held_means(series: Series | None, start: float, end: float, count: int, hold_s: float) -> list[float | None]:
     """Return the mean of each of ``count`` equal columns; a value holds until the next, but at most for ``hold_s`` seconds.
 
-    None where nothing is known.
+    None if nothing is known.
     """
     if series is None or count <= 0 or not (math.isfinite(start) and math.isfinite(end) and start < end):
         return [None] * max(0, count)
@@ -186,7 +201,7 @@ def min_mean_max(form: Callable[[float], str], sources: Sequence[Series], stretc
 
 
 def _top(device: Device, reading: str) -> float | None:
-    """Return the value at the upper edge of a graph; None where it is unknown."""
+    """Return the value at the upper edge of a graph; None if it is unknown."""
     tops: dict[str, float | None] = {
         "memory_used_bytes": device.memory_total_bytes,
         "power_w": device.power_limit_w,
@@ -197,12 +212,26 @@ def _top(device: Device, reading: str) -> float | None:
     return float(top) if top and top > 0 else None
 
 
+def _round_above(value: float) -> float:
+    """Return the next number above that is 1, 2 or 5 times a power of ten; 1 for no traffic."""
+    if not 0 < value < math.inf:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next((step * power for step in (1, 2, 5) if value <= step * power), 10 * power)
+
+
+def _gigabytes(bytes_per_s: float) -> str:
+    return f"{bytes_per_s / 1e9:.1f}"
+
+
 def _now(device: Device, reading: str) -> str:
     value = getattr(device, reading)
     if reading == "memory_used_bytes":
         return memory_text(device, 12)
     if reading.endswith("_percent"):
         return units.number(value, "%")
+    if reading in LINKS:
+        return units.UNKNOWN if value is None else f"{_gigabytes(value)} GB/s"
     if reading == "temperature_c":
         return units.number(value, " °C")
     limit, unit = (device.power_limit_w, "W") if reading == "power_w" else (device.sm_clock_max_mhz, "MHz")
@@ -215,10 +244,15 @@ def _style(device: Device, reading: str) -> str:
     return "bad" if reading == "temperature_c" and is_hot(device) else "value"
 
 
-def time_axis(stretch: Stretch, cells: int) -> Line:
-    """Return the line below graphs: where they begin, and now."""
+def time_axis(stretch: Stretch, cells: int, between: Line = ()) -> Line:
+    """Return the line below graphs: where they begin, and now; ``between`` them, if there is room."""
     began = units.coarse_duration(stretch.end - stretch.start).removesuffix("00s")
-    return spread(line((f"{began} ago", "dim")), line(("now", "dim")), cells)
+    start, end = line((f"{began} ago", "dim")), line(("now", "dim"))
+    room = cells - width(start) - width(end)
+    if not between or width(between) + 2 > room:
+        return spread(start, end, cells)
+    before = (room - width(between)) // 2
+    return spread((*start, Span(" " * before), *between), end, cells)
 
 
 def beside(blocks: Sequence[Sequence[Line]], cells: int) -> list[Line]:

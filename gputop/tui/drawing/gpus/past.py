@@ -28,7 +28,7 @@ RAMP = ("work0", "work1", "work2", "work3")
 
 
 def recent_means(series: Series | None, end: float, seconds: float, count: int) -> list[float | None]:
-    """Return ``count`` means of ``seconds`` each up to ``end``; None where there is no data.
+    """Return ``count`` means of ``seconds`` each up to ``end``; None if there is no data.
 
     All but the last mean are final, so they are computed once per column and not on every tick. The exception is a series that
     has been halved: its newest bucket may grow across a column border.
@@ -60,6 +60,20 @@ def column_end(time: float, seconds: float) -> float:
 @lru_cache(maxsize=256)
 def _past_means(series: Series, end: float, seconds: float, count: int) -> tuple[float | None, ...]:
     return tuple(_means(series, end, seconds, count))
+
+
+def row_of_means(means: Sequence[float | None], ascii_only: bool = False) -> Line:
+    """Return what ``row_of_past`` returns for means in percent. From tick to tick only the last one changes."""
+    past = _row_of_percents(tuple(means[:-1]), ascii_only)
+    newest = row_of_past([None if mean is None else mean / 100 for mean in means[-1:]], ascii_only)
+    if past and newest and past[-1].style == newest[0].style:
+        return (*past[:-1], Span(past[-1].text + newest[0].text, newest[0].style))
+    return (*past, *newest)
+
+
+@lru_cache(maxsize=256)
+def _row_of_percents(means: tuple[float | None, ...], ascii_only: bool) -> Line:
+    return row_of_past([None if mean is None else mean / 100 for mean in means], ascii_only)
 
 
 def _means(series: Series | None, end: float, seconds: float, count: int) -> list[float | None]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gputop import units
 from gputop.tui.drawing.bars import segments
-from gputop.tui.drawing.gpus.past import column_end, recent_means, row_of_past, row_seconds
+from gputop.tui.drawing.gpus.past import column_end, recent_means, row_of_means, row_seconds
 from gputop.tui.drawing.line import Line, Span, clean, clip, fit, fit_text, joined, line, text_width
 from gputop.tui.state.device_state import slowness, throttle, trouble
 from gputop.tui.state.memory_split import MemorySplit, memory_splits
@@ -155,7 +155,7 @@ class Rows:
         series = self.view.history.device(device.uuid, "utilization_percent")
         seconds = row_seconds(self.view)
         means = recent_means(series, column_end(self.view.snapshot.time, seconds), seconds, layout.past)
-        return row_of_past([None if mean is None else mean / 100 for mean in means], self.view.settings.ascii)
+        return row_of_means(means, self.view.settings.ascii)
 
 
 def cut_trouble(devices: Iterable[Device], layout: Layout, cells: int) -> list[Line]:
@@ -289,18 +289,17 @@ def is_hot(device: Device) -> bool:
 
 def _links(device: Device, cells: int) -> Span:
     """Return the traffic in GB/s, both directions: "nv 420 pci 3.5"; blank if the driver does not report it."""
-    parts = []
-    nvlink = _sum(device.nvlink_rx_bytes_per_s, device.nvlink_tx_bytes_per_s)
-    if nvlink is not None:
-        parts.append(f"nv {nvlink / 1e9:3.0f}")
-    pcie = _sum(device.pcie_rx_bytes_per_s, device.pcie_tx_bytes_per_s)
+    nvlink, pcie = link_traffic(device)
+    parts = [f"nv {nvlink:3.0f}"] if nvlink is not None else []
     if pcie is not None:
-        parts.append(f"pci {pcie / 1e9:4.1f}")
+        parts.append(f"pci {pcie:4.1f}")
     return Span(fit_text(" ".join(parts), cells), "dim")
 
 
-def _sum(received: float | None, sent: float | None) -> float | None:
-    return None if received is None or sent is None else received + sent
+def link_traffic(device: Device) -> tuple[float | None, float | None]:
+    """Return the traffic over NVLink and over PCIe in GB/s, both directions together."""
+    nvlink, pcie = device.nvlink_bytes_per_s, device.pcie_bytes_per_s
+    return None if nvlink is None else nvlink / 1e9, None if pcie is None else pcie / 1e9
 
 
 def _clock(device: Device, cells: int) -> Span:

@@ -9,7 +9,8 @@ from gputop import units
 from gputop.doctor.findings.finding import Finding
 from gputop.snapshot import LIVE_STATES
 from gputop.tui.drawing import run_numbers
-from gputop.tui.drawing.gpus.balance import Balance, balance, evenness_words
+from gputop.tui.drawing.energy import energy_words
+from gputop.tui.drawing.gpus.balance import WINDOW_S, Balance, balance, evenness_words
 from gputop.tui.drawing.line import Line, Span, clean, clip, fit, joined, line, width
 from gputop.tui.state.device_state import slowness, trouble
 from gputop.tui.state.view import View
@@ -22,8 +23,8 @@ _CLAUSE_END = re.compile(r"[:;] ")
 def verdict_line(view: View | None, cells: int) -> Line:
     """Return "7 of 8 GPUs work well  GPU 6 is slowed by heat · load balance 97% · 853 samples/s · loss 2.13 ↓ · 1h52m left".
 
-    Exactly ``cells`` cells. What does not fit is left out, the least important first: the balance, the loss, the throughput,
-    the time left; then the reason is cut.
+    Exactly ``cells`` cells. What does not fit is left out, the least important first: the energy, the balance, the loss, what
+    the count is the mean of, the throughput, the time left; then the reason is cut.
     """
     if view is None:
         return fit((), cells)
@@ -32,7 +33,7 @@ def verdict_line(view: View | None, cells: int) -> Line:
     why = _why(view, found)
     numbers = _numbers(view, found)
     separator = Span(" · ", "dim")
-    for name in ("", "balance", "loss", "speed", "left"):
+    for name in ("", "energy", "balance", "loss", "span", "speed", "left"):
         numbers.pop(name, None)
         tail = joined(numbers.values(), separator)
         room = cells - width(chip) - 2 - (width(tail) + 3 if tail else 0)
@@ -77,10 +78,11 @@ def _why(view: View, found: Balance) -> Line:
     """Return the first problem in its first clause; else what is wrong with a GPU."""
     problems = _problems(view)
     if problems:
-        first = problems[0]
+        first = next((finding for finding in problems if not _is_of_another_run(view, finding)), problems[0])
         more = f" (+{len(problems) - 1})" if len(problems) > 1 else ""
         style = "bad" if first.severity == "error" else "warn"
-        return line((clean(_CLAUSE_END.split(first.title)[0]), style), (more, "dim"))
+        whose = (f"{_run_name(view, first)}: ", "text") if _is_of_another_run(view, first) else ("", "text")
+        return line(whose, (clean(_CLAUSE_END.split(first.title)[0]), style), (more, "dim"))
     for device in found.broken:
         broken = trouble(device)
         return line((f"GPU {device.index} is {broken[0] if broken else 'broken'}", "bad"))
@@ -91,9 +93,27 @@ def _why(view: View, found: Balance) -> Line:
     return ()
 
 
+def _is_of_another_run(view: View, finding: Finding) -> bool:
+    """Return whether a finding is about a run other than the shown one, or than all that are alive."""
+    if finding.run is None:
+        return False
+    if view.run is not None:
+        return finding.run != view.run.run_id
+    alive = view.snapshot.process_runs
+    return bool(alive) and not any(finding.run in (run.run_id, *run.curve_ids) for run in alive)
+
+
+def _run_name(view: View, finding: Finding) -> str:
+    """Return the name of the run that a finding is about; "another run" if it is no longer in the snapshot."""
+    found = next((run for run in view.snapshot.runs if run.run_id == finding.run), None)
+    return clean(found.name) if found is not None else "another run"
+
+
 def _numbers(view: View, found: Balance) -> dict[str, Line]:
     """Return the numbers by name, in their order in the line."""
     parts: dict[str, Line] = {}
+    if found.varied:
+        parts["span"] = line((f"mean of {WINDOW_S:.0f} s", "dim"))
     if found.evenness is not None:
         parts["balance"] = line((evenness_words(found.evenness), "warn" if found.uneven else "text"))
     run = view.run
@@ -112,4 +132,7 @@ def _numbers(view: View, found: Balance) -> dict[str, Line]:
     left = run_numbers.seconds_left(run, view.history)
     if left is not None:
         parts["left"] = line((f"{units.coarse_duration(left)} left", "value"))
+    energy = energy_words(view, run)
+    if energy is not None:
+        parts["energy"] = line((energy, "text"))
     return parts

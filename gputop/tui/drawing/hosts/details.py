@@ -7,6 +7,8 @@ from gputop.tui.drawing.doctor.pane import brief_finding, draw_doctor
 from gputop.tui.drawing.gpus.verdict import verdict_line
 from gputop.tui.drawing.header import device_summary
 from gputop.tui.drawing.hosts.joined import found_in, of_host, run_lines, silent_hosts, untracked_lines, untracked_of_host
+from gputop.tui.drawing.hosts.network import network_line
+from gputop.tui.drawing.hosts.row import missing_gpus
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, joined, line, wrap
 from gputop.tui.drawing.loss import LossChart
 from gputop.tui.drawing.training import draw_training
@@ -33,6 +35,9 @@ def draw_host(fleet: FleetView | None, name: str | None, chart: LossChart, width
     view = host.view
     if view is None:
         return Drawing(title, tuple(lines or [line(("No reading yet.", "dim"))]))
+    missing = missing_gpus(host)
+    if missing is not None:
+        lines += wrap(clean(f"{missing.message} {missing.hint}"), width, "dim")
     lines.append(verdict_line(view, width))
     if view.findings:
         room = min(FINDING_LINES_MOST, max(1, int((height - len(lines)) * FINDING_SHARE)))
@@ -43,6 +48,11 @@ def draw_host(fleet: FleetView | None, name: str | None, chart: LossChart, width
             lines += brief_finding(finding, width, FINDING_LINES_MOST, fleet.settings.ascii)
     for untracked in untracked_of_host(fleet, host.status.host):
         lines += untracked_lines(untracked, silent_hosts(fleet), width)
+        for finding in found_in(fleet, untracked):
+            lines += brief_finding(finding, width, FINDING_LINES_MOST, fleet.settings.ascii)
+    network = network_line(view.snapshot, width)
+    if network is not None and height - len(lines) > RUN_LINES_MIN + 1:
+        lines.append(network)
     room = height - len(lines) - 1
     if room >= RUN_LINES_MIN and view.run is not None:
         run = draw_training(view, chart, width, room)

@@ -27,9 +27,10 @@ def untracked_of_host(fleet: FleetView, host: str) -> tuple[JoinedProcessRun, ..
     return tuple(run for run in fleet.untracked if any(part.host == host for part in run.parts))
 
 
-def found_in(fleet: FleetView, run: JoinedRun) -> tuple[Finding, ...]:
-    """Return what the doctor finds in a run from all its hosts."""
-    return tuple(finding for finding in fleet.findings if finding.run == run.run.run_id)
+def found_in(fleet: FleetView, run: JoinedRun | JoinedProcessRun) -> tuple[Finding, ...]:
+    """Return what the doctor finds in a run from all its hosts; of an untracked run, in what these exchange."""
+    name = run.run.run_id if isinstance(run, JoinedRun) else run.exchange_id
+    return tuple(finding for finding in fleet.findings if finding.run == name)
 
 
 def silent_hosts(fleet: FleetView) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from gputop import units
 from gputop.doctor.findings.finding import Finding
 from gputop.hosts.state import WORDS
-from gputop.snapshot import LIVE_STATES, Device
+from gputop.snapshot import LIVE_STATES, Device, Problem
 from gputop.terminal_text import printable
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.gpus.balance import WORKING_PERCENT, countable, recent_use
@@ -17,6 +17,17 @@ from gputop.tui.state.view import View
 
 Level = Literal["lost", "error", "late", "warning", "idle", "connecting", "fine"]
 LEVELS: tuple[Level, ...] = get_args(Level)
+_NO_GPU_WORDS = {
+    "library_not_found": "no driver",
+    "no_driver": "no driver",
+    "driver_mismatch": "driver mismatch",
+    "library_unusable": "driver unusable",
+    "no_permission": "no permission",
+    "hung": "driver hangs",
+}
+"""Code of a host's problem -> the state of a host without GPUs, in words; any other: "no GPU"."""
+_NO_GPU_CODES = ("library_not_found", "no_gpu")
+"""Codes of a machine that may simply have no GPU; any other means a driver that should work but does not."""
 """From worst to best: no link; a finding or a GPU in error; readings too old; a warning; GPUs that do nothing; nothing yet."""
 
 
@@ -40,7 +51,7 @@ class GpuUse:
 
 @dataclass(frozen=True, slots=True)
 class HostRow:
-    """One host in the list. Texts are clean; ``memory_used_bytes`` is None where no GPU's memory is known."""
+    """One host in the list. Texts are clean; ``memory_used_bytes`` is None if no GPU's memory is known."""
 
     host: str
     level: Level
@@ -106,11 +117,19 @@ def _state(host: HostView, now: float) -> str:
     words = printable(WORDS.get(status.state, status.state))
     if host.is_lost and status.last_heard_at is not None:
         return f"{words} {units.duration(max(0.0, now - status.last_heard_at))}"
+    problem = missing_gpus(host)
+    if problem is not None and status.state == "live" and (view is None or view.stale_s is None):
+        return _NO_GPU_WORDS.get(problem.code, "no GPU")
     if view is not None and view.stale_s is not None and status.state in ("live", "slow"):
         return f"stale {units.duration(view.stale_s)}"
     if view is not None and view.snapshot.host.source == "prometheus" and status.last_heard_at is not None:
         return f"{units.duration(max(0.0, now - status.last_heard_at))} old"  # a sample is never entirely current
     return words
+
+
+def missing_gpus(host: HostView) -> Problem | None:
+    """Return why a host has no GPU; None if it has one, or a virtual one stands in."""
+    return host.view.snapshot.host.problem if host.view is not None and not host.view.snapshot.devices else None
 
 
 def _level(host: HostView, gpus: tuple[GpuUse, ...], problems: list[Finding]) -> Level:
@@ -120,7 +139,8 @@ def _level(host: HostView, gpus: tuple[GpuUse, ...], problems: list[Finding]) ->
         return "error"
     if host.status.state != "live" or (host.view is not None and host.view.stale_s is not None):
         return "late"
-    if problems:
+    missing = missing_gpus(host)
+    if problems or (missing is not None and missing.code not in _NO_GPU_CODES):
         return "warning"
     return "idle" if any(gpu.idles for gpu in gpus) else "fine"
 
@@ -134,12 +154,13 @@ def _use(device: Device, view: View) -> GpuUse:
 def _run(view: View) -> tuple[str, str]:
     """Return the name of the host's run, and how many of its ranks are there: "8 of 16"."""
     run = view.run
-    read = {curve.run_id for found in view.snapshot.process_runs for curve in found.curves}  # they list the rank that writes
-    if run is not None and run.state in LIVE_STATES and run.run_id not in read:
+    seen = view.snapshot.process_runs
+    read = next((found for found in seen if view.run_id in found.curve_ids), None)  # the curve lists only the rank that writes
+    if run is not None and run.state in LIVE_STATES and read is None:
         here = sum(rank.state in LIVE_STATES and rank.hostname in (None, view.snapshot.host.hostname) for rank in run.ranks)
         world = run.world_size or len(run.ranks)
         return printable(run.name), str(here) if here == world else f"{here} of {world}"
-    found = next((run for run in view.snapshot.process_runs if run.ranks), None)
+    found = read if read is not None and read.ranks else next((found for found in seen if found.ranks), None)
     if found is None:
         return "", ""
     world = found.world_size or len(found.ranks)

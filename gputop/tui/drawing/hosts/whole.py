@@ -61,7 +61,11 @@ def _parts(fleet: FleetView, rows: Sequence[HostRow], levels: Counter[Level]) ->
         for run in fleet.runs
         for text in (*map(clean, troubles(run, silent)), *(clean(finding.title) for finding in found_in(fleet, run)))
     ]
-    problems += [f"run {clean(run.name)}: {clean(text)}" for run in fleet.untracked for text in untracked_troubles(run, silent)]
+    problems += [
+        f"run {clean(run.name)}: {clean(text)}"
+        for run in fleet.untracked
+        for text in (*untracked_troubles(run, silent), *(finding.title for finding in found_in(fleet, run)))
+    ]
     if problems:
         parts.append(line((problems[0], "warn"), (f" (+{len(problems) - 1})" if len(problems) > 1 else "", "dim")))
     current = [row for row in rows if row.is_current]

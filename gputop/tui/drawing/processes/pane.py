@@ -43,11 +43,11 @@ def scrolls_most(rows: Sequence[Row], width: int) -> int:
     return 1 + max(0, -(-(longest - max(1, room)) // SCROLL_CELLS))
 
 
-def _cells(row: Row, now: float, scrolled: int, ascii_only: bool) -> Cells:
-    dim = "dim"
+def _cells(row: Row, view: View, scrolled: int) -> Cells:
+    dim, now, settings = "dim", view.snapshot.time, view.settings
     cells: dict[str, Span] = {"gpu": Span("-", dim) if row.device is None else Span(device_label(row.device), "value")}
     style = {"run": "accent", "rest": "warn", "parents": "dim"}.get(row.kind, "text")
-    cells["command"] = Span(indent(row) + scrolled_text(row, scrolled, ascii_only), style)
+    cells["command"] = Span(indent(row) + scrolled_text(row, scrolled, settings.ascii), style)
     cells["mem"] = _span(units.bytes_text(row.memory_bytes), row.memory_bytes)
     if row.kind in ("run", "parents"):
         cells["gpu"] = Span("")
@@ -67,7 +67,8 @@ def _cells(row: Row, now: float, scrolled: int, ascii_only: bool) -> Cells:
     cells["cpu"] = Span(hidden, dim) if process.cpu_percent is None else Span(f"{process.cpu_percent:.0f}")
     rss = process.memory_rss_bytes
     cells["rss"] = Span(units.UNKNOWN, dim) if rss is None else Span(units.gib_or_mib(rss))
-    cells["rank"] = Span("-", dim) if process.rank is None else Span(str(process.rank), f"rank{process.rank % 8}")
+    curve = f"rank{process.rank % 8}" if process.rank is not None and settings.per_rank else "owner"
+    cells["rank"] = Span("-", dim) if process.rank is None else Span(str(process.rank), curve)
     cells["run"] = Span(clean(row.run.name)) if row.run else Span("-", dim)
     since = None if process.started_at is None else max(0.0, now - process.started_at)
     cells["time"] = (
@@ -116,7 +117,7 @@ def draw_processes(
 
     def draw(number: int) -> Line:
         row = rows[number]
-        cells = _cells(row, view.snapshot.time, scrolled, ascii_only)
+        cells = _cells(row, view, scrolled)
         return _row_line(row, columns, cells, width, ascii_only, _mark(row, involved, tagged, ascii_only))
 
     # Notes in full after the rows; the footer keeps their beginning visible while the list is long.

@@ -112,7 +112,7 @@ _NUMBERS: dict[str, Callable[[Row, Process | None], float | None]] = {
     "rank": lambda _, process: None if process is None or process.rank is None else float(process.rank),
     "time": lambda _, process: None if process is None or process.started_at is None else -process.started_at,
 }
-"""What rows are sorted by, where it is a number."""
+"""What rows are sorted by, if it is a number."""
 
 
 def _sort_key(key: str) -> Callable[[Row], tuple[float | str, ...]]:

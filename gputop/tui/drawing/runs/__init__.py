@@ -1,1 +1,1 @@
-"""Tracked runs drawn beside one another: their list, their curves, and what differs between them."""
+"""Tracked runs drawn side by side: their list, their curves, and what differs between them."""

@@ -1,4 +1,4 @@
-"""The configuration of one run, or of several beside one another: first what differs. Pure."""
+"""The configuration of one run, or of several side by side: first what differs. Pure."""
 
 from __future__ import annotations
 

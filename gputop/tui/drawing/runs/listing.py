@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from gputop import units
 from gputop.filters.runs import RunFilter, last_value
 from gputop.snapshot import LIVE_STATES, Run
-from gputop.tui.drawing.line import Line, Span, clean
+from gputop.tui.drawing.line import Line, Span, clean, text_width
 from gputop.tui.drawing.ranks import STATE_STYLES
 from gputop.tui.drawing.table import Cells, Column, fitting, heading_line, row_line
 
@@ -23,6 +24,8 @@ COLUMNS = (
     Column("started", "STARTED", 12, "<", 5),
     Column("recipe", "RECIPE", 12, "<", 6),
 )
+_NAME_CELLS_GOOD = 20
+"""Names differ at their end: up to so many cells of the longest are kept before other columns get theirs."""
 _NEVER_EMPTY = ("mark", "name", "loss", "state", "took", "started")
 
 
@@ -61,12 +64,27 @@ def run_lines(
     known |= {"tags"} if any(run.tags for run in runs) else set()
     known |= {"recipe"} if any(run.recipe for run in runs) else set()
     known |= {"step"} if any(run.step is not None for run in runs) else set()
-    fitted = fitting([column for column in COLUMNS if column.key in known], columns)
+    fitted = fitting([_as_wide_as_needed(column, runs) for column in COLUMNS if column.key in known], columns)
     lines = [heading_line(fitted, columns, ascii_only)]
     for run in runs:
         cells = _cells(run, now, run.run_id == shown, styles.get(run.run_id), ascii_only)
         lines.append(row_line(fitted, cells, columns, ascii_only))
     return tuple(lines)
+
+
+def _as_wide_as_needed(column: Column, runs: Sequence[Run]) -> Column:
+    """Return a column of names or tags with the cells that the longest takes, within limits."""
+    if column.key == "name":
+        longest = max((text_width(clean(run.name)) for run in runs), default=0)
+        return replace(column, width=min(max(column.width, longest), _NAME_CELLS_GOOD))
+    if column.key == "tags":
+        longest = max((text_width(_tags(run)) for run in runs), default=0)
+        return replace(column, width=min(max(len(column.heading), longest), column.width))
+    return column
+
+
+def _tags(run: Run) -> str:
+    return clean(" ".join(run.tags))
 
 
 def _cells(run: Run, now: float, shown: bool, hue: str | None, ascii_only: bool) -> Cells:
@@ -81,7 +99,7 @@ def _cells(run: Run, now: float, shown: bool, hue: str | None, ascii_only: bool)
         "mark": Span(mark, hue or ("accent" if shown else state)),
         "name": Span(clean(run.name), "value" if drawn else "text" if live else "dim"),
         "loss": Span(units.metric(loss, 3), loss_style),
-        "tags": Span(clean(" ".join(run.tags)), "owner"),
+        "tags": Span(_tags(run), "owner"),
         "state": Span(run.state, state),
         "took": Span(units.duration(took), "dim"),
         "step": Span(units.count(run.step), "dim"),

@@ -53,9 +53,8 @@ def _first_odd(layer: Layer, whose: str) -> Iterator[Note]:
 
 def _first_odd_of(item: MetricSeries) -> tuple[float, float] | None:
     """Return the step and the time of a rank's first NaN or infinity."""
-    step = next((bucket.x_first for bucket in item.by_step.buckets if bucket.non_finite), None)
-    at = next((bucket.x_first for bucket in item.by_time.buckets if bucket.non_finite), None)
-    return (step, at) if step is not None and at is not None else None
+    place = item.by_step.buckets.first_odd()
+    return (item.by_step.buckets.x_first[place], item.by_time.buckets.x_first[place]) if place is not None else None
 
 
 def _findings(layer: Layer, view: View) -> Iterator[Note]:

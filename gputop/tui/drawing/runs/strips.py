@@ -212,8 +212,10 @@ def label_of(strip: Strip, value: float | None) -> tuple[str, str]:
     number = "" if value is None else short(value)
     texts = (f"{number}{strip.unit.strip()} " if number else "", f"{number} ", number)
     text = next((text for text in texts if len(strip.label) + 1 + len(text) <= _LABEL_CELLS), number)
-    # "smp/s" beside a long value is "smp": a cut label would run into the value.
+    # "smp/s" next to a long value is "smp": a cut label would run into the value.
     label = strip.label if len(strip.label) + len(text) < _LABEL_CELLS else strip.label.partition("/")[0]
+    if text == number and len(label) + len(text) + 2 <= _LABEL_CELLS:
+        text = f"{number} "
     return fit_text(label, max(0, _LABEL_CELLS - len(text)), ellipsis=ASCII_ELLIPSIS), text
 
 
@@ -221,7 +223,8 @@ def short(value: float) -> str:
     """Return a value in about three cells: "0.52", "7.1", "640", "12k"."""
     for scale, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= scale:
-            return f"{value / scale:.3g}{suffix}"
+            scaled = value / scale
+            return f"{scaled:.0f}{suffix}" if scaled >= 10 else f"{scaled:.2g}{suffix}"
     return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gputop import units
-from gputop.snapshot import Run
+from gputop.snapshot import ENDED_STATES, Run
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.line import width as line_width
@@ -23,7 +23,12 @@ def summary_lines(run: Run, view: View, width: int) -> list[Line]:
     if left is not None:
         parts.append(("left", units.duration(left)))
     if run.created_at is not None:
-        parts.append(("so far", units.duration(max(0.0, (run.ended_at or view.snapshot.time) - run.created_at))))
+        parts.append(
+            (
+                "took" if run.state in ENDED_STATES else "so far",
+                units.duration(max(0.0, (run.ended_at or view.snapshot.time) - run.created_at)),
+            )
+        )
     speed = run_numbers.speed(run)
     if speed is not None:
         parts.append((speed[0].replace("_per_s", "/s"), units.count(speed[1])))

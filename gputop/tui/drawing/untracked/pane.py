@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from gputop import units
 from gputop.snapshot import Device, ProcessRun
+from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, joined, line, wrap
 from gputop.tui.drawing.loss import LossChart
 from gputop.tui.drawing.training import draw_training
@@ -27,34 +28,55 @@ def draw_process_runs(view: View, width: int, height: int) -> Drawing:
     """Return the training pane while only runs without a journal are alive: the largest in full, the others in a line each."""
     runs = view.snapshot.process_runs
     devices = {device.uuid: device for device in view.snapshot.devices}
-    first, others = runs[0], runs[1:]
-    lines = [clip(part, width) for part in _in_full(first, view.snapshot.time, devices)]
-    lines += how_to_track_it(first, width)
-    room = height - len(lines) - bool(others)
-    if others and room > 0:
+    lines, others = _first_lines(view, width), runs[1:]
+    shown = _others_shown(runs, len(lines), height)
+    if others and height > len(lines) + 1:
         lines.append(())
-        shown = others if len(others) <= room else others[: room - 1]
         lines += [clip(_in_a_line(run, view.snapshot.time, devices), width) for run in shown]
         if len(shown) < len(others):
             lines.append(line((f"{len(others) - len(shown)} more", "dim")))
     return Drawing(_title(runs), tuple(lines[: max(1, height)]))
 
 
+def _first_lines(view: View, width: int) -> list[Line]:
+    first, devices = view.snapshot.process_runs[0], {device.uuid: device for device in view.snapshot.devices}
+    return [*(clip(part, width) for part in _in_full(first, view.snapshot.time, devices)), *how_to_track_it(first, width)]
+
+
+def _others_shown(runs: Sequence[ProcessRun], above: int, height: int) -> Sequence[ProcessRun]:
+    others, room = runs[1:], max(0, height - above - 1)
+    return others if len(others) <= room else others[: max(0, room - 1)]
+
+
+def run_at(view: View, width: int, height: int, place: int) -> ProcessRun | None:
+    """Return the run that ``draw_process_runs`` draws in the line ``place``; None for a blank line and that of the rest."""
+    runs = view.snapshot.process_runs
+    above = len(_first_lines(view, width))
+    if place < above:
+        return runs[0]
+    return dict(enumerate(_others_shown(runs, above, height), start=above + 1)).get(place)
+
+
 def untracked_run(view: View) -> ProcessRun | None:
     """Return what the processes show of the chosen run, if it is untracked and gputop only knows its curve."""
-    return next((run for run in view.snapshot.process_runs if view.run_id in run.curve_ids), None)
+    return run_of_curve(view, view.run_id)
+
+
+def run_of_curve(view: View, run_id: str | None) -> ProcessRun | None:
+    """Return the untracked run whose curve is shown as the run ``run_id``; None if that run is tracked or has ended."""
+    return next((run for run in view.snapshot.process_runs if run_id in run.curve_ids), None)
 
 
 def draw_its_curve(view: View, run: ProcessRun, chart: LossChart, width: int, height: int) -> Drawing:
     """Return the training pane of a run whose curve comes from its files: which, and what its processes show."""
     devices = {device.uuid: device for device in view.snapshot.devices}
-    parts = [line((ranks_text(run), "text")), line((gpus_text(run, devices), "text")), _age(run, view.snapshot.time)]
+    parts = [line((ranks_text(run), "text")), line((gpus_text(run, devices), "text")), age(run, view.snapshot.time)]
     parts += [line((text, "warn")) for text in absent(run)]
     drawing = draw_training(view, chart, width, max(1, height - 1))
     step = view.run.step if view.run is not None else None
     title = [line(("Training: ", "title"), (clean(run.name), "title"))]
-    if step is not None:
-        title.append(line((f"step {step}", "text")))
+    if step is not None and view.run is not None:
+        title.append(line((f"{'line' if run_numbers.counts_lines(view.run) else 'step'} {step}", "text")))
     title.append(line((STARTING if run.starting else NOT_TRACKED, "warn"), (f", {_origin(view, run)}", "dim")))
     return drawing._replace(
         title=joined(title, Span(" · ", "dim")), lines=(clip(joined(parts, _GAP), width), *drawing.lines)[: max(1, height)]
@@ -127,21 +149,21 @@ def _in_full(run: ProcessRun, now: float, devices: Mapping[str, Device]) -> list
     parts = [line((clean(run.name), "value")), line((ranks_text(run), "text"))]
     if run.world_size is not None and run.world_size != len(run.ranks):
         parts.append(line(("world size ", "dim"), (str(run.world_size), "text")))
-    parts += [_age(run, now), line((clean(run.user or units.UNKNOWN), "dim"))]
-    lines = [joined(parts, _GAP), joined([line((gpus_text(run, devices), "text")), *_load(run, devices)], _GAP)]
+    parts += [age(run, now), line((clean(run.user or units.UNKNOWN), "dim"))]
+    lines = [joined(parts, _GAP), joined([line((gpus_text(run, devices), "text")), *load(run, devices)], _GAP)]
     return lines + [line((text, "warn")) for text in absent(run)]
 
 
 def _in_a_line(run: ProcessRun, now: float, devices: Mapping[str, Device]) -> Line:
     parts = [line((clean(run.name), "text")), line((ranks_text(run), "dim")), line((gpus_text(run, devices), "text"))]
-    parts += [_age(run, now), line((clean(run.user or units.UNKNOWN), "dim"))]
+    parts += [age(run, now), line((clean(run.user or units.UNKNOWN), "dim"))]
     if absent(run):
         parts.append(line((absent(run)[0], "warn")))
     return joined(parts, _GAP)
 
 
 def ranks_text(run: ProcessRun) -> str:
-    """Return "torchrun, 8 ranks", "multiprocessing, 4 processes", "1 process": ranks only where they have numbers."""
+    """Return "torchrun, 8 ranks", "multiprocessing, 4 processes", "1 process": ranks only if they have numbers."""
     count = len(run.ranks)
     what = "rank" if any(rank.rank is not None for rank in run.ranks) else "process"
     plural = {"rank": "ranks", "process": "processes"}[what] if count != 1 else what
@@ -171,14 +193,15 @@ def absent(run: ProcessRun) -> list[str]:
     return found
 
 
-def _age(run: ProcessRun, now: float) -> Line:
+def age(run: ProcessRun, now: float) -> Line:
+    """Return "up 1d02h"."""
     age = max(1.0, math.floor(now - run.started_at)) if run.started_at is not None else None
     if age is not None and age > 600:
         age -= age % 60  # a job that is hours old does not need its seconds on screen
     return line(("up ", "dim"), (units.duration(age).replace("m00s", "m"), "text"))
 
 
-def _load(run: ProcessRun, devices: Mapping[str, Device]) -> list[Line]:
+def load(run: ProcessRun, devices: Mapping[str, Device]) -> list[Line]:
     """Return the utilization of the run's devices: the mean, and the lowest and highest where they differ."""
     known = [
         (devices[uuid].utilization_percent or 0.0, devices[uuid].index)
