@@ -1,7 +1,7 @@
 """The first picture: header and GPUs, drawn plainly from the sampler's first lines while Textual is still being imported.
 
 The lines are those of the dashboard, in the terminal's own colors. It enters the alternate screen with the first line that it
-draws, and Textual goes on there. Imports no Textual.
+draws, and Textual continues there. Imports no Textual.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gputop.tui.drawing.gpus.pane import draw_gpus, lines_wanted
 from gputop.tui.drawing.header import header_line
 from gputop.tui.drawing.line import Line, ascii_line, clean_row, fit, line, plain
 from gputop.tui.state.settings import Settings
-from gputop.tui.state.view import View, has_tabs
+from gputop.tui.state.view import View
 
 if TYPE_CHECKING:
     from gputop.device import FirstLook
@@ -127,8 +127,7 @@ def picture(seen: Snapshot | FirstLook, settings: Settings, columns: int, rows: 
     # What a first look lacks is blank, so that nothing moves when it arrives.
     drawing = draw_gpus(view, inner, lines_wanted(view, inner, max(1, rows - 3)), without=())
     rule = line("─ 1 ", *drawing.title, " ", "─" * columns)
-    tabs: tuple[Line, ...] = ((),) if has_tabs(columns, rows) else ()
-    lines = [header_line(view, columns), (), *tabs, rule, *((line(" ")) + part for part in drawing.lines)]
+    lines = [header_line(view, columns), (), rule, *((line(" ")) + part for part in drawing.lines)]
     shown = [plain(_gated(part, columns, settings.ascii)) for part in lines[:rows]]
     return "\x1b[H\x1b[2J" + "".join(f"\x1b[{place};1H{text.rstrip()}" for place, text in enumerate(shown, 1))
 

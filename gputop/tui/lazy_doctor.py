@@ -20,7 +20,7 @@ class LateDoctor:
     """Buffers snapshots until ``load``, then judges them and every later one."""
 
     def __init__(self, memory: MetricMemory | None = None) -> None:
-        """``memory``: the metrics of this stream, where a screen keeps them; it observes each snapshot first."""
+        """``memory``: the metrics of this stream, if a screen keeps them; it observes each snapshot first."""
         self._memory = memory
         self.doctor: Doctor | None = None
         self.findings: tuple[Finding, ...] = ()

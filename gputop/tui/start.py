@@ -14,10 +14,10 @@ from gputop.agent.feed import Feed
 from gputop.errors import GputopError
 from gputop.terminal_text import printable
 from gputop.tui.gc_freeze import collect_rarely, long_lived
+from gputop.tui.light_imports import for_textual, import_asyncio
 from gputop.tui.state.settings import Settings
 from gputop.tui.state.under_way import UNDER_WAY
 from gputop.tui.terminal_watch import watch
-from gputop.tui.without_ssl import import_asyncio
 
 if TYPE_CHECKING:
     from gputop.hosts.feed import HostFeed
@@ -50,7 +50,7 @@ def run_app(feed: Feed, settings: Settings, over: HostJobs | None = None) -> int
 def run_hosts_app(hosts: Sequence[HostFeed], settings: Settings, over: HostJobs | None = None, more: More | None = None) -> int:
     """Run the screen of several hosts until the user quits; return the exit code. ``over``: as for ``run_app``.
 
-    ``more`` asks to be told of hosts that are found later.
+    ``more`` asks to be notified of hosts that are found later.
 
     Raises:
         GputopError: there is no terminal to read keys from.
@@ -107,7 +107,8 @@ def _run(
         first = first_picture(settings)
         with first or contextlib.nullcontext():
             import_asyncio()
-            made = make_app(settings)
+            with for_textual():
+                made = make_app(settings)
         if first is not None and first.shown:
             first.hand_over(made)
         app = made

@@ -1,17 +1,24 @@
 """When a screen of a test is at rest.
 
-Textual's ``Pilot.pause`` takes a process without CPU time for an idle one: on a busy machine it returns while the first layout,
-or what follows from it, is still to come. A test then judges, or types into, a screen that no person would have seen.
+Textual's ``Pilot`` takes a process without CPU time for an idle one, and looks every 20 ms. On a busy machine it returns while
+the first layout, or what follows from it, is still to come: a test then judges, or types into, a screen that no person would
+have seen. On an idle machine it waits for nothing: twice for each key.
 """
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Set as AbstractSet
 from typing import Any
 
+from textual._wait import wait_for_idle
 from textual.pilot import Pilot
 
 ROUNDS = 100
 """A screen that something moves without end, such as a blinking cursor, is judged as it is after so many pauses."""
+SOON_S = 0.02
+"""What a timer does within this time is waited for, as Textual waits at least this long."""
 
 _pause = Pilot.pause
 
@@ -38,3 +45,32 @@ async def pause_until_rest(pilot: Pilot[Any], delay: float | None = None) -> Non
         if pilot.app._exception is not None or not pilot.app.is_running or is_at_rest(pilot):
             return
         await _pause(pilot)
+
+
+def _resting(pool: Any) -> AbstractSet[threading.Thread]:
+    """Return the threads of a pool, unless one of them works."""
+    works = pool is None or pool._idle_semaphore._value < len(pool._threads)
+    return set() if works else pool._threads
+
+
+class Idle:
+    """Waits until the event loop has nothing to do; ``threads`` are those that have nothing to do with the app."""
+
+    def __init__(self, threads: AbstractSet[threading.Thread]) -> None:
+        self._threads = threads
+
+    async def __call__(self, min_sleep: float = SOON_S, max_sleep: float = 1.0) -> None:
+        """Replace Textual's ``wait_for_idle``, unless threads work for the app: the event loop sees nothing of them."""
+        loop: Any = asyncio.get_running_loop()
+        if not (self._threads | _resting(loop._default_executor)).issuperset(threading.enumerate()):
+            await wait_for_idle(min_sleep, max_sleep)
+            return
+        started = loop.time()
+        while loop.time() < started + max_sleep:
+            await asyncio.sleep(0)
+            if loop._ready:
+                continue
+            next_s = min((timer.when() for timer in loop._scheduled if not timer.cancelled()), default=started + max_sleep)
+            if next_s > started + SOON_S:
+                return
+            await asyncio.sleep(max(0.0, next_s - loop.time()))

@@ -136,6 +136,7 @@ def test_a_picture_fits_its_terminal_and_obeys_no_name(size: tuple[int, int]) ->
             ("asyncio", "gputop.questions", "gputop.sources.nccl.answer", "tomllib"),
         ),
         ("gputop.untracked.curves", ("gputop.doctor", "gputop.jobs.store", "gputop.tracking.printed.lines", "tempfile")),
+        ("gputop.tui.app, gputop.tui.screens.dashboard", ("gputop.hosts", "zipfile")),
         ("gputop.cli.main", ("gputop.snapshot", "gputop.doctor", "gputop.cli.completion", "textwrap", "tomllib")),
     ],
 )
@@ -150,7 +151,7 @@ def test_what_the_first_picture_waits_for_imports_little(module: str, unwanted: 
 def test_the_screen_loads_no_openssl_and_leaves_it_to_others() -> None:
     code = """
 import sys
-from gputop.tui.without_ssl import import_asyncio
+from gputop.tui.light_imports import import_asyncio
 import_asyncio()
 import gputop.tui.app, gputop.tui.screens.dashboard, gputop.tui.lazy_doctor
 print("_ssl" in sys.modules)
@@ -159,6 +160,25 @@ print(ssl.create_default_context() is not None, hasattr(http.client, "HTTPSConne
 """
     run = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, env=_library(), check=True)
     assert run.stdout.split() == ["False", "True", "True"]
+
+
+def test_what_textual_imports_and_a_screen_never_uses_is_loaded_by_its_first_use() -> None:
+    code = """
+import sys
+from gputop.tui.light_imports import for_textual, import_asyncio
+import_asyncio()
+with for_textual():
+    import gputop.tui.app, gputop.tui.screens.dashboard, gputop.tui.lazy_doctor
+unused = ("difflib", "platformdirs", "typing_extensions")
+print(*[name for name in unused if name in sys.modules], "loaded")
+import typing_extensions
+from textual.app import user_downloads_path
+from textual.suggestions import get_close_matches
+print(user_downloads_path().name != "", *get_close_matches("blu", ["blue", "red"]))
+print(typing_extensions.__file__ is not None, typing_extensions.deprecated is not None)
+"""
+    run = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, env=_library(), check=False)
+    assert run.stdout.splitlines() == ["loaded", "True blue", "True True"], run.stderr
 
 
 def _library() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Each key is answered in one frame with all of it: no empty panes first, nor more layouts than needed."""
+"""Each key is answered in one frame with all of it, drawn once: no empty panes first, nor more layouts than needed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from gputop.tui.app import GputopApp
+from gputop.tui.machine import Machine
+from gputop.tui.screens.base import SubScreen
+from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.screens.doctor import DoctorScreen
 from gputop.tui.state.view import Settings
 from gputop.tui.terminal import private_textual
+from gputop.tui.terminal.settled_screen import SettledScreen
 from tests.tui.kit import StillFeed, text_of, whole_app
 
 CLOCK_BYTES = 150
@@ -31,6 +35,8 @@ SCREENS = {
     "palette": ("colon",),
     "question": ("k",),
 }
+BOXES = ("palette", "question")
+"""They leave the screen below them as it is."""
 LAYOUTS_MOST = 4
 """One for the sizes; one after the heights that follow from the content, which may change what fits; one that confirms it."""
 
@@ -42,6 +48,8 @@ class Seen:
     frames: list[tuple[int, str]] = field(default_factory=list)
     """The bytes of each frame, and the screen below its header."""
     layouts: int = 0
+    fills: int = 0
+    """How often a screen was drawn, whether it was shown or not."""
 
     def whole(self) -> list[str]:
         """Return the frames that change more than the clock."""
@@ -49,7 +57,7 @@ class Seen:
 
     def forget(self) -> None:
         self.frames.clear()
-        self.layouts = 0
+        self.layouts = self.fills = 0
 
 
 def below_header(app: App[None]) -> str:
@@ -73,6 +81,18 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
         seen.layouts += 1
         lay_out(self, size, scroll)
 
+    def counted(kind: type[SettledScreen[Any]]) -> None:
+        fill = kind.fill
+
+        def filled(self: SettledScreen[Any]) -> None:
+            seen.fills += 1
+            fill(self)
+
+        monkeypatch.setattr(kind, "fill", filled)
+
+    for kind in (DashboardScreen, SubScreen):
+        counted(kind)
+    monkeypatch.setattr(Machine, "stale_s", lambda self: None)  # else a slow test draws the age of its snapshot
     monkeypatch.setattr(App, "_display", displayed)
     monkeypatch.setattr(Screen, "_refresh_layout", laid_out)
     return seen
@@ -97,8 +117,10 @@ async def test_a_screen_opens_and_closes_in_one_frame(seen: Seen, size: tuple[in
             await pressed(pilot, seen, *keys)
             assert (name, seen.whole()) == (name, [below_header(app)])
             assert seen.layouts <= LAYOUTS_MOST, name
+            assert seen.fills == (name not in BOXES), name
             await pressed(pilot, seen, "escape")
             assert (name, seen.whole()) == (name, [below_header(app)])
+            assert seen.fills == 1, name
             assert app.screen is app.screen_stack[1]
 
 
@@ -112,6 +134,7 @@ async def test_a_key_that_changes_the_layout_makes_one_frame(seen: Seen, size: t
             await pressed(pilot, seen, *keys)
             assert (keys, seen.whole()) == (keys, [below_header(app)] if below_header(app) != before else [])
             assert seen.layouts <= LAYOUTS_MOST, keys
+            assert seen.fills == 1, keys
 
 
 @pytest.mark.parametrize("keys", [(), *SCREENS.values()], ids=str)

@@ -20,7 +20,6 @@ def test_what_is_imported_for_good_is_left_alone_by_the_collector() -> None:
         kept = [[number] for number in range(100)]
     assert gc.isenabled()
     assert gc.get_freeze_count() >= before + len(kept)
-    gc.unfreeze()
 
 
 def test_the_collector_looks_for_cycles_rarely() -> None:

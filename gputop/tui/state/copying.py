@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
-from gputop.snapshot import Device, Process, Run
+from gputop.snapshot import Device, Process, ProcessRun, Run
 from gputop.terminal_text import printable
 
 if TYPE_CHECKING:
@@ -45,6 +45,11 @@ def of_device(device: Device | None) -> Copy | None:
 def of_run(run: Run | None) -> Copy | None:
     """Return a run's id."""
     return None if run is None else Copy("run id", printable(run.run_id))
+
+
+def of_process_run(run: ProcessRun | None) -> Copy | None:
+    """Return the PIDs of an untracked run's ranks."""
+    return None if run is None or not run.ranks else Copy("ranks' PIDs", " ".join(str(rank.pid) for rank in run.ranks))
 
 
 def of_finding(finding: Finding | None) -> Copy | None:

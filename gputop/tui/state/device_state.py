@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gputop import units
@@ -38,7 +39,17 @@ def trouble(device: Device) -> tuple[str, str] | None:
 
 def throttle(device: Device) -> tuple[str, str, str] | None:
     """Return (short, words, style) of what throttles the clocks; None if nothing unusual does."""
-    reasons = [reason for reason in device.throttle_reasons if reason not in _BENIGN]
+    return _first(device.throttle_reasons)
+
+
+def slowed_by(reasons: Iterable[str]) -> list[tuple[str, str]]:
+    """Return (words, style) of each reason that is unusual, the same words once."""
+    found = (_first((reason,)) for reason in reasons)
+    return list(dict.fromkeys((words, style) for _, words, style in filter(None, found)))
+
+
+def _first(reported: Iterable[str]) -> tuple[str, str, str] | None:
+    reasons = [reason for reason in reported if reason not in _BENIGN]
     for part, short, words, style in _THROTTLE:
         if any(part in reason for reason in reasons):
             return short, words, style
@@ -55,7 +66,7 @@ def clock_share(device: Device) -> float | None:
 def slowness(device: Device) -> str | None:
     """Return in a few words what slows a working device down; None for one that runs as it should.
 
-    A power limit counts only where it costs much of the clock: most GPUs in full use are at their limit.
+    A power limit counts only if it costs much of the clock: most GPUs in full use are at their limit.
     """
     found = throttle(device)
     if found is not None and found[2] != "dim":

@@ -102,17 +102,19 @@ def newest_run(runs: Sequence[Run], on_gpus: Collection[str] = ()) -> Run | None
 
 
 def live_runs(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs that have not ended."""
+    """Return the runs that have not ended: one that lost a rank goes on while another is alive."""
+    return [run for run in runs if _is_alive(run)]
+
+
+def _is_alive(run: Run) -> bool:
     from gputop.snapshot import LIVE_STATES
 
-    return [run for run in runs if run.state in LIVE_STATES]
+    return run.state in LIVE_STATES or any(rank.state in LIVE_STATES for rank in run.ranks)
 
 
 def is_outlived(run: Run, others: Sequence[ProcessRun]) -> bool:
     """Return whether a run has ended, and an untracked one began later and is alive."""
-    from gputop.snapshot import LIVE_STATES
-
-    return run.state not in LIVE_STATES and any((other.started_at or 0.0) > (run.created_at or 0.0) for other in others)
+    return not _is_alive(run) and any((other.started_at or 0.0) > (run.created_at or 0.0) for other in others)
 
 
 def has_tabs(columns: int, rows: int) -> bool:

@@ -1,4 +1,4 @@
-"""Keeps frames from queueing on a slow link: the next is drawn when the terminal has told that the last has arrived.
+"""Keeps frames from queueing on a slow link: the next one waits until the terminal confirms that the last has arrived.
 
 Between gputop and the terminal lie buffers of any size (ssh, sshd, TCP, kubectl), which gputop cannot see. So it asks the
 terminal how it is: the answer comes when all that was sent before has arrived. The question is DSR of ECMA-48 (8.3.35), which
@@ -18,7 +18,7 @@ _BEGUN = (ANSWER[:3], ANSWER[:2])
 UNASKED_BYTES = 1400
 """So much is sent without a question: a TCP segment, which takes 0.14 s at 10 kB/s."""
 PATIENCE_S = 10.0
-"""An answer that takes longer is not waited for; nor is any other, where none has come before."""
+"""An answer that takes longer is not waited for; nor is any other, if none has arrived before."""
 LEAST_PATIENCE_S = 1.0
 """From a terminal that has answered, an answer is lost after so long, unless others have taken a while, too."""
 PATIENCE_TIMES = 4.0

@@ -34,8 +34,13 @@ def look_of(widget: Widget, filtered: bool = False) -> Look:
     if name not in PALETTES:
         name = "ansi" if theme.ansi else ("dark" if theme.dark else "light")
     under = widget.background_colors[1]
-    background = Style.null() if theme.ansi else Style(bgcolor=under.rich_color)
+    background = Style.null() if theme.ansi else _on(under)
     return Look(name, background, under, tuple(widget.get_line_filters()) if filtered else ())
+
+
+@lru_cache(maxsize=32)
+def _on(color: Color) -> Style:
+    return Style(bgcolor=color.rich_color)
 
 
 @lru_cache(maxsize=32)

@@ -152,7 +152,7 @@ def _change(now: Style, wanted: Style, system: ColorSystem) -> str:
     weight: tuple[str, ...] = ()
     if before != after:
         if before[2:] != after[2:] or now.dim or wanted.dim:
-            return anew  # a terminal cannot switch off only bold beside dim: SGR 22 ends both
+            return anew  # a terminal cannot switch off bold alone and keep dim: SGR 22 ends both
         weight = ("1",) if wanted.bold else ("22",)
     colors = (*_color_change(now.color, wanted.color, system, True), *_color_change(now.bgcolor, wanted.bgcolor, system, False))
     changes = ";".join((*weight, *colors))

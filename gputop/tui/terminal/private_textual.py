@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import inspect
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -134,6 +135,9 @@ CHECKS: Mapping[str, Callable[[], bool]] = MappingProxyType(
         "Widget._layout_required": lambda: _sets(Widget, "_layout_required"),
         "Widget._repaint_required": lambda: _sets(Widget, "_repaint_required"),
         "Compositor.update_widgets": lambda: _parameters(_private("Compositor").update_widgets) == ["self", "widgets"],
+        "MessagePump.check_idle": lambda: (
+            _parameters(Widget.check_idle) == ["self"] and _uses(Widget.check_idle, "post_message", "Prompt")
+        ),
         "Widget._check_refresh": lambda: _uses(Widget._check_refresh, "_layout_required", "Layout", "Update"),
         "Screen._compositor_refresh": lambda: (
             _parameters(Screen._compositor_refresh) == ["self"] and _uses(Screen._compositor_refresh, "render_update")
@@ -229,16 +233,15 @@ def lay_out(screen: Screen[Any], size: Size, *, always: bool = False) -> bool | 
     Returns:
         Whether that changed the size of a widget: one that gets a new size asks for another layout; None if none was needed.
     """
-    needed = always
-    before = {widget: widget.size for widget in screen.walk_children(Widget)}
+    widgets = screen.walk_children(Widget)
+    asking = [widget for widget in widgets if widget._layout_required]
+    if not asking and not always:
+        return None
+    before = {widget: widget.size for widget in widgets}
     # What the widgets would ask of the screen is done here.
     with screen.prevent(messages.Layout, messages.Update):
-        for widget in screen.walk_children(Widget, with_self=True):
-            if widget._layout_required and widget is not screen:
-                needed = True
-                widget._check_refresh()
-    if not needed:
-        return None
+        for widget in asking:
+            widget._check_refresh()
     screen._refresh_layout(size)
     return any(widget.size != before[widget] for widget in before)
 
@@ -247,6 +250,30 @@ def paint_now(screen: Screen[Any]) -> None:
     """Paint all of a screen now, rather than with the next tick of its timer. Only if ``can_settle``."""
     screen.refresh()
     screen._layout_required = screen._repaint_required = False
+    screen._compositor.update_widgets(set(screen._compositor.visible_widgets))
+    screen._compositor_refresh()
+
+
+def refresh_quietly(widget: Widget, regions: Sequence[Region]) -> None:
+    """Note changed regions of a widget for ``paint_changed``; no message wakes the widget. Only if ``can_settle``."""
+    with widget.prevent(messages.Prompt):
+        widget.refresh(*regions)
+
+
+def paint_changed(screen: Screen[Any]) -> None:
+    """Paint what has changed on a screen now, rather than after five messages and a timer. Only if ``can_settle``.
+
+    A screen that is not on top, or that collects changes, paints as Textual does it.
+    """
+    changed = [widget for widget in screen.walk_children(Widget) if widget._repaint_required]
+    if not changed:
+        return
+    if screen is not screen.app.screen or screen.app._batch_count:
+        for widget in changed:
+            widget.check_idle()
+        return
+    for widget in changed:
+        widget._repaint_required = False
     screen._compositor.update_widgets(set(screen._compositor.visible_widgets))
     screen._compositor_refresh()
 
@@ -280,15 +307,22 @@ def parser_of_keys() -> Any:
     return parser if events == ["a"] and not list(parser.tick()) else None
 
 
-def forget_removed_widgets() -> None:
-    """Free the rendered lines of removed widgets, which Textual 8 keeps forever.
+_OF_WIDGETS = (
+    ("textual._styles_cache", "StylesCache.get_inner_outer"),
+    *(("textual.geometry", f"Region.{name}") for name in ("intersection", "translate", "union", "grow", "shrink", "overlaps")),
+    ("rich.cells", "cached_cell_len"),
+)
+"""Caches of up to 4,096 entries. The first keeps the lines that removed widgets have drawn, some 90 kB for each of its 1,024
+entries; the others keep places of widgets, and each row of a chart."""
 
-    It looks two colors up in a cache of 1,024 entries whose keys hold the lines that a widget has rendered: some 90 kB each.
-    """
-    try:
-        import_module("textual._styles_cache").StylesCache.get_inner_outer.cache_clear()
-    except (ImportError, AttributeError):  # another Textual, which may not keep them
-        return
+
+def forget_removed_widgets() -> None:
+    """Free what Textual 8 and Rich keep of removed widgets."""
+    for module, name in _OF_WIDGETS:
+        try:
+            attrgetter(f"{name}.cache_clear")(import_module(module))()
+        except (ImportError, AttributeError):  # another version, which may not keep them
+            continue
 
 
 def drawn_text(app: App[Any], below: list[Screen[Any]]) -> str:

@@ -6,15 +6,32 @@ changed the height of a pane. Here, nothing is shown until every pane has its si
 
 from __future__ import annotations
 
+import asyncio
+import gc
+from collections.abc import Sequence
+from contextvars import Context
+
 from textual import events
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.screen import Screen, ScreenResultType
 from textual.widget import Widget
 
-from gputop.tui.terminal.private_textual import can_settle, hold, install_compositor, lay_out, let_go, paint_now
+from gputop.tui.terminal.private_textual import (
+    can_settle,
+    forget_removed_widgets,
+    hold,
+    install_compositor,
+    lay_out,
+    let_go,
+    paint_changed,
+    paint_now,
+    refresh_quietly,
+)
 
 ROUNDS = 3
 """Content sets heights, and heights set content: after so many layouts, what there is is shown."""
+FREED_AFTER_S = 2.0
+"""How long after its end a screen is freed: a stopped timer keeps it for up to a second."""
 
 
 class SettledScreen(Screen[ScreenResultType]):
@@ -34,11 +51,23 @@ class SettledScreen(Screen[ScreenResultType]):
         self._changed = False
         """Whether classes were changed since the last layout."""
 
+    def on_unmount(self) -> None:
+        """Free the screen, and what is kept of what it drew, in a moment.
+
+        A screen is thousands of objects that refer to one another. What the collector has seen while the screen was open, it
+        would not look at again for a hundred screens.
+        """
+        # The current context refers to this screen.
+        asyncio.get_running_loop().call_later(FREED_AFTER_S, _free, context=Context())
+
     def take_size(self, size: Size) -> None:
         """Set classes for this size of the terminal; called before a layout."""
 
+    def set_heights(self) -> None:
+        """Set the heights that follow from what the panes are to hold; their widths are known. Called before each ``fill``."""
+
     def fill(self) -> None:
-        """Draw what is known into the panes, which have their sizes. May be called twice for a frame."""
+        """Draw what is known into the panes, which have their sizes. A height that is set only here costs a second call."""
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
         """Appear with the newest content: for the first time, or after the screen above was closed."""
@@ -82,7 +111,7 @@ class SettledScreen(Screen[ScreenResultType]):
         self.set_focus(pane)
 
     def settle(self, *, now: bool = False) -> None:
-        """Draw; if that changes the layout, lay out and draw again, and show all of it at once.
+        """Set the heights, lay out, draw, and show all of it at once; a drawing that changes the layout costs another round.
 
         ``now``: show it even if the layout stays.
         """
@@ -95,6 +124,8 @@ class SettledScreen(Screen[ScreenResultType]):
         try:
             self._lay_out_unseen()
             for _ in range(ROUNDS):
+                self.set_heights()
+                self._lay_out_unseen()
                 self.fill()
                 if not self._lay_out_unseen():
                     break
@@ -104,6 +135,15 @@ class SettledScreen(Screen[ScreenResultType]):
         if now or self._unseen:
             self._unseen = False
             paint_now(self)
+        else:
+            paint_changed(self)
+
+    def note_changed(self, pane: Widget, regions: Sequence[Region]) -> None:
+        """Have changed regions of a pane painted: by ``settle`` if it draws now, else when Textual gets to it."""
+        if self._settling:
+            refresh_quietly(pane, regions)
+        else:
+            pane.refresh(*regions)
 
     def _lay_out_unseen(self) -> bool:
         """Lay out what needs it, without showing it; return whether a pane has another size now."""
@@ -122,10 +162,15 @@ class SettledScreen(Screen[ScreenResultType]):
         if self._changed:
             self._changed = False
             self.update_node_styles(animate=False)
-        if self.size:
-            self.fill()
-        self.call_after_refresh(self._fill_again)
+        self._draw_now()
+        self.call_after_refresh(self._draw_now)
 
-    def _fill_again(self) -> None:
+    def _draw_now(self) -> None:
         if self.is_mounted and self.display and self.size:
+            self.set_heights()
             self.fill()
+
+
+def _free() -> None:
+    forget_removed_widgets()
+    gc.collect()

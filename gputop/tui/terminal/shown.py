@@ -172,15 +172,20 @@ def _bridged(row: Row, start: int, end: int) -> bool:
 def _pieces(y: int, row: Row, start: int, end: int) -> Iterable[Piece]:
     """Return the cells [start, end) that are known, each stretch of them as one piece."""
     at, cells = start, list[tuple[str, Style]]()
+    texts: list[str] = []
+    held = _PLAIN
     for x in range(start, end):
         cell = row[x]
         if cell is None:
-            if cells:
-                yield Piece(at, y, cells)
-            at, cells = x + 1, []
-        elif cells and cells[-1][1] == cell[1]:
-            cells[-1] = (cells[-1][0] + cell[0], cell[1])
-        else:
-            cells.append(cell)
-    if cells:
-        yield Piece(at, y, cells)
+            if texts:
+                yield Piece(at, y, [*cells, ("".join(texts), held)])
+            at, cells, texts = x + 1, [], []
+            continue
+        text, style = cell
+        if texts and style is not held and style != held:  # most are the same object, and comparing two styles takes long
+            cells.append(("".join(texts), held))
+            texts = []
+        held = style
+        texts.append(text)
+    if texts:
+        yield Piece(at, y, [*cells, ("".join(texts), held)])

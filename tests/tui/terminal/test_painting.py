@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyte
 import pytest
@@ -17,7 +17,7 @@ from gputop.tui.drawing.line import STYLES, Line, cut, line
 from gputop.tui.start import write_fully
 from gputop.tui.terminal.compositor import SparingCompositor
 from gputop.tui.terminal.palette import THEMES
-from gputop.tui.terminal.partial_update import PartialUpdate
+from gputop.tui.terminal.partial_update import PartialUpdate, Piece
 from gputop.tui.terminal.private_textual import install_compositor
 from gputop.tui.widgets.pane import Pane
 
@@ -88,13 +88,13 @@ async def test_changes_add_up_to_the_whole_screen(theme: str, covered: bool) -> 
                 stream.feed(update.render_segments(app.console))
             return update
 
-        def asked() -> object:
-            pieces = ask()
+        def asked(spans: Iterable[tuple[int, int, int]]) -> list[Piece] | None:
+            pieces = ask(spans)
             painted.append(pieces is not None)
             return pieces
 
         compositor.render_partial_update = spy  # type: ignore[method-assign,assignment]
-        compositor._painted_pieces = asked  # type: ignore[method-assign,assignment]
+        compositor._painted_pieces = asked  # type: ignore[method-assign]
         for _ in range(12):
             for pane in app.screen.query(Pane):
                 lines = list(some_lines(luck))
@@ -105,6 +105,28 @@ async def test_changes_add_up_to_the_whole_screen(theme: str, covered: bool) -> 
             assert cells(kept) == cells(anew)
         assert painted
         assert all(painted) or covered
+
+
+@pytest.mark.parametrize("covered", [False, True])
+@pytest.mark.parametrize("theme", ["gputop-dark", "gputop-ansi", "gputop-mono"])
+async def test_a_whole_screen_is_painted_as_textual_renders_it(theme: str, covered: bool) -> None:
+    luck = random.Random(8)
+    app = PanesApp(theme, covered)
+    async with app.run_test(size=(COLUMNS, ROWS)) as pilot:
+        await pilot.pause()
+        compositor = app.screen._compositor
+        for pane in app.screen.query(Pane):
+            pane.set_content(list(some_lines(luck)), cursor=2)
+        await pilot.resize_terminal(COLUMNS, ROWS - 1)
+        await pilot.resize_terminal(COLUMNS, ROWS)
+        await pilot.pause()
+        compositor._dirty_regions.add(compositor.size.region)
+        update = compositor.render_update(screen_stack=[])
+        assert isinstance(update, PartialUpdate) is not covered
+        shown, anew = pyte.Screen(COLUMNS, ROWS), pyte.Screen(COLUMNS, ROWS)
+        pyte.Stream(shown).feed("\x1b[H" + update.render_segments(app.console))
+        pyte.Stream(anew).feed("\x1b[H" + compositor.render_full_update().render_segments(app.console))
+        assert cells(shown) == cells(anew)
 
 
 def test_a_cut_line_keeps_its_styles_and_whole_characters() -> None:

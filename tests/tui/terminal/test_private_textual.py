@@ -8,15 +8,19 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import textual
+from rich.cells import cached_cell_len
 from rich.style import Style
 from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate
+from textual._styles_cache import StylesCache
+from textual.color import Color
 from textual.drivers.linux_driver import LinuxDriver
-from textual.geometry import Region
+from textual.geometry import Region, Spacing
 from textual.screen import Screen
 from textual.strip import Strip
 
@@ -75,6 +79,7 @@ RENAMES = {
     "Widget._layout_required": Rename(r"\b_layout_required\b", "_needs_layout"),
     "Widget._repaint_required": Rename(r"\b_repaint_required\b", "_needs_paint"),
     "Compositor.update_widgets": Rename(r"\bupdate_widgets\b", "take_widgets"),
+    "MessagePump.check_idle": Rename(r"\bcheck_idle\b", "look_for_idleness"),
     "Widget._check_refresh": Rename(r"\b_check_refresh\b", "_look_for_changes"),
     "Screen._refresh_layout": Rename(r"\b_refresh_layout\b", "_lay_out_anew"),
     "Screen._compositor_refresh": Rename(r"\b_compositor_refresh\b", "_paint"),
@@ -84,19 +89,22 @@ RENAMES = {
 }
 
 
+@cache
+def installed_textual() -> dict[Path, str | None]:
+    """Return the files of the installed Textual, and the text of those in Python."""
+    return {path: path.read_text() if path.suffix == ".py" else None for path in TEXTUAL.rglob("*") if not path.is_dir()}
+
+
 def renamed_textual(folder: Path, rename: Rename) -> None:
     """Make a Textual in ``folder`` that differs from the installed one only by ``rename``."""
     changed = 0
-    for path in TEXTUAL.rglob("*"):
+    for path, source in installed_textual().items():
         target = folder / "textual" / path.relative_to(TEXTUAL)
-        if path.is_dir():
-            target.mkdir(parents=True, exist_ok=True)
-            continue
         target.parent.mkdir(parents=True, exist_ok=True)
         if path.name == rename.file:
             target = target.with_name(rename.replacement.rpartition(".")[2] + ".py")
-        if path.match(rename.where) and path.suffix == ".py":
-            text, count = re.subn(rename.pattern, rename.replacement, path.read_text())
+        if source is not None and path.match(rename.where):
+            text, count = re.subn(rename.pattern, rename.replacement, source)
             changed += count
             if count:
                 target.write_text(text)
@@ -189,6 +197,22 @@ def foreign_names() -> set[str]:
             elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "_sets"):
                 used |= {item.value for item in node.args[1:2] if isinstance(item, ast.Constant) and item.value[:1] == "_"}
     return used - ours
+
+
+def test_what_is_kept_of_removed_widgets_is_forgotten() -> None:
+    keepers = (StylesCache.get_inner_outer, Region.intersection, Region.translate, Region.union, Region.grow, Region.shrink)
+    for at in range(9):
+        region = Region(at, 0, 1, 1)
+        StylesCache.get_inner_outer(StylesCache(), Color(at, 0, 0), Color(0, 0, 0))
+        region.intersection(region)
+        region.translate((1, 1))
+        region.union(region)
+        region.grow((1, 1, 1, 1))
+        region.shrink(Spacing(0, 0, 0, 0))
+        cached_cell_len(f"…{at}")
+    assert all(keeper.cache_info().currsize >= 9 for keeper in (*keepers, cached_cell_len))
+    forget_removed_widgets()
+    assert not any(keeper.cache_info().currsize for keeper in (*keepers, cached_cell_len))
 
 
 def test_a_textual_that_keeps_no_lines_of_removed_widgets_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

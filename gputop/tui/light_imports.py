@@ -1,0 +1,83 @@
+"""Imports modules without those that they import and hardly ever use: 1 MiB of the sampler, 3 MiB of the screen.
+
+A screen talks only to processes and a terminal, so asyncio needs no OpenSSL. Textual takes from ``typing_extensions`` names
+that ``typing`` has, too. In place of the other modules stands one that loads them at their first use. Imports nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType, TracebackType
+    from typing import Any
+
+_OF_THE_LIBRARY = {"inspect": (), "urllib.parse": ("quote_from_bytes",)}
+"""Module -> those of its functions that are imported by name. ``dataclasses`` inspects classes without a docstring; a path that
+is asked for its URL quotes."""
+_OF_TEXTUAL = {"difflib": ("get_close_matches",), "platformdirs": ("user_downloads_path",), "typing_extensions": ()}
+
+
+def import_library() -> None:
+    """Import dataclasses and paths for those who import them next."""
+    with _StandIns(_OF_THE_LIBRARY):
+        import dataclasses  # noqa: F401
+        import pathlib  # noqa: F401
+
+
+def import_asyncio() -> None:
+    """Import asyncio as on a Python that was built without OpenSSL. Whoever imports ``ssl`` later gets it."""
+    if "asyncio" in sys.modules or "ssl" in sys.modules:
+        return
+    modules: dict[str, Any] = sys.modules  # None says that there is no such module
+    modules["ssl"] = None
+    try:
+        import asyncio  # noqa: F401 - for those who import it next
+    finally:
+        del modules["ssl"]
+
+
+def for_textual() -> _StandIns:
+    """Return a block to import Textual in."""
+    return _StandIns(_OF_TEXTUAL)
+
+
+class _StandIns:
+    """A block in which modules that are not loaded yet have stand-ins. Whoever imports one after it gets the module itself."""
+
+    def __init__(self, functions: dict[str, tuple[str, ...]]) -> None:
+        self._put = {name: _StandIn(name, by_name) for name, by_name in functions.items() if name not in sys.modules}
+
+    def __enter__(self) -> None:
+        sys.modules.update(self._put)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for name, module in self._put.items():
+            if sys.modules.get(name) is module:
+                del sys.modules[name]
+
+
+class _StandIn(type(sys)):  # type: ignore[misc] # the class of modules, without an import
+    def __init__(self, name: str, by_name: tuple[str, ...]) -> None:
+        super().__init__(name)
+        self._by_name = by_name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name in self._by_name:
+            return lambda *args, **kwargs: getattr(self._real(), name)(*args, **kwargs)
+        if self.__name__ == "typing_extensions":
+            import typing
+
+            if hasattr(typing, name):
+                return getattr(typing, name)
+        return getattr(self._real(), name)
+
+    def _real(self) -> ModuleType:
+        from importlib import import_module
+
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return import_module(self.__name__)

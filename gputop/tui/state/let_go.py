@@ -1,0 +1,22 @@
+"""Lets a thread of Textual's let go of what it worked for: it remembers its last worker, and so a closed screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, cast
+
+from textual.worker import active_worker
+
+
+def letting_go(method: Callable[..., None]) -> Callable[..., None]:
+    """Decorate a method that runs in a thread, below ``@work(thread=True)``."""
+
+    @wraps(method)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            method(*args, **kwargs)
+        finally:
+            active_worker.set(cast(Any, None))
+
+    return run
