@@ -22,7 +22,7 @@ from gputop.terminal_text import printable
 from gputop.tui import screenshot
 from gputop.tui.machine import Machine
 from gputop.tui.messages import FeedArrived
-from gputop.tui.screen_factory import OPENERS, AnyScreen, gpu_screen, process_screen, run_screen
+from gputop.tui.screen_factory import OPENERS, AnyScreen, gpu_screen, process_run_screen, process_screen, run_screen
 from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.state.copying import Copy
 from gputop.tui.state.keys import APP_KEYS
@@ -33,6 +33,7 @@ from gputop.tui.terminal.palette import THEMES, theme_name
 from gputop.tui.terminal.private_textual import drawn_text, driver_of
 from gputop.tui.terminal.sparing_app import SparingApp
 from gputop.tui.terminal_signals import answer_signals, answering
+from gputop.tui.turns import Turns
 from gputop.tui.typed_ahead import bound_keys
 from gputop.tui.widgets.requests import (
     Asked,
@@ -40,6 +41,7 @@ from gputop.tui.widgets.requests import (
     LayoutChanged,
     PcieWanted,
     ProcessChosen,
+    ProcessRunOpened,
     RunChosen,
     RunOpened,
     SettingsChanged,
@@ -82,9 +84,7 @@ class GputopApp(SparingApp):
         self.view: View | None = None
         self.farewell = ""
         self._paused = False
-        self._turn_is_due = False
-        self._rested_at = 0.0
-        """On the clock of the event loop, in seconds: before this time, snapshots wait."""
+        self._turns = Turns(self._take_turn, self.call_later, self.REST_S)
         for theme in THEMES:
             self.register_theme(theme)
         # Set before the first frame, because Textual fixes its color filters there.
@@ -143,36 +143,17 @@ class GputopApp(SparingApp):
         return (self.feed,)
 
     def on_feed_arrived(self) -> None:
-        """Process what has arrived, now, or after a pause as long as the last turn took, so that keys and drawings get their
-        turns.
+        """Process what has arrived."""
+        self._turns.want()
 
-        Textual takes its next message without a pause: if a turn took longer than an interval, no key would be answered.
-        """
-        if self._turn_is_due:
-            return
-        if asyncio.get_running_loop().time() >= self._rested_at:
-            self._take_turn()
-        else:
-            self._take_turn_rested()
-
-    def _take_turn_rested(self) -> None:
-        self._turn_is_due = True
-        asyncio.get_running_loop().call_at(self._rested_at, self.call_later, self._take_turn)
-
-    def _take_turn(self) -> None:
-        """Process what is waiting, as much of it as a turn may take, and draw the newest."""
-        self._turn_is_due = False
-        clock = asyncio.get_running_loop().time
-        began = clock()
+    def _take_turn(self) -> bool:
+        """Process what is waiting, as much of it as a turn may take, and draw the newest; return whether there is more."""
         is_more = self.take_in()
         for answer in self.feed.take_answers():
             take = getattr(self.screen, "take_answer", None)
             if take is not None:
                 take(answer)
-        now = clock()
-        self._rested_at = now + max(self.REST_S, now - began)
-        if is_more:
-            self._take_turn_rested()
+        return is_more
 
     def take_in(self) -> bool:
         """Process what is waiting, and draw it; return whether more may be waiting for the next turn."""
@@ -189,9 +170,16 @@ class GputopApp(SparingApp):
             self.refresh_view()
 
     def _check_age(self) -> None:
-        """Keep the age on the badge of a stale stream counting."""
-        if self.view is not None and not self._paused and (self.machine.stale_s() is not None or self.view.stale_s is not None):
+        """Keep the age on the badge of a stale stream counting; nothing else of the view changes while nothing arrives."""
+        stale_s = self.machine.stale_s()
+        if self.view is None or self._paused or (stale_s is None and self.view.stale_s is None):
+            return
+        show_age: Callable[[View], None] | None = getattr(self.screen, "show_age", None)
+        if show_age is None or stale_s is None or self.view.stale_s is None or self.view.feed_problem != self.feed.problem():
             self.refresh_view()
+            return
+        self.view = replace(self.view, stale_s=stale_s)
+        show_age(self.view)
 
     def refresh_view(self) -> None:
         """Build a new view and hand it to the visible screen."""
@@ -258,6 +246,13 @@ class GputopApp(SparingApp):
         """Open a run's own screen."""
         await self._show(run_screen(self, message.run_id, self.view))
 
+    async def on_process_run_opened(self, message: ProcessRunOpened) -> None:
+        """Open the own screen of an untracked run."""
+        found = self.machine.latest.process_runs if self.machine.latest else ()
+        run = next((run for run in found if run.key == message.key), None)
+        if run is not None:
+            await self._show(process_run_screen(run, self.view))
+
     async def on_gpu_opened(self, message: GpuOpened) -> None:
         """Open a GPU's own screen."""
         found = self.machine.latest.devices if self.machine.latest else ()
@@ -315,21 +310,17 @@ class GputopApp(SparingApp):
     def action_save_screen(self) -> None:
         """Save what is on the screen, and say where. A disk that hangs does not block the screen."""
         name = f"gputop-{getattr(self.screen, 'NAME', None) or 'dashboard'}"
-        svg, text = (
-            self.export_screenshot(title=f"gputop {units.clock(time.time(), '%Y-%m-%d %H:%M:%S')}"),
-            drawn_text(self, self.visible_screens()[:-1]),
-        )
+        svg = self.export_screenshot(title=f"gputop {units.clock(time.time(), '%Y-%m-%d %H:%M:%S')}")
+        self.run_worker(self._save(name, svg, drawn_text(self, self.visible_screens()[:-1])), exit_on_error=False)
 
-        async def write() -> None:
-            try:
-                paths = await asyncio.to_thread(screenshot.save, name, svg, text)
-            except OSError as error:
-                self.notify(f"The screen cannot be saved: {error.strerror or error}.", severity="warning", timeout=6)
-                return
-            also = " (and .txt)" if len(paths) > 1 else ""
-            self.notify(f"Saved {paths[0]}{also}", timeout=6)
-
-        self.run_worker(write(), exit_on_error=False)
+    async def _save(self, name: str, svg: str, text: str) -> None:
+        try:
+            paths = await asyncio.to_thread(screenshot.save, name, svg, text)
+        except OSError as error:
+            self.notify(f"The screen cannot be saved: {error.strerror or error}.", severity="warning", timeout=6)
+            return
+        also = " (and .txt)" if len(paths) > 1 else ""
+        self.notify(f"Saved {paths[0]}{also}", timeout=6)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether an action applies now."""
@@ -400,7 +391,7 @@ class GputopApp(SparingApp):
 
 
 def _running_jobs() -> list[str]:
-    """Return the ids of the jobs that go on. Where none was ever launched, their package, which takes long, is not imported."""
+    """Return the ids of the jobs that keep running. Without any launch so far, their slow package is not imported."""
     try:
         if not os.listdir(jobs_dir()):
             return []

@@ -74,7 +74,7 @@ class Fleet:
             if machine.latest is not None
         ]
         self.runs, self.untracked = shared_runs(seen), untracked_runs(seen)
-        if self.runs or self.doctor.findings:
+        if self.runs or self.doctor.findings or any(one.snapshot.paths for one in seen):
             self.doctor.observe(self._stream.snapshot(self.runs, seen, time.time(), now))
 
     def _interval_s(self) -> float:

@@ -36,7 +36,7 @@ class HostsApp(GputopApp):
     """Hosts report one by one: those within this time share a turn."""
 
     def __init__(self, hosts: Sequence[HostFeed], settings: Settings, more: More | None = None) -> None:
-        """``more`` asks to be told of hosts that are found later."""
+        """``more`` asks to be notified of hosts that are found later."""
         super().__init__(hosts[0], settings)
         self._more = more
         self.fleet = Fleet(hosts)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from gputop.hosts.feed import HostFeed
+if TYPE_CHECKING:
+    from gputop.hosts.feed import HostFeed
 
 
 class FeedArrived(Message):

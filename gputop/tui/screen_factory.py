@@ -10,6 +10,7 @@ from textual.screen import Screen
 from gputop.snapshot import Device, Process, ProcessRun, Run
 from gputop.tui.state.layout import LayoutKeeper
 from gputop.tui.state.settings import Settings
+from gputop.tui.state.untracked import processes_of
 from gputop.tui.state.view import View, newest_run
 
 if TYPE_CHECKING:
@@ -88,16 +89,16 @@ def _environment(app: Host, view: View | None) -> AnyScreen | None:
 
 
 def _stop(app: Host, view: View | None) -> AnyScreen | None:
-    from gputop.tui.screens.stop import StopScreen, stop_question, target_of_run
+    from gputop.tui.screens.stop import stop_question, stop_run
 
-    process, run = chosen_process(app), getattr(app.screen, "chosen_run", None)
+    process, run = chosen_process(app), _run_on(app.screen)
     tagged: tuple[Process, ...] = getattr(app.screen, "tagged_processes", ())
     if view is not None and tagged:
         return stop_question(tagged, view)
     if view is not None and process is not None:
         return stop_question((process,), view)
-    if view is not None and isinstance(run, Run):
-        return StopScreen(target_of_run(run, view), view.settings.ascii)
+    if view is not None and run is not None:
+        return stop_run(run, view)
     app.notify("Choose a process or a run first.")
     return None
 
@@ -105,11 +106,10 @@ def _stop(app: Host, view: View | None) -> AnyScreen | None:
 def _where(app: Host, view: View | None) -> AnyScreen | None:
     from gputop.tui.screens.where import WhereScreen
 
-    run = getattr(app.screen, "chosen_run", None) or getattr(app.screen, "chosen_process_run", None)
-    listed = view.snapshot.process_runs if view is not None else ()
-    if isinstance(run, Run):  # a curve has only the ranks that write it: the processes have all
-        run = next((whole for whole in listed if run.run_id in whole.curve_ids), run)
-    if not isinstance(run, Run | ProcessRun):
+    run = _run_on(app.screen)
+    if isinstance(run, Run) and view is not None:  # a curve has only the ranks that write it: the processes have all
+        run = processes_of(run.run_id, view.snapshot) or run
+    if run is None:
         app.notify("Choose a run first. gputop where PID --py-spy asks about other processes.")
         return None
     return WhereScreen(run, view)
@@ -124,7 +124,7 @@ def _profile(app: Host, view: View | None) -> AnyScreen | None:
             "gputop was started with --readonly: it takes no profile, because that costs the training time.", severity="warning"
         )
         return None
-    if not isinstance(run, Run):
+    if not isinstance(run, Run) or (view is not None and processes_of(run.run_id, view.snapshot) is not None):
         app.notify("Choose a tracked run first: only a training that gputop tracks can be profiled.")
         return None
     return ProfileScreen(run, view)
@@ -133,6 +133,12 @@ def _profile(app: Host, view: View | None) -> AnyScreen | None:
 def _runs(app: Host, view: View | None) -> AnyScreen | None:
     shown = None if view is None else view.run or newest_run(view.snapshot.runs)
     return run_screen(app, shown.run_id if shown is not None else "", view, listed=True)
+
+
+def _run_on(screen: AnyScreen) -> Run | ProcessRun | None:
+    """Return the run under the cursor of a screen, or the one that it shows."""
+    found = getattr(screen, "chosen_run", None) or getattr(screen, "chosen_process_run", None)
+    return found if isinstance(found, Run | ProcessRun) else None
 
 
 OPENERS: dict[str, Callable[[Host, View | None], AnyScreen | None]] = {
@@ -158,10 +164,17 @@ def process_screen(process: Process, view: View | None) -> AnyScreen:
 
 
 def run_screen(app: Host, run_id: str, view: View | None, *, listed: bool = False) -> AnyScreen:
-    """Return the run screen of this run; ``listed`` also where the list of runs hides its charts."""
+    """Return the run screen of this run; ``listed``: even if the list of runs hides its charts."""
     from gputop.tui.screens.run.screen import RunScreen
 
     return RunScreen(run_id, view, app.change_settings, listed=listed)
+
+
+def process_run_screen(run: ProcessRun, view: View | None) -> AnyScreen:
+    """Return the screen of an untracked run, as its processes show it."""
+    from gputop.tui.screens.untracked import UntrackedScreen
+
+    return UntrackedScreen(run, view)
 
 
 def gpu_screen(device: Device, view: View | None) -> AnyScreen:

@@ -21,7 +21,7 @@ ONE_GPU = Finding(
     id="A07",
     severity="error",
     confidence="certain",
-    title="Only GPU 0 works: all 4 ranks run on it",
+    title="Only GPU 0 is used: all 4 ranks run on it",
     evidence=(
         Fact("LOCAL_RANK is 0-3, but every process sits on GPU 0", [0, 1, 2, 3], "/proc/<pid>/environ"),
         Fact("GPUs 1-7 are idle", 0, "NVML"),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from textual.geometry import Region
+from textual.screen import Screen
+from textual.widget import Widget
 
 from gputop.tui.drawing.line import plain
 from gputop.tui.widgets.requests import ProcessChosen, RunChosen, RunOpened, SettingsChanged
@@ -40,10 +43,10 @@ async def test_wide_screen_shows_all_four_panes() -> None:
             "2 Training: resnet18-ddp",
             "3 Processes",
             "4 Doctor: 2 problems",
-            "1 of 8 GPUs work  Only GPU 0 works",
+            "1 of 8 GPUs work  Only GPU 0 is used",
         ):
             assert row_with(app, part)
-        assert "✗ A07 Only GPU 0 works: all 4 ranks run on it" in row_with(app, "✗")
+        assert "✗ A07 Only GPU 0 is used: all 4 ranks run on it" in row_with(app, "✗")
         assert row_with(app, "q quit").startswith(" l launch  d doctor  o runs  Enter details  / filter  Space tag")
 
 
@@ -57,7 +60,7 @@ async def test_a_medium_screen_holds_all_four_panes() -> None:
             "3 Processes",
             "4 Doctor",
             "1 of 8 GPUs work",
-            "✗ A07 Only GPU 0 works",
+            "✗ A07 Only GPU 0 is used",
             "4000 ada",
         ):
             assert row_with(app, part)
@@ -67,17 +70,22 @@ async def test_small_screen_shows_gpus_balance_and_headline() -> None:
     app = DashboardApp(dashboards.one_gpu())
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        assert row_with(app, "1[GPUs] 2 Training")
         for index in range(8):
             assert any(f" {index} " in row[:7] for row in app.text())
         for part in (
-            "1 of 8 GPUs work  Only GPU 0 works",
-            "✗ A07 Only GPU 0 works: all 4 ranks run on it",
+            "1 of 8 GPUs work  Only GPU 0 is used",
+            "✗ A07 Only GPU 0 is used: all 4 ranks run on it",
             "fix: torch.cuda",
             "q quit",
         ):
             assert row_with(app, part)
-        assert not any("Processes ·" in row for row in app.text())
+        assert app.text()[2].startswith("─ 1 GPUs ─"), "the rules name the panes: no other line does"
+        assert not any("Processes" in row for row in app.text())
+        assert app.text()[-1].startswith(" 3 processes  l launch  o runs  Enter details  : actions")
+        await pilot.click(app.dashboard.keys, offset=(4, 0))
+        await pilot.pause()
+        assert row_with(app, "▸ 3 Processes")
+        assert app.text()[-1].startswith(" 1-4 panes  l launch  o runs  / filter  k stop")
 
 
 async def test_digits_and_tab_change_the_pane_of_a_small_screen() -> None:
@@ -96,30 +104,28 @@ async def test_digits_and_tab_change_the_pane_of_a_small_screen() -> None:
         assert row_with(app, "└┬")
         await pilot.press("shift+tab")
         await pilot.pause()
-        assert row_with(app, "1[GPUs]")
-        await pilot.click(app.dashboard.tabs, offset=(26, 0))
-        await pilot.pause()
-        assert row_with(app, "▸ 3 Processes")
+        assert row_with(app, "▸ 1 GPUs")
+        assert row_with(app, "─ 2 Training")
 
 
-async def test_the_tabs_mark_the_pane_with_the_cursor_and_count_the_gpus() -> None:
+async def test_a_small_screen_marks_the_pane_with_the_cursor_and_counts_the_gpus() -> None:
     app = DashboardApp(dashboards.healthy())
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         assert row_with(app, "▸ 3 Processes")
-        assert row_with(app, "1 GPUs  2 Training  3[Processes] 4 Doctor")
+        assert row_with(app, "─ 1 GPUs ─")
         await pilot.press("1")
         await pilot.pause()
-        assert row_with(app, "1[GPUs] 2 Training  3 Processes  4 Doctor")
+        assert row_with(app, "▸ 1 GPUs")
+        assert row_with(app, "─ 3 Processes")
         await pilot.press("tab", "tab")
         await pilot.pause()
-        assert row_with(app, "3[Processes]")
+        assert row_with(app, "▸ 3 Processes")
     view = dashboards.healthy()
     alone = replace(view, snapshot=replace(view.snapshot, devices=view.snapshot.devices[:1]))
     app = DashboardApp(alone)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        assert row_with(app, " 1 GPU  2 Training")
         assert row_with(app, "─ 1 GPU ─")
 
 
@@ -311,19 +317,65 @@ async def test_sizes_change_while_running() -> None:
         assert row_with(app, "4 Doctor: 2 problems")
 
 
-async def test_an_idle_tick_repaints_the_clock_alone() -> None:
+async def test_an_idle_tick_repaints_the_clock_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     idle = tuple(samples.idle_device(index) for index in range(8))
     snapshots = [samples.snapshot(tick, devices=idle, processes=(), runs=(), points=()) for tick in range(13)]
     app = DashboardApp(dashboards.view_of(snapshots[:11]))
     async with app.run_test(size=(160, 50)) as pilot:
         await pilot.pause()
         before = app.text()
+        note_changed, changed = app.dashboard.note_changed, list[tuple[Widget, Sequence[Region]]]()
+
+        def noted(pane: Widget, regions: Sequence[Region]) -> None:
+            changed.append((pane, regions))
+            note_changed(pane, regions)
+
+        monkeypatch.setattr(app.dashboard, "note_changed", noted)
         app.dashboard.show(dashboards.view_of(snapshots[:12]))
-        assert [bool(pane._repaint_regions) for pane in app.dashboard.panes] == [False] * 4
-        (region,) = app.dashboard.header._repaint_regions
+        ((pane, (region,)),) = changed
+        assert pane is app.dashboard.header
         assert region.width <= 8
         await pilot.pause()
         assert app.text()[1:] == before[1:]
+
+
+async def test_a_new_reading_is_sent_in_one_frame_before_anything_else_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshots = [samples.snapshot(tick) for tick in range(13)]
+    app = DashboardApp(dashboards.view_of(snapshots[:11]))
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        sent: list[Any] = []
+        monkeypatch.setattr(app, "_display", lambda screen, update: sent.append(update))
+        app.dashboard.show(dashboards.view_of(snapshots[:12]))
+        assert [update is not None for update in sent] == [True]
+        await pilot.pause()
+        assert [update for update in sent[1:] if update is not None] == []
+
+
+async def test_what_changes_below_another_screen_is_shown_when_that_closes() -> None:
+    snapshots = [samples.snapshot(tick) for tick in range(13)]
+    app = DashboardApp(dashboards.view_of(snapshots[:11]))
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        dashboard, before = app.dashboard, app.text()
+        await app.push_screen(Screen())
+        dashboard.show(dashboards.view_of(snapshots[:12]))
+        app.view = dashboards.view_of(snapshots[:12])
+        await app.pop_screen()
+        await pilot.pause()
+        assert app.text() != before
+
+
+async def test_while_nothing_arrives_only_the_header_ages() -> None:
+    view = replace(dashboards.healthy(), stale_s=4.0)
+    app = DashboardApp(view)
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        drawn = [pane.view for pane in app.dashboard.panes]
+        app.dashboard.show_age(replace(view, stale_s=5.0))
+        await pilot.pause()
+        assert "STALE 5s" in app.text()[0]
+        assert all(pane.view is known for pane, known in zip(app.dashboard.panes, drawn, strict=True))
 
 
 async def test_header_of_a_stale_simulated_machine() -> None:

@@ -14,7 +14,6 @@ from gputop import units
 from gputop.tui.drawing.header import badges_of, waiting_for
 from gputop.tui.drawing.line import Line, Span, clean, joined, spread, text_width
 from gputop.tui.state.view import View
-from gputop.tui.terminal.private_textual import forget_removed_widgets
 from gputop.tui.terminal.settled_screen import SettledScreen
 from gputop.tui.widgets.lines import LinesWidget
 
@@ -147,10 +146,6 @@ class SubScreen(SettledScreen[None]):
         """Choose what a screen of this size shows."""
         self.choose_classes(small=size.width < SMALL[0] or size.height < SMALL[1], low=size.height < LOW_ROWS)
 
-    def on_unmount(self) -> None:
-        """Free the memory of what was drawn."""
-        forget_removed_widgets()
-
     def show(self, view: View) -> None:
         """Draw the newest view."""
         self.take(view)
@@ -160,6 +155,12 @@ class SubScreen(SettledScreen[None]):
         """Take the view that is drawn from now on."""
         self.view = view
 
+    def set_heights(self) -> None:
+        """Have the panes show what the terminal can; subclasses set heights here."""
+        if self.view is not None:
+            for pane in self.query(LinesWidget):
+                pane.draw_ascii(self.view.settings.ascii)
+
     def fill(self) -> None:
         """Draw the header and the body; without a view, only what is waited for."""
         view = self.view
@@ -167,8 +168,6 @@ class SubScreen(SettledScreen[None]):
             head, waiting = self.query_one("#head", LinesWidget), waiting_for(getattr(self.app, "remote", None))
             head.set_lines([spread((*self._called(head.ascii), waiting), (), self.size.width)])
             return
-        for pane in self.query(LinesWidget):
-            pane.ascii = view.settings.ascii
         self.draw_head(view)
         self.draw(view)
 

@@ -16,6 +16,7 @@ from gputop.tui.drawing import comparison
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.prose import BLANK, wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
+from gputop.tui.state.let_go import letting_go
 from gputop.tui.state.view import View
 from gputop.tui.widgets.pane import Pane
 
@@ -97,6 +98,7 @@ class CompareScreen(SubScreen):
         self.settle()
 
     @work(thread=True, exclusive=True)
+    @letting_go
     def poll(self) -> None:
         """Poll the jobs."""
         self.post_message(self.Polled(store.list_jobs()))

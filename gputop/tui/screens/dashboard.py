@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -29,10 +30,9 @@ from gputop.tui.widgets.header import Header
 from gputop.tui.widgets.processes import ProcessesPane
 from gputop.tui.widgets.requests import RunChosen, SettingsChanged
 from gputop.tui.widgets.ruled import ViewPane
-from gputop.tui.widgets.tab_bar import TabBar
 from gputop.tui.widgets.training import TrainingPane
 
-RULE_LINES = 1
+HEADER_LINES, KEY_LINES, RULE_LINES = 2, 1, 1
 PANES = ("GPUs", "training", "processes", "doctor")
 TRAINING_LINES_MIN, PROCESS_LINES_MIN, DOCTOR_LINES_MIN = 6, 4, 4
 """With less, a chart shows no curve, a table no row worth its heading, and a finding no fix."""
@@ -62,12 +62,27 @@ HINTS = (
 
 _LOCAL_KEYS = ("l", "k")
 """Keys that act on this machine, and do nothing on the screen of another one."""
+_TABLE_KEYS = ("/", "Space", "k", "s", "Left/Right")
+"""Keys of the processes: named last while their table is not visible."""
+_PANE_KEYS = "1-4"
 
 
-def hints_of(remote: str | None, over_hosts: bool = False) -> tuple[KeyHint, ...]:
-    """Return the keys of the screen of this machine, or of another one."""
+def hints_of(remote: str | None, over_hosts: bool = False, hidden: Sequence[int] = ()) -> tuple[KeyHint, ...]:
+    """Return the keys of the screen of this machine, or of another one.
+
+    ``hidden`` are the places of the panes that are not visible: how to reach them comes first.
+    """
     back = (KeyHint("Esc", "hosts", "screen.clear", 1),) if over_hosts else ()
-    return (*back, *(hint for hint in HINTS if remote is None or hint.key not in _LOCAL_KEYS))
+    hints = [hint for hint in HINTS if remote is None or hint.key not in _LOCAL_KEYS]
+    if PANES.index("processes") in hidden:
+        hints = [hint._replace(drop=max(hint.drop, 5)) if hint.key in _TABLE_KEYS else hint for hint in hints]
+    if not hidden:
+        return (*back, *hints)
+    first = next(hint for hint in HINTS if hint.key == _PANE_KEYS)._replace(drop=1)
+    if len(hidden) == 1:
+        (place,) = hidden
+        first = KeyHint(str(place + 1), PANES[place], f"screen.pane({place})", 1)
+    return (*back, first, *(hint for hint in hints if hint.key != _PANE_KEYS))
 
 
 class DashboardScreen(SettledScreen[None]):
@@ -106,7 +121,6 @@ class DashboardScreen(SettledScreen[None]):
         sort = held.sort if held.sort in SORTABLE else None
         self.processes.order = Order(sort or Order().sort, bool(held.invert), tree=bool(held.tree))
         self.panes: tuple[ViewPane, ...] = (self.gpus, self.training, self.processes, self.doctor)
-        self.tabs = TabBar(("GPUs", "Training", "Processes", "Doctor"))
         self.keys = KeyBar(HINTS)
         self.tab = 0
         self.shape = "all"
@@ -116,7 +130,6 @@ class DashboardScreen(SettledScreen[None]):
     def compose(self) -> ComposeResult:
         """Lay out the header, the panes and the keys."""
         yield self.header
-        yield self.tabs
         yield Container(*self.panes, id="panes")
         yield self.keys
 
@@ -135,9 +148,17 @@ class DashboardScreen(SettledScreen[None]):
         self.view = view
         self.settle()
 
-    def fill(self) -> None:
-        """Lay out the panes, and draw the view in every visible one."""
+    def show_age(self, view: View) -> None:
+        """Draw the header of this view, which differs from the last one in its age only."""
+        self.view = view
+        self.header.show(view)
+
+    def set_heights(self) -> None:
+        """Give the panes their heights."""
         self._lay_out()
+
+    def fill(self) -> None:
+        """Draw the view in every visible pane."""
         if self.view is not None:
             self.header.show(self.view)
             for pane in self.panes:
@@ -172,7 +193,7 @@ class DashboardScreen(SettledScreen[None]):
         if self.gpus.has_focus:
             return copying.of_device(self.gpus.chosen_device)
         if self.training.has_focus:
-            return copying.of_run(self.view.run if self.view else None)
+            return copying.of_run(self.view.run if self.view else None) or copying.of_process_run(self.chosen_process_run)
         if self.doctor.has_focus:
             return copying.of_finding(self.view.findings[0] if self.view and self.view.findings else None)
         row = self.processes.chosen_row
@@ -188,13 +209,12 @@ class DashboardScreen(SettledScreen[None]):
             return
         self.shape = "tabs" if has_tabs(columns, rows) else "all"
         heights = self._heights(columns, rows)
-        self.keys.set_hints(hints_of(self.view.remote if self.view is not None else None, self._over_hosts))
-        one_gpu = self.view is not None and len(self.view.snapshot.devices) == 1
-        layout = (columns, rows, self.shape, self.tab if self.shape == "tabs" else None, one_gpu, *heights)
+        hidden = [place for place, height in enumerate(heights) if not height]
+        self.keys.set_hints(hints_of(self.view.remote if self.view is not None else None, self._over_hosts, hidden))
+        layout = (columns, rows, self.shape, self.tab if self.shape == "tabs" else None, *heights)
         if layout == self._layout:
             return
         self._layout = layout
-        self.tabs.display = self.shape == "tabs"
         for pane, height in zip(self.panes, heights, strict=True):
             if pane.has_focus and not height:
                 self.set_focus(None)  # else Textual gives it to whichever pane comes next
@@ -202,12 +222,11 @@ class DashboardScreen(SettledScreen[None]):
             pane.styles.height = height
         if self.focused is None and self.processes.display:
             self.focus_now(self.processes)
-        self._mark_tab()
 
     def _heights(self, columns: int, rows: int) -> list[int]:
         """Return the rows of each pane; 0 hides it."""
         names = ("gpus", "training", "processes", "doctor")
-        room = max(1, rows - 3 - (self.shape == "tabs"))
+        room = max(1, rows - HEADER_LINES - KEY_LINES)
         if self.shape == "tabs" and self.tab:
             return [room if place == self.tab else 0 for place in range(len(names))]
         if self.view is None:
@@ -218,7 +237,7 @@ class DashboardScreen(SettledScreen[None]):
         training = RULE_LINES + (0 if view.run else len(how_to_track(view, width)))
         processes = RULE_LINES + self.processes.lines_wanted(view, width)
         if view.run:
-            processes = min(processes, max(PROCESS_LINES_MIN, room // 4))
+            processes = min(processes, max(PROCESS_LINES_MIN, room // 5))
         needs = {
             "gpus": Need(min(gpus, max(2, int(room * SHARE_MOST))), gpus),
             "training": Need(TRAINING_LINES_MIN if view.run else RULE_LINES, training),
@@ -230,19 +249,8 @@ class DashboardScreen(SettledScreen[None]):
 
     # Panes
 
-    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """Mark the name of the pane that has the focus now."""
-        self._mark_tab()
-
     def _focused_place(self) -> int | None:
         return next((place for place, pane in enumerate(self.panes) if pane is self.focused and pane.display), None)
-
-    def _mark_tab(self) -> None:
-        """Mark the name of the focused pane: the first tab of a small screen shows several."""
-        one = self.view is not None and len(self.view.snapshot.devices) == 1
-        self.tabs.names = ("GPU" if one else "GPUs", *self.tabs.names[1:])
-        place = self._focused_place()
-        self.tabs.choose(self.tab if place is None else place)
 
     def action_pane(self, place: int) -> None:
         """Focus a pane; on a small screen, also show it."""
@@ -259,17 +267,14 @@ class DashboardScreen(SettledScreen[None]):
             held = self.tab
         self.action_pane(((held if held is not None else -by) + by) % len(self.panes))
 
-    def on_tab_bar_chosen(self, event: TabBar.Chosen) -> None:
-        """Show the pane whose name was clicked."""
-        event.stop()
-        self.action_pane(event.place)
-
     def action_open(self) -> None:
         """Open the details of what the focused pane shows."""
         if self.training.has_focus:
             self.training.action_open()
         elif self.gpus.has_focus:
             self.gpus.action_open()
+        elif self.doctor.has_focus:
+            self.app.call_later(self.app.run_action, "doctor")
         else:
             self.processes.action_open()
 
@@ -288,12 +293,12 @@ class DashboardScreen(SettledScreen[None]):
         self.processes.clear()
 
     def action_commands(self, by: int) -> None:
-        """Scroll the commands, where the table is visible."""
+        """Scroll the commands, if the table is visible."""
         if self.processes.display:
             self.processes.action_scroll_commands(by)
 
     def action_tag(self) -> None:
-        """Tag the process under the cursor, where the table is visible."""
+        """Tag the process under the cursor, if the table is visible."""
         if self.processes.display:
             self.processes.tag()
 

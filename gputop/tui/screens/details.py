@@ -193,7 +193,7 @@ def why_not_asked(process: Process, view: View) -> str:
     """Return why the sampler cannot read this process; "" if it can."""
     if not process.in_namespace:
         return IN_ANOTHER_CONTAINER
-    return "" if view.remote is not None else not_here(view)  # the sampler there is asked about its own process
+    return "" if view.remote is not None else not_here(view, "look")  # the sampler there is asked about its own process
 
 
 def find_process(process: Process, view: View) -> Process | None:

@@ -10,10 +10,10 @@ from textual.containers import Container, Vertical
 
 from gputop.doctor.findings.finding import EVIDENCE, Finding
 from gputop.tui.drawing.doctor import finding as finding_text
-from gputop.tui.drawing.doctor.pane import headline, names_of_runs, undecided_lines
+from gputop.tui.drawing.doctor.pane import headline, looked_at, names_of_runs, undecided_lines
 from gputop.tui.drawing.doctor.rules import history_lines, why_not_lines
 from gputop.tui.drawing.gpus.involved import draw_involved
-from gputop.tui.drawing.line import Line, Span
+from gputop.tui.drawing.line import Drawing, Line, Span
 from gputop.tui.drawing.prose import BLANK, heading, wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
 from gputop.tui.state import copying
@@ -56,6 +56,9 @@ class DoctorScreen(SubScreen):
         KeyHint("y", "copy its fix", "app.copy", 1),
     )
 
+    _involved: Drawing | None = None
+    """The GPUs and ranks of the chosen finding; None if it names none."""
+
     def compose_body(self) -> ComposeResult:
         """Yield the list and the text panes."""
         with Container(id="body"):
@@ -64,8 +67,14 @@ class DoctorScreen(SubScreen):
                 yield Pane(id="finding")
                 yield Pane(id="involved")
 
-    def draw(self, view: View) -> None:
-        """Draw the list and the text."""
+    def set_heights(self) -> None:
+        """Draw the list, and give it and the GPUs involved the heights of what they hold."""
+        super().set_heights()
+        if self.view is not None:
+            self._draw_list(self.view)
+            self._find_involved(self.view)
+
+    def _draw_list(self, view: View) -> None:
         shown = self.query_one("#findings", ChoiceList)
         columns = max(20, shown.inner_size.width)
         ascii_only = view.settings.ascii
@@ -75,7 +84,7 @@ class DoctorScreen(SubScreen):
             for number, finding in enumerate(view.findings)
         ]
         if not items:
-            word, style = ("undecided", "text") if view.undecided else ("nothing is wrong, as far as can be seen", "ok")
+            word, style = ("undecided", "text") if view.undecided else ("no problem found", "ok")
             items.append(Item((Span(word, style),), _HEALTHY))
         elif view.undecided:
             items.append(Item((Span(f"undecided ({len(view.undecided)})", "dim"),), _UNDECIDED))
@@ -99,9 +108,9 @@ class DoctorScreen(SubScreen):
         elif shown.styles.inline.has_rule("height"):  # clearing it lays out the screen again, even if it is not set
             shown.styles.height = None
         shown.set_items(items, subtitle=_count(view))
-        self._draw_text(view)
 
-    def _draw_text(self, view: View) -> None:
+    def draw(self, view: View) -> None:
+        """Draw the text and the GPUs involved."""
         pane = self.query_one("#finding", Pane)
         columns = max(20, pane.inner_size.width)
         chosen, key = self.chosen_finding(), self.query_one("#findings", ChoiceList).chosen
@@ -118,16 +127,18 @@ class DoctorScreen(SubScreen):
         else:
             title, lines = "Undecided" if view.undecided else "No problem found", _healthy_lines(view, columns)
         pane.set_content(lines, title=(Span(title, "title"),))
-        self._draw_involved(view, chosen)
+        if self._involved is not None:
+            self.query_one("#involved", Pane).set_content(self._involved.lines, title=self._involved.title)
 
-    def _draw_involved(self, view: View, chosen: Finding | None) -> None:
-        pane = self.query_one("#involved", Pane)
+    def _find_involved(self, view: View) -> None:
+        pane, chosen = self.query_one("#involved", Pane), self.chosen_finding()
+        columns = max(20, self.query_one("#finding", Pane).inner_size.width)  # as wide, and always visible
         room = max(4, self.size.height * 2 // 5)
-        drawn = draw_involved(chosen, view, max(20, pane.inner_size.width), room - 2) if chosen is not None else None
-        pane.display = bool(drawn and drawn.lines) and not self.has_class("small")
-        if drawn is not None and drawn.lines:
-            pane.styles.height = len(drawn.lines) + 2
-            pane.set_content(drawn.lines, title=drawn.title)
+        drawn = draw_involved(chosen, view, columns, room - 2) if chosen is not None else None
+        self._involved = drawn if drawn is not None and drawn.lines else None
+        pane.display = self._involved is not None and not self.has_class("small")
+        if self._involved is not None:
+            pane.styles.height = len(self._involved.lines) + 2
 
     def chosen_finding(self) -> Finding | None:
         """Return the finding under the cursor, or None if the row is not a finding."""
@@ -192,18 +203,10 @@ def _count(view: View) -> Line:
 
 def _healthy_lines(view: View, columns: int) -> tuple[Line, ...]:
     runs = len({run.run_id for run in view.snapshot.runs} - view.snapshot.untracked_ids) + len(view.snapshot.process_runs)
-    watched = "Watched: " + ", ".join(
-        f"{number} {word}{'' if number == 1 else ending}"
-        for number, word, ending in (
-            (len(view.snapshot.devices), "GPU", "s"),
-            (len(view.snapshot.processes), "process", "es"),
-            (runs, "run", "s"),
-        )
-    )
     lines: list[Line] = [
         *(undecided_lines(view, columns) or wrapped("Nothing is wrong, as far as can be seen from here.", columns, "ok")),
         BLANK,
-        *wrapped(watched, columns),
+        *wrapped(looked_at(view.snapshot), columns),
         BLANK,
         *wrapped(
             "The doctor looks at which GPUs work, which process and rank sits on which GPU, memory, clocks, power and the "

@@ -24,6 +24,7 @@ WORDS = (
     ("step, epoch", "one optimizer step; one pass over the data"),
     ("journal", "what one rank writes while it trains: loss, step, speed"),
     ("load balance", "how evenly the GPUs share the work: their mean utilization as a share of the busiest one's"),
+    ("J/sample", "the energy that the run's GPUs take for one sample, by their power in the last minute"),
     ("recipe, job", "something that can be launched here; a launched recipe"),
     ("finding", "one thing wrong: the verdict, its evidence, the cause, the fix, how sure the doctor is"),
     ("GPU utilization", "the share of time in which at least one kernel ran: 100% can still be little work"),

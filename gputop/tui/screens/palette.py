@@ -17,14 +17,15 @@ from textual.screen import ModalScreen, Screen
 from gputop.tui.drawing.line import Span, clean, fit_text
 from gputop.tui.state.keys import APP_KEYS, key_name
 from gputop.tui.state.view import View
-from gputop.tui.terminal.private_textual import forget_removed_widgets
 from gputop.tui.terminal.settled_screen import SettledScreen
 from gputop.tui.widgets.choice_list import ChoiceList, Item
 
 NOT_LISTED = frozenset(("line", "page", "edge", "press", "palette", "screen.copy_text", "quit", "help_quit"))
 """Actions that only move or choose, the palette itself, and Textual's own."""
-_COLUMNS, _ROWS = 64, 18
+_COLUMNS, _ROWS = 80, 18
 _KEY_COLUMNS = 16
+WORD_COLUMNS = _COLUMNS - 4 - _KEY_COLUMNS
+"""What an action does, in so many cells: on a terminal of 80 columns it is not cut."""
 
 
 class Choice(NamedTuple):
@@ -128,10 +129,6 @@ class PaletteScreen(SettledScreen[None], ModalScreen[None]):
         self.styles.background = "transparent"  # here, because the app's own stylesheet overrides a DEFAULT_CSS
         self.focus_now(self.actions)
         self.actions.fill()
-
-    def on_unmount(self) -> None:
-        """Free the memory of what was drawn."""
-        forget_removed_widgets()
 
     def show(self, view: View) -> None:
         """Do nothing: new values do not change the actions."""

@@ -12,7 +12,6 @@ from textual.screen import ModalScreen
 from gputop.tui.drawing.line import Line
 from gputop.tui.state.keys import APP_KEYS
 from gputop.tui.state.view import View
-from gputop.tui.terminal.private_textual import forget_removed_widgets
 from gputop.tui.terminal.settled_screen import SettledScreen
 from gputop.tui.widgets.form import Field, Form
 
@@ -42,10 +41,6 @@ class Question(SettledScreen[bool], ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         """Yield the form with the question."""
         yield Form(self.ABOUT, id="question")
-
-    def on_unmount(self) -> None:
-        """Free the memory of what was drawn."""
-        forget_removed_widgets()
 
     def on_mount(self) -> None:
         """Ask."""

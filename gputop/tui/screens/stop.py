@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from gputop.errors import GputopError
-from gputop.snapshot import Process
+from gputop.snapshot import Process, ProcessRun, Run
 from gputop.tui.drawing.line import Span
 from gputop.tui.drawing.prose import BLANK, wrapped
 from gputop.tui.screens.question import Question
 from gputop.tui.screens.signals import SignalScreen
-from gputop.tui.screens.stopping import StopTarget, job_of, stop, target_of_job, target_of_process, target_of_run
+from gputop.tui.screens.stopping import (
+    StopTarget,
+    job_of,
+    ranks_of,
+    stop,
+    target_of_job,
+    target_of_process,
+    target_of_process_run,
+    target_of_run,
+)
 from gputop.tui.state.under_way import UNDER_WAY
+from gputop.tui.state.untracked import processes_of
 from gputop.tui.state.view import View
 from gputop.tui.widgets.form import Field, Form
 
-__all__ = ["StopScreen", "open_stop", "stop_question", "target_of_job", "target_of_process", "target_of_run"]
+__all__ = ["StopScreen", "stop_question", "stop_run", "target_of_job", "target_of_process", "target_of_run"]
 
 
 class StopScreen(Question):
@@ -117,6 +126,13 @@ def stop_question(processes: Sequence[Process], view: View) -> Question:
     return SignalScreen(processes, view)
 
 
-def open_stop(app: App[Any], target: StopTarget, view: View) -> None:
-    """Ask whether to stop ``target``."""
-    app.push_screen(StopScreen(target, view.settings.ascii))
+def stop_run(run: Run | ProcessRun, view: View) -> Question:
+    """Return the question for a run: whether it is stopped, or which signal untracked ranks without a launcher get."""
+    whole = run if isinstance(run, ProcessRun) else processes_of(run.run_id, view.snapshot)
+    if whole is None:
+        assert isinstance(run, Run)
+        return StopScreen(target_of_run(run, view), view.settings.ascii)
+    processes = ranks_of(whole, view)
+    if processes and processes[0].launcher is None and job_of(processes[0], view) is None:
+        return SignalScreen(processes, view)
+    return StopScreen(target_of_process_run(whole, view), view.settings.ascii)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gputop.errors import GputopError
 from gputop.jobs import identity
-from gputop.snapshot import ENDED_STATES, Process, Run
+from gputop.snapshot import ENDED_STATES, Process, ProcessRun, Run
 from gputop.tui.state.view import View
 
 IN_ANOTHER_CONTAINER = "It runs in another container, under a PID that means another process here."
@@ -74,8 +74,28 @@ def target_of_run(run: Run, view: View) -> StopTarget:
     return target_of_process(found, view)
 
 
+def ranks_of(run: ProcessRun, view: View) -> tuple[Process, ...]:
+    """Return the processes of an untracked run's ranks, as they are now."""
+    pids = {rank.pid for rank in run.ranks}
+    return tuple(process for process in view.snapshot.processes if process.pid in pids)
+
+
+def target_of_process_run(run: ProcessRun, view: View) -> StopTarget:
+    """Return the target for an untracked run whose ranks a launcher or a job has started."""
+    processes = ranks_of(run, view)
+    if not processes:
+        refusal = _refusal_of_view(view) or "None of its processes is alive on this machine."
+        return StopTarget(f"run {run.name}", "", refusal=refusal)
+    target = target_of_process(processes[0], view)
+    if target.refusal or target.job_id is not None or processes[0].launcher is None:
+        return target
+    ranks = "the rank" if len(run.ranks) == 1 else f"its {len(run.ranks)} ranks"
+    happens = f"SIGTERM goes to {processes[0].launcher.name}, and {ranks} end{'s' if len(run.ranks) == 1 else ''} with it."
+    return replace(target, title=f"run {run.name} through its launcher", what_happens=happens)
+
+
 def _end_of(job_id: str) -> str:
-    """Return how a job has ended, as a sentence; nothing if it goes on, which it may do after its run, or is not known."""
+    """Return how a job has ended, as a sentence; "" if it is still running, as it may after its run, or is unknown."""
     from gputop.jobs import store
 
     try:
@@ -181,15 +201,15 @@ def _refusal_of_view(view: View) -> str:
     return "gputop was started with --readonly." if view.settings.readonly else not_here(view)
 
 
-def not_here(view: View) -> str:
-    """Return why the view's processes are not current processes of this machine; "" if they are."""
+def not_here(view: View, advice: str = "stop it") -> str:
+    """Return why the view's processes are not current processes of this machine, and what to do there; "" if they are."""
     if view.feed == "replay":
         return "This is a recording: its processes are from the past."
     if view.remote is not None:
-        return f"It runs on {view.remote}; stop it there."
+        return f"It runs on {view.remote}; {advice} there."
     boot_id = view.snapshot.host.boot_id
     if boot_id is not None and boot_id != identity.boot_id():
-        return f"It runs on another machine ({view.snapshot.host.hostname}); stop it there."
+        return f"It runs on another machine ({view.snapshot.host.hostname}); {advice} there."
     return ""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from gputop.history.history import History
 from gputop.run_questions import GpusAnswer, GpusQuestion, RunsAnswer, RunsQuestion
 from gputop.snapshot import Run
+from gputop.tui.state.untracked import listed_runs, without_curve
 from gputop.tui.state.view import View
 
 ASK_EVERY_S = 3.0
@@ -32,7 +33,7 @@ class StoredRuns:
         """Return what to ask next, so that the list and the points of ``wanted`` runs are known; None if they are."""
         if view.feed != "live":
             return None
-        streamed = {run.run_id for run in view.snapshot.runs}
+        streamed = {run.run_id for run in listed_runs(view.snapshot)}
         missing = tuple(run_id for run_id in wanted if run_id and run_id not in streamed and not self._has(run_id, view))
         if missing:
             return RunsQuestion(missing)
@@ -40,7 +41,7 @@ class StoredRuns:
 
     def gpus_question(self, run_id: str, view: View) -> GpusQuestion | None:
         """Return what to ask for the past of a run's GPUs; None if it is known."""
-        if view.feed != "live" or not run_id or run_id in self._gpus_known:
+        if view.feed != "live" or not run_id or run_id in self._gpus_known or without_curve(run_id, view.snapshot):
             return None
         return GpusQuestion((run_id,))
 
@@ -66,8 +67,10 @@ class StoredRuns:
 
     def find(self, run_id: str, view: View) -> Run | None:
         """Return a run as the stream has it, else as it is stored, else as it was last seen; None if it is unknown."""
-        found = next((run for run in view.snapshot.runs if run.run_id == run_id), None) or self._whole.get(run_id)
+        found = next((run for run in listed_runs(view.snapshot) if run.run_id == run_id), None) or self._whole.get(run_id)
         found = found or next((run for run in self.listed if run.run_id == run_id), None)
-        if found is not None:
+        if found is not None and without_curve(run_id, view.snapshot) is None:  # of which nothing says how it ended
             self._last[run_id] = found
+        elif found is not None:
+            return found
         return self._last.get(run_id)

@@ -33,14 +33,12 @@ class WhereScreen(SubScreen):
 
     NAME = "where"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("w", "back", "back", show=False)]
-    HINTS = (KeyHint("Up/Down", "scroll"),)
+    HINTS = (KeyHint("Up/Down", "scroll"), KeyHint("k", "stop", "app.stop_chosen", 2), KeyHint("y", "copy", "app.copy", 4))
 
     def __init__(self, run: Run | ProcessRun, view: View | None = None) -> None:
         super().__init__(view)
         self.run_shown = run
-        self.question = (
-            WhereQuestion(run.run_id) if isinstance(run, Run) else WhereQuestion(run.key, tuple(rank.pid for rank in run.ranks))
-        )
+        self.question = _question_about(run)
         self.answer: Whereabouts | None = None
 
     def compose_body(self) -> ComposeResult:
@@ -52,8 +50,25 @@ class WhereScreen(SubScreen):
         return (Span(clean(self.run_shown.name), "value"),)
 
     def copyable(self) -> Copy | None:
-        """Return the run's id."""
-        return copying.of_run(self.run_shown) if isinstance(self.run_shown, Run) else None
+        """Return the run's id; of a run without a journal, the PIDs of its ranks."""
+        return copying.of_run(self.chosen_run) or copying.of_process_run(self.chosen_process_run)
+
+    @property
+    def chosen_run(self) -> Run | None:
+        """The run shown, if it has a journal."""
+        return self.run_shown if isinstance(self.run_shown, Run) else None
+
+    @property
+    def chosen_process_run(self) -> ProcessRun | None:
+        """The run shown, if it has none."""
+        return self.run_shown if isinstance(self.run_shown, ProcessRun) else None
+
+    def take(self, view: View) -> None:
+        """Take the newest view, and the run as it is now: its ranks come and go."""
+        super().take(view)
+        runs: tuple[Run | ProcessRun, ...] = (*view.snapshot.runs, *view.snapshot.process_runs)
+        self.run_shown = next((run for run in runs if _question_about(run).run_id == self.question.run_id), self.run_shown)
+        self.question = _question_about(self.run_shown)
 
     def on_mount(self) -> None:
         """Ask, now and at intervals."""
@@ -82,3 +97,9 @@ class WhereScreen(SubScreen):
         else:
             lines = whereabouts_lines(self.answer, columns, self.answer.taken_at, ascii_only=view.settings.ascii)
         pane.set_content(lines)
+
+
+def _question_about(run: Run | ProcessRun) -> WhereQuestion:
+    if isinstance(run, Run):
+        return WhereQuestion(run.run_id)
+    return WhereQuestion(run.key, tuple(rank.pid for rank in run.ranks))

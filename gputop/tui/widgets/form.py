@@ -75,8 +75,6 @@ class Form(ChoiceList):
     def __init__(self, title: str = "", digit: str = "", *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(title, digit, id=id)
         self.fields: tuple[Field, ...] = ()
-        self.idle_footer: Line = ()
-        """Shown in the frame while the form does not have the focus."""
         self._message_lines: tuple[Line, ...] = ()
         self._message_below = ""
 
@@ -140,7 +138,7 @@ class Form(ChoiceList):
     def _footer(self) -> Line:
         field = self._current()
         if field is None or not self.has_focus:
-            return self.idle_footer
+            return ()
         how = {
             "check": "Space toggles" if not field.digit else "Space or the GPU's digit toggles",
             "choice": "Left/Right or Space changes",

@@ -12,7 +12,7 @@ from gputop.tui.drawing.line import Drawing, Line, Span, cut, fit
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget
 from gputop.tui.widgets.requests import GpuOpened
-from gputop.tui.widgets.ruled import ViewPane
+from gputop.tui.widgets.ruled import ViewPane, named_keys
 
 
 class GpusPane(ViewPane):
@@ -41,6 +41,10 @@ class GpusPane(ViewPane):
     def chosen_device(self) -> Device | None:
         """The chosen device; before any choice the first one that the doctor names, else the first."""
         return self._places[self._chosen_place()].device if self._places else None
+
+    def own_keys(self) -> Line:
+        """Name what Enter, and keys of the dashboard, do with devices."""
+        return named_keys(("Enter", "details"), ("c", "density"), ("y", "copy UUID"))
 
     def _chosen_place(self) -> int:
         involved = self.view.involved_devices if self.view is not None and self._chosen is None else frozenset()

@@ -22,7 +22,8 @@ class Header(LinesWidget):
         """Draw this view's header."""
         self.view = view
         self.ascii = view.settings.ascii
-        self.set_lines(self._drawn())
+        with self.of_one_size():
+            self.set_lines(self._drawn())
 
     def resized(self) -> None:
         """Lay out the lines for the new width."""

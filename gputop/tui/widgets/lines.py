@@ -6,10 +6,12 @@ box around it. No hover styles, no animation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import ClassVar
 
 from rich.segment import Segment
+from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
@@ -30,6 +32,7 @@ from gputop.tui.drawing.line import (
 from gputop.tui.terminal.painting import CellPainter, look_of, styles_of
 from gputop.tui.terminal.palette import THEMES, palette, theme_name
 from gputop.tui.terminal.private_textual import crops_left
+from gputop.tui.terminal.settled_screen import SettledScreen
 
 __all__ = ["THEMES", "LinesWidget", "palette", "theme_name"]
 
@@ -107,6 +110,7 @@ class LinesWidget(Widget):
         self._rows: list[Line] = []
         self._rows_size: Size | None = None
         self._state: tuple[object, ...] = ()
+        self._size_now: Size | None = None
         self.ascii = False
         """True shows only ASCII, whatever the lines contain."""
 
@@ -123,6 +127,27 @@ class LinesWidget(Widget):
         self.cursor = None if cursor is None or not self.lines else min(max(0, cursor), len(self.lines) - 1)
         if self.cursor is not None:
             self._reveal(self.cursor)
+
+    def draw_ascii(self, only: bool) -> None:
+        """Show only ASCII from now on, or again all characters, even if the lines stay as they are."""
+        if self.ascii != only:
+            self.ascii = only
+            self.repaint()
+
+    @property
+    def size(self) -> Size:
+        """Columns and rows of the widget."""
+        return self._size_now or super().size
+
+    @contextmanager
+    def of_one_size(self) -> Iterator[None]:
+        """Look the size up only once until the end: Textual searches its layout for it, and drawing asks for it often."""
+        before = self._size_now
+        self._size_now = self.size
+        try:
+            yield
+        finally:
+            self._size_now = before
 
     @property
     def inner_size(self) -> Size:
@@ -151,22 +176,26 @@ class LinesWidget(Widget):
 
     def repaint(self) -> None:
         """Compare with what is on screen and refresh only the cells that differ."""
-        if not self.size or self._rows_size != self.size:
-            self._rows_size = None
-            self.refresh()
-            return
-        state = self.state()
-        if state == self._state:
-            return
-        self._state = state
-        old, self._rows = self._rows, self._built()
-        bridge = BRIDGE_CELLS if crops_left(self.screen) else self.size.width
-        regions = [
-            Region(start, y, end - start, 1)
-            for y, (before, after) in enumerate(zip(old, self._rows, strict=True))
-            for start, end in changed_ranges(before, after, bridge)
-        ]
-        if regions:
+        with self.of_one_size():
+            if not self.size or self._rows_size != self.size:
+                self._rows_size = None
+                self.refresh()
+                return
+            state = self.state()
+            if state == self._state:
+                return
+            self._state = state
+            screen = self.screen
+            old, self._rows = self._rows, self._built()
+            bridge = BRIDGE_CELLS if crops_left(screen) else self.size.width
+            regions = [
+                Region(start, y, end - start, 1)
+                for y, (before, after) in enumerate(zip(old, self._rows, strict=True))
+                for start, end in changed_ranges(before, after, bridge)
+            ]
+        if regions and isinstance(screen, SettledScreen):
+            screen.note_changed(self, regions)
+        elif regions:
             self.refresh(*regions)
 
     def state(self) -> tuple[object, ...]:
@@ -182,26 +211,36 @@ class LinesWidget(Widget):
 
     def render_line(self, y: int) -> Strip:
         """Return row ``y`` in the colors of the theme."""
-        if self._rows_size != self.size:
-            self.resized()
-            if self.cursor is not None:
-                self._reveal(self.cursor)
-            self._rows = self._built()
-            self._rows_size, self._state = self.size, ()
+        self._take_size()
         if y >= len(self._rows):
             return Strip.blank(self.size.width)
         styles = styles_of(look_of(self))
         return Strip([Segment(text, styles[style]) for text, style in self._rows[y]], self.size.width)
 
     def cell_painter(self) -> CellPainter | None:
-        """Return a painter for cells [start, end) of row ``y``, or None if the whole widget must be rendered first.
+        """Return a painter for cells [start, end) of row ``y``; None for a widget that shines through.
 
         It paints what ``render_line`` and Textual's filters would, without rendering the rest of the row.
         """
-        if self._rows_size != self.size or self.opacity != 1.0:
+        if self.opacity != 1.0:
             return None
-        rows, styles = self._rows, styles_of(look_of(self, filtered=True))
-        return lambda y, start, end: [(text, styles[style]) for text, style in cells_of(rows[y])[start:end] if text]
+        self._take_size()
+        rows, styles, columns = self._rows, styles_of(look_of(self, filtered=True)), self.size.width
+
+        def paint(y: int, start: int, end: int) -> list[tuple[str, Style]]:
+            row = rows[y] if end - start == columns else cells_of(rows[y])[start:end]
+            return [(text, styles[style]) for text, style in row if text]
+
+        return paint
+
+    def _take_size(self) -> None:
+        """Build the rows for a new size."""
+        if self._rows_size != self.size:
+            self.resized()
+            if self.cursor is not None:
+                self._reveal(self.cursor)
+            self._rows = self._built()
+            self._rows_size, self._state = self.size, ()
 
     def resized(self) -> None:
         """Called before the first paint at a new size: subclasses lay out their lines here (without ``repaint``)."""

@@ -74,6 +74,11 @@ class Pane(LinesWidget):
         left, right = Span(f"{side} ", edge), Span(f" {side}", edge)
         return [self._top(edge), *((left, *row, right) for row in super().build_rows()), self._bottom(edge)]
 
+    @property
+    def title_cells(self) -> int:
+        """How many cells the frame has for a title without a subtitle."""
+        return max(0, self.size.width - (7 if self.digit else 5))
+
     def _top(self, edge: str) -> Line:
         corner, other, _, _, bar, _, mark = _ASCII if self.ascii else _ROUND
         columns = self.size.width

@@ -40,6 +40,14 @@ class RunOpened(Message):
         self.run_id = run_id
 
 
+class ProcessRunOpened(Message):
+    """The user wants to see the own screen of an untracked run, by its ``ProcessRun.key``."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__()
+        self.key = key
+
+
 class GpuOpened(Message):
     """The user wants to see this GPU's own screen."""
 

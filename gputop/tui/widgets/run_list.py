@@ -82,7 +82,9 @@ class RunList(TypedFilter, RuledPane):
         if not self.complete:
             return line(("reading …", "dim"))
         of = f"{len(self._kept)} of " if self._text else ""
-        return line((f"{of}{len(self.runs)} run{'s' * (len(self.runs) != 1)}", "dim"), ("  / ", "key"), ("filter", "dim"))
+        runs = f"{of}{len(self.runs)} run{'s' * (len(self.runs) != 1)}"
+        marked = f", {len(self.marked)} marked" if self.marked else ""
+        return line((f"{runs}{marked}", "dim"), ("  / ", "key"), ("filter", "dim"))
 
     # The filter
 

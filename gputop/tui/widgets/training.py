@@ -6,13 +6,14 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from gputop.tui.drawing.line import Drawing
+from gputop.tui.drawing.line import Drawing, Line
 from gputop.tui.drawing.loss import LossChart
 from gputop.tui.drawing.training import draw_training
-from gputop.tui.drawing.untracked.pane import draw_its_curve, draw_process_runs, untracked_run
+from gputop.tui.drawing.untracked.pane import draw_its_curve, draw_process_runs, run_at, untracked_run
 from gputop.tui.state.view import View
-from gputop.tui.widgets.requests import RunOpened
-from gputop.tui.widgets.ruled import ViewPane
+from gputop.tui.widgets.lines import LinesWidget
+from gputop.tui.widgets.requests import ProcessRunOpened, RunOpened
+from gputop.tui.widgets.ruled import ViewPane, named_keys
 
 
 class TrainingPane(ViewPane):
@@ -33,7 +34,25 @@ class TrainingPane(ViewPane):
             return draw_its_curve(view, run, self._chart, columns, rows)
         return draw_training(view, self._chart, columns, rows)
 
+    def own_keys(self) -> Line:
+        """Name what Enter, and keys of the dashboard, do with the run."""
+        return named_keys(("Enter", "details"), ("r", "ranks"), ("Y", "log"), ("[ ]", "smooth"))
+
     def action_open(self) -> None:
-        """Open the run screen."""
-        if self.view is not None and self.view.run is not None:
+        """Open the run screen; while only untracked runs are alive, that of the largest."""
+        if self.view is None:
+            return
+        if self.view.run is not None:
             self.post_message(RunOpened(self.view.run.run_id))
+        elif self.view.snapshot.process_runs:
+            self.post_message(ProcessRunOpened(self.view.snapshot.process_runs[0].key))
+
+    def on_lines_widget_line_clicked(self, event: LinesWidget.LineClicked) -> None:
+        """Open the run that was clicked."""
+        event.stop()
+        if self.view is not None and self.view.run is not None:
+            self.action_open()
+        elif self.view is not None and self.view.snapshot.process_runs:
+            run = run_at(self.view, *self.inner_size, event.index)
+            if run is not None:
+                self.post_message(ProcessRunOpened(run.key))

@@ -60,7 +60,7 @@ async def shown(view: View, size: tuple[int, int], chosen: str = "") -> str:
 
 async def test_the_rows_that_a_finding_speaks_of_stand_beside_it() -> None:
     text = await shown(view_after((one_gpu_works, range(40))), (160, 50))
-    assert "Only GPU 0 works" in text
+    assert "Only GPU 0 is used" in text
     beside = text[text.index("GPUs and ranks involved") :]
     assert re.search(r"▸ 0 +r0-3 +98%", beside)
     for rank in range(4):
@@ -87,7 +87,7 @@ async def test_a_finding_that_went_stays_in_the_history() -> None:
     assert 20 <= episode.ended_at - episode.began_at <= 50
     assert "A07" not in {finding.id for finding in view.findings}
     text = await shown(view, (100, 30), "history")
-    assert re.search(r"\d\d:\d\d:\d\d for \d+s +A07 Only GPU 0 works", text)
+    assert re.search(r"\d\d:\d\d:\d\d for \d+s +A07 Only GPU 0 is used", text)
 
 
 async def test_what_is_watched_is_listed_beside_what_was_found() -> None:

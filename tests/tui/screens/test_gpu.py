@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import fields, replace
 
 import pytest
@@ -186,6 +188,69 @@ def test_what_slows_a_gpu_is_named_with_its_beginning() -> None:
     assert began == samples.EPOCH + 4
     assert f"slowed by heat since {units.clock(began)}" in text
     assert f"at the power limit since {units.clock(samples.EPOCH + 9)}" in text
+
+
+def over_five_minutes(reasons_at: Callable[[int], tuple[str, ...]], **changes: object) -> View:
+    """A GPU with these throttle reasons in each of 300 seconds."""
+    history = History()
+    for tick in range(300):
+        shown = samples.snapshot(tick, devices=(samples.device(0, throttle_reasons=reasons_at(tick), **changes),))
+        history.observe(shown)
+    return replace(view_of(shown), history=history)
+
+
+def test_a_strip_shows_when_a_gpu_was_slowed() -> None:
+    def reasons_at(tick: int) -> tuple[str, ...]:
+        return ("hw_thermal_slowdown", "sw_power_cap") if 150 <= tick < 210 else ("sw_power_cap",) if tick >= 240 else ()
+
+    view = over_five_minutes(reasons_at)
+    lines = gpu_lines(view, view.snapshot.devices[0], 1, 160, 50)
+    place = next(place for place, row in enumerate(lines) if "▬" in plain(row))
+    half = plain(lines[place])[:79].rstrip()
+    marked = [place / len(half) for place, mark in enumerate(half) if mark == "▬"]
+    assert marked[0] == pytest.approx(0.5, abs=0.03)
+    assert len(marked) / len(half) == pytest.approx(0.4, abs=0.03)
+    styles = {span.style for span in lines[place] if "▬" in span.text}
+    assert styles == {"bad", "dim"}, "the worse of two causes, and the harmless one alone"
+    below = plain(lines[place + 1])
+    assert below.startswith("5m ago")
+    assert "▬ slowed by heat  ▬ at the power limit" in below
+    calm = over_five_minutes(lambda tick: ("gpu_idle",))
+    assert "▬" not in "\n".join(map(plain, gpu_lines(calm, calm.snapshot.devices[0], 1, 160, 50)))
+
+
+def test_the_traffic_of_the_links_is_drawn_over_time() -> None:
+    links = {
+        "nvlink_rx_bytes_per_s": 40e9,
+        "nvlink_tx_bytes_per_s": 41e9,
+        "pcie_rx_bytes_per_s": 0.0,
+        "pcie_tx_bytes_per_s": 0.0,
+    }
+    view = over_five_minutes(lambda tick: (), **links)
+    text = "\n".join(map(plain, gpu_lines(view, view.snapshot.devices[0], 1, 160, 60)))
+    assert re.search(r"NVLink ─+ 81.0 GB/s  min 81.0 mean 81.0 max 81.0", text)
+    assert re.search(r"PCIe ─+ 0.0 GB/s  min 0.0 mean 0.0 max 0.0", text)
+    assert "NVLink ─" not in everything(samples.device(0))
+
+
+def memory_line(allocated_gib: float | None, reserved_gib: float, devices: int = 1) -> str:
+    """What a GPU's screen says of the memory of a rank that holds 70.5 GiB, after its allocator stated this."""
+    base = samples.snapshot()
+    run, (process, *others) = base.runs[0], base.processes
+    stated = {"allocated_bytes": None if allocated_gib is None else int(allocated_gib * samples.GIB)}
+    fact = {**stated, "reserved_bytes": int(reserved_gib * samples.GIB), "total_bytes": 80 * samples.GIB}
+    ranks = tuple(replace(rank, pid=process.pid, facts={"cuda_memory": fact}) if not rank.rank else rank for rank in run.ranks)
+    process = replace(process, devices=process.devices * devices)
+    shown = replace(base, runs=(replace(run, ranks=ranks),), processes=(process, *others))
+    lines = gpu_lines(view_of(shown), shown.devices[0], 1, 200, 50)
+    return next(text for part in lines if (text := plain(part)).startswith("Memory"))
+
+
+def test_the_memory_of_a_run_is_divided_as_its_allocator_says() -> None:
+    said = memory_line(51.2, 64.1)
+    assert "this run 70.5 GiB · tensors 51.2 GiB · cached 12.9 GiB · context 6.4 GiB · others 0.0 GiB" in said
+    for unknown in (memory_line(None, 64.1), memory_line(51.2, 71.0), memory_line(51.2, 64.1, devices=2)):
+        assert "tensors" not in unknown
 
 
 def test_causes_that_never_slowed_a_gpu_are_one_remark() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shlex
 import sys
 import time
@@ -22,6 +23,7 @@ from gputop.places import jobs_dir, make_private_dir
 from gputop.recipes import catalogue, own_commands
 from gputop.recipes.catalogue import Option, Recipe
 from gputop.snapshot import Device, DeviceUse
+from gputop.tui.drawing.line import plain
 from gputop.tui.screens.launch import entries, following
 from gputop.tui.screens.launch import form as launch_form
 from gputop.tui.screens.launch.screen import LaunchScreen
@@ -101,6 +103,22 @@ async def test_three_keys_start_a_job_and_show_its_log(tiny: None) -> None:
         await pilot.pause()
         assert not isinstance(app.screen, LaunchScreen)
     assert store.find(job.id).active
+
+
+@pytest.mark.parametrize("size", [(160, 50), (120, 40), (100, 30), (80, 24)], ids=str)
+async def test_names_titles_and_descriptions_are_whole(size: tuple[int, int]) -> None:
+    parts = ("id", "title", "description")
+    longest = [max(catalogue.RECIPES, key=lambda recipe, part=part: len(getattr(recipe, part))) for part in parts]
+    for recipe in {recipe.id: recipe for recipe in longest}.values():
+        app = ScreenApp(LaunchScreen(recipe=recipe.id), view_of())
+        async with app.run_test(size=size) as pilot:
+            await pilot.pause()
+            await pilot.pause()
+            recipes, form = app.screen.query_one("#recipes", ChoiceList), app.screen.query_one("#form", Form)
+            assert recipe.id.removeprefix("faults/") in plain(recipes.lines[recipes.cursor or 0])
+            assert recipe.title in plain(form.build_rows()[0])
+            assert recipe.description in " ".join(plain(row).strip("│ ") for row in form.build_rows()[1:4])
+            assert not any("…" in plain(row) for row in (*recipes.build_rows(), form.build_rows()[0]))
 
 
 async def test_digits_choose_gpus_and_typing_changes_a_number(tiny: None) -> None:
@@ -593,3 +611,13 @@ async def test_a_form_for_slurm_starts_no_series_here(tmp_path: Path, monkeypatc
         await until(pilot, lambda: "on this machine only" in text_of(app))
         assert "Empty the field Slurm, or press F5." in text_of(app)
     assert store.list_jobs() == []
+
+
+async def test_who_uses_a_gpu_is_not_cut_on_a_small_terminal() -> None:
+    app = ScreenApp(LaunchScreen(), view_of(samples.ranks_on_one_gpu()))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        rows = [row.rpartition("││")[2] for row in text_of(app).splitlines() if re.search(r"\[[x ]\] \d ", row)]
+        assert len(rows) >= 4
+        assert "20.0G free   98%  in use: ada " in rows[0]
+        assert "79.5G free    0%  idle " in rows[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
+import weakref
 from collections import Counter
 from collections.abc import Callable
 
@@ -14,6 +15,8 @@ from textual.widget import Widget
 from gputop.questions import Answer, Question
 from gputop.snapshot import Snapshot
 from gputop.tui.app import GputopApp
+from gputop.tui.screens.help import HelpScreen
+from gputop.tui.screens.launch.screen import LaunchScreen
 from gputop.tui.state.settings import Settings
 from tests import samples
 from tests.real_processes import DEADLINE_S
@@ -122,3 +125,42 @@ async def test_what_a_closed_screen_drew_is_freed() -> None:
     assert len(opened) == len(ROUND) + 1, opened
     assert after["widgets"] <= before["widgets"] + 5, (before, after)
     assert after["lines"] <= before["lines"] + 200, (before, after)
+
+
+async def test_a_closed_screen_is_freed_even_if_the_collector_does_not_look() -> None:
+    feed = SampleFeed()
+    app = GputopApp(feed, Settings())  # type: ignore[arg-type]
+    thresholds = gc.get_threshold()
+    try:
+        async with app.run_test(size=(160, 50)) as pilot:
+            feed.push()
+            await pilot.pause()
+            gc.set_threshold(0)
+            await pilot.press("question_mark")
+            screen = weakref.ref(app.screen)
+            assert isinstance(screen(), HelpScreen)
+            await pilot.press("escape")
+            until = time.monotonic() + DEADLINE_S
+            while screen() is not None and time.monotonic() < until:
+                await pilot.pause(0.1)
+            assert screen() is None
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+async def test_no_thread_keeps_a_closed_launch_screen() -> None:
+    feed = SampleFeed()
+    app = GputopApp(feed, Settings())  # type: ignore[arg-type]
+    async with app.run_test(size=(160, 50)) as pilot:
+        feed.push()
+        await pilot.pause()
+        await pilot.press("l")
+        screen = weakref.ref(app.screen)
+        assert isinstance(screen(), LaunchScreen)
+        await app.workers.wait_for_complete()  # its jobs are polled in a thread
+        await pilot.press("escape")
+        until = time.monotonic() + DEADLINE_S
+        while screen() is not None and time.monotonic() < until:
+            await pilot.pause(0.1)
+            gc.collect()
+        assert screen() is None, [type(item) for item in gc.get_referrers(screen())]

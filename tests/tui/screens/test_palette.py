@@ -13,7 +13,7 @@ from textual.dom import DOMNode
 
 import gputop.tui
 from gputop.tui.app import GputopApp
-from gputop.tui.screens.palette import NOT_LISTED, PaletteScreen, choices
+from gputop.tui.screens.palette import NOT_LISTED, WORD_COLUMNS, PaletteScreen, choices
 from gputop.tui.screens.question import Question
 from gputop.tui.screens.run.screen import RunScreen
 from gputop.tui.state.keys import KEYS, key_name
@@ -44,7 +44,7 @@ def test_each_key_says_what_it_does_and_has_an_action() -> None:
     found = own_bindings()
     assert len(found) > 80
     for node, binding in found:
-        assert binding.description, (node, binding.action)
+        assert 0 < len(binding.description) <= WORD_COLUMNS, (node, binding.action)
         where, _, action = binding.action.partition("(")[0].rpartition(".")
         target = GputopApp if where == "app" else node
         assert hasattr(target, f"action_{action}"), (node, binding.action)

@@ -162,7 +162,10 @@ async def test_marked_runs_stay_in_the_chart_and_their_configurations_are_compar
     async with app.run_test(size=(160, 50)) as pilot:
         await settle(pilot)
         screen.take_answer(LISTED)
-        await pilot.press("space", "down", "space", "down", "x")
+        await pilot.press("space")
+        await settle(pilot)
+        assert " runs, 1 marked " in text_of(app), "the key says that it did something"
+        await pilot.press("down", "space", "down", "x")
         await settle(pilot)
         assert app.asked[-1] == RunsQuestion(("old-1", "old-0"))
         points = tuple(

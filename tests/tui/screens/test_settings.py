@@ -11,7 +11,7 @@ from gputop.tui.screens.settings import SettingsScreen
 from gputop.tui.state.settings_file import load_settings, read_settings, save_settings
 from gputop.tui.state.view import Settings
 from gputop.tui.widgets.form import Form
-from tests.tui.kit import SIZES, ScreenApp, text_of, view_of
+from tests.tui.kit import SIZES, ScreenApp, text_of, view_of, whole_app
 
 
 def write(text: str) -> Path:
@@ -124,6 +124,21 @@ async def test_a_change_holds_at_once_and_saving_keeps_it(size: tuple[int, int])
         await pilot.pause()
         assert "Saved in" in text_of(app)
         assert load_settings() == heard[-1]
+
+
+async def test_ascii_holds_at_once_for_the_form_too() -> None:
+    app = whole_app()
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        await pilot.press("f2", "down")
+        await pilot.pause()
+        assert "╭" in text_of(app)
+        await pilot.press("space")
+        await pilot.pause()
+        assert text_of(app).isascii()
+        await pilot.press("space")
+        await pilot.pause()
+        assert "╭" in text_of(app)
 
 
 async def test_a_broken_file_is_asked_about() -> None:

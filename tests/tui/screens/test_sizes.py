@@ -1,19 +1,24 @@
-"""Every screen at every size, as text: one start of each, resized. After a change that is meant, run with --snapshot-update.
+"""Every screen at every size: one start of each, resized. After a change that is meant, run with --snapshot-update.
 
-Looks are in the pictures of ``test_looks``; here, where words and lines stand. In light and in monochrome, screens differ in
-nothing but colors: some have a picture, and the others are searched for cells of another theme.
+The text of the dark theme is kept, and the styles of all cells in light and in monochrome, where the text is the same. Pictures
+of some are here and in ``test_looks``.
 """
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import groupby
 
 import pytest
+from rich.cells import cell_len
 from syrupy.assertion import SnapshotAssertion
 from textual.color import Color
 from textual.screen import Screen
+from textual.strip import Strip
 
+from gputop.doctor.findings.finding import Finding
 from gputop.jobs import store
 from gputop.tui.screens.compare import CompareScreen
 from gputop.tui.screens.details import EnvironmentScreen, ProcessScreen
@@ -27,6 +32,7 @@ from gputop.tui.screens.run.screen import RunScreen
 from gputop.tui.screens.settings import SettingsScreen
 from gputop.tui.screens.stop import StopScreen
 from gputop.tui.screens.stopping import StopTarget
+from gputop.tui.screens.untracked import UntrackedScreen
 from gputop.tui.screens.where import WhereScreen
 from gputop.tui.state.keys import APP_KEYS, key_name
 from gputop.tui.state.view import Settings, View
@@ -37,12 +43,15 @@ from tests.tui.screens.hosts.kit import FleetScreenApp, fleet_view
 from tests.tui.screens.hosts.test_looks import lab
 from tests.tui.screens.profile.test_profile_screen import DONE
 from tests.tui.screens.test_looks import Look, compare, hot_gpu, jobs_view, settle, three_jobs, utc, view
+from tests.tui.screens.test_untracked import run_of as untracked_run
+from tests.tui.screens.test_untracked import view_of as view_of_untracked
 from tests.tui.screens.test_where import answer as whereabouts
 
 assert three_jobs
 assert utc
 
 SIZES = ((80, 24), (100, 30), (120, 40), (160, 50), (220, 60))
+LETTERS = string.ascii_letters + string.digits
 Build = Callable[[View], Screen[object]]
 
 
@@ -68,12 +77,18 @@ def palette_screen(shown: View) -> PaletteScreen:
     return PaletteScreen([Choice(key_name(row.keys.split(",")[0]), row.what, row.action, here) for row in APP_KEYS])
 
 
+def untracked_view() -> View:
+    mine = Finding("A07", "error", "certain", "All ranks run on GPU 0", (), "", "set the device", pids=(4001,))
+    return view_of_untracked(untracked_run(), findings=(mine,))
+
+
 def replayed() -> View:
     return replace(view(), feed="replay", replay_status="×2 paused")
 
 
 SCREENS: dict[str, tuple[Callable[[], View], Build]] = {
     "run": (view, lambda shown: RunScreen("run-1")),
+    "untracked": (untracked_view, lambda shown: UntrackedScreen(untracked_run())),
     "GPU": (hot_gpu, lambda shown: GpuScreen(shown.snapshot.devices[0])),
     "doctor": (view, lambda shown: DoctorScreen()),
     "where": (view, where_screen),
@@ -103,18 +118,58 @@ def app_of(name: str, settings: Settings) -> DashboardApp | ScreenApp | FleetScr
     return app
 
 
-@pytest.mark.parametrize("name", ["dashboard", "replay", "hosts", *SCREENS])
+EVERY_SCREEN = ["dashboard", "replay", "hosts", *SCREENS]
+OWN_WORDS = ("run", "settings")
+"""Without colors, curves differ by their marks; and the settings name the theme."""
+THEMES = {"dark": Settings(), "light": Settings(theme="light"), "mono": Settings(theme="mono", color=False)}
+
+
+def styles_of(app: DashboardApp | ScreenApp | FleetScreenApp) -> list[str]:
+    """Which cells look alike: a line for each style and its letter, then one for each row: "3a77b" is 3 cells of a, 77 of b."""
+    letters: dict[str, str] = {}
+    rows = []
+    for strip in shown_strips(app):
+        cells = [
+            letters.setdefault(str(style or ""), LETTERS[len(letters)])
+            for text, style, _ in strip
+            for _ in range(cell_len(text))
+        ]
+        rows.append("".join(f"{len(list(same))}{letter}" for letter, same in groupby(cells)))
+    return [*(f"{letter}: {style}" for style, letter in letters.items()), *rows]
+
+
+def shown_strips(app: DashboardApp | ScreenApp | FleetScreenApp) -> list[Strip]:
+    """The rows of the screen as they are sent to the terminal."""
+    strips = app.screen._compositor.render_strips(app.size)
+    for one in app._filters or ():
+        strips = [strip.apply_filter(one, app.screen.background_colors[1]) for strip in strips]
+    return strips
+
+
+@pytest.mark.parametrize("name", EVERY_SCREEN)
 async def test_every_size(snapshot: SnapshotAssertion, three_jobs: None, name: str) -> None:
-    app = app_of(name, Settings())
-    async with app.run_test(size=SIZES[0]) as pilot:
-        for columns, rows in SIZES:
-            await pilot.resize_terminal(columns, rows)
-            await settle(pilot)
-            await settle(pilot)
-            assert text_of(app).splitlines() == snapshot(name=f"{columns}x{rows}")
+    """In light and in monochrome, the words are those of the dark theme; the styles are compared."""
+    words: dict[str, list[str]] = {}
+    for theme, settings in THEMES.items():
+        app = app_of(name, settings)
+        async with app.run_test(size=SIZES[0]) as pilot:
+            for columns, rows in SIZES:
+                await pilot.resize_terminal(columns, rows)
+                await settle(pilot)
+                await settle(pilot)
+                size, found = f"{columns}x{rows}", text_of(app).splitlines()
+                if theme == "dark":
+                    words[size] = found
+                    assert found == snapshot(name=size)
+                    continue
+                if name in OWN_WORDS:
+                    assert found == snapshot(name=f"{size} {theme} words")
+                else:
+                    assert found == words[size]
+                assert styles_of(app) == snapshot(name=f"{size} {theme}")
 
 
-PICTURED = ("GPU", "doctor", "where", "launch", "process", "environment", "settings", "help", "stop")
+PICTURED = ("GPU", "untracked", "doctor", "where", "launch", "process", "environment", "settings", "help", "stop")
 """In light and in monochrome; the run and the hosts are in ``test_looks``, the dashboard in ``test_dashboard``."""
 
 
@@ -130,9 +185,7 @@ def test_light_and_monochrome(snap_compare: Look, three_jobs: None, name: str, t
 
 def colors(app: DashboardApp | ScreenApp | FleetScreenApp) -> tuple[set[str], set[str]]:
     """The colors of all characters, and behind them, as they are sent to the terminal."""
-    strips = app.screen._compositor.render_strips(app.size)
-    filtered = [strip.apply_filter(one, app.screen.background_colors[1]) for strip in strips for one in app._filters or ()]
-    styles = [style for strip in filtered or strips for _, style, _ in strip if style is not None]
+    styles = [style for strip in shown_strips(app) for _, style, _ in strip if style is not None]
     return (
         {style.color.name for style in styles if style.color is not None},
         {style.bgcolor.name for style in styles if style.bgcolor is not None},
@@ -145,7 +198,7 @@ APART = 0.1
 """How much darker the faintest rule is than its background."""
 
 
-@pytest.mark.parametrize("name", ["dashboard", "replay", "hosts", *SCREENS])
+@pytest.mark.parametrize("name", EVERY_SCREEN)
 async def test_no_cell_of_another_theme(three_jobs: None, name: str) -> None:
     app = app_of(name, Settings(theme="light"))
     async with app.run_test(size=SIZES[0]) as pilot:

@@ -12,7 +12,7 @@ from gputop.errors import GputopError
 from gputop.jobs import identity, store
 from gputop.snapshot import Ancestor, Process, Rank
 from gputop.tui.screens.help import HelpScreen
-from gputop.tui.screens.stop import StopScreen, open_stop
+from gputop.tui.screens.stop import StopScreen
 from gputop.tui.screens.stopping import StopTarget, stop, target_of_process, target_of_run
 from gputop.tui.state.view import Settings, View
 from tests import samples
@@ -171,7 +171,7 @@ async def test_what_is_below_stays_in_sight(child: subprocess.Popen[bytes]) -> N
     app.stylesheet.add_source("Screen { background: $background; }", is_default_css=False)
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
-        open_stop(app, target_of_process(process_of(child.pid), here()), here())
+        app.push_screen(StopScreen(target_of_process(process_of(child.pid), here()), here().settings.ascii))
         await pilot.pause()
         await pilot.pause()
         assert app.screen.styles.background.a == 0

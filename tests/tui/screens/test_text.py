@@ -28,7 +28,7 @@ A07 = Finding(
     id="A07",
     severity="error",
     confidence="certain",
-    title="Only GPU 0 works: all 4 ranks run on it",
+    title="Only GPU 0 is used: all 4 ranks run on it",
     evidence=(
         Fact("LOCAL_RANK is 0, 1, 2, 3, but every process uses GPU 0", [0, 1, 2, 3], "/proc environ and NVML"),
         Fact("GPUs 1-7 were idle for 15 s", 0.0, "NVML"),
@@ -113,7 +113,7 @@ async def test_the_doctor_shows_the_verdict_first_and_in_full(size: tuple[int, i
         await pilot.pause()
         await pilot.pause()
         shown = text_of(app)
-        for part in ("2 problems", "Only GPU 0 works", "certain", "What was seen", "What to do", "copy it"):
+        for part in ("2 problems", "Only GPU 0 is used", "certain", "What was seen", "What to do", "copy it"):
             assert part in shown
         await pilot.press("down")
         await pilot.pause()
@@ -146,7 +146,7 @@ async def test_a_healthy_machine_is_told_what_was_watched() -> None:
         await pilot.pause()
         shown = text_of(app)
         assert "Nothing is wrong, as far as can be seen from here." in shown
-        assert "Watched: 8 GPUs, 4 processes, 1 run" in shown
+        assert "Looked at 8 GPUs, 4 processes and 1 live run." in shown
         await pilot.press("down")
         await pilot.pause()
         assert "F01: no step times yet" in text_of(app)

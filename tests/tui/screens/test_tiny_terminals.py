@@ -13,8 +13,10 @@ from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.launch.screen import LaunchScreen
 from gputop.tui.screens.run.screen import RunScreen
 from gputop.tui.screens.settings import SettingsScreen
+from gputop.tui.screens.untracked import UntrackedScreen
 from tests import samples
 from tests.tui.kit import ScreenApp, text_of, view_of
+from tests.tui.screens.test_untracked import run_of as untracked_run
 
 SIZES = ((1, 1), (1, 24), (80, 1), (3, 30), (7, 7), (80, 24))
 
@@ -27,6 +29,7 @@ def screens() -> dict[str, Screen[object]]:
         "help": HelpScreen(),
         "launch": LaunchScreen(),
         "run": RunScreen("run-1"),
+        "untracked": UntrackedScreen(untracked_run()),
         "settings": SettingsScreen(view_of(), lambda _: None),
         "compare": CompareScreen((), None),
     }

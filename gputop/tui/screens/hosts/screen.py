@@ -114,15 +114,19 @@ class HostsScreen(SettledScreen[None]):
         self.fleet = fleet
         self.settle()
 
+    def set_heights(self) -> None:
+        """Divide the rows between the list and the details."""
+        if self.fleet is not None:
+            self.hosts.take(self.fleet)
+            self._lay_out()
+
     def fill(self) -> None:
         """Draw all hosts, and the one under the cursor."""
         fleet = self.fleet
         if fleet is None:
             return
         for pane in self.query(LinesWidget):
-            pane.ascii = fleet.settings.ascii
-        self.hosts.take(fleet)
-        self._lay_out()
+            pane.draw_ascii(fleet.settings.ascii)
         self.head.set_lines(
             [header_line(fleet, self.hosts.rows, self.size.width), verdict_line(fleet, self.hosts.rows, self.size.width)]
         )

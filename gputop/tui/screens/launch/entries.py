@@ -48,6 +48,10 @@ class Launchable(Protocol):
         """The form's title."""
 
     @property
+    def short_title(self) -> Line:
+        """The form's title in a narrow frame."""
+
+    @property
     def summary(self) -> str:
         """A few words for the list."""
 
@@ -99,6 +103,7 @@ class RecipeEntry:
         self.recipe = recipe
         self.key = recipe.id
         self.title: Line = (Span(recipe.id, "accent"), Span(f"  {recipe.title}", "title"))
+        self.short_title: Line = (Span(recipe.title, "title"),)  # the id is in the list next to it
         self.summary = recipe.title.removeprefix("Fault: ")
         self.description = recipe.description
 
@@ -158,6 +163,7 @@ class OwnEntry:
         self.key = OWN + (own.name if own is not None else "")
         name = clean(own.name) if own is not None else "your own command"
         self.title: Line = (Span(name, "accent"), Span("  tracked as by gputop run", "title"))
+        self.short_title: Line = (Span(name, "accent"),)
         self.summary = own.command if own is not None else ""
         self.description = "Any command line: python, torchrun, accelerate, deepspeed; tracked without a change to it."
 

@@ -14,11 +14,13 @@ from gputop.jobs.output import logs
 from gputop.jobs.store import Job
 from gputop.over_hosts.watched import HostJobs, HostsLog
 from gputop.tui.drawing import jobs as drawn_jobs
+from gputop.tui.drawing.doctor.explanation import explanation_lines
 from gputop.tui.drawing.line import Span, clean
 from gputop.tui.screens.base import SubScreen
-from gputop.tui.screens.launch import log as job_log
-from gputop.tui.screens.launch.log import JobLog, JobsPolled
+from gputop.tui.screens.launch.log import JobLog
+from gputop.tui.screens.launch.polling import Follower, JobsPolled, poll
 from gputop.tui.screens.launch.submitting import SlurmSaid
+from gputop.tui.state.let_go import letting_go
 from gputop.tui.state.under_way import UNDER_WAY
 from gputop.tui.state.view import View
 from gputop.tui.widgets.choice_list import ChoiceList, Item
@@ -37,7 +39,7 @@ class JobsScreen(SubScreen):
         self.jobs: list[Job] = []
         self.problems: tuple[GputopError, ...] = ()
         self._followed: str | None = None
-        self._follower: job_log.Follower | None = None
+        self._follower: Follower | None = None
         self._polling = False
         self._asking_slurm = False
         self._slurm_due = 0.0
@@ -112,8 +114,9 @@ class JobsScreen(SubScreen):
         self._slurm_problem = event.problems[-1] if event.problems else None
 
     @work(thread=True)
-    def _poll(self, follower: job_log.Follower | None) -> None:
-        self.post_message(job_log.poll(follower, self.over))
+    @letting_go
+    def _poll(self, follower: Follower | None) -> None:
+        self.post_message(poll(follower, self.over))
 
     def on_jobs_polled(self, event: JobsPolled) -> None:
         """Show the result of a poll."""
@@ -124,7 +127,7 @@ class JobsScreen(SubScreen):
             self._draw_jobs(self.view)
         log = self.query_one("#log", JobLog)
         if event.follower is not None and event.follower is self._follower:
-            log.explain(job_log.explanation_lines(event.failure, max(20, log.inner_size.width)))
+            log.explain(explanation_lines(event.failure, max(20, log.inner_size.width)))
             log.add(event.texts, event.pending)
         self._follow_chosen()
 
@@ -175,7 +178,7 @@ class JobsScreen(SubScreen):
 
     def action_stop(self) -> None:
         """Ask whether to stop the chosen job."""
-        from gputop.tui.screens.stop import open_stop
+        from gputop.tui.screens.stop import StopScreen
         from gputop.tui.screens.stopping import StopTarget, target_of_job
 
         job = self.chosen_job()
@@ -188,4 +191,4 @@ class JobsScreen(SubScreen):
         if self.over is not None:
             what = f"Its processes are ended {job.elsewhere}, by the gputop there."
             target = StopTarget(target.title, what, job_id=job.id, slow=True, ask=partial(self.over.stop, job))
-        open_stop(self.app, target, self.view)
+        self.app.push_screen(StopScreen(target, self.view.settings.ascii))

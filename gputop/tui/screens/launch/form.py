@@ -179,21 +179,21 @@ def device_label(device: Device) -> str:
 
 
 def device_detail(device: Device, snapshot: Snapshot) -> Line:
-    """Return a device's free memory, its utilization, and who uses it."""
+    """Return a device's free memory, its utilization, and who uses it; numbers below one another."""
     spans: list[Span] = [Span("  ")]
     if device.memory_total_bytes is not None and device.memory_used_bytes is not None and device.kind != "virtual":
         free = max(0, device.memory_total_bytes - device.memory_used_bytes)
-        spans.append(Span(f"{units.gib(free)}/{units.gib(device.memory_total_bytes, 0)} GiB free  "))
+        spans.append(Span(f"{units.gib(free):>5}G free  "))
+    if device.utilization_percent is not None:
+        spans.append(Span(f"{units.percent(device.utilization_percent):>4}  ", "dim"))
     users = _users(device, snapshot)
     if users:
-        more = f" and {len(users) - 1} more" if len(users) > 1 else ""
-        spans.append(Span(f"in use: {clean(users[0].user or '')} {clean(users[0].name or str(users[0].pid))}{more}", "warn"))
+        names = dict.fromkeys(clean(process.user or str(process.pid)) for process in users)
+        spans.append(Span(f"in use: {', '.join(names)}", "warn"))
     elif is_busy(device, snapshot):
         spans.append(Span("in use", "warn"))
     else:
         spans.append(Span("idle", "ok"))
-    if device.utilization_percent is not None:
-        spans.append(Span(f"  {units.percent(device.utilization_percent)}", "dim"))
     return tuple(spans)
 
 

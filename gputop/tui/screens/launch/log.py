@@ -7,75 +7,23 @@ resumes following. A thread reads the files, so a slow disk never blocks the scr
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 from textual import events, work
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.worker import get_current_worker
 
-from gputop.doctor.findings.finding import Finding
 from gputop.errors import GputopError
-from gputop.jobs import store
 from gputop.jobs.output import logs, search
-from gputop.jobs.output.explained import explanation_of
 from gputop.jobs.output.follower import size_bytes
 from gputop.jobs.output.search import Page
-from gputop.over_hosts.watched import HostJobs, HostsLog
 from gputop.tui.drawing.line import Line, Span, clean
-from gputop.tui.drawing.prose import wrapped
+from gputop.tui.state.let_go import letting_go
 from gputop.tui.widgets.log_view import LogView
 
 LAUNCHER = -1
 """Choice of rank that means the launcher's own output."""
-
-
-Follower: TypeAlias = logs.LogFollower | HostsLog
-
-
-class JobsPolled(Message):
-    """What one poll found: the jobs (None: the poll failed), what ``follower`` read, and why its job failed."""
-
-    def __init__(
-        self,
-        found: store.Listing | None,
-        follower: Follower | None,
-        texts: list[str],
-        pending: str,
-        failure: Finding | None,
-    ) -> None:
-        super().__init__()
-        self.found = found
-        self.follower = follower
-        self.texts = texts
-        self.pending = pending
-        self.failure = failure
-
-
-def poll(follower: Follower | None, over: HostJobs | None) -> JobsPolled:
-    """Poll the jobs, those of hosts or of this machine, and one log; runs on a thread."""
-    found: store.Listing | None = None
-    texts, pending, failure = [], "", None
-    try:
-        found = store.read_jobs() if over is None else over.read_jobs()
-        if follower is not None:
-            texts, pending = follower.poll(), follower.pending
-            failure = explanation_of(follower.job_id) if over is None else None
-    except (GputopError, OSError) as error:
-        texts = [f"gputop: {error}"]
-    return JobsPolled(found, follower, texts, pending, failure)
-
-
-def explanation_lines(failure: Finding | None, columns: int) -> tuple[Line, ...]:
-    """Return why a job failed in at most four lines: what failed, the first line of the fix, and where to read more."""
-    if failure is None:
-        return ()
-    fix = next((line for line in failure.fix.splitlines() if line.strip()), "")
-    return (
-        *wrapped(failure.title, columns, "bad")[:2],
-        *wrapped(f"fix: {fix}", columns, "ok", rest="     ")[:1],
-        (Span("doctor: more with gputop doctor --log or gputop logs", "dim"),),
-    )
 
 
 def pointed_at(lines: Iterable[Line]) -> list[Line]:
@@ -249,6 +197,7 @@ class JobLog(LogView):
         self._search(self._asked, self.sources(), self._term, backwards, place)
 
     @work(thread=True, exclusive=True)
+    @letting_go
     def _search(
         self, asked: int, found: tuple[logs.Source, ...], wanted: str, backwards: bool, place: tuple[logs.Source, int] | None
     ) -> None:
@@ -313,6 +262,7 @@ class JobLog(LogView):
         self._page(self._asked, source, offset)
 
     @work(thread=True, exclusive=True)
+    @letting_go
     def _page(self, asked: int, source: logs.Source, offset: int) -> None:
         self.post_message(self.Found(asked, search.page(source.path, offset, hit=offset), source, offset, ""))
 

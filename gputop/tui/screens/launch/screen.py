@@ -15,7 +15,7 @@ from textual.containers import Container
 from gputop.errors import GputopError
 from gputop.jobs.store import Job
 from gputop.over_hosts.watched import HostJobs
-from gputop.tui.drawing.line import Span
+from gputop.tui.drawing.line import Line, Span, width
 from gputop.tui.drawing.prose import wrapped
 from gputop.tui.screens.base import KeyHint
 from gputop.tui.screens.launch import entries, hosts_form
@@ -42,7 +42,7 @@ class LaunchScreen(StartingScreen):
     NAME = "launch"
     DEFAULT_CSS = """
     LaunchScreen #above { layout: horizontal; height: 23; }
-    LaunchScreen #recipes { width: 60; }
+    LaunchScreen #recipes { width: 58; }
     LaunchScreen #jobs { height: 10; }
     LaunchScreen #log { height: 1fr; }
     LaunchScreen.low #above { height: 13; }
@@ -152,17 +152,18 @@ class LaunchScreen(StartingScreen):
             wanted = self._values.get(self.entry.key, {}).get(hosts_form.HOSTS) or ",".join(self.over.hosts)
             fields = hosts_form.fields_for_hosts(fields, wanted)
         self._update(fields, self.view)
-        form.title = self.entry.title
+        form.title = self._title(form)
         form.set_fields([*self._about(form), *fields], cursor=form.chosen if self._filled else fields[0].name)
         self._form_columns = form.inner_size.width
         self._filled = True
 
+    def _title(self, form: Form) -> Line:
+        """Return the entry's title, in the longest form that fits into the frame."""
+        return self.entry.title if width(self.entry.title) <= form.title_cells else self.entry.short_title
+
     def _about(self, form: Form) -> list[Field]:
-        """Return the description as lines above the fields, if there is space for them."""
+        """Return the description as lines above the fields."""
         columns = max(20, form.inner_size.width)
-        if self.has_class("low") or self.has_class("small"):
-            form.idle_footer = (Span(self.entry.description, "dim"),)
-            return []
         return [
             Field(f"about {number}", "", "note", detail=line)
             for number, line in enumerate(wrapped(self.entry.description, columns, "dim"))

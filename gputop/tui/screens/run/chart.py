@@ -125,11 +125,10 @@ class RunChart:
     def description(self, settings: Settings) -> Line:
         """Return what is drawn and how, in words."""
         number = self.names.index(self.metric) + 1 if self.metric in self.names else 0
-        parts = [f"metric {number} of {len(self.names)}", "log" if settings.log_axis else "linear"]
+        zoomed = ["zoomed (0: whole)"] if self.window.part is not None else []  # first: if it is narrow, the end is cut
+        parts = [*zoomed, f"metric {number} of {len(self.names)}", "log" if settings.log_axis else "linear"]
         parts.append(f"smoothing {settings.smoothing:g}" if settings.smoothing else "not smoothed")
         parts.append(f"over {X_WORDS[self.x_kind]}")
-        if self.window.part is not None:
-            parts.append("zoomed (0: whole)")
         return (Span(", ".join(parts), "dim"),)
 
     def next_metric(self, by: int) -> None:

@@ -55,6 +55,13 @@ _GRID = (
 )
 
 
+def hints_without_curve(listed: bool) -> tuple[KeyHint, ...]:
+    """Return the hints for an untracked run without a curve; ``listed``: the list of runs is visible."""
+    runs = KeyHint("Up/Down", "choose") if listed else KeyHint("o", "runs", "screen.list", 2)
+    alive = tuple(hint for hint in _LIVE if hint.key != "P")  # gputop profiles only what it tracks
+    return (runs, KeyHint("Enter", "processes", "screen.open", 0), _FILTER, *alive)
+
+
 def hints(*, table: bool = False, grid: bool, narrow: bool, listed: bool, zoomed: bool, live: bool) -> tuple[KeyHint, ...]:
     """Return the hints.
 

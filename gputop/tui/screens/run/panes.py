@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -18,10 +19,14 @@ from gputop.tui.drawing.runs.listing import ordered
 from gputop.tui.drawing.runs.strips import devices_of, first_subject, strip_lines
 from gputop.tui.drawing.runs.summary import no_metric_lines, summary_lines
 from gputop.tui.drawing.runs.window import Window
+from gputop.tui.drawing.untracked.below_chart import process_lines
+from gputop.tui.drawing.untracked.head import no_curve_lines
+from gputop.tui.drawing.untracked.pane import ranks_text, run_of_curve
 from gputop.tui.screens.base import KeyBar, KeyHint
 from gputop.tui.screens.run.chart_keys import ChartScreen
-from gputop.tui.screens.run.hints import hints
+from gputop.tui.screens.run.hints import hints, hints_without_curve
 from gputop.tui.screens.stored import StoredRuns
+from gputop.tui.state.untracked import listed_runs, processes_of, without_curve
 from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.chart import ChartPane
 from gputop.tui.widgets.lines import LinesWidget
@@ -49,6 +54,11 @@ class RunPanes(ChartScreen):
         """Of the GPUs that the run was last seen on."""
         self.subject: str | None = None
         """What the rows of ranks show; None chooses by what the run records."""
+        self.process_subject = 0
+        """Which rows of the processes of an untracked run every rank has (``drawing/untracked/below_chart.py``)."""
+        self._chart: large_chart.Chart | None = None
+        self._use: tuple[Line, ...] = ()
+        """What ``set_heights`` has found out: the chart, whose height it sets, and the lines below it."""
 
     def compose_body(self) -> ComposeResult:
         """Yield the summary, the charts and the tables."""
@@ -68,7 +78,9 @@ class RunPanes(ChartScreen):
         run = self.find_run(view)
         if run is None:
             return (Span(self.run_id),)
+        processes = processes_of(run.run_id, view.snapshot)
         ranks = f"  {len(run.ranks)} rank" + ("s" if len(run.ranks) != 1 else "")
+        ranks = ranks if processes is None else f"  {ranks_text(processes)}"
         return (Span(clean(run.name), "value"), Span(ranks), Span(f"  {run.state}", STATE_STYLES.get(run.state, "text")))
 
     @property
@@ -82,14 +94,40 @@ class RunPanes(ChartScreen):
 
     def listed_runs(self, view: View) -> tuple[Run, ...]:
         """Return all runs, in the order of the list."""
-        return ordered(view.snapshot.runs, self.stored.listed)
+        return ordered(listed_runs(view.snapshot), self.stored.listed)
+
+    def set_heights(self) -> None:
+        """Give the panes around the chart the heights that their lines need."""
+        super().set_heights()
+        view = self.view
+        run = self._take_run(view) if view is not None else None
+        if view is None or run is None or self.has_class("grid"):
+            return
+        width, height = self.query_one("#metric", ChartPane).chart_size()
+        self._chart = self.chart.chart(self.overlaid(view), view, self.settings, width, height)
+        self._use = self._use_lines(run, view, self._chart)
+        ranks = self._rank_lines(run)
+        most = self.query_one("#main").size.height - CHART_LINES_MIN - ranks
+        bare = without_curve(run.run_id, view.snapshot) is not None
+        self.query_one("#use").styles.height = 0 if bare else max(0, min(1 + len(self._use), most))
+        self.query_one("#ranks").styles.height = "1fr" if self.has_class("table") else ranks
+
+    def _take_run(self, view: View) -> Run | None:
+        """Return the run to show; without a chosen one, the first of the list."""
+        if not self.run_id and (runs := self.listed_runs(view)):
+            self.run_id = runs[0].run_id
+        processes = processes_of(self.run_id, view.snapshot)
+        if processes is not None and processes.key == self.run_id and processes.run_id is not None:
+            self.run_id = processes.run_id  # its curve was found meanwhile
+        run = self.find_run(view)
+        if run is not None:
+            self.uuids = run_numbers.device_uuids(run, view.snapshot) or self.uuids
+            self.chart.take_names(self.run_id, view.history)
+        return run
 
     def draw(self, view: View) -> None:
         """Draw everything."""
         run = self.find_run(view)
-        if run is None and not self.run_id and (runs := self.listed_runs(view)):
-            run = runs[0]
-            self.run_id = run.run_id
         self._draw_list(view)
         self.query_one(KeyBar).set_hints(self.named(self._hints()))
         if run is None:
@@ -97,14 +135,14 @@ class RunPanes(ChartScreen):
             gone = wrapped(text, 60, "warn")
             self.query_one("#metric", ChartPane).show_words(gone, title=(Span("Run", "title"),))
             return
-        self.uuids = run_numbers.device_uuids(run, view.snapshot) or self.uuids
-        self.chart.take_names(self.run_id, view.history)
         self.query_one("#summary", LinesWidget).set_lines(summary_lines(run, view, self.size.width))
         self._draw_config(view)
         if self.has_class("grid"):
             self._draw_grid(view)
             return
-        self._draw_use(run, view, self._draw_metric(run, view))
+        self._draw_metric(run, view)
+        lines = self._use or ((Span("Only metrics are known of this run.", "dim"),),)
+        self.query_one("#use", RuledPane).set_content(lines, title=USE_TITLE)
         self._draw_ranks(run, view)
 
     def _draw_grid(self, view: View) -> None:
@@ -118,21 +156,21 @@ class RunPanes(ChartScreen):
         ids = dict.fromkeys((self.run_id, *self.marked))
         return [(run, self.marked.get(run_id, "accent")) for run_id in ids if (run := self.stored.find(run_id, view))]
 
-    def _draw_metric(self, run: Run, view: View) -> large_chart.Chart | None:
+    def _draw_metric(self, run: Run, view: View) -> None:
         pane = self.query_one("#metric", ChartPane)
         title = (Span(clean(self.chart.metric or "metrics"), "title"),)
-        chart = self.chart.chart(self.overlaid(view), view, self.settings, *pane.chart_size())
-        if chart is None:
-            pane.show_words(no_metric_lines(run, pane.inner_size.width), title=title)
-            return None
+        if self._chart is None:
+            processes, width = without_curve(run.run_id, view.snapshot), pane.inner_size.width
+            words = no_metric_lines(run, width) if processes is None else no_curve_lines(processes, width)
+            pane.show_words(words, title=title)
+            return
         ranks = len(view.history.metric(self.run_id, self.chart.metric or ""))
         pane.show_chart(
-            chart,
+            replace(self._chart, height=pane.chart_size()[1]),
             title=title,
             subtitle=self.chart.description(self.settings),
             footer=self.chart.hidden_ranks(ranks, self.settings),
         )
-        return chart
 
     def _draw_list(self, view: View) -> None:
         runs = self.query_one(RunList)
@@ -141,22 +179,21 @@ class RunPanes(ChartScreen):
                 self.listed_runs(view), self.run_id, self.marked, view.snapshot.time, complete=self.stored.is_complete(view)
             )
 
-    def _draw_use(self, run: Run, view: View, chart: large_chart.Chart | None) -> None:
-        """Draw what belongs to the run along the chart's axis, in as many lines as it needs and the chart leaves."""
-        pane = self.query_one("#use", RuledPane)
+    def _use_lines(self, run: Run, view: View, chart: large_chart.Chart | None) -> tuple[Line, ...]:
+        """Return what belongs to the run along the chart's axis."""
         layer = self.chart.layer(run, view)
         devices = devices_of(run, view, self.uuids)
         lines: tuple[Line, ...] = ()
         if chart is not None and layer is not None:
             self.subject = self.subject or first_subject(run, view.history)
             lines = strip_lines(layer, chart, view, devices, self.subject, loss_metric(view.history.metrics(run.run_id)))
+            processes = run_of_curve(view, run.run_id)
+            if processes is not None:
+                lines = (*lines, *process_lines(processes, layer, chart, view, self.process_subject))
         if not devices and not self.has_class("small"):
             text = "No GPU of this machine is known to belong to this run, and none was recorded with it."
-            lines = (*lines, *wrapped(text, max(20, pane.inner_size.width), "dim"))
-        taken = 1 + len(lines)
-        most = self.query_one("#main").size.height - CHART_LINES_MIN - self._rank_lines(run)
-        pane.styles.height = max(0, min(taken, most))
-        pane.set_content(lines or ((Span("Only metrics are known of this run.", "dim"),),), title=USE_TITLE)
+            lines = (*lines, *wrapped(text, max(20, self.query_one("#use", RuledPane).inner_size.width), "dim"))
+        return lines
 
     def _rank_lines(self, run: Run) -> int:
         """Return how many lines the table of ranks takes below the charts."""
@@ -175,7 +212,6 @@ class RunPanes(ChartScreen):
             marked=view.involved_pids,
             ascii_only=self.settings.ascii,
         )
-        pane.styles.height = "1fr" if self.has_class("table") else self._rank_lines(run)
         pane.set_content(lines)
 
     def _draw_config(self, view: View) -> None:
@@ -188,6 +224,8 @@ class RunPanes(ChartScreen):
     def _hints(self) -> tuple[KeyHint, ...]:
         table, grid, narrow, listed = (self.has_class(name) for name in ("table", "grid", "narrow", "list"))
         run = self.chosen_run
+        if run is not None and self.view is not None and without_curve(run.run_id, self.view.snapshot) is not None:
+            return hints_without_curve(listed or not narrow)
         live = run is not None and run.state in LIVE_STATES
         zoomed = self.chart.window != Window()
         return hints(table=table, grid=grid, narrow=narrow, listed=listed, zoomed=zoomed, live=live)

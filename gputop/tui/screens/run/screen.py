@@ -1,4 +1,4 @@
-"""The screen of one run: which run it shows, beside which others, and in which of its arrangements."""
+"""The screen of one run: which run it shows, next to which others, and in which of its arrangements."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from textual.widget import Widget
 
 from gputop.questions import Answer
 from gputop.run_questions import GpusAnswer, RunsAnswer
+from gputop.snapshot import ProcessRun
 from gputop.tui.drawing.runs.overlay import HUES
 from gputop.tui.drawing.runs.strips import first_subject
+from gputop.tui.drawing.untracked.pane import run_of_curve
 from gputop.tui.screens.run.panes import RunPanes
 from gputop.tui.screens.stored import ASK_EVERY_S
 from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy
+from gputop.tui.state.untracked import without_curve
 from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.metric_grid import MetricGrid
-from gputop.tui.widgets.requests import Asked
+from gputop.tui.widgets.requests import Asked, ProcessRunOpened
 from gputop.tui.widgets.run_list import RunList
 
 WIDE_COLUMNS = 120
-"""From this width on, the list of runs is beside the charts."""
+"""From this width on, the list of runs is next to the charts."""
 
 
 class RunScreen(RunPanes):
@@ -96,7 +99,7 @@ class RunScreen(RunPanes):
             self._ask()
 
     def take_size(self, size: Size) -> None:
-        """Put the list beside the charts, or in their place."""
+        """Put the list next to the charts, or in their place."""
         super().take_size(size)
         self.choose_classes(narrow=size.width < WIDE_COLUMNS)
         self._focus_first()
@@ -132,8 +135,8 @@ class RunScreen(RunPanes):
             self.settle()
 
     def copyable(self) -> Copy | None:
-        """Return the id of the run shown."""
-        return copying.of_run(self.chosen_run)
+        """Return the id of the run shown; of one without a curve, the PIDs of its ranks."""
+        return copying.of_process_run(self._without_curve) or copying.of_run(self.chosen_run)
 
     # The list
 
@@ -142,7 +145,9 @@ class RunScreen(RunPanes):
         event.stop()
         self.run_id = event.run_id
         self.uuids, self.subject = (), None
-        if event.opened and self.has_class("list"):
+        if event.opened and self._without_curve is not None:
+            self.action_open()
+        elif event.opened and self.has_class("list"):
             self.action_list()
         self._ask()
         self.settle()
@@ -163,17 +168,25 @@ class RunScreen(RunPanes):
         self.settle()
 
     def action_list(self) -> None:
-        """Switch between the list and the charts, where there is no room for both; else say where the list is."""
+        """Switch between the list and the charts if there is no space for both; otherwise say where the list is."""
         if not any(self.has_class(name) for name in ("narrow", "table", "grid")):
             self.notify("The runs are on the left: Up and Down choose one, / filters them.", timeout=4)
         self.choose_classes(list=not self.has_class("list"), table=False, grid=False)
         self._focus_first()
         self.settle()
 
+    @property
+    def _without_curve(self) -> ProcessRun | None:
+        """The run shown, if only its processes are known."""
+        return None if self.view is None else without_curve(self.run_id, self.view.snapshot)
+
     def action_open(self) -> None:
-        """Show the charts of the run under the cursor, or the chosen metric of the grid."""
+        """Show the charts or the processes of the run under the cursor, or the chosen metric of the grid."""
+        processes = self._without_curve
         if self.has_class("grid"):
             self.query_one(MetricGrid).action_open()
+        elif processes is not None:
+            self.post_message(ProcessRunOpened(processes.key))
         elif self.has_class("list"):
             self.action_list()
 
@@ -236,6 +249,11 @@ class RunScreen(RunPanes):
         run = self.find_run(self.view) if self.view is not None else None
         if self.view is None or run is None:
             return
+        processes = run_of_curve(self.view, run.run_id)
+        if processes is not None and len(processes.ranks) > 1 and sum(bool(rank.metrics) for rank in run.ranks) < 2:
+            self.process_subject += 1
+            self.settle()
+            return
         shown = self.subject
         self.subject = first_subject(run, self.view.history, after=shown)
         if self.has_class("grid") or self.has_class("table"):
@@ -263,8 +281,8 @@ class RunScreen(RunPanes):
 
     def action_stop(self) -> None:
         """Ask whether to stop the run."""
-        from gputop.tui.screens.stop import open_stop, target_of_run
+        from gputop.tui.screens.stop import stop_run
 
         run = self.find_run(self.view) if self.view is not None else None
         if self.view is not None and run is not None:
-            open_stop(self.app, target_of_run(run, self.view), self.view)
+            self.app.push_screen(stop_run(run, self.view))

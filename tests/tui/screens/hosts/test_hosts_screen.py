@@ -51,7 +51,7 @@ def five() -> tuple[HostStill, ...]:
 
 
 async def shown(pilot: Pilot[None], app: HostsApp) -> str:
-    return await until(pilot, app, "Only GPU 0 works")
+    return await until(pilot, app, "Only GPU 0 is used")
 
 
 async def test_what_is_wrong_comes_first_and_is_told_above() -> None:
@@ -64,7 +64,7 @@ async def test_what_is_wrong_comes_first_and_is_told_above() -> None:
         assert "5 hosts · 25 GPUs so far" in head  # one is still connecting
         assert "9 of 25 GPUs work" in verdict
         assert "no link to lost" in verdict
-        assert "wrong: Only GPU 0 works: all 4 ranks run on it" in verdict
+        assert "wrong: Only GPU 0 is used: all 4 ranks run on it" in verdict
         lost = next(row for row in rows if row.startswith(" lost "))
         assert "link lost 5m" in lost
         fine = next(row for row in rows if row.startswith(" fine "))
