@@ -139,6 +139,20 @@ class Device:
     xid_errors: tuple[tuple[float, int], ...] = ()
     """(wall clock, Xid) of the critical errors that the driver reported while gputop was watching; the last 16."""
 
+    @property
+    def pcie_bytes_per_s(self) -> float | None:
+        """The traffic over PCIe in both directions."""
+        return _both(self.pcie_rx_bytes_per_s, self.pcie_tx_bytes_per_s)
+
+    @property
+    def nvlink_bytes_per_s(self) -> float | None:
+        """The traffic over NVLink in both directions."""
+        return _both(self.nvlink_rx_bytes_per_s, self.nvlink_tx_bytes_per_s)
+
+
+def _both(received: float | None, sent: float | None) -> float | None:
+    return None if received is None or sent is None else received + sent
+
 
 class FirstLook(NamedTuple):
     """The GPUs as a first look shows them: enough to draw them. The fields have the same names as in ``Snapshot``."""

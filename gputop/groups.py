@@ -7,7 +7,7 @@ a script starts by itself, with RANK and WORLD_SIZE, belong together by that scr
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from gputop.command_line import is_spawned
@@ -55,26 +55,48 @@ def group_keys(processes: Sequence[Process]) -> dict[int, str]:
     return keys
 
 
+class ProcessViews:
+    """Part of each process of one machine: made again only when the process has a new record, as it has after each change."""
+
+    def __init__(self, view: Callable[[Process], tuple[Any, ...]]) -> None:
+        self._view = view
+        self._known: dict[int, tuple[Process, tuple[Any, ...]]] = {}
+
+    def of(self, processes: Iterable[Process]) -> list[tuple[Any, ...]]:
+        """Return the views in the order of the processes."""
+        before, self._known = self._known, {}
+        views = []
+        for process in processes:
+            known = before.get(process.pid)
+            if known is None or known[0] is not process:
+                known = process, self._view(process)
+            self._known[process.pid] = known
+            views.append(known[1])
+        return views
+
+
 class GroupKeys:
     """Caches ``group_keys`` of one machine; computes them again only when a field that they depend on has changed."""
 
     def __init__(self) -> None:
+        self._views = ProcessViews(lambda process: (*_GROUPED_BY(process), bool(compute_uses(process))))
         self._seen: list[tuple[Any, ...]] = []
         self._keys: dict[int, str] = {}
 
     def of(self, processes: Sequence[Process]) -> dict[int, str]:
         """Return what ``group_keys`` returns; the caller must not change it."""
-        seen = [(*_GROUPED_BY(process), bool(compute_uses(process))) for process in processes]
+        seen = self._views.of(processes)
         if seen != self._seen:
-            self._seen, self._keys = seen, group_keys(processes)
+            self._keys = group_keys(processes)
+        self._seen = seen
         return self._keys
 
 
 def unnumbered_ranks(group: Iterable[Process]) -> list[Process]:
     """Return the processes of a group that are ranks, judging by their parents: for a group without RANK.
 
-    The children that multiprocessing spawned are the ranks if several compute and their parent does not train itself; else
-    the processes whose parent is not in the group.
+    The children that multiprocessing spawned are the ranks if several compute and their parent does not train itself; so are
+    copies of a parent that only waits, if any computes; else the processes whose parent is not in the group.
     """
     alive = [process for process in group if process.state not in DEAD_STATES]
     pids = {process.pid: process for process in alive}
@@ -84,7 +106,27 @@ def unnumbered_ranks(group: Iterable[Process]) -> list[Process]:
     parent = pids.get(next(iter(parents)) or 0) if len(parents) == 1 else None
     if len(computing) > 1 and parent is not None and not parent.autograd_threads:
         return spawned
-    return [process for process in alive if process.ppid not in pids]
+    return _computing_copies(alive, pids) or [process for process in alive if process.ppid not in pids]
+
+
+def is_copy(process: Process, parent: Process) -> bool:
+    """Return whether a process runs its parent's command, as what Python's multiprocessing forks does."""
+    return process.ppid == parent.pid and process.command is not None and process.command == parent.command
+
+
+def _computing_copies(alive: Sequence[Process], pids: Mapping[int, Process]) -> list[Process]:
+    """Return the copies of one parent that compute while it does not; a script or a notebook has forked them."""
+    copies = [
+        process
+        for process in alive
+        if process.name != WORKER_NAME and (parent := pids.get(process.ppid or 0)) is not None and is_copy(process, parent)
+    ]
+    # Without a device, they are listed because they are busy.
+    computing = [process for process in copies if compute_uses(process)] if any(map(compute_uses, alive)) else copies
+    parents = {process.ppid for process in computing}
+    parent = pids.get(next(iter(parents)) or 0) if len(parents) == 1 else None
+    works = parent is None or parent.autograd_threads or compute_uses(parent)
+    return [] if works else computing
 
 
 def _names(process: Process, launchers: set[int]) -> list[str]:

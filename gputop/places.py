@@ -6,6 +6,7 @@ import contextlib
 import os
 import stat
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 
@@ -22,13 +23,17 @@ def state_dir(environment: Mapping[str, str] = os.environ) -> Path:
 
     ``environment`` is that of another process, to find its runs.
     """
-    own = environment.get("GPUTOP_DIR")
+    home = environment.get("HOME") if environment is not os.environ else None
+    return _state_dir(environment.get("GPUTOP_DIR"), environment.get("XDG_STATE_HOME"), home, os.environ.get("HOME"))
+
+
+@lru_cache(maxsize=64)
+def _state_dir(own: str | None, base: str | None, home: str | None, our_home: str | None) -> Path:
+    """Return where runs and jobs live. Cached, because every reading asks; ``our_home`` is what "~" stands for."""
     if own:
         return _expanded(own)
-    base = environment.get("XDG_STATE_HOME")
     if base:
         return Path(base) / "gputop"
-    home = environment.get("HOME") if environment is not os.environ else None
     return (Path(home) if home else home_dir()) / ".local" / "state" / "gputop"
 
 

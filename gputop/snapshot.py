@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from gputop.device import Device, DeviceKind, DeviceState, Host, HostSource, Problem
 from gputop.losses import AUTOMATIC_PREFIX, LOSS_METRICS, is_training_loss, loss_metric, names_a_loss, own_or_automatic
+from gputop.network.records import Interface, NetworkPath
 from gputop.process import (
     Ancestor,
     DeviceUse,
@@ -46,9 +47,11 @@ __all__ = [
     "FormatError",
     "Host",
     "HostSource",
+    "Interface",
     "JobState",
     "LaunchEnvironment",
     "LogMatch",
+    "NetworkPath",
     "Points",
     "Problem",
     "Process",
@@ -169,7 +172,7 @@ class Run:
 
         This is the smallest step of the live ranks. A rank that has ended does not delay the others: an elastic run continues
         without it. Once no rank is live, the finished ranks decide; if none finished, all ranks do. A rank without a step never
-        counts: many scripts log only on rank 0. Where a rank has the script's own numbers, optimizer steps of others do not
+        counts: many scripts log only on rank 0. If a rank has the script's own numbers, optimizer steps of others do not
         count.
         """
         own = [rank for rank in self.ranks if rank.optimizer_step is not None]
@@ -282,6 +285,10 @@ class Snapshot:
 
     Where curves are known, ``runs`` holds them under ``ProcessRun.curve_ids``.
     """
+    interfaces: tuple[Interface, ...] = ()
+    """Network interfaces and RDMA ports; read only while a run has ranks on other machines."""
+    paths: tuple[NetworkPath, ...] = ()
+    """What the ranks of such runs exchange with other addresses over TCP."""
     schema_version: int = SCHEMA_VERSION
 
     @property
@@ -302,7 +309,7 @@ class Snapshot:
 
     @staticmethod
     def from_json(line: str | bytes, levels_max: int | None = None) -> Snapshot:
-        """Parse a snapshot. Where its origin is unknown, pass ``wire.LEVELS_MAX``.
+        """Parse a snapshot. If its origin is unknown, pass ``wire.LEVELS_MAX``.
 
         Raises:
             FormatError: the line is not a snapshot, or its schema is newer.

@@ -38,6 +38,8 @@ PACKED_MIN = 8
 """A shorter column is a list of numbers."""
 _SENT_ONCE: dict[str, Any] = dict.fromkeys((*(name for name, _, _ in _ROWS), "points"), ())
 _Known = dict[Any, tuple[dict[str, Any], dict[str, Any], T]]
+_Sent = dict[Any, tuple[Any, tuple[Any, ...]]]
+"""By key: the record that was sent, and its fields."""
 _Plain = Callable[[Any, bool], Any]
 
 
@@ -84,26 +86,30 @@ class _RowsSent:
         self._names = tuple(kind.__dataclass_fields__)
         self._read = operator.attrgetter(*self._names)
         self._key = key
-        self._place = self._names.index(key)
+        self._key_of = operator.attrgetter(key)
         self._is_same = _comparison(kind)
-        self.sent: dict[Any, tuple[Any, ...]] = {}
+        self.sent: _Sent = {}
 
-    def changes(self, records: Iterable[Any], plain: _Plain) -> tuple[list[Any], dict[Any, tuple[Any, ...]]]:
+    def changes(self, records: Iterable[Any], plain: _Plain) -> tuple[list[Any], _Sent]:
         """Return the rows to send, and what the reader knows afterwards."""
         rows: list[Any] = []
-        known = {}
+        known: _Sent = {}
         for record in records:
-            values = self._read(record)
-            key = values[self._place]
+            key = self._key_of(record)
             before = self.sent.get(key)
-            known[key] = values
+            if before is not None and before[0] is record:
+                known[key] = before
+                rows.append(key)
+                continue
+            values = self._read(record)
+            known[key] = record, values
             if before is None:
                 rows.append(plain(record, True))
-            elif self._is_same(before, values):
+            elif self._is_same(before[1], values):
                 rows.append(key)
             else:
                 row = {self._key: key}
-                for name, old, new in zip(self._names, before, values, strict=True):
+                for name, old, new in zip(self._names, before[1], values, strict=True):
                     if new is not old and not self._is_same(old, new):
                         row[name] = plain(new, True)
                 rows.append(row)
@@ -183,7 +189,7 @@ class SnapshotReader:
         self._last: int | None = None
 
     def read(self, line: str | bytes, levels_max: int | None = None) -> Snapshot:
-        """Parse a snapshot. Where its origin is unknown, pass ``wire.LEVELS_MAX``.
+        """Parse a snapshot. If its origin is unknown, pass ``wire.LEVELS_MAX``.
 
         Raises:
             FormatError: the line is not a snapshot, its schema is newer, or it continues a line that was not read.

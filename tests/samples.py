@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from functools import cache
 
 from gputop.snapshot import (
     Ancestor,
@@ -25,7 +26,13 @@ EPOCH = 1_790_000_000.0
 
 def device(index: int, **changes: object) -> Device:
     """An H100 at full load."""
-    base = Device(
+    base = _busy_device(index)
+    return replace(base, **changes) if changes else base  # type: ignore[arg-type]
+
+
+@cache
+def _busy_device(index: int) -> Device:
+    return Device(
         index=index,
         uuid=f"GPU-5f{index:06d}-0000-0000-0000-000000000000",
         name="NVIDIA H100 80GB HBM3",
@@ -52,22 +59,27 @@ def device(index: int, **changes: object) -> Device:
         compute_mode="default",
         mig_enabled=False,
     )
-    return replace(base, **changes)  # type: ignore[arg-type]
 
 
 def idle_device(index: int, **changes: object) -> Device:
     """An H100 that nobody uses."""
-    idle: dict[str, object] = {
-        "memory_used_bytes": GIB // 2,
-        "utilization_percent": 0.0,
-        "memory_activity_percent": 0.0,
-        "sm_activity_percent": 0.0,
-        "tensor_activity_percent": 0.0,
-        "power_w": 70.0,
-        "temperature_c": 31.0,
-        "sm_clock_mhz": 345.0,
-    }
-    return device(index, **(idle | changes))
+    base = _idle_device(index)
+    return replace(base, **changes) if changes else base  # type: ignore[arg-type]
+
+
+@cache
+def _idle_device(index: int) -> Device:
+    return device(
+        index,
+        memory_used_bytes=GIB // 2,
+        utilization_percent=0.0,
+        memory_activity_percent=0.0,
+        sm_activity_percent=0.0,
+        tensor_activity_percent=0.0,
+        power_w=70.0,
+        temperature_c=31.0,
+        sm_clock_mhz=345.0,
+    )
 
 
 def rank_process(rank: int, uses: tuple[DeviceUse, ...], world_size: int = 4, **changes: object) -> Process:
@@ -95,7 +107,7 @@ def rank_process(rank: int, uses: tuple[DeviceUse, ...], world_size: int = 4, **
         run_id="run-1",
         rank=rank,
     )
-    return replace(base, **changes)  # type: ignore[arg-type]
+    return replace(base, **changes) if changes else base  # type: ignore[arg-type]
 
 
 def run(world_size: int = 4, step: int = 1240, state: str = "running", run_id: str = "run-1", **changes: object) -> Run:
@@ -125,9 +137,10 @@ def run(world_size: int = 4, step: int = 1240, state: str = "running", run_id: s
         command=("torchrun", "--nproc-per-node=4", "train.py"),
         ranks=ranks,
     )
-    return replace(base, **changes)  # type: ignore[arg-type]
+    return replace(base, **changes) if changes else base  # type: ignore[arg-type]
 
 
+@cache
 def loss_points(world_size: int = 4, steps: int = 200, run_id: str = "run-1", start: float = EPOCH - 600) -> tuple[Points, ...]:
     """A falling loss for each rank."""
     return tuple(
@@ -143,32 +156,48 @@ def loss_points(world_size: int = 4, steps: int = 200, run_id: str = "run-1", st
     )
 
 
+@cache
+def _devices() -> tuple[Device, ...]:
+    return tuple(device(index) if index < 4 else idle_device(index) for index in range(8))
+
+
+@cache
+def _processes() -> tuple[Process, ...]:
+    return tuple(rank_process(rank, (DeviceUse(_devices()[rank].uuid, int(70.5 * GIB), 97.0, "C"),)) for rank in range(4))
+
+
+@cache
+def _host() -> Host:
+    return Host(
+        hostname="node7",
+        boot_id="b00t",
+        source="nvml",
+        driver_version="580.95.05",
+        cuda_version="13.0",
+        cpu_count=96,
+        cpu_percent=34.0,
+        memory_total_bytes=1007 * GIB,
+        memory_used_bytes=210 * GIB,
+    )
+
+
 def snapshot(sequence: int = 0, **changes: object) -> Snapshot:
     """Eight H100s, four of them used by a DDP run of four ranks."""
-    devices = tuple(device(index) if index < 4 else idle_device(index) for index in range(8))
-    processes = tuple(rank_process(rank, (DeviceUse(devices[rank].uuid, int(70.5 * GIB), 97.0, "C"),)) for rank in range(4))
-    base = Snapshot(
-        sequence=sequence,
-        time=EPOCH + sequence,
-        monotonic_s=1000.0 + sequence,
-        interval_s=1.0,
-        host=Host(
-            hostname="node7",
-            boot_id="b00t",
-            source="nvml",
-            driver_version="580.95.05",
-            cuda_version="13.0",
-            cpu_count=96,
-            cpu_percent=34.0,
-            memory_total_bytes=1007 * GIB,
-            memory_used_bytes=210 * GIB,
-        ),
-        devices=devices,
-        processes=processes,
-        runs=(run(),),
-        points=loss_points() if sequence == 0 else (),
-    )
-    return replace(base, **changes)  # type: ignore[arg-type]
+    made: dict[str, object] = {
+        "sequence": sequence,
+        "time": EPOCH + sequence,
+        "monotonic_s": 1000.0 + sequence,
+        "interval_s": 1.0,
+        "host": _host(),
+        "devices": _devices(),
+        "processes": _processes(),
+        **changes,
+    }
+    if "runs" not in made:
+        made["runs"] = (run(),)
+    if "points" not in made:
+        made["points"] = loss_points() if sequence == 0 else ()
+    return Snapshot(**made)  # type: ignore[arg-type]
 
 
 def ranks_on_one_gpu(sequence: int = 0) -> Snapshot:

@@ -114,7 +114,7 @@ def test_launch_ddp_watch_it_stop_it_then_a_faulty_run_and_its_cause(terminal: T
     launch(terminal, "all ranks on one GPU")
     terminal.wait_for("A07", LOADED_S)
     terminal.wait_for("1 of 2 GPUs work", LOADED_S)
-    terminal.wait_for(lambda text: all(words in text for words in ("A07 Only GPU 0 works", "LOCAL_RANK", "fix: ")))
+    terminal.wait_for(lambda text: all(words in text for words in ("A07 Only GPU 0 is used", "LOCAL_RANK", "fix: ")))
 
     terminal.press("d")
     terminal.wait_for(lambda text: "set_device" in text and "certain" in text, 30)

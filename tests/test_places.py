@@ -87,3 +87,15 @@ def test_a_supervisor_runs_nothing_that_others_may_have_written(change: str, tmp
     assert done.returncode == 2
     assert "holds no job that can be run" in done.stderr
     assert not ran.exists()
+
+
+def test_the_state_directory_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GPUTOP_DIR", raising=False)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    for home in ("a", "b"):
+        monkeypatch.setenv("HOME", str(tmp_path / home))
+        assert state_dir() == tmp_path / home / ".local" / "state" / "gputop"
+        monkeypatch.setenv("GPUTOP_DIR", "~/runs")
+        assert state_dir() == tmp_path / home / "runs"
+        monkeypatch.delenv("GPUTOP_DIR")
+    assert state_dir({"HOME": "/home/c"}) == Path("/home/c/.local/state/gputop")

@@ -136,6 +136,23 @@ def test_what_did_not_change_is_not_sent_again() -> None:
     assert reader.read(line).processes[0] is known.processes[0]
 
 
+def test_the_fields_of_a_record_that_was_sent_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    process, writer = samples.rank_process(1, ()), SnapshotWriter()
+    snapshot = Snapshot(0, 1.0, 1.0, 1.0, Host("h"), processes=(process,))
+    rows, read = writer._rows["processes"], []
+    fields = rows._read
+    monkeypatch.setattr(rows, "_read", lambda record: (read.append(record), fields(record))[1])
+    for sequence in range(3):
+        writer.line(dataclasses.replace(snapshot, sequence=sequence))
+    assert read == [process]
+    changed = dataclasses.replace(process, state="D")
+    line = writer.line(dataclasses.replace(snapshot, sequence=3, processes=(changed,)))
+    assert json.loads(line)["processes"] == [{"pid": process.pid, "state": "D"}]
+    assert read == [process, changed]
+    writer.forget()
+    assert json.loads(writer.line(dataclasses.replace(snapshot, processes=(changed,))))["processes"][0]["command"]
+
+
 def test_a_long_column_is_sent_as_its_bytes() -> None:
     numbers = tuple(1e9 + 1 / (place + 3) for place in range(100))
     points = tuple(Points("a", 0, name, tuple(range(100)), numbers, numbers) for name in ("loss", "lr"))

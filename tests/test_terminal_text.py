@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gputop.doctor.logs.lines import clean
 from gputop.jobs.output.logs import clean_line
 from gputop.terminal_text import keep_colors, printable, strip_controls, strip_escapes
-from gputop.tracking.printed.lines import Transcript
+from gputop.tracking.printed.transcript import Transcript
 
 LOSS = "step 3 loss: 0.25"
 # Pieces that programs really write, whole and cut off, between text and line ends.

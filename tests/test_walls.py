@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from gputop.agent.first_look import OPTION as FIRST_LOOK
+from gputop.agent.process import CHANGES
 from tests import REPOSITORY
 from tests.walls import MAY_IMPORT, House, as_table, find_cycle
 
@@ -128,9 +131,10 @@ def broken(path: str, code: str) -> House:
     return House(REPOSITORY / "gputop", {path: source + "\n" * (998 - source.count("\n")) + code + "\n"})
 
 
-def loaded_by(statement: str) -> set[str]:
+@cache
+def loaded_by(statement: str) -> frozenset[str]:
     code = f"import sys; {statement}; print(' '.join(sys.modules))"
-    return set(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split())
+    return frozenset(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -146,9 +150,31 @@ def test_the_sampler_loads_no_screen(name: str) -> None:
     assert name not in loaded_by("import gputop.agent.serving, gputop.cli.main, gputop.cli.output.once")
 
 
+@pytest.mark.parametrize("words", [["agent", CHANGES, FIRST_LOOK, "-i", "1"], ["agent", "--no-stand-in"], ["-i", "1"]])
+def test_the_sampler_and_the_dashboard_load_no_other_command(words: list[str]) -> None:
+    loaded = loaded_by(f"from gputop.cli.parser import parse; parse({words!r})")
+    assert not loaded & {"gputop.cli.completion", "gputop.cli.doctor", "gputop.cli.selftest", "gputop.cli.arguments.jobs"}
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="dataclasses use it for every class there")
+def test_the_sampler_loads_no_inspect() -> None:
+    """Whoever adds a dataclass without a docstring has dataclasses load it: 1 MiB with what it imports."""
+    readers = "gputop.agent.answering, gputop.sources.nvml.source, gputop.untracked.curves, gputop.agent.gpu_pasts"
+    start = f"from gputop.__main__ import _run_sampler; sys.argv[1:] = ['agent', {CHANGES!r}, '-i', 'wrong']; _run_sampler()"
+    loaded = loaded_by(f"{start}; import gputop.agent.serving, {readers}")
+    assert "gputop.sources.nvml.source" in loaded
+    assert not loaded & {"argparse", "gputop.cli.main"}
+    assert not loaded & {"inspect", "ast", "dis"}
+    assert "urllib.parse" not in loaded
+
+
 def test_readers_of_foreign_files_are_loaded_only_once_there_is_an_untracked_run() -> None:
     loaded = {name for name in loaded_by("import gputop.agent.serving") if name.startswith("gputop.untracked")}
     assert loaded == {"gputop.untracked", "gputop.untracked.found"}
+
+
+def test_the_launch_screen_reads_error_texts_only_of_jobs_that_failed() -> None:
+    assert "gputop.doctor.logs.scan" not in loaded_by("import gputop.tui.screens.launch.screen, gputop.tui.lazy_doctor")
 
 
 def test_a_training_process_loads_no_reader() -> None:

@@ -24,6 +24,7 @@ GROUND = frozenset(
             "frameworks",
             "groups",
             "losses",
+            "network",
             "places",
             "preflight",
             "process",
@@ -42,6 +43,7 @@ _TABLE = {
     "facts": "frameworks units",
     "frameworks": "",
     "losses": "",
+    "network": "units",
     "places": "",
     "preflight": "",
     "terminal_text": "",
@@ -49,7 +51,7 @@ _TABLE = {
     "clocks": "wire",
     "process": "whereabouts wire",
     "groups": "command_line process",
-    "snapshot": "device losses process wire",
+    "snapshot": "device losses network process wire",
     "stream": "device process snapshot wire",
     "units": "errors",
     "profiled": "terminal_text units wire",
@@ -85,23 +87,26 @@ _TABLE = {
     "tracking/reader": "ground tracking/journal tracking/standing",
     "sources/host": "ground",
     "sources/nccl": "ground",
+    "sources/network": "ground sources/host",
     "sources": "ground sources/host",
     "sources/nvml": "ground sources sources/host",
     "where": "ground sources/host tracking/journal tracking/standing",
     "profiles": "ground tracking/journal tracking/profiling where",
     "untracked/files": "ground tracking/printed",
     "untracked": (
-        "ground doctor/logs jobs/output sources/host tracking/journal tracking/journal/writing tracking/printed untracked/files"
+        "ground doctor/logs doctor/logs/meaning jobs/output sources/host tracking/journal tracking/journal/writing"
+        " tracking/printed untracked/files"
     ),
     "programs": "ground",
     "recipes": "ground",
     "jobs": "ground programs recipes",
     "jobs/output": (
-        "ground doctor/findings doctor/logs doctor/logs/patterns jobs tracking/journal tracking/printed tracking/reader"
+        "ground doctor/findings doctor/logs doctor/logs/meaning doctor/logs/patterns jobs tracking/journal"
+        " tracking/printed tracking/reader"
     ),
     "agent": (
-        "ground untracked jobs/output profiles sources sources/host sources/nccl sources/nvml tracking/gpus tracking/journal"
-        " tracking/reader where"
+        "ground untracked jobs/output profiles sources sources/host sources/nccl sources/network sources/nvml"
+        " tracking/gpus tracking/journal tracking/reader where"
     ),
     "hosts": "ground agent programs",
     "hosts/prometheus": "ground hosts",
@@ -114,28 +119,33 @@ _TABLE = {
     "doctor/findings": "ground doctor/evidence",
     "doctor/logs/patterns": "doctor/findings",
     "doctor/logs": "ground doctor/findings doctor/logs/patterns",
+    "doctor/logs/meaning": "ground doctor/findings doctor/logs doctor/logs/patterns",
     "doctor/preflight": "ground doctor/evidence doctor/findings",
-    "doctor/rules/support": "ground doctor/evidence doctor/facts doctor/findings doctor/logs doctor/logs/patterns",
+    "doctor/rules/support": (
+        "ground doctor/evidence doctor/facts doctor/findings doctor/logs doctor/logs/meaning doctor/logs/patterns"
+    ),
     "doctor/rules/hosts": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support joined",
     "doctor/rules/data_parallel": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support",
     "doctor/rules/ddp": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support",
     "doctor/rules/learning": "ground doctor/evidence doctor/findings doctor/rules/support history",
     "doctor/rules/machine": (
-        "ground doctor/evidence doctor/facts doctor/findings doctor/logs doctor/logs/patterns doctor/rules/support"
+        "ground doctor/evidence doctor/facts doctor/findings doctor/logs/meaning doctor/logs/patterns doctor/rules/support"
     ),
     "doctor/rules/launching": (
-        "ground doctor/evidence doctor/facts doctor/findings doctor/logs doctor/logs/patterns doctor/rules/machine"
+        "ground doctor/evidence doctor/facts doctor/findings doctor/logs/meaning doctor/logs/patterns doctor/rules/machine"
         " doctor/rules/support"
     ),
     "doctor/rules/pace": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support",
     "doctor/rules/standstill": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support",
     "doctor/rules/texts": (
-        "ground doctor/evidence doctor/facts doctor/findings doctor/logs doctor/logs/patterns doctor/rules/launching"
-        " doctor/rules/machine doctor/rules/support"
+        "ground doctor/evidence doctor/facts doctor/findings doctor/logs doctor/logs/meaning doctor/logs/patterns"
+        " doctor/rules/launching doctor/rules/machine doctor/rules/support"
     ),
     # It finds the families by listing its folder.
     "doctor/rules": "doctor/rules/support",
-    "doctor": "ground doctor/evidence doctor/findings doctor/logs doctor/preflight doctor/rules doctor/rules/support history",
+    "doctor": (
+        "ground doctor/evidence doctor/findings doctor/logs/meaning doctor/preflight doctor/rules doctor/rules/support history"
+    ),
     "selftest": "ground agent doctor gputop sources sources/nvml",
     "export": "ground agent doctor doctor/findings",
     # The screens: they draw what the stream and the doctor say.
@@ -150,7 +160,9 @@ _TABLE = {
     ),
     "tui/drawing/runs": "ground doctor/findings history tui/drawing tui/drawing/charts tui/drawing/gpus tui/state",
     "tui/drawing/hosts": ("ground doctor/findings hosts joined tui/drawing tui/drawing/doctor tui/drawing/gpus tui/state"),
-    "tui/drawing/untracked": "ground tui/drawing tui/state",
+    "tui/drawing/untracked": (
+        "ground doctor/findings history tui/drawing tui/drawing/doctor tui/drawing/gpus tui/drawing/runs tui/state"
+    ),
     "tui/terminal": "ground",
     "tui/widgets": (
         "ground tui/drawing tui/drawing/doctor tui/drawing/gpus tui/drawing/processes tui/drawing/runs tui/drawing/untracked"
@@ -158,11 +170,14 @@ _TABLE = {
     ),
     "tui/screens": (
         "ground doctor/findings history jobs tui/drawing tui/drawing/doctor tui/drawing/gpus tui/drawing/processes"
-        " tui/state tui/terminal tui/widgets"
+        " tui/drawing/untracked tui/state tui/terminal tui/widgets"
     ),
-    "tui/screens/run": ("ground history tui/drawing tui/drawing/charts tui/drawing/runs tui/screens tui/state tui/widgets"),
+    "tui/screens/run": (
+        "ground history tui/drawing tui/drawing/charts tui/drawing/runs tui/drawing/untracked tui/screens tui/state tui/widgets"
+    ),
     "tui/screens/launch": (
-        "ground doctor/findings hosts jobs jobs/output over_hosts recipes tui/drawing tui/screens tui/state tui/widgets"
+        "ground doctor/findings hosts jobs jobs/output over_hosts recipes tui/drawing tui/drawing/doctor tui/screens tui/state"
+        " tui/widgets"
     ),
     "tui/screens/profile": "ground tui/drawing tui/screens tui/state tui/widgets",
     "tui/screens/hosts": "ground tui/drawing tui/drawing/hosts tui/screens tui/state tui/terminal tui/widgets",
@@ -178,9 +193,9 @@ _TABLE = {
     "cli/output": "ground hosts joined",
     "cli/stored": ("ground untracked history tracking/gpus tracking/journal tracking/reader tui/drawing tui/drawing/runs"),
     "cli": (
-        "ground agent cli/across cli/arguments cli/launching cli/live cli/output cli/stored doctor doctor/findings doctor/logs"
-        " doctor/preflight doctor/rules export gputop hosts hosts/prometheus jobs jobs/output over_hosts recipes selftest"
-        " sources tracking/reader tui tui/state where"
+        "ground agent cli/across cli/arguments cli/launching cli/live cli/output cli/stored doctor doctor/findings"
+        " doctor/logs/meaning doctor/preflight doctor/rules export gputop hosts hosts/prometheus jobs jobs/output"
+        " over_hosts recipes selftest sources tracking/reader tui tui/state where"
     ),
     "__main__": "agent cli tui",
 }

@@ -53,7 +53,7 @@ class RunFilter:
     conditions: tuple[_Condition, ...] = ()
 
     def keeps(self, run: Run, now: float) -> bool:
-        """Return whether all terms hold for a run. ``now``: wall clock in seconds, for the age of a run that goes on."""
+        """Return whether all terms hold for a run. ``now``: wall clock in seconds, for the age of a running run."""
         return all(condition(run, now) for condition in self.conditions)
 
 

@@ -35,12 +35,12 @@ ctypes.CDLL(None).prctl(1, signal.SIGTERM, 0, 0, 0)  # PR_SET_PDEATHSIG; it surv
 if os.getppid() == int(sys.argv[1]):
     os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
 """
-"""Starts Python anew with a TERM for when its parent dies, even by KILL. ``gputop demo`` then ends its training."""
+"""Starts another Python that gets TERM when its parent dies, even by KILL. ``gputop demo`` then ends its training."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that has to be true. ``ok`` is None for what is told and not judged. ``text`` holds no name of this machine."""
+    """One thing that must be true. ``ok`` is None for what is reported but not judged. ``text`` never names this machine."""
 
     name: str
     ok: bool | None

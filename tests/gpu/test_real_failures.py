@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.doctor.logs.explain import explain
+from gputop.doctor.logs.meaning.explain import explain
 from gputop.doctor.logs.patterns.table import IDS, matches
 from gputop.doctor.logs.scan import LogScan
 
