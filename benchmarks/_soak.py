@@ -215,6 +215,8 @@ def main() -> int:
                 print(soak.terminal.text())
         finally:
             code = soak.close()
+            if code:
+                print(soak.terminal.text())  # what Python or Textual says of its end
     print(f"{number} turns in {seconds / 60:.0f} minutes; load {os.getloadavg()[0]:.1f}")
     failed = []
     for name, track in tracks.items():

@@ -88,6 +88,7 @@ def _logs(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
     from open_half import by_component as opened_components
     from open_half import cases as opened
     from open_half import posts as opened_posts
+    from open_half import posts_more as more_posts
     from set_aside import by_component as components
     from set_aside import cases as set_aside
     from set_aside import posts, posts_later
@@ -98,7 +99,7 @@ def _logs(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
     parts: dict[str, tuple[Case, ...]] = {
         "from the log": (*LOGS, *opened.LOGS, *set_aside.LOGS),
         "from the log, by component": (*opened_components.LOGS, *components.LOGS),
-        "from the log, as posted": (*opened_posts.LOGS, *posts.LOGS, *posts_later.LOGS),
+        "from the log, as posted": (*opened_posts.LOGS, *more_posts.LOGS, *posts.LOGS, *posts_later.LOGS),
     }
     for how, case in ((how, case) for how, cases in parts.items() for case in cases):
         if not _wanted(case, sets, only):
@@ -127,12 +128,14 @@ def _scenes(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
 def _live(args: argparse.Namespace, named: Sequence[Half]) -> list[Row]:
     from _stranger_programs import ALL, watch
     from open_half import cases as opened
+    from open_half import healthy as opened_healthy
     from open_half import outside as opened_outside
     from set_aside import cases as set_aside
-    from set_aside import outside
+    from set_aside import later, outside
 
     rows = []
-    programs = (*ALL, *opened.PROGRAMS, *opened_outside.PROGRAMS, *set_aside.PROGRAMS, *outside.PROGRAMS)
+    opened_programs = (*opened.PROGRAMS, *opened_outside.PROGRAMS, *opened_healthy.PROGRAMS)
+    programs = (*ALL, *opened_programs, *set_aside.PROGRAMS, *outside.PROGRAMS, *later.PROGRAMS)
     for program in programs:
         if not _wanted(program.case, args.sets, args.only):
             continue
@@ -213,8 +216,16 @@ was corrected afterwards: the doctor was right that a program left a card unused
 helpers of the rules' own tests, and are therefore easier than its logs and programs. The logs *by component* came later: they
 were committed before they were measured, but their author then extended the texts that the doctor knows. One healthy log of
 them raised a false alarm; its author looked into it, corrected the text, and moved the log to the open half. The logs *as
-posted*, long and noisy, came last, by authors who had not read the rules and changed none. So did 16 more programs, which are
-not measured yet.
+posted*, long and noisy, came next, by authors who had not read the rules and changed none. So did 16 more programs. Of the 14
+programs that were then set aside, the doctor named 3 of 8 faults attached and 7 of 8 tracked, and raised two false alarms, both
+tracked: J02 for an agent whose errors grow with its returns, and E07 for a person who paused at a prompt. Seven of the 14 were
+looked into, rules were corrected, and the seven are now in the open half; 14 new ones took their place, not measured yet.
+
+Last came 45 more logs as posted and 32 healthy programs of many kinds, all in the open half; their author had not read the
+patterns of texts, and then corrected rules against them. Of the logs, the first finding was wrong for two faults, and one
+healthy log raised a false alarm; none does after the corrections. The programs are not in the tables yet. On a crowded machine,
+none of them raised an alarm attached; tracked, three raised a false one (C03 twice, E07 once), which the corrections ended. A
+fourth alarm was true: its command started one process for two GPUs, and was corrected.
 
 - **right**: the first finding is the cause, or a healthy case raised no alarm.
 - **acceptable**: it is true but says less: the exception without its reason, or the rank that died without the cause.

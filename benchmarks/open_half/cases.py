@@ -99,4 +99,11 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("healthy-hinge-gan"), with_python("hinge_gan")),
     # A pool of two workers fits small networks, one after the other, on the one card that it is given.
     Program(_case("healthy-pool-of-fits"), with_python("pool_of_fits")),
+    # Formerly set aside.
+    # Three hundred batches of validation after every twenty of training.
+    Program(_case("validates-all-the-time", ("E07", "B13")), with_python("validates_all_the_time")),
+    # Q-learning with a replay buffer: the loss follows the returns, and grows at first.
+    Program(_case("healthy-double-dqn"), with_python("double_dqn")),
+    # Somebody at a prompt: a few cells, a look at the result, and more cells.
+    Program(_case("healthy-session-at-a-prompt"), ("bash", "session_at_a_prompt.sh")),
 )

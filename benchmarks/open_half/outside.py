@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 
 from _stranger_programs import Program, with_python, with_torchrun
 from _strangers import ANY, Case
 
 _case = partial(Case, half="open")
-_ACCELERATE = (sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1")
 
 PROGRAMS: tuple[Program, ...] = (
     # The round robin always names rank 0, so that rank 1 waits for its first shard for ever.
@@ -21,9 +19,7 @@ PROGRAMS: tuple[Program, ...] = (
     # Rank 1 comes to the end of its rows, and rank 0 waits for its file.
     Program(_case("by-files", ("G04", "exception"), acceptable=("LOG", "G01")), ("sh", "by_files.sh"), 2, onset="last line"),
     # The main process computes distances between all weights in each step.
-    Program(
-        _case("draws-histograms", ("F05", "F02", "F03"), acceptable=("F01", "F04")), (*_ACCELERATE, "draws_histograms.py"), 2
-    ),
+    Program(_case("draws-histograms", ("F05", "F02", "F03"), acceptable=("F01", "F04")), with_torchrun("draws_histograms"), 2),
     # LOCAL_RANK is 0 for both ranks.
     Program(_case("slurm-like", ("A07",), acceptable=("A02",)), ("bash", "slurm_like.sh"), 2),
     # The corpus has no end marks, so that rank 0's sample after the first epoch does not end, and rank 1 waits for it.
@@ -39,4 +35,13 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("healthy-holds-the-weights"), with_torchrun("holds_the_weights"), 2),
     # A replay buffer grows until it is full, and then no more.
     Program(_case("healthy-fills-its-replay"), with_python("fills_its_replay")),
+    # Formerly set aside.
+    # The settings say two GPUs; nobody starts a second process.
+    Program(_case("one-card-of-the-box", ("A01", "A02")), with_python("one_card_of_the_box"), 2),
+    # One worker cuts tiles out of slides, 12 ms each, for a small network.
+    Program(_case("lit-slides", ("D01",), acceptable=("D07",)), with_python("lit_slides", "--workers", "1")),
+    # The loop holds the lock and waits for room in the queue, which only a thread that waits for the lock can make.
+    Program(_case("writer-and-trainer", ("G01",)), with_python("writer_and_trainer"), onset="last line"),
+    # All inputs of the past are kept.
+    Program(_case("never-forgets", ("H06", "E04"), acceptable=("H05", "E10")), with_python("never_forgets")),
 )

@@ -81,12 +81,6 @@ PROGRAMS: tuple[Program, ...] = (
         2,
         onset="end",
     ),
-    # Three hundred batches of validation after every twenty of training.
-    Program(_case("validates-all-the-time", ("E07", "B13")), with_python("validates_all_the_time")),
-    # Q-learning with a replay buffer: the loss follows the returns, and grows at first.
-    Program(_case("healthy-double-dqn"), with_python("double_dqn")),
     # Unequal numbers of batches, which torch's Join takes care of.
     Program(_case("healthy-joined-ranks"), with_torchrun("joined_ranks"), 2),
-    # Somebody at a prompt: a few cells, a look at the result, and more cells.
-    Program(_case("healthy-session-at-a-prompt"), ("bash", "session_at_a_prompt.sh")),
 )

@@ -10,18 +10,10 @@ from _strangers import Case
 _case = partial(Case, half="set aside")
 
 PROGRAMS: tuple[Program, ...] = (
-    # The settings say two GPUs; nobody starts a second process.
-    Program(_case("one-card-of-the-box", ("A01", "A02")), with_python("one_card_of_the_box"), 2),
-    # One worker cuts tiles out of slides, 12 ms each, for a small network.
-    Program(_case("lit-slides", ("D01",), acceptable=("D07",)), with_python("lit_slides", "--workers", "1")),
     # Rank 1 receives the best weights, and rank 0 goes on with its training: nobody sends.
     Program(
         _case("sends-its-best", ("C08",), acceptable=("G01", "C07")), with_torchrun("sends_its_best"), 2, onset="last line"
     ),
-    # The loop holds the lock and waits for room in the queue, which only a thread that waits for the lock can make.
-    Program(_case("writer-and-trainer", ("G01",)), with_python("writer_and_trainer"), onset="last line"),
-    # All inputs of the past are kept.
-    Program(_case("never-forgets", ("H06", "E04"), acceptable=("H05", "E10")), with_python("never_forgets")),
     # A layer cut by columns and one by rows: the ranks hold different weights and need the same batches.
     Program(_case("healthy-columns-and-rows"), with_torchrun("columns_and_rows"), 2),
     # Different jobs on two cards, each of which takes its next one when its last one has ended.

@@ -1,4 +1,4 @@
-"""accelerate launch --cpu --num_processes 2 draws_histograms.py"""
+"""torchrun --nproc-per-node 2 draws_histograms.py"""
 import torch
 from accelerate import Accelerator
 

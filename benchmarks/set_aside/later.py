@@ -1,0 +1,46 @@
+"""Programs of other kinds, set aside: federated, contrastive and diffusion training, RL, a parameter server, shell wrappers."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from _stranger_programs import Program, with_python, with_torchrun
+from _strangers import Case
+
+_case = partial(Case, half="set aside")
+
+PROGRAMS: tuple[Program, ...] = (
+    # Site 1 has five times as many patients: in each round of federated averaging, site 0 waits for it.
+    Program(_case("fed-hospitals", ("F03", "F02"), acceptable=("F05",)), with_torchrun("fed_hospitals"), 2),
+    # The replay buffer has no limit: memory grows by about 0.2 MB in each step of the environment.
+    Program(_case("dqn-pixels", ("H06", "E04"), acceptable=("H05", "E10")), with_python("dqn_pixels")),
+    # The decay of the learning rate is 1.02 a step instead of 0.98: the loss falls at first, and then is NaN.
+    Program(_case("tiny-ddpm", ("J01", "J02", "nan_loss")), with_python("tiny_ddpm")),
+    # The worker waits for a receipt of its checkpoint, which the server never sends: it waits for gradients.
+    Program(_case("param-server", ("G01", "C08")), with_torchrun("param_server"), 2, onset="last line"),
+    # Each rank decides on its own when to stop: rank 1 stops early and leaves, and rank 0 goes on.
+    Program(
+        _case("churn-early-stop", ("G04", "C07"), acceptable=("exception", "LOG", "C08", "G01")),
+        with_torchrun("churn_early_stop"),
+        2,
+        onset="end",
+    ),
+    # The wrapper gives both ranks LOCAL_RANK=0: they share the first device, and the second is idle.
+    Program(_case("char-lm-env", ("A07",), acceptable=("A02",)), ("bash", "char_lm_env.sh"), 2),
+    # The loss comes from a method of model.module, so that DDP's forward never runs, and no gradient is averaged.
+    Program(_case("simclr-lite", ("C01",), acceptable=("C03",)), with_torchrun("simclr_lite"), 2),
+    # One worker deforms images in numpy, row by row. This takes six times as long as the small network, which waits for it.
+    Program(_case("seg-augment", ("D01",)), with_python("seg_augment")),
+    # Warm restarts: the learning rate jumps back up, with the loss already near the entropy of the text.
+    Program(_case("healthy-restarts-lm"), with_python("restarts_lm")),
+    # Cross-validation in a notebook's cells: each fold starts anew, so that the loss jumps back.
+    Program(_case("healthy-kfold-cells"), with_python("kfold_cells")),
+    # One card trains, and the other decodes each new checkpoint and then waits for the next.
+    Program(_case("healthy-train-and-eval"), ("bash", "train_and_eval.sh"), 2),
+    # DiLoCo: each rank trains alone for 60 steps, then applies the averaged change of the weights. It never averages gradients.
+    Program(_case("healthy-local-sgd"), with_torchrun("local_sgd"), 2),
+    # Evolution strategies: the ranks have no backward and no wrapper, and exchange rewards.
+    Program(_case("healthy-es-two"), ("sh", "es_two.sh"), 2),
+    # Three of four backwards run in no_sync, as they should when gradients are accumulated; then accuracy and a checkpoint.
+    Program(_case("healthy-accumulate"), with_torchrun("accumulate"), 2),
+)
