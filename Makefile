@@ -31,11 +31,14 @@ $(VENV)/.developed: $(INSTALLED)
 
 # In tests, waiting OpenMP threads sleep: spinning would take the cores from other tests.
 test test-pythons: export OMP_WAIT_POLICY = PASSIVE
+# Where bytecode is not written, each of the hundreds of processes that tests start compiles gputop again, and so does each
+# test process the tests.
+test test-pythons: export PYTHONDONTWRITEBYTECODE =
 
 test: $(VENV)/.developed
 	@status=0; \
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not alone" || status=$$?; \
-	$(BIN)/python -m pytest -m alone || status=$$?; \
+	$(BIN)/python -m pytest -m alone $$(grep -rl --include='test_*.py' 'pytest\.mark\.alone' tests) || status=$$?; \
 	exit $$status
 
 # The tests that depend on the interpreter, on the oldest and the newest Python installed here.
