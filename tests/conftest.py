@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from gputop.sources.host import procfs
 from tests.fuzzing import DEFAULT_EXAMPLES, TIMES, examples
 
 os.environ["GPUTOP_AUTO"] = "0"  # tests that train in this process record only what they log; set before torch is imported
@@ -49,3 +50,13 @@ def loud_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a failing rule or reading fail the test: users only see a note on what could not be judged or read."""
     monkeypatch.setattr("gputop.doctor.diagnosis.Doctor.raises", True)
     monkeypatch.setattr("gputop.agent.sampler.Sampler.raises", True)
+
+
+@pytest.fixture(autouse=True)
+def no_training_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no reading take this process for a training: an earlier test may have imported torch, and tests are busy.
+
+    What a test starts would be its ranks.
+    """
+    read = procfs.read_torch_maps
+    monkeypatch.setattr(procfs, "read_torch_maps", lambda pid: (False, False) if pid == os.getpid() else read(pid))
