@@ -16,6 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+import pytest
+
+from gputop.sources.host import procfs
+
 T = TypeVar("T")
 DEADLINE_S = 30.0
 
@@ -119,6 +123,12 @@ def as_nobody() -> Iterator[None]:
         yield
     finally:
         os.seteuid(0)
+
+
+def see_only_own_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let readings list what descends from this process: not this process, and nothing that other tests start."""
+    list_pids = procfs.list_pids
+    monkeypatch.setattr(procfs, "list_pids", lambda: descendants(list_pids()))
 
 
 def descendants(pids: set[int]) -> set[int]:

@@ -15,7 +15,7 @@ from gputop.sources import virtual
 from gputop.sources.base import Claim, Reading, Source
 from gputop.sources.host import procfs
 from gputop.sources.virtual import VirtualSource, visible_devices
-from tests.real_processes import BUSY, IDLE, PRELUDE, Processes, descendants, eventually
+from tests.real_processes import BUSY, IDLE, PRELUDE, Processes, eventually, see_only_own_processes
 
 MIB = 2**20
 
@@ -23,8 +23,7 @@ MIB = 2**20
 @pytest.fixture(autouse=True)
 def find_at_once_and_only_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(virtual, "SEARCH_EVERY_S", 0.0)
-    list_pids = procfs.list_pids
-    monkeypatch.setattr(procfs, "list_pids", lambda: descendants(list_pids()))
+    see_only_own_processes(monkeypatch)
 
 
 def users(reading: Reading, *pids: int) -> dict[int, list[int]]:

@@ -24,7 +24,7 @@ from gputop.sources.host import procfs
 from gputop.sources.host import unlisted as host_unlisted
 from gputop.sources.virtual import VirtualSource
 from tests import real_processes
-from tests.real_processes import MARKERS, PRELUDE, descendants, eventually
+from tests.real_processes import MARKERS, PRELUDE, descendants, eventually, see_only_own_processes
 
 WRITES = f"""
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
@@ -59,6 +59,8 @@ Notebook = Callable[[str], "subprocess.Popen[bytes]"]
 @pytest.fixture
 def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebook]:
     """Start a kernel that runs one cell."""
+    before, kernels = descendants(procfs.list_pids()), []
+    see_only_own_processes(monkeypatch)
     monkeypatch.setattr(real_processes, "DEADLINE_S", 120.0)
     monkeypatch.setattr(host_unlisted, "TRAINING_CPU_PERCENT", 2.0)
     monkeypatch.setattr(host_unlisted, "TRAINING_AGE_S", 0.0)
@@ -73,7 +75,6 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebo
     }
     (tmp_path / "kernel").mkdir()
     (tmp_path / "lab").mkdir()
-    before, kernels = descendants(procfs.list_pids()), []
 
     def start(cell: str) -> subprocess.Popen[bytes]:
         code = f"{PRELUDE}{WRITES}\nif __name__ == '__main__':\n{_inner(cell)}"
@@ -103,14 +104,13 @@ def _inner(cell: str) -> str:
 
 
 def seen(ready: Callable[[list[ProcessRun]], object]) -> tuple[Snapshot, list[ProcessRun]]:
-    """Return a snapshot, and this test's runs in it, once they are ``ready``."""
+    """Return a snapshot, and the runs in it, once they are ``ready``."""
     sampler = Sampler(VirtualSource(2), 1.0)
 
     def read() -> tuple[Snapshot, list[ProcessRun]]:
         time.sleep(0.3)
         snapshot = Snapshot.from_json(sampler.take().to_json(compact=True))
-        mine = descendants(procfs.list_pids())
-        return snapshot, [run for run in snapshot.process_runs if {rank.pid for rank in run.ranks} & mine]
+        return snapshot, list(snapshot.process_runs)
 
     return eventually(read, lambda found: ready(found[1]))
 

@@ -20,6 +20,7 @@ from gputop.sources.host import unlisted as host_unlisted
 from gputop.sources.virtual import VirtualSource
 from gputop.where.early_places import EarlyPlaces
 from gputop.where.untracked import ask_process
+from tests.real_processes import see_only_own_processes
 from tests.tracking.kit import eventually
 
 COUNTS = """
@@ -92,6 +93,7 @@ def stops_of(pid: int) -> object:
 def test_looking_stops_signals_and_traces_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: list[tuple[str, tuple[Any, ...]]]
 ) -> None:
+    see_only_own_processes(monkeypatch)
     monkeypatch.setattr(host_unlisted, "TRAINING_CPU_PERCENT", 3.0)
     monkeypatch.setattr(host_unlisted, "TRAINING_AGE_S", 0.0)
     library = tmp_path / "libtorch_cpu.so"

@@ -12,7 +12,6 @@ import pytest
 from gputop.places import state_dir
 from gputop.snapshot import DeviceUse, Process
 from gputop.sources.host import evidence as host_evidence
-from gputop.sources.host import procfs
 from gputop.sources.host import threads as host_threads
 from gputop.sources.host import unlisted as host_unlisted
 from gputop.sources.host.book import launch_environment
@@ -21,15 +20,14 @@ from gputop.sources.host.machine import MachineReader, parse_pressure
 from gputop.sources.host.procfs_activity import parse_cpu_list, parse_io, read_open_files
 from gputop.sources.host.reader import HostReader
 from gputop.sources.host.settings import SETTINGS, VALUE_MAX_CHARACTERS
-from tests.real_processes import BUSY, IDLE, Processes, as_nobody, descendants, eventually
+from tests.real_processes import BUSY, IDLE, Processes, as_nobody, eventually, see_only_own_processes
 
 USE = (DeviceUse("GPU-1", 2**30, 50.0, "C"),)
 
 
 @pytest.fixture(autouse=True)
 def soon_and_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    list_pids = procfs.list_pids
-    monkeypatch.setattr(procfs, "list_pids", lambda: descendants(list_pids()))
+    see_only_own_processes(monkeypatch)
     monkeypatch.setattr(host_unlisted, "SCAN_S", 0.1)
     monkeypatch.setattr(host_evidence, "READ_S", 0.1)
     monkeypatch.setattr(host_threads, "SCAN_S", 0.1)

@@ -25,15 +25,14 @@ from gputop.sources.host.environ import MASK, environment_of, mask_secret
 from gputop.sources.host.launchers import launcher_name
 from gputop.sources.host.pid_namespace import namespace_note
 from gputop.sources.host.reader import HostReader
-from tests.real_processes import BUSY, IDLE, PRELUDE, Processes, as_nobody, descendants, eventually
+from tests.real_processes import BUSY, IDLE, PRELUDE, Processes, as_nobody, eventually, see_only_own_processes
 
 USE = (DeviceUse("GPU-1", 2**30, 50.0, "C"),)
 
 
 @pytest.fixture(autouse=True)
 def only_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    list_pids = procfs.list_pids
-    monkeypatch.setattr(procfs, "list_pids", lambda: descendants(list_pids()))
+    see_only_own_processes(monkeypatch)
 
 
 def read(reader: HostReader, pid: int, run: tuple[str, int] | None = None) -> Process:
@@ -543,6 +542,6 @@ def test_of_very_many_processes_what_takes_long_is_read_in_turns(processes: Proc
     for _ in range(12):
         found = reader.read_processes(dict.fromkeys(pids, USE), {pids[0]: ("run", 0)})
     monkeypatch.undo()
-    assert [process.state for process in found] == ["S"] * 3
+    assert {process.state for process in found} <= {"S", "R"}, "they wake 20 times a second"
     assert [Counter(reads)["io", pid] for pid in pids] == [6, 2, 2], "every 2 s, and every 6 s"
     assert [Counter(reads)["threads", pid] for pid in pids] == [6, 2, 2]

@@ -18,15 +18,14 @@ from gputop.sources.host import book, procfs
 from gputop.sources.host import reader as host_reader
 from gputop.sources.host.book import ProcessBook
 from gputop.sources.host.reader import HostReader
-from tests.real_processes import PRELUDE, Processes, descendants, eventually
+from tests.real_processes import PRELUDE, Processes, eventually, see_only_own_processes
 
 ASLEEP = "import select; say('ready'); select.select([], [], [], 120)"
 
 
 @pytest.fixture(autouse=True)
 def only_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    list_pids = procfs.list_pids
-    monkeypatch.setattr(procfs, "list_pids", lambda: descendants(list_pids()))
+    see_only_own_processes(monkeypatch)
 
 
 def quick_clock(monkeypatch: pytest.MonkeyPatch) -> None:
