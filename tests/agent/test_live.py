@@ -19,7 +19,7 @@ from gputop.agent.live import LiveFeed
 from gputop.history.history import History
 from tests import samples
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 FIRST = samples.snapshot(7).to_json()
 LATER = samples.snapshot(3).to_json()
 
@@ -45,7 +45,7 @@ sys.stdin.read()
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for tenths of seconds where the feed waits for seconds."""
-    for name, value in (("STOPPED_S", 0.2), ("MUTE_S", 0.5), ("MUTE_INTERVALS", 0.5), ("BACKOFF_S", (0.2,))):
+    for name, value in (("STOPPED_S", 0.2), ("BACKOFF_S", (0.2,))):
         monkeypatch.setattr(live, name, value)
     monkeypatch.setattr(lines, "LOOK_S", 0.05)
     monkeypatch.setattr(lines, "LINE_MAX_BYTES", 1 << 20)
@@ -110,7 +110,12 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("fails", FAILURES, ids=lambda text: FAILURES[text])
-def test_a_sampler_that_fails_is_replaced_and_the_reason_told(watch: Callable[..., Watched], fails: str) -> None:
+def test_a_sampler_that_fails_is_replaced_and_the_reason_told(
+    watch: Callable[..., Watched], fails: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "said nothing" in FAILURES[fails]:  # on a busy machine, others say nothing for a second either
+        monkeypatch.setattr(live, "MUTE_S", 0.5)
+        monkeypatch.setattr(live, "MUTE_INTERVALS", 0.5)
     watched = watch(fails)
     watched.until(lambda: 3 in watched.sequences)
     assert watched.sequences[0] == 7

@@ -27,6 +27,9 @@ def is_at_rest(pilot: Pilot[Any]) -> bool:
     """Return whether the screen has nothing left to lay out, draw or answer."""
     app = pilot.app
     screen = app.screen
+    loop: Any = asyncio.get_running_loop()
+    if loop._ready:  # a message that was taken from its queue, for which a starved process had no time yet
+        return False
     due = (
         screen._layout_required
         or screen._scroll_required
