@@ -19,9 +19,9 @@ from typing import TypeVar
 import pytest
 
 from gputop.sources.host import procfs
+from tests.patience import DEADLINE_S
 
 T = TypeVar("T")
-DEADLINE_S = 30.0
 
 PRELUDE = """
 import mmap, os, sys, threading, time

@@ -17,6 +17,8 @@ from types import TracebackType
 
 import pyte
 
+from tests.patience import DEADLINE_S
+
 KEYS = {
     "enter": "\r",
     "escape": "\x1b",
@@ -39,7 +41,6 @@ KEYS = {
     "ctrl+s": "\x13",
     "space": " ",
 }
-DEADLINE_S = 60.0
 QUIET_S = 0.1
 """A terminal that receives nothing for this long shows a complete frame: a loaded machine paints it in several writes."""
 SETTLED_WITHIN_S = 1.0

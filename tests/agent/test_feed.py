@@ -22,8 +22,7 @@ from gputop.hosts.stream import Heard
 from gputop.process import ProcessAnswer, ProcessQuestion
 from gputop.sources.recording import Recorder
 from tests import samples
-
-DEADLINE_S = 30.0
+from tests.patience import DEADLINE_S
 
 
 def foreign_agent(folder: Path, *lines: str) -> None:

@@ -18,8 +18,8 @@ from gputop.agent import lines, live
 from gputop.agent.live import LiveFeed
 from gputop.history.history import History
 from tests import samples
+from tests.patience import DEADLINE_S
 
-DEADLINE_S = 60.0
 FIRST = samples.snapshot(7).to_json()
 LATER = samples.snapshot(3).to_json()
 

@@ -22,8 +22,7 @@ from gputop.process import ProcessAnswer, ProcessDetails, ProcessQuestion
 from gputop.snapshot import FormatError, Problem, Snapshot
 from gputop.whereabouts import Whereabouts
 from tests.agent.test_sampler import Agent, run
-
-DEADLINE_S = 30.0
+from tests.patience import DEADLINE_S
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@ import pytest
 
 from gputop.export.names import METRICS
 from tests import nvml_sim
+from tests.patience import DEADLINE_S
 from tests.tracking.kit import Home, home
 
 assert home
 ROOT = Path(__file__).parents[2]
-DEADLINE_S = 60.0
 EXPORT = (sys.executable, "-m", "gputop", "export")
 EXPOSED = {f"{metric.name}_total" if metric.kind == "counter" else metric.name for metric in METRICS}
 """The names as they are queried: Prometheus adds "_total" to a counter's."""

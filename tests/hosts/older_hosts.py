@@ -20,12 +20,12 @@ from gputop.snapshot import Snapshot
 from gputop.wire import encode
 from tests import nvml_sim
 from tests.hosts.test_traveling import PYTHON, bare
+from tests.patience import DEADLINE_S
 from tests.real_processes import Processes
 from tests.tracking.kit import Home, eventually, home
 from tests.untracked.test_curves import write_events
 
 assert home
-DEADLINE_S = 90.0
 TRACKED = """
 import sys, time
 import gputop

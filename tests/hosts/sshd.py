@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from tests import REPOSITORY
+from tests.patience import DEADLINE_S
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-DEADLINE_S = 30.0
 
 needs_sshd = pytest.mark.skipif(
     SSHD is None or shutil.which("ssh") is None, reason="sshd is not installed (Debian: openssh-server)"

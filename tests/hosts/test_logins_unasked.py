@@ -13,10 +13,10 @@ from gputop.hosts.logins import Logins
 from gputop.hosts.masters import Outcome
 from gputop.hosts.state import Failure
 from gputop.hosts.transport import Transport
+from tests.patience import DEADLINE_S
 
 FOREVER_S = 3600.0
 DENIED = Failure("permission_denied", "It refuses the login.", "See what is missing: ssh a")
-DEADLINE_S = 60.0
 
 
 class Hosts:

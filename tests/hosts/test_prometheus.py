@@ -39,11 +39,11 @@ from gputop.hosts.state import Failure
 from gputop.hosts.stream import Heard
 from gputop.sources.recording import read_recording
 from tests import REPOSITORY
+from tests.patience import DEADLINE_S
 from tests.terminal import Terminal
 from tests.tracking.kit import eventually
 
 NOW = 1_800_000_000.0
-DEADLINE_S = 30.0
 
 DCGM = """
 DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-a",modelName="NVIDIA H100",Hostname="node1",DCGM_FI_DRIVER_VERSION="550.90"} 97

@@ -24,10 +24,10 @@ from gputop.hosts.prometheus.watch import Watch
 from gputop.hosts.stream import Heard
 from tests import nvml_sim
 from tests.hosts.test_prometheus import DCGM
+from tests.patience import DEADLINE_S
 from tests.tracking.kit import Home, home
 
 assert home
-DEADLINE_S = 90.0
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(shutil.which("prometheus") is None, reason="Prometheus is not installed")
 

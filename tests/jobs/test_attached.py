@@ -14,10 +14,10 @@ import pytest
 
 from gputop.jobs import identity
 from tests import REPOSITORY
+from tests.patience import DEADLINE_S
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are known by /proc")
 
-DEADLINE_S = 60.0
 # Stands for torchrun: its ranks have sessions of their own; it passes TERM on, and SIGKILL leaves them behind.
 LAUNCHER = """
 import signal, subprocess, sys

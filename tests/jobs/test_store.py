@@ -18,13 +18,13 @@ from gputop.jobs import identity, record, spawn, stopping, store
 from gputop.jobs.output import logs
 from gputop.jobs.store import Job
 from gputop.recipes.catalogue import Launch
+from tests.patience import DEADLINE_S
 
 pytestmark = [
     pytest.mark.interpreter,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="jobs are known by /proc"),
 ]
 
-DEADLINE_S = 40.0
 
 # Stands for torchrun: starts ranks in sessions of their own and waits for them.
 LAUNCHER = """

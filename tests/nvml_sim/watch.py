@@ -19,9 +19,9 @@ from gputop.snapshot import Snapshot, encode
 from gputop.sources.base import Reading
 from gputop.wire import decode
 from tests.nvml_sim import environment
+from tests.patience import DEADLINE_S
 
 ROOT = Path(__file__).parent.parent.parent
-DEADLINE_S = 30.0
 
 
 class Watch:

@@ -25,8 +25,8 @@ from gputop.wire import FormatError
 from tests import REPOSITORY
 from tests.facts.checks import assert_facts
 from tests.nursery import Training, fits, fits_ranks, is_warm, nursery
+from tests.patience import DEADLINE_S
 
-DEADLINE_S = 30.0
 ATTEMPTS = 4
 SCRIPTS_OWN = ("a", "at", "count")
 """Facts that the tests' scripts write themselves."""

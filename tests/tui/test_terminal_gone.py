@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from gputop.jobs import identity
+from tests.patience import DEADLINE_S
 from tests.terminal import Terminal
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="hangups are told by Linux' poll")
 
-DEADLINE_S = 30.0
 IGNORING = "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execv(sys.executable, sys.argv[1:])"
 
 

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import DEADLINE_S
 from tests.terminal import Terminal, terminal_environment
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="states of processes are told by Linux' /proc")
 
-DEADLINE_S = 30.0
 COMMAND = [sys.executable, "-m", "gputop", "--virtual", "1", "-i", "200ms"]
 
 

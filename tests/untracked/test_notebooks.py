@@ -23,7 +23,6 @@ from gputop.snapshot import Snapshot
 from gputop.sources.host import procfs
 from gputop.sources.host import unlisted as host_unlisted
 from gputop.sources.virtual import VirtualSource
-from tests import real_processes
 from tests.real_processes import MARKERS, PRELUDE, descendants, eventually, see_only_own_processes
 
 WRITES = f"""
@@ -61,7 +60,6 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebo
     """Start a kernel that runs one cell."""
     before, kernels = descendants(procfs.list_pids()), []
     see_only_own_processes(monkeypatch)
-    monkeypatch.setattr(real_processes, "DEADLINE_S", 120.0)
     monkeypatch.setattr(host_unlisted, "TRAINING_CPU_PERCENT", 2.0)
     monkeypatch.setattr(host_unlisted, "TRAINING_AGE_S", 0.0)
     monkeypatch.setattr(host_unlisted, "TRAINING_LINGER_S", 5.0)  # its start keeps a kernel busy

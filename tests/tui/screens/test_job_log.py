@@ -14,9 +14,8 @@ from gputop.jobs.output import logs, search
 from gputop.tui.screens.launch.hosts_log import HostsJobLog
 from gputop.tui.screens.launch.log import JobLog
 from gputop.tui.widgets.log_view import LINES_KEPT
+from tests.patience import DEADLINE_S
 from tests.tui.kit import text_of
-
-DEADLINE_S = 30.0
 
 
 class LogApp(App[None]):

@@ -32,9 +32,8 @@ from gputop.tui.state.view import Settings
 from gputop.tui.widgets.choice_list import ChoiceList
 from gputop.tui.widgets.form import Form
 from tests import samples
+from tests.patience import DEADLINE_S
 from tests.tui.kit import ScreenApp, text_of, view_of
-
-DEADLINE_S = 30.0
 
 TINY = """
 import os, sys, time

@@ -21,13 +21,12 @@ from gputop.tui.screens.launch import entries, hosts_form
 from gputop.tui.screens.launch.screen import LaunchScreen
 from gputop.tui.widgets.form import Form
 from tests.hosts.sshd import Lab, gputop_at_home, lab, needs_sshd
+from tests.patience import DEADLINE_S
 from tests.tui.kit import ScreenApp, text_of
 from tests.tui.screens.test_launch import virtual_view
 
 assert lab
 pytestmark = needs_sshd
-DEADLINE_S = 120.0
-"""gputop starts on two hosts for each answer."""
 SCRIPT = "import os, time\nprint('meets at', os.environ['PET_RDZV_ENDPOINT'], flush=True)\ntime.sleep(600)\n"
 
 

@@ -18,9 +18,8 @@ from gputop.tui.state.fleet import FleetView, HostView
 from gputop.tui.state.view import Settings
 from gputop.tui.terminal.palette import THEMES, theme_name
 from tests import samples
+from tests.patience import DEADLINE_S
 from tests.tui.kit import StillFeed, text_of
-
-DEADLINE_S = 30.0
 
 
 class HostStill(StillFeed):
