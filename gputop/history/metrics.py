@@ -23,13 +23,17 @@ ENDED_RUNS_KEPT = 20
 class MetricSeries:
     """One metric of one rank: its newest values, exact, and its whole past over steps and over time (wall-clock seconds)."""
 
-    __slots__ = ("by_step", "by_time", "newest")
+    __slots__ = ("by_step", "by_time", "last_finite", "newest", "not_finite_since")
 
     def __init__(self, limit: int = BUCKETS) -> None:
         """``limit`` is the number of buckets of the past; with 0, none is kept."""
         self.newest = PointSeries()
         self.by_step = Series(limit)
         self.by_time = Series(limit, values_of=self.by_step)
+        self.not_finite_since: int | None = None
+        """The step from which on all values are NaN or infinite; None if the newest one is a number."""
+        self.last_finite: tuple[int, float] | None = None
+        """Step and value of the newest number. Both are exact, however long ago that was."""
 
     def extend(self, steps: Sequence[int], times: Sequence[float], values: Sequence[float]) -> None:
         """Add values in order of arrival; columns of unequal length are cut to the shortest.
@@ -37,15 +41,25 @@ class MetricSeries:
         A value whose step or time has no place on an axis is not added to the past.
         """
         self.newest.extend(steps, times, values)
-        if not self.by_step.limit:
-            return
         number = min(len(steps), len(times), len(values))
         steps, times, values = steps[:number], times[:number], values[:number]
+        self._note_finite(steps, values)
+        if not self.by_step.limit:
+            return
         if not (_all_valid(steps) and _all_valid(times)):
             valid = [n for n in range(number) if _all_valid(steps[n : n + 1]) and _all_valid(times[n : n + 1])]
             steps, times, values = [steps[n] for n in valid], [times[n] for n in valid], [values[n] for n in valid]
         self.by_step.extend(steps, values)
         self.by_time.extend(times, values)
+
+    def _note_finite(self, steps: Sequence[int], values: Sequence[float]) -> None:
+        place = len(values) - 1
+        while place >= 0 and not math.isfinite(values[place]):
+            place -= 1
+        if place >= 0:
+            self.last_finite, self.not_finite_since = (steps[place], values[place]), None
+        if place + 1 < len(values) and self.not_finite_since is None:
+            self.not_finite_since = steps[place + 1]
 
 
 def _all_valid(x: Sequence[float]) -> bool:

@@ -106,3 +106,17 @@ def test_many_metrics_share_the_memory_of_some() -> None:
             assert axis.span() == (start, start + 1025)
             assert max(bucket.high for bucket in axis.buckets) == 9.0
     assert [str(bucket.low) for bucket in first.by_step.buckets] == [str(bucket.low) for bucket in first.by_time.buckets]
+
+
+def test_a_series_knows_since_which_step_its_values_are_no_numbers() -> None:
+    series = MetricSeries(limit=0)
+    assert (series.not_finite_since, series.last_finite) == (None, None)
+    series.extend((0, 1, 2, 3), (0.0, 1.0, 2.0, 3.0), (2.0, math.nan, 1.0, math.inf))
+    assert (series.not_finite_since, series.last_finite) == (3, (2, 1.0))
+    for step in range(4, 10 * KEPT_POINTS):
+        series.extend((step,), (float(step),), (math.nan,))
+    assert (series.not_finite_since, series.last_finite) == (3, (2, 1.0))
+    series.newest.clear()
+    assert (series.not_finite_since, series.last_finite) == (3, (2, 1.0))
+    series.extend((2,), (1e5,), (1.5,))  # continues from a checkpoint
+    assert (series.not_finite_since, series.last_finite) == (None, (2, 1.5))

@@ -150,6 +150,14 @@ class Evidence:
         found = self.memory.series(run_id or "", rank, metric)
         return found.newest if found is not None else EMPTY
 
+    def not_finite_since(self, run_id: str | None, rank: int, metric: str) -> tuple[int | None, tuple[int, float] | None]:
+        """Return the step from which on a rank's metric is NaN or infinite, and its last finite value (step, value).
+
+        Both are None if unknown. They reach back further than the newest values.
+        """
+        found = self.memory.series(run_id or "", rank, metric)
+        return (found.not_finite_since, found.last_finite) if found is not None else (None, None)
+
     def levels(self, run_id: str | None, rank: int, metric: str) -> Levels:
         """Return the course of a rank's loss, or of rank 0's pace, since the run began; empty for any other metric."""
         return self._levels.get((run_id or "", rank, metric)) or Levels()

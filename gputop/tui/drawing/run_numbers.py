@@ -218,18 +218,8 @@ def not_finite_since(run: Run, history: History) -> int | None:
     name = loss_name(run)
     if name is None:
         return None
-    since: list[float] = []
-    for series in history.metric(run.run_id, name).values():
-        first: float | None = None
-        for bucket in reversed(series.by_step.buckets):
-            if not bucket.non_finite:
-                break
-            first = bucket.x_first
-            if bucket.count:
-                break
-        if first is not None:
-            since.append(first)
-    return int(min(since)) if since else None
+    found = [series.not_finite_since for series in history.metric(run.run_id, name).values()]
+    return min((step for step in found if step is not None), default=None)
 
 
 def loss(run: Run) -> float | None:

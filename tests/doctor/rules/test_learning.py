@@ -27,6 +27,14 @@ def test_a_nan_names_its_step_the_rate_and_the_gradient_before_it() -> None:
     assert "lr was 0.5 at step 160" in told
 
 
+def test_a_nan_keeps_its_step_however_long_the_run_goes_on() -> None:
+    finding = verdict(scenes.becomes_nan, 300)  # longer than the newest values reach
+    assert finding.title == "The loss is NaN or infinite since step 160"
+    told = [fact.text for fact in finding.evidence]
+    assert "at step 159" in told[0]
+    assert "grad_norm has not been finite since step 159" in told
+
+
 def test_zeros_in_place_of_a_nan_loss_are_told_by_the_gradients() -> None:
     finding = check_first_verdict("J01", scenes.zeros_hide_nan, 40)
     assert (finding.title, finding.confidence) == (

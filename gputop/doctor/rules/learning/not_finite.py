@@ -99,8 +99,8 @@ def _lost(evidence: Evidence, group: RankGroup, rank: Rank) -> _Lost | None:
     if name is None or not is_training_loss(name):
         return None
     series = evidence.series(logged.run_id(group), rank.rank, name)
-    since, before = _since(series)
-    if since is not None and not any(map(math.isfinite, series.values[-VALUES_MIN:])):
+    since, before = evidence.not_finite_since(logged.run_id(group), rank.rank, name)
+    if since is not None and _is_lost(series):
         return _Lost(rank, name, since, before)
     if len(series) < VALUES_MIN or any(series.values[-VALUES_MIN:]) or not any(series.values):
         return None
@@ -114,19 +114,15 @@ def _lost_behind_zeros(evidence: Evidence, group: RankGroup, rank: Rank) -> _Los
     """
     for metric in filter(_is_gradient_norm, sorted(rank.metrics)):
         series = evidence.series(logged.run_id(group), rank.rank, metric)
-        since, before = _since(series)
-        if since is not None and all(map(math.isnan, series.values[-VALUES_MIN:])):
+        since, before = evidence.not_finite_since(logged.run_id(group), rank.rank, metric)
+        if since is not None and _is_lost(series) and all(map(math.isnan, series.values[-VALUES_MIN:])):
             return _Lost(rank, metric, since, before, replaced=True)
     return None
 
 
-def _since(series: PointSeries) -> tuple[int | None, tuple[int, float] | None]:
-    """Return the step since which no value is finite, and the last finite value; (None, None) if there are too few values."""
-    place = next((at for at in range(len(series) - 1, -1, -1) if math.isfinite(series.values[at])), None)
-    begin = 0 if place is None else place + 1
-    if len(series) - begin < VALUES_MIN:
-        return None, None
-    return series.steps[begin], None if place is None else (series.steps[place], series.values[place])
+def _is_lost(series: PointSeries) -> bool:
+    """Return whether the newest values are not finite, and enough of them."""
+    return len(series) >= VALUES_MIN and not any(map(math.isfinite, series.values[-VALUES_MIN:]))
 
 
 def _facts(evidence: Evidence, group: RankGroup, first: _Lost, several: bool) -> list[Fact]:
@@ -144,7 +140,10 @@ def _facts(evidence: Evidence, group: RankGroup, first: _Lost, several: bool) ->
         series = evidence.series(logged.run_id(group), first.rank.rank, metric)
         if _is_gradient_norm(metric):
             facts += _rise(series, metric, first.since, where)
-            facts += _earlier(series, metric, first.since, where)
+            at, _ = evidence.not_finite_since(logged.run_id(group), first.rank.rank, metric)
+            if at is not None and at < first.since and _is_lost(series):
+                # Before the loss, as the cause usually does.
+                facts.append(Fact(f"{metric} has not been finite since step {at}", at, f"{where}: {metric}"))
         elif metric == "lr" or metric.endswith(("/lr", "learning_rate")):
             known = [point for point in series if point.step <= first.since and math.isfinite(point.value)]
             if known:
@@ -165,13 +164,3 @@ def _rise(series: PointSeries, metric: str, since: int, where: str) -> list[Fact
     last = before[-1]
     text = f"{metric} was {units.metric(last.value)} at step {last.step}, usually {units.metric(usual)}"
     return [Fact(text, last.value, f"{where}: {metric}")]
-
-
-def _earlier(series: PointSeries, metric: str, since: int, where: str) -> list[Fact]:
-    """Return the fact that this metric became NaN before the loss did, as the cause usually does."""
-    at = _since(series)[0]
-    return (
-        [Fact(f"{metric} has not been finite since step {at}", at, f"{where}: {metric}")]
-        if at is not None and at < since
-        else []
-    )

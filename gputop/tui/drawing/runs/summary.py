@@ -35,7 +35,7 @@ def summary_lines(run: Run, view: View, width: int) -> list[Line]:
     for name in ("training", "epoch", "lr", loss):
         value = run_numbers.latest(run, name)
         if value is not None:
-            parts.append((name, units.metric(value) + (f" since step {units.count(since)}" if name == loss and since else "")))
+            parts.append((name, units.metric(value) + (f" since step {units.count(since)}" if name == loss and since is not None else "")))
     rows: list[Line] = [(Span(" "),)]
     for name, text in parts:
         shown = (Span(f"{name} ", "dim"), Span(text, "bad" if name == loss and since is not None else "value"), Span("   "))
