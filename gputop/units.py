@@ -79,6 +79,11 @@ def count(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:,.0f}".replace(",", " ")
 
 
+def rounded(value: float | None) -> str:
+    """Return a measured number like ``count``, with two significant digits below 10: 0.423 -> "0.42", never "0"."""
+    return count(value) if value is None or abs(value) >= 9.95 else metric(value, 2)
+
+
 def rate(value: float | None, per: str = "s") -> str:
     """Return bytes per second with a unit: "1.2 GiB/s"."""
     return UNKNOWN if value is None else f"{bytes_text(value)}/{per}"

@@ -22,6 +22,15 @@ def test_lengths_of_time_are_read(text: str, seconds: float) -> None:
     assert units.parse_duration(text) == seconds
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "N/A"), (0.0, "0"), (0.4, "0.4"), (0.0423, "0.042"), (-0.4, "-0.4"), (7.25, "7.2"), (9.96, "10"), (9.94, "9.9")],
+)
+def test_a_small_number_is_not_rounded_to_nothing(value: float | None, text: str) -> None:
+    assert units.rounded(value) == text
+    assert (units.rounded(1839.6), units.rounded(math.inf), units.rounded(math.nan)) == ("1 840", "inf", "NaN")
+
+
 @pytest.mark.parametrize("text", ["", "fast", "-1", "1 2", "5x", "nan", "1e3"])
 def test_other_text_is_refused_with_advice(text: str) -> None:
     with pytest.raises(UsageError, match="Write it like"):

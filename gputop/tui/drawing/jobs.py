@@ -177,7 +177,7 @@ def _cells(job: Job, found: Comparison, snapshot: Snapshot) -> Cells:
         "time": Span(units.duration(seconds)),
         "exit": Span(clean(exit_text(job)), "bad" if job.state in FAILED_STATES else "text"),
         "step": _known(units.count(found.step), found.step),
-        "speed": _known(units.count(found.speed), found.speed),
+        "speed": _known(units.rounded(found.speed), found.speed),
         "speed_up": _known(f"{found.speed_up or 0.0:.2f}x", found.speed_up),
         "efficiency": _known(units.percent(100 * (found.efficiency or 0.0)), found.efficiency),
         "loss": _known(units.metric(found.loss, 3), found.loss),

@@ -112,7 +112,7 @@ def _cells(rank: Rank, metric: str, devices: str) -> dict[str, Span]:
         "device": Span(devices or "-", "text" if devices else "dim"),
         "step": Span(units.count(rank.step)),
         "value": Span(units.metric(value), "dim" if value is None else "value" if math.isfinite(value) else "bad"),
-        "speed": Span(units.count(rank.metrics.get("samples_per_s"))),
+        "speed": Span(units.rounded(rank.metrics.get("samples_per_s"))),
         "took": Span(units.UNKNOWN, "dim") if took is None else Span(f"{took * 1e3:.1f} ms"),
         **{name: Span(f"{shares[name] * 100:.0f}%") if name in shares else Span(units.UNKNOWN, "dim") for name, _ in PHASES},
         "state": Span(state, STATE_STYLES.get(rank.state, "text")),

@@ -71,7 +71,7 @@ def _split(run: Run, ascii_only: bool) -> list[Line]:
     styles = {word: style for word, _, style in PARTS}
     bar = segments([(share, styles[word]) for word, share in shares.items()], PANEL_CELLS, ascii_only)
     named = joined((line((f"{word} {share * 100:.0f}%", styles[word])) for word, share in shares.items()), Span("  "))
-    return [line(("one step ", "dim"), (f"{took * 1e3:.0f} ms", "value")), bar, named]
+    return [line(("one step ", "dim"), (f"{units.rounded(took * 1e3)} ms", "value")), bar, named]
 
 
 def _ranks(view: View, run: Run) -> list[Line]:
@@ -87,7 +87,7 @@ def _ranks(view: View, run: Run) -> list[Line]:
         rows.append(
             line(
                 (f"{rank.rank:>4}", "owner"),
-                (f"  {units.number(None if took is None else took * 1e3):>8}", "warn" if late else "text"),
+                (f"  {units.rounded(None if took is None else took * 1e3):>8}", "warn" if late else "text"),
                 (f"  {units.number(None if waits is None else waits * 100, '%'):>5}", "warn" if late else "text"),
                 (f"  {units.count(behind):>6}", "warn" if behind else "dim"),
                 (mark, "warn"),

@@ -199,7 +199,7 @@ def _throughput(view: View, run: Run) -> list[Line]:
         return parts
     speed = run_numbers.speed(run)
     if speed is not None and math.isfinite(speed[1]):
-        parts.append(line((units.count(speed[1]), "value"), (f" {run_numbers.speed_unit(speed[0])}", "dim")))
+        parts.append(line((units.rounded(speed[1]), "value"), (f" {run_numbers.speed_unit(speed[0])}", "dim")))
     rate = run_numbers.steps_per_s(run, view.history)
     if rate is not None:
         parts.append(line((units.metric(rate, 3), "text"), (" steps/s", "dim")))

@@ -8,10 +8,13 @@ from dataclasses import replace
 import pytest
 
 from gputop.snapshot import Run
+from gputop.tui.drawing.gpus.verdict import verdict_line
 from gputop.tui.drawing.line import plain
+from gputop.tui.drawing.loss import LossChart
 from gputop.tui.drawing.ranks import draw_ranks
 from gputop.tui.drawing.runs.listing import run_lines
 from gputop.tui.drawing.runs.summary import summary_lines
+from gputop.tui.drawing.training import draw_training
 from tests import samples
 from tests.tui import dashboards
 
@@ -28,6 +31,16 @@ def test_a_run_that_ended_took_its_time(state: str, words: str) -> None:
     text = plain(summary_lines(run, dashboards.view_of([samples.snapshot(runs=(run,))]), 160)[0])
     assert words in text
     assert ("so far" in text) == (state == "running")
+
+
+def test_less_than_one_sample_in_a_second_is_no_zero() -> None:
+    base = samples.run(world_size=1)
+    run = replace(base, ranks=(replace(base.ranks[0], metrics={**base.ranks[0].metrics, "samples_per_s": 0.4}),))
+    view = dashboards.view_of([samples.snapshot(runs=(run,))])
+    assert "samples/s 0.4" in plain(summary_lines(run, view, 160)[0])
+    assert "0.4 samples/s" in plain(draw_training(view, LossChart(), 120, 12).lines[0])
+    assert "0.4 samples/s" in plain(verdict_line(view, 160))
+    assert " 0.4 " in plain(draw_ranks(run, view.snapshot, 120)[1])
 
 
 def test_a_value_that_is_no_number_is_red_in_the_table_of_ranks() -> None:

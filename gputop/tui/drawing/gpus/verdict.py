@@ -121,7 +121,7 @@ def _numbers(view: View, found: Balance) -> dict[str, Line]:
         return parts
     speed = run_numbers.speed(run)
     if speed is not None and math.isfinite(speed[1]):
-        parts["speed"] = line((units.count(speed[1]), "value"), (f" {run_numbers.speed_unit(speed[0])}", "dim"))
+        parts["speed"] = line((units.rounded(speed[1]), "value"), (f" {run_numbers.speed_unit(speed[0])}", "dim"))
     name = run_numbers.loss_name(run)
     value = run_numbers.latest(run, name) if name is not None else None
     if name is not None and value is not None:

@@ -31,11 +31,12 @@ def summary_lines(run: Run, view: View, width: int) -> list[Line]:
         )
     speed = run_numbers.speed(run)
     if speed is not None:
-        parts.append((speed[0].replace("_per_s", "/s"), units.count(speed[1])))
+        parts.append((speed[0].replace("_per_s", "/s"), units.rounded(speed[1])))
     for name in ("training", "epoch", "lr", loss):
         value = run_numbers.latest(run, name)
         if value is not None:
-            parts.append((name, units.metric(value) + (f" since step {units.count(since)}" if name == loss and since is not None else "")))
+            lost = f" since step {units.count(since)}" if name == loss and since is not None else ""
+            parts.append((name, units.metric(value) + lost))
     rows: list[Line] = [(Span(" "),)]
     for name, text in parts:
         shown = (Span(f"{name} ", "dim"), Span(text, "bad" if name == loss and since is not None else "value"), Span("   "))
