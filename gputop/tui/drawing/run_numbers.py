@@ -25,6 +25,8 @@ TREND_SHARE, TREND_LEAST, TREND_MOST = 0.1, 5, 200
 """A trend compares the newest values, this fraction of all, with as many before them."""
 TREND_CHANGE = 0.005
 """Means that differ by less than this share are equal."""
+SILENT_AFTER_S, SILENT_GAPS = 60.0, 3.0
+"""A run that has logged nothing for a minute, and for so many of its usual gaps, has no pace: its last one is not today's."""
 _RECORDS = 5
 """So many of a rank's newest records say how often it logs."""
 _WARM_UP_SHARE = 0.25
@@ -56,6 +58,24 @@ def seconds_left(run: Run, history: History) -> float | None:
         return None
     pace = steps_per_s(run, history)
     return max(0.0, (total - now) / pace) if pace else None
+
+
+def silent_s(run: Run, history: History, now: float) -> float | None:
+    """Return for how long a live run has logged nothing, if that is longer than usual for it or a signal has stopped it.
+
+    None while its newest pace and throughput are those of now. ``now`` is the time of the snapshot.
+    """
+    times = [rank.last_log_at for rank in run.ranks if rank.last_log_at is not None]
+    if run.state not in LIVE_STATES or not times:
+        return None
+    silent = max(0.0, now - max(times))
+    if run.state != "running":
+        return silent
+    usual = 0.0
+    for series in history.metric(run.run_id, loss_name(run) or "step_s").values():
+        newest = series.newest.times[-_RECORDS:]
+        usual = max([usual, *(later - earlier for earlier, later in pairwise(newest))])
+    return silent if silent > max(SILENT_AFTER_S, SILENT_GAPS * usual) else None
 
 
 def steps_per_s(run: Run, history: History) -> float | None:

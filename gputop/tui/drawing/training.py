@@ -98,7 +98,7 @@ def title_line(view: View, run: Run) -> Line:
         parts.append(line((run.state + after, STATE_STYLES[run.state])))
     elif run.state == "running":
         left = run_numbers.seconds_left(run, view.history)
-        if left is not None:
+        if left is not None and run_numbers.silent_s(run, view.history, view.snapshot.time) is None:
             parts.append(line((f"{units.coarse_duration(left)} left", "text")))
     else:
         parts.append(line((run.state, STATE_STYLES.get(run.state, "text"))))
@@ -195,7 +195,7 @@ def _aggregated(name: str, values: Sequence[float], ascii_only: bool, not_finite
 def _throughput(view: View, run: Run) -> list[Line]:
     """Return the samples per second over all ranks, and the steps per second."""
     parts: list[Line] = []
-    if run.state in ENDED_STATES:
+    if run.state in ENDED_STATES or run_numbers.silent_s(run, view.history, view.snapshot.time) is not None:
         return parts
     speed = run_numbers.speed(run)
     if speed is not None and math.isfinite(speed[1]):
@@ -231,10 +231,10 @@ def _trouble(view: View, run: Run) -> Line:
         )
         more = f" and {len(ended) - 4} more" if len(ended) > 4 else ""
         return line((text + more, "bad"))
-    if run.state != "stalled":
-        return ()
-    times = [rank.last_log_at for rank in run.ranks if rank.last_log_at is not None]
-    if not times:
-        return line(("stalled: its processes are alive, but nothing has been logged", "warn"))
-    silent = max(0.0, view.snapshot.time - max(times))
-    return line((f"stalled: its processes are alive, but nothing has been logged for {units.duration(silent)}", "warn"))
+    silent = run_numbers.silent_s(run, view.history, view.snapshot.time)
+    if run.state == "stalled":
+        since = f" for {units.duration(silent)}" if silent is not None else ""
+        return line((f"stalled: its processes are alive, but nothing has been logged{since}", "warn"))
+    if run.state == "running" and silent is not None:
+        return line((f"nothing has been logged for {units.duration(silent)}", "warn"))
+    return ()

@@ -119,7 +119,8 @@ def _numbers(view: View, found: Balance) -> dict[str, Line]:
     run = view.run
     if run is None or run.state not in LIVE_STATES:
         return parts
-    speed = run_numbers.speed(run)
+    silent = run_numbers.silent_s(run, view.history, view.snapshot.time) is not None
+    speed = run_numbers.speed(run) if not silent else None
     if speed is not None and math.isfinite(speed[1]):
         parts["speed"] = line((units.rounded(speed[1]), "value"), (f" {run_numbers.speed_unit(speed[0])}", "dim"))
     name = run_numbers.loss_name(run)
@@ -129,6 +130,8 @@ def _numbers(view: View, found: Balance) -> dict[str, Line]:
         after = run_numbers.trend(run, name, view.history) if since is None else f"since step {units.count(since)}"
         style = "value" if since is None else "bad"
         parts["loss"] = line((f"{clean(name)} ", "dim"), (units.metric(value, 3), style), (f" {after}" if after else "", style))
+    if silent:
+        return parts
     left = run_numbers.seconds_left(run, view.history)
     if left is not None:
         parts["left"] = line((f"{units.coarse_duration(left)} left", "value"))

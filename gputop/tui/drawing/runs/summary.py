@@ -12,15 +12,16 @@ from gputop.tui.state.view import View
 
 
 def summary_lines(run: Run, view: View, width: int) -> list[Line]:
-    """Return two lines: progress, time, pace, and the newest values."""
+    """Return two lines: progress, time, pace, and the newest values; of a run that is silent, for how long."""
     step, total = run.step, run_numbers.total_steps(run)
     loss = run_numbers.loss_name(run) or "loss"
     since = run_numbers.not_finite_since(run, view.history)
     parts = [("step", _steps(step, total))]
     if step is not None and total:
         parts.append(("done", units.percent(100 * step / total)))
+    silent = run_numbers.silent_s(run, view.history, view.snapshot.time)
     left = run_numbers.seconds_left(run, view.history)
-    if left is not None:
+    if left is not None and silent is None:
         parts.append(("left", units.duration(left)))
     if run.created_at is not None:
         parts.append(
@@ -30,7 +31,9 @@ def summary_lines(run: Run, view: View, width: int) -> list[Line]:
             )
         )
     speed = run_numbers.speed(run)
-    if speed is not None:
+    if silent is not None:
+        parts.append(("nothing logged for", units.duration(silent)))
+    elif speed is not None:
         parts.append((speed[0].replace("_per_s", "/s"), units.rounded(speed[1])))
     for name in ("training", "epoch", "lr", loss):
         value = run_numbers.latest(run, name)
