@@ -8,6 +8,7 @@ The module imports private names of Textual: import it only after ``private_text
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from rich.cells import cell_len, get_character_cell_size
@@ -25,6 +26,8 @@ Row: TypeAlias = list[Cell]
 BRIDGED_CELLS = 3
 """Up to this many unchanged cells of one style are sent again rather than skipped: moving the cursor takes as many bytes."""
 _PLAIN = Style.null()
+_LINES = ("underline", "underline2", "strike", "overline", "frame", "encircle")
+"""What is drawn on a blank, too."""
 
 
 class ShownCells:
@@ -111,6 +114,13 @@ def _pieces_of(update: Any) -> list[Piece] | None:
     return None
 
 
+@lru_cache(maxsize=1024)
+def blank_of(style: Style) -> Style:
+    """Return the style of a blank that looks like one of this style: the color of text does not show in it."""
+    shows = style.reverse or style.link or any(getattr(style, line) for line in _LINES)
+    return style if shows else Style(bgcolor=style.bgcolor)
+
+
 def _texts(segments: Iterable[Segment]) -> list[tuple[str, Style]]:
     return [(text, style or _PLAIN) for text, style, control in segments if not control]
 
@@ -121,11 +131,9 @@ def _expanded(cells: Cells) -> tuple[Row, bool]:
     is_wide = False
     for cell in cells:
         text, style = cell
-        if len(text) == 1 and text.isascii():
-            found.append(cell)
-            continue
+        blank = (" ", blank_of(style))
         if text.isascii() or cell_len(text) == len(text):
-            found += [(character, style) for character in text]
+            found += [blank if character == " " else (character, style) for character in text]
             continue
         is_wide = True
         for character in text:
@@ -160,32 +168,43 @@ def _differing(y: int, before: Row, after: Row, spans: Sequence[range], wide: Co
 
 
 def _bridged(row: Row, start: int, end: int) -> bool:
-    """Return whether the cells between two changes are few, and look like those on both sides."""
+    """Return whether the cells between two changes are few, and can be sent in the style of those on both sides."""
     if start == end:
         return True  # where a screen opens, nearly all
     if end - start > BRIDGED_CELLS:
         return False
-    styles = {cell[1] if cell is not None else None for cell in row[start - 1 : end + 1]}
-    return len(styles) == 1 and None not in styles
+    cells = [cell for cell in row[start - 1 : end + 1] if cell is not None]
+    if len(cells) != end + 2 - start:
+        return False
+    return len({style for text, style in cells if text != " "}) <= 1 and len({blank_of(style) for _, style in cells}) == 1
 
 
 def _pieces(y: int, row: Row, start: int, end: int) -> Iterable[Piece]:
-    """Return the cells [start, end) that are known, each stretch of them as one piece."""
+    """Return the cells [start, end) that are known, each stretch of them as one piece.
+
+    Blanks take the style of the text before them, else after them, if they look the same in it: one more style is one more
+    sequence, and one more move of the cursor.
+    """
     at, cells = start, list[tuple[str, Style]]()
     texts: list[str] = []
     held = _PLAIN
+    only_blanks = True
     for x in range(start, end):
         cell = row[x]
         if cell is None:
             if texts:
                 yield Piece(at, y, [*cells, ("".join(texts), held)])
-            at, cells, texts = x + 1, [], []
+            at, cells, texts, only_blanks = x + 1, [], [], True
             continue
         text, style = cell
         if texts and style is not held and style != held:  # most are the same object, and comparing two styles takes long
-            cells.append(("".join(texts), held))
-            texts = []
+            if text == " " and blank_of(held) == style:
+                style = held
+            elif not (only_blanks and blank_of(style) == held):
+                cells.append(("".join(texts), held))
+                texts, only_blanks = [], True
         held = style
+        only_blanks = only_blanks and text == " "
         texts.append(text)
     if texts:
         yield Piece(at, y, [*cells, ("".join(texts), held)])

@@ -18,7 +18,7 @@ from gputop.tui.terminal.shown import ShownCells
 
 COLUMNS, ROWS = 24, 4
 CONSOLE = Console(color_system="truecolor", width=COLUMNS, height=ROWS)
-STYLES = [Style.parse(text) for text in ("red", "bold red", "green on blue", "none")]
+STYLES = [Style.parse(text) for text in ("red", "bold red", "green on blue", "none", "underline red", "reverse")]
 WORDS = ("GPU", " 98 %", "▁▂▅█", "日本語", "  ", "─" * 5, "e\u0301té", "x")
 
 
@@ -42,7 +42,13 @@ class Screen:
         assert self.kept.display == self.wanted.display
         for y in range(ROWS):
             for x in range(COLUMNS):
-                assert self.kept.buffer[y][x] == self.wanted.buffer[y][x]
+                assert look(self.kept.buffer[y][x]) == look(self.wanted.buffer[y][x])
+
+
+def look(cell: pyte.screens.Char) -> pyte.screens.Char:
+    """How a cell looks: the color and weight of its text do not show in a blank."""
+    is_blank = cell.data == " " and not (cell.underscore or cell.strikethrough or cell.reverse)
+    return cell._replace(fg="default", bold=False, italics=False) if is_blank else cell
 
 
 def a_row(luck: random.Random, words: tuple[str, ...] = WORDS) -> list[tuple[str, Style]]:
@@ -84,6 +90,27 @@ def test_what_is_shown_already_is_not_sent_again() -> None:
     screen.update(whole(changed))
     changed[1] = [("power 645 W".ljust(COLUMNS), STYLES[0])]
     assert screen.update(whole(changed)) == "\x1b[31m\x1b[2;9H5\x1b[0m"
+    screen.check()
+
+
+def test_a_blank_is_neither_sent_for_another_color_of_text_nor_parts_two_words() -> None:
+    screen = Screen()
+    rows: list[list[tuple[str, Style]]] = [[(" " * COLUMNS, STYLES[3])] for _ in range(ROWS)]
+    screen.update(whole(rows))
+    rows[1] = [("  ", STYLES[0]), ("GPU", STYLES[1]), ("  ", STYLES[3]), ("98", STYLES[1]), (" " * 15, STYLES[0])]
+    assert screen.update(whole(rows)) == "\x1b[1;31m\x1b[2;3HGPU  98\x1b[0m"
+    screen.check()
+
+
+@pytest.mark.parametrize("style", ["underline", "reverse", "strike", "on blue", "link https://example.org"])
+def test_a_blank_that_looks_different_is_sent(style: str) -> None:
+    screen = Screen()
+    rows: list[list[tuple[str, Style]]] = [[(" " * COLUMNS, STYLES[3])] for _ in range(ROWS)]
+    screen.update(whole(rows))
+    rows[1] = [(" " * 4, Style.parse(style)), (" " * 20, STYLES[3])]
+    assert "    " in screen.update(whole(rows))
+    rows[1] = [("GPU ", STYLES[0]), (" " * 4, Style.parse(style)), (" " * 16, STYLES[3])]
+    screen.update(whole(rows))
     screen.check()
 
 
