@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from gputop.doctor.logs import after, heads, json_lines, last_words, launcher, leads, lines, pieces, scan, tracebacks
+from gputop.doctor.logs import after, error_lines, heads, json_lines, launcher, leads, lines, pieces, scan, tracebacks, trouble
 from gputop.doctor.logs.meaning import explain, first_failure, habits
 from gputop.doctor.logs.patterns.table import PATTERNS
 from gputop.jobs.output import printed_log
@@ -17,18 +17,19 @@ SEARCHED = [
     for module in (
         *(
             after,
+            error_lines,
             explain,
             first_failure,
             habits,
             heads,
             json_lines,
-            last_words,
             launcher,
             leads,
             lines,
             pieces,
             scan,
             tracebacks,
+            trouble,
         ),
         printed_log,
     )
@@ -37,7 +38,7 @@ SEARCHED = [
 ]
 MATCHED = (
     *(after._NO_LINE_OF_ITS_OWN, after._OWN_WORDS, lines._ANEW),
-    *(last_words._EXCEPTION, last_words._SAID, leads._LOGGED),
+    *(error_lines._EXCEPTION, error_lines._SAID, leads._LOGGED),
 )
 """Those that are tried at a line's first character only."""
 

@@ -64,6 +64,13 @@ BEGINNING_STEPS, BEGINNING_SHARE = 10, 0.25
 """A start from scratch begins at one of the first steps, or in the first quarter of the steps reached so far (our choice)."""
 Position = tuple[int | None, int | None]
 """The epoch and step of a line of progress."""
+_GOES_ON = re.compile(
+    r"(?i)\b(?:saved|saving|written|wrote|uploaded|finished|completed?|done|succe(?:ss|ssful|ssfully|eded)|cleanly|results?"
+    r"|ignored|accuracy)(?![\w-])"
+    r"|\b(?:top-?[15]|acc|f1|wer|cer|bleu|rouge|m?iou|map|auc|ppl|perplexity|psnr|score|reward)\b\D{0,3}\d"
+)
+"""What a script prints if it continues or succeeds: what it has measured or stored."""
+_BADLY = re.compile(r"(?i)fail|error|abort|kill|cancel|\bcore\b|exit(?:ed|ing)? (?:code|status)|\bnot\b|\blogs?\b")
 _HANDLED_WORDS = ("retr", "try", "recover", "caught", "skipping", "falling back", "ignoring")
 _ENDED_WELL_WORDS = ("done", "finished", "complete")
 
@@ -239,6 +246,15 @@ def is_ordinary(text: str) -> bool:
 def is_progress(text: str) -> bool:
     """Return whether a line reports training progress."""
     return is_ordinary(text) and _PROGRESS.search(text) is not None
+
+
+def may_be_last(text: str) -> bool:
+    """Return whether a line leaves the run's end open: it is neither progress nor a result."""
+    return not (is_progress(text) or says_went_on(text) or _goes_on(text))
+
+
+def _goes_on(text: str) -> bool:
+    return is_ordinary(text) and _GOES_ON.search(text) is not None and _BADLY.search(text) is None
 
 
 def says_resumed(text: str) -> bool:

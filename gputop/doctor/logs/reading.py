@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from gputop.doctor.logs import last_words
 from gputop.doctor.logs.after import Afterwards, Position, Tail, is_progress, last_position, position_of, says_went_on
 from gputop.doctor.logs.blocks import OPEN_MAX, Blocks, Key
+from gputop.doctor.logs.error_lines import kind_of
 from gputop.doctor.logs.heads import Head, is_head, joined
 from gputop.doctor.logs.kept import Kept
 from gputop.doctor.logs.last_words import LastWords
@@ -21,6 +21,7 @@ from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.patterns.table import matches
 from gputop.doctor.logs.pieces import Pieces
 from gputop.doctor.logs.tracebacks import BEGIN, TRACEBACK, Traceback, is_frame
+from gputop.doctor.logs.trouble import trouble_in
 
 TOP_LINES = 40
 """A traceback whose beginning is missing has its first frame within this many lines."""
@@ -100,7 +101,7 @@ class Reading:
         if self.blocks.open or self.kept.first or self.last_words.words:
             return
         lines = self._pieces.ending()
-        told = last_words.trouble_in([rank_and_text(line)[1] for line in lines])
+        told = trouble_in([rank_and_text(line)[1] for line in lines])
         if told is not None:
             rank, text = rank_and_text(lines[told])
             rank = self._rank if rank is None else rank
@@ -237,7 +238,7 @@ class Reading:
 
     def _weigh(self, text: str, raw: str, rank: int | None, at: int, known: bool) -> None:
         """Keep a line that may be the log's last word, or mark those before it as survived."""
-        kind = None if known or is_warning(text) else last_words.kind_of(text)
+        kind = None if known or is_warning(text) else kind_of(text)
         if kind is None:
             self.last_words.line(text)
             if not known:
