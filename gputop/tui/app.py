@@ -1,6 +1,6 @@
-"""The app: hands one view of the machine that it watches (``machine.py``) to the visible screen, and answers its requests.
+"""The app: the keys that work on every screen, the requests of screens, and the settings.
 
-It must not import drawing or sources. Keys that work on every screen are handled here; each screen handles its own keys.
+It must not import drawing or sources. Each screen handles its own keys.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,21 +20,18 @@ from gputop.agent.feed import Feed, ReplayFeed
 from gputop.places import jobs_dir
 from gputop.terminal_text import printable
 from gputop.tui import screenshot
-from gputop.tui.machine import Machine
-from gputop.tui.messages import FeedArrived
 from gputop.tui.screen_factory import OPENERS, AnyScreen, gpu_screen, process_run_screen, process_screen, run_screen
 from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.state.copying import Copy
 from gputop.tui.state.keys import APP_KEYS
 from gputop.tui.state.layout import CHART_OPTIONS, LayoutKeeper
 from gputop.tui.state.settings_file import read_settings
-from gputop.tui.state.view import Settings, View
+from gputop.tui.state.view import Settings
 from gputop.tui.terminal.palette import THEMES, theme_name
 from gputop.tui.terminal.private_textual import drawn_text, driver_of
-from gputop.tui.terminal.sparing_app import SparingApp
 from gputop.tui.terminal_signals import answer_signals, answering
-from gputop.tui.turns import Turns
 from gputop.tui.typed_ahead import bound_keys
+from gputop.tui.watching_app import WatchingApp
 from gputop.tui.widgets.requests import (
     Asked,
     GpuOpened,
@@ -47,44 +44,33 @@ from gputop.tui.widgets.requests import (
     SettingsChanged,
 )
 
-_OF_RUNS = ("run", "where", "profile")
-"""The screens that ask about runs."""
 if TYPE_CHECKING:
     from gputop.over_hosts.watched import HostJobs
 
+_OF_RUNS = ("run", "where", "profile")
+"""The screens that ask about runs."""
 INTERVALS_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
-FIRST_PICTURE_S = 1.0
-"""How long the first picture may stay on the screen while no snapshot arrives: it does not show its age."""
 SETTINGS_PROBLEM_S = 15.0
 """For how long a problem with the settings file is shown at start."""
 
 
-class GputopApp(SparingApp):
+class GputopApp(WatchingApp):
     """gputop's screen."""
 
     TITLE = "gputop"
     CSS_PATH = "gputop.tcss"
     ENABLE_COMMAND_PALETTE = False
     """Textual's own knows none of our actions."""
-    REST_S = 0.0
-    """The shortest pause between two turns at what has arrived."""
     BINDINGS = [Binding(key.keys, key.action, key.what, show=False) for key in APP_KEYS]  # noqa: RUF012 - Textual's own form
 
     def __init__(self, feed: Feed, settings: Settings) -> None:
-        super().__init__()
+        keeper, loaded = LayoutKeeper(), read_settings()
+        super().__init__(feed, keeper.layout.settings(settings, loaded.named))
         self.driver_class = answering(self.driver_class)
-        self.machine = Machine(feed)
-        """The machine that the dashboard, and all screens over it, show."""
         self.over: HostJobs | None = None
         """The hosts that the launch screen starts jobs on; None: this machine."""
-        self.keeper = LayoutKeeper()
-        loaded = read_settings()
+        self.keeper = keeper
         self._settings_problems = loaded.problems
-        self.settings = self.keeper.layout.settings(settings, loaded.named)
-        self.view: View | None = None
-        self.farewell = ""
-        self._paused = False
-        self._turns = Turns(self._take_turn, self.call_later, self.REST_S)
         for theme in THEMES:
             self.register_theme(theme)
         # Set before the first frame, because Textual fixes its color filters there.
@@ -102,26 +88,14 @@ class GputopApp(SparingApp):
         """Show a message for a moment. It may contain names, so it is never parsed as markup."""
         super().notify(printable(message), title=title, severity=severity, timeout=timeout, markup=False)
 
-    @property
-    def feed(self) -> Feed:
-        """The stream of the machine that is shown."""
-        return self.machine.feed
-
-    @property
-    def remote(self) -> str | None:
-        """The other machine that is shown, as the user named it; None: this one, or a recording."""
-        return self.feed.host
-
     async def on_mount(self) -> None:
-        """Show the dashboard and open the feed."""
+        """Show the first screen and open the feed."""
         loop = asyncio.get_running_loop()
         driver = driver_of(self)
         answer_signals(loop, driver, self.draw_anew)
         bound_keys(self, driver, loop)
         await self.push_screen(self.first_screen())
-        self.follow(self.feeds())
-        self.set_interval(1.0, self._check_age)
-        self.set_timer(FIRST_PICTURE_S, self.let_go)
+        self.start_watching()
         for problem in self._settings_problems:
             self.notify(f"{problem.message} {problem.hint}", severity="warning", timeout=SETTINGS_PROBLEM_S)
 
@@ -132,82 +106,6 @@ class GputopApp(SparingApp):
     def first_screen(self) -> AnyScreen:
         """Return the screen below all others."""
         return DashboardScreen(self.keeper.layout)
-
-    def follow(self, feeds: Sequence[Feed]) -> None:
-        """Take in what arrives in these streams."""
-        for feed in feeds:
-            feed.start(lambda: self.post_message(FeedArrived()))
-
-    def feeds(self) -> Sequence[Feed]:
-        """Return the streams that are followed."""
-        return (self.feed,)
-
-    def on_feed_arrived(self) -> None:
-        """Process what has arrived."""
-        self._turns.want()
-
-    def _take_turn(self) -> bool:
-        """Process what is waiting, as much of it as a turn may take, and draw the newest; return whether there is more."""
-        is_more = self.take_in()
-        for answer in self.feed.take_answers():
-            take = getattr(self.screen, "take_answer", None)
-            if take is not None:
-                take(answer)
-        return is_more
-
-    def take_in(self) -> bool:
-        """Process what is waiting, and draw it; return whether more may be waiting for the next turn."""
-        first = self.machine.latest is None
-        if self.machine.take_in() and first:
-            self.call_after_refresh(self._load_doctor)
-        if not self._paused:
-            self.refresh_view()
-        return False
-
-    def _load_doctor(self) -> None:
-        """Load the doctor and judge the snapshots that have already arrived."""
-        if self.machine.doctor.load() and not self._paused:
-            self.refresh_view()
-
-    def _check_age(self) -> None:
-        """Keep the age on the badge of a stale stream counting; nothing else of the view changes while nothing arrives."""
-        stale_s = self.machine.stale_s()
-        if self.view is None or self._paused or (stale_s is None and self.view.stale_s is None):
-            return
-        show_age: Callable[[View], None] | None = getattr(self.screen, "show_age", None)
-        if show_age is None or stale_s is None or self.view.stale_s is None or self.view.feed_problem != self.feed.problem():
-            self.refresh_view()
-            return
-        self.view = replace(self.view, stale_s=stale_s)
-        show_age(self.view)
-
-    def refresh_view(self) -> None:
-        """Build a new view and hand it to the visible screen."""
-        view = self.machine.view(self.settings, paused=self._paused)
-        self.view = view
-        if view is None:
-            self.without_view()
-            return
-        self.show_view()
-        self.let_go()
-
-    def without_view(self) -> None:
-        """Leave if there will be no snapshot."""
-        problem = self.feed.problem()
-        if problem:
-            self.farewell = f"gputop: {problem}"
-            self.exit(return_code=1)
-
-    def show_view(self) -> None:
-        """Hand the current view to the visible screen."""
-        show = getattr(self.screen, "show", None)
-        if self.view is not None and show is not None and self.screen.is_mounted:
-            show(self.view)
-
-    def choose_run(self, run_id: str | None) -> None:
-        """Show this run from now on; None follows the newest run again."""
-        self.machine.chosen_run = run_id
-        self.refresh_view()
 
     def change_settings(self, settings: Settings) -> None:
         """Apply new settings at once, here and in the sampler."""

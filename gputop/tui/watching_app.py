@@ -1,0 +1,126 @@
+"""Watches a machine (``machine.py``): processes what arrives in its stream, and hands the newest view to the visible screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from gputop.agent.feed import Feed
+from gputop.tui.machine import Machine
+from gputop.tui.messages import FeedArrived
+from gputop.tui.state.view import Settings, View
+from gputop.tui.terminal.sparing_app import SparingApp
+from gputop.tui.turns import Turns
+
+FIRST_PICTURE_S = 1.0
+"""How long the first picture may stay on the screen while no snapshot arrives: it does not show its age."""
+
+
+class WatchingApp(SparingApp):
+    """Keeps the visible screen current; ``GputopApp`` answers keys."""
+
+    REST_S = 0.0
+    """The shortest pause between two turns at what has arrived."""
+
+    def __init__(self, feed: Feed, settings: Settings) -> None:
+        super().__init__()
+        self.machine = Machine(feed)
+        """The machine that the dashboard, and all screens over it, show."""
+        self.settings = settings
+        self.view: View | None = None
+        self.farewell = ""
+        """What is printed after the screen has closed."""
+        self._paused = False
+        self._turns = Turns(self._take_turn, self.call_later, self.REST_S)
+
+    @property
+    def feed(self) -> Feed:
+        """The stream of the machine that is shown."""
+        return self.machine.feed
+
+    @property
+    def remote(self) -> str | None:
+        """The other machine that is shown, as the user named it; None: this one, or a recording."""
+        return self.feed.host
+
+    def start_watching(self) -> None:
+        """Follow the streams from now on. Called once, after the first screen is shown."""
+        self.follow(self.feeds())
+        self.set_interval(1.0, self._check_age)
+        self.set_timer(FIRST_PICTURE_S, self.let_go)
+
+    def follow(self, feeds: Sequence[Feed]) -> None:
+        """Take in what arrives in these streams."""
+        for feed in feeds:
+            feed.start(lambda: self.post_message(FeedArrived()))
+
+    def feeds(self) -> Sequence[Feed]:
+        """Return the streams that are followed."""
+        return (self.feed,)
+
+    def on_feed_arrived(self) -> None:
+        """Process what has arrived."""
+        self._turns.want()
+
+    def _take_turn(self) -> bool:
+        """Process what is waiting, as much of it as a turn may take, and draw the newest; return whether there is more."""
+        is_more = self.take_in()
+        for answer in self.feed.take_answers():
+            take = getattr(self.screen, "take_answer", None)
+            if take is not None:
+                take(answer)
+        return is_more
+
+    def take_in(self) -> bool:
+        """Process what is waiting, and draw it; return whether more may be waiting for the next turn."""
+        first = self.machine.latest is None
+        if self.machine.take_in() and first:
+            self.call_after_refresh(self._load_doctor)
+        if not self._paused:
+            self.refresh_view()
+        return False
+
+    def _load_doctor(self) -> None:
+        """Load the doctor and judge the snapshots that have already arrived."""
+        if self.machine.doctor.load() and not self._paused:
+            self.refresh_view()
+
+    def _check_age(self) -> None:
+        """Keep the age on the badge of a stale stream counting; nothing else of the view changes while nothing arrives."""
+        stale_s = self.machine.stale_s()
+        if self.view is None or self._paused or (stale_s is None and self.view.stale_s is None):
+            return
+        show_age: Callable[[View], None] | None = getattr(self.screen, "show_age", None)
+        if show_age is None or stale_s is None or self.view.stale_s is None or self.view.feed_problem != self.feed.problem():
+            self.refresh_view()
+            return
+        self.view = replace(self.view, stale_s=stale_s)
+        show_age(self.view)
+
+    def refresh_view(self) -> None:
+        """Build a new view and hand it to the visible screen."""
+        view = self.machine.view(self.settings, paused=self._paused)
+        self.view = view
+        if view is None:
+            self.without_view()
+            return
+        self.show_view()
+        self.let_go()
+
+    def without_view(self) -> None:
+        """Leave if there will be no snapshot."""
+        problem = self.feed.problem()
+        if problem:
+            self.farewell = f"gputop: {problem}"
+            self.exit(return_code=1)
+
+    def show_view(self) -> None:
+        """Hand the current view to the visible screen."""
+        show = getattr(self.screen, "show", None)
+        if self.view is not None and show is not None and self.screen.is_mounted:
+            show(self.view)
+
+    def choose_run(self, run_id: str | None) -> None:
+        """Show this run from now on; None follows the newest run again."""
+        self.machine.chosen_run = run_id
+        self.refresh_view()
