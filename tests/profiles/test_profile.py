@@ -150,6 +150,49 @@ def test_a_scope_that_outlives_a_recorded_step_ends_the_recording(home: Home) ->
     training.kill()
 
 
+SCRIPTED = """
+import sys, time, gputop, torch
+
+@torch.jit.script
+def small(x):
+    return x * 0.5
+
+def loop(x, times: int):
+    for _ in range(times):
+        x = x + 1.0
+    return x
+
+net = torch.nn.Linear(4, 1)
+ones = torch.ones(2, 4)
+if sys.argv[1] == "scripted":
+    net = torch.jit.script(net)
+elif sys.argv[1] == "traced":
+    net = torch.jit.trace(net, ones)
+elif sys.argv[1] == "loop":
+    loop = torch.jit.script(loop)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+while True:
+    optimizer.zero_grad()
+    loop(small(net(ones)), 3).sum().backward()
+    time.sleep(0.02)
+    optimizer.step()
+"""
+
+
+@pytest.mark.warm
+@pytest.mark.parametrize(
+    ("kind", "state"), [("scripted", "refused"), ("traced", "refused"), ("loop", "refused"), ("", "offer")]
+)
+def test_what_torchscript_runs_is_not_profiled(home: Home, kind: str, state: str) -> None:
+    """With a loop of small operators, torch collected for up to 4 usual steps, and a second time for 3."""
+    training = home.start(SCRIPTED, kind, OMP_NUM_THREADS="1")
+    run = eventually(lambda: _known(home), "the run has steps")
+    found = ask(run, 1, go=False, runs_dir=home.runs)
+    assert (found.state, "TorchScript" in str(found.why)) == (state, state == "refused"), found.why
+    assert training.poll() is None
+    training.kill()
+
+
 def _with_note(run: Run, home: Home) -> Profile | None:
     found = ask(run, 10, go=True, runs_dir=home.runs)
     return found if "record_function" in str(found.note) else None

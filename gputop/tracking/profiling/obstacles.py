@@ -66,7 +66,10 @@ def _in_the_way(trainer: Trainer) -> str | None:
     found = profilers()
     if found is None:
         return "The training's torch has no torch.profiler."
-    if getattr(found[1], "_is_profiler_enabled", False) or _warms_up(found[0]):
+    profile, scripted = getattr(found[0], "profile", None), _scripted()
+    # Found by their class: a list of all objects would keep the training's tensors alive. 40 ms for a million objects.
+    objects = [each for each in gc.get_referrers(profile, *scripted) if type(each) in (profile, *scripted)]
+    if getattr(found[1], "_is_profiler_enabled", False) or any(type(each) is profile and _is_warm(each) for each in objects):
         return "The training itself is using torch's profiler, and two cannot run at the same time."
     other = next((name for name in _OTHERS if os.environ.get(name)), None)
     if other is not None:
@@ -75,17 +78,32 @@ def _in_the_way(trainer: Trainer) -> str | None:
         return "A Python profiler or debugger is active in the training: its times would be wrong, and so would ours."
     if compiles(trainer.trains_on()):
         return "torch.compile is at work: ask again when the steps have their usual length."
+    if any(type(each) is not profile and _is_long(each) for each in objects):
+        return (
+            "The training uses TorchScript, whose operators torch takes long to collect: a profile could make a step more than "
+            f"{LONGEST_STEPS:g} times as long."
+        )
     return None
 
 
-def _warms_up(torch_profiler: Any) -> bool:
-    """Return whether one of the script's profilers is warming up: torch has prepared it, and shows it nowhere else."""
-    kind = getattr(torch_profiler, "profile", None)
-    # Found by their class: a list of all objects would keep the training's tensors alive. 40 ms for a million objects.
-    return any(_is_warm(each) for each in gc.get_referrers(kind) if type(each) is kind)
+def _scripted() -> list[Any]:
+    """Return the classes of what TorchScript runs: modules, scripted or traced, and functions."""
+    jit = sys.modules.get("torch.jit")
+    found = [getattr(jit, name, None) for name in ("RecursiveScriptModule", "TopLevelTracedModule", "ScriptFunction")]
+    return [kind for kind in found if isinstance(kind, type)]
+
+
+def _is_long(scripted: Any) -> bool:
+    """Return whether TorchScript runs many operators in one call of this: a module, or a function with a loop.
+
+    Libraries have small functions without one, such as activations.
+    """
+    graph = getattr(scripted, "graph", None) if type(scripted).__name__ == "ScriptFunction" else None
+    return graph is None or graph.findNode("prim::Loop") is not None
 
 
 def _is_warm(profile: Any) -> bool:
+    """Return whether a profiler of the script is warming up: torch has prepared it, and shows it nowhere else."""
     if getattr(getattr(profile, "current_action", None), "name", "") != "WARMUP":
         return False
     prepared = getattr(profile, "profiler", None)
