@@ -23,6 +23,8 @@ from gputop.snapshot import Rank
 
 STEPS = 200
 STEPS_MIN = 20
+PAUSES = ("phase/evaluation", "checkpoint_s")
+"""Metrics of what a loop does between steps."""
 GAP_MAX = 3
 POWER_SPAN_MIN_S = 30.0
 CHAIN_MIN = 5
@@ -126,7 +128,7 @@ def data_share(evidence: Evidence, group: RankGroup) -> float | None:
 
 def pause_share(evidence: Evidence, group: RankGroup) -> float:
     """Return the highest share of time that a rank spends on evaluation and checkpoints; 0 if unknown."""
-    shares = [share(evidence, group, rank.rank, ("phase/evaluation", "checkpoint_s")) for rank in _ranks(group)]
+    shares = [share(evidence, group, rank.rank, PAUSES) for rank in _ranks(group)]
     return max((value for value in shares if value is not None), default=0.0)
 
 

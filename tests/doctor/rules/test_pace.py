@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.doctor.scenes import own_work
+from tests.doctor.scenes import near_rounds, own_work
 from tests.doctor.scenes.base import Scene, check_first_verdict, ids, play, verdict
 from tests.doctor.scenes.pace import (
     FAULTS,
@@ -49,6 +49,22 @@ def test_what_may_be_meant_so_is_only_possible(rule: str, name: str, scene: Scen
     said = play(scene, seconds)
     assert {(finding.id, finding.confidence) for found in said for finding in found} == {(rule, "possible")}
     assert said[-1][0].title == "73% of each step passes in the script's own code while nothing trains"
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "scene", "seconds"), near_rounds.POSSIBLE, ids=[row[1] for row in near_rounds.POSSIBLE]
+)
+def test_a_rank_may_wait_between_two_exchanges(rule: str, name: str, scene: Scene, seconds: int) -> None:
+    """Federated learning may mean it so; what it is not: something of its own that stalls the loop (E07)."""
+    said = play(scene, seconds)
+    assert {(finding.id, finding.confidence) for found in said for finding in found} == {(rule, "possible")}
+    assert said[-1][0].title.startswith("Rank 0 waits for rank 1, which")
+    assert said[-1][0].title.endswith("82% of the time")
+
+
+@pytest.mark.parametrize("scene", [near_rounds.exchange_takes_long, near_rounds.apart], ids=["all stop", "no exchange"])
+def test_ranks_that_stop_together_or_exchange_nothing_wait_for_none(scene: Scene) -> None:
+    assert all({"F02", "F03"}.isdisjoint(ids(found)) for found in play(scene, 60))
 
 
 @pytest.mark.parametrize(("name", "scene", "seconds"), HEALTHY, ids=[row[0] for row in HEALTHY])

@@ -10,6 +10,7 @@ from gputop.command_line import is_session
 from gputop.doctor.evidence import data_waits, windows
 from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
+from gputop.doctor.evidence.rounds import waits_between
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
@@ -36,9 +37,6 @@ PLAYS_SHARE = 0.125
 if it costs 5% of the time; an evaluation, and a stall of unknown cause, is more than "possible" from 40%; but a stall of
 unknown cause is never more in a session, where a person reads the result and types on. An evaluation's call takes about a third
 of a step, the forward of a batch; one that takes an eighth is none (our choice)."""
-
-
-_PAUSES = ("phase/evaluation", "checkpoint_s")
 
 
 def _gpu(group: RankGroup, member: Member) -> Device | None:
@@ -166,17 +164,17 @@ def stalls_that_return(evidence: Evidence, group: RankGroup) -> Judgement:
         if member.journal is None:
             continue
         rank = member.journal.rank
-        paused = any(evidence.series(group.run_id, rank, metric) for metric in _PAUSES)
+        paused = any(evidence.series(group.run_id, rank, metric) for metric in windows.PAUSES)
         if not paused and windows.steady(evidence.series(group.run_id, rank, "step_s"), STALL_FACTOR):
             continue
-        points = windows.with_pauses(evidence, group, rank, _PAUSES)
+        points = windows.with_pauses(evidence, group, rank, windows.PAUSES)
         found = windows.stalls(points, STALL_FACTOR)
         if found is None or len(found.steps) < STALLS_MIN or found.excess_share < STALL_SHARE_MIN:
             continue
         if not windows.regular(found.steps, STALL_VARIATION):
             continue
         cause = _cause(evidence, group, rank, found)
-        if cause == "data":
+        if cause == "data" or (cause == "other" and _waits_for_another(evidence, group, rank)):
             continue
         if cause == "other" and _between_epochs(evidence, group, rank, found):
             cause = "epoch"
@@ -265,6 +263,12 @@ _STALLS = {
     ),
 }
 _CAUSE_METRICS = (("checkpoint", "checkpoint_s"), ("evaluation", "phase/evaluation"), ("gc", "gc_s"), ("data", "phase/data"))
+
+
+def _waits_for_another(evidence: Evidence, group: RankGroup, rank: int) -> bool:
+    """Return whether the pauses are waits for another rank that makes steps meanwhile: F03 and F02 tell of them."""
+    found = waits_between(evidence, group)
+    return found is not None and found.waiting == rank
 
 
 def _in_session(member: Member) -> bool:

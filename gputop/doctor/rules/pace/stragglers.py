@@ -17,6 +17,7 @@ from gputop.doctor.rules.pace.main_threads import (
     computes_alone,
     waits_for_one,
 )
+from gputop.doctor.rules.pace.unequal_rounds import ROUNDS_TEXT, longer_round
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.culprit import (
     SCORE_TEXT,
@@ -87,7 +88,9 @@ F01 = Rule(
 def slow_compute(evidence: Evidence, group: RankGroup) -> Judgement:
     """F02: one rank computes longer with equal work."""
     known = culprit_by(evidence, group, "phase/forward")
-    if known is None or known.unequal:
+    if known is None:
+        return longer_round(evidence, group)
+    if known.unequal:
         return None
     who, device = f"rank {known.found.culprit}", known.device
     if group.virtual:  # The cores of the machine have no clock or temperature of their own.
@@ -132,7 +135,10 @@ F02 = Rule(
     needs=(*SOURCES, "/proc"),
     window_s=3.0,
     every_s=SELDOM_S,
-    threshold=f"{SCORE_TEXT} explained by one rank's forward pass; {TAKEN_TEXT}",
+    threshold=(
+        f"{SCORE_TEXT} explained by one rank's forward pass; {TAKEN_TEXT}; or {ROUNDS_TEXT}, and as many of them between two "
+        "pauses (possible)"
+    ),
     hides=("E06", "F04"),
     mechanism=(
         "With equal work, its forward pass takes longer: a lower clock, heat, another process on its GPU, a smaller card, "

@@ -10,6 +10,7 @@ from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.evidence.straggling import COVERAGE_MIN, FOLLOWS_MIN, SCORE_MIN
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.pace.unequal_rounds import ROUNDS_TEXT, more_steps_in_a_round
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.culprit import SCORE_TEXT, SOURCES, find_culprit, waiting
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
@@ -19,7 +20,7 @@ def unequal_work(evidence: Evidence, group: RankGroup) -> Judgement:
     """F03: the ranks' batches differ in size, so some rank always waits."""
     known = find_culprit(evidence, group)
     if known is None:
-        return _measured(evidence, group)
+        return _measured(evidence, group) or more_steps_in_a_round(evidence, group)
     found, work = known.found, known.work
     computes = found.explained_by("phase/forward") + found.explained_by("phase/data") >= COVERAGE_MIN / 2
     by_turns = found.culprit is None and found.explained_by("phase/forward") > max(
@@ -39,18 +40,20 @@ F03 = Rule(
     family="stragglers",
     title="Ranks have unequal work",
     severities=("error", "warning"),
-    confidences=("likely",),
+    confidences=("likely", "possible"),
     needs=SOURCES,
     window_s=3.0,
     every_s=SELDOM_S,
-    threshold=f"{SCORE_TEXT} explained by unequal work",
+    threshold=(f"{SCORE_TEXT} explained by unequal work; or {ROUNDS_TEXT}, and more of them between two pauses (possible)"),
     hides=("F01", "F02", "F04", "F05", "E06"),
     mechanism=(
         "A step ends when the rank with the most work is done. With randomly drawn batches (sentences, boxes, sequences), "
         "this is a different rank each time."
     ),
     signature="The size of the batches differs between ranks, and the time of the forward pass follows that size.",
-    look_alike="F02 (one rank is slow with equal work); F04 (no phase explains the wait).",
+    look_alike=(
+        "F02 (one rank is slow with equal work); F04 (no phase explains the wait); federated learning with unequal data."
+    ),
     fix="Balance the batches: group by length, fill by tokens, or pack sequences.",
     judge=unequal_work,
 )
