@@ -130,7 +130,9 @@ class OutputErrors:
         hints = [item for file in self._files.values() for item in file.hints]
         others = hints + [item for scan in scans for item in scan.observations if item.pattern is not None]
         kept = [item for item in others if not item.went_on and (not item.failure or root is not None)]
-        state: JobState = "failed" if lost and root is not None else "running"
+        # The rank that went first may have printed nothing: then the consequences are all that tells of the end.
+        consequence = not alive and any(item.raised_by_another for item in kept)
+        state: JobState = "failed" if lost and (root is not None or consequence) else "running"
         return of_run(self.run_id, None, state, root, kept, unproven=True)
 
     def _restart(self) -> None:

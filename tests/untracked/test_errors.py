@@ -39,6 +39,14 @@ Traceback (most recent call last):
     row = table[key]
 KeyError: 'speaker-7'
 """
+LOST_ITS_PEER = (
+    "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:39554."
+)
+LAUNCHER_REPORTS = """\
+E1124 04:57:22.098000 2 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: 1) local_rank: 0 (pid: 6) of \
+binary: python
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+"""
 RANKS = (4001, 4002)
 PANE = Pane(TMUX, "/tmp/none", "%3", (1, 2))
 
@@ -107,6 +115,36 @@ def test_a_known_text_has_the_cause_that_a_log_gets(output: Output) -> None:
     output.look(*RANKS)
     (found,) = findings(output.look(ended=True))
     assert "sentencepiece" in found.title + found.cause
+
+
+def test_ranks_that_lost_a_peer_that_left_without_a_word_are_explained(output: Output) -> None:
+    """The rank that left printed no error: what the others print only follows from it, and is all that there is."""
+    output.write(STEPS + raised(LOST_ITS_PEER) + LAUNCHER_REPORTS)
+    output.look(*RANKS)
+    (found,) = findings(output.look(ended=True))
+    assert (found.id, found.severity, found.confidence) == ("G04", "error", "likely")
+    assert "left or died" in found.title
+    assert "nohup.out:26" in {fact.source for fact in found.evidence}
+
+
+def test_a_peer_that_left_may_have_ended_them_if_no_launcher_reports_it(output: Output) -> None:
+    output.write(STEPS + raised(LOST_ITS_PEER))
+    output.look(*RANKS)
+    (found,) = findings(output.look(ended=True))
+    assert (found.id, found.confidence) == ("G04", "possible")
+
+
+def test_a_lost_peer_explains_nothing_while_ranks_live_or_beside_its_cause(output: Output) -> None:
+    output.write(STEPS + TRACEBACK + raised(LOST_ITS_PEER) + LAUNCHER_REPORTS)
+    output.look(*RANKS)
+    assert findings(output.look(*RANKS)) == ()
+    assert [found.id for found in findings(output.look(ended=True))] == ["exception"]
+
+
+def test_a_connection_that_closes_as_a_run_ends_well_is_no_failure(output: Output) -> None:
+    output.write(STEPS + "W1124 04:57:22 TCPStore.cpp:133] [c10d] recvValue failed: Connection was likely closed\ndone\n")
+    output.look(*RANKS)
+    assert findings(output.look(ended=True)) == ()
 
 
 def test_the_error_of_one_rank_is_explained_while_the_others_hang(output: Output) -> None:

@@ -55,3 +55,12 @@ class Observation:
         if self.pattern is None or self.block > 0:
             return not self.went_on and (self.pattern is None or not self.pattern.cascade)
         return not (self.pattern.cascade or self.warned or self.went_on) and self.pattern.kind == FAILURE
+
+    @property
+    def raised_by_another(self) -> bool:
+        """Whether a rank ended with this text because another rank had gone: raised, not just noted as connections close."""
+        return self.pattern is not None and self.pattern.cascade and self.pattern.cause == "G04" and self._ended_it
+
+    @property
+    def _ended_it(self) -> bool:
+        return self.block > 0 and not (self.warned or self.went_on)

@@ -12,6 +12,7 @@ from gputop.doctor.facts.ddp import standstill
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.outputs import Output, quoted
 from gputop.doctor.rules.support.rule import Suspicion
 from gputop.facts.standing import Stalled
 from gputop.groups import DEAD_STATES
@@ -30,6 +31,38 @@ stop = torch.tensor(float(done), device=device); dist.all_reduce(stop, dist.Redu
 if stop: break
 # if only the data is uneven, and only for DDP:
 with torch.distributed.algorithms.join.Join([model]):  # around the loop"""
+
+
+PEERS = ("gloo_peer", "nccl_peer_closed", "nccl_remote", "store_lost")
+"""What ranks print that lost the connection to another one."""
+LAUNCHERS = ("child_failed", "elastic_exit", "srun_exit", "mpi_exit", "deepspeed_exit")
+"""What launchers print when one of their ranks has failed."""
+
+
+def only_consequences(output: Output) -> Suspicion | None:
+    """Return the finding for a failed run without a journal whose error texts all follow from a rank that had gone."""
+    lost = [match for match in output.matches if match.pattern in PEERS]
+    reports = [match for match in output.matches if match.pattern in LAUNCHERS]
+    others = [match for match in output.matches if match.cascade and match not in lost and match not in reports]
+    if output.launch_state != "failed" or not lost or others or not all(match.cascade for match in output.matches):
+        return None
+    numbers = sorted({match.rank for match in lost if match.rank is not None})
+    who = tracked.capital(words.ranks(numbers)) if numbers else "Ranks"
+    finding = Finding(
+        "G04",
+        "error",
+        "likely" if reports else "possible",
+        f"{who} lost the connection to a rank that had left or died, and the run ended",
+        tuple(quoted(match) for match in (*lost[:2], *reports[:1])),
+        "A rank left the loop before the others (its data ended, or it alone reached a break or a return), or it died "
+        "without a word. Each exchange needs every rank, so the others lose the connection.",
+        f"torchrun --log-dir logs --tee 3 ...  # keeps what each rank prints\n{_FIX}",
+        "The output of another rank contains an earlier error.",
+        devices=output.devices,
+        pids=output.pids,
+        run=output.run_id or lost[0].run_id,
+    )
+    return Suspicion(finding, 2.0)
 
 
 def others_failed(run: Run, bad: Sequence[Rank], group: RankGroup | None) -> Suspicion:
