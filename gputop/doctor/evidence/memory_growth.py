@@ -1,4 +1,4 @@
-"""The memory of each process on each GPU since it was first seen, as the driver counts it. Pure: no clock.
+"""The memory of each process on each GPU since it was first seen, as the driver counts it, and in the machine. Pure: no clock.
 
 The course is kept as means of stretches, at a resolution that halves as they grow: a leak shows over hours.
 """
@@ -19,8 +19,13 @@ UNSEEN_MAX_S = 120.0
 """A process whose memory is unknown for longer has ended. The driver sometimes fails to report it."""
 
 
+_HOST = "host"
+"""Stands for the machine's own memory in place of a device."""
+_MACHINE = (0, None, _HOST)
+
+
 class MemoryGrowth:
-    """The memory of every live process over time; ``Evidence`` feeds it each snapshot."""
+    """The memory of every live process that uses a device; ``Evidence`` feeds it each snapshot."""
 
     def __init__(self) -> None:
         self._courses: dict[tuple[int, float | None, str], Levels] = {}
@@ -33,16 +38,32 @@ class MemoryGrowth:
         if now < self._due_s:
             return
         self._due_s = now + EVERY_S - _JITTER_S
+        if snapshot.host.memory_available_bytes is not None:
+            self._add(_MACHINE, now, snapshot.host.memory_available_bytes)
         for process in snapshot.processes:
             for use in process.devices:
                 if use.memory_used_bytes is not None:
-                    key = (process.pid, process.started_at, use.device_uuid)
-                    self._courses.setdefault(key, Levels()).extend((int(now),), (float(use.memory_used_bytes),))
-                    self._seen_at[key] = now
+                    self._add((process.pid, process.started_at, use.device_uuid), now, use.memory_used_bytes)
+            if process.devices and process.memory_rss_bytes is not None:
+                self._add((process.pid, process.started_at, _HOST), now, process.memory_rss_bytes)
         for key in [key for key, seen_at in self._seen_at.items() if now - seen_at > UNSEEN_MAX_S]:
             del self._courses[key], self._seen_at[key]
+
+    def _add(self, key: tuple[int, float | None, str], now: float, size: float) -> None:
+        self._courses.setdefault(key, Levels()).extend((int(now),), (float(size),))
+        self._seen_at[key] = now
 
     def of(self, process: Process, uuid: str) -> Sequence[Stretch]:
         """Return the process's bytes on a GPU, oldest first; ``Stretch.step`` is a monotonic clock in seconds."""
         course = self._courses.get((process.pid, process.started_at, uuid))
+        return course.stretches if course is not None else ()
+
+    def in_host(self, process: Process) -> Sequence[Stretch]:
+        """Return the process's resident bytes, oldest first, as ``of`` does."""
+        return self.of(process, _HOST)
+
+    @property
+    def available(self) -> Sequence[Stretch]:
+        """The machine's available bytes, oldest first, as ``of`` does."""
+        course = self._courses.get(_MACHINE)
         return course.stretches if course is not None else ()

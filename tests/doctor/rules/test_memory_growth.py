@@ -9,7 +9,7 @@ import pytest
 from gputop.doctor.evidence.memory_growth import MemoryGrowth
 from gputop.snapshot import Snapshot
 from tests.doctor.scenes import near_memory as scenes
-from tests.doctor.scenes.base import Scene, check_first_verdict, ids, play
+from tests.doctor.scenes.base import Scene, check_first_verdict, ids, not_tracked, play
 
 
 @pytest.mark.parametrize("scene", [scenes.leaks, scenes.leaks_untracked], ids=["tracked", "untracked"])
@@ -21,6 +21,23 @@ def test_it_names_the_rank_and_the_time(scene: Scene) -> None:
     # 410 s at 1 GiB a minute have left 80 - 26.8 GiB, which take another 53 minutes.
     assert isinstance(fact.value, int)
     assert 2900 < fact.value < 3600
+
+
+@pytest.mark.parametrize("scene", [scenes.keeps_everything, not_tracked(scenes.keeps_everything)], ids=["tracked", "untracked"])
+def test_the_memory_of_the_machine_may_become_full(scene: Scene) -> None:
+    (found,) = (finding for finding in play(scene, scenes.HOST_SECONDS)[-1] if finding.id == "H06")
+    assert found.confidence == "possible"
+    assert found.title == "The machine will run out of memory in about 16m if this goes on"
+    assert "available" in found.evidence[-1].text
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [scenes.buffer_gets_full, scenes.reads_a_mapped_file, scenes.grows_a_little],
+    ids=["a buffer that is full", "a mapped file", "a little"],
+)
+def test_memory_that_is_not_lost_does_not_fill_the_machine(scene: Scene) -> None:
+    assert all("H06" not in ids(found) for found in play(scene, scenes.HOST_SECONDS))
 
 
 def test_it_is_silent_until_it_has_seen_minutes() -> None:

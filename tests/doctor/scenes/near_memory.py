@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from gputop.snapshot import Snapshot
 from tests.doctor.scenes.base import Scene, gpus, journal, not_tracked, rank, scene, use
@@ -38,6 +39,32 @@ plateaus = with_memory(lambda second: 20 + 5 * (second // 150))
 evaluates = with_memory(lambda second: 20.0 if second < 200 else 60.0)
 steady = with_memory(lambda second: 70 + 0.05 * (second // 10 % 4))
 too_slow = with_memory(lambda second: 20 + second / 900)
+
+HOST_SECONDS = 70
+
+
+def in_the_machine(gib: Callable[[int], float], taken: float = 1.0) -> Scene:
+    """Rank 2 holds so much of the machine's memory, of which the machine lacks this share."""
+
+    def shown(second: int) -> Snapshot:
+        shot = with_memory(lambda _: 20.0)(0)
+        grown = gib(second)
+        ranks = [
+            replace(process, memory_rss_bytes=int((grown if number == 2 else 4.0) * GIB))
+            for number, process in enumerate(shot.processes)
+        ]
+        host = replace(shot.host, memory_available_bytes=int((100.0 - taken * (grown - 4.0)) * GIB))
+        base = scene(second, shot.devices, tuple(ranks), (journal(4, second),))
+        return replace(base, host=host)
+
+    return shown
+
+
+keeps_everything = in_the_machine(lambda second: 4.0 + 0.1 * second)
+buffer_gets_full = in_the_machine(lambda second: 4.0 + 0.1 * min(second, 35))
+reads_a_mapped_file = in_the_machine(lambda second: 4.0 + 0.1 * second, taken=0.0)
+grows_a_little = in_the_machine(lambda second: 4.0 + 0.01 * second)
+POSSIBLE = (("H06", "the machine's memory", keeps_everything, HOST_SECONDS),)
 
 PAIRS = (
     Pair("H06", "a warm-up that levels off", warms_up, leaks, SECONDS),

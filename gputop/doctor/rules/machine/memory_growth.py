@@ -1,4 +1,6 @@
-"""GPU memory that grows for as long as the run lasts, and when it will be full (H06), by the driver's per-process readings."""
+"""Memory that grows for as long as the run lasts, and when it will be full (H06): a GPU's by the driver's per-process readings,
+the machine's by what is resident.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +30,14 @@ GROWTH_MIN_BYTES = 256 << 20
 AHEAD = 20.0
 """Extrapolate to at most this many times the observed span; if the memory lasts longer, report nothing."""
 LEFT_MAX_S = 24 * 3600.0
+HOST_WARM_UP_S = 10.0
+HOST_SPAN_MIN_S = 40.0
+HOST_PARTS = 5
+HOST_AHEAD = 40.0
+HOST_TAKEN_SHARE = 0.5
+"""Of the machine's memory, a full one ends everything that runs on it, so gputop tells of it sooner, and only as possible (our
+choice). What the machine has available must fall by half of the growth: pages of mapped files are resident, but free.
+"""
 
 
 class _Growth(NamedTuple):
@@ -43,12 +53,12 @@ class _Growth(NamedTuple):
 
 
 def grows_until_full(evidence: Evidence, group: RankGroup) -> Judgement:
-    """H06: a rank's GPU memory grows steadily, and will soon be full."""
+    """H06: a rank's GPU memory grows steadily, and will soon be full; or that of the machine."""
     if group.virtual:
-        return None
+        return _fills_the_machine(evidence, group)
     found = [growth for member in group.members if (growth := _growth(evidence, group, member)) is not None]
     if not found:
-        return None
+        return _fills_the_machine(evidence, group)
     found.sort(key=lambda growth: growth.left_s)
     first = found[0]
     facts = [_fact(growth) for growth in found[:4]]
@@ -77,21 +87,24 @@ H06 = Rule(
     id="H06",
     order=2103,
     family="memory",
-    title="GPU memory that grows until it is full",
+    title="Memory that grows until it is full",
     severities=("warning",),
-    confidences=("likely",),
-    needs=("NVML memory per process",),
+    confidences=("likely", "possible"),
+    needs=("NVML memory per process", "/proc"),
     window_s=WARM_UP_S + SPAN_MIN_S,
     every_s=RARELY_S,
     threshold=(
         f"after {WARM_UP_S:.0f} s, over {SPAN_MIN_S / 60:.0f} minutes or more, each eighth of the time adds at least "
         f"{EVEN:.0%} of the mean of all eighths, {GROWTH_MIN_BYTES >> 20} MiB or more in total; full within {AHEAD:.0f} "
-        "times the observed span, and within a day"
+        "times the observed span, and within a day; or so of the machine's memory, by each fifth of "
+        f"{HOST_SPAN_MIN_S:.0f} s or more, full within {HOST_AHEAD:.0f} times that, if what is available falls by "
+        f"{HOST_TAKEN_SHARE:.0%} of the growth (possible)"
     ),
     estimated=True,
     mechanism="Each step leaves tensors behind that the script still refers to.",
     signature="A rank's memory, as the driver counts it, rises steadily for minutes while the run repeats the same steps.",
-    look_alike="A warm-up; torch's allocator, which keeps the memory that a large batch or an evaluation once needed.",
+    look_alike="A warm-up; torch's allocator, which keeps the memory that a large batch or an evaluation once needed; a replay "
+    "buffer or a cache before it is full; a mapped file that is read for the first time.",
     fix="Store numbers instead of tensors, and detach what you carry from step to step.",
     judge=grows_until_full,
 )
@@ -111,33 +124,96 @@ def _growth(evidence: Evidence, group: RankGroup, member: Member) -> _Growth | N
     if member.process is None or device is None or not device.memory_total_bytes or device.memory_used_bytes is None:
         return None
     found = _parts(evidence.memory_growth.of(member.process, device.uuid), evidence.now)
-    if found is None:
+    slope = _even_growth(*found) if found is not None else None
+    if found is None or slope is None:
         return None
     means, span_s = found
-    added = [later - earlier for earlier, later in itertools.pairwise(means)]
-    mean = (means[-1] - means[0]) / len(added)
-    if mean * PARTS < GROWTH_MIN_BYTES or min(added) < EVEN * mean:
-        return None
-    half = added[len(added) // 2 :]
-    part_s = span_s / PARTS
-    slope = min(mean, sum(half) / len(half)) / part_s  # The slower of the two rates: growth may be levelling off.
     left_s = max(0.0, device.memory_total_bytes - device.memory_used_bytes) / slope
     if left_s > min(LEFT_MAX_S, AHEAD * span_s):
         return None
     return _Growth(member, device, slope, means[0], means[-1], span_s, left_s)
 
 
-def _parts(stretches: Sequence[Stretch], now: float) -> tuple[list[float], float] | None:
-    """Return the mean of each eighth of the series after the warm-up, and its length; None if it is too short."""
+def _even_growth(means: Sequence[float], span_s: float) -> float | None:
+    """Return by how many bytes a second memory grows, from its means in the parts of a span; None if not, or unevenly."""
+    added = [later - earlier for earlier, later in itertools.pairwise(means)]
+    mean = (means[-1] - means[0]) / len(added)
+    if mean * len(means) < GROWTH_MIN_BYTES or min(added) < EVEN * mean:
+        return None
+    half = added[len(added) // 2 :]
+    return min(mean, sum(half) / len(half)) / (span_s / len(means))  # The slower rate: growth may be levelling off.
+
+
+def _fills_the_machine(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge the machine's memory: that of the ranks grows evenly, and what is available shrinks with it."""
+    host = evidence.snapshot.host if evidence.snapshot is not None else None
+    if host is None or not host.memory_available_bytes:
+        return None
+    grown = []
+    for member in group.members:
+        seen = evidence.memory_growth.in_host(member.process) if member.process is not None else ()
+        found = _parts(seen, evidence.now, HOST_PARTS, HOST_WARM_UP_S, HOST_SPAN_MIN_S)
+        slope = _even_growth(*found) if found is not None else None
+        if found is not None and slope is not None:
+            grown.append((member, slope, *found))
+    if not grown:
+        return None
+    span_s = min(span for *_, span in grown)
+    slope = sum(rate for _, rate, *_ in grown)
+    course = evidence.memory_growth.available
+    before = [item.mean for item in course if item.step <= evidence.now - span_s]
+    left_s = host.memory_available_bytes / slope
+    if not before or before[-1] - course[-1].mean < HOST_TAKEN_SHARE * slope * span_s or left_s > HOST_AHEAD * span_s:
+        return None
+    facts = [
+        Fact(
+            f"process {member.pid} grew from {units.bytes_text(means[0])} to {units.bytes_text(means[-1])} in "
+            f"{units.coarse_duration(span)}",
+            round(rate),
+            "/proc",
+        )
+        for member, rate, means, span in grown[:4]
+    ]
+    facts.append(
+        Fact(
+            f"the machine has {units.bytes_text(host.memory_available_bytes)} available",
+            host.memory_available_bytes,
+            "/proc/meminfo",
+        )
+    )
+    finding = tracked.about(
+        group,
+        "H06",
+        "warning",
+        "possible",
+        f"The machine will run out of memory in about {units.coarse_duration(left_s)} if this goes on",
+        facts,
+        "The script keeps what each step makes: a list of outputs or losses with their graphs, a replay buffer without a "
+        "limit, or a cache.",
+        "replay = collections.deque(maxlen=100_000)  # a limit\nlosses.append(loss.item())  # a number, not the tensor",
+        "Memory stops growing: a cache, a data set or a replay buffer is complete.",
+        pids=[member.pid for member, *_ in grown if member.pid is not None],
+    )
+    return Suspicion(finding, 5.0)
+
+
+def _parts(
+    stretches: Sequence[Stretch],
+    now: float,
+    number: int = PARTS,
+    warm_up_s: float = WARM_UP_S,
+    span_min_s: float = SPAN_MIN_S,
+) -> tuple[list[float], float] | None:
+    """Return the mean of each part of the series after the warm-up, and its length; None if it is too short."""
     if not stretches:
         return None
-    kept = [item for item in stretches if item.step >= stretches[0].step + WARM_UP_S]
+    kept = [item for item in stretches if item.step >= stretches[0].step + warm_up_s]
     span_s = now - kept[0].step if kept else 0.0
-    if span_s < SPAN_MIN_S:
+    if span_s < span_min_s:
         return None
-    parts: list[list[Stretch]] = [[] for _ in range(PARTS)]
+    parts: list[list[Stretch]] = [[] for _ in range(number)]
     for item in kept:
-        parts[min(PARTS - 1, int((item.step - kept[0].step) / span_s * PARTS))].append(item)
+        parts[min(number - 1, int((item.step - kept[0].step) / span_s * number))].append(item)
     if not all(parts):
         return None
     return [sum(item.mean * item.count for item in part) / sum(item.count for item in part) for part in parts], span_s
