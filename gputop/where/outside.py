@@ -52,6 +52,8 @@ def _doing(pid: int, state: str) -> str | None:
         return "sleeps"
     if call.name in ("read", "write"):
         return f"{call.name}s {_file(pid, call.first)}"
+    if call.name == "file lock":
+        return f"waits for the lock of {_file(pid, call.first)}"
     return _WORDS.get(call.name)
 
 
