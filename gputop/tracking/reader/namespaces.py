@@ -8,6 +8,8 @@ import time
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
 
+_INITIAL = 4026531836
+"""The kernel's PROC_PID_INIT_INO: the machine's own PID namespace, in which every process has a PID."""
 _LISTED_NS = 1_000_000_000
 """Journals that are opened one after the other share one list of processes, unless one of them is younger than the list."""
 _listed: tuple[int, dict[int, list[int]]] = (0, {})
@@ -36,6 +38,18 @@ def pid_here(who: form.Identity) -> int | None:
     if not who.boot_id or who.boot_id != identity.boot_id() or not who.start_ticks:
         return None
     return next((pid for pid in _started_at(who.start_ticks, who.created_ns) if _is(pid, who)), None)
+
+
+def is_gone(who: form.Identity) -> bool:
+    """Return whether the process of another PID namespace of this machine has ended: no process here started when it did.
+
+    False where that cannot be known: below the machine's own namespace, or where /proc hides the processes of others.
+    """
+    if not who.boot_id or who.boot_id != identity.boot_id() or not who.start_ticks:
+        return False
+    if identity.pid_namespace() != _INITIAL or identity.process_state(1) is None:
+        return False
+    return not _started_at(who.start_ticks, who.created_ns)
 
 
 def is_alive(pid: int, who: form.Identity) -> bool:

@@ -17,7 +17,7 @@ from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
 from gputop.tracking.journal.read import JournalReader, salvage
 from gputop.tracking.reader.decimate import Decimator
-from gputop.tracking.reader.namespaces import is_alive, is_elsewhere, pid_here
+from gputop.tracking.reader.namespaces import is_alive, is_elsewhere, is_gone, pid_here
 from gputop.tracking.standing import page
 
 STATEMENTS_MAX = 10_000
@@ -83,6 +83,8 @@ class RankLog:
         self._shared = shared
         self._pid_here: int | None = None
         """Where it is of another PID namespace: its process's PID in ours, while that process lives and is visible."""
+        self._is_gone = False
+        """Whether it is of another PID namespace below ours, and its process has ended."""
         self._stamp: tuple[int, int] | None = None
         self._heard_at = time.monotonic() - self._first_age_s()
         self._shift = _clock_shift(self.identity)
@@ -92,6 +94,9 @@ class RankLog:
         self.judge()
         if self.elsewhere and self.alive:
             self._pid_here = pid_here(self.identity)
+            if self._pid_here is None and is_gone(self.identity):
+                self._is_gone = True
+                self.judge()
 
     @property
     def alive(self) -> bool:
@@ -192,12 +197,15 @@ class RankLog:
         state: RunState
         if self._pid_here is not None and not is_alive(self._pid_here, self.identity):
             self._pid_here = self._rank = None
+            self._is_gone = True
         if live.state == form.FINISHED:
             state = "finished"
         elif live.state == form.FAILED:
             state = "stopped" if live.exit_code == form.SIGINT_EXIT_CODE else "failed"
         else:
             state = "running" if self.elsewhere else _process_state(self.identity) or "running"
+            if self._is_gone:
+                state = "killed"
             if state == "running" and live.state == form.STARTING and not self.metrics:
                 state = "starting"
             if self._silent_s() > UNHEARD_S:

@@ -12,6 +12,7 @@ import pytest
 from gputop.agent.sampler import Sampler
 from gputop.snapshot import Rank
 from gputop.sources.virtual import VirtualSource
+from gputop.tracking.journal import identity
 from gputop.tracking.reader.runs import RunReader
 from tests.tracking.kit import Home, eventually, home
 
@@ -66,7 +67,11 @@ def test_its_ranks_have_the_pids_of_this_machine_while_they_live(home: Home, ins
         inside.kill()
         inside.wait()
         rank = eventually(lambda: found if (found := rank_of(reader)).elsewhere else None, "it has ended")
-        assert (rank.pid, rank.local_pid) == (1, None)
+        assert (rank.pid, rank.local_pid, rank.state) == (1, None, "killed")
+        if identity.pid_namespace() == 4026531836:  # else nobody here can know
+            fresh = RunReader(home.runs)
+            eventually(lambda: rank_of(fresh).state == "killed", "who comes later sees it, too")
+            fresh.close()
     finally:
         reader.close()
 
