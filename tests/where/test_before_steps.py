@@ -101,9 +101,11 @@ def launched(home: Home, tmp_path: Path) -> Iterator[Callable[[str], subprocess.
     started = []
 
     def launch(way: str) -> subprocess.Popen[str]:
-        torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+        program = (sys.executable, "-m", "torch.distributed.run")
+        torchrun = program if way == "load" else (str(Path(sys.executable).with_name("torchrun")),)
+        options = ("--standalone", "--nproc-per-node", "2")
         process = subprocess.Popen(
-            [sys.executable, "-m", "gputop", "run", "--", *torchrun, str(SCRIPT), way, str(tmp_path)],
+            [sys.executable, "-m", "gputop", "run", "--", *torchrun, *options, str(SCRIPT), way, str(tmp_path)],
             env=clean_environment(home.state, OMP_NUM_THREADS="1"),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -127,6 +129,7 @@ def test_the_rank_that_hangs_before_its_first_step_is_named_with_its_line(
 ) -> None:
     process = launched(way)
     found = until(lambda: children(process.pid), lambda found: len(found.ranks) == 2 and found.behind == (1,))
+    assert not _memories(process.pid), "the launcher is no rank"
     ahead, late = found.ranks
     assert (late.state, late.source, late.line, late.function) == ("answers", "rank", LINES["LOAD"], "load")
     call = {"load": (LINES["INIT"], "init_process_group"), "branch": (LINES["FIRST"], "all_reduce")}[way]

@@ -2,8 +2,8 @@
 
 The page of a ring, in memory without a name: no list counts this process as a rank, and the memory ends with it, however that
 ends. Whoever asks finds it among the files that the process has open (``where/before_steps.py``). A process that ends soon, a
-loader's worker, a forked child and torch's own programs, such as torchrun, have none. The training's own thread does nothing
-but start and end ours.
+loader's worker, a forked child, a launcher, such as torchrun, and torch's other programs have none. The training's own thread
+does nothing but start and end ours.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ AFTER_S = 2.0
 """A process that lives shorter than this after its import of torch has nothing to find."""
 LOOK_S = 0.5
 END_S = 0.2
+_LAUNCHERS = ("torch.distributed.launcher.api", "deepspeed.launcher.runner", "deepspeed.launcher.launch")
+"""Modules that a process imports, or runs, to start ranks: torchrun and ``accelerate launch`` import the first one."""
 _SEALS = 1 | 2 | 4
 """F_SEAL_SEAL, F_SEAL_SHRINK and F_SEAL_GROW of Linux (fcntl.h): a Python that was built on an older system lacks the names."""
 
@@ -81,6 +83,9 @@ class _Early:
             self.worker.sleep(LOOK_S if self._file is not None else max(0.0, self._due_s - time.monotonic()))
             if time.monotonic() < self._due_s or self.worker.stopping:
                 continue
+            if _launches():
+                self.worker.stopping = True
+                return
             if self._file is None:
                 if identity.is_worker():
                     self.worker.stopping = True
@@ -102,6 +107,12 @@ class _Early:
         page = form.pack_header(form.ARCHIVE, 0, who, str(state_dir().absolute()))
         self._memory[: len(page)] = bytes(page)
         self._reporter = Reporter(self._is_library)
+
+
+def _launches() -> bool:
+    """Return whether this process starts ranks and is none. It shows only some time after its import of torch."""
+    main = getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", None)
+    return (main in _LAUNCHERS or not sys.modules.keys().isdisjoint(_LAUNCHERS)) and "RANK" not in os.environ
 
 
 _early: _Early | None = None
