@@ -83,8 +83,11 @@ class RankLog:
         self._shared = shared
         self._pid_here: int | None = None
         """Where it is of another PID namespace: its process's PID in ours, while that process lives and is visible."""
+        self._has_ended = False
+        """Whether it is of another PID namespace, and its process was seen here until it ended."""
         self._is_gone = False
-        """Whether it is of another PID namespace below ours, and its process has ended."""
+        """Whether it is of another PID namespace below ours, and no process here is its own. One in a time namespace of its own
+        may live all the same, so that is believed only of a silent one."""
         self._stamp: tuple[int, int] | None = None
         self._heard_at = time.monotonic() - self._first_age_s()
         self._shift = _clock_shift(self.identity)
@@ -197,19 +200,19 @@ class RankLog:
         state: RunState
         if self._pid_here is not None and not is_alive(self._pid_here, self.identity):
             self._pid_here = self._rank = None
-            self._is_gone = True
+            self._has_ended = True
         if live.state == form.FINISHED:
             state = "finished"
         elif live.state == form.FAILED:
             state = "stopped" if live.exit_code == form.SIGINT_EXIT_CODE else "failed"
         else:
             state = "running" if self.elsewhere else _process_state(self.identity) or "running"
-            if self._is_gone:
-                state = "killed"
             if state == "running" and live.state == form.STARTING and not self.metrics:
                 state = "starting"
             if self._silent_s() > UNHEARD_S:
-                state = "unheard"
+                state = "killed" if self._is_gone else "unheard"
+            if self._has_ended:
+                state = "killed"
         if (state, live.exit_code) != (self.state, self.exit_code):
             self.state, self.exit_code, self._rank = state, live.exit_code, None
 

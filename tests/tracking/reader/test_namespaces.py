@@ -13,6 +13,7 @@ from gputop.agent.sampler import Sampler
 from gputop.snapshot import Rank
 from gputop.sources.virtual import VirtualSource
 from gputop.tracking.journal import identity
+from gputop.tracking.reader import rank_log
 from gputop.tracking.reader.runs import RunReader
 from tests.tracking.kit import Home, eventually, home
 
@@ -58,7 +59,9 @@ def rank_of(reader: RunReader) -> Rank:
     return rank
 
 
-def test_its_ranks_have_the_pids_of_this_machine_while_they_live(home: Home, inside: subprocess.Popen[str]) -> None:
+def test_its_ranks_have_the_pids_of_this_machine_while_they_live(
+    home: Home, inside: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     reader = RunReader(home.runs)
     try:
         rank = eventually(lambda: found if (found := rank_of(reader)).metrics else None, "its loss is read")
@@ -70,7 +73,8 @@ def test_its_ranks_have_the_pids_of_this_machine_while_they_live(home: Home, ins
         assert (rank.pid, rank.local_pid, rank.state) == (1, None, "killed")
         if identity.pid_namespace() == 4026531836:  # else nobody here can know
             fresh = RunReader(home.runs)
-            eventually(lambda: rank_of(fresh).state == "killed", "who comes later sees it, too")
+            monkeypatch.setattr(rank_log, "UNHEARD_S", 0.5)
+            eventually(lambda: rank_of(fresh).state == "killed", "who comes later sees it, once it is silent")
             fresh.close()
     finally:
         reader.close()
