@@ -225,6 +225,8 @@ def _follow(stream: Any, name: str, listener: Listener) -> None:
             del stream.write  # restore the stream, unless the script has put a function of its own there
         return count
 
+    # Stated in ``stand_in``: the traceback of an error in ``print`` leaves such calls out.
+    write_and_hear.__code__ = write_and_hear.__code__.replace(co_filename=f"{__file__}#importlib._bootstrap")
     try:
         stream.write = write_and_hear
     except AttributeError:  # a stream that takes no new attributes: this process is not followed
