@@ -41,7 +41,7 @@ def listen(training: Training, log: Log) -> None:
 
 def _telling(original: Callable[..., Any], training: Training, log: Log) -> Callable[..., Any]:
     @stands_for(original)
-    def passed_on(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def passed_on(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         result = original(self, *args, **kwargs)
         try:
             if not training.off and not training.on_other_thread() and not adapted():

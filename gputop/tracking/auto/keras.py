@@ -77,7 +77,7 @@ def listen(torch: Any, steps: Stepping) -> None:
     seen: weakref.WeakKeyDictionary[Any, Seen] = weakref.WeakKeyDictionary()
 
     @stands_for(original)
-    def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def apply(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         # An optimizer that scales losses calls its inner optimizer.
         if steps.off or steps.stepping or torch.compiler.is_compiling():
             return original(self, *args, **kwargs)

@@ -29,7 +29,7 @@ def making_way(
         if original is None:
             return
 
-        def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def wrapped(self: Any, /, *args: Any, **kwargs: Any) -> Any:
             first(self)
             return original(self, *args, **kwargs)
 

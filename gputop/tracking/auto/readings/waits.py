@@ -84,7 +84,7 @@ class Waits:
         original = getattr(self._tensor, name)
 
         @stands_for(original)
-        def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        def call(tensor: Any, /, *args: Any, **kwargs: Any) -> Any:
             try:
                 if self.is_open and self._on_gpu(tensor) and not self._thread_is_other():
                     self.waits += 1
@@ -101,7 +101,7 @@ class Waits:
         original = getattr(self._tensor, name)
 
         @stands_for(original)
-        def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        def call(tensor: Any, /, *args: Any, **kwargs: Any) -> Any:
             if not self.is_open:
                 return original(tensor, *args, **kwargs)
             started = perf_counter()
