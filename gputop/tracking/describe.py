@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gputop.facts.setup import BatchNorm, Model, Optimizer
+from gputop.tracking import parts
 
 _PARTS = ("module", "_orig_mod", "_fsdp_wrapped_module")
 _WRAPPERS_MAX = 8
@@ -17,7 +18,7 @@ def describe_model(root: Any, mesh: list[str]) -> dict[str, Any]:
     ``mesh`` holds the names of a device mesh's dimensions, if known from a source other than the parameters.
     """
     wrappers, inner = unwrap(root)
-    parameters = list(root.parameters())
+    parameters = parts.parameters(root)
     sizes = [int(item.numel()) for item in parameters]
     trained = [size for item, size in zip(parameters, sizes, strict=True) if item.requires_grad]
     devices: dict[str, int] = {}
@@ -27,7 +28,7 @@ def describe_model(root: Any, mesh: list[str]) -> dict[str, Any]:
         devices[device] = devices.get(device, 0) + size
         dtypes[dtype] = dtypes.get(dtype, 0) + size
     spread = [name for name in wrappers if name != "OptimizedModule"]
-    places = getattr(inner, "hf_device_map", None)
+    places = parts.kept(inner, "hf_device_map")
     batch_norm, recurrent = _layers(root)
     return Model.filled(
         class_=type(inner).__name__,
@@ -67,7 +68,7 @@ def _layers(root: Any) -> tuple[dict[str, Any], bool]:
     kinds: dict[type, frozenset[str]] = {}
     layers = synced = frozen = 0
     recurrent = False
-    for module in root.modules():
+    for module in parts.modules(root):
         cls = type(module)
         names = kinds.get(cls)
         if names is None:
@@ -102,11 +103,6 @@ def describe_optimizer(optimizer: Any) -> dict[str, Any]:
     settings = {name: value for name, value in first.items() if isinstance(value, bool | int | float | str)}
     kind = getattr(optimizer, "kind", type(optimizer).__name__)
     return {**Optimizer.filled(type=kind, groups=len(optimizer.param_groups)), **settings}
-
-
-def direct(module: Any) -> list[Any]:
-    """Return a module's own parameters, without those of its submodules."""
-    return [item for item in module.__dict__["_parameters"].values() if item is not None]
 
 
 def defines_forward(torch: Any, module: Any) -> bool:

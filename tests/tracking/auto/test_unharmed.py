@@ -52,6 +52,82 @@ print(list(train(model)))
 with torch.no_grad():
     print(model.eval()(torch.ones(2, 4)).tolist())
 """,
+    "a module that notes what it is asked for": """
+asked = []
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 1))
+
+    def forward(self, inputs):
+        return self.inner(inputs)
+
+    def __getattr__(self, name):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            asked.append(name)
+            return getattr(super().__getattr__("inner"), name)
+
+    @property
+    def batch_first(self):
+        asked.append("batch_first")
+
+    def parameters(self, recurse=True):
+        asked.append("parameters")
+        return super().parameters(recurse)
+
+    def named_parameters(self, *given, **named):
+        asked.append("named_parameters")
+        return super().named_parameters(*given, **named)
+
+    def modules(self):
+        asked.append("modules")
+        return super().modules()
+
+    def children(self):
+        asked.append("children")
+        return super().children()
+
+model = Model()
+print(list(train(model)))
+asked.clear()
+weights = list(torch.nn.Module.parameters(model))
+asked.clear()
+print(list(train(model, weights=weights)))
+model.forward(torch.ones(2, 4))
+with torch.no_grad():
+    model(torch.ones(2, 4))
+print(list(train(model, weights=weights)), asked)
+""",
+    "arguments of the names of ours": """
+import gc
+
+class Model(torch.nn.Linear):
+    def forward(self, inputs, module=None, tensor=None, cls=None):
+        return super().forward(inputs)
+
+class Called(Model):
+    def __call__(this, inputs, self=None):
+        return super().__call__(inputs, module=self)
+
+gc.freeze()
+for kind, given in ((Model, {"module": 1, "tensor": 2, "cls": 3}), (Called, {"self": 4})):
+    model = kind(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    gc.freeze()
+    for _ in range(20):
+        optimizer.zero_grad()
+        loss = model(torch.ones(2, 4), **given).square().mean()
+        loss.backward()
+        optimizer.step()
+    print(loss.item())
+    gc.unfreeze()
+    for _ in range(3):
+        torch.optim.SGD(model.parameters(), lr=0.1).step()
+        print(model(torch.ones(2, 4), **given).sum().item())
+""",
     "a class that takes no attributes": """
 class Closed(type):
     def __setattr__(cls, name, value):
@@ -252,6 +328,11 @@ except ZeroDivisionError:
         saves()
     except RuntimeError:
         again()
+""",
+    "an error in print": """
+import sys
+sys.stdout.reconfigure(encoding="ascii")
+print("caf\\u00e9")
 """,
     "an error with a cause": """
 try:

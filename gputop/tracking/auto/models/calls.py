@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from gputop.tracking.auto.readings.ddp import is_ddp, is_sharded
 from gputop.tracking.auto.training.fast_path import FastPath
 from gputop.tracking.no_compile import no_compile
+from gputop.tracking.parts import kept
 from gputop.tracking.stand_in import stands_for
 
 WRAPPERS = ("DataParallel", "DistributedDataParallel")
@@ -51,7 +52,7 @@ def timed_call(torch: Any, cls: Any, fast: FastPath) -> Any:
     tracing = getattr(torch.compiler, "is_dynamo_compiling", torch.compiler.is_compiling)
     grad_enabled = torch.is_grad_enabled
 
-    def call_module(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call_module(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         if own is None:
             onward = super(cls, self).__call__
         elif isinstance(own, FunctionType):
@@ -84,7 +85,7 @@ class Top:
         self.calls = 0
         self.split: Any = None
         """Counts the calls of a DataParallel; False for other modules, None before the first call."""
-        base = getattr(module, "_orig_mod", module)
+        base = kept(module, "_orig_mod", module)
         self.ddp: Any = weakref.ref(base) if is_ddp(base) else None
         """The DDP that this call belongs to."""
         self.sized = self.ddp is not None or (not inner and is_sharded(base))

@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from gputop.tracking import parts
 from gputop.tracking.auto.readings.ddp import ddp_fact, is_ddp
 from gputop.tracking.auto.readings.parallel import Place, place_of
 from gputop.tracking.describe import describe_model
@@ -62,13 +63,13 @@ class DescribedModel:
         return None if module is None else ddp_fact(module)
 
     def _find_ddp(self, root: Any) -> None:
-        found = next((module for module in root.modules() if is_ddp(module)), None)
+        found = next((module for module in parts.modules(root) if is_ddp(module)), None)
         if found is not None:
             self.wrapper = weakref.ref(found)
-            self.wrapped_parameters |= {id(item) for item in found.parameters()}
+            self.wrapped_parameters |= {id(item) for item in parts.parameters(found)}
 
     def _choose_root(self, roots: Iterable[Any], own: set[int]) -> None:
-        sized = [(sum(int(item.numel()) for item in root.parameters() if id(item) in own), root) for root in roots]
+        sized = [(sum(int(item.numel()) for item in parts.parameters(root) if id(item) in own), root) for root in roots]
         if not sized:
             return
         self.forget_dead()

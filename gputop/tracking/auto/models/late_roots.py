@@ -12,6 +12,7 @@ from typing import Any
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.no_compile import no_compile
+from gputop.tracking.parts import parameters
 from gputop.tracking.stand_in import stands_for
 
 ITERATIONS = 3
@@ -76,7 +77,7 @@ class LateRoots:
         try:
             if not module.training or not self._torch.is_grad_enabled():
                 return False
-            own = {id(item) for item in module.parameters()} & self._missing
+            own = {id(item) for item in parameters(module)} & self._missing
             if own:
                 self._missing -= own
                 steps.iteration.miss_forwards()
@@ -91,7 +92,7 @@ class LateRoots:
         tracing = getattr(self._torch.compiler, "is_dynamo_compiling", self._torch.compiler.is_compiling)
 
         @stands_for(original)
-        def call_module(module: Any, *args: Any, **kwargs: Any) -> Any:
+        def call_module(module: Any, /, *args: Any, **kwargs: Any) -> Any:
             if tracing() or self.inside or not self.looks_at(module):
                 return original(module, *args, **kwargs)
             self.inside = True

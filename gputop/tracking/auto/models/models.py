@@ -16,6 +16,7 @@ from types import FunctionType
 from typing import Any
 
 from gputop.facts.measured import Evaluation
+from gputop.tracking import parts
 from gputop.tracking.auto.models.calls import AUTOCAST_CALLS, WRAPPERS, Top, publish, timed_call
 from gputop.tracking.auto.models.described import DescribedModel
 from gputop.tracking.auto.models.late_roots import LateRoots
@@ -152,7 +153,7 @@ class Models:
 
     def _take_late(self, root: Any) -> None:
         """Take a module that was called; describe it only if it is all that an optimizer trains, and not a part of that."""
-        ids = {id(item) for item in root.parameters()}
+        ids = {id(item) for item in parts.parameters(root)}
         if any(own <= ids for own in self._each.values()):
             self._take([root], self._parameters, [])
         else:
@@ -222,7 +223,7 @@ class Models:
     def _add(self, root: Any) -> None:
         module: Any = root
         if not defines_forward(self._torch, module):
-            for child in module.children():
+            for child in parts.children(module):
                 self._add(child)
             return
         compiled = self.compiles()
@@ -230,9 +231,9 @@ class Models:
             return
         if id(module) in self.tops or isinstance(module, self._torch.jit.ScriptModule):
             return
-        rows_known = not any(getattr(part, "batch_first", True) is False for part in module.modules())
+        rows_known = not any(parts.kept(part, "batch_first", True) is False for part in parts.modules(module))
         self._listen(module, inner=False, rows_known=rows_known)
-        inner = getattr(module, "module", None)
+        inner = parts.kept(module, "module")
         if inner is not None and not compiled and type(module).__name__ in WRAPPERS:
             self._listen(inner, inner=True, rows_known=False)
 
@@ -256,8 +257,8 @@ class Models:
             if module is None or top.calls or top.inner:
                 continue
             del self.tops[key]
-            for child in module.children():
-                if any(id(item) in self._parameters for item in child.parameters()):
+            for child in parts.children(module):
+                if any(id(item) in self._parameters for item in parts.parameters(child)):
                     self._add(child)
 
     def compiles(self) -> bool:
@@ -319,7 +320,7 @@ class Models:
         device = None
         try:
             with unseen(self._torch):
-                first = next(iter(module.parameters()), None)  # a script may define its own, which returns a list
+                first = next(iter(parts.parameters(module)), None)
                 device = None if first is None else str(first.device)
         except Exception as error:  # noqa: BLE001 - the script's evaluation continues, whatever its module returns
             let_through(error)

@@ -6,7 +6,7 @@ import gc
 from itertools import compress
 from typing import Any
 
-from gputop.tracking.describe import direct
+from gputop.tracking.parts import direct, parameters
 
 
 def find_roots(torch: Any, own: set[int]) -> tuple[list[Any], list[Any]]:
@@ -24,7 +24,7 @@ def find_roots(torch: Any, own: set[int]) -> tuple[list[Any], list[Any]]:
     owners = [module for module in modules if any(id(item) in own for item in direct(module))]
     if not owners:
         owners = [module for module in modules if type(module).__name__ == "DeepSpeedEngine"]
-        own.update(id(item) for module in owners for item in module.parameters())
+        own.update(id(item) for module in owners for item in parameters(module))
     found: dict[int, Any] = {}
     seen: set[int] = set()
     queue = owners

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from time import perf_counter
 from typing import Any
 
+from gputop.tracking.parts import parameters
+
 SEARCHES = 8
 SEARCH_SHARE = 0.005
 """After a run's first searches, an optimizer begins with one if all of them take at most this share of the time."""
@@ -52,7 +54,7 @@ class Searches:
         if step != self._step:
             self._step = step
             self._covered.clear()
-        self._covered.update(id(item) for root in roots for item in root.parameters())
+        self._covered.update(id(item) for root in roots for item in parameters(root))
 
     def covers(self, weights: set[int], step: int) -> bool:
         """Return whether a search for another optimizer of this iteration has found the modules of all of these weights.

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gputop.facts import parallel
+from gputop.tracking import parts
 from gputop.tracking.auto.readings.parallel import Place
 from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.stand_in import stands_for
@@ -64,10 +65,10 @@ def listen(torch: Any, no_compile: Callable[..., None]) -> None:
     original = ddp.__init__
 
     @stands_for(original)
-    def made(self: Any, *args: Any, **kwargs: Any) -> None:
+    def made(self: Any, /, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         try:
-            found = [item for item in self.module.parameters() if item.requires_grad]
+            found = [item for item in parts.parameters(self.module) if item.requires_grad]
             _wrapped_as[self] = {id(item): (weakref.ref(item), item.dtype, item.device) for item in found}
         except Exception as error:  # noqa: BLE001 - what cannot be remembered is not reported
             let_through(error)
@@ -85,7 +86,7 @@ def listen(torch: Any, no_compile: Callable[..., None]) -> None:
 def _counted(torch: Any, original: Any, method: str, name: str, no_compile: Callable[..., None]) -> Any:
     weighs = name in _PASSES_WEIGHTS
 
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         collectives[name] = collectives.get(name, 0) + 1
         if weighs:
             try:
@@ -188,7 +189,7 @@ def is_ddp(module: Any) -> bool:
 
 def is_sharded(module: Any) -> bool:
     """Return whether a module or one of its submodules is sharded over the ranks: by fully_shard, FSDP or DeepSpeed."""
-    kinds = {type(part) for part in module.modules()}
+    kinds = {type(part) for part in parts.modules(module)}
     return any(base.__name__ in _SHARDED for kind in kinds for base in kind.__mro__)
 
 
@@ -224,7 +225,7 @@ def ddp_fact(module: Any) -> dict[str, Any]:
 def _replaced(module: Any, kept: dict[int, tuple[Any, Any, Any]]) -> int:
     """Return how many trained parameters were replaced, or changed dtype or device, since DDP received them."""
     count = 0
-    for item in module.module.parameters():
+    for item in parts.parameters(module.module):
         if item.requires_grad:
             known = kept.get(id(item))
             count += known is None or known[0]() is not item or known[1:] != (item.dtype, item.device)

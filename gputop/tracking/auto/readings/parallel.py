@@ -14,6 +14,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gputop.tracking import parts
 from gputop.tracking.describe import mesh_names
 
 _DATA = frozenset({"dp", "ddp", "fsdp", "hsdp", "data", "replicate", "shard", "batch"})
@@ -102,7 +103,7 @@ def _by_megatron() -> tuple[int, int] | None:
 def _by_wrapper(distributed: Any, model: Any, world: int) -> tuple[int, int] | None:
     """Return group and number of groups if it is known which ranks average gradients, or if nothing divides the ranks."""
     divided = False
-    for module in model.modules() if model is not None else ():
+    for module in parts.modules(model) if model is not None else ():
         bases = {base.__name__ for base in type(module).__mro__}
         if bases & {"DistributedDataParallel", "FullyShardedDataParallel"}:
             group = module.process_group
@@ -110,7 +111,7 @@ def _by_wrapper(distributed: Any, model: Any, world: int) -> tuple[int, int] | N
                 return None
             return int(distributed.get_rank(group)), int(distributed.get_world_size(group))
         if "FSDPModule" in bases:
-            mesh = next((item.device_mesh for item in module.parameters() if hasattr(item, "device_mesh")), None)
+            mesh = next((item.device_mesh for item in parts.parameters(module) if hasattr(item, "device_mesh")), None)
             if mesh is None or int(mesh.ndim) != 1:
                 return None
             return int(mesh.get_local_rank()), int(mesh.size())
@@ -119,7 +120,7 @@ def _by_wrapper(distributed: Any, model: Any, world: int) -> tuple[int, int] | N
             return None if grid is None else (int(grid.get_data_parallel_rank()), int(grid.get_data_parallel_world_size()))
         divided = divided or any(hasattr(item, "device_mesh") for item in module.__dict__["_parameters"].values())
     if divided:
-        mesh = next(item.device_mesh for item in model.parameters() if hasattr(item, "device_mesh"))
+        mesh = next(item.device_mesh for item in parts.parameters(model) if hasattr(item, "device_mesh"))
         return (0, 1) if int(mesh.size()) == world else None
     known = getattr(getattr(distributed.distributed_c10d, "_world", None), "pg_group_ranks", None)
     if (
