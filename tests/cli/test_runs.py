@@ -13,6 +13,7 @@ import pytest
 from gputop.cli.main import main
 from gputop.cli.output.once import run_row
 from gputop.cli.runs import list_text
+from gputop.cli.stored import show
 from gputop.cli.stored.shelf import points_of
 from gputop.process import ProcessRank, ProcessRun
 from gputop.snapshot import Points, Rank, Run
@@ -96,6 +97,23 @@ def test_best_is_what_the_metric_aims_at(lenet: Home, capsys: pytest.CaptureFixt
         ("info", "checkpoint written"),
         ("warning", "Loss is high: look at the data"),
     ]
+
+
+@pytest.mark.parametrize("name", ["confidence", "power_w", "answers_correct", "lower_bound", "answer_length", "lr"])
+def test_a_metric_whose_name_says_no_aim_has_no_best(name: str) -> None:
+    assert show._goal(name, None) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "goal"),
+    [
+        *(("val/loss", "min"), ("train_loss", "min"), ("wer", "min"), ("test_cer", "min"), ("FID", "min"), ("val_rmse", "min")),
+        *(("valError", "min"), ("valAcc", "max"), ("acc", "max"), ("acc1", "max"), ("mAP", "max"), ("map@50", "max")),
+        *(("mIoU", "max"), ("macro_f1", "max"), ("val_auc", "max"), ("top5", "max"), ("episode_reward", "max")),
+    ],
+)
+def test_a_name_says_what_a_metric_aims_at(name: str, goal: str) -> None:
+    assert show._goal(name, None) == goal
 
 
 def test_on_a_terminal_the_configuration_is_cut_and_says_how_to_see_it(lenet: Home) -> None:

@@ -30,10 +30,16 @@ CONFIG_LINES = 15
 """Entries of the configuration that are shown on a terminal without ``--all``."""
 NONE = "-"
 _T = TypeVar("_T")
-_SMALL_IS_BEST = re.compile(r"loss|error|err\b|ppl|perplexity|nll|mse|mae|rmse|wer|cer|fid|bpb|bpc", re.IGNORECASE)
-_LARGE_IS_BEST = re.compile(
-    r"acc|top\d|f1|auc|auroc|bleu|rouge|iou|map\b|reward|return|psnr|ssim|precision|recall", re.IGNORECASE
+_SMALL_IS_BEST = re.compile(
+    r"loss|error|perplexity|(?<![a-z])(?:err|ppl|nll|r?mse|mae|wer|cer|fid|bpb|bpc)(?![a-z])", re.IGNORECASE
 )
+_LARGE_IS_BEST = re.compile(
+    r"accuracy|top\d|bleu|rouge|iou|reward|return|precision|recall|auroc"
+    r"|(?<![a-z])(?:acc|f1|auc|m?ap|psnr|ssim)(?![a-z])",
+    re.IGNORECASE,
+)
+"""Short names count only as whole words: "power" has no word error rate, and "confidence" no FID."""
+_NEXT_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NO_AIM = re.compile(r"scale|weight|time|_s$|^phase/", re.IGNORECASE)
 
 
@@ -147,7 +153,8 @@ def _goal(name: str, defined: str | None) -> str | None:
         return defined
     if _NO_AIM.search(name):
         return None
-    return "min" if _SMALL_IS_BEST.search(name) else "max" if _LARGE_IS_BEST.search(name) else None
+    spaced = f"{name} {_NEXT_WORD.sub('_', name)}"  # valAcc: also as val_Acc
+    return "min" if _SMALL_IS_BEST.search(spaced) else "max" if _LARGE_IS_BEST.search(spaced) else None
 
 
 def _metric_table(metrics: Mapping[str, Metric]) -> list[str]:
