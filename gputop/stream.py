@@ -211,22 +211,43 @@ class SnapshotReader:
 
 def _points(items: Any) -> tuple[Points, ...]:
     found: list[Points] = []
+    numbers_of = _Unpacker()
     try:
         for item in items:
-            packed = {name: _unpacked(kind, item[name]) for name, kind in _COLUMNS if isinstance(item.get(name), str)}
+            packed = {name: numbers_of(kind, item[name]) for name, kind in _COLUMNS if isinstance(item.get(name), str)}
             if not packed and ("steps" in item or not found):
                 found.append(decode(Points, item))
                 continue
             if "steps" not in item and found:
                 packed |= {"steps": found[-1].steps, "times": found[-1].times}
-            said = decode(Points, {**item, **dict.fromkeys(packed, ())})
-            steps, times, values = (packed.get(name, getattr(said, name)) for name, _ in _COLUMNS)
-            found.append(Points(said.run_id, said.rank, said.metric, steps, times, values))
+            read = _fields_of_points({name: value for name, value in item.items() if name not in packed})
+            found.append(Points(**{**read, **packed}))
     except FormatError:
         raise
     except (TypeError, ValueError, AttributeError) as error:
         raise FormatError(f"not points: {error}") from error
     return tuple(found)
+
+
+_fields_of_points = fields_decoder(Points)
+
+
+class _Unpacker:
+    """Unpacks the columns of one line, equal ones once: ranks that step together have the same steps and learning rates."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], tuple[Any, ...]] = {}
+
+    def __call__(self, kind: str, text: str) -> tuple[Any, ...]:
+        """Return the numbers of a packed column.
+
+        Raises:
+            ValueError: it is something else.
+        """
+        numbers = self._known.get((kind, text))
+        if numbers is None:
+            numbers = self._known[kind, text] = _unpacked(kind, text)
+        return numbers
 
 
 class _RecordMemory(Generic[T]):

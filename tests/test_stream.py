@@ -162,6 +162,19 @@ def test_a_long_column_is_sent_as_its_bytes() -> None:
     assert SnapshotReader().read(line).points == points
 
 
+def test_equal_columns_of_a_line_are_one_object() -> None:
+    """64 ranks that step together have one column of steps, which is read and kept once."""
+    steps, rates = tuple(range(100)), (3e-4,) * 100
+    times = [tuple(rank + step / 100 for step in steps) for rank in range(2)]
+    points = tuple(Points("a", rank, "lr", steps, times[rank], rates) for rank in range(2))
+    snapshot = Snapshot(0, 1.0, 1.0, 1.0, Host("h"), points=points)
+    first, second = SnapshotReader().read(SnapshotWriter().line(snapshot)).points
+    assert (first, second) == points
+    assert first.steps is second.steps
+    assert first.values is second.values
+    assert first.times is not second.times
+
+
 @pytest.mark.parametrize(
     "columns",
     [
@@ -169,6 +182,9 @@ def test_a_long_column_is_sent_as_its_bytes() -> None:
         {"steps": [1], "times": [1.0], "values": "AAAAAAAAAAA"},
         {"steps": [1], "times": "é", "values": [1.0]},
         {"values": ""},
+        {"rank": "0", "steps": "", "times": "", "values": ""},
+        {"metric": None, "steps": "", "times": "", "values": ""},
+        {"run_id": 3, "steps": "", "times": "", "values": ""},
     ],
 )
 def test_damaged_columns_are_refused(columns: dict[str, object]) -> None:
