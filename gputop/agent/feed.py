@@ -26,13 +26,13 @@ MAX_GAP_S = 10.0
 ANSWERS_MAX = 16
 """Limit for unclaimed answers; the oldest are dropped, because the screen that asked is gone."""
 WAITING_BYTES_MAX = 4 << 20
-"""So many bytes of lines may wait for the screen, parsed five times as many: then nothing more is read until it takes them.
-The sampler waits with its next reading then, whose points are bounded however late it is; on a machine that is overloaded, a
-screen without this limit takes hundreds of MiB, and shows what was long ago."""
+"""While more bytes of lines than this wait for the screen (parsed, they take five times as much memory), no more are read.
+The sampler then delays its next reading, which holds a bounded number of points however late it is. Without this limit, a
+screen on an overloaded machine takes hundreds of MiB and shows what is long past."""
 WAITING_MAX = 64
-"""So many snapshots of a recording may wait: a few MiB, too."""
+"""At most this many snapshots of a recording wait for the screen: a few MiB, too."""
 LOOK_AGAIN_S = 1.0
-"""How often a feed that waits for the screen looks whether it was closed."""
+"""How often a feed that waits for the screen checks whether it has been closed."""
 T = TypeVar("T")
 FeedKind = Literal["live", "replay"]
 
@@ -98,7 +98,7 @@ class Inbox:
         return 0.0
 
     def _wait_for_room(self, waiting_max: int | None = None) -> None:
-        """Wait until the screen has taken what waits for it, if that is much: in bytes, or more than so many snapshots."""
+        """While too many bytes or snapshots (``waiting_max``) wait for the screen, wait until it takes them."""
         while self._pending and not self._closed.is_set():
             if self._waiting_bytes < WAITING_BYTES_MAX and (waiting_max is None or len(self._pending) < waiting_max):
                 return

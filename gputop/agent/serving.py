@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gputop.questions import Answer
 
 NEW_OBJECTS = 20_000
-"""So many new objects, and the garbage collector looks for cycles among them: a snapshot makes thousands, and few in cycles."""
+"""The garbage collector looks for cycles after this many new objects: a snapshot creates thousands, few of them in cycles."""
 LAST_LINE_S = 5.0
 """How long an agent whose parent is gone may take for the line that it is writing."""
 Inbox: TypeAlias = "queue.Queue[dict[str, Any] | Answer | None]"
@@ -120,7 +120,7 @@ def read_commands(stream: BinaryIO, inbox: Inbox) -> None:
 def follow_parent(stream: BinaryIO, inbox: Inbox) -> None:
     """Read commands until the parent is gone; end the process if the stream is not over soon after that.
 
-    Then nobody reads the line that is being written, although the other end of the pipe is still open in some process.
+    If it is not, nobody reads the line that is being written, although another process still holds the pipe open.
     """
     read_commands(stream, inbox)
     time.sleep(LAST_LINE_S)

@@ -1,6 +1,6 @@
-"""Processes of a launch that have no run yet, because no step of theirs has ended: found, and asked where they are.
+"""Finds the processes of a launch that has no run yet, because no step has ended, and asks them where they are.
 
-What they say is in memory without a name that they have open (``tracking/standing/early.py``): /proc shows it to their user.
+They report it in anonymous memory (``tracking/standing/early.py``), which /proc shows to their user.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from gputop.whereabouts import RankPlace, Whereabouts, judged, operation_of, who
 from gputop.wire import FormatError
 
 RANKS_MAX = 65_536
-"""No launch has more; what a process says of its size is not trusted."""
+"""No launch has more; the size that a process reports is not trusted."""
 _MEMORY = f"/memfd:{NAME}"
 
 
 class Waiting:
-    """Processes of one launch without a run, by rank. Whoever gets it closes it."""
+    """Processes of one launch without a run, by rank. The caller closes it."""
 
     def __init__(self, run_id: str, rings: dict[int, Ring]) -> None:
         self.run_id = run_id
@@ -40,7 +40,7 @@ class Waiting:
 
     @property
     def created_ns(self) -> int:
-        """When the first of them began to say where it is, in ns since the epoch."""
+        """When the first of them began to report where it is, in ns since the epoch."""
         return min(ring.identity.created_ns for ring in self.rings.values())
 
     @property
@@ -64,9 +64,9 @@ class Waiting:
 
 
 def find(state: Path | None = None) -> list[Waiting]:
-    """Return what waits for its first step on this machine, the newest first; of a process and its helpers the process.
+    """Return the launches on this machine that wait for their first step, newest first, without the helpers of their processes.
 
-    ``state``: only what keeps its runs in this directory.
+    ``state``: only those that keep their runs in this directory.
     """
     groups: dict[str, dict[int, Ring]] = {}
     for ring in _rings(state):
@@ -94,7 +94,7 @@ def unrelated(found: Iterable[Waiting], run: Run) -> list[Waiting]:
 
 
 def ask_launch(pids: Collection[int]) -> Whereabouts | None:
-    """Return where the launch is that these processes belong to; None if none of them says where it is.
+    """Return where the launch of these processes is; None if none of them reports where it is.
 
     Several launchers may have started one run, each under an id of its own: they count as one launch. None if two of them have
     the same rank.

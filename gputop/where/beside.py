@@ -1,6 +1,6 @@
-"""Processes of a launch that say nothing before its first step: found next to those that do, and inspected through /proc.
+"""Finds processes that report nothing before the first step, next to those that do, and inspects them through /proc.
 
-A rank that has not imported torch says nothing yet, and a process that was forked says nothing until its first step.
+A rank that has not imported torch reports nothing yet, and a forked process reports nothing until its first step.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _STATES: Mapping[str, PlaceState] = {"T": "stopped", "t": "traced", "D": "disk"}
 
 
 class Mute(NamedTuple):
-    """A process that says nothing, and why."""
+    """A process that reports nothing, and why."""
 
     pid: int
     rank: int | None
@@ -30,7 +30,7 @@ class Mute(NamedTuple):
 
 
 def mute(telling: Mapping[int, int]) -> list[Mute]:
-    """Return the processes of a launch that say nothing; ``telling``: PID -> rank of those that do."""
+    """Return the processes of a launch that report nothing; ``telling``: PID -> rank of those that do."""
     parents: dict[int, int] = {}
     for pid in procfs.list_pids():
         with suppress(OSError):
@@ -53,7 +53,7 @@ def mute(telling: Mapping[int, int]) -> list[Mute]:
 
 
 def _is_forked(pid: int, parent: int, telling: Collection[int]) -> bool:
-    """Return whether a process is a copy of one that says where it is: it runs the same command, as its child."""
+    """Return whether a process is a copy of one that reports: it runs the same command, as its child."""
     return pid not in telling and parent in telling and procfs.command_line_of(pid) == procfs.command_line_of(parent)
 
 

@@ -1,7 +1,7 @@
-"""What ranks before their first step say of where they are, read again and again without asking them.
+"""Reads repeatedly, without asking, where ranks report to be before their first step.
 
-They say it every 2 s, in memory that /proc shows to their user (``before_steps``). A process that says nothing is looked at
-more and more rarely.
+They report it every 2 s, in memory that /proc shows to their user (``before_steps``). A process that reports nothing is
+checked less and less often.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from gputop.whereabouts import RankPlace
 LOOK_S = 2.0
 LOOK_MAX_S = 60.0
 MUTE_S = 10.0
-"""Python does not run in a rank that has said nothing for this long."""
+"""Python does not run in a rank that has reported nothing for this long."""
 
 
 @dataclass(slots=True)
 class _Known:
-    """The file of a process that shows its memory, once it is found; else when to look again, and after how long then."""
+    """The file that shows a process's memory, once found; before that, when to look next, and how long to wait after."""
 
     path: Path | None = None
     due_s: float = 0.0
@@ -35,15 +35,15 @@ class _Known:
 
 
 class EarlyPlaces:
-    """Adds to runs of several ranks where those ranks are that stand still before their first step."""
+    """Adds to runs of several ranks the places of the ranks that stand still before their first step."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, float | None], _Known] = {}
         self._mute: dict[str, tuple[ProcessRun, float]] = {}
-        """By key: a run none of whose ranks says anything, and when to look at one of them again."""
+        """By key: a run whose ranks all report nothing, and when to check one of them again."""
 
     def add(self, runs: Sequence[ProcessRun]) -> tuple[ProcessRun, ...]:
-        """Return the runs with the places of their ranks. Costs three system calls a rank that says where it is."""
+        """Return the runs with the places of their ranks. Costs three system calls per rank that reports."""
         before, self._known = self._known, {}
         mute_before, self._mute = self._mute, {}
         found = []
@@ -102,7 +102,7 @@ def _file_of(pid: int) -> Path | None:
 
 
 def _place(known: RankPlace, run: ProcessRun, said: page.Page) -> RankPlace | None:
-    """Return where a rank is, if it has been there for as long as a rank's ring would tell; None while it moves."""
+    """Return where a rank is, if it has been there long enough for a rank with a ring to report it; None while it moves."""
     place = with_report(replace(known, state="answers", world_size=run.world_size), said)
     if place.at is None or place.stands_s is None:
         return None

@@ -218,7 +218,7 @@ def _continues(before: Counters, now: Counters) -> bool:
 
 
 def _grown(before: int | None, now: int | None) -> int | None:
-    """Return by how much a counter grew, also over the end of 32 bits; None if it is unknown or began anew."""
+    """Return by how much a counter grew, even if it wrapped at 32 bits; None if it is unknown or was reset."""
     if before is None or now is None:
         return None
     if now >= before:

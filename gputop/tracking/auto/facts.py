@@ -34,7 +34,7 @@ NEVER = 1 << 62
 SETTLED_STEPS = 5
 """Waits and copies are counted from this step on, because the first steps are not typical."""
 ADDED_MAX = 8
-"""After the first steps of so many optimizers the next collection is soon enough: a script may have one for each weight."""
+"""After the first steps of this many optimizers, the next collection is soon enough: a script may have one for each weight."""
 
 
 class Facts:

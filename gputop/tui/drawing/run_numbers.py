@@ -28,7 +28,7 @@ TREND_CHANGE = 0.005
 SILENT_AFTER_S, SILENT_GAPS = 60.0, 3.0
 """A run that has logged nothing for a minute, and for so many of its usual gaps, has no pace: its last one is not today's."""
 _RECORDS = 5
-"""So many of a rank's newest records say how often it logs."""
+"""This many of a rank's newest records show how often it logs."""
 _WARM_UP_SHARE = 0.25
 """The first quarter of a run's speeds is left out of its mean: compilation, caches, the first batches."""
 

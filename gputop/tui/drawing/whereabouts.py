@@ -10,7 +10,7 @@ from gputop.tui.drawing.prose import BLANK, wrapped
 from gputop.whereabouts import RankPlace, Whereabouts, folded, sentence, summary, who
 
 STACKS = 3
-"""Ranks at one line may have come there in different ways: at most so many are shown."""
+"""Ranks at one line may have reached it in different ways: at most this many are shown."""
 
 
 def whereabouts_lines(answer: Whereabouts, width: int, now: float, *, ascii_only: bool = False) -> tuple[Line, ...]:

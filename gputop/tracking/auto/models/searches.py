@@ -16,7 +16,7 @@ SEARCHES = 8
 SEARCH_SHARE = 0.005
 """After a run's first searches, an optimizer begins with one if all of them take at most this share of the time."""
 WORTH_A_SEARCH = 20
-"""Else they are once the optimizer has lasted so many times as long as a search takes: one of a moment never is."""
+"""Otherwise, its search waits until the optimizer has lasted this many times as long as a search takes."""
 
 
 def weights_of(optimizer: Any) -> set[int]:

@@ -68,7 +68,7 @@ def _is_alive(mesh: Any, groups: Container[Any]) -> bool:
 def _by_meshes(meshes: Sequence[Any], world: int) -> set[tuple[int, int]]:
     """Return group and number of groups from the meshes over all ranks with only known dimensions; several if they disagree.
 
-    Of several meshes those with the fewest groups count: one for FSDP may shard over ranks that share samples, too.
+    Among several meshes, those with the fewest groups count: an FSDP mesh may also shard over ranks that share samples.
     """
     found: set[tuple[int, int]] = set()
     for mesh in meshes:

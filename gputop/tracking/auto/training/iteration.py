@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any
 
 ROLLOUTS = 8
-"""Once the last so many iterations each had forwards without gradients, those belong to the step."""
+"""Once this many iterations in a row have had forwards without gradients, such forwards belong to the step."""
 ROLLOUT_MOST = 4.0
 """Unless they take this many times as long as the median of those: then they are an evaluation."""
 GC_S = 1e-3

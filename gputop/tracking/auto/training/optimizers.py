@@ -19,7 +19,7 @@ GROUPS_MAX = 64
 """How many sets of optimizers that shared an iteration are remembered."""
 
 WEIGHTS_SPARE = 16
-"""How many weights may be remembered, beside twice those that existed, before looking for those that are gone."""
+"""How many weights may be remembered, in addition to twice those that existed, before looking for those that are gone."""
 
 
 class Optimizers:

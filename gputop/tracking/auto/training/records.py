@@ -70,7 +70,7 @@ class Records:
             self._now(metrics, step)
 
     def names_if_fast(self, losses: Sequence[str]) -> tuple[str, tuple[str, ...], str] | None:
-        """Return the names of a step's time, its losses and its wait for data; None if one of them belongs to somebody else."""
+        """Return the names of a step's time, its losses and its wait for data; None if something else records one of them."""
         self._look()
         step_s, data, *found = (self._name(name) for name in ("step_s", "phase/data", *losses))
         shown = tuple(name for name in found if name is not None)

@@ -25,7 +25,7 @@ COLUMNS = (
     Column("recipe", "RECIPE", 12, "<", 6),
 )
 _NAME_CELLS_GOOD = 20
-"""Names differ at their end: up to so many cells of the longest are kept before other columns get theirs."""
+"""Names differ at their end: up to this many cells of the longest are kept before other columns get theirs."""
 _NEVER_EMPTY = ("mark", "name", "loss", "state", "took", "started")
 
 

@@ -124,7 +124,7 @@ def edges_of(stretch: Stretch, columns: int) -> tuple[float, ...]:
 
 
 def fits(ranks: int, lines: int) -> bool:
-    """Return whether all rows of all subjects fit into so many lines."""
+    """Return whether all rows of all subjects fit into this many lines."""
     return len(SUBJECTS) * (ranks + (ranks > 1)) <= lines
 
 
