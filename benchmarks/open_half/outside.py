@@ -44,4 +44,17 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("writer-and-trainer", ("G01",)), with_python("writer_and_trainer"), onset="last line"),
     # All inputs of the past are kept.
     Program(_case("never-forgets", ("H06", "E04"), acceptable=("H05", "E10")), with_python("never_forgets")),
+    # Site 1 has five times as many patients: in each round of federated averaging, site 0 waits for it.
+    Program(_case("fed-hospitals", ("F03", "F02"), acceptable=("F05",)), with_torchrun("fed_hospitals"), 2),
+    # The replay buffer has no limit: memory grows by about 0.2 MB in each step of the environment.
+    Program(_case("dqn-pixels", ("H06", "E04"), acceptable=("H05", "E10")), with_python("dqn_pixels")),
+    # Each rank decides on its own when to stop: rank 1 stops early and leaves, and rank 0 goes on.
+    Program(
+        _case("churn-early-stop", ("G04", "C07"), acceptable=("exception", "LOG", "C08", "G01")),
+        with_torchrun("churn_early_stop"),
+        2,
+        onset="end",
+    ),
+    # The loss comes from a method of model.module, so that DDP's forward never runs, and no gradient is averaged.
+    Program(_case("simclr-lite", ("C01",), acceptable=("C03",)), with_torchrun("simclr_lite"), 2),
 )

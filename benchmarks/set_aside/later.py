@@ -1,4 +1,4 @@
-"""Programs of other kinds, set aside: federated, contrastive and diffusion training, RL, a parameter server, shell wrappers."""
+"""Programs of other kinds, set aside: training from scratch, RL, parallelism by hand, frameworks, shell wrappers."""
 
 from __future__ import annotations
 
@@ -10,25 +10,12 @@ from _strangers import Case
 _case = partial(Case, half="set aside")
 
 PROGRAMS: tuple[Program, ...] = (
-    # Site 1 has five times as many patients: in each round of federated averaging, site 0 waits for it.
-    Program(_case("fed-hospitals", ("F03", "F02"), acceptable=("F05",)), with_torchrun("fed_hospitals"), 2),
-    # The replay buffer has no limit: memory grows by about 0.2 MB in each step of the environment.
-    Program(_case("dqn-pixels", ("H06", "E04"), acceptable=("H05", "E10")), with_python("dqn_pixels")),
     # The decay of the learning rate is 1.02 a step instead of 0.98: the loss falls at first, and then is NaN.
     Program(_case("tiny-ddpm", ("J01", "J02", "nan_loss")), with_python("tiny_ddpm")),
     # The worker waits for a receipt of its checkpoint, which the server never sends: it waits for gradients.
     Program(_case("param-server", ("G01", "C08")), with_torchrun("param_server"), 2, onset="last line"),
-    # Each rank decides on its own when to stop: rank 1 stops early and leaves, and rank 0 goes on.
-    Program(
-        _case("churn-early-stop", ("G04", "C07"), acceptable=("exception", "LOG", "C08", "G01")),
-        with_torchrun("churn_early_stop"),
-        2,
-        onset="end",
-    ),
     # The wrapper gives both ranks LOCAL_RANK=0: they share the first device, and the second is idle.
     Program(_case("char-lm-env", ("A07",), acceptable=("A02",)), ("bash", "char_lm_env.sh"), 2),
-    # The loss comes from a method of model.module, so that DDP's forward never runs, and no gradient is averaged.
-    Program(_case("simclr-lite", ("C01",), acceptable=("C03",)), with_torchrun("simclr_lite"), 2),
     # One worker deforms images in numpy, row by row. This takes six times as long as the small network, which waits for it.
     Program(_case("seg-augment", ("D01",)), with_python("seg_augment")),
     # Warm restarts: the learning rate jumps back up, with the loss already near the entropy of the text.
@@ -43,4 +30,27 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("healthy-es-two"), ("sh", "es_two.sh"), 2),
     # Three of four backwards run in no_sync, as they should when gradients are accumulated; then accuracy and a checkpoint.
     Program(_case("healthy-accumulate"), with_torchrun("accumulate"), 2),
+    # Words are cleaned with two hundred expressions in the collate function, by the process that trains.
+    Program(_case("hf-collates", ("D01",)), with_python("hf_collates", "--epochs", "50")),
+    # Rank 1 stops early and writes its predictions, while rank 0 is in the next backward.
+    Program(
+        _case("stops-alone", ("G01", "C07"), acceptable=("C08", "G04")),
+        with_python("stops_alone", "--patience", "3"),
+        2,
+        "last line",
+    ),
+    # Two loaders shuffle the inputs and the labels, each in its own order.
+    Program(_case("two-loaders", ("J03",)), with_python("two_loaders")),
+    # The warm-up of the learning rate has no end.
+    Program(_case("odometry", ("J01", "J02", "nan_loss")), with_python("odometry", "odometry.yaml")),
+    # Sorted by length: rank 1 has the longer half of the recordings.
+    Program(_case("sorted-lengths", ("F03", "F02"), acceptable=("F01", "F05")), with_python("sorted_lengths"), 2),
+    # The loss grows with the weight of the divergence, which is raised for sixty epochs.
+    Program(_case("healthy-beta-vae"), with_python("beta_vae", "--beta-max", "4")),
+    # Rank 0 validates for a moment, and rank 1 waits at a barrier.
+    Program(_case("healthy-rank-zero-validates"), with_torchrun("rank_zero_validates"), 2),
+    # One picture after the other, and no weights: L-BFGS changes the pixels.
+    Program(_case("healthy-style-transfer"), with_python("style_transfer", "--size", "64")),
+    # Each task begins at the same weights, so that its loss jumps up and falls.
+    Program(_case("healthy-reptile"), with_python("reptile")),
 )
