@@ -266,12 +266,12 @@ def test_settings_environment_layers_and_garbage(home: Home) -> None:
 ODD_MODEL = """
 import torch
 
-class Odd(torch.nn.Linear):
-    @property
-    def hf_device_map(self):
+class Odd(dict):
+    def values(self):
         raise RuntimeError("not in this version")
 
-model = Odd(4, 1)
+model = torch.nn.Linear(4, 1)
+model.hf_device_map = Odd()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for step in range(40):
     optimizer.zero_grad()
