@@ -91,11 +91,14 @@ class Machine:
         }
 
     def part(self, snapshot: Snapshot) -> Mapping[str, Any]:
-        """Return what a snapshot tells of this machine. Other processes come and go."""
+        """Return what a snapshot tells of this machine. Other processes come and go, and what they print."""
         said = json.loads(snapshot.to_json())
         said["processes"] = [process for process in said["processes"] if process["pid"] in self.pids]
         said["process_runs"] = [run for run in said["process_runs"] if {rank["pid"] for rank in run["ranks"]} & {*self.pids}]
-        return {name: value for name, value in said.items() if name != "notes"}
+        said["runs"] = [run for run in said["runs"] if {rank["pid"] for rank in run["ranks"]} & {*self.pids}]
+        own = {run["run_id"] for run in said["runs"]}
+        said["points"] = [points for points in said["points"] if points["run_id"] in own]
+        return {name: value for name, value in said.items() if name not in ("notes", "logs")}
 
 
 @pytest.fixture
