@@ -31,7 +31,11 @@ def stream(seconds: int = SECONDS) -> list[Snapshot]:
         base = samples.ranks_on_one_gpu(second)
         busy = dataclasses.replace(base.devices[0], utilization_percent=93 + 6 * math.sin(second / 4))
         host = dataclasses.replace(base.host, simulated=True, driver_version="580.95.05-sim")
-        result.append(dataclasses.replace(base, host=host, devices=(busy, *base.devices[1:])))
+        runs = [
+            dataclasses.replace(run, ranks=tuple(dataclasses.replace(rank, last_log_at=base.time) for rank in run.ranks))
+            for run in base.runs
+        ]
+        result.append(dataclasses.replace(base, host=host, devices=(busy, *base.devices[1:]), runs=tuple(runs)))
     return result
 
 
