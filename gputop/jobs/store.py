@@ -20,6 +20,7 @@ __all__ = [
     "Job",
     "Listing",
     "find",
+    "keep",
     "launched",
     "list_jobs",
     "new_id",
@@ -46,11 +47,19 @@ def new_id() -> str:
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(2).hex()}"
 
 
-def start(launch: Launch, after: Sequence[str] = (), *, job_id: str | None = None, launch_id: str | None = None) -> Job:
+def start(
+    launch: Launch,
+    after: Sequence[str] = (),
+    *,
+    job_id: str | None = None,
+    launch_id: str | None = None,
+    until_kept: bool = False,
+) -> Job:
     """Start a job and return immediately; the job survives this process.
 
     It waits until all jobs in ``after`` (ids) have ended, whatever their exit. ``launch_id`` is the id of the launch over
-    several hosts that the job belongs to, if any.
+    several hosts that the job belongs to, if any. ``until_kept``: the job is stopped if this process ends, however it ends,
+    before it has called ``keep``.
 
     Raises:
         GputopError: the directory cannot be created, or no process can be started.
@@ -73,12 +82,25 @@ def start(launch: Launch, after: Sequence[str] = (), *, job_id: str | None = Non
             "launch_id": launch_id,
             "created_at": time.time(),
             "after": list(after),
+            "starter": identity.describe(os.getpid()) if until_kept else None,
         }
         record.write_json(directory / record.SPEC, spec)
         record.write_json(directory / record.SPAWNED, identity.describe(spawn.supervisor(directory)))
     except OSError as error:
         raise GputopError(f"The job cannot be started: {error}.", f"gputop keeps jobs in {jobs_dir()}.") from error
     return find(job_id)
+
+
+def keep(job: Job) -> None:
+    """Let a job that was started ``until_kept`` survive this process.
+
+    Raises:
+        GputopError: the disk does not take it.
+    """
+    try:
+        record.write_json(job.directory / record.KEPT, {"at": time.time()})
+    except OSError as error:
+        raise GputopError(f"The job cannot go on: {error}.", f"gputop keeps jobs in {jobs_dir()}.") from error
 
 
 def list_jobs() -> list[Job]:

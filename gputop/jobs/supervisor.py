@@ -61,6 +61,8 @@ class Supervisor:
         """The job's processes at the time of the first stop request."""
         self._unsaved = False
         self._kill_at: float | None = None
+        self._starter: Any = spec.get("starter")
+        """The process with which the job ends, until it says that the job is kept."""
 
     def run(self) -> None:
         """Start the command, wait for its end, and record it."""
@@ -142,7 +144,7 @@ class Supervisor:
         while not all(map(record.has_ended, before)):
             received = waiting.for_signal(_REQUESTS, _TICK_S / 2)
             if received is not None:
-                self._note_asked(received)
+                self._note_asked(signal.Signals(received.si_signo), received.si_pid, received.si_uid)
                 return False
         return True
 
@@ -151,7 +153,10 @@ class Supervisor:
             wait_s = _TICK_S if self._kill_at is None else min(_TICK_S, max(0.0, self._kill_at - time.monotonic()))
             received = waiting.for_signal({*_REQUESTS, signal.SIGCHLD}, wait_s)
             if received is not None and received.si_signo != signal.SIGCHLD:
-                self._asked(child, received)
+                self._asked(child, signal.Signals(received.si_signo), received.si_pid, received.si_uid)
+            elif self._is_abandoned():
+                self._asked(child, signal.SIGTERM, self._starter["pid"], os.getuid())
+                self._starter = None
             if self._kill_at is not None and time.monotonic() >= self._kill_at:
                 child.kill()
                 self._kill_at = time.monotonic() + _TICK_S
@@ -161,14 +166,23 @@ class Supervisor:
                 self._keeper.start()
         # A supervisor that was suspended finds the request and the end of its command at the same time.
         while code != 0 and (received := waiting.for_signal(_REQUESTS, 0.0)) is not None:
-            self._note_asked(received)
+            self._note_asked(signal.Signals(received.si_signo), received.si_pid, received.si_uid)
         return code
 
-    def _asked(self, child: subprocess.Popen[bytes], received: signal.struct_siginfo) -> None:
+    def _is_abandoned(self) -> bool:
+        """Return whether the process that started the job is gone and has not kept it."""
+        if not self._starter:
+            return False
+        if not identity.is_alive(self._starter):  # looked at first: it may keep the job and end
+            if not (self.directory / record.KEPT).exists():
+                return True
+            self._starter = None
+        return False
+
+    def _asked(self, child: subprocess.Popen[bytes], number: signal.Signals, pid: int, uid: int) -> None:
         """Forward a stop request to the launcher; the second one kills it."""
-        number = signal.Signals(received.si_signo)
         self._kill_at = time.monotonic() + (0.0 if self.status["asked"] else self.grace_s())
-        self._note_asked(received)
+        self._note_asked(number, pid, uid)
         self._save()
         self._members = self._members or kin.of_job(self.job_id, child.pid)
         child.send_signal(number)
@@ -179,10 +193,8 @@ class Supervisor:
         wanted = (record.read_json(self.directory / record.STOP) or {}).get("grace_s")
         return wanted if isinstance(wanted, int | float) and 0 <= wanted < GRACE_MAX_S else DEFAULT_GRACE_S
 
-    def _note_asked(self, received: signal.struct_siginfo) -> None:
-        name = signal.Signals(received.si_signo).name
-        asked = {"signal": name, "at": time.time(), "pid": received.si_pid, "uid": received.si_uid}
-        self.status["asked"].append(asked)
+    def _note_asked(self, number: signal.Signals, pid: int, uid: int) -> None:
+        self.status["asked"].append({"signal": number.name, "at": time.time(), "pid": pid, "uid": uid})
 
     def _end(self, code: int) -> None:
         exit_code = code if code >= 0 else None

@@ -98,6 +98,27 @@ def test_a_node_lives_on_only_once_all_have_started(home: Home, script: Path) ->
         eventually(lambda: store.find(f"{job_id}-n0").state in states, f"{job_id} is {states}")  # noqa: B023
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_a_node_that_is_killed_before_all_have_started_leaves_nothing_running(
+    number: signal.Signals, home: Home, script: Path
+) -> None:
+    """As on a slow machine whose connection is closed: it may not even have seen that its job started."""
+    script.write_text("import time\ntime.sleep(600)\n")
+    wanted = {"id": "20261122-141300-3f2a", "node": 0, "nodes": 2, "command": ["train.py"], "cwd": str(script.parent)}
+    with subprocess.Popen(
+        [sys.executable, "-m", "gputop", "launch", "--as-node"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        env=clean_environment(home.state),
+    ) as as_node:
+        assert as_node.stdin is not None
+        as_node.stdin.write("".join(json.dumps(line) + "\n" for line in ({"order": wanted}, {"go": "127.0.0.1:1"})).encode())
+        as_node.stdin.flush()
+        (job,) = eventually(lambda: [job for job in store.list_jobs() if job.state == "running"], "it runs")
+        as_node.send_signal(number)
+    eventually(lambda: store.find(job.id).state == "stopped", "it was stopped", within_s=30.0)
+
+
 def test_a_launch_that_is_interrupted_leaves_nothing_running(home: Home, script: Path, tmp_path: Path) -> None:
     script.write_text("import time\ntime.sleep(600)\n")
     wrapper = tmp_path / "gputop there"

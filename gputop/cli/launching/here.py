@@ -2,12 +2,12 @@
 
 A node reads lines of JSON from standard input: first its order, to which it answers ``ready``; then ``go``, which starts the
 job. If one of the hosts cannot start, or a link breaks before that, nothing starts on any host. A third line, ``keep``, says
-that all have started: from then on, the job continues without the link. If it does not arrive, the job is stopped.
+that all have started: from then on, the job continues without the link. If this process ends before that, however it ends,
+the job's supervisor stops the job.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shlex
@@ -19,7 +19,7 @@ from typing import Any
 
 from gputop.cli.launching.devices import devices_of
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, GputopError, UsageError
-from gputop.jobs import stopping, store
+from gputop.jobs import store
 from gputop.recipes import catalogue, nodes, own_commands
 from gputop.recipes.catalogue import Launch
 from gputop.recipes.nodes import NodeOrder, NodeReady
@@ -71,17 +71,12 @@ def be_node() -> int:
     endpoint = _read(str, "go")
     if endpoint is None:
         return EXIT_PROBLEM
-    job = store.start(nodes.over_nodes(found, order, address, endpoint), job_id=order.job_id, launch_id=order.id)
-    kept = False
-    try:
-        _say("started", job.id)
-        kept = _read(str, "keep") is not None
-    finally:
-        if not kept:
-            with contextlib.suppress(UsageError):  # it has ended
-                stopping.request_stop(job.id)
-    if not kept:
+    launch = nodes.over_nodes(found, order, address, endpoint)
+    job = store.start(launch, job_id=order.job_id, launch_id=order.id, until_kept=True)
+    _say("started", job.id)
+    if _read(str, "keep") is None:
         return EXIT_PROBLEM
+    store.keep(job)
     _say("kept", job.id)
     return EXIT_OK
 
