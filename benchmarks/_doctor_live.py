@@ -1,4 +1,4 @@
-"""Runs a recipe as a real job while a sampler of virtual GPUs feeds a doctor, and records what the doctor says and when.
+"""Runs a recipe as a real job while a sampler of virtual or real GPUs feeds a doctor, and records what it says and when.
 
 Each case has its own directory (GPUTOP_DIR), so that the journals and jobs of others are not seen. Virtual GPUs show every
 torch process of the user: findings about other processes are ignored.
@@ -16,11 +16,13 @@ from dataclasses import dataclass, field
 from _doctor_truth import Truth
 
 from gputop.agent.sampler import Sampler
+from gputop.agent.source import choose_source
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import Abstained, Finding
 from gputop.jobs import stopping, store
 from gputop.recipes.catalogue import prepare
 from gputop.snapshot import Snapshot
+from gputop.sources.base import Source
 from gputop.sources.virtual import VirtualSource, default_count
 
 INTERVAL_S = 1.0
@@ -109,12 +111,14 @@ def own_directory() -> Iterator[str]:
                     os.environ[name] = value
 
 
-def watch(truth: Truth, seconds: float) -> Outcome:
-    """Run one case until its verdict is stable, its job has ended, or ``seconds`` have passed since it began."""
+def watch(truth: Truth, seconds: float, *, hardware: bool = False) -> Outcome:
+    """Run one case until its verdict is stable, its job has ended, or ``seconds`` have passed since it began.
+
+    ``hardware``: on this machine's GPUs, instead of two virtual ones.
+    """
     outcome = Outcome(truth)
     with own_directory():
-        source = VirtualSource(max(2, default_count()))
-        source.start(INTERVAL_S)
+        source = _gpus(hardware)
         sampler, doctor = Sampler(source, INTERVAL_S), Doctor()
         devices = sampler.take().devices
         recipe = truth.recipe
@@ -129,6 +133,25 @@ def watch(truth: Truth, seconds: float) -> Outcome:
             outcome.log = "\n".join(_tail(job))
             source.close()
     return outcome
+
+
+def _gpus(hardware: bool) -> Source:
+    if hardware:
+        source, problem = choose_source(INTERVAL_S, None)
+        if problem:
+            raise SystemExit(f"{problem.message} {problem.hint}")
+        return source
+    virtual = VirtualSource(max(2, default_count()))
+    virtual.start(INTERVAL_S)
+    return virtual
+
+
+def gpu_count() -> int:
+    """Return how many GPUs this machine has."""
+    source = _gpus(True)
+    count = len(source.read().devices)
+    source.close()
+    return count
 
 
 def _tail(job: store.Job) -> list[str]:

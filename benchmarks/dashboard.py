@@ -5,10 +5,12 @@ nvtop, and btop from version 1.3 on, are measured too if they are installed; ``N
 Measures whole process trees over the same time: CPU seconds, bytes to the terminal, memory (PSS), NVML calls; also how long it
 takes from the start until GPU data is on the screen, and for one reading on standard output. All tools start with compiled
 modules, as an installer leaves them, whatever the state of this checkout or environment. The simulated driver answers in a
-microsecond, so these are the tools' own costs; with ``--latencies real``, it takes as long as that of a measured H100. The
-figures are this machine's; the ratios hold elsewhere too.
+microsecond, so these are the tools' own costs; with ``--latencies real``, it takes as long as that of a measured H100. With
+``--hardware``, all tools read this machine's own GPUs instead, and NVML calls are not counted. The figures are this machine's;
+the ratios hold elsewhere too.
 
-    python benchmarks/dashboard.py [--gpus 8] [--seconds 30] [--latencies none|real] [--json FILE] [--page docs/costs.md]
+    python benchmarks/dashboard.py [--gpus 8 | --hardware] [--seconds 30] [--latencies none|real] [--json FILE]
+                                   [--page docs/costs.md]
 """
 
 from __future__ import annotations
@@ -36,8 +38,6 @@ sys.path.insert(0, str(ROOT))
 from tests import nvml_sim  # noqa: E402 - from the checkout
 from tests.terminal import Terminal  # noqa: E402
 
-BIN = Path(sys.executable).parent
-
 
 @dataclass(frozen=True, slots=True)
 class Tool:
@@ -50,17 +50,17 @@ class Tool:
 
 
 def tools() -> list[Tool]:
-    """Return the peers that are installed, and gputop, each reading once a second."""
+    """Return the peers that are installed, and gputop, each reading once a second. Each first shows a GPU's used memory."""
     found = []
     if (nvtop := shutil.which(os.environ.get("NVTOP", "nvtop"))) is not None:
-        found.append(Tool("nvtop", (nvtop, "--delay", "10"), r"\d\.\d+Gi/80", (nvtop, "-s")))
+        found.append(Tool("nvtop", (nvtop, "--delay", "10"), r"\d\.\d+Gi/\d+", (nvtop, "-s")))
     if (btop := shutil.which(os.environ.get("BTOP", "btop"))) is not None:
         found.append(Tool("btop", (btop,), r"gpu0(.|\n)*\d GiB", None))
-    nvitop, gputop = str(BIN / "nvitop"), (sys.executable, "-m", "gputop")
+    nvitop, gputop = (sys.executable, "-m", "nvitop"), (sys.executable, "-m", "gputop")
     return [
         *found,
-        Tool("nvitop", (nvitop, "--interval", "1"), r"\d\.\d+GiB / 80\.0", (nvitop, "-1")),
-        Tool("gputop", (*gputop, "-i", "1"), r"\d\.\d/80G", (*gputop, "--once")),
+        Tool("nvitop", (*nvitop, "--interval", "1"), r"\d[GM]iB / \d+", (*nvitop, "-1")),
+        Tool("gputop", (*gputop, "-i", "1"), r"\d/\d+G", (*gputop, "--once")),
     ]
 
 
@@ -106,8 +106,10 @@ def first_data_s(command: Sequence[str], wanted: str, environment: dict[str, str
         return time.perf_counter() - began
 
 
-def live(command: Sequence[str], environment: dict[str, str], log: Path, gpus: int, seconds: float) -> dict[str, float]:
-    """Run a screen and measure it for ``seconds`` after it has settled."""
+def live(
+    command: Sequence[str], environment: dict[str, str], log: Path, gpus: int | None, seconds: float
+) -> dict[str, float | None]:
+    """Run a screen and measure it for ``seconds`` after it has settled. Only simulated ``gpus`` count calls of NVML."""
     with Terminal(command, environment) as terminal:
         time.sleep(SETTLE_S)
         processes = tree(terminal.process.pid)
@@ -117,7 +119,7 @@ def live(command: Sequence[str], environment: dict[str, str], log: Path, gpus: i
             "cpu_s_per_min": (cpu_seconds(processes) - cpu) * 60 / seconds,
             "bytes_per_s": (len(terminal.received) - received) / seconds,
             "pss_mib": pss_mib(processes),
-            "nvml_calls_per_gpu_and_s": (count_lines(log) - calls) / gpus / seconds,
+            "nvml_calls_per_gpu_and_s": (count_lines(log) - calls) / gpus / seconds if gpus else None,
         }
 
 
@@ -135,21 +137,26 @@ def once_s(command: Sequence[str] | None, environment: dict[str, str]) -> float:
     return time.perf_counter() - began
 
 
-def measure(measured: Sequence[Tool], gpus: int, seconds: float, latencies: str) -> dict[str, dict[str, float | None]]:
-    """Measure every tool on the same simulated machine, in turn; ``latencies`` of the driver are "none" or "real"."""
+def measure(measured: Sequence[Tool], gpus: int | None, seconds: float, latencies: str) -> dict[str, dict[str, float | None]]:
+    """Measure every tool on the same machine, in turn.
+
+    It has as many simulated ``gpus``, whose driver's ``latencies`` are "none" or "real"; None: its own GPUs.
+    """
     result: dict[str, dict[str, float | None]] = {}
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
         (folder / "config" / "btop").mkdir(parents=True)
         (folder / "config" / "btop" / "btop.conf").write_text(BTOP_SETTINGS)
-        workers = [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"]) for _ in range(gpus)]
+        workers = [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"]) for _ in range(gpus or 0)]
         try:
-            box = nvml_sim.living_box(gpus, pids=tuple(worker.pid for worker in workers))
-            scenario = (box.real_latencies() if latencies == "real" else box).write(folder / "scenario")
-            environments = {}
+            environments: dict[Tool, dict[str, str]] = {tool: {} for tool in measured}
+            if gpus is not None:
+                box = nvml_sim.living_box(gpus, pids=tuple(worker.pid for worker in workers))
+                scenario = (box.real_latencies() if latencies == "real" else box).write(folder / "scenario")
+                for tool in measured:
+                    changed = nvml_sim.environment(scenario, log=folder / f"{tool.name}.log")
+                    environments[tool] = {key: value for key, value in changed.items() if os.environ.get(key) != value}
             for tool in measured:
-                changed = nvml_sim.environment(scenario, log=folder / f"{tool.name}.log")
-                environments[tool] = {key: value for key, value in changed.items() if os.environ.get(key) != value}
                 environments[tool] |= {"GPUTOP_DIR": directory, "XDG_CONFIG_HOME": str(folder / "config")}
                 environments[tool] |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
             for tool in measured:  # compiles, including what the screen imports later
@@ -188,7 +195,7 @@ def shown(value: float | None, decimals: int) -> str:
 
 def version(tool: Tool) -> str:
     """Return the version that a tool reports."""
-    command = (*tool.screen[:3], "--version") if tool.name == "gputop" else (tool.screen[0], "--version")
+    command = (*tool.screen[: 3 if tool.screen[0] == sys.executable else 1], "--version")
     told = subprocess.run(command, capture_output=True, text=True, check=False)
     found = re.search(r"\d+\.\d+[\w.]*", told.stdout + told.stderr)
     return found[0] if found else "unknown version"
@@ -199,13 +206,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpus", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--hardware", action="store_true", help="read this machine's own GPUs instead of simulated ones")
     parser.add_argument("--latencies", choices=("none", "real"), default="none")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--page", type=Path, metavar="FILE", help="also put the table into this page, between its marks")
     options = parser.parse_args()
     measured = tools()
-    result = measure(measured, options.gpus, options.seconds, options.latencies)
-    conditions = f"{options.gpus} simulated H100s, a process on each, 160x50, 1 Hz, {options.seconds:g} s"
+    result = measure(measured, None if options.hardware else options.gpus, options.seconds, options.latencies)
+    machine = "this machine's GPUs" if options.hardware else f"{options.gpus} simulated H100s, a process on each"
+    conditions = f"{machine}, 160x50, 1 Hz, {options.seconds:g} s"
     print(f"{conditions}; load {os.getloadavg()[0]:.1f}")
     print(f"{'':36}" + "".join(f"{name:>12}" for name in result) + f"{'ratio':>10}")
     for figure, (words, decimals) in FIGURES.items():

@@ -2,8 +2,9 @@
 
 Run: ``python benchmarks/doctor_accuracy.py [--live] [--scenes] [--only ID ...] [--seconds S] [--json FILE]``; without --live
 and --scenes, it runs both. Exits 1 if a first verdict is wrong, or if anything above "possible" is reported for a healthy run.
-Live: recipes run as jobs (torchrun and gloo on virtual GPUs, tracked) while the agent's own sampler feeds a doctor. Virtual
-GPUs are this machine's cores, so it should be idle. If others train on it too, run the benchmark in its own PID namespace:
+Live: recipes run as jobs (torchrun and gloo on virtual GPUs, tracked) while the agent's own sampler feeds a doctor; with
+--hardware, on this machine's GPUs, if they are enough for the recipe. Virtual GPUs are this machine's cores, so it should be
+idle. If others train on it too, run the benchmark in its own PID namespace:
 ``unshare --user --map-root-user --pid --fork --mount-proc python benchmarks/doctor_accuracy.py``.
 """
 
@@ -19,7 +20,7 @@ from typing import Any
 
 import _doctor_scenes
 import _doctor_traceml
-from _doctor_live import Outcome, watch
+from _doctor_live import Outcome, gpu_count, watch
 from _doctor_scenes import SceneOutcome
 from _doctor_truth import faults, healthy
 
@@ -36,7 +37,7 @@ def main() -> int:
     if args.scenes or both:
         scenes = _scenes(only)
     if args.live or both:
-        live = _live(only, args.seconds, args.traceml)
+        live = _live(only, args.seconds, args.traceml, hardware=args.hardware)
     if not scenes and not live:
         print(f"Nothing is called {' or '.join(args.only)}.", file=sys.stderr)
         return 2
@@ -52,6 +53,7 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--live", action="store_true", help="only real jobs")
+    parser.add_argument("--hardware", action="store_true", help="real jobs on this machine's GPUs, where they are enough")
     parser.add_argument("--scenes", action="store_true", help="only simulated scenes")
     parser.add_argument("--only", nargs="*", default=(), metavar="ID", help='rules ("A07"), recipes, scenes, or "healthy"')
     parser.add_argument("--seconds", type=float, default=SECONDS, help="watch each job for at most this long (default: 60)")
@@ -79,16 +81,17 @@ def _scenes(only: Callable[[str | None], bool]) -> list[SceneOutcome]:
     return found
 
 
-def _live(only: Callable[[str | None], bool], seconds: float, traceml: str | None) -> list[Outcome]:
+def _live(only: Callable[[str | None], bool], seconds: float, traceml: str | None, *, hardware: bool) -> list[Outcome]:
     found = []
+    gpus = gpu_count() if hardware else None
     reason = _doctor_traceml.missing(traceml)
     print(f"TraceML is {'run beside, its report is below each line' if reason is None else f'not run: {reason}'}.")
     print(f"{'recipe':<32} {'truth':<6} {'verdict':<8} {'after':>7} {'of start':>8}  others that stood first")
     for truth in (*faults(), *healthy()):
         names = (truth.recipe.id, truth.recipe.fault or "healthy")
-        if not any(map(only, names)):
+        if not any(map(only, names)) or (gpus is not None and truth.recipe.min_devices > gpus):
             continue
-        outcome = watch(truth, seconds)
+        outcome = watch(truth, seconds, hardware=hardware)
         outcome.traceml = _doctor_traceml.said(traceml, truth, seconds) if traceml and reason is None else f"not run: {reason}"
         found.append(outcome)
         values = "".join(f" {name}={value}" for name, value in truth.values.items())
