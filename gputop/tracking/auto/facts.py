@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from statistics import median
 from time import perf_counter
 from types import FunctionType
 from typing import Any
@@ -20,7 +19,7 @@ from gputop.tracking.auto import stall
 from gputop.tracking.auto.models.models import Models
 from gputop.tracking.auto.readings import ddp, gpu, settings
 from gputop.tracking.auto.readings.batches import PROBE_EVERY, RECENT_BATCHES, RECENT_PROBES, Batches, Called, Probe
-from gputop.tracking.auto.readings.gpu import Clock, next_timed
+from gputop.tracking.auto.readings.gpu import Clock, Timetable
 from gputop.tracking.auto.readings.waits import Waits
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.journal.handlers import let_through
@@ -57,6 +56,7 @@ class Facts:
         self._took_s = 0.0
         self._probe: Probe | None = None
         self._clock: Clock | None = None
+        self._timetable = Timetable()
         self._waits: Waits | None = None
         self._window_from = -1
         self.stall = stall.Stall(steps, lambda: models.evaluating, self.flush, self._watch_again)
@@ -120,8 +120,7 @@ class Facts:
         soon = max(step + 1, self._collect_next - PROBE_EVERY * RECENT_PROBES)
         self._probe_next = -(-soon // PROBE_EVERY) * PROBE_EVERY
         if step >= self._clock_next:
-            times = self._steps.recent_s
-            self._clock_next = next_timed(step, median(times) if times else gpu.EVERY_S)
+            self._clock_next = self._timetable.after(step, now)
             self._begin_clock(self._clock)
         running = self._window_from >= 0 or (self._clock is not None and self._clock.running)
         self._wanted.facts_due = step + 1 if running else min(self._collect_next, self._probe_next, self._clock_next)

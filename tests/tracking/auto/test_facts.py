@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import time
@@ -20,7 +21,7 @@ from gputop.selftest import trial
 from gputop.snapshot import Host, Rank, Run, Snapshot
 from gputop.tracking.auto.losses.user_code import UserCode
 from gputop.tracking.auto.readings.batches import Called
-from gputop.tracking.auto.readings.gpu import EVERY_S, PAIRS_MAX, Clock, next_timed
+from gputop.tracking.auto.readings.gpu import EVERY_S, EVERY_STEPS, PAIRS_MAX, Clock, Timetable, next_timed
 from gputop.tracking.auto.readings.loader import Feed
 from gputop.tracking.auto.readings.parallel import place_of
 from gputop.tracking.auto.readings.waits import COPIES, WAITS, Waits
@@ -413,6 +414,17 @@ def test_short_steps_are_timed_more_rarely_and_by_all_ranks_at_once() -> None:
         assert set(rarely) < set(often), "a rank that differs by little times some of the same steps"
         assert EVERY_S <= fast * (rarely[2] - rarely[1]) < 2 * EVERY_S
     assert next_timed(0, 0.0) > 1
+
+
+def test_a_host_that_queues_steps_and_then_waits_for_the_gpu_has_them_timed_as_often() -> None:
+    """Seen on an H200: 100 steps are queued in 0.1 s, and then the host waits until the GPU has done them."""
+    table, step, timed = Timetable(), 1, []
+    while step < 3000:  # 42 s, as the GPU takes 14 ms a step
+        timed.append(step)
+        step = table.after(step, now=step // 100 * 1.4 + step % 100 * 0.001)
+    assert timed[:2] == [1, EVERY_STEPS], "at first as if nothing were known"
+    assert 40 <= len(timed) <= 170, "about two a second"
+    assert max(later - before for before, later in itertools.pairwise(timed)) <= 160
 
 
 def test_the_clock_stands_still_while_a_graph_is_captured_and_after_an_error() -> None:

@@ -1,7 +1,7 @@
 """Facts about a rank's GPU that need no waiting: memory, and how long the parts of a step took there.
 
 Times are measured by CUDA events around the parts of single steps. They are read a few steps later, once a query shows that the
-events have completed, and never while a graph is being captured. Unproven on a GPU until tests/gpu has run.
+events have completed, and never while a graph is being captured.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ EVERY_STEPS = 10
 EVERY_S = 0.5
 """One step in ``EVERY_STEPS`` is timed with events; of short steps, about one in ``EVERY_S``: each has to be measured in full,
 and so has the one before it, which takes 0.2 ms more (H100)."""
+GROWTH = 4
+"""The distance of timed steps grows at most this much at once: the host queues its first steps faster than the GPU works."""
 PAIRS_MAX = 16
 """At most this many parts of one step are timed."""
 _MILLISECONDS = 1e-3
@@ -24,12 +26,34 @@ empty_cache_calls = 0
 """Calls of ``torch.cuda.empty_cache`` in this process."""
 
 
-def next_timed(step: int, usual_s: float) -> int:
-    """Return the next step to time, where steps take ``usual_s``. Ranks in step with each other time the same ones."""
+def next_timed(step: int, usual_s: float, longest: int = EVERY_STEPS << 10) -> int:
+    """Return the next step to time, ``longest`` steps later at most, where steps take ``usual_s``.
+
+    Ranks in step with each other time the same ones.
+    """
     stride = EVERY_STEPS
-    while stride * usual_s < EVERY_S and stride < EVERY_STEPS << 10:
+    while stride * usual_s < EVERY_S and 2 * stride <= longest:
         stride *= 2
     return (step // stride + 1) * stride
+
+
+class Timetable:
+    """Which steps to time: about one in ``EVERY_S``, by the clock.
+
+    The time of single steps does not say how many there are in a second: the host may queue a hundred of them in the time of
+    one, and then wait until the GPU has done them.
+    """
+
+    def __init__(self) -> None:
+        self._step: int | None = None
+        self._at = 0.0
+
+    def after(self, step: int, now: float) -> int:
+        """Return the next step to time; ``step`` is the one that is timed now, at ``now`` seconds of any clock."""
+        passed = 0 if self._step is None else step - self._step
+        usual_s = (now - self._at) / passed if passed > 0 else EVERY_S
+        self._step, self._at = step, now
+        return next_timed(step, usual_s, min(GROWTH * max(passed, EVERY_STEPS), EVERY_STEPS << 10))
 
 
 def listen(torch: Any, no_compile: Callable[..., None]) -> None:
