@@ -67,9 +67,13 @@ def _share(evidence: Evidence, group: RankGroup, rank: int, loader: Loader | Non
         return None
     known = windows.since(series, steps.steps[0])
     if known.steps == kept.steps:
-        return sum(known.values) / total
-    waits = dict(zip(reversed(known.steps), reversed(known.values), strict=True))
-    return sum(waits.get(step, 0.0) for step in kept.steps) / total
+        waited_s = sum(known.values)
+    else:
+        waits = dict(zip(reversed(known.steps), reversed(known.values), strict=True))
+        waited_s = sum(waits.get(step, 0.0) for step in kept.steps)
+    # While the GPU still works on earlier steps, nothing waits for the data that the host fetches.
+    works = windows.device_share(evidence, group, rank, kept) or 0.0
+    return min(waited_s / total, max(0.0, 1 - works))
 
 
 def _without(steps: PointSeries, firsts: Sequence[int], batches: int) -> PointSeries:

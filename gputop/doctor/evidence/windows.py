@@ -25,6 +25,13 @@ STEPS = 200
 STEPS_MIN = 20
 PAUSES = ("phase/evaluation", "checkpoint_s")
 """Metrics of what a loop does between steps."""
+DEVICE_STEP = "cuda/step_s"
+DEVICE_PARTS = ("cuda/forward_s", "cuda/backward_s", "cuda/optimizer_s")
+"""Times on the GPU, by CUDA events around single steps. The host only queues a GPU's work: without a wait in each step it runs
+ahead, its own times say when work was queued, and it waits for the GPU where it reads a value, such as the loss to log."""
+TIMED_MIN = 3
+TIMED = 50
+"""Of the newest timed steps, the median counts (our choice): other work on the GPU lengthens some of them."""
 GAP_MAX = 3
 POWER_SPAN_MIN_S = 30.0
 CHAIN_MIN = 5
@@ -148,6 +155,20 @@ def median_step_s(evidence: Evidence, group: RankGroup, least: int = STEPS_MIN) 
         memo[group.key] = len(values), statistics.median(values or [0.0])
     number, median = memo[group.key]
     return median if number >= least else None
+
+
+def device_share(
+    evidence: Evidence, group: RankGroup, rank: int, steps: PointSeries, parts: Sequence[str] = DEVICE_PARTS
+) -> float | None:
+    """Return the time of these parts of a step on the GPU as a share of the host's mean over ``steps``.
+
+    None if too few steps were timed. The GPU works at least this much: parts that are not known are left out. With
+    ``DEVICE_STEP`` as the only part, gaps are included, and from 1 on the GPU is never done before the host is.
+    """
+    mean_s = units.mean(steps.values) if steps else 0.0
+    timed = [evidence.series(group.run_id, rank, name)[-TIMED:].values for name in parts]
+    known = [statistics.median(values) for values in timed if len(values) >= TIMED_MIN]
+    return sum(known) / mean_s if known and mean_s > 0 else None
 
 
 def wall_share(evidence: Evidence, group: RankGroup, rank: int, metric: str, span_min_s: float) -> float | None:

@@ -133,8 +133,20 @@ def garbage(second):
 
 
 def long_pauses(second):
-    """Something that tracking does not know takes longer than the training."""
+    """Something that tracking does not know takes longer than the training, and the GPU idles meanwhile."""
+    metrics = {**CALM, "step_s": lambda r, step: 9.0 if step % 20 == 0 else 0.3, "cuda/step_s": lambda r, step: 0.3}
+    return single(second, {}, metrics=metrics)
+
+
+def long_pauses_without_times_of_the_gpu(second):
+    """The host may only wait for work that it has queued."""
     return single(second, {}, metrics={**CALM, "step_s": lambda r, step: 9.0 if step % 20 == 0 else 0.3})
+
+
+def reads_the_loss_now_and_then(second):
+    """As on an H200: the host queues steps, and where it prints the loss it waits until the GPU has done them."""
+    metrics = {**CALM, "step_s": lambda r, step: 4.5 if step % 20 == 0 else 0.1, "cuda/step_s": lambda r, step: 0.31}
+    return single(second, {}, metrics=metrics)
 
 
 def long_pauses_at_a_prompt(second):
@@ -192,6 +204,7 @@ POSSIBLE = (
     ("E06", "communication of ranks on a CPU", communication_on_the_cpu, 20),
     ("E03", "float32, tensor cores unknown", full_precision_unmeasured, 45),
     ("E07", "short pauses", short_pauses, 110),
+    ("E07", "long pauses without times of the GPU", long_pauses_without_times_of_the_gpu, 110),
     ("E07", "long pauses at a prompt", long_pauses_at_a_prompt, 110),
     ("E07", "games between bursts of steps", plays_between_bursts, 60),
 )
@@ -359,6 +372,7 @@ LOOK_ALIKES = (
     ("E06", "a straggler", one_rank_late, 20),
     ("E06", "a rare reduction", rare_reduction, 20),
     ("E07", "stalls now and then", stalls_now_and_then, 90),
+    ("E07", "a host that waits for its GPU", reads_the_loss_now_and_then, 110),
     ("E07", "quick checkpoints", quick_checkpoints, 130),
     ("E07", "the first batch of an epoch", new_epochs, 90),
     ("E08", "a pipeline", pipeline, 20),

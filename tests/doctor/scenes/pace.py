@@ -163,6 +163,13 @@ def loader_bound(second):
     return ddp(second, each=loader(num_workers=0), metrics=waits)
 
 
+def loads_while_the_gpu_works(second):
+    """The host runs ahead of the GPU: half of its time goes into data, and the GPU never idles."""
+    waits = timed(lambda r, s: 30 * MS, lambda r, s: 10 * MS, lambda r, s: 20 * MS)
+    works = {f"cuda/{part}_s": lambda r, s: 19 * MS for part in ("forward", "backward", "optimizer")}
+    return ddp(second, each=loader(num_workers=0), metrics={**waits, **works})
+
+
 def spiky_loader(second):
     """Four workers: three batches are there, the fourth is waited for. The median sees nothing of it."""
     waits = timed(lambda r, s: 80 * MS if s % 4 == 0 else 0.5 * MS, lambda r, s: 10 * MS, lambda r, s: 25 * MS)
@@ -397,6 +404,7 @@ LOOK_ALIKES = (
     ("F02", "even", even, 60),
     ("F03", "even", even, 60),
     ("D01", "a wait that nobody feels", small_wait, 40),
+    ("D01", "a GPU that works meanwhile", loads_while_the_gpu_works, 40),
     ("D05", "few pinned copies", pinned_copies, 30),
     ("D06", "persistent workers", workers_persist, 60),
     ("D07", "the disk is busy, nobody waits", busy_disk_and_no_wait, 40),

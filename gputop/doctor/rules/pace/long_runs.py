@@ -11,6 +11,7 @@ from gputop.doctor.evidence import data_waits, windows
 from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.evidence.rounds import waits_between
+from gputop.doctor.facts import stated
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
@@ -173,6 +174,9 @@ def stalls_that_return(evidence: Evidence, group: RankGroup) -> Judgement:
             continue
         if not windows.regular(found.steps, STALL_VARIATION):
             continue
+        works = windows.device_share(evidence, group, rank, points, (windows.DEVICE_STEP,))
+        if works is not None and works > 1 - found.excess_share / 2:
+            continue  # for most of each pause, the host waits for work that it has queued
         cause = _cause(evidence, group, rank, found)
         if cause == "data" or (cause == "other" and _waits_for_another(evidence, group, rank)):
             continue
@@ -183,6 +187,8 @@ def stalls_that_return(evidence: Evidence, group: RankGroup) -> Judgement:
         share_max = 1.0 if cause == "other" and _in_session(member) else EVALUATION_SHARE_MIN
         deliberate = cause in ("evaluation", "epoch", "other") and found.excess_share < share_max
         deliberate = deliberate or (cause == "evaluation" and _plays(member, found))
+        # The loop may only wait for its GPU, whose times are not known.
+        deliberate = deliberate or (cause == "other" and works is None and _is_on_gpu(member))
         finding = tracked.about(
             group,
             "E07",
@@ -212,21 +218,22 @@ E07 = Rule(
     title="The loop stalls at regular intervals",
     severities=("warning", "info"),
     confidences=("likely", "possible"),
-    needs=("journal: step_s, checkpoint_s, phase/evaluation, gc_s",),
+    needs=("journal: step_s, checkpoint_s, phase/evaluation, gc_s, cuda/step_s",),
     window_s=3.0,
     every_s=RARELY_S,
     threshold=(
         f"{STALLS_MIN} steps of {STALL_FACTOR:.0f} times the median at regular intervals ({STALL_VARIATION:.0%}), which "
         f"take {STALL_SHARE_MIN:.0%} of the time or more; or evaluations that take longer than training, according to the "
         f"run's own numbers; only possible if each call of the model without gradients takes less than {PLAYS_SHARE:.1%} of a "
-        "step"
+        "step; not if the GPU works through more than half of each pause, by CUDA events"
     ),
     mechanism=(
         "A checkpoint, an evaluation, the end of an epoch or garbage collection blocks the loop. If only one rank does it, "
         "all others wait."
     ),
     signature="At regular intervals, a step takes at least five times the median.",
-    look_alike="D06 (the loader's workers restart); pauses on purpose, also between the cells of a notebook or at a prompt; "
+    look_alike="A host that queues steps and then waits for its GPU, where it logs the loss; D06 (the loader's workers "
+    "restart); pauses on purpose, also between the cells of a notebook or at a prompt; "
     "games or rollouts that make the data of later steps.",
     fix=("Save asynchronously, evaluate less often and on every rank, and collect garbage on all ranks at the same step."),
     judge=stalls_that_return,
@@ -269,6 +276,10 @@ def _waits_for_another(evidence: Evidence, group: RankGroup, rank: int) -> bool:
     """Return whether the pauses are waits for another rank that makes steps meanwhile: F03 and F02 tell of them."""
     found = waits_between(evidence, group)
     return found is not None and found.waiting == rank
+
+
+def _is_on_gpu(member: Member) -> bool:
+    return member.journal is not None and (stated.parameter_device(member.journal) or "").startswith("cuda")
 
 
 def _in_session(member: Member) -> bool:
