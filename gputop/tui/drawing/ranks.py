@@ -29,6 +29,9 @@ PHASES = (
     ("opt", "phase/optimizer"),
 )
 """Heading and metric of each part of a step. As ranks report it, waiting for other ranks is part of the backward pass."""
+DEVICE_STEP = "cuda/step_s"
+DEVICE_PHASES = (("fwd", "cuda/forward_s"), ("bwd", "cuda/backward_s"), ("opt", "cuda/optimizer_s"))
+"""The same on the GPU, of the newest step that was timed there. The host's times say when it queued this work."""
 COLUMNS = (
     Column("rank", "RANK", 5, ">"),
     Column("pid", "PID", 8, ">", 3),
@@ -78,6 +81,7 @@ def _is_known(key: str, metric: str, known: Collection[str]) -> bool:
 def phase_shares(rank: Rank) -> dict[str, float]:
     """Return each known part's share (0 to 1) of a step, from the newest values; waiting is taken out of the backward pass.
 
+    Times on the GPU replace those of the host, which runs ahead of it: what the host spends on data meanwhile delays nothing.
     Only some short steps have values for all parts: a part longer than the newest step belongs to another step, and parts
     that exceed it together are shares of their sum.
     """
@@ -85,7 +89,20 @@ def phase_shares(rank: Rank) -> dict[str, float]:
     if not whole or not whole > 0:
         return {}
     shares = {name: rank.metrics[metric] / whole for name, metric in PHASES if metric in rank.metrics}
-    return of_one_step(apart({name: share for name, share in shares.items() if share <= 1.0}))
+    device = _device_shares(rank)
+    if device and "data" in shares:
+        shares["data"] = min(shares["data"], max(0.0, 1.0 - sum(device.values())))
+    found = {name: device.get(name, shares.get(name)) for name, _ in PHASES}
+    return of_one_step(apart({name: share for name, share in found.items() if share is not None and 0 <= share <= 1}))
+
+
+def _device_shares(rank: Rank) -> dict[str, float]:
+    """Return the parts of a step that were timed on the GPU as shares of that step; empty if none was."""
+    whole = rank.metrics.get(DEVICE_STEP)
+    if not whole or not whole > 0:
+        return {}
+    shares = {name: rank.metrics[metric] / whole for name, metric in DEVICE_PHASES if metric in rank.metrics}
+    return {name: share for name, share in shares.items() if 0 <= share <= 1}
 
 
 def apart(shares: Mapping[str, float]) -> dict[str, float]:

@@ -9,20 +9,16 @@ from gputop.snapshot import Rank, Run
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.bars import segments
 from gputop.tui.drawing.line import Line, Span, clip, joined, line
-from gputop.tui.drawing.ranks import apart, of_one_step
+from gputop.tui.drawing.ranks import DEVICE_PHASES, DEVICE_STEP, PHASES, phase_shares
 from gputop.tui.state.view import View
 
 PANEL_CELLS = 50
 WAIT_SHARE_MIN = 0.05
 """Below this median share of waiting, no rank delays the others."""
-PARTS = (
-    # (word, metric, style); as ranks report it, waiting for other ranks is part of the backward pass
-    ("data", "phase/data", "rank1"),
-    ("fwd", "phase/forward", "rank0"),
-    ("bwd", "phase/backward", "rank2"),
-    ("wait", "phase/communication", "rank6"),
-    ("opt", "phase/optimizer", "rank4"),
-)
+STYLES = {"data": "rank1", "fwd": "rank0", "bwd": "rank2", "wait": "rank6", "opt": "rank4"}
+"""Word of a part of a step -> its style."""
+SPLIT_METRICS = ("step_s", DEVICE_STEP, *(metric for _, metric in (*PHASES, *DEVICE_PHASES)))
+"""What ``step_shares`` and ``step_s`` read."""
 
 
 def panel_lines(view: View, run: Run, height: int) -> tuple[Line, ...]:
@@ -46,31 +42,28 @@ def _progress(run: Run, ascii_only: bool) -> list[Line]:
 
 
 def step_shares(run: Run) -> dict[str, float]:
-    """Return the known parts of a step as shares (0 to 1) of its time, from sums over the ranks, by word.
+    """Return the known parts of a step as shares (0 to 1) of its time, by word: the ranks' shares, weighted by their times."""
+    parts = [(phase_shares(rank), rank.metrics["step_s"]) for rank in run.ranks if "step_s" in rank.metrics]
+    shares = {}
+    for word in STYLES:
+        held = [(found[word] * took, took) for found, took in parts if word in found]
+        if held:
+            shares[word] = sum(part for part, _ in held) / sum(took for _, took in held)
+    return shares
 
-    Waiting is taken out of the backward pass. Values that cannot belong to one step are left out. The newest parts may be of
-    a longer step than the newest one: parts that exceed it are shares of their sum.
-    """
-    shares: dict[str, float] = {}
-    for word, metric, _ in PARTS:
-        held = [
-            (rank.metrics[metric], rank.metrics["step_s"]) for rank in run.ranks if {metric, "step_s"} <= rank.metrics.keys()
-        ]
-        whole = sum(took for _, took in held)
-        part = sum(value for value, _ in held)
-        if whole > 0 and 0 <= part <= whole:
-            shares[word] = part / whole
-    return of_one_step(apart(shares))
+
+def step_s(run: Run) -> float | None:
+    """Return how long a step takes, in seconds: on the GPU where that is timed, as the host may only queue most steps."""
+    timed = run_numbers.latest(run, DEVICE_STEP)
+    return run_numbers.latest(run, "step_s") if timed is None else timed
 
 
 def _split(run: Run, ascii_only: bool) -> list[Line]:
-    shares = step_shares(run)
-    took = run_numbers.latest(run, "step_s")
+    shares, took = step_shares(run), step_s(run)
     if not shares or took is None:
         return []
-    styles = {word: style for word, _, style in PARTS}
-    bar = segments([(share, styles[word]) for word, share in shares.items()], PANEL_CELLS, ascii_only)
-    named = joined((line((f"{word} {share * 100:.0f}%", styles[word])) for word, share in shares.items()), Span("  "))
+    bar = segments([(share, STYLES[word]) for word, share in shares.items()], PANEL_CELLS, ascii_only)
+    named = joined((line((f"{word} {share * 100:.0f}%", STYLES[word])) for word, share in shares.items()), Span("  "))
     return [line(("one step ", "dim"), (f"{units.rounded(took * 1e3)} ms", "value")), bar, named]
 
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from gputop import units
 from gputop.facts.table import Facts
-from gputop.snapshot import ENDED_STATES, FAILED_STATES, Rank, Run, loss_metric, own_or_automatic
+from gputop.snapshot import ENDED_STATES, FAILED_STATES, Run, loss_metric, own_or_automatic
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.braille import ASCII_MARKS
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, joined, line, wrap
 from gputop.tui.drawing.loss import MAX_CURVES, LossChart
 from gputop.tui.drawing.ranks import STATE_STYLES
-from gputop.tui.drawing.run_panel import PANEL_CELLS, panel_lines
+from gputop.tui.drawing.run_panel import PANEL_CELLS, panel_lines, step_shares
 from gputop.tui.state.view import View
 
 CHART_MIN_LINES = 3
@@ -21,9 +21,6 @@ LEGEND_MIN_LINES = 5
 PANEL_FROM_CELLS = 110
 """From this width on, the panel leaves the chart more than half."""
 
-_DATA_WAIT = ("phase/data",)
-_COMMUNICATION = ("phase/communication",)
-_STEP_TIME = ("step_s",)
 _NEXT = line(("n", "key"), (" next run", "dim"))
 
 
@@ -165,7 +162,8 @@ def _numbers(view: View, run: Run) -> Line:
         since = run_numbers.not_finite_since(run, view.history) if metric == run_numbers.loss_name(run) else None
         parts.append(_aggregated(metric, values_of(run, metric), view.settings.ascii, since))
     parts.extend(_throughput(view, run))
-    data, communication = _share(run, _DATA_WAIT), _share(run, _COMMUNICATION)
+    shares = step_shares(run)
+    data, communication = shares.get("data"), shares.get("wait")
     if data is not None:
         parts.append(line(("data ", "dim"), (f"{data * 100:.0f}%", "warn" if data > 0.2 else "text")))
     if communication is not None:
@@ -204,21 +202,6 @@ def _throughput(view: View, run: Run) -> list[Line]:
     if rate is not None:
         parts.append(line((units.metric(rate, 3), "text"), (" steps/s", "dim")))
     return parts
-
-
-def _share(run: Run, names: Sequence[str]) -> float | None:
-    """Return one phase's share of a step, from sums over the ranks: a mean of shares would hide slow ranks."""
-    part, whole = 0.0, 0.0
-    for rank in run.ranks:
-        taken, step = _first(rank, names), _first(rank, _STEP_TIME)
-        if taken is not None and step:
-            part += taken
-            whole += step
-    return part / whole if whole > 0 else None
-
-
-def _first(rank: Rank, names: Sequence[str]) -> float | None:
-    return next((rank.metrics[name] for name in names if name in rank.metrics), None)
 
 
 def _trouble(view: View, run: Run) -> Line:

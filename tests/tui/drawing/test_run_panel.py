@@ -49,6 +49,18 @@ def test_parts_of_several_steps_take_no_more_than_a_step() -> None:
     assert phase_shares(run.ranks[0]) == pytest.approx({"data": 0.0, "fwd": 0.5, "bwd": 0.5, "wait": 0.0, "opt": 0.0})
 
 
+def test_a_step_is_divided_by_the_times_on_the_gpu_where_they_are_known() -> None:
+    """Seen on an H200: the host waits in the optimizer's call, as its queue is full, for a backward pass on the GPU."""
+    host = {"step_s": 0.098, "phase/forward": 0.0006, "phase/backward": 0.038, "phase/optimizer": 0.051, "phase/data": 0.008}
+    device = {"cuda/step_s": 0.09, "cuda/forward_s": 0.028, "cuda/backward_s": 0.05, "cuda/optimizer_s": 0.0072}
+    run = split_run(0.0, **host, **device)
+    expected = {"data": 1 - 0.0852 / 0.09, "fwd": 0.028 / 0.09, "bwd": 0.05 / 0.09, "wait": 0.0, "opt": 0.08}
+    assert step_shares(run) == pytest.approx(expected), "and data, which the host fetches meanwhile, takes only the rest"
+    assert phase_shares(run.ranks[0]) == pytest.approx(expected)
+    rows = [plain(row) for row in panel_lines(view_of(run), run, 20)]
+    assert "one step 90 ms" in rows
+
+
 def test_the_table_of_ranks_divides_a_step_as_the_panel_does() -> None:
     run = split_run(0.06, 0.06)
     assert phase_shares(run.ranks[0]) == pytest.approx(step_shares(run))

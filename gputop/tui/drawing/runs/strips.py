@@ -9,13 +9,12 @@ from gputop import units
 from gputop.facts.table import Facts
 from gputop.history.history import History
 from gputop.snapshot import Device, Run, own_or_automatic
-from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.bars import segments
 from gputop.tui.drawing.gpus.past import row_of_past
 from gputop.tui.drawing.large_chart import LABEL_COLUMNS, Chart
 from gputop.tui.drawing.line import ASCII_ELLIPSIS, Line, Span, clip, cut, fit_text, line
 from gputop.tui.drawing.run_numbers import SPEED_METRICS, sharing, speed_unit
-from gputop.tui.drawing.run_panel import PARTS, step_shares
+from gputop.tui.drawing.run_panel import SPLIT_METRICS, STYLES, step_s, step_shares
 from gputop.tui.drawing.runs.overlay import Layer
 from gputop.tui.drawing.runs.time_line import Columns, columns_of, means
 from gputop.tui.drawing.runs.why_slow import step_words
@@ -167,11 +166,10 @@ def _split_lines(run: Run, columns: Columns, view: View, cursor: int | None, cou
     """Return how a step divides at the cursor, else at the end of what is visible: a bar, and its words with the reason."""
     if cursor is not None:
         run = _at(run, columns.only(cursor), view.history)
-    shares, steps = step_shares(run), run_numbers.latest(run, "step_s")
+    shares, steps = step_shares(run), step_s(run)
     if not shares or not steps:
         return []
-    styles = {word: style for word, _, style in PARTS}
-    bar = segments([(share, styles[word]) for word, share in shares.items()], count, ascii_only)
+    bar = segments([(share, STYLES[word]) for word, share in shares.items()], count, ascii_only)
     words = step_words(run, shares, view.findings if cursor is None else (), count)
     return [
         (Span(fit_text("one step", _LABEL_CELLS), "dim"), *bar),
@@ -181,8 +179,7 @@ def _split_lines(run: Run, columns: Columns, view: View, cursor: int | None, cou
 
 def _at(run: Run, column: Columns, history: History) -> Run:
     """Return the run with the values that its ranks had in one column."""
-    names = ("step_s", *(metric for _, metric, _ in PARTS))
-    series = {name: history.metric(run.run_id, name) for name in names}
+    series = {name: history.metric(run.run_id, name) for name in SPLIT_METRICS}
     ranks = []
     for rank in run.ranks:
         held = {name: column.of(ranked[rank.rank])[0] for name, ranked in series.items() if rank.rank in ranked}

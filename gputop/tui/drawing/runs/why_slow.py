@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from gputop.doctor.findings.finding import Finding
 from gputop.snapshot import Run
 from gputop.tui.drawing.line import Line, Span, clean, joined, line, width
-from gputop.tui.drawing.run_panel import PARTS, slowest_rank
+from gputop.tui.drawing.run_panel import STYLES, slowest_rank
 
 DATA_SHARE, WAIT_SHARE = 0.15, 0.15
 """From these shares of a step on, waiting is mentioned: the one for data is the doctor's (rule D01)."""
@@ -26,7 +26,7 @@ def step_words(run: Run, shares: Mapping[str, float], findings: Sequence[Finding
 
     Where there is less room, the smallest parts make way for a reason to act. Another one makes way for the parts.
 
-    The words of ``shares`` are those of ``run_panel.PARTS``. ``findings`` are those that hold at the time of the shares.
+    The words of ``shares`` are those of ``run_panel.STYLES``. ``findings`` are those that hold at the time of the shares.
     """
     why = reason(run, shares, findings)
     said = (*_parts(shares, _named(run)), *why)
@@ -66,8 +66,7 @@ def _named(run: Run) -> dict[str, str]:
 
 
 def _parts(shares: Mapping[str, float], names: Mapping[str, str]) -> Line:
-    styles = {word: style for word, _, style in PARTS}
-    parts = [line((f"{names.get(word, word)} {share * 100:.0f}%", styles[word])) for word, share in shares.items()]
+    parts = [line((f"{names.get(word, word)} {share * 100:.0f}%", STYLES[word])) for word, share in shares.items()]
     rest = 1.0 - sum(shares.values())
     if names and rest >= REST_SHARE:
         parts.append(line((f"not measured {rest * 100:.0f}%", "dim")))
