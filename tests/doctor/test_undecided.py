@@ -182,3 +182,32 @@ def test_a_run_that_gputop_does_not_track_is_not_undecided_for_that() -> None:
     """Nothing of it would tell a first step."""
     outcome, _ = watched(lambda second: near_starts.starts(second, starting=False, known=()))
     assert [item.title for item in outcome.undecided] == []
+
+
+def stopped_after_ten_seconds(second: int) -> Snapshot:
+    """A run whose steps stop. Nobody reports where it stands: its Python code does not run."""
+    shot = ddp(min(second, 10))
+    if second <= 10:
+        return shot
+    later_s = float(second - 10)
+    return replace(shot, time=shot.time + later_s, monotonic_s=shot.monotonic_s + later_s, points=())
+
+
+def test_a_run_whose_steps_have_just_stopped_is_undecided() -> None:
+    """Seen on an H200: a rank had slept for 17 s, and the doctor left with nothing undecided."""
+    doctor = Doctor()
+    for second in range(10 + 14):
+        findings = doctor.observe(stopped_after_ten_seconds(second))
+    assert "G01" not in ids(findings)
+    assert [(case.rule, case.title) for case in doctor.undecided] == [("G01", "The training may hang: its steps have stopped")]
+    for second in range(24, 60):
+        findings = doctor.observe(stopped_after_ten_seconds(second))
+    (finding,) = [found for found in findings if found.id == "G01"]
+    assert (finding.confidence, finding.evidence[0].text) == ("possible", "no step for 49s, where one takes 300 ms")
+
+
+def test_a_pause_of_a_few_seconds_is_no_reason_to_watch() -> None:
+    doctor = Doctor()
+    for second in range(15):
+        doctor.observe(stopped_after_ten_seconds(second))
+    assert not doctor.undecided

@@ -25,7 +25,16 @@ from gputop.doctor.rules.standstill.behind import judge_counts
 from gputop.doctor.rules.standstill.deadlock import DEADLOCK_HOLD_S, deadlock
 from gputop.doctor.rules.standstill.progress import LONGER_THAN_STEPS, STOOD_MIN_S
 from gputop.doctor.rules.standstill.spinning import HANG_SYMPTOMS, SPIN_HOLD_S, SPIN_PERCENT, SPIN_POWER_SHARE, spins
-from gputop.doctor.rules.standstill.stalls import is_paused, judge_early, judge_several, judge_single, standstills
+from gputop.doctor.rules.standstill.stalls import (
+    QUIET_HOLD_S,
+    QUIET_STEPS,
+    is_paused,
+    judge_early,
+    judge_quiet,
+    judge_several,
+    judge_single,
+    standstills,
+)
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 
@@ -47,7 +56,7 @@ def hang(evidence: Evidence, group: RankGroup) -> Judgement:
     if held_up is not None:
         return held_up
     if not stalls:
-        judges = (judge_start, spins, deadlock, all_rest, some_rest, idles_beside)
+        judges = (judge_start, spins, deadlock, all_rest, some_rest, idles_beside, judge_quiet)
         return next((found for judge in judges if (found := judge(evidence, group)) is not None), None)
     if len(tracked.ranks_of(group)) > 1:
         return judge_several(evidence, group, stalls)
@@ -72,7 +81,8 @@ G01 = Rule(
     every_s=EVERY_SNAPSHOT,
     threshold=(
         "a rank reports no step for 30 s or ten usual steps, outside evaluation, checkpoints and compilation (possible "
-        "after a third of that, if one rank idles and all others wait for it); certain if NCCL's or torch's counts differ "
+        f"after a third of that, if one rank idles and all others wait for it; or after {QUIET_HOLD_S:.0f} s and "
+        f"{QUIET_STEPS:.0f} usual steps if no rank reports anything); certain if NCCL's or torch's counts differ "
         f"and have not changed for {collective_counts.STILL_S:.0f} s, or a process is stopped; before the first step, ranks "
         f"wait for {LIKELY_S:.0f} s for one that uses no CPU, disk or GPU (possible from {POSSIBLE_S:.0f} s), or all of them "
         "wait in different collectives (certain); from outside: "

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from gputop.doctor.evidence import stacks
+from gputop import units
+from gputop.doctor.evidence import stacks, windows
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.facts import ddp as ddp_facts
@@ -26,6 +27,11 @@ SILENT_S = 60.0
 BUSY_PERCENT = 80.0
 WORKERS_BUSY_PERCENT = 50.0
 IDLE_CPU_PERCENT = 10.0
+QUIET_MIN_S = 5.0
+QUIET_STEPS = 20.0
+"""No step for this long and for this many usual steps: the run may hang (our choice). Nothing is said yet but that."""
+QUIET_HOLD_S = 35.0
+"""A rank itself reports after 30 s that it stands still, and where, unless its Python code does not run."""
 STACK_SHOWN = 2
 Stalls = Mapping[int, tuple[Member, Stalled]]
 """Rank -> its process and its report."""
@@ -81,6 +87,35 @@ def is_idle(evidence: Evidence, member: Member) -> bool:
     if (workers or 0.0) >= IDLE_CPU_PERCENT or evidence.still.disks_s(process) < EARLY_STILL_S:
         return False
     return load is None or not load.busy
+
+
+def judge_quiet(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge a run whose steps have stopped, as long as no rank has reported that it stands still."""
+    ranks, usual_s = tracked.ranks_of(group), windows.median_step_s(evidence, group)
+    logged_at = [rank.last_log_at for rank in ranks if rank.last_log_at is not None]
+    if evidence.snapshot is None or usual_s is None or not logged_at:
+        return None
+    quiet_s = evidence.snapshot.time - max(logged_at)
+    if quiet_s < max(QUIET_MIN_S, QUIET_STEPS * usual_s):
+        return None
+    finding = tracked.about(
+        group,
+        "G01",
+        "warning",
+        "possible",
+        "The training may hang: its steps have stopped",
+        [
+            Fact(
+                f"no step for {units.duration(quiet_s)}, where one takes {units.rounded(usual_s * 1e3)} ms",
+                round(quiet_s, 1),
+                "journal: step_s",
+            )
+        ],
+        "It waits for something, or its Python code does not run: then no rank can report where it stands.",
+        f"gputop where {group.run_id}",
+        "A step completes, or the process is compiling, evaluating, writing a checkpoint, or done training.",
+    )
+    return Suspicion(finding, QUIET_HOLD_S)
 
 
 def is_paused(stall: Stalled) -> bool:
