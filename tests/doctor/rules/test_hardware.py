@@ -292,6 +292,14 @@ def test_i04_tells_hardware_from_software():
     assert "compute-sanitizer torchrun" in finding.fix
 
 
+def test_i04_blames_none_of_several_jobs():
+    """Seen on an H200: the command of a healthy job stood in the fix, for an error of another one."""
+    finding = next(found for found in play(hardware.illegal_access_of_one_of_several, 10)[-1] if found.id == "I04")
+    assert (finding.severity, finding.pids, finding.run) == ("warning", (), None)
+    assert finding.evidence[1].text.startswith("2 jobs are on this GPU: ")
+    assert "train.py" not in finding.fix.replace("your_script.py", "")
+
+
 def test_i04_of_the_application_is_over_after_five_minutes():
     doctor = Doctor()
     assert ids(play(hardware.illegal_access, 10, doctor)[-1]) == ["I04"]

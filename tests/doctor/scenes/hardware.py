@@ -211,6 +211,12 @@ def illegal_access(second: int) -> Snapshot:
     return training(second, samples.device(1, xid_errors=((EPOCH + 4, 31),) if second >= 4 else ()))
 
 
+def illegal_access_of_one_of_several(second: int) -> Snapshot:
+    """Two jobs share a GPU: the error may be of either."""
+    shot = illegal_access(second)
+    return replace(shot, processes=(*shot.processes, single(5000, use(1, 2.0), second=second)))
+
+
 def old_errors(second: int) -> Snapshot:
     """Counts from before, and the teardown of a job that was killed."""
     return training(second, samples.device(1, ecc_uncorrected=2, xid_errors=((EPOCH, 45), (EPOCH - 4000, 31))))

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from gputop.doctor.findings.finding import Finding
 from gputop.snapshot import Device, DeviceUse, LaunchEnvironment, Points, Problem, Process, ProcessRun
 from gputop.tui.drawing.energy import energy_words
 from gputop.tui.drawing.gpus.balance import balance
@@ -29,6 +30,12 @@ def busy_box(*changed: Device) -> View:
 def chip(view: View) -> str:
     """The style of the verdict's first words."""
     return verdict_line(view, 120)[0].style
+
+
+def test_a_reason_that_begins_with_its_gpu_says_more_than_the_gpu() -> None:
+    """Seen on an H200: "1 of 1 GPU works  GPU 0 (+1)"."""
+    found = Finding("I04", "error", "certain", "GPU 0: Xid 43, the GPU stopped processing", (), "", "", "")
+    assert "GPU 0: Xid 43, the GPU stopped processing" in plain(verdict_line(replace(busy_box(), findings=(found,)), 120))
 
 
 def test_balance_counts_devices_that_the_run_could_use() -> None:

@@ -63,9 +63,11 @@ I04 = Rule(
     every_s=EVERY_SNAPSHOT,
     threshold=(
         "any Xid but 45 (13, 31, 43 and 109 for 5 minutes), new uncorrected errors, or memory rows whose remapping failed "
-        "or is pending"
+        "or is pending; a warning if an application's error may be that of any of several jobs on the GPU"
     ),
     hides=("F02", "G01", "G02", "G04"),
+    hides_if=lambda finding: finding.severity == "error",
+    hides_when="it is an error",
     mechanism=("The driver reports GPU faults as numbered Xid errors, and counts memory errors that ECC cannot correct."),
     signature=("An Xid event, new uncorrected ECC errors, or memory rows that could not be remapped or wait for a reset."),
     look_alike="Xid 13, 31, 43 and 109 usually come from the application, Xid 45 from its exit.",
@@ -85,18 +87,24 @@ def _xid(evidence: Evidence, device: Device, now: float) -> Judgement:
     # Prefer hardware errors: they explain the errors of the applications on the GPU.
     time, xid = next((item for item in reported if xids.XIDS.get(item[1], ("", ""))[1] != xids.APPLICATION), reported[0])
     text, _ = xids.XIDS.get(xid, ("see NVIDIA's catalog of Xid errors", ""))
-    group = next((group for group in evidence.groups if device.uuid in group.used), None)
+    # The driver does not say whose kernel failed.
+    groups = [group for group in evidence.groups if device.uuid in group.used]
+    group = groups[0] if len(groups) == 1 else None
+    anyone_s = len(groups) > 1 and xids.XIDS.get(xid, ("", ""))[1] == xids.APPLICATION
     command = fixes.own_command(group) if group is not None else f"python {fixes.SCRIPT_UNKNOWN}"
     meaning = xids.meaning_of(xid, device.index, command)
     ago = f"{max(0.0, now - time):.0f} s ago"
     facts = [Fact(f"Xid {xid}: {text}, {ago}", xid, "NVML events")]
+    if anyone_s:
+        text = f"{len(groups)} jobs are on this GPU: the error may be of any of them, or of one that has ended"
+        facts.append(Fact(text, len(groups), "NVML"))
     others = sorted({number for _, number in reported} - {xid})
     if others:
         facts.append(Fact(f"also Xid {', '.join(map(str, others))}", others, "NVML events"))
     return Suspicion(
         Finding(
             id="I04",
-            severity="error",
+            severity="warning" if anyone_s else "error",
             confidence="certain",
             title=f"{words.gpu(device)}: {meaning.short}",
             evidence=tuple(facts),

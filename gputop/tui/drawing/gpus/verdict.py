@@ -17,7 +17,7 @@ from gputop.tui.state.view import View
 
 WHY_CELLS_MIN = 24
 """The reason is cut before it takes less than this."""
-_CLAUSE_END = re.compile(r"[:;] ")
+_CLAUSE_END = re.compile(r"(?<!GPU \d)(?<!GPU \d\d)[:;] ")
 
 
 def verdict_line(view: View | None, cells: int) -> Line:
