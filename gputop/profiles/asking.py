@@ -28,6 +28,10 @@ ANSWER_S = 8.0
 RECORD_S = 20.0
 RECORD_STEPS = 15
 """A profile may take this many steps' time for each recorded step, and ``RECORD_S`` in addition."""
+LATER = (
+    "the GPU did this work later, after what the host had queued before: its kernels are not recorded. With loss.item() in "
+    "each step, for the time of a profile, the host waits for them"
+)
 TRACE_BYTES_MAX = 64 << 20
 SAMPLES_MAX = 4000
 _POLL_S = 0.05
@@ -112,7 +116,7 @@ def _read(run: Run, rank: int, ring: Ring, request: exchange.Request, answer: Ma
         raise ValueError("it holds no trace")
     windows, samples = _spans(answer.get("windows")), _samples(answer.get("samples"))
     events = [event for trace in traces for event in trace.events]
-    note = answer.get("note")
+    note = answer.get("note") or (LATER if reduced.ran_later(events) else None)
     taken, script_lines = reduced.script_lines(samples, windows)
     return replace(
         known,

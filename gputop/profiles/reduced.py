@@ -49,6 +49,12 @@ def gpu_busy_s(events: Sequence[Event], windows: Sequence[Span]) -> float | None
     return (_length(within) - _length(_without(within, busy))) / 1e9
 
 
+def ran_later(events: Sequence[Event]) -> bool:
+    """Return whether kernels were launched and none was recorded: the GPU was still busy with what the host queued before."""
+    launched = any("LaunchKernel" in event.name for event in events if event.category in ("cuda_runtime", "cuda_driver"))
+    return launched and not any(event.category == "kernel" for event in events)
+
+
 def script_lines(samples: Sequence[Sample], windows: Sequence[Span]) -> tuple[int, tuple[ScriptLine, ...]]:
     """Return the number of samples within the windows, and the lines of the script that most of them saw."""
     found = Counter(line for at_ns, line in samples if any(begin <= at_ns < end for begin, end in windows))

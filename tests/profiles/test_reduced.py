@@ -66,6 +66,12 @@ def test_the_gpu_is_busy_with_kernels_and_copies_where_they_were_recorded() -> N
     assert "The GPU was busy for 36% of that time." in lines(profile)
 
 
+def test_kernels_that_ran_after_the_recording_are_missed() -> None:
+    assert not reduced.ran_later(parse(trace(STEP)).events)
+    assert reduced.ran_later(parse(trace([item for item in STEP if item["cat"] != "kernel"])).events)
+    assert not reduced.ran_later(parse(trace([item for item in STEP if item["cat"] == "cpu_op"])).events), "no GPU, no kernels"
+
+
 def test_the_lines_that_most_samples_saw_come_first() -> None:
     late = [(at(1200), "train.py:20 evaluate")] * 3
     again = (at(600), "train.py:11 <module>")
