@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 import sys
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,8 @@ def test_it_waits_for_nothing_and_tells_times_memory_and_devices(home: Home) -> 
     assert series["memory_allocated_bytes"]
     whole = dict(series["cuda/step_s"])
     assert len(whole) >= 5, "about two a second"
+    rates = [value for step, value in series["samples_per_s"] if step > steps / 2]
+    assert statistics.median(rates) == pytest.approx(64 * steps / 9, rel=0.5), "not by the time in which the host queues a step"
     for name in ("cuda/forward_s", "cuda/backward_s", "cuda/optimizer_s"):
         parts = dict(series[name])
         assert parts.keys() == whole.keys()

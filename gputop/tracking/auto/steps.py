@@ -25,6 +25,7 @@ from gputop.tracking.auto.readings.loader import Feed
 from gputop.tracking.auto.training.epochs import Epochs
 from gputop.tracking.auto.training.iteration import GC_S
 from gputop.tracking.auto.training.optimizers import Optimizers
+from gputop.tracking.auto.training.pace import Rate
 from gputop.tracking.auto.training.records import Records
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.auto.which_run import WhichRun
@@ -59,6 +60,7 @@ class Steps(Training):
         self._on_clock: Any = None
         self._held = HeldLosses()
         self._memory_at = 0.0
+        self._rate = Rate()
         self.epochs = Epochs()
         self._training = 1
         """Which of several consecutive trainings this is."""
@@ -312,9 +314,12 @@ class Steps(Training):
         mark, self.mark = self.mark, now
         iteration, feed = self.iteration, self.loader
         took = None if mark is None or iteration.interrupted else now - mark
-        if took is not None:
+        if took is None:
+            self._rate.clear()
+        else:
             self.recent_s.append(took)
-        iteration.put(values, took, not self.partial, feed is not None, self.by_hand is None)
+        usual_s = self._rate.after(self.step, now) if self.torch.cuda.is_initialized() else took
+        iteration.put(values, took, usual_s, not self.partial, feed is not None, self.by_hand is None)
         epoch = self.epochs.now(feed)
         if epoch is not None:
             values["epoch"] = epoch

@@ -130,12 +130,21 @@ class Iteration:
         """Count batches from 0 again: an optimizer has stepped."""
         self.fetched = 0
 
-    def put(self, values: dict[str, Any], took: float | None, in_full: bool, has_loader: bool, optimizer: bool) -> None:
+    def put(
+        self,
+        values: dict[str, Any],
+        took: float | None,
+        usual_s: float | None,
+        in_full: bool,
+        has_loader: bool,
+        optimizer: bool,
+    ) -> None:
         """Add the measurements to the values of a step.
 
         Args:
             values: the values of the step.
             took: the time since the last step; None if it is unknown, or not that of a training step.
+            usual_s: the time of a step by which its throughput is told; None if it is not known.
             in_full: whether the whole iteration was measured.
             has_loader: whether a loader shows the batches.
             optimizer: whether an optimizer stepped.
@@ -147,10 +156,10 @@ class Iteration:
             values["step_s"] = took
             # Without a loader, rows are counted in the model's calls, which is valid only if each call has one loss.
             known = has_loader or (self._calls == self._losses and not self.missed_forwards)
-            if known and self._rows:
-                values["samples_per_s"] = self._rows / took
-            if known and self._tokens:
-                values["tokens_per_s"] = self._tokens / took
+            if known and usual_s and self._rows:
+                values["samples_per_s"] = self._rows / usual_s
+            if known and usual_s and self._tokens:
+                values["tokens_per_s"] = self._tokens / usual_s
             if self.data_s:
                 values["phase/data"] = self.data_s
         if self.first_batch_s:

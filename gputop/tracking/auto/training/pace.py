@@ -9,6 +9,7 @@ every 10 steps), and the widest gap is less than three times the narrowest.
 from __future__ import annotations
 
 import statistics
+from collections import deque
 from collections.abc import Sequence
 
 FULL_PER_S = 20.0
@@ -23,6 +24,9 @@ WRITE_STEPS_MIN = 8
 fetches them stops the training for longer."""
 SHORTEST_S = 1e-5
 """No step of torch is shorter; a script may stop the clock, as tests do."""
+RATE_S = 5.0
+RATE_MIN_S = 0.25
+"""Over how long the pace of a training on a GPU is measured, and from when on it is known (our choice)."""
 _GOLDEN = 0x9E3779B1
 """2**32 divided by the golden ratio."""
 _ALL = 1 << 32
@@ -39,6 +43,30 @@ def full_share(step_s: float) -> int:
 def is_full(step: int, share: int) -> bool:
     """Return whether an iteration is measured in full; ``share`` is in units of 2**-32."""
     return step * _GOLDEN % _ALL < share
+
+
+class Rate:
+    """How long an iteration takes on average over the last seconds.
+
+    For a training on a GPU: its host only queues work, so a single iteration takes it a moment, or as long as the GPU needs for
+    all that is queued.
+    """
+
+    def __init__(self) -> None:
+        self._ended: deque[tuple[int, float]] = deque(maxlen=int(2 * RATE_S * FULL_PER_S))
+
+    def clear(self) -> None:
+        """Start over: something other than training came between."""
+        self._ended.clear()
+
+    def after(self, step: int, now: float) -> float | None:
+        """Return the mean time of an iteration in seconds; ``step`` has ended ``now``. None if it is not known yet."""
+        ended = self._ended
+        ended.append((step, now))
+        while now - ended[0][1] > RATE_S and len(ended) > 2:
+            ended.popleft()
+        first, at = ended[0]
+        return (now - at) / (step - first) if step > first and now - at >= RATE_MIN_S else None
 
 
 class Pace:
