@@ -15,9 +15,12 @@ import pytest
 
 from gputop.doctor.diagnosis import Doctor
 from gputop.snapshot import Snapshot
+from gputop.tui.drawing.run_panel import step_shares
 from tests.terminal import Terminal
 
 RECORDING = Path(__file__).parent / "recordings" / "h100_training.ndjson.gz"
+SHARED = Path(__file__).parent / "recordings" / "h200_shared.ndjson.gz"
+"""An H200 that four jobs share: a tracked one that logs its loss every 50 steps, two ranks of which one hangs, and two more."""
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +57,16 @@ def assert_holds(read: Any, recorded: Any) -> None:
 def test_the_doctor_finds_nothing_wrong_with_a_healthy_run(snapshots: list[Snapshot]) -> None:
     doctor = Doctor()
     assert [doctor.observe(snapshot) for snapshot in snapshots] == [()] * len(snapshots)
+
+
+def test_several_jobs_on_one_gpu_are_said_to_share_it_and_nothing_else_is_wrong_with_the_healthy_one() -> None:
+    doctor, said = Doctor(), set()
+    for line in gzip.decompress(SHARED.read_bytes()).decode().splitlines()[1:]:
+        snapshot = Snapshot.from_json(line)
+        said |= {(finding.id, finding.run is not None) for finding in doctor.observe(snapshot)}
+    assert said == {("H03", True), ("C16", False)}, "and its wait for the GPU, every 50 steps, is no stall (E07)"
+    run = next(run for run in snapshot.runs if run.name == "healthy")
+    assert {word: round(share, 2) for word, share in step_shares(run).items()} == {"fwd": 0.3, "bwd": 0.57, "opt": 0.08}
 
 
 def test_the_screen_shows_the_gpu_the_run_and_its_process(lines: list[str], tmp_path: Path) -> None:
