@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 _TRACEBACK = b"Traceback (most recent call last):"
 _NEAR_BYTES = 4096
@@ -16,21 +17,31 @@ _LETTERS_MIN = 8
 """A shorter first line may come again for any reason."""
 _LOOK_LINES = 200
 """How far from where a start begins to look for its first progress."""
+_PLACES_MAX = 64
+"""How many places, the newest first, are looked at: a script may print a traceback, or its first lines, in every step."""
+_LINE = re.compile(rb"[^\r\n]{1,%d}" % _NEAR_BYTES)
 _LETTER = re.compile(rb"[A-Za-z]")
 _DIGITS = re.compile(rb"\d+")
 
 
 def newest_start(data: bytes, whole: bool) -> int:
     """Return where the newest start begins in output; 0 if only one shows. ``whole``: whether ``data`` begins the file."""
-    found = 0
-    for at in _first_lines_again(data) if whole else ():
-        found = max(found, at if _begins_anew(data, at, resumed=True, unless=True) else 0)
-    at = data.rfind(_TRACEBACK)
-    while at > found:
+    again = list(_first_lines_again(data))[: -_PLACES_MAX - 1 : -1] if whole else []
+    found = next((at for at in again if _begins_anew(data, at, resumed=True, unless=True)), 0)
+    for at in islice(_tracebacks(data), _PLACES_MAX):
+        if at <= found:
+            break
         if _begins_anew(data, at, resumed=False, unless=False):
             return at
-        at = data.rfind(_TRACEBACK, 0, at)
     return found
+
+
+def _tracebacks(data: bytes) -> Iterator[int]:
+    """Yield where tracebacks begin, the last one first."""
+    at = data.rfind(_TRACEBACK)
+    while at >= 0:
+        yield at
+        at = data.rfind(_TRACEBACK, 0, at)
 
 
 def _first_lines_again(data: bytes) -> Iterator[int]:
@@ -56,8 +67,8 @@ def _begins_anew(data: bytes, at: int, *, resumed: bool, unless: bool) -> bool:
     before = last_position(data[max(0, at - _NEAR_BYTES) : at])
     if before is None:
         return False
-    for line in data[at : at + _LOOK_LINES * _NEAR_BYTES].splitlines()[:_LOOK_LINES]:
-        text = rank_and_text(clean(line))[1]
+    for line in islice(_LINE.finditer(data, at), _LOOK_LINES):
+        text = rank_and_text(clean(line[0]))[1]
         resumed = resumed or says_resumed(text)
         if is_progress(text) and (after := position_of(text)) is not None:
             return goes_back(before, after, resumed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gputop.doctor.logs import lines
 from gputop.untracked.starts import newest_start
 
 BANNER = "2026-11-20 10:00:00 Using device cpu\nLoading 12 shards\n"
@@ -45,3 +46,17 @@ def test_the_first_lines_of_a_part_are_not_those_of_the_file() -> None:
 
 def test_no_output_has_no_start() -> None:
     assert newest_start(b"", True) == 0
+
+
+@pytest.mark.parametrize("often", [ERROR, BANNER], ids=["an error", "the first lines"])
+def test_what_comes_in_every_step_is_not_looked_at_in_every_step(often: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mebibyte of such output took two minutes, on a core that the training wants."""
+    looked: list[bytes] = []
+    clean = lines.clean
+    monkeypatch.setattr(lines, "clean", lambda raw: (looked.append(raw), clean(raw))[1])
+    counts = []
+    for last in (1000, 2000):
+        looked.clear()
+        assert newest_start("".join(f"{often}step {step} loss 0.5\n" for step in range(last)).encode(), True) == 0
+        counts.append(len(looked))
+    assert counts[0] == counts[1]
