@@ -106,7 +106,7 @@ def test_launch_ddp_watch_it_stop_it_then_a_faulty_run_and_its_cause(terminal: T
     terminal.press("k")
     terminal.wait_for("Stop job ")
     terminal.press("y")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + LOADED_S
     while job_processes() and time.monotonic() < deadline:
         time.sleep(0.2)
     assert job_processes() == [], f"the stopped job left processes behind\n{terminal.text()}"
@@ -117,7 +117,7 @@ def test_launch_ddp_watch_it_stop_it_then_a_faulty_run_and_its_cause(terminal: T
     terminal.wait_for(lambda text: all(words in text for words in ("A07 Only GPU 0 is used", "LOCAL_RANK", "fix: ")))
 
     terminal.press("d")
-    terminal.wait_for(lambda text: "set_device" in text and "certain" in text, 30)
+    terminal.wait_for(lambda text: "set_device" in text and "certain" in text, LOADED_S)
     terminal.press("escape")
     terminal.wait_for("GPUs work")
 
@@ -144,7 +144,7 @@ def test_launch_ddp_watch_it_stop_it_then_a_faulty_run_and_its_cause(terminal: T
 def test_a_lost_connection_ends_the_screen_and_not_the_job(terminal: Terminal) -> None:
     terminal.wait_for("GPUs work")
     launch(terminal, "DistributedDataParallel")
-    terminal.wait_for(lambda _: len(job_processes()) >= 2, 30)
+    terminal.wait_for(lambda _: len(job_processes()) >= 2, LOADED_S)
     terminal.close()
     assert terminal.process.returncode is not None
     time.sleep(1.0)
@@ -154,11 +154,11 @@ def test_a_lost_connection_ends_the_screen_and_not_the_job(terminal: Terminal) -
 def test_a_killed_screen_leaves_the_job_and_the_next_one_lists_it(terminal: Terminal) -> None:
     terminal.wait_for("GPUs work")
     launch(terminal, "DistributedDataParallel")
-    terminal.wait_for(lambda _: len(job_processes()) >= 2, 30)
+    terminal.wait_for(lambda _: len(job_processes()) >= 2, LOADED_S)
     samplers = [child for child in psutil.Process(terminal.process.pid).children() if "agent" in child.cmdline()]
     assert samplers
     terminal.process.kill()
-    terminal.process.wait(30)
+    terminal.process.wait(LOADED_S)
     _, left = psutil.wait_procs(samplers, timeout=90)
     assert not left, "the sampler outlives its screen"
     listed = json.loads(subprocess.run([*GPUTOP, "jobs", "--json"], capture_output=True, text=True, check=True).stdout)

@@ -21,6 +21,7 @@ from gputop.agent.sampler import Sampler
 from gputop.agent.source import NoSource
 from gputop.snapshot import Problem, Snapshot
 from tests import nvml_sim
+from tests.patience import DEADLINE_S
 from tests.sources.nccl.test_ras import Ras
 from tests.sources.nccl.test_ras import job as ras_job
 from tests.sources.nccl.test_ras import rank as ras_rank
@@ -153,7 +154,7 @@ def test_the_agent_ends_with_its_parent(h100: dict[str, str]) -> None:
     with Agent("-i", "100ms", env=h100) as agent:
         agent.next()
         agent.process.stdin.close()
-        assert agent.process.wait(30) == 0
+        assert agent.process.wait(DEADLINE_S) == 0
         agent.process.stdin = None
 
 
@@ -161,7 +162,7 @@ def test_the_agent_ends_when_nobody_reads(h100: dict[str, str]) -> None:
     with Agent("-i", "100ms", env=h100) as agent:
         agent.next()
         agent.process.stdout.close()
-        assert agent.process.wait(30) == 0
+        assert agent.process.wait(DEADLINE_S) == 0
 
 
 def test_a_hanging_driver_call_leaves_the_rest_alive(tmp_path: Path, h100: dict[str, str]) -> None:
@@ -178,7 +179,7 @@ def test_a_hanging_driver_call_leaves_the_rest_alive(tmp_path: Path, h100: dict[
             snapshot = agent.next()
         assert snapshot.devices[7].utilization_percent == 98.0
         agent.process.stdin.close()
-        assert agent.process.wait(30) == 0, "a thread in the driver must not keep the agent"
+        assert agent.process.wait(DEADLINE_S) == 0, "a thread in the driver must not keep the agent"
         agent.process.stdin = None
 
 
@@ -195,7 +196,7 @@ def test_an_agent_whose_lines_nobody_reads_ends_with_its_parent(h100: dict[str, 
             seen = [*seen[1:], waiting[0]]
             time.sleep(0.05)
         agent.process.stdin.close()
-        assert agent.process.wait(30) == 0
+        assert agent.process.wait(DEADLINE_S) == 0
         agent.process.stdin = None
 
 
@@ -240,7 +241,7 @@ def test_record_then_replay_is_the_same_stream(tmp_path: Path, h100: dict[str, s
     while (not file.exists() or file.read_bytes().count(b"\n") < 4) and time.monotonic() < deadline:
         time.sleep(0.05)
     recorder.send_signal(signal.SIGINT)
-    assert recorder.wait(30) == 0
+    assert recorder.wait(DEADLINE_S) == 0
     recorder.stderr.close()
     replayed = run("replay", str(file))
     assert replayed.returncode == 0, replayed.stderr

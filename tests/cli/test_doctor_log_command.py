@@ -17,6 +17,7 @@ from gputop.doctor.logs.meaning.explain import explain
 from gputop.doctor.logs.scan import LogScan
 from tests import samples
 from tests.doctor.test_logs import GLOO, torchrun_summary, traceback
+from tests.patience import DEADLINE_S
 
 GPUTOP = (sys.executable, "-m", "gputop")
 FIELDS = {
@@ -170,7 +171,7 @@ def test_watch_prints_at_once_and_ends_with_ctrl_c(virtual: tuple[str, ...]) -> 
         assert process.stdout is not None
         found = json.loads(process.stdout.readline())["findings"]
         process.send_signal(signal.SIGINT)
-        code = process.wait(30)
+        code = process.wait(DEADLINE_S)
         if virtual or not any(finding["evidence"][0]["source"] == "NVML" for finding in found):
             assert code in (0, 1)
         else:

@@ -116,7 +116,7 @@ def test_a_node_that_is_killed_before_all_have_started_leaves_nothing_running(
         as_node.stdin.flush()
         (job,) = eventually(lambda: [job for job in store.list_jobs() if job.state == "running"], "it runs")
         as_node.send_signal(number)
-    eventually(lambda: store.find(job.id).state == "stopped", "it was stopped", within_s=30.0)
+    eventually(lambda: store.find(job.id).state == "stopped", "it was stopped")
 
 
 def test_a_launch_that_is_interrupted_leaves_nothing_running(home: Home, script: Path, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from gputop.tracking.reader.runs import RunReader
 from tests import REPOSITORY
 from tests.facts.checks import assert_facts
 from tests.nursery import Training, nursery
+from tests.patience import DEADLINE_S
 
 DEMOS = REPOSITORY / "demos"
 RANK = Path(__file__).with_name("rank.py")
@@ -68,7 +69,7 @@ def run_demo(
     script: str,
     *argv: object,
     ranks: int = 2,
-    seconds: float = 60,
+    seconds: float = DEADLINE_S,
     env: Mapping[str, str] | None = None,
     **options: object,
 ) -> Ran:

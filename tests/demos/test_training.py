@@ -27,6 +27,7 @@ from gputop.recipes.catalogue import find, prepare  # noqa: E402
 from gputop.snapshot import Device, Points, Run  # noqa: E402
 from gputop.tracking.reader.runs import RunReader  # noqa: E402
 from tests.demos.runs import Ran, run_demo  # noqa: E402
+from tests.patience import DEADLINE_S  # noqa: E402
 
 EASY = {"digits": "easy", "train_samples": 3200, "lr": 0.02, "batch_size": 32, "steps": 300}
 """LeNet on one core knows more than 9 of 10 easy digits after these, in 3 seconds."""
@@ -39,7 +40,7 @@ def nothing_left() -> Iterator[None]:
     for job in store.list_jobs():
         identity.signal_marked(job.id, signal.SIGKILL)
     for process in spawn.started:
-        process.wait(40)
+        process.wait(DEADLINE_S)
 
 
 def job(recipe: str, count: int, extra: tuple[str, ...] = (), **values: object) -> tuple[Run, list[Points]]:

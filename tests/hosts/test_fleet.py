@@ -9,6 +9,7 @@ from typing import Any
 from gputop.hosts.fleet import Fleet
 from gputop.hosts.following import Deliver, Links
 from gputop.hosts.state import HostStatus
+from tests.patience import DEADLINE_S
 
 
 class Counted:
@@ -63,5 +64,5 @@ def test_a_host_that_is_added_while_others_are_started_is_started_once() -> None
     adding = Thread(target=lambda: fleet.add(link("b", done)))
     fleet = Fleet({**link("a", done, adding.start), **link("c", done)})
     fleet.start()
-    adding.join(30.0)
+    adding.join(DEADLINE_S)
     assert sorted(done) == ["start a", "start b", "start c"]

@@ -498,7 +498,7 @@ def reading(port: int, *words: str, out: Path) -> Iterator[None]:
         yield
     finally:
         process.send_signal(signal.SIGINT)
-        code = process.wait(30)
+        code = process.wait(DEADLINE_S)
     assert code == 0
 
 

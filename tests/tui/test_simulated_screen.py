@@ -14,6 +14,7 @@ import pytest
 from gputop.snapshot import Snapshot
 from tests import nvml_sim
 from tests.nvml_sim import GIB, Scenario
+from tests.patience import DEADLINE_S
 from tests.terminal import Terminal
 
 GPUTOP = [sys.executable, "-m", "gputop"]
@@ -236,7 +237,7 @@ def test_the_mouse_chooses_and_keys_reach_every_screen(tmp_path: Path, worker: s
         terminal.press("k")
         terminal.wait_for("Signal process")
         terminal.press("down", "down", "enter")
-        assert worker.wait(30) == -15
+        assert worker.wait(DEADLINE_S) == -15
 
 
 def test_a_recording_replays_on_the_screen(tmp_path: Path) -> None:

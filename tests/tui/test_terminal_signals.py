@@ -5,6 +5,7 @@ import os
 import signal
 
 from gputop.tui.terminal_signals import answer_signals
+from tests.patience import DEADLINE_S
 
 
 def test_a_resize_is_answered_after_the_one_before_it_and_never_within() -> None:
@@ -32,7 +33,7 @@ def test_a_resize_is_answered_after_the_one_before_it_and_never_within() -> None
 
     before = {number: signal.getsignal(number) for number in (signal.SIGWINCH, signal.SIGTERM, signal.SIGHUP)}
     try:
-        asyncio.run(asyncio.wait_for(drag(), 10))
+        asyncio.run(asyncio.wait_for(drag(), DEADLINE_S))
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -101,8 +101,8 @@ def _inner(cell: str) -> str:
     return "".join(f"    {line}\n" for line in cell.strip().splitlines())
 
 
-def seen(ready: Callable[[list[ProcessRun]], object]) -> tuple[Snapshot, list[ProcessRun]]:
-    """Return a snapshot, and the runs in it, once they are ``ready``."""
+def seen(ready: Callable[[list[ProcessRun]], object], losses: set[float]) -> tuple[Snapshot, list[ProcessRun]]:
+    """Return a snapshot, and the runs in it, once they are ``ready`` and these losses were read, each from its own file."""
     sampler = Sampler(VirtualSource(2), 1.0)
 
     def read() -> tuple[Snapshot, list[ProcessRun]]:
@@ -110,12 +110,16 @@ def seen(ready: Callable[[list[ProcessRun]], object]) -> tuple[Snapshot, list[Pr
         snapshot = Snapshot.from_json(sampler.take().to_json(compact=True))
         return snapshot, list(snapshot.process_runs)
 
-    return eventually(read, lambda found: ready(found[1]))
+    return eventually(read, lambda found: ready(found[1]) and losses == losses_in(found[0]))
+
+
+def losses_in(snapshot: Snapshot) -> set[float]:
+    return {rank.metrics["loss"] for run in snapshot.runs for rank in run.ranks if "loss" in rank.metrics}
 
 
 def test_a_cell_that_trains_is_a_run_with_the_notebook_s_name_and_its_curve(notebook: Notebook) -> None:
     kernel = notebook(TRAINS)
-    snapshot, (run,) = seen(lambda runs: len(runs) == 1 and runs[0].curves)
+    snapshot, (run,) = seen(lambda runs: len(runs) == 1 and runs[0].curves, {0.25})
     assert (run.name, run.launcher, [rank.pid for rank in run.ranks]) == ("flowers.ipynb", None, [kernel.pid])
     assert [curve.source for curve in run.curves] == ["TensorBoard"]
     (curve,) = [item for item in snapshot.runs if item.run_id == run.run_id]
@@ -129,7 +133,7 @@ def test_children_that_a_cell_starts_are_the_ranks_of_one_run(notebook: Notebook
     def both_are_shown(runs: list[ProcessRun]) -> bool:
         return len(runs) == 1 and len(runs[0].ranks) == 2 and bool(runs[0].curves)
 
-    snapshot, (run,) = seen(both_are_shown)
+    snapshot, (run,) = seen(both_are_shown, {0.5, 1.5})
     assert run.name == "flowers.ipynb"
     assert run.launcher is not None
     assert (run.launcher.name, run.launcher.pid) == ("multiprocessing", kernel.pid)

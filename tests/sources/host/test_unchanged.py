@@ -43,7 +43,8 @@ def test_a_process_that_does_not_change_keeps_its_record(processes: Processes, m
         use = DeviceUse("GPU-1", 2**30, share, "C")  # an equal one with every reading
         return reader.read_processes({asleep.pid: (use,)}, {})[0]
 
-    first = eventually(lambda: (read(50.0), read(50.0)), lambda pair: pair[0] is pair[1])[0]
+    # Once it sleeps: one that waits for a core of a busy machine does not change from one reading to the next either.
+    first = eventually(lambda: (read(50.0), read(50.0)), lambda pair: pair[0] is pair[1] and pair[0].state == "S")[0]
     parsed: list[bytes] = []
     parse_stat = procfs.parse_stat
     monkeypatch.setattr(procfs, "parse_stat", lambda line: (parsed.append(line), parse_stat(line))[1])

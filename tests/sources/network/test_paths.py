@@ -16,6 +16,7 @@ from gputop.sources.network import sockets, watch
 from gputop.sources.network.paths import Paths, socket_owners
 from gputop.sources.network.sockets import Connection
 from gputop.sources.network.watch import Network, NetworkReader, NetworkWatch
+from tests.patience import DEADLINE_S
 
 SECOND_US = 1_000_000
 
@@ -207,12 +208,12 @@ def test_the_watch_never_waits_and_reads_nothing_without_ranks(monkeypatch: pyte
         return SlowReader(go, has_read)
 
     watching = NetworkWatch(reader)
-    assert watching.wait(30) == watching.poll([]) == Network(), "it waits for nothing that will not be read"
+    assert watching.wait(DEADLINE_S) == watching.poll([]) == Network(), "it waits for nothing that will not be read"
     assert not made, "no thread and no reader without a run over machines"
     assert watching.poll([1]) == Network()
     assert watching.wait(0.01) == Network(), "a driver that does not answer"
     go.set()
-    assert watching.wait(30).paths
+    assert watching.wait(DEADLINE_S).paths
     assert has_read.is_set()
     tries = threading.Event()
     for _ in range(3000):

@@ -9,6 +9,7 @@ from gputop.sources.nvml.place import pci_place
 from tests.nvml_sim import environment, h100_box, mig_box, one_hangs
 from tests.nvml_sim.scenario import ANY, NOT_SUPPORTED
 from tests.nvml_sim.watch import Watch
+from tests.patience import DEADLINE_S
 
 
 def test_a_gpu_knows_the_cores_and_the_node_that_are_near(tmp_path: Path) -> None:
@@ -78,7 +79,7 @@ def test_a_hanging_wait_for_events_holds_nothing_up(tmp_path: Path) -> None:
     with Watch(scenario.write(tmp_path / "s")) as watch:
         assert watch.settled().devices[0].state == "ok"
         assert watch.ask("close") == "close"
-        assert watch.process.wait(30) == 0
+        assert watch.process.wait(DEADLINE_S) == 0
 
 
 def test_a_driver_without_events_is_no_error(tmp_path: Path) -> None:

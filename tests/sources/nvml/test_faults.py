@@ -25,6 +25,7 @@ from tests.nvml_sim import (
     slow_driver,
 )
 from tests.nvml_sim.watch import Watch
+from tests.patience import DEADLINE_S
 
 SOON = {"processes": 0.1, "state": 0.1, "slow": 0.2, "rare": 0.2}
 
@@ -232,7 +233,7 @@ def test_closing_does_not_wait_for_a_hanging_call(tmp_path: Path) -> None:
     with Watch(one_hangs(0, 2).write(tmp_path / "s"), STALE_MIN_S=0.3) as watch:
         watch.until(lambda found: found.devices[0].problem is not None)
         watch.ask("close")
-        assert watch.process.wait(30) == 0
+        assert watch.process.wait(DEADLINE_S) == 0
 
 
 # -- readings that fail ---------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from tests.nvml_sim import (
     unified_memory,
 )
 from tests.nvml_sim.watch import ROOT, Watch
+from tests.patience import DEADLINE_S
 
 SOON = {"processes": 0.1, "state": 0.1, "slow": 0.2, "rare": 0.2}
 """Tiers for tests that wait for a change."""
@@ -315,7 +316,7 @@ def test_close_ends_the_reading(tmp_path: Path) -> None:
     with Watch(path := h100_box(2).write(tmp_path / "s"), environ=environment(path)) as watch:
         watch.settled()
         watch.ask("close")
-        assert watch.process.wait(30) == 0
+        assert watch.process.wait(DEADLINE_S) == 0
 
 
 ONE_MINUTE = """

@@ -11,6 +11,7 @@ import pytest
 
 from gputop.tracking.journal.unseen_thread import UnseenThread
 from gputop.tracking.journal.worker import Worker
+from tests.patience import DEADLINE_S
 from tests.tracking.kit import Home, home
 
 assert home
@@ -35,7 +36,7 @@ def test_a_start_that_a_handler_interrupts_is_made_up_for(monkeypatch: pytest.Mo
             worker.start()
     assert worker.join(0.0)
     worker.start()
-    assert ran.wait(30)
+    assert ran.wait(DEADLINE_S)
 
 
 def test_a_thread_that_never_started_is_not_waited_for() -> None:
@@ -93,6 +94,6 @@ def test_a_thread_whose_end_was_awaited_by_an_interrupted_call_is_gone() -> None
     """A signal handler that raises between the two halves of ``join`` leaves the lock held."""
     thread = UnseenThread(lambda: None)
     thread.start()
-    thread.join(30.0)
+    thread.join(DEADLINE_S)
     thread._running.acquire()
     assert not thread.is_alive()

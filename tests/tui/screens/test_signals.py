@@ -18,6 +18,7 @@ from gputop.tui.screens.signals import SignalScreen
 from gputop.tui.screens.stop import StopScreen, stop_question
 from gputop.tui.state.keys import APP_KEYS
 from gputop.tui.state.view import Settings
+from tests.patience import DEADLINE_S
 from tests.tui.dashboards import DashboardApp
 from tests.tui.kit import SIZES, ScreenApp, text_of, view_of
 from tests.tui.screens.test_stop import here, process_of
@@ -78,7 +79,7 @@ async def test_the_chosen_signal_is_sent(children: list[Child], downs: int, numb
         await pilot.press(*["down"] * downs, "enter")
         await pilot.pause()
         assert not isinstance(app.screen, SignalScreen)
-    assert children[0].wait(timeout=30) == -number
+    assert children[0].wait(DEADLINE_S) == -number
     assert children[1].poll() is None
 
 
@@ -103,7 +104,7 @@ async def test_what_became_of_each_is_told(children: list[Child]) -> None:
         await pilot.press("enter")
         await pilot.pause()
         assert not isinstance(app.screen, SignalScreen)
-    assert children[0].wait(timeout=30) == -signal.SIGTERM
+    assert children[0].wait(DEADLINE_S) == -signal.SIGTERM
     assert children[2].poll() is None
 
 

@@ -17,6 +17,7 @@ from gputop.tui.screens.stopping import StopTarget, stop, target_of_process, tar
 from gputop.tui.state.view import Settings, View
 from tests import samples
 from tests.jobs.test_store import SLEEP, ended, launch, nothing_left, says
+from tests.patience import DEADLINE_S
 from tests.tui.kit import SIZES, ScreenApp, text_of, view_of
 
 assert nothing_left
@@ -46,7 +47,7 @@ def test_a_process_of_ours_gets_sigterm(child: subprocess.Popen[bytes]) -> None:
     target = target_of_process(process_of(child.pid), here())
     assert target.refusal == ""
     assert str(child.pid) in stop(target)
-    assert child.wait(timeout=30) == -15
+    assert child.wait(DEADLINE_S) == -15
 
 
 def test_the_launcher_is_stopped_not_the_rank(child: subprocess.Popen[bytes]) -> None:
@@ -184,7 +185,7 @@ async def test_yes_stops_it(child: subprocess.Popen[bytes]) -> None:
         await pilot.press("down", "enter")
         await pilot.pause()
         assert not isinstance(app.screen, StopScreen)
-    assert child.wait(timeout=30) == -15
+    assert child.wait(DEADLINE_S) == -15
 
 
 async def test_a_refusal_is_explained_and_closes() -> None:
