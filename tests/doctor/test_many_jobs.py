@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -10,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputop.doctor.diagnosis import Doctor
+from gputop.doctor.evidence import rounds, windows
 from gputop.doctor.evidence.first_steps import starting_run
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.evidence.turns import JOBS_A_LOOK, Turns
 from gputop.process import ProcessRank, ProcessRun
 from gputop.snapshot import Process, Snapshot
 from tests import samples
+from tests.doctor.scenes import near_rounds
 from tests.doctor.scenes.base import gpus, ids, play, rank, scene, single, use
 
 CROWD = 100
@@ -101,3 +104,19 @@ def test_every_job_has_its_turn(count: int, watched: set[int], ended: list[int])
     looks = [turns.take(groups, always) for _ in range(-(-max(1, len(groups)) // JOBS_A_LOOK))]
     assert set().union(*looks) == {group.key for group in groups}
     assert all(always <= look and len(look) <= len(always) + JOBS_A_LOOK for look in looks)
+
+
+def test_ranks_that_all_pause_are_not_each_compared_with_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all evaluate every now and then, a look at 32 ranks took a second of the screen's core."""
+    looked: Counter[str] = Counter()
+    for owner, name in ((windows, "stalls"), (rounds, "_works_through")):
+        whole = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *given, whole=whole, name=name: (looked.update([name]), whole(*given))[1])
+    counts = []
+    for number in (12, 24):
+        looked.clear()
+        doctor, scene = Doctor(), near_rounds.rounds(lambda rank: [2.1, *[0.1] * 79], count=number)
+        for second in range(45):
+            doctor.observe(scene(second))
+        counts.append(dict(looked))
+    assert all(counts[1][name] <= 2.2 * counts[0][name] for name in counts[0]), counts

@@ -6,6 +6,7 @@ no backward pass.
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import statistics
 from collections.abc import Sequence
@@ -30,6 +31,8 @@ LONGEST_GAP_SHARE = 0.4
 """A rank works through a pause of another one if no longer share of it passes without a step (our choice). Its pace does not
 matter: on a crowded machine, some steps take several times as long as the median.
 """
+WAITING_MAX = 8
+"""How many of the ranks that pause are compared with all others: where each evaluates, all pause, and none of them waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,46 +47,76 @@ class Rounds:
     steps_of_other: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Pauses:
+    """The pauses of a rank between its steps, and when each began and ended, in seconds since the epoch."""
+
+    rank: int
+    stalls: windows.Stalls
+    spans: tuple[tuple[float, float], ...]
+
+
 def waits_between(evidence: Evidence, group: RankGroup) -> Rounds | None:
     """Return the rank on this machine that waits longest at joins, and for which other one; None if none waits there."""
     memo: dict[str, Rounds | None] = evidence.memo.setdefault("rounds", {})
     if group.key not in memo:
-        ranks = [member.journal for member in group.members if member.journal is not None]
-        pairs = itertools.permutations(ranks, 2)
-        found = [rounds for pair in pairs if (rounds := _waits_for(evidence, group, *pair)) is not None]
-        memo[group.key] = max(found, key=lambda rounds: (rounds.share, rounds.steps_of_other), default=None)
+        memo[group.key] = _waits_between(evidence, group)
     return memo[group.key]
 
 
-def _waits_for(evidence: Evidence, group: RankGroup, waiting: Rank, working: Rank) -> Rounds | None:
-    own = windows.with_pauses(evidence, group, waiting.rank, windows.PAUSES)
-    if windows.steady(own, PAUSE_FACTOR):
+def _waits_between(evidence: Evidence, group: RankGroup) -> Rounds | None:
+    # Ranks that never join do not wait for each other.
+    ranks = [member.journal.rank for member in group.members if member.journal is not None and _joins(member.journal)]
+    pausing = [found for rank in ranks if (found := _pauses(evidence, group, rank)) is not None]
+    if not pausing:
         return None
+    series = [(rank, evidence.series(group.run_id, rank, "step_s")) for rank in ranks]
+    working = [(rank, points) for rank, points in series if len(points) >= windows.STEPS_MIN and points.finite()]
+    # One that waits longest comes first, and usually waits for one that never pauses.
+    pausing.sort(key=lambda each: each.stalls.excess_share, reverse=True)
+    found: list[Rounds] = []
+    for each in pausing[:WAITING_MAX]:
+        if found and each.stalls.excess_share < found[0].share:
+            break
+        found += [rounds for rank, points in working if (rounds := _waits_for(each, rank, points)) is not None]
+    return max(found, key=lambda rounds: rounds.steps_of_other, default=None)
+
+
+def _joins(rank: Rank) -> bool:
+    fact = facts_of(rank).process_group
+    return fact is not None and exchanges(fact) >= PAUSES_MIN
+
+
+def _pauses(evidence: Evidence, group: RankGroup, rank: int) -> _Pauses | None:
+    """Return the pauses of a rank; None if they are few, or take little of its time."""
+    own = windows.with_pauses(evidence, group, rank, windows.PAUSES)
     found = windows.stalls(own, PAUSE_FACTOR)
     if found is None or len(found.steps) < PAUSES_MIN or found.excess_share < SHARE_MIN:
         return None
-    calls = [facts_of(rank).process_group for rank in (waiting, working)]
-    if any(fact is None or exchanges(fact) < PAUSES_MIN for fact in calls):
-        return None  # ranks that never join do not wait for each other
-    other = evidence.series(group.run_id, working.rank, "step_s")
-    if len(other) < windows.STEPS_MIN or not other.finite():
-        return None
     long = set(found.steps)
-    ends = [point.time for point in own if point.step in long]
-    pauses = [(point.time - point.value, point.time) for point in own if point.step in long]
-    known = [(max(begin, other.times[0]), end) for begin, end in pauses if other.times[0] < end <= other.times[-1]]
+    return _Pauses(rank, found, tuple((point.time - point.value, point.time) for point in own if point.step in long))
+
+
+def _waits_for(waiting: _Pauses, rank: int, other: PointSeries) -> Rounds | None:
+    """Return how a rank waits for another one, with these steps; None if it does not."""
+    if rank == waiting.rank:
+        return None
+    first, last = other.times[0], other.times[-1]
+    known = [(max(begin, first), end) for begin, end in waiting.spans if first < end <= last]
     seen_s = sum(end - begin for begin, end in known)
-    if seen_s < found.mean_s:
+    if seen_s < waiting.stalls.mean_s:
         return None
     worked_s = sum(end - begin for begin, end in known if _works_through(other, begin, end))
     if worked_s < WORKED_SHARE * seen_s:
         return None
-    return Rounds(waiting.rank, working.rank, found.excess_share, len(ends), found.period, _per_round(other, ends))
+    found, ends = waiting.stalls, [end for _, end in waiting.spans]
+    return Rounds(waiting.rank, rank, found.excess_share, len(ends), found.period, _per_round(other, ends))
 
 
 def _works_through(points: PointSeries, begin: float, end: float) -> bool:
     """Return whether a rank makes steps all through a span of time."""
-    ended = [begin, *(time for time in points.times if begin < time < end), end]
+    inside = points.times[bisect.bisect_right(points.times, begin) : bisect.bisect_left(points.times, end)]
+    ended = [begin, *inside, end]
     return max(after - before for before, after in itertools.pairwise(ended)) <= LONGEST_GAP_SHARE * (end - begin)
 
 

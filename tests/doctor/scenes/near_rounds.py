@@ -17,8 +17,8 @@ Steps = Callable[[int], list[float]]
 AVERAGED = {"all_reduce": 60, "barrier": 1}
 
 
-def rounds(steps_of: Steps, collectives: dict[str, int] = AVERAGED) -> Scene:
-    """Two ranks without a wrapper that make these steps, round by round; and their calls of collectives."""
+def rounds(steps_of: Steps, collectives: dict[str, int] = AVERAGED, count: int = 2) -> Scene:
+    """Ranks without a wrapper that make these steps, round by round; and their calls of collectives."""
 
     def facts(number: int, step: int) -> dict[str, object]:
         return {
@@ -26,12 +26,12 @@ def rounds(steps_of: Steps, collectives: dict[str, int] = AVERAGED) -> Scene:
             "wrapper_calls": None,
             "ddp": None,
             "gradients": None,
-            "process_group": {"backend": "nccl", "world_size": 2, "rank": number, "groups": 1, "collectives": collectives},
+            "process_group": {"backend": "nccl", "world_size": count, "rank": number, "groups": 1, "collectives": collectives},
         }
 
     def scene(second: int) -> Snapshot:
-        shot = ddp(second, 2, facts)
-        found = tuple(_points(number, list(_steps(steps_of(number), second))) for number in range(2))
+        shot = ddp(second, count, facts)
+        found = tuple(_points(number, list(_steps(steps_of(number), second))) for number in range(count))
         return replace(shot, points=tuple(points for points in found if points.steps))
 
     return scene

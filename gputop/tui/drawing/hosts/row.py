@@ -17,6 +17,7 @@ from gputop.tui.state.view import View
 
 Level = Literal["lost", "error", "late", "warning", "idle", "connecting", "fine"]
 LEVELS: tuple[Level, ...] = get_args(Level)
+"""From worst to best: no link; a finding or a GPU in error; readings too old; a warning; GPUs that do nothing; nothing yet."""
 _NO_GPU_WORDS = {
     "library_not_found": "no driver",
     "no_driver": "no driver",
@@ -28,7 +29,6 @@ _NO_GPU_WORDS = {
 """Code of a host's problem -> the state of a host without GPUs, in words; any other: "no GPU"."""
 _NO_GPU_CODES = ("library_not_found", "no_gpu")
 """Codes of a machine that may simply have no GPU; any other means a driver that should work but does not."""
-"""From worst to best: no link; a finding or a GPU in error; readings too old; a warning; GPUs that do nothing; nothing yet."""
 
 
 @dataclass(frozen=True, slots=True)
