@@ -67,7 +67,7 @@ def waits_between(evidence: Evidence, group: RankGroup) -> Rounds | None:
 def _waits_between(evidence: Evidence, group: RankGroup) -> Rounds | None:
     # Ranks that never join do not wait for each other.
     ranks = [member.journal.rank for member in group.members if member.journal is not None and _joins(member.journal)]
-    pausing = [found for rank in ranks if (found := _pauses(evidence, group, rank)) is not None]
+    pausing = [each for rank in ranks if (each := _pauses(evidence, group, rank)) is not None]
     if not pausing:
         return None
     series = [(rank, evidence.series(group.run_id, rank, "step_s")) for rank in ranks]
@@ -75,10 +75,10 @@ def _waits_between(evidence: Evidence, group: RankGroup) -> Rounds | None:
     # One that waits longest comes first, and usually waits for one that never pauses.
     pausing.sort(key=lambda each: each.stalls.excess_share, reverse=True)
     found: list[Rounds] = []
-    for each in pausing[:WAITING_MAX]:
-        if found and each.stalls.excess_share < found[0].share:
+    for waiting in pausing[:WAITING_MAX]:
+        if found and waiting.stalls.excess_share < found[0].share:
             break
-        found += [rounds for rank, points in working if (rounds := _waits_for(each, rank, points)) is not None]
+        found += [rounds for rank, points in working if (rounds := _waits_for(waiting, rank, points)) is not None]
     return max(found, key=lambda rounds: rounds.steps_of_other, default=None)
 
 
