@@ -89,9 +89,10 @@ def _logs(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
     from open_half import cases as opened
     from open_half import posts as opened_posts
     from open_half import posts_more as more_posts
+    from open_half import posts_wordings as opened_wordings
     from set_aside import by_component as components
     from set_aside import cases as set_aside
-    from set_aside import posts, posts_later
+    from set_aside import posts, posts_later, posts_wordings
 
     from gputop.cli.doctor import explain_logs
 
@@ -100,6 +101,7 @@ def _logs(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
         "from the log": (*LOGS, *opened.LOGS, *set_aside.LOGS),
         "from the log, by component": (*opened_components.LOGS, *components.LOGS),
         "from the log, as posted": (*opened_posts.LOGS, *more_posts.LOGS, *posts.LOGS, *posts_later.LOGS),
+        "from the log, by raise site": (*opened_wordings.LOGS, *posts_wordings.LOGS),
     }
     for how, case in ((how, case) for how, cases in parts.items() for case in cases):
         if not _wanted(case, sets, only):
@@ -130,12 +132,13 @@ def _live(args: argparse.Namespace, named: Sequence[Half]) -> list[Row]:
     from open_half import cases as opened
     from open_half import healthy as opened_healthy
     from open_half import outside as opened_outside
+    from open_half import small as opened_small
     from set_aside import cases as set_aside
-    from set_aside import later, outside
+    from set_aside import later, outside, small
 
     rows = []
-    opened_programs = (*opened.PROGRAMS, *opened_outside.PROGRAMS, *opened_healthy.PROGRAMS)
-    programs = (*ALL, *opened_programs, *set_aside.PROGRAMS, *outside.PROGRAMS, *later.PROGRAMS)
+    opened_programs = (*opened.PROGRAMS, *opened_outside.PROGRAMS, *opened_healthy.PROGRAMS, *opened_small.PROGRAMS)
+    programs = (*ALL, *opened_programs, *set_aside.PROGRAMS, *outside.PROGRAMS, *later.PROGRAMS, *small.PROGRAMS)
     for program in programs:
         if not _wanted(program.case, args.sets, args.only):
             continue

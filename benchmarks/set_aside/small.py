@@ -1,0 +1,19 @@
+"""Small programs, set aside. Split at random with the seed 2611."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from _stranger_programs import Program, with_python
+from _strangers import Case
+
+_case = partial(Case, half="set aside")
+
+PROGRAMS: tuple[Program, ...] = (
+    # Gradients are cleared between the backward pass and the step: nothing is learned.
+    Program(_case("clears-too-late", ("J03",)), with_python("clears_too_late", "--epochs", "4000")),
+    # Active learning: a new model each round, and a pool that is scored between.
+    Program(_case("healthy-asks-the-annotator"), with_python("asks_the_annotator")),
+    # An online learner waits for new data most of the time.
+    Program(_case("healthy-waits-for-the-plant"), with_python("waits_for_the_plant")),
+)
