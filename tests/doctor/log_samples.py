@@ -6,6 +6,7 @@ Those marked REAL were printed by torch 2.13 on a CPU with gloo; the others stan
 from __future__ import annotations
 
 from tests.doctor.log_samples_ends import ENDS, NO_ENDS
+from tests.doctor.log_samples_limits import LIMITS, NO_LIMITS
 from tests.doctor.log_samples_posts import NO_POSTS, POSTS
 from tests.doctor.log_samples_sources import NO_SOURCES, SOURCES
 
@@ -13,6 +14,7 @@ MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
     *ENDS,
     *SOURCES,
     *POSTS,
+    *LIMITS,
     # REAL
     (
         "cuda_deser_unavailable",
@@ -554,6 +556,7 @@ NOT_MATCHING: tuple[str, ...] = (
     *NO_ENDS,
     *NO_SOURCES,
     *NO_POSTS,
+    *NO_LIMITS,
     "Epoch 3: 100%|██████████| 469/469 [00:12<00:00, 37.9it/s, loss=0.431]",
     "step 120 loss 0.4312 lr 0.1 nanoseconds 12",
     "finance_loss: 0.31, tenant: a",

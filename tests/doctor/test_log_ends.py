@@ -177,7 +177,7 @@ TROUBLE = (
     "Node is not ready",
     "google.api_core.exceptions.Forbidden: 403 GET https://storage: caller does not have access",
     "Error in rule train:",
-    "OMP: Error #34: System unable to allocate necessary resources for OMP thread:",
+    "mesh: unable to allocate the necessary buffers for this exchange:",
 )
 
 

@@ -20,7 +20,7 @@ from gputop.doctor.logs.lines import is_warning, quote_of, rank_and_text, time_o
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.patterns.table import matches
 from gputop.doctor.logs.pieces import Pieces
-from gputop.doctor.logs.tracebacks import BEGIN, TRACEBACK, Traceback, is_frame
+from gputop.doctor.logs.tracebacks import BEGIN, OF_A_RANK, TRACEBACK, Traceback, is_frame, is_source
 from gputop.doctor.logs.trouble import trouble_in
 
 TOP_LINES = 40
@@ -173,7 +173,7 @@ class Reading:
             return  # a line of source code that a traceback quotes
         may_be_known = block is not None or self.summary.open or self._after.waiting
         may_be_known = may_be_known or any(known in text for known in self._pieces.may_be_known)
-        found = matches(text) if may_be_known else ()
+        found = matches(text) if may_be_known and not is_source(text) else ()
         if block is not None:
             found = tuple(item for item in found if item[0].raised)
         if self._after.waiting and block is None and (not found or _ABORT.search(text) is not None):
@@ -213,13 +213,15 @@ class Reading:
         """Begin a traceback with its first line."""
         self._top = False
         self._after.failed()
-        block = self._begin(key, "Original Traceback" in text)
+        of_a_rank = OF_A_RANK.search(text) is not None
+        within = of_a_rank and key in self.blocks.open and self.blocks.open[key].in_message
+        block = self._begin(key, within or "Original Traceback" in text)
         block.cut = is_progress(text)
         block.begin = text
         block.logged_at = time_of(raw, self._written_at)
         if len(self._quote) > 1 and "+-" not in self._previous and text.lstrip().startswith("Traceback"):
             block.quote, block.own_words = self._quote, True
-        block.notebook = not text.rstrip().endswith(":")
+        block.notebook = not (of_a_rank or text.rstrip().endswith(":"))
 
     def _in_traceback(self, text: str, key: Key, at: int) -> tuple[Traceback | None, str]:
         """Add a line to its writer's traceback; return the traceback if it continues, and the line without its margin."""

@@ -10,9 +10,13 @@ from gputop.doctor.logs.lines import starts_anew
 
 TRACEBACK = "Traceback (most recent call last):"
 BEGIN = re.compile(
-    r"(?:Traceback \(most recent call last\):|^[A-Za-z_][\w.]{0,200} {2,200}Traceback \(most recent call last\))\s*$"
+    r"(?:Traceback \(most recent call last\):(?: \(RANK \d{1,6}\))?"
+    r"|^[A-Za-z_][\w.]{0,200} {2,200}Traceback \(most recent call last\))\s*$"
 )
-"""The first line as Python writes it, and as a notebook does, which names the exception."""
+"""The first line as Python writes it, as a coordinator does for a rank, and as a notebook does, which names the exception."""
+OF_A_RANK = re.compile(r"\(RANK \d{1,6}\)\s*$")
+"""torch.distributed.checkpoint writes the frames of each rank into the message of one exception (checkpoint/api.py, 2.0 on)."""
+_SOURCE = re.compile(r"^\s{1,200}(?:raise [A-Za-z_][\w.]{0,200}\(|assert )")
 MESSAGE_LINES = 40
 MESSAGE_CHARS = 400
 """Characters kept of a message after its first line."""
@@ -136,6 +140,11 @@ class Traceback:
         self.own_words = self.own_words or says_went_on(text)
         self.resumed = self.resumed or says_resumed(text)
         return goes_on
+
+
+def is_source(text: str) -> bool:
+    """Return whether a line is one of source code that would raise an exception: a traceback quotes it."""
+    return _SOURCE.match(text) is not None
 
 
 def is_frame(text: str) -> bool:

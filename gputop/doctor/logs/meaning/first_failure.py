@@ -10,8 +10,10 @@ from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.patterns.pattern import REASON
 from gputop.doctor.logs.scan import LogScan
 
-_ENDS = frozenset({"cpp_terminate", "killed", "sigkill", "signal_crash", "slurm_cancelled", "python_fatal", "stopped"})
-"""How a process ended, seen by others: an exception before it, after which nothing continued, comes first."""
+_ENDS = frozenset(
+    {"cpp_terminate", "killed", "sigkill", "signal_crash", "slurm_cancelled", "python_fatal", "stopped", "pin_thread"}
+)
+"""How a process or a thread ended, seen by others: an exception before it, after which nothing continued, comes first."""
 _SIGNALS = frozenset({"killed", "sigkill", "slurm_cancelled", "stopped"})
 _SENDERS = frozenset({"kernel_oom", "memory_limit", "pod_evicted", "slurm_preempted", "slurm_time_limit", "time_limit"})
 """Reasons for such a signal: often logged only after the shell has reported the signal."""
@@ -40,7 +42,7 @@ def fatal(failures: list[Observation], passed: frozenset[tuple[str, int]]) -> li
     last: dict[tuple[str, int | None], Observation] = {}
     for item in failures:
         before = last.get((item.file, item.rank))
-        is_end = item.pattern is not None and item.pattern.id in _ENDS and not item.block
+        is_end = item.pattern is not None and item.pattern.id in _ENDS and (not item.block or item.pattern.vague)
         is_end = is_end or (item.pattern is None and _REPORTS.search(item.line) is not None)
         if before is None or not is_end or (before.file, before.at) in passed:
             last[(item.file, item.rank)] = item

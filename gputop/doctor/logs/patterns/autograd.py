@@ -147,6 +147,19 @@ PATTERNS: tuple[Pattern, ...] = (
         "DataLoader(dataset, batch_size=64, drop_last=True)  # or another batch size, or GroupNorm in its place",
         refuted_by="The batch before that line has more than one sample.",
     ),
+    failure(
+        "unscale_fp16",
+        None,
+        "Attempting to unscale FP16 gradients",
+        r"Attempting to unscale FP16 gradients",
+        "GradScaler cannot unscale the gradients of float16 weights",
+        "Mixed precision keeps trained weights in float32 and computes in float16. These were loaded in float16, or moved "
+        "to it by .half().",
+        "for p in model.parameters():\n"
+        "    if p.requires_grad: p.data = p.data.float()  # before the optimizer is created; frozen weights may stay\n"
+        "# or train in bfloat16, without a scaler",
+        refuted_by="All parameters of the optimizer are float32.",
+    ),
     *(
         failure(
             "no_inf_checks",

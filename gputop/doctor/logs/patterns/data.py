@@ -1,7 +1,9 @@
 """Error texts of DataLoader workers, machine limits and forked processes. Pure.
 
-Sources: torch 1.8 to 2.13, torch/utils/data/dataloader.py (_try_get_data, _get_data), torch/utils/data/_utils/worker.py;
-Lib/multiprocessing (spawn.py, reduction.py) of Python 3.6 to 3.13.
+Sources: torch 1.8 to 2.13, torch/utils/data/dataloader.py (_try_get_data, _get_data), torch/utils/data/_utils/worker.py and
+aten/src/ATen/MapAllocator.cpp; Lib/multiprocessing (spawn.py, reduction.py) and Modules/_threadmodule.c of Python 3.6 to 3.13.
+Of threads: OpenBLAS 0.2 to 0.3, driver/others/blas_server.c; libgomp/team.c of GCC; kmp_i18n of LLVM's and Intel's OpenMP;
+jobs.c of bash; std::thread of libstdc++; rayon-core's ThreadPoolBuildError.
 """
 
 from __future__ import annotations
@@ -13,7 +15,65 @@ _SHM_FIX = (
     'torch.multiprocessing.set_sharing_strategy("file_system")  # if it cannot be enlarged'
 )
 
+_UNAVAILABLE = "Resource temporarily unavailable"
+_THREADS = (
+    (_UNAVAILABLE, rf"OpenBLAS blas_thread_init: pthread_create(?: failed for thread \d+ of \d+)?: {_UNAVAILABLE}"),
+    (_UNAVAILABLE, rf"libgomp: Thread creation failed: {_UNAVAILABLE}"),
+    ("allocate necessary resources for OMP", r"System unable to allocate necessary resources for OMP thread"),
+    ("start new thread", r"RuntimeError: can't start new thread$"),
+    (_UNAVAILABLE, rf": fork: (?:retry: )?{_UNAVAILABLE}"),
+    (_UNAVAILABLE, rf"an instance of 'std::system_error' +what\(\): +{_UNAVAILABLE}"),
+    (_UNAVAILABLE, rf'code: 11, kind: WouldBlock, message: "{_UNAVAILABLE}"'),
+)
+
 PATTERNS: tuple[Pattern, ...] = (
+    *(
+        failure(
+            "thread_limit",
+            None,
+            key,
+            expression,
+            "No more threads or processes can be started: a limit has been reached",
+            "Threads count as processes. Each DataLoader worker and rank starts as many threads as there are cores, once for "
+            "OpenMP and once for BLAS, and all of a user's, or of a container's, count together.",
+            "ulimit -u; cat /sys/fs/cgroup/pids.max; ps -eLf | wc -l  # the limits, and how many there are\n"
+            "export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1  # before the start; or fewer workers\n"
+            "docker run --pids-limit=-1 ...  # in a container",
+            confidence="likely",
+            refuted_by="ps -eLf, just before it happens, shows far fewer threads than ulimit -u and pids.max allow.",
+        )
+        for key, expression in _THREADS
+    ),
+    *(
+        failure(
+            "fork_memory",
+            "H05",
+            "annot allocate memory",
+            expression,
+            "The machine had no memory for another process",
+            "The kernel reserves memory for the copy of a process that starts another one: a large process that starts workers "
+            "needs as much again, unless overcommitment is allowed.",
+            "free -h; cat /proc/sys/vm/overcommit_memory  # 2 forbids overcommitment\n"
+            "# start the workers before the data are loaded, or fewer of them",
+            confidence="likely",
+            refuted_by="free -h shows more free memory than the process uses, and overcommit_memory is 0 or 1.",
+        )
+        for expression in (r"\[Errno 12\] Cannot allocate memory", r": fork: (?:retry: )?Cannot allocate memory")
+    ),
+    failure(
+        "map_limit",
+        None,
+        "unable to mmap ",
+        r"unable to mmap (?P<bytes>\d+) bytes from file <[^>\n]{0,300}>: Cannot allocate memory \(12\)",
+        "A tensor of {bytes} bytes could not be mapped: too many maps of memory, or too little memory",
+        "Each tensor that a worker sends is mapped on its own, and a process may have 65,530 maps. Many small tensors in a "
+        "sample, or batches that are kept, reach that; for a large tensor, the machine's memory is full.",
+        "wc -l /proc/PID/maps; cat /proc/sys/vm/max_map_count  # of the process that reads the batches\n"
+        "# send few large tensors instead of many small ones, and keep no batches; copies: tensor.clone()\n"
+        "sudo sysctl vm.max_map_count=262144",
+        confidence="likely",
+        refuted_by="/proc/PID/maps has far fewer lines than vm.max_map_count, and free -h shows enough memory.",
+    ),
     failure(
         "worker_bus",
         "D08",

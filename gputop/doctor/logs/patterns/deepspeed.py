@@ -1,7 +1,8 @@
 """Texts of DeepSpeed about its arguments, its configuration and its hosts. Pure.
 
 Sources: DeepSpeed 0.3 to 0.18, deepspeed/runtime/config.py (_batch_assertion, _do_error_check), deepspeed/__init__.py,
-deepspeed/launcher/runner.py, deepspeed/runtime/engine.py; transformers/integrations/deepspeed.py (4.x and 5.x).
+deepspeed/launcher/runner.py, deepspeed/runtime/engine.py and
+zero/partitioned_param_coordinator.py; transformers/integrations/deepspeed.py (4.x and 5.x).
 """
 
 from __future__ import annotations
@@ -33,7 +34,29 @@ _REFUSED = (
     ("DeepSpeed config values that mismatch", r"(?P<why>DeepSpeed config values that mismatch \w+ +values)"),
 )
 
+_ZERO3 = (
+    ("'ds_numel': ", r"AssertionError: \{'id': \d+, 'status': '(?P<status>INFLIGHT|NOT_AVAILABLE)', "),
+    ("still have inflight params", r"still have (?P<status>inflight) params"),
+)
+
 PATTERNS: tuple[Pattern, ...] = (
+    *(
+        failure(
+            "zero3_order",
+            None,
+            key,
+            expression,
+            "ZeRO-3 misses a parameter that a layer needs ({status})",
+            "ZeRO-3 fetches each layer's weights in the order of the steps before. Layers that run in another order, in some "
+            "steps only, outside of the engine (model.module.generate), or in an evaluation in between, find them absent.",
+            "with deepspeed.zero.GatheredParameters(list(model.parameters())): ...  # around what runs outside of the engine\n"
+            '"stage3_prefetch_bucket_size": 0  # no fetching ahead; or stage 2, if the model fits\n'
+            "pip install -U deepspeed  # several of these were its own errors",
+            confidence="likely",
+            refuted_by="The same script works with ZeRO stage 2: no layer runs outside of the engine or in another order.",
+        )
+        for key, expression in _ZERO3
+    ),
     failure(
         "ds_batch_sizes",
         None,

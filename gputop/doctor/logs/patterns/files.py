@@ -1,15 +1,49 @@
 """Texts about disks that are full, files that are locked, and services that refuse or do not answer. Pure.
 
-Sources: NumPy's memmap over CPython's mmapmodule.c; batchgenerators' multi-threaded augmenters; the kernel's ENOSPC and EDQUOT;
-huggingface_hub/utils/_http.py; transformers/utils/hub.py (4.20 to 5.x); wandb/sdk/lib/apikey.py and wandb_init.py (0.13 to
-0.2x); H5FDsec2.c of HDF5 (1.10 to 1.14), as h5py raises it.
+Sources: NumPy's memmap over CPython's mmapmodule.c; batchgenerators' multi-threaded augmenters; the kernel's ENOSPC, EDQUOT,
+ESTALE and others; huggingface_hub/utils/_http.py; transformers/utils/hub.py (4.20 to 5.x); wandb/sdk/lib/apikey.py and
+wandb_init.py (0.13 to 0.2x); H5FDsec2.c of HDF5 (1.10 to 1.14), as h5py raises it.
 """
 
 from __future__ import annotations
 
 from gputop.doctor.logs.patterns.pattern import Pattern, cascade, failure
 
+_GONE = (
+    (116, "Stale file handle", "The server exported the file system anew, or the file was replaced on it."),
+    (107, "Transport endpoint is not connected", "The program behind the mount (FUSE: s3fs, gcsfuse, sshfs) has ended."),
+    (108, "Cannot send after transport endpoint shutdown", "The client lost its server (Lustre evicts clients)."),
+    (
+        30,
+        "Read-only file system",
+        "It is mounted without write access: on purpose, in a container, or after an error of the disk.",
+    ),
+    (
+        5,
+        "Input/output error",
+        "The disk or the server behind the file failed. Without a file's name, it may also be a terminal that was closed, to "
+        "which the script still prints.",
+    ),
+)
+"""Numbers of failed calls on a file system that had worked before, their words, and why."""
+
 PATTERNS: tuple[Pattern, ...] = (
+    *(
+        failure(
+            "file_system",
+            None,
+            words,
+            rf"\[Errno {number}\] (?P<why>{words})(?:: '(?P<file>[^'\n]{{1,400}})')?",
+            "The file system fails: {why}",
+            means,
+            "findmnt -T {file}; sudo dmesg --ctime | tail  # the mount of the file, and what the kernel says about it\n"
+            "# mount it again, or copy the data to a local disk; then continue from the last checkpoint",
+            confidence="likely",
+            refuted_by="Reading and writing the same file from a new shell on the same host works.",
+            groups={"file": "DATA"},
+        )
+        for number, words, means in _GONE
+    ),
     failure(
         "disk_full",
         None,

@@ -38,7 +38,37 @@ _LIGHTNING = (
     ("can not run on your system", r"`?(?P<asked>\b\w+Accelerator)`? can not run on your system since the accelerator is not"),
 )
 
+_FORKED = (
+    (
+        "create new processes if CUDA is already",
+        r"(?P<who>Lightning) can't create new processes if CUDA is already initialized",
+    ),
+    ("should only be initialized", r"the `Accelerator` should only be initialized inside your training function"),
+    ("using `torch.cuda` in any cell", r"you need to avoid running any instruction using `torch\.cuda` in any cell"),
+    (
+        "has been initialized before the",
+        r"has been initialized before the `notebook_launcher` could create a forked subprocess",
+    ),
+)
+"""How launchers of notebooks say that CUDA was used before they fork."""
+
 PATTERNS: tuple[Pattern, ...] = (
+    *(
+        failure(
+            "cuda_before_launch",
+            None,
+            key,
+            expression,
+            "{who} cannot start the ranks: the notebook has already used CUDA",
+            "The ranks are forks of the notebook, and CUDA cannot be used on both sides of a fork. A cell moved a model or a "
+            "tensor to the GPU, called torch.cuda, or created an Accelerator; some packages do so when they are imported.",
+            "# restart the kernel; create model, data and Accelerator inside the function that is launched\n"
+            "torchrun --nproc-per-node=gpu train.py  # or as a script: no fork",
+            refuted_by="In a fresh kernel, torch.cuda.is_initialized() is False just before the launch.",
+            groups={"who": "Accelerate"},
+        )
+        for key, expression in _FORKED
+    ),
     *(
         failure(
             "accelerate_config",

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from gputop.doctor.logs.patterns.pattern import Pattern, cascade, failure, hint
 
+_REFUSED = r"(?:Connection refused|Connection timed out|No route to host|Network is unreachable)"
+_MESH = (
+    ("connectFullMesh failed", r"connectFullMesh failed with (?:\[[^\]\n]{1,200}\] )?(?P<why>\S[^\n]{0,200})"),
+    ("gloo/transport", rf"pair\.cc:\d{{1,5}}\] (?P<why>connect \[[^\]\n]{{1,60}}\]:\d{{1,5}}[:,] (?:SO_ERROR: )?{_REFUSED})"),
+)
+"""How gloo says that a rank cannot be reached: gloo/transport/tcp (torch 1.8 to 2.13), and ProcessGroupGloo (from 2.6 on)."""
+
 PATTERNS: tuple[Pattern, ...] = (
     failure(
         "dp_replica_error",
@@ -242,6 +249,52 @@ PATTERNS: tuple[Pattern, ...] = (
         "Rank {rank} has {count} parameters, rank {other} has {other_count}",
         "The ranks built different models.",
         "# build the model from the same configuration on every rank; compare: print(rank, len(list(model.parameters())))",
+    ),
+    *(
+        failure(
+            "gloo_mesh",
+            None,
+            key,
+            expression,
+            "gloo's ranks cannot connect to each other: {why}",
+            "Each rank listens at the address of one interface, which the others must reach. gloo takes the one that the "
+            "host's name stands for, often one of a container, a VPN or the loopback.",
+            "getent hosts $(hostname); ip -brief address  # on each host: which address is that of the others' network?\n"
+            "export GLOO_SOCKET_IFNAME=eth0  # the interface of that network, on all hosts",
+            confidence="likely",
+            refuted_by="The address in the message can be reached from the other host, and a rank there has not ended.",
+        )
+        for key, expression in _MESH
+    ),
+    *(
+        failure(
+            "cpu_tensor_in_nccl",
+            None,
+            key,
+            expression,
+            "NCCL got a tensor that is not on a GPU",
+            "The process group has NCCL alone, which takes tensors of GPUs. Metrics, losses as Python numbers and masks are "
+            "often on the CPU.",
+            "# move it before the call in the traceback: tensor.to(torch.cuda.current_device())\n"
+            'dist.init_process_group("cpu:gloo,cuda:nccl")  # a backend for each, from torch 2.0 on',
+            refuted_by="tensor.is_cuda is True just before the call.",
+            groups={"device": "CPU"},
+        )
+        for key, expression in (
+            ("No backend type associated with device", r"No backend type associated with device type (?P<device>cpu)"),
+            ("Tensors must be CUDA and dense", r"Tensors must be CUDA and dense"),
+        )
+    ),
+    failure(
+        "world_not_divisible",
+        None,
+        "is not divisible by",
+        r"world[_ ]size \(?(?P<world>\d+)\)? is not divisible by (?P<by>\S[^\n]{0,200})",
+        "{world} ranks are not divisible by the parts of the model: {by}",
+        "Tensor, pipeline and context parallelism multiply; the number of ranks must be a multiple of that product.",
+        "echo $WORLD_SIZE  # nodes × GPUs on each\n"
+        "# change the number of ranks, or --tensor-model-parallel-size, --pipeline-model-parallel-size, ...",
+        refuted_by="The launcher started a different number of ranks from the one that was asked for.",
     ),
     cascade(
         "gloo_peer",
