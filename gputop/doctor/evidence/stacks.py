@@ -30,6 +30,10 @@ _PAUSING = re.compile(
     r" (evaluat\w*|validat\w*|valid|val|eval|eval_\w+|test|test_(epoch|loop|step|model)|predict\w*|generate\w*|infer\w*|"
     r"save\w*|write_checkpoint|upload\w*|push_to_hub)$"
 )
+_EXCHANGE = re.compile(r"^distributed_c10d\.py:\d+ (send|recv)$")
+_OWN_CODE = re.compile(
+    r"^(?!distributed|_functional|module\.py|tensor\.py|__init__|graph\.py|_tensor|c10d|contextlib)[\w-]+\.py:\d+ "
+)
 _KERNEL_RUNS_A_CELL = re.compile(r" (run_code|run_ast_nodes|run_cell)$")
 
 
@@ -38,6 +42,17 @@ def communicates(stall: Stalled) -> bool:
     return stall.phase == "backward" or any(
         COLLECTIVE_FILES.search(frame) or _COLLECTIVE_NAMES.search(frame) for frame in stall.stack
     )
+
+
+def own_line(stall: Stalled) -> str | None:
+    """Return the innermost line of the user's own code; None if no line shown is."""
+    return next((frame for frame in stall.stack if _OWN_CODE.search(frame) and not COLLECTIVE_FILES.search(frame)), None)
+
+
+def exchange_of(stall: Stalled) -> str | None:
+    """Return "send" or "recv" if a rank waits in that call for one other rank; None elsewhere."""
+    found = (_EXCHANGE.search(frame) for frame in stall.stack)
+    return next((match[1] for match in found if match is not None), None)
 
 
 def pauses(stall: Stalled | Standing) -> bool:

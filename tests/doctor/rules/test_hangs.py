@@ -16,7 +16,10 @@ from tests.doctor.scenes.base import Scene, check_first_verdict, ids, play, verd
 from tests.doctor.scenes.hangs import (
     FAULTS,
     HEALTHY,
+    all_in_a_barrier,
     all_poll,
+    all_receive,
+    all_send,
     behind_by_torch,
     breakpoint_on_one,
     counted,
@@ -265,3 +268,23 @@ def test_ranks_that_have_met_and_may_have_their_reasons_are_left_alone(scene: Sc
 
 def test_a_rank_that_reads_for_long_at_its_start_is_left_alone() -> None:
     assert all(not found for found in play(young_and_reading, 40))
+
+
+@pytest.mark.parametrize(
+    ("scene", "title", "line", "fix"),
+    [
+        (all_send, "The training hangs: all ranks send, and none receives", "halos.py:16 trade", "dist.batch_isend_irecv"),
+        (all_receive, "The training hangs: all ranks wait to receive, and none sends", "halos.py:17 trade", "dist.send"),
+    ],
+)
+def test_ranks_that_all_send_or_all_receive_wait_for_each_other(scene: Scene, title: str, line: str, fix: str) -> None:
+    finding = play(scene, 60)[-1][0]
+    assert (finding.id, finding.title, finding.confidence) == ("G01", title, "likely")
+    assert all(line in fact.text for fact in finding.evidence if fact.text.startswith("rank "))
+    assert fix in finding.fix
+
+
+def test_ranks_in_one_barrier_are_no_exchange() -> None:
+    finding = play(all_in_a_barrier, 60)[-1][0]
+    assert finding.title == "The training hangs: no rank completes a step"
+    assert any("train.py:80 test" in fact.text for fact in finding.evidence)

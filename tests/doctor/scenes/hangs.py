@@ -57,6 +57,11 @@ IN_A_BARRIER = ("evaluation", ["distributed_c10d.py:5356 barrier", "train.py:80 
 breakpoint_on_one = stalled((BACKWARD, BACKWARD, AT_A_PROMPT, BACKWARD))
 rank_0_tests = stalled((("evaluation", ["train.py:80 test"]), BACKWARD, BACKWARD, BACKWARD))
 all_in_a_barrier = stalled((IN_A_BARRIER,) * 4)
+C10D = ("distributed_c10d.py:2753 send", "c10d_logger.py:83 wrapper")
+SENDS = ("other", [*C10D, "halos.py:16 trade", "halos.py:44 main"])
+RECEIVES = ("other", ["distributed_c10d.py:2802 recv", "c10d_logger.py:83 wrapper", "halos.py:17 trade", "halos.py:44 main"])
+all_send = stalled((SENDS, SENDS))
+all_receive = stalled((RECEIVES,) * 3)
 all_compile = stalled((("forward", list(COMPILES)),) * 4)
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from gputop.doctor.evidence import stacks
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
-from gputop.doctor.evidence.stacks import COLLECTIVE_FILES
 from gputop.doctor.facts.ddp import standstill
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
@@ -20,9 +18,6 @@ from gputop.snapshot import Communicator, Rank
 
 COUNTS_HOLD_S = 15.0
 """Counts normally differ between ranks during a run; judge them once they no longer change (docs/rules.md#measures)."""
-_OWN_CODE = re.compile(
-    r"^(?!distributed|_functional|module\.py|tensor\.py|__init__|graph\.py|_tensor|c10d|contextlib)[\w-]+\.py:\d+ "
-)
 
 
 def different_paths(evidence: Evidence) -> dict[str, Judgement]:
@@ -155,8 +150,7 @@ def _in_different_collectives(group: RankGroup, waiting: Sequence[tuple[Rank, St
 
 def _place(stall: Stalled) -> str:
     """Return the innermost line of the user's own code, or the innermost line of all if there is none."""
-    own = next((frame for frame in stall.stack if _OWN_CODE.search(frame) and not COLLECTIVE_FILES.search(frame)), None)
-    return own or (stall.stack[0] if stall.stack else stall.phase or "N/A")
+    return stacks.own_line(stall) or (stall.stack[0] if stall.stack else stall.phase or "N/A")
 
 
 def _line(place: str) -> str:

@@ -123,6 +123,13 @@ def is_paused(stall: Stalled) -> bool:
     return stacks.pauses(stall) and not stacks.communicates(stall)
 
 
+_EXCHANGE_FIX = """\
+# the ranks take turns: one sends first, and the other receives first
+if rank % 2 == 0: dist.send(mine, other); dist.recv(theirs, other)
+else: dist.recv(theirs, other); dist.send(mine, other)
+# or both at once: for work in dist.batch_isend_irecv([P2POp(...), ...]): work.wait()"""
+
+
 def judge_several(evidence: Evidence, group: RankGroup, stalls: Stalls) -> Judgement:
     """Judge several ranks: find the one that the others wait for."""
     ranks = tracked.ranks_of(group)
@@ -162,6 +169,14 @@ def judge_several(evidence: Evidence, group: RankGroup, stalls: Stalls) -> Judge
         if silent:
             cause += " It is in C code that holds Python's lock, or in a driver call that does not return."
         fix = f"py-spy dump --pid {pid} --native  # where it is now\n# every rank must call the same collective operations"
+    elif {stacks.exchange_of(stall) for stall in places} == {"send"}:
+        title = "The training hangs: all ranks send, and none receives"
+        cause = "A send may end only when the other rank receives. Here each rank sends first, so that none comes to receive."
+        fix = _EXCHANGE_FIX
+    elif {stacks.exchange_of(stall) for stall in places} == {"recv"}:
+        title = "The training hangs: all ranks wait to receive, and none sends"
+        cause = "Each rank waits for a message of another one, which waits itself: a send is missing, or comes after the wait."
+        fix = _EXCHANGE_FIX
     else:
         title = "The training hangs: no rank completes a step"
         cause = "All ranks are at the same place: a collective operation that never completes, a lock, or missing input."
@@ -203,7 +218,10 @@ def _stall_facts(stalls: Stalls) -> list[Fact]:
 
 def stall_fact(rank: int, stall: Stalled) -> Fact:
     """Return the phase and the lines at which a rank waits."""
-    frames = " < ".join(stall.stack[:STACK_SHOWN])
+    shown, own = stall.stack[:STACK_SHOWN], stacks.own_line(stall)
+    if own is not None and own not in shown:
+        shown = (*shown[:1], own)
+    frames = " < ".join(shown)
     phase = stall.phase or "an unknown phase"
     return Fact(f"rank {rank} is in {phase}" + (f", at {frames}" if frames else ""), list(stall.stack), "journal: stalled")
 
