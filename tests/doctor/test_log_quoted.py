@@ -6,6 +6,7 @@ import pytest
 
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.meaning.explain import explain
+from gputop.doctor.logs.meaning.habits import BUFFERED_BYTES
 from tests.doctor.test_logs import scan, told
 
 STEPS = "".join(f"step {step} loss {4 - step / 100}\n" for step in range(30))
@@ -125,3 +126,22 @@ def test_the_kernel_says_itself_that_it_killed_a_process(before: str) -> None:
 def test_a_line_of_the_kernel_within_a_sentence_may_be_what_the_script_is_about(before: str) -> None:
     (finding,) = told(f"epoch 3 loss 0.2\n{before}{KILLED}\nwrote predictions.csv\n").findings
     assert (finding.id, finding.confidence) == ("H05", "possible")
+
+
+PLAIN = RAISED.format("ValueError: shard 3 is bad")
+
+
+def progress(bytes_: int) -> str:
+    line = "step {0} loss 2.5 lr 3e-4 tokens/s 18233 mem 21.2 GB\n"
+    return "".join(line.format(30 + step) for step in range(bytes_ // len(line)))
+
+
+@pytest.mark.parametrize("text", [GROUP, PLAIN, "Exception in thread Thread-4:\n" + PLAIN])
+def test_more_output_than_python_holds_back_shows_that_the_script_goes_on(text: str) -> None:
+    assert alarms(f"{STEPS}{text}{progress(BUFFERED_BYTES // 2)}")
+    assert alarms(f"{STEPS}{text}{progress(2 * BUFFERED_BYTES)}") == []
+
+
+def test_a_later_error_ends_the_run_that_survived_an_earlier_one() -> None:
+    found = alarms(f"{STEPS}{PLAIN}{progress(2 * BUFFERED_BYTES)}{PLAIN.replace('ValueError', 'KeyError')}")
+    assert [finding.title for finding in found] == ["The script failed with KeyError at answer.py:3 (main)"]

@@ -42,6 +42,8 @@ class Observation:
     """How many texts of its kind were followed by progress, if this is often enough to show that the run survives them."""
     at: int = 0
     """The line's number among the scanned lines: also known if its number in the log is not."""
+    offset_bytes: int = 0
+    """How much of the log comes before the line with which it was noted."""
     plain: int = 0
     """Ordinary lines scanned before it."""
     in_library: bool = False

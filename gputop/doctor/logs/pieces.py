@@ -54,6 +54,10 @@ class Pieces:
         """Start at the first byte of a log."""
         self.lines = 0
         """Lines so far."""
+        self.size_bytes = 0
+        """Bytes of complete lines so far."""
+        self.offset_bytes = 0
+        """How many of them come before the line that is being read."""
         self.may_be_known: tuple[str, ...] = TRIGGERS
         """A line outside tracebacks contains one of these literals if it may contain a known text."""
         self._numbered = True
@@ -109,6 +113,7 @@ class Pieces:
         if not data:
             return
         self._end = (self._end + data[-TAIL_BYTES:])[-TAIL_BYTES:]
+        before_bytes, self.size_bytes = self.size_bytes, self.size_bytes + len(data)
         # Finding out which triggers a piece contains is fast; an expression with all of them takes far longer.
         held = tuple(trigger for part, group in _GROUPS.items() if part in data for trigger in group if trigger in data)
         if not held and not follows():
@@ -135,6 +140,7 @@ class Pieces:
             finish = stop.start() if stop else len(data)
             self.lines += data.count(b"\n", counted, begin)
             counted = begin
+            self.offset_bytes = before_bytes + begin
             yield Line(begin, found, finish, self.lines + 1, jumped)
             position = finish + 1
         self.lines += data.count(b"\n", counted)

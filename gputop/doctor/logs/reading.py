@@ -310,7 +310,8 @@ class Reading:
         )
 
     def _note(self, observation: Observation) -> None:
-        observation = replace(observation, progress=self.progress, plain=self.tail.plain)
+        at = self._pieces.offset_bytes
+        observation = replace(observation, progress=self.progress, plain=self.tail.plain, offset_bytes=at)
         if observation.rank is not None:
             self.ranks.add(observation.rank)
         self.kept.add(observation)

@@ -55,6 +55,11 @@ class LogScan:
         return self._pieces.lines
 
     @property
+    def size_bytes(self) -> int:
+        """Bytes of its complete lines so far, without what was skipped."""
+        return self._pieces.size_bytes
+
+    @property
     def inner(self) -> dict[int, str]:
         """The last exception of each traceback, by its block."""
         return self._reading.blocks.inner

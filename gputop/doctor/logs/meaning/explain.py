@@ -17,7 +17,7 @@ from gputop.doctor.logs import exits, last_words
 from gputop.doctor.logs.last_words import Word, first_word
 from gputop.doctor.logs.launcher import Root
 from gputop.doctor.logs.meaning.first_failure import fatal, first_failure, is_same, reason_of
-from gputop.doctor.logs.meaning.habits import shape_of, with_those_before, without_habits
+from gputop.doctor.logs.meaning.habits import shape_of, with_those_before, without_habits, without_outlived
 from gputop.doctor.logs.meaning.observed import finding_of, place, quote, short
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.patterns.pattern import HINT
@@ -47,6 +47,7 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
     seen = [item for scan in scans for item in scan.observations]
     launcher = next((scan.root for scan in scans if scan.root is not None), None)
     if not failed and launcher is None:
+        seen = without_outlived(seen, {scan.name: scan.size_bytes for scan in scans})
         seen = with_those_before(without_habits(seen, {scan.name: scan.progress for scan in scans}))
     if (failed or launcher is not None) and not any(item.failure for item in seen):
         # A script that catches its error, reports it and then ends did not really continue.

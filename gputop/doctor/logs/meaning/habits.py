@@ -12,6 +12,9 @@ from gputop.doctor.logs.observation import Observation
 
 SURVIVED_MIN, SURVIVED_PROGRESS = 2, 2
 """A text that came so often before, each time with so many lines of progress after it, ends no run (our choice)."""
+BUFFERED_BYTES = 256 * 1024
+"""A script that fails writes less than this afterwards: Python holds back 8 KiB, from 3.14 on 128 KiB (io.DEFAULT_BUFFER_SIZE),
+and 8 KiB of text before that."""
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\d[\d.]*")
 
 
@@ -43,6 +46,16 @@ def without_habits(seen: list[Observation], progress: Mapping[str, int]) -> list
         went_on = item.went_on or item is not last or follows or announced
         marked.append(replace(item, survived=habits[shape] + follows, went_on=went_on))
     return marked
+
+
+def without_outlived(seen: list[Observation], sizes: Mapping[str, int]) -> list[Observation]:
+    """Mark tracebacks that more output follows than a failing script can have held back (``sizes``: bytes of each log)."""
+    return [
+        replace(item, went_on=True, followed=False)
+        if item.followed and sizes[item.file] - item.offset_bytes > BUFFERED_BYTES
+        else item
+        for item in seen
+    ]
 
 
 def with_those_before(seen: list[Observation]) -> list[Observation]:
