@@ -20,7 +20,7 @@ from gputop.agent.lines import ChildLines, end_group, ended
 from gputop.errors import EXIT_OK
 from gputop.hosts.feed import CLOSING_MOST
 from gputop.hosts.state import ASKING_STATES, Failure, HostState, HostStatus, failure_of_gputop, failure_of_login
-from gputop.hosts.stream import CONNECT_S, CONNECTING_MOST
+from gputop.hosts.stream import CONNECT_S, CONNECTING_MOST, TURN_S
 from gputop.hosts.transport import HELLO, Transport, is_said
 from gputop.terminal_text import strip_controls
 
@@ -245,7 +245,7 @@ class _Errand:
 
     def _read(self, process: Popen[bytes], connected: Callable[[], None]) -> End:
         self.send(self._transport.line(self._arguments))
-        lines = _Lines(process, self._limits)
+        lines = _Lines(process, self._limits, (lambda: None) if self._transport.is_behind_another(self.host) else connected)
         for line in lines.lines():
             if lines.connected:
                 lines.count(line)
@@ -283,7 +283,7 @@ class _Errand:
 class _Lines(ChildLines):
     """The lines of one connection. Once it is up, it may be silent up to its limit: ssh itself notices a link that is gone."""
 
-    def __init__(self, process: Popen[bytes], limits: Limits) -> None:
+    def __init__(self, process: Popen[bytes], limits: Limits, give_turn: Callable[[], object]) -> None:
         super().__init__(process, "It", LINE_MAX_BYTES, may_flood=True)
         self.connected = False
         self.is_late = False
@@ -291,6 +291,7 @@ class _Lines(ChildLines):
         """How long lines waited to be taken: the host did not cause that delay."""
         self._told_lines = self._told_bytes = 0
         self._limits = limits
+        self._give_turn = give_turn
         self._began = time.monotonic()
 
     def count(self, line: bytes) -> None:
@@ -306,6 +307,8 @@ class _Lines(ChildLines):
     def look(self) -> None:
         """Give up on a host that never says hello, or takes longer than it may."""
         took_s = time.monotonic() - self._began - self.waited_s
+        if took_s > TURN_S:
+            self._give_turn()
         if not self.connected and took_s > CONNECT_S and not self.has_something_to_read():
             self.failure = f"It has sent nothing for {CONNECT_S:.0f} s."
         elif self._limits.within_s is not None and took_s > self._limits.within_s and not self.failure:

@@ -41,6 +41,9 @@ from gputop.wire import FormatError
 
 CONNECTING_MOST = 8
 """Connections that are begun at a time. sshd turns some away from 10 on (MaxStartups 10:30:100)."""
+TURN_S = 3.0
+"""After this long, a host that is not reached through another one lets the next one connect. What it loads is only its own sshd,
+and half of a list of hosts may be down: ssh gives one up after 10 s."""
 CONNECT_S = 30.0
 """How long a command may take to reach a shell there; ssh itself gives up after 10 s."""
 START_S = 120.0
@@ -199,7 +202,10 @@ class HostStream:
         os.set_blocking(process.stdin.fileno(), False)
         with contextlib.suppress(OSError):
             os.write(process.stdin.fileno(), self._transport.line(self._arguments, travels=True))
-        lines = _HostLines(process, lambda: self._say("slow", "Its readings are late.", ""))
+        keeps_turn = self._transport.is_behind_another(self.status.host)
+        lines = _HostLines(
+            process, lambda: self._say("slow", "Its readings are late.", ""), (lambda: None) if keeps_turn else connected
+        )
         bad, came, traveled = 0, False, False
         for line in lines.lines():
             if not self._said_hello:
@@ -302,10 +308,13 @@ class HostStream:
 class _HostLines(ChildLines):
     """The lines of one connection, each with a deadline."""
 
-    def __init__(self, process: subprocess.Popen[bytes], say_late: Callable[[], None]) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], say_late: Callable[[], None], give_turn: Callable[[], object]
+    ) -> None:
         super().__init__(process, "It", checked.LINE_MAX_BYTES)
         self.gave_up = False
         self._say_late = say_late
+        self._give_turn = give_turn
         self._late_at: float | None = None
         self.expect(CONNECT_S)
 
@@ -325,6 +334,8 @@ class _HostLines(ChildLines):
         if self._late_at is not None and now > self._late_at:
             self._late_at = None
             self._say_late()
+        if now - self._line_at > TURN_S:
+            self._give_turn()
         if now - self._line_at > self._deadline_s and not self.has_something_to_read():
             self.gave_up = True
             self.failure = f"It has sent nothing for {now - self._line_at:.0f} s."

@@ -108,6 +108,11 @@ class Transport:
         if self.is_ssh and host not in self._proxies:
             self._proxies[host] = jumps.unasking(partial(self.ssh, host), self.template)
 
+    def is_behind_another(self, host: str) -> bool:
+        """Return whether a connection goes through another ssh, whose sshd turns many at a time away."""
+        self.look_up(host)
+        return bool(self._proxies.get(host))
+
     def login(self, host: str) -> list[str]:
         """Return the command up to what it runs there. It asks nothing, and nor do jump hosts."""
         words = self._words(host)

@@ -205,6 +205,34 @@ def test_a_pulled_connection_leaves_the_others_current_and_comes_back(lab: Lab, 
         fleet.close()
 
 
+SOME_ANSWER = "sh -c 'case $1 in silent*) exec sleep 600;; esac; shift; exec \"$@\"' - {host}"
+"""A command to hosts of which those named silent never answer."""
+
+
+def test_hosts_that_do_not_answer_hold_up_no_other(monkeypatch: pytest.MonkeyPatch, python_there: Callable[..., Transport]) -> None:
+    """Half of a cluster may be down, and its names come first."""
+    monkeypatch.setattr(stream_module, "CONNECT_S", 1e9)
+    monkeypatch.setattr(stream_module, "TURN_S", 0.1)
+    silent = [f"silent{number}" for number in range(stream_module.CONNECTING_MOST)]
+    fleet = Fleet(links_by([*silent, "a"], python_there("print(line)\nsys.stdin.read()", SOME_ANSWER), AGENT))
+    fleet.start()
+    try:
+        deadline = time.monotonic() + DEADLINE_S
+        while (heard := fleet.take(0.1)) is None or heard.snapshot is None:
+            assert time.monotonic() < deadline
+        assert heard.status.host == "a"
+    finally:
+        fleet.close()
+
+
+@needs_sshd
+def test_only_hosts_behind_others_wait_for_one_another(lab: Lab) -> None:
+    transport = transport_of(lab.via)
+    assert not transport.is_behind_another("a")
+    assert transport.is_behind_another("behind")
+    assert not transport_of(HERE).is_behind_another("behind")
+
+
 def test_nothing_stays_behind_on_the_other_side(tmp_path: Path, follow: Callable[..., Followed]) -> None:
     followed = follow("a", transport_of(HERE, gputop_there(tmp_path)), (*AGENT[:2], "1h", *AGENT[3:]))
     followed.until(lambda: followed.sequences)
