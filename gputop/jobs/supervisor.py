@@ -155,8 +155,9 @@ class Supervisor:
             if received is not None and received.si_signo != signal.SIGCHLD:
                 self._asked(child, signal.Signals(received.si_signo), received.si_pid, received.si_uid)
             elif self._is_abandoned():
-                self._asked(child, signal.SIGTERM, self._starter["pid"], os.getuid())
-                self._starter = None
+                starter, self._starter = self._starter, None
+                if not self.status["asked"]:  # a second request would kill it at once
+                    self._asked(child, signal.SIGTERM, starter["pid"], os.getuid())
             if self._kill_at is not None and time.monotonic() >= self._kill_at:
                 child.kill()
                 self._kill_at = time.monotonic() + _TICK_S
@@ -171,12 +172,15 @@ class Supervisor:
 
     def _is_abandoned(self) -> bool:
         """Return whether the process that started the job is gone and has not kept it."""
-        if not self._starter:
+        if not self._starter or identity.is_alive(self._starter):  # looked at first: it may keep the job and end
             return False
-        if not identity.is_alive(self._starter):  # looked at first: it may keep the job and end
-            if not (self.directory / record.KEPT).exists():
-                return True
-            self._starter = None
+        try:
+            os.stat(self.directory / record.KEPT)
+        except FileNotFoundError:
+            return True
+        except OSError:  # the disk does not say: ask it again
+            return False
+        self._starter = None
         return False
 
     def _asked(self, child: subprocess.Popen[bytes], number: signal.Signals, pid: int, uid: int) -> None:
