@@ -308,9 +308,7 @@ class HostStream:
 class _HostLines(ChildLines):
     """The lines of one connection, each with a deadline."""
 
-    def __init__(
-        self, process: subprocess.Popen[bytes], say_late: Callable[[], None], give_turn: Callable[[], object]
-    ) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], say_late: Callable[[], None], give_turn: Callable[[], object]) -> None:
         super().__init__(process, "It", checked.LINE_MAX_BYTES)
         self.gave_up = False
         self._say_late = say_late

@@ -28,11 +28,11 @@ def untracked_troubles(run: JoinedProcessRun, unread: Sequence[str] = ()) -> tup
 
 
 def _unheard(silent: Sequence[str], missing: Sequence[int], world_size: int | None, unread: Sequence[str]) -> tuple[str, ...]:
-    found = [f"{host} has not been heard of" for host in silent]
+    found = [f"{host} has not been heard from" for host in silent]
     if missing:
         who = f"; no reading of {', '.join(unread[:NAMED_MOST])}" if unread else ""
         verb = "has" if len(missing) == 1 else "have"
-        found.append(f"{_ranks(missing)} of {world_size} {verb} not been heard of{who}")
+        found.append(f"{_ranks(missing)} of {world_size} {verb} not been heard from{who}")
     return tuple(found)
 
 

@@ -61,7 +61,7 @@ def _by_our_clock(place: RankPlace, one: HostAnswer) -> RankPlace:
 
 def _whole(answer: Whereabouts, unheard: Sequence[int]) -> Whereabouts:
     """Return the answer with the places of the ranks that are behind, and the ranks that are in no answer."""
-    nothing = f"nothing is heard of rank{'s' if len(unheard) > 1 else ''} {units.ranges(unheard)}" if unheard else None
+    nothing = f"nothing is heard from rank{'s' if len(unheard) > 1 else ''} {units.ranges(unheard)}" if unheard else None
     if answer.verdict is not None:
         late: dict[str, list[int]] = {}
         for place in answer.ranks:

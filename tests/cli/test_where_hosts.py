@@ -79,7 +79,7 @@ def test_ranks_are_asked_on_each_host(home: Home, tmp_path: Path, capsys: pytest
         ranks[0].kill()
         eventually(lambda: ranks[0].poll() is not None, "it ended")
         assert where("-H", "b", via=via) == 0
-        assert "which rank is behind is not known: nothing is heard of rank 0" in capsys.readouterr().out
+        assert "which rank is behind is not known: nothing is heard from rank 0" in capsys.readouterr().out
         assert where("nobody", "-H", "b", via=via) == 2
         assert "There is no run 'nobody' on these hosts." in capsys.readouterr().err
     finally:
@@ -131,7 +131,7 @@ def test_ranks_before_their_first_step_are_asked_on_each_host(
         known = [(place["rank"], place["state"], place["line"]) for place in found["ranks"]]
         assert known == [(0, "answers", LINES["INIT"]), (1, "answers", LINES["LOAD"])]
         # Each of these hosts sees the other one's processes, too.
-        assert re.search(r"; rank 1 on [ab]; nothing is heard of rank 2$", found["verdict"])
+        assert re.search(r"; rank 1 on [ab]; nothing is heard from rank 2$", found["verdict"])
         assert asked(SCRIPT.name) is not None, "by its name"
     finally:
         for rank in ranks:

@@ -141,7 +141,7 @@ def test_a_training_over_two_nodes(
     assert main(["--no-nccl-ras", "doctor", "--for", "5s", *without]) == 1
     said_there = capsys.readouterr().out
     assert "Run mine over 1 host: n1 ranks " in said_there
-    assert " of 2 has not been heard of. n2 lists no rank of it." in said_there
+    assert " of 2 has not been heard from. n2 lists no rank of it." in said_there
 
     assert main(["stop", job_id]) == 0
     assert capsys.readouterr().out == f"{job_id}: stopped\n"

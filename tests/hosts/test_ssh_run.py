@@ -70,11 +70,11 @@ def test_a_training_over_two_hosts_from_its_launch_to_its_end(
             for pid in gone:
                 os.kill(pid, signal.SIGSTOP)
             with lab.cut_off("b"):
-                terminal.wait_for("run mine: b has not been heard of")
+                terminal.wait_for("run mine: b has not been heard from")
                 assert main(["--no-nccl-ras", "doctor", "--for", "8s", *over]) == 1
                 said = capfd.readouterr().out
                 assert "Run mine over 1 host: a ranks " in said
-                assert " of 2 has not been heard of; no reading of b." in said
+                assert " of 2 has not been heard from; no reading of b." in said
                 assert main(["--no-nccl-ras", "doctor", "--for", "8s", "--json", *over]) == 1
                 (lacking,) = json.loads(capfd.readouterr().out)["incomplete_runs"]
                 assert (lacking["name"], lacking["world_size"], lacking["unread_hosts"]) == ("mine", 2, ["b"])
@@ -83,7 +83,7 @@ def test_a_training_over_two_hosts_from_its_launch_to_its_end(
                 said, wrong = capfd.readouterr()
                 assert f"a: {job_id}-n0: stopped" in said
                 assert "b: connection refused." in wrong
-            terminal.wait_for(lambda text: text.count(" live ") == 2 and "has not been heard of" not in text)
+            terminal.wait_for(lambda text: text.count(" live ") == 2 and "has not been heard from" not in text)
             terminal.press("q")
             assert terminal.wait_exit() == 0
     finally:

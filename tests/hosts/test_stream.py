@@ -209,7 +209,9 @@ SOME_ANSWER = "sh -c 'case $1 in silent*) exec sleep 600;; esac; shift; exec \"$
 """A command to hosts of which those named silent never answer."""
 
 
-def test_hosts_that_do_not_answer_hold_up_no_other(monkeypatch: pytest.MonkeyPatch, python_there: Callable[..., Transport]) -> None:
+def test_hosts_that_do_not_answer_hold_up_no_other(
+    monkeypatch: pytest.MonkeyPatch, python_there: Callable[..., Transport]
+) -> None:
     """Half of a cluster may be down, and its names come first."""
     monkeypatch.setattr(stream_module, "CONNECT_S", 1e9)
     monkeypatch.setattr(stream_module, "TURN_S", 0.1)

@@ -63,8 +63,8 @@ def test_ranks_that_meet_at_one_address_are_one_run() -> None:
 def test_hosts_that_are_silent_and_ranks_that_are_nowhere_are_told() -> None:
     (found,) = untracked_runs([node("a", FIRST, world_size=6), replace(node("b", SECOND, world_size=6), current=False)])
     assert untracked_troubles(found, ["c"]) == (
-        "b has not been heard of",
-        "ranks 4, 5 of 6 have not been heard of; no reading of c",
+        "b has not been heard from",
+        "ranks 4, 5 of 6 have not been heard from; no reading of c",
     )
     assert found.as_data() == {
         "name": "train.py",

@@ -72,12 +72,12 @@ def test_a_rank_counts_as_its_own_host_says() -> None:
 def test_ranks_of_which_nothing_is_heard_are_named() -> None:
     silent = over_hosts(run("a", "b"), [A], NOW)
     assert [held.rank for held in silent.ranks] == [0, 1]
-    assert summary(silent) == "which rank is behind is not known: nothing is heard of ranks 2, 3"
+    assert summary(silent) == "which rank is behind is not known: nothing is heard from ranks 2, 3"
     assert summary(over_hosts(run("a"), [A], NOW)) == summary(silent), "no host lists ranks that should be there"
-    assert summary(over_hosts(run("a", "b"), [], NOW)) == "nothing is heard of ranks 0-3"
+    assert summary(over_hosts(run("a", "b"), [], NOW)) == "nothing is heard from ranks 0-3"
     late = over_hosts(run("a"), [told("a", place(0, "a", 11), place(1, "a", 10))], NOW)
     assert late.behind == (1,)
-    assert str(late.verdict).endswith("; rank 1 on a; nothing is heard of ranks 2, 3")
+    assert str(late.verdict).endswith("; rank 1 on a; nothing is heard from ranks 2, 3")
     gone = told("a", *(replace(place(number, "a", 10), state="ended") for number in (0, 1)))
     ended = over_hosts(run("a", world_size=2, state="failed"), [gone], NOW)
     assert summary(ended) == "no rank is alive on these hosts"

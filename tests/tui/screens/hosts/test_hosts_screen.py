@@ -81,11 +81,11 @@ async def test_an_untracked_run_over_hosts_is_listed_once_with_its_hosts() -> No
     app = hosts_app(*feeds, HostStill(lost), interval_s=60.0)
     async with app.run_test(size=(160, 50)) as pilot:
         text = await until(pilot, app, "ranks 4, 5 of 6")
-        assert "run train.py: ranks 4, 5 of 6 have not been heard of; no reading of c" in text.splitlines()[1]
+        assert "run train.py: ranks 4, 5 of 6 have not been heard from; no reading of c" in text.splitlines()[1]
         await pilot.press("down")
         text = await until(pilot, app, "Run train.py over 2 hosts · 4 of 6 ranks · not tracked · meets at gpu1:29500")
         assert "a r0-1  b r2-3" in text
-        assert "! ranks 4, 5 of 6 have not been heard of; no reading of c" in text
+        assert "! ranks 4, 5 of 6 have not been heard from; no reading of c" in text
 
 
 async def test_a_machine_that_prometheus_tells_of_too_is_one_row() -> None:
@@ -264,7 +264,7 @@ async def test_a_run_over_hosts_is_one_run_with_what_is_missing_of_it() -> None:
         await until(pilot, app, "4 of 12")
         await pilot.press("down")
         text = await until(pilot, app, "Run llama over 2 hosts · 8 of 12 ranks", "n1 r0-3", "n2 r4-7")
-        said = "ranks 8-11 of 12 have not been heard of; no reading of n3"
+        said = "ranks 8-11 of 12 have not been heard from; no reading of n3"
         assert f"run llama: {said}" in text.splitlines()[1]
         assert f"! {said}" in text
         assert "slowest n2 by 20%" in text
