@@ -42,8 +42,8 @@ from gputop.wire import FormatError
 CONNECTING_MOST = 8
 """Connections that are begun at a time. sshd turns some away from 10 on (MaxStartups 10:30:100)."""
 TURN_S = 3.0
-"""After this long, a host that is not reached through another one lets the next one connect. What it loads is only its own sshd,
-and half of a list of hosts may be down: ssh gives one up after 10 s."""
+"""After this long, a host that is not reached through another one lets the next one connect. It loads no sshd but its own, and
+half of a list of hosts may be down: ssh gives one up after 10 s."""
 CONNECT_S = 30.0
 """How long a command may take to reach a shell there; ssh itself gives up after 10 s."""
 START_S = 120.0

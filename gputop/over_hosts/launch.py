@@ -22,6 +22,7 @@ from gputop.wire import FormatError, decode, encode
 READY_S = 180.0
 """How long a host may take to get ready: without persistence mode, its driver initializes every GPU first."""
 STARTED_S = 60.0
+NOTHING_STARTED = "Nothing was started."
 LEAVE_S = 1.0
 """How long hosts get to notice that a launch is canceled, before their connections are closed."""
 T = TypeVar("T")
@@ -90,11 +91,15 @@ def launch_over(
     first = {host: _line("order", encode(wanted)) for host, wanted in orders.items()}
     errands = Errands(transport, hosts, ("launch", "--as-node"), first)
     with contextlib.closing(errands):
-        cancellation.begin(errands)
-        ready = _answers(errands, hosts, "ready", NodeReady, READY_S, cancellation)
-        _check(hosts, ready, errands.ends, "Nothing was started.")
-        endpoint = nodes.endpoint_of(ready[hosts[0]], rendezvous)
-        say(f"Starting {order.id} on {', '.join(hosts)}.")
+        try:
+            cancellation.begin(errands)
+            ready = _answers(errands, hosts, "ready", NodeReady, READY_S, cancellation)
+            _check(hosts, ready, errands.ends, NOTHING_STARTED)
+            endpoint = nodes.endpoint_of(ready[hosts[0]], rendezvous)
+            say(f"Starting {order.id} on {', '.join(hosts)}.")
+        except KeyboardInterrupt:
+            say(NOTHING_STARTED)
+            raise
         try:
             for word, value, answer in (("go", endpoint, "started"), ("keep", order.id, "kept")):
                 if word == "keep":
@@ -109,9 +114,15 @@ def launch_over(
                 raise
             errands.close()  # a host that starts it after this stops it by itself
             left: Mapping[str, End] = {}
-            with contextlib.suppress(UsageError):  # no host knows the job, so none has started it
-                left = stop_over(hosts, transport, order.id)
+            try:
+                with contextlib.suppress(UsageError):  # no host knows the job, so none has started it
+                    left = stop_over(hosts, transport, order.id)
+            except KeyboardInterrupt:
+                say(may_still_run(hosts, order.id))
+                raise
             if not left:
+                if isinstance(error, KeyboardInterrupt):
+                    say("It was canceled, and runs on no host.")
                 raise
             where = may_still_run(left, order.id)
             if isinstance(error, GputopError):

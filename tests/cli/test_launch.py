@@ -136,8 +136,32 @@ def test_a_launch_that_is_interrupted_leaves_nothing_running(home: Home, script:
         launching.kill()
         launching.wait()
     assert launching.returncode == 130
-    assert said.startswith(f"Starting {job.run_id} on a, b.\n")
+    assert said == f"Starting {job.run_id} on a, b.\nIt was canceled, and runs on no host.\n"
     eventually(lambda: store.find(job.id).state == "stopped", "it was stopped")
+
+
+def test_a_launch_whose_end_is_interrupted_says_where_it_may_run(home: Home, script: Path, tmp_path: Path) -> None:
+    wrapper, happened = tmp_path / "gputop there", tmp_path / "happened"
+    note = f'echo "$1 $GPUTOP_TEST_HOST" >>{shlex.quote(str(happened))}'
+    wrapper.write_text(
+        f"if [ $1 = stop ]; then {note}; exec sleep 600; fi\n"
+        """read -r order; echo '{"ready": {"address": "127.0.0.1", "port": 1}}'\n"""
+        f"read -r go; {note}; exec cat >/dev/null\n"
+    )
+    reach = ["-H", "a,b", "--via", HERE, "--remote", f"sh {shlex.quote(str(wrapper))}", "--cwd", str(script.parent)]
+    words = [sys.executable, "-m", "gputop", "launch", *reach, "--", "train.py"]
+    with subprocess.Popen(words, env=clean_environment(home.state), stderr=subprocess.PIPE, text=True) as launching:
+        try:
+            assert launching.stderr is not None
+            job_id = launching.stderr.readline().split()[1]
+            for word in ("launch", "stop"):
+                eventually(lambda: happened.exists() and word in happened.read_text(), f"a host was told to {word}")  # noqa: B023
+                launching.send_signal(signal.SIGINT)
+            _, said = launching.communicate(timeout=DEADLINE_S)
+        finally:
+            launching.kill()
+    assert launching.returncode == 130
+    assert said == f"It may still run on a, b: gputop stop -H a,b {job_id}\n"
 
 
 @pytest.mark.parametrize(
