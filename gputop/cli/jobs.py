@@ -172,7 +172,8 @@ def jobs(options: argparse.Namespace) -> int:
 
 def job_record(job: job_store.Job) -> dict[str, Any]:
     """Return a job as JSON data."""
-    data = {item.name: getattr(job, item.name) for item in dataclasses.fields(job)} | {"directory": str(job.directory)}
+    data = {item.name: getattr(job, item.name) for item in dataclasses.fields(job)}
+    data |= {"directory": str(job.directory), "listed_at": time.time()}
     encoded: dict[str, Any] = encode(data)
     return encoded
 

@@ -153,7 +153,8 @@ def rows_over(found: Mapping[str, RunsThere]) -> list[tuple[str, ...]]:
     for host, there in found.items():
         by_id = {run.run_id: run for run in there.curves}
         for other in there.not_tracked:
-            tail = (*_progress(by_id.get(other.run_id or "")), _started(other.started_at), NONE, host)
+            began = None if other.started_at is None else other.started_at - there.clock_offset_s
+            tail = (*_progress(by_id.get(other.run_id or "")), _started(began), NONE, host)
             rows.append((_pid_text(other), other.name, _state(other), str(len(other.ranks)), *tail))
     for joined in joined_runs(found):
         run = joined.run

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gputop.errors import EXIT_OK, EXIT_USAGE, UsageError
 from gputop.hosts import checked
 from gputop.hosts.errand import End, Errands, Limits
+from gputop.hosts.state import Failure
 from gputop.hosts.transport import Transport
 from gputop.terminal_text import printable, strip_controls
 from gputop.wire import FormatError, decode
@@ -21,11 +24,13 @@ STOP_S = 180.0
 ANSWER = Limits(within_s=60.0, lines_most=200_000, bytes_most=16 << 20)
 """Limits of a command that prints something and ends. A listing takes seconds; a log is the last 64 KiB of each file."""
 LISTED_BY = "gputop jobs -H lists them."
+CLOCK_NOISE_S = 5.0
+"""Clocks that differ by less count as equal: so long, a listing may take to arrive."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostJob:
-    """A job as its host reports it. Times are by the host's clock, in seconds since the epoch."""
+    """A job as its host reports it. Times are by this machine's clock, in seconds since the epoch."""
 
     id: str
     name: str
@@ -39,6 +44,8 @@ class HostJob:
     signal: str | None = None
     hostname: str | None = None
     problem: str | None = None
+    listed_at: float | None = None
+    """When its host listed it; None from an older gputop, whose clock then counts as right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +70,12 @@ def jobs_of(hosts: Sequence[str], transport: Transport) -> tuple[dict[str, list[
     found: dict[str, list[HostJob]] = {}
 
     def take(host: str, line: bytes) -> None:
-        if is_record(line):
-            found[host] = _jobs_in(line)
+        jobs = _jobs_in(line, time.time()) if is_record(line) else None
+        if jobs is not None:
+            found[host] = jobs
 
     ends = run_over(hosts, transport, ["jobs", "--json"], take, one_record())
-    return {host: found[host] for host in hosts if host in found}, ends
+    return {host: found[host] for host in hosts if host in found}, explained(ends, found)
 
 
 def stop_over(
@@ -146,12 +154,42 @@ def failed(ends: Mapping[str, End], hint: str = LISTED_BY) -> dict[str, End]:
     return {host: end for host, end in ends.items() if end.failure is not None or end.code != EXIT_OK}
 
 
-def _jobs_in(line: bytes) -> list[HostJob]:
-    try:
+def explained(ends: Mapping[str, End], found: Collection[str]) -> dict[str, End]:
+    """Return the ends of a command that prints one record, with a failure for hosts that printed anything else.
+
+    ``found`` are the other hosts.
+    """
+    other = Failure("unreadable", "What it sends is not what was asked for.", "Is it the same gputop there?")
+    is_well = {host: end.failure is None and end.code == EXIT_OK for host, end in ends.items()}
+    return {host: replace(end, failure=other) if is_well[host] and host not in found else end for host, end in ends.items()}
+
+
+def clock_offset_s(told_at: float | None, arrived_at: float) -> float:
+    """Return by how much the clock of a host is ahead of ours, in seconds; 0 if that is unknown, or within ``CLOCK_NOISE_S``.
+
+    ``told_at`` is when it told something, by its clock, and ``arrived_at`` when that arrived, by ours.
+    """
+    offset_s = 0.0 if told_at is None else told_at - arrived_at
+    return offset_s if math.isfinite(offset_s) and abs(offset_s) > CLOCK_NOISE_S else 0.0
+
+
+def _jobs_in(line: bytes, arrived_at: float) -> list[HostJob] | None:
+    """Return the jobs in a line, without those that cannot be read; None if it is no list of jobs."""
+    with contextlib.suppress(FormatError):
         data = checked.data_in(line)
-        return [decode(HostJob, item) for item in data[:JOBS_MOST]]
-    except (FormatError, TypeError, LookupError):
-        return []
+        if isinstance(data, list):
+            jobs = [job for item in data[:JOBS_MOST] if (job := _job_in(item, arrived_at)) is not None]
+            return jobs if jobs or not data else None
+    return None
+
+
+def _job_in(item: object, arrived_at: float) -> HostJob | None:
+    with contextlib.suppress(FormatError):
+        job = decode(HostJob, item)
+        offset_s = clock_offset_s(job.listed_at, arrived_at)
+        began, ended = (None if at is None else at - offset_s for at in (job.started_at, job.ended_at))
+        return replace(job, started_at=began, ended_at=ended, listed_at=arrived_at)
+    return None
 
 
 def launches(found: Mapping[str, Sequence[HostJob]]) -> list[HostLaunch]:

@@ -5,20 +5,26 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gputop.cli.across.jobs import rows
+from gputop.cli.across.runs import RunsThere, runs_of
 from gputop.cli.main import main
+from gputop.cli.runs import rows_over
 from gputop.errors import GputopError
 from gputop.hosts.transport import Transport, transport_of
 from gputop.jobs import stopping, store
 from gputop.over_hosts import jobs
 from gputop.over_hosts.launch import Cancellation, launch_over
 from gputop.over_hosts.watched import HostJobs
+from gputop.process import ProcessRank, ProcessRun
 from gputop.recipes.nodes import NodeOrder
+from gputop.wire import encode
 from tests import REPOSITORY
 from tests.tracking.kit import Home, eventually, home
 
@@ -27,7 +33,10 @@ HERE = "env GPUTOP_TEST_HOST={host}"
 AS_HOST = """
 import os, socket, sys
 socket.gethostname = lambda: os.environ["GPUTOP_TEST_HOST"]
+from gputop.cli.across.jobs import rows
+from gputop.cli.across.runs import RunsThere, runs_of
 from gputop.cli.main import main
+from gputop.cli.runs import rows_over
 raise SystemExit(main(sys.argv[1:]))
 """
 """A gputop on a machine of this name."""
@@ -72,6 +81,55 @@ def test_a_launch_over_hosts_with_one_home_is_read_and_stopped_on_all(home: Home
     finally:
         for part in store.list_jobs():
             stopping.stop_processes(part.id)
+
+
+AHEAD_S = 3 * 3600.0
+
+
+def telling(folder: Path, told: dict[str, object]) -> Transport:
+    """Hosts that print this, as JSON, whatever they are asked."""
+    for host, data in told.items():
+        (folder / host).write_text(json.dumps(data) + "\n")
+    return saying(folder, f'cat {shlex.quote(str(folder))}/"$GPUTOP_TEST_HOST"')
+
+
+def test_jobs_of_hosts_whose_clocks_differ_have_times_of_this_machine(tmp_path: Path) -> None:
+    """They make one row: the earliest start and the latest end by two clocks would make a job of hours."""
+    now = time.time()
+    job = {"id": "x", "launch_id": "x", "name": "tiny", "state": "finished", "exit_code": 0}
+    told: dict[str, object] = {
+        "right": [{**job, "started_at": now - 60.0, "ended_at": now - 30.0, "listed_at": now - 1.0}],
+        "ahead": [{**job, "started_at": now + AHEAD_S - 60.0, "ended_at": now + AHEAD_S - 30.0, "listed_at": now + AHEAD_S}],
+        "older": [{**job, "started_at": now - 60.0, "ended_at": now - 30.0}],
+    }
+    found, _ = jobs.jobs_of(tuple(told), telling(tmp_path, told))
+    assert found["older"][0].started_at == now - 60.0
+    for host in ("right", "ahead"):
+        began, ended = found[host][0].started_at, found[host][0].ended_at
+        assert began is not None
+        assert ended is not None
+        assert abs(ended - began - 30.0) < 0.01
+        assert abs(began - (now - 60.0)) < AHEAD_S / 2
+    ((_, _, _, _, took, _, _),) = rows(found, now)
+    assert not took.startswith("3h")
+
+
+def test_runs_of_hosts_whose_clocks_differ_have_times_of_this_machine(tmp_path: Path) -> None:
+    began = time.time() - 60.0
+    run = ProcessRun("pid:7", "train.py", (ProcessRank(7),), started_at=began + AHEAD_S)
+    told: dict[str, object] = {"ahead": encode(RunsThere("n1", time.time() + AHEAD_S, not_tracked=(run,)))}
+    found, _ = runs_of(("ahead",), telling(tmp_path, told))
+    (row,) = rows_over(found)
+    assert abs(time.mktime(time.strptime(row[6], "%Y-%m-%d %H:%M:%S")) - began) < AHEAD_S / 2
+
+
+@pytest.mark.parametrize("told", [{"x": 1}, [{"x": 1}], [7]], ids=str)
+def test_an_answer_that_is_no_list_of_jobs_is_not_a_host_without_jobs(tmp_path: Path, told: object) -> None:
+    record: dict[str, object] = {"id": "x", "name": "tiny", "state": "running"}
+    answers: dict[str, object] = {"good": [record], "odd": told, "part": [record, {"x": 1}], "empty": []}
+    found, ends = jobs.jobs_of(tuple(answers), telling(tmp_path, answers))
+    assert {host: len(listed) for host, listed in found.items()} == {"good": 1, "part": 1, "empty": 0}
+    assert ends["odd"].sentence("odd").startswith("odd: unreadable. What it sends is not what was asked for.")
 
 
 READY = """read -r order; echo '{"ready": {"address": "127.0.0.1", "port": 1}}'; read -r go"""

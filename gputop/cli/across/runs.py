@@ -13,7 +13,7 @@ from gputop.hosts import checked
 from gputop.hosts.errand import End
 from gputop.hosts.transport import Transport
 from gputop.joined.runs import JoinedRun, Seen, join
-from gputop.over_hosts.jobs import failed, one_record, run_over, text_of
+from gputop.over_hosts.jobs import clock_offset_s, explained, failed, one_record, run_over, text_of
 from gputop.snapshot import Host, ProcessRun, Run, Snapshot
 from gputop.wire import FormatError, decode
 
@@ -29,6 +29,8 @@ class RunsThere:
     not_tracked: tuple[ProcessRun, ...] = ()
     curves: tuple[Run, ...] = field(default=())
     """What is known about the metrics of untracked runs, by ``ProcessRun.run_id``."""
+    clock_offset_s: float = 0.0
+    """Its clock minus ours; 0 if they differ by less than its answer may take to arrive."""
 
 
 def runs_of(
@@ -40,10 +42,10 @@ def runs_of(
     def take(host: str, line: bytes) -> None:
         there = _runs_in(line)
         if there is not None:
-            found[host] = there
+            found[host] = replace(there, clock_offset_s=clock_offset_s(there.time, time.time()))
 
     ends = run_over(hosts, transport, ["runs", "--json", *(["--filter", wanted] if wanted else [])], take, one_record())
-    return {host: found[host] for host in hosts if host in found}, ends
+    return {host: found[host] for host in hosts if host in found}, explained(ends, found)
 
 
 def _runs_in(line: bytes) -> RunsThere | None:
@@ -58,9 +60,8 @@ def _runs_in(line: bytes) -> RunsThere | None:
 
 def joined_runs(found: Mapping[str, RunsThere]) -> list[JoinedRun]:
     """Return the tracked runs of all hosts, each once, newest first, with times by this machine's clock."""
-    now = time.time()
     seen = [
-        Seen(host, Snapshot(0, there.time, 0.0, 1.0, Host(there.hostname), runs=there.runs), there.time - now)
+        Seen(host, Snapshot(0, there.time, 0.0, 1.0, Host(there.hostname), runs=there.runs), there.clock_offset_s)
         for host, there in found.items()
     ]
     return sorted(join(seen), key=lambda joined: joined.run.created_at or 0.0, reverse=True)
