@@ -276,7 +276,7 @@ class _Errand:
         if failure.state != "failed":
             return End(code, words, failure)
         if code not in _GPUTOP_CODES:
-            return End(code, words, Failure("ended", "The link was lost.", f"Try it: {login}"))
+            return End(code, words, Failure("ended", "The connection ended.", f"Try it: {login}"))
         return End(code, words)
 
 

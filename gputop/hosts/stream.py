@@ -241,7 +241,7 @@ class HostStream:
                 return Failure("mute", lines.failure)
             return Failure("timed_out", lines.failure, f"Try it: {login}")
         if lines.at_end and came:
-            return Failure("ended", "The link was lost.")
+            return Failure("ended", "The connection ended.")
         if not lines.at_end or not ended(process):
             return Failure("unreadable" if self._said_hello else "failed", lines.failure, f"Try it: {login}")
         if not self._said_hello:

@@ -87,7 +87,9 @@ def start(
         record.write_json(directory / record.SPEC, spec)
         record.write_json(directory / record.SPAWNED, identity.describe(spawn.supervisor(directory)))
     except OSError as error:
-        raise GputopError(f"The job cannot be started: {error}.", f"gputop keeps jobs in {jobs_dir()}.") from error
+        raise GputopError(
+            f"The job cannot be started: {error.strerror or error}.", f"gputop keeps jobs in {jobs_dir()}."
+        ) from error
     return find(job_id)
 
 
@@ -100,7 +102,7 @@ def keep(job: Job) -> None:
     try:
         record.write_json(job.directory / record.KEPT, {"at": time.time()})
     except OSError as error:
-        raise GputopError(f"The job cannot go on: {error}.", f"gputop keeps jobs in {jobs_dir()}.") from error
+        raise GputopError(f"The job cannot go on: {error.strerror or error}.", f"gputop keeps jobs in {jobs_dir()}.") from error
 
 
 def list_jobs() -> list[Job]:
