@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gputop.doctor.diagnosis import Doctor
-from gputop.snapshot import Snapshot
+from gputop.snapshot import LogMatch, Snapshot
 from tests.doctor.scenes.base import Scene, check_first_verdict, first_seen, ids, play, verdict
 from tests.doctor.scenes.lost import (
     BACKWARD,
@@ -40,6 +40,45 @@ def test_a_lost_rank_is_the_first_verdict(rule: str, name: str, scene: Scene, se
 def test_tasks_that_know_nothing_of_each_other_are_left_alone(name: str, scene: Scene, seconds: int) -> None:
     for second, found in enumerate(play(scene, seconds)):
         assert [(item.id, item.title) for item in found if item.confidence != "possible"] == [], second
+
+
+PEER = ("gloo_peer", "RuntimeError: Connection closed by peer [10.0.0.2]:22467", 1, True)
+REPORT = ("child_failed", "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:", None, True)
+OWN = ("cuda_oom", "torch.OutOfMemoryError: CUDA out of memory.", 1, False)
+
+
+def ended_here(*texts: tuple[str, str, int | None, bool], world_size: int = 2) -> Scene:
+    """A launch over hosts, of which this one has rank 1 alone: it failed, and printed these texts."""
+
+    def scene(second: int) -> Snapshot:
+        base = ddp(second, frozen=True)
+        (run,) = base.runs
+        rank = replace(run.ranks[1], state="failed", exit_code=1, world_size=world_size)
+        logs = tuple(
+            LogMatch(name, "G04", line, "run-1", "job-1", number, "out.log", 9, cascade=cascade, job_state="failed")
+            for name, line, number, cascade in texts
+        )
+        ended = replace(run, state="failed", world_size=world_size, ranks=(rank,))
+        return replace(base, runs=(ended,), processes=(), logs=logs)
+
+    return scene
+
+
+def test_the_only_rank_of_this_machine_lost_one_of_another() -> None:
+    found = list(play(ended_here(PEER, REPORT), 20))[-1]
+    (finding,) = (item for item in found if item.id == "G04")
+    assert finding.title == "Rank 1 lost the connection to a rank that had left or died, and the run ended"
+    assert (finding.severity, finding.confidence, finding.run) == ("error", "likely", "run-1")
+    assert finding.fix.startswith("# rank 0 runs on another machine, whose output says more:\ngputop logs -H HOSTS run-1\n")
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [ended_here(PEER, REPORT, OWN), ended_here(REPORT), ended_here(PEER, REPORT, world_size=1)],
+    ids=["an error of its own", "no word of a peer", "no other rank"],
+)
+def test_a_rank_with_another_end_lost_no_other(scene: Scene) -> None:
+    assert "lost the connection" not in " ".join(item.title for found in play(scene, 20) for item in found)
 
 
 @pytest.mark.parametrize("scene", [a_task_fails, a_task_is_killed])

@@ -16,7 +16,7 @@ from gputop.doctor.rules.support.outputs import Output, quoted
 from gputop.doctor.rules.support.rule import Suspicion
 from gputop.facts.standing import Stalled
 from gputop.groups import DEAD_STATES
-from gputop.snapshot import Rank, Run
+from gputop.snapshot import LIVE_STATES, Rank, Run
 
 STILL_S = 5.0
 LATE_S = 3.0
@@ -35,12 +35,20 @@ with torch.distributed.algorithms.join.Join([model]):  # around the loop"""
 
 PEERS = ("gloo_peer", "nccl_peer_closed", "nccl_remote", "store_lost")
 """What ranks print that lost the connection to another one."""
+RANKS_MOST = 4096
+"""A world size comes from a file, and may be any number."""
 LAUNCHERS = ("child_failed", "elastic_exit", "srun_exit", "mpi_exit", "deepspeed_exit")
 """What launchers print when one of their ranks has failed."""
 
 
 def only_consequences(output: Output) -> Suspicion | None:
-    """Return the finding for a failed run without a journal whose error texts all follow from a rank that had gone."""
+    """Return the finding for a failed run whose error texts all follow from a rank that had gone.
+
+    The run has no journal, or none of its ranks on this machine is left and others are on other machines.
+    """
+    away = _elsewhere(output.run) if output.run is not None else ()
+    if output.run is not None and not away:
+        return None
     lost = [match for match in output.matches if match.pattern in PEERS]
     reports = [match for match in output.matches if match.pattern in LAUNCHERS]
     others = [match for match in output.matches if match.cascade and match not in lost and match not in reports]
@@ -56,13 +64,29 @@ def only_consequences(output: Output) -> Suspicion | None:
         tuple(quoted(match) for match in (*lost[:2], *reports[:1])),
         "A rank left the loop before the others (its data ended, or it alone reached a break or a return), or it died "
         "without a word. Each exchange needs every rank, so the others lose the connection.",
-        f"torchrun --log-dir logs --tee 3 ...  # keeps what each rank prints\n{_FIX}",
+        f"{_look_there(output.run, away)}{_FIX}",
         "The output of another rank contains an earlier error.",
         devices=output.devices,
         pids=output.pids,
         run=output.run_id or lost[0].run_id,
     )
     return Suspicion(finding, 2.0)
+
+
+def _elsewhere(run: Run) -> tuple[int, ...]:
+    """Return the ranks of a run that this machine does not know; () while one of those here is alive."""
+    here = {rank.rank for rank in run.ranks}
+    if run.world_size is None or run.world_size <= len(here) or any(rank.state in LIVE_STATES for rank in run.ranks):
+        return ()
+    return tuple(number for number in range(min(run.world_size, RANKS_MOST)) if number not in here)
+
+
+def _look_there(run: Run | None, away: Sequence[int]) -> str:
+    """Return what to look at first: the output of the other ranks."""
+    if run is None or not away:
+        return "torchrun --log-dir logs --tee 3 ...  # keeps what each rank prints\n"
+    runs, where = words.agree(len(away), "runs", "run"), words.agree(len(away), "another machine", "other machines")
+    return f"# {words.ranks(away)} {runs} on {where}, whose output says more:\ngputop logs -H HOSTS {run.run_id}\n"
 
 
 def others_failed(run: Run, bad: Sequence[Rank], group: RankGroup | None) -> Suspicion:

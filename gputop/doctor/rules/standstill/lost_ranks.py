@@ -54,8 +54,9 @@ def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
         if judgement is not None:
             found[f"dead:{run.run_id}"] = judgement
     for output in outputs_of(evidence):
-        if output.run is None and (left := left_early.only_consequences(output)) is not None:
-            found[f"dead:{output.subject}"] = left
+        subject = f"dead:{output.subject}"
+        if subject not in found and (left := left_early.only_consequences(output)) is not None:
+            found[subject] = left
     for group in evidence.groups:
         subject = f"dead:{group.run_id or group.key}"
         if subject not in found and (lost := _lost(evidence, group) or missing_ranks(evidence, group)) is not None:
@@ -82,8 +83,9 @@ G04 = Rule(
     every_s=EVERY_SNAPSHOT,
     threshold=(
         f"a rank has failed or was killed while others are alive and complete no step for {STILL_S:.0f} s; or one has "
-        "finished and all others wait in a collective; or all have ended and nothing else explains it (from outside, if what "
-        "they print only follows from a rank that was gone: likely if their launcher reports a failure, else possible); or "
+        "finished and all others wait in a collective; or all have ended and nothing else explains it (from outside, or if "
+        "other ranks are on other machines: what they print only follows from a rank that was gone; likely if their "
+        "launcher reports a failure, else possible); or "
         f"NCCL reports a rank dead and no count changes for {G04_COUNTS_S:.0f} s; or, from outside, ranks that were seen (or "
         f"whose GPUs are free) have no process, none of the others runs backward for {STOOD_S:.0f} s, and all of those wait: "
         "they use no CPU and no disk, or their GPU polls (likely; possible if only one is left)"
