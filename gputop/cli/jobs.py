@@ -187,7 +187,7 @@ def _job_row(job: job_store.Job) -> tuple[str, ...]:
 
 
 def _jobs_over(options: argparse.Namespace) -> int:
-    from gputop.cli.across.jobs import HEAD, rows, tell
+    from gputop.cli.across.jobs import HEAD, broken, rows, tell
     from gputop.over_hosts.jobs import jobs_of
 
     names = hosts.hosts_of(options)
@@ -198,6 +198,8 @@ def _jobs_over(options: argparse.Namespace) -> int:
         print(json.dumps({host: encode(found[host]) if host in found else None for host in names}))
     else:
         print("\n".join(table(HEAD, listed)) if listed else "No jobs on these hosts yet. Start one with gputop launch -H.")
+        for sentence in broken(found):
+            print(printable(sentence))
     return tell({host: end for host, end in ends.items() if host not in found})
 
 

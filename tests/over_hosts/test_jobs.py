@@ -114,6 +114,22 @@ def test_jobs_of_hosts_whose_clocks_differ_have_times_of_this_machine(tmp_path: 
     assert not took.startswith("3h")
 
 
+def test_a_launch_that_lost_a_node_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before its ranks have met, the others wait for the node for ten minutes, and nothing else shows it."""
+    whole = {"id": "w", "launch_id": "w", "name": "whole", "state": "running"}
+    part = {"id": "x", "launch_id": "x", "name": "tiny"}
+    over = {"id": "z", "launch_id": "z", "name": "over", "state": "finished"}
+    told: dict[str, object] = {
+        host: [{**whole, "id": f"w-{host}"}, {**part, "id": f"x-{host}", "state": state}, {**over, "id": f"z-{host}"}]
+        for host, state in (("a", "running"), ("b", "killed"))
+    }
+    transport = telling(tmp_path, told)
+    assert main(["jobs", "-H", "a,b", "--via", HERE, "--remote", transport.remote]) == 0
+    last = capsys.readouterr().out.splitlines()[4:]
+    said = "x was killed on b: what runs on a may wait for it until a timeout. Stop it: gputop stop -H a,b x"
+    assert last == [said]
+
+
 def test_runs_of_hosts_whose_clocks_differ_have_times_of_this_machine(tmp_path: Path) -> None:
     began = time.time() - 60.0
     run = ProcessRun("pid:7", "train.py", (ProcessRank(7),), started_at=began + AHEAD_S)

@@ -13,6 +13,7 @@ from gputop.jobs.job import ACTIVE
 from gputop.over_hosts.jobs import HostJob, HostLaunch, failed, launches, may_still_run, run_over, stop_over, text_of
 from gputop.terminal_text import printable
 
+ENDED_BADLY = ("failed", "killed", "lost", "stopped")
 HEAD = ("JOB", "STATE", "RECIPE", "GPUS", "TIME", "EXIT", "HOST")
 
 
@@ -56,6 +57,18 @@ def tell(wrong: Mapping[str, End]) -> int:
 def rows(found: Mapping[str, Sequence[HostJob]], now: float) -> list[tuple[str, ...]]:
     """Return a row of ``HEAD`` for each job, the newest first; the jobs of one launch share a row."""
     return [_row(launch, now) for launch in launches(found)]
+
+
+def broken(found: Mapping[str, Sequence[HostJob]]) -> list[str]:
+    """Return a sentence for each launch that goes on although it has ended badly on some of its hosts."""
+    said = []
+    for launch in launches(found):
+        there = [host for host, state in launch.states if state in ACTIVE]
+        ended = [f"{state} on {host}" for host, state in launch.states if state in ENDED_BADLY]
+        if there and ended:
+            waits = f"{launch.id} was {', '.join(ended)}: what runs on {', '.join(there)} may wait for it until a timeout."
+            said.append(f"{waits} Stop it: gputop stop -H {','.join(launch.hosts)} {launch.id}")
+    return said
 
 
 def _row(launch: HostLaunch, now: float) -> tuple[str, ...]:
