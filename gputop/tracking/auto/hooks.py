@@ -35,6 +35,7 @@ from gputop.tracking.auto.training.optimizers import Optimizers
 from gputop.tracking.auto.training.pace import Pace
 from gputop.tracking.auto.training.several_losses import Several
 from gputop.tracking.auto.training.state import Training
+from gputop.tracking.auto.training.threads import Threads, has_ended
 from gputop.tracking.journal.handlers import has_handlers
 from gputop.tracking.manual_steps import ManualSteps, sorted_leaves
 from gputop.tracking.no_compile import no_compile
@@ -59,6 +60,7 @@ def patch(torch: Any, steps: Steps) -> None:
 def _exclude_own_classes(torch: Any) -> None:
     for cls in (
         Training,
+        Threads,
         Steps,
         FastPath,
         Several,
@@ -87,6 +89,7 @@ def _exclude_own_classes(torch: Any) -> None:
         divided_by,
         accelerate_divides_by,
         packed.may_read,
+        has_ended,
         columns_of,
         label,
         sorted_leaves,
@@ -106,7 +109,7 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
         if fast.in_backward:
             return original(tensors, *args, **kwargs)
         steps.end_early()
-        if steps.off or (steps.thread and get_ident() != steps.thread):
+        if steps.off or (steps.thread and get_ident() != steps.thread and not steps.moves_here(tensors)):
             return original(tensors, *args, **kwargs)
         try:
             with unseen(torch):
@@ -295,7 +298,7 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
         if fast.mode == "fast":
             steps.end_early()
         steps.do_between_steps()
-        if steps.off or not grad_enabled() or (steps.thread and get_ident() != steps.thread):
+        if steps.off or not grad_enabled() or steps.on_other_thread():
             return original_next(self)
         try:
             batch = original_next(self)

@@ -28,6 +28,7 @@ from gputop.tracking.auto.training.optimizers import Optimizers
 from gputop.tracking.auto.training.pace import Rate
 from gputop.tracking.auto.training.records import Records
 from gputop.tracking.auto.training.state import Training
+from gputop.tracking.auto.training.threads import Threads, has_ended
 from gputop.tracking.auto.which_run import WhichRun
 from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.notice import tell
@@ -41,6 +42,8 @@ if TYPE_CHECKING:  # imported at the first step otherwise: ``import gputop`` sta
 NO_NUMBERS = ("DTensor", "FakeTensor", "FunctionalTensor")
 """Tensors without a value of their own on this rank, or without any value."""
 MEMORY_EVERY_S = 1.0
+BESIDE = "steps on other threads are not recorded: of trainings that run at the same time, gputop follows the first."
+"""What a run is told about the trainings beside it, after their number."""
 
 
 class Steps(Training):
@@ -124,6 +127,55 @@ class Steps(Training):
         if self.sites.add(site, number, part, tensor, self.stepping):
             self.iteration.add_loss()
 
+    def moves_here(self, tensors: Any) -> bool:
+        """Return whether a backward that begins on another thread belongs to the training, which then goes on there."""
+        try:
+            threads, idle = self.threads, self._is_idle()
+            may_hold = idle and threads.may_hold
+            if threads.follows_backward(idle, (idle and not len(self.optimizers)) or has_ended(self.thread)):
+                self._go_on_here()
+                return True
+            if may_hold and type(tensors) is self.tensor:
+                with unseen(self.torch):
+                    value = loss_values.value_of(self.torch, tensors)
+                if value is not None:
+                    threads.hold((self.sites.here(), value))
+        except Exception as error:  # noqa: BLE001 - the script's backward runs next
+            self.failed(error)
+        return False
+
+    def _is_idle(self) -> bool:
+        """Return whether the training is between two iterations."""
+        return not (self.sites.pending or self.stepping or self.fast.in_backward or self.fast.loss is not None)
+
+    def _go_on_here(self) -> None:
+        """Follow the training to this thread, and drop what a thread that has ended has left unfinished."""
+        if self.fast.mode == "fast":
+            self._end_early()
+        if not self.threads.in_turn and not self._is_idle():
+            self.sites.take()
+            self.stepping = False
+            self.iteration.interrupt()
+        self.thread = get_ident()
+        if self.threads.in_turn:
+            self.without_fast_path()  # which is for one thread
+
+    def _follows(self, optimizer: Any) -> bool:
+        """Return whether a step on another thread belongs to the training, which then goes on there."""
+        if not self.threads.follows_step(self._is_idle(), self.optimizers.knows(optimizer)):
+            return False
+        self._go_on_here()
+        return True
+
+    def _take_what_another_thread_left(self) -> None:
+        """Take the loss of a backward on another thread if a step without one shows whose it is."""
+        without_loss = not self.sites.pending and (self.sites.settled or bool(self._held))
+        held = self.threads.stepped(without_loss)
+        if self.threads.in_turn:
+            self.without_fast_path()
+            if held is not None and not self.sites.pending:
+                self.sites.hand_in(*held)
+
     def backward_failed(self) -> None:
         """Take back a backward that raised: the script may retry it."""
         try:
@@ -181,6 +233,8 @@ class Steps(Training):
 
     def before_step(self) -> None:
         """Note that an optimizer's step begins; closures run inside it."""
+        if self.on_other_thread():
+            return
         self.stepping = True
         clock = self.wanted.clock
         if clock is not None and clock.running:
@@ -190,10 +244,12 @@ class Steps(Training):
 
     def after_step(self, optimizer: Any, skipped: bool = False) -> None:
         """Write the record after an optimizer stepped (or its scaler skipped the step)."""
-        if self.thread and get_ident() != self.thread:
+        if self.thread and get_ident() != self.thread and not self._follows(optimizer):
             return
         now = perf_counter()
         self.stepping = False
+        if self.threads.backward:
+            self._take_what_another_thread_left()
         if self._on_clock is not None and self.wanted.clock is not None:
             if not self.iteration.inside_step:
                 self.wanted.clock.stop("cuda/optimizer_s", self._on_clock)
@@ -305,6 +361,8 @@ class Steps(Training):
                 self.after_step(self.by_hand)
             if self._held:
                 self.name_held()
+            if self.threads.ignored and self.run is not None:
+                self.run.text(f"{self.threads.ignored} {BESIDE}", "warning")
             if self.facts is not None:
                 self.facts.finish()
         except Exception as error:  # noqa: BLE001 - the run is ending
@@ -366,6 +424,7 @@ class Steps(Training):
         self._held.clear()
         self.sites.begin_run()
         self.optimizers = Optimizers()
+        self.threads = Threads()
         self._training = 1
         self.mark = None
         self.recent_s.clear()

@@ -54,6 +54,10 @@ class Optimizers:
         """The optimizer that stepped last; None if there is none, or no longer any."""
         return None if self._last is None else self._last()
 
+    def knows(self, optimizer: Any) -> bool:
+        """Return whether an optimizer has stepped."""
+        return optimizer in self._numbers
+
     def number(self, optimizer: Any) -> tuple[int, bool]:
         """Return the number of the optimizer that steps now, and whether it was known."""
         if self._last is not None and self._last() is optimizer:

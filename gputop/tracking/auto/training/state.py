@@ -1,7 +1,7 @@
 """The state of the training in this process: the run, the optimizers, the loader, and the current iteration.
 
 The parts of automatic tracking share it: they read it, and call its methods. ``Steps`` advances it from iteration to iteration.
-One thread trains; other threads are ignored.
+One thread trains at a time (``threads``); others are ignored.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from gputop.tracking.auto.training.iteration import Iteration
 from gputop.tracking.auto.training.optimizers import Optimizers
 from gputop.tracking.auto.training.pace import WRITE_EVERY_S, Pace
 from gputop.tracking.auto.training.several_losses import Several
+from gputop.tracking.auto.training.threads import Threads
 from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.notice import reason, tell
 
@@ -72,6 +73,8 @@ class Training:
         """Writes the values of each step."""
         self.wanted = Wanted()
         self.thread = 0
+        """Python's id of the thread that trains, or last did; 0 before the first step."""
+        self.threads = Threads()
         self.step = -1
         self.taken = 0
         """How many optimizer steps were seen, without those of the fast path that is being taken."""
@@ -166,7 +169,7 @@ class Training:
 
     def on_other_thread(self) -> bool:
         """Return whether the caller runs on a thread other than the one that trains."""
-        return bool(self.thread) and get_ident() != self.thread
+        return bool(self.thread) and get_ident() != self.thread and not self.threads.in_turn
 
     def update_fact(self, name: str, value: Any) -> None:
         """Record a fact if its value changed. None is ignored, except for ``stalled``, which it clears."""

@@ -1,0 +1,80 @@
+"""Which threads run the training: one, until it goes on on another one, or on several that take turns.
+
+Trainings that run at the same time on several threads cannot be told apart in one record: the first one is followed, and
+the steps of the others are counted.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+class Threads:
+    """What is known of threads other than the one that trains. Its methods are its only writers."""
+
+    __slots__ = ("_held", "_holds", "_several", "backward", "ignored", "in_turn")
+
+    def __init__(self) -> None:
+        self.in_turn = False
+        """Whether several threads take turns in one training: a backward or a step on any of them belongs to it."""
+        self._several = False
+        """Whether several threads train at the same time: one of them is followed."""
+        self.ignored = 0
+        """How many optimizer steps belong to other trainings."""
+        self.backward = False
+        """Whether a backward that was not followed has run since the training's last step."""
+        self._holds = True
+        self._held: Any = None
+
+    def follows_backward(self, idle: bool, is_over: bool) -> bool:
+        """Return whether a backward that begins on another thread belongs to the training.
+
+        Args:
+            idle: the training is between two iterations.
+            is_over: its thread has ended, or no optimizer of it exists any more.
+        """
+        if self.in_turn and not idle:
+            self.in_turn, self._several = False, True
+        if self.in_turn or is_over:
+            return True
+        self.backward = True
+        return False
+
+    def follows_step(self, idle: bool, known: bool) -> bool:
+        """Return whether an optimizer's step on another thread belongs to the training.
+
+        Args:
+            idle: the training is between two iterations.
+            known: the optimizer has made steps of the training.
+        """
+        if not self._several and (self.in_turn or (known and (idle or not self.backward))):
+            self.in_turn = True
+            return True
+        self.ignored += 1
+        return False
+
+    def stepped(self, without_loss: bool) -> Any:
+        """Note a step of the training after a backward on another thread; return the loss that is held, None without one.
+
+        ``without_loss``: the training has had losses, and this step has none.
+        """
+        if without_loss and not self._several:
+            self.in_turn = True
+        held, self._held = self._held, None
+        self.backward = False
+        return held
+
+    @property
+    def may_hold(self) -> bool:
+        """Whether the loss of a backward on another thread is to be held, until an optimizer's step shows whose it is."""
+        return self._holds and not (self.backward or self._several)
+
+    def hold(self, loss: Any) -> None:
+        """Hold a loss; once in a run."""
+        self._held, self._holds = loss, False
+
+
+def has_ended(thread: int) -> bool:
+    """Return whether a thread does not exist any more, by Python's id of it."""
+    return thread not in sys._current_frames()

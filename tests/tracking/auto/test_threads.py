@@ -1,0 +1,195 @@
+"""Trainings that move from thread to thread, take turns on several threads, or run beside each other."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from tests.tracking.auto.test_auto import RUN, series
+from tests.tracking.kit import Home, home, read_all
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.warm
+assert home
+
+TRAIN = """
+import json, threading, torch
+from concurrent.futures import ThreadPoolExecutor
+torch.set_num_threads(1)
+torch.manual_seed(0)
+said = []
+
+
+def made():
+    model = torch.nn.Linear(4, 1)
+    return model, torch.optim.SGD(model.parameters(), lr=0.01)
+
+
+def backward(model, optimizer):
+    optimizer.zero_grad()
+    loss = (model(torch.randn(8, 4)) - 1).square().mean()
+    loss.backward()
+    return loss.item()
+
+
+def iterations(model, optimizer, count=20):
+    for _ in range(count):
+        said.append(backward(model, optimizer))
+        optimizer.step()
+
+
+def on_a_new_thread(function, *arguments):
+    thread = threading.Thread(target=function, args=arguments)
+    thread.start()
+    thread.join()
+
+
+def goes_on_waiting(function, *arguments):
+    done, until = threading.Event(), threading.Event()
+
+    def work():
+        function(*arguments)
+        done.set()
+        until.wait()
+
+    threading.Thread(target=work, daemon=True).start()
+    done.wait()
+    return until
+
+
+def on_threads_that_wait():
+    for _ in range(3):
+        goes_on_waiting(lambda: iterations(*made()))
+
+
+def by_two_in_turn(first, second, count=30):
+    for number in range(count):
+        (second if number % 3 == 1 else first)(number)
+
+
+WAY
+print(json.dumps(said))
+"""
+WAYS = {
+    "a training on each of several threads": "for _ in range(3): on_a_new_thread(iterations, *made())",
+    "a training on each of several threads that go on waiting": "on_threads_that_wait()",
+    "one on the main thread, then one on another": "iterations(*made())\non_a_new_thread(lambda: iterations(*made()))",
+    "a thread for each epoch": "one = made()\nfor _ in range(3): on_a_new_thread(iterations, *one)",
+    "steps by two threads in turn": """
+one = made()
+with ThreadPoolExecutor(1) as other:
+    by_two_in_turn(lambda _: iterations(*one, 1), lambda _: other.submit(iterations, *one, 1).result())
+""",
+    "backward on one thread, steps on another": """
+one = made()
+with ThreadPoolExecutor(1) as other:
+    for _ in range(30):
+        said.append(other.submit(backward, *one).result())
+        one[1].step()
+""",
+    "steps on one thread, backward on another": """
+one = made()
+with ThreadPoolExecutor(1) as other:
+    for _ in range(30):
+        said.append(backward(*one))
+        other.submit(one[1].step).result()
+""",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_training_is_followed_from_thread_to_thread(home: Home, way: str) -> None:
+    code, out, err = home.run(TRAIN.replace("WAY", WAYS[way]), command=(*RUN, sys.executable))
+    assert (code, err) == (0, "")
+    found = series(home)["loss"]
+    assert list(found) == list(range(len(found)))
+    assert list(found.values()) == pytest.approx(json.loads(out), rel=1e-5)
+
+
+BESIDE = """
+ready = [threading.Event() for _ in range(2)]
+
+
+def take_turns(which, work, count):
+    for _ in range(count):
+        ready[which].wait()
+        ready[which].clear()
+        work()
+        ready[1 - which].set()
+
+
+one, other = made(), made()
+parts = []
+
+
+def accumulates():
+    # Its parts lie between the steps of the other training.
+    if len(parts) % 4 == 0:
+        one[1].zero_grad()
+    loss = (one[0](torch.randn(8, 4)) - 1).square().mean() / 4
+    loss.backward()
+    parts.append(loss.item())
+    if len(parts) % 4 == 0:
+        said.append(sum(parts[-4:]))
+        one[1].step()
+
+
+def trains_too():
+    backward(*other)
+    other[1].step()
+
+
+def two_parts():
+    accumulates()
+    accumulates()
+
+
+for _ in range(4):
+    two_parts()
+threads = [threading.Thread(target=take_turns, args=given) for given in ((0, two_parts, 64), (1, trains_too, 64))]
+[thread.start() for thread in threads[1:]]
+ready[0].set()
+threads[0].run()
+[thread.join() for thread in threads[1:]]
+"""
+
+
+def test_a_training_beside_another_one_changes_none_of_its_numbers_and_is_told(home: Home) -> None:
+    code, out, err = home.run(TRAIN.replace("WAY", BESIDE), command=(*RUN, sys.executable))
+    assert (code, err) == (0, "")
+    found = series(home)["loss"]
+    assert list(found.values()) == pytest.approx(json.loads(out), rel=1e-5)
+    (archive,) = home.archives()
+    assert sum("64 steps on other threads" in str(value) for _, _, value in read_all(archive).events) == 1
+
+
+HOGWILD = """
+one = made()
+
+
+lock = threading.Lock()
+
+
+def train(own):
+    for _ in range(200):
+        with lock:  # torch itself does not survive two of these at once
+            loss = backward(*one)
+        with lock:
+            one[1].step()
+        own.append(loss)
+
+
+kept = [[] for _ in range(4)]
+threads = [threading.Thread(target=train, args=(own,)) for own in kept]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+said += [len(own) for own in kept]
+"""
+
+
+def test_threads_that_train_one_model_at_the_same_time_are_not_disturbed(home: Home) -> None:
+    code, out, err = home.run(TRAIN.replace("WAY", HOGWILD), command=(*RUN, sys.executable))
+    assert (code, out, err) == (0, "[200, 200, 200, 200]\n", "")
+    assert series(home)["loss"]
