@@ -196,7 +196,7 @@ def _patch_optimizers(torch: Any, steps: Steps) -> None:
         if compiling():
             traced()
         elif fast.mode != "fast" and not steps.off:
-            steps.before_step()
+            steps.before_step(optimizer)
 
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
         if fast.mode == "fast":

@@ -11,6 +11,7 @@ itself (``records`` says what that changes). In each run the iterations are numb
 from __future__ import annotations
 
 import sys
+import weakref
 from threading import get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,8 @@ class Steps(Training):
 
     def _begin(self) -> None:
         self._on_clock: Any = None
+        self._stepping_on: weakref.ref[Any] | None = None
+        """The optimizer whose step is running."""
         self._held = HeldLosses()
         self._memory_at = 0.0
         self._rate = Rate()
@@ -124,7 +127,8 @@ class Steps(Training):
         site = self.sites.here()
         if self.by_hand is not None and not self.stepping and self.by_hand.ended_before(site, tensor):
             self._step_by_hand(self.by_hand)
-        if self.sites.add(site, number, part, tensor, self.stepping):
+        again = self.stepping and site.count > 0 and self._begins_again()
+        if self.sites.add(site, number, part, tensor, self.stepping, again):
             self.iteration.add_loss()
 
     def moves_here(self, tensors: Any) -> bool:
@@ -175,6 +179,13 @@ class Steps(Training):
             self.without_fast_path()
             if held is not None and not self.sites.pending:
                 self.sites.hand_in(*held)
+
+    def _begins_again(self) -> bool:
+        """Return whether the gradients from before this optimizer step are gone: its closure computes the same loss again."""
+        optimizer = self._stepping_on() if self._stepping_on is not None else None
+        return optimizer is not None and all(
+            weight.grad is None for group in optimizer.param_groups for weight in group["params"]
+        )
 
     def backward_failed(self) -> None:
         """Take back a backward that raised: the script may retry it."""
@@ -231,11 +242,12 @@ class Steps(Training):
 
             listen(self.torch, self)
 
-    def before_step(self) -> None:
+    def before_step(self, optimizer: Any = None) -> None:
         """Note that an optimizer's step begins; closures run inside it."""
         if self.on_other_thread():
             return
         self.stepping = True
+        self._stepping_on = None if optimizer is None else weakref.ref(optimizer)
         clock = self.wanted.clock
         if clock is not None and clock.running:
             self._on_clock = clock.start()

@@ -200,6 +200,70 @@ def test_closures(home: Home) -> None:
         assert rate * found["step_s"][step] == pytest.approx(32.0)
 
 
+CLOSURES = """
+import json, torch
+torch.set_num_threads(1)
+torch.manual_seed(0)
+KIND
+
+model = torch.nn.Linear(4, 1)
+optimizer = make(model.parameters())
+said = []
+for _ in range(12):
+    inputs = [torch.randn(8, 4) for _ in range(3)]
+    losses = []
+
+    def closure(part=None):
+        if part is None:
+            optimizer.zero_grad()
+        loss = (model(inputs[part or 0]) - 1).square().mean() / (1 if part is None else 3)
+        loss.backward()
+        losses.append(loss.item())
+        return loss
+
+    LOOP
+    optimizer.zero_grad()
+print(json.dumps(said))
+"""
+SHARPNESS = """
+class Sharpness(torch.optim.Optimizer):
+    def __init__(self, weights):
+        super().__init__(weights, {"lr": 0.05})
+        self.base = torch.optim.SGD(self.param_groups, lr=0.05)
+
+    @torch.no_grad()
+    def step(self, closure):
+        moves = [0.05 * weight.grad for group in self.param_groups for weight in group["params"]]
+        weights = [weight for group in self.param_groups for weight in group["params"]]
+        torch._foreach_add_(weights, moves)
+        self.zero_grad()
+        with torch.enable_grad():
+            closure()
+        torch._foreach_sub_(weights, moves)
+        self.base.step()
+
+make = Sharpness
+"""
+CALLED_BEFORE = "closure(); optimizer.step(closure); said.append(losses[0])"
+CALLED_IN_PARTS = "closure(0); closure(1); optimizer.step(lambda: closure(2)); said.append(sum(losses[:3]))"
+LBFGS = "make = lambda weights: torch.optim.LBFGS(weights, lr=0.1, max_iter=3)"
+SGD = "make = lambda weights: torch.optim.SGD(weights, lr=0.1)"
+
+
+@pytest.mark.parametrize(
+    ("kind", "loop"),
+    [(SHARPNESS, CALLED_BEFORE), (LBFGS, CALLED_BEFORE), (SGD, CALLED_BEFORE), (SGD, CALLED_IN_PARTS)],
+    ids=["sharpness-aware", "LBFGS", "SGD", "a part in the step"],
+)
+def test_a_closure_that_was_called_before_the_step(home: Home, kind: str, loop: str) -> None:
+    """In the step it computes the loss again, unless it adds to the gradients that are there."""
+    code, out, err = home.run(CLOSURES.replace("KIND", kind).replace("LOOP", loop), command=(*RUN, sys.executable))
+    assert (code, err) == (0, "")
+    found = series(home)
+    assert {name for name in found if name.startswith("loss")} == {"loss"}
+    assert list(found["loss"].values()) == pytest.approx(json.loads(out), rel=1e-5)
+
+
 def test_a_gan(home: Home) -> None:
     found = assert_tracked(home, both(home, sys.executable, "gan.py"))
     assert set(found["lr/1"].values()) == {1e-3}

@@ -209,15 +209,17 @@ class Sites:
             site = self._by_place[place] = Site(frame)
         return site
 
-    def add(self, site: Site, value: Any, part: Reduced, tensor: Any, in_closure: bool) -> bool:
+    def add(self, site: Site, value: Any, part: Reduced, tensor: Any, in_closure: bool, again: bool = False) -> bool:
         """Add a backward of a line; return False if it does not count.
 
-        ``part`` says how the loss was reduced; UNREAD means to read it from ``tensor`` if it matters.
+        ``part`` says how the loss was reduced; UNREAD means to read it from ``tensor`` if it matters. ``again``: the closure
+        computes a loss again that counted before the optimizer's step.
         """
         if in_closure:
-            if id(site) in self.inside:
-                return False
+            known = id(site) in self.inside
             self.inside.add(id(site))
+            if known or again:
+                return False
         if part is UNREAD and (site.count or site.accumulates or site.name is None):
             part = read(tensor)
         if part.count is not None and not isinstance(part.count, int):
