@@ -17,7 +17,6 @@ import pytest
 
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity, places
-from gputop.tracking.journal.writing import mapping
 from gputop.tracking.journal.writing.files import OpenJournal
 from gputop.tracking.reader.runs import RunReader
 from tests.fuzzing import examples
@@ -640,9 +639,16 @@ print(step)
 """
 
 
+FORBIDDEN = "from gputop.tracking.journal.writing import ring\nring.copying_call = lambda: None\n"
+"""As in a container that forbids ``process_vm_writev``."""
+
+
+@pytest.mark.parametrize(
+    "before", ["", FORBIDDEN], ids=["copied by the kernel", "in a container that forbids the copying call"]
+)
 @pytest.mark.parametrize("when", ["at once", "all the time"])
-def test_a_ring_that_is_truncated_between_any_two_records_ends_nothing(home: Home, when: str) -> None:
-    code, out, err = home.run(ROOT_TRUNCATES, str(home.runs), when)
+def test_a_ring_that_is_truncated_between_any_two_records_ends_nothing(home: Home, when: str, before: str) -> None:
+    code, out, err = home.run(before + ROOT_TRUNCATES, str(home.runs), when)
     assert code == 0, err
     assert err.count("gputop:") == err.count("\n") == 1
     assert "truncated" in err
@@ -653,7 +659,7 @@ def test_a_ring_that_is_truncated_between_any_two_records_ends_nothing(home: Hom
 
 
 def test_a_container_that_forbids_the_copying_call_has_a_ring_all_the_same(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mapping, "_function", lambda: None)
+    monkeypatch.setattr("gputop.tracking.journal.writing.ring.copying_call", lambda: None)
     opened = OpenJournal(identity.identify(identity.Place(0, None, 1, 0), "old"), home.runs, ring_bytes=form.RING_BYTES_MIN)
     for step in range(20_000):
         opened.journal.log(loss=float(step))

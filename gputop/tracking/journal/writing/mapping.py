@@ -19,7 +19,7 @@ from typing import Any
 
 from gputop.tracking.journal import format as form
 
-_HEAD_OFFSET, _AFTER_HEAD = form.W_HEAD * 8, form.W_HEAD * 8 + 8
+HEAD_OFFSET, _AFTER_HEAD = form.W_HEAD * 8, form.W_HEAD * 8 + 8
 _LIVE_END = form.LIVE_OFFSET + form.LIVE_WORDS.size
 
 
@@ -51,8 +51,8 @@ def private(size: int) -> memoryview[int]:
 class Mirror:
     """Copies a ring's memory to its mapped file. ``follow`` is called in turns; anybody may call ``copy`` at any time."""
 
-    def __init__(self, memory: memoryview[int], mapped: memoryview[int]) -> None:
-        """Copy all of ``memory`` to ``mapped``, which is as long."""
+    def __init__(self, memory: memoryview[int], mapped: memoryview[int], write: Callable[..., int]) -> None:
+        """Copy all of ``memory`` to ``mapped``, which is as long, by ``copying_call()``."""
         self.end = 0
         """The end of the stream that the file holds."""
         self.failed = False
@@ -61,9 +61,9 @@ class Mirror:
         self._near, self._far = _address_of(memory), _address_of(mapped)
         self._capacity = len(memory) - form.RING_DATA_OFFSET
         # Pairs of address and size: records and then the head, first those in our memory, then those in the file.
-        table = (ctypes.c_size_t * 8)(0, 0, self._near + _HEAD_OFFSET, 8, 0, 0, self._far + _HEAD_OFFSET, 8)
+        table = (ctypes.c_size_t * 8)(0, 0, self._near + HEAD_OFFSET, 8, 0, 0, self._far + HEAD_OFFSET, 8)
         self._table = memoryview(table).cast("B").cast("P")
-        self._write = _function()
+        self._write = write
         self._arguments = _arguments(table, 2)
         # Also lets the kernel provide all pages, so that no record waits for one.
         self._copy(0, len(memory))
@@ -78,16 +78,7 @@ class Mirror:
                 self._copy(form.RING_DATA_OFFSET + at, self._capacity - at)
                 size, at = size - (self._capacity - at), 0
             offset = form.RING_DATA_OFFSET + at
-            if self._write is None:
-                ctypes.memmove(self._far + offset, self._near + offset, size)
-                ctypes.memmove(self._far + _HEAD_OFFSET, self._near + _HEAD_OFFSET, 8)
-            else:
-                table = self._table
-                table[0] = self._near + offset
-                table[4] = self._far + offset
-                table[1] = table[5] = size
-                if self._write(*self._arguments) != size + 8:
-                    self.failed = True
+            self._copy_and_show(offset, size)
         self.end = end
 
     def copy(self, offset: int, size: int) -> None:
@@ -99,11 +90,20 @@ class Mirror:
         """Copy the live words except for the head."""
         self._copy(_AFTER_HEAD, _LIVE_END - _AFTER_HEAD)
 
+    def close(self) -> None:
+        """Release what is open; nothing is, for a mapping."""
+
+    def _copy_and_show(self, offset: int, size: int) -> None:
+        """Copy these records, and then the head, which makes them visible."""
+        table = self._table
+        table[0] = self._near + offset
+        table[4] = self._far + offset
+        table[1] = table[5] = size
+        if self._write(*self._arguments) != size + 8:
+            self.failed = True
+
     def _copy(self, offset: int, size: int) -> None:
         if self.failed:
-            return
-        if self._write is None:
-            ctypes.memmove(self._far + offset, self._near + offset, size)
             return
         table = (ctypes.c_size_t * 4)(self._near + offset, size, self._far + offset, size)
         if self._write(*_arguments(table, 1)) != size:
@@ -120,11 +120,8 @@ def _arguments(table: ctypes.Array[ctypes.c_size_t], parts: int) -> tuple[Any, .
     return os.getpid(), ctypes.byref(table), ctypes.c_ulong(parts), remote, ctypes.c_ulong(parts), ctypes.c_ulong(0)
 
 
-def _function() -> Callable[..., int] | None:
-    """Return ``process_vm_writev``; None if it is not permitted: old profiles of containers forbid it.
-
-    Then bytes are stored without the kernel, and a file that root truncates can end the training.
-    """
+def copying_call() -> Callable[..., int] | None:
+    """Return ``process_vm_writev``; None if it is not permitted: old profiles of containers forbid it (``file_mirror``)."""
     try:
         function = ctypes.PyDLL(None).process_vm_writev
     except AttributeError:

@@ -27,7 +27,7 @@ class OwnFile:
         self._fd = _above_standard_streams(fd)
         self._identity = _identity(self._fd)
 
-    def write(self, raw: bytes, offset: int) -> None:
+    def write(self, raw: bytes | memoryview[int], offset: int) -> None:
         """Write all bytes at ``offset``.
 
         Raises:
@@ -45,6 +45,14 @@ class OwnFile:
             OSError: as ``write``.
         """
         return os.fstat(self._claim()).st_nlink
+
+    def size(self) -> int:
+        """Return the length of the file, in bytes.
+
+        Raises:
+            OSError: as ``write``.
+        """
+        return os.fstat(self._claim()).st_size
 
     def modified_ns(self) -> int:
         """Return when the file was last modified, in ns since the epoch.

@@ -1,9 +1,9 @@
 """The ring's file: made on tmpfs, mapped into the training, watched, and removed at its end.
 
 A file that is truncated while it is mapped ends the process at its next access to the mapping, by SIGBUS. So the training
-never accesses it: it writes to memory of its own, and ``mapping.Mirror`` has the kernel copy that. A ring that became shorter
-is noticed at the next record, or by the journal's thread, which looks at the file's length twice a second or more; it is
-removed, and readers continue with the archive.
+never accesses it: it writes to memory of its own, and ``mapping.Mirror`` has the kernel copy that, or ``file_mirror`` writes it
+where a container forbids this. A ring that became shorter is noticed at the next record, or by the journal's thread, which
+looks at the file's length twice a second or more; it is removed, and readers continue with the archive.
 
 The directory is closed to other users, and the file is read-only once it is mapped, so that accidents are rare: only its owner
 can truncate it, after a ``chmod``, or root, without one.
@@ -19,7 +19,9 @@ from pathlib import Path
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import places
 from gputop.tracking.journal.notice import tell
-from gputop.tracking.journal.writing.mapping import Mirror, map_shared, private
+from gputop.tracking.journal.writing.file_mirror import FileMirror
+from gputop.tracking.journal.writing.mapping import Mirror, copying_call, map_shared, private
+from gputop.tracking.journal.writing.own_file import OwnFile
 
 TMPFS_SHARE = 16
 """A ring takes at most 1/16 of the free space: /dev/shm is 64 MiB in a container, and DataLoader workers need it."""
@@ -53,6 +55,7 @@ class Ring:
 
     def remove(self) -> None:
         """Remove the file, and its directory unless other ranks keep rings there."""
+        self.mirror.close()
         with suppress(OSError):  # already gone
             os.unlink(self.path)
             os.rmdir(self.path.parent)
@@ -96,7 +99,8 @@ def _make(identity: form.Identity, directory: Path, archive: Path | None, wanted
         os.posix_fallocate(fd, 0, size)
         memory = private(size)
         memory[: len(page)] = bytes(page)
-        mirror = Mirror(memory, map_shared(fd, size))
+        write = copying_call()
+        mirror = Mirror(memory, map_shared(fd, size), write) if write else FileMirror(memory, OwnFile(os.dup(fd), path))
         # After this only root can truncate it by accident (`> FILE`).
         os.fchmod(fd, 0o400)
         inode = os.fstat(fd).st_ino
