@@ -242,7 +242,7 @@ def _patch_scaler(torch: Any, steps: Steps) -> None:
     def step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         taken = steps.all_taken
         result = original_step(self, optimizer, *args, **kwargs)
-        if not steps.off and steps.all_taken == taken:
+        if not steps.off and steps.all_taken == taken and not steps.on_other_thread():
             steps.end_early()
             try:
                 steps.after_step(optimizer, skipped=True)

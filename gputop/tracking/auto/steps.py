@@ -141,7 +141,7 @@ class Steps(Training):
                 return True
             if may_hold and type(tensors) is self.tensor:
                 with unseen(self.torch):
-                    value = loss_values.value_of(self.torch, tensors)
+                    value = loss_values.value_of(self.torch, self.sites.unscaled(tensors)[0])
                 if value is not None:
                     threads.hold((self.sites.here(), value))
         except Exception as error:  # noqa: BLE001 - the script's backward runs next

@@ -89,6 +89,23 @@ with ThreadPoolExecutor(1) as other:
         said.append(other.submit(backward, *one).result())
         one[1].step()
 """,
+    "scaled steps by two threads in turn": """
+one = made()
+scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+
+
+def scaled_step(_):
+    one[1].zero_grad()
+    loss = (one[0](torch.randn(8, 4)) - 1).square().mean()
+    scaler.scale(loss).backward()
+    scaler.step(one[1])
+    scaler.update()
+    said.append(loss.item())
+
+
+with ThreadPoolExecutor(1) as other:
+    by_two_in_turn(scaled_step, lambda _: other.submit(scaled_step, _).result())
+""",
     "steps on one thread, backward on another": """
 one = made()
 with ThreadPoolExecutor(1) as other:
@@ -163,6 +180,43 @@ def test_a_training_beside_another_one_changes_none_of_its_numbers_and_is_told(h
     assert list(found.values()) == pytest.approx(json.loads(out), rel=1e-5)
     (archive,) = home.archives()
     assert sum("64 steps on other threads" in str(value) for _, _, value in read_all(archive).events) == 1
+
+
+SCALED = """
+one, other = made(), made()
+scalers = [torch.amp.GradScaler("cpu", init_scale=1024.0) for _ in range(2)]
+
+
+def scaled(which, model, optimizer):
+    optimizer.zero_grad()
+    loss = (model(torch.randn(8, 4)) - 1).square().mean()
+    return loss, scalers[which].scale(loss)
+
+
+def step(which, loss, optimizer):
+    loss.backward()
+    scalers[which].step(optimizer)
+    scalers[which].update()
+
+
+with ThreadPoolExecutor(1) as pool:
+    for number in range(20):
+        loss, large = scaled(0, *one)
+        said.append(loss.item())
+        if number:
+            theirs = pool.submit(scaled, 1, *other).result()[1]
+        step(0, large, one[1])
+        if number:
+            pool.submit(step, 1, theirs, other[1]).result()
+"""
+
+
+def test_a_loss_is_not_shown_scaled_because_another_thread_scales_one(home: Home) -> None:
+    code, out, err = home.run(TRAIN.replace("WAY", SCALED), command=(*RUN, sys.executable))
+    assert (code, err) == (0, "")
+    assert list(series(home)["loss"].values()) == pytest.approx(json.loads(out), rel=1e-5)
+    (archive,) = home.archives()
+    assert sum("19 steps on other threads" in str(value) for _, _, value in read_all(archive).events) == 1
 
 
 HOGWILD = """

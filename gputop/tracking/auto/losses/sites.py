@@ -14,6 +14,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable
 from itertools import count
+from threading import get_ident
 from types import FrameType
 from typing import Any
 
@@ -132,7 +133,8 @@ class Sites:
         self.settled = False
         self.added: tuple[Site, Any] | None = None
         """The site and loss added by the running backward."""
-        self._scaled: tuple[Any, Any, Reduced] | None = None
+        self._scaled: dict[int, tuple[Any, Any, Reduced]] = {}
+        """By thread, the last loss that a GradScaler scaled, until a backward runs on it."""
         self.scaled_in_step = False
         """Whether a GradScaler has scaled a loss since the optimizer's last step."""
 
@@ -166,11 +168,11 @@ class Sites:
     def scaled(self, result: Any, loss: Any) -> None:
         """Remember the loss that a GradScaler scaled."""
         self.scaled_in_step = True
-        self._scaled = weakref.ref(result), loss.detach(), read(loss)
+        self._scaled[get_ident()] = weakref.ref(result), loss.detach(), read(loss)
 
     def unscaled(self, tensor: Any) -> tuple[Any, Reduced]:
         """Return the loss that backward runs on, and how it was reduced; UNREAD if it was not scaled."""
-        scaled, self._scaled = self._scaled, None
+        scaled = self._scaled.pop(get_ident(), None) if self._scaled else None
         if scaled is not None and scaled[0]() is tensor:
             return scaled[1], scaled[2]
         return tensor, UNREAD
