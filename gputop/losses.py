@@ -32,16 +32,26 @@ _WORD = re.compile(r"[^\W_]+")
 def loss_metric(names: Iterable[str]) -> str | None:
     """Return the name of a run's training loss: a standard name if there is one, else the best metric with "loss" in its name.
 
-    An evaluation loss is the last resort.
+    The sum of several losses comes before its parts. An evaluation loss is the last resort.
     """
     known = set(names)
     own = next((name for name in LOSS_METRICS if name in known), None)
     others = [name for name in known if "loss" in name.lower()] or [name for name in known if is_short_loss(name)]
     return own or min(
         others,
-        key=lambda name: (not is_training_loss(name), not name.removeprefix(AUTOMATIC_PREFIX).startswith("loss/"), name),
+        key=lambda name: (
+            not is_training_loss(name),
+            not is_sum(name),
+            not name.removeprefix(AUTOMATIC_PREFIX).startswith("loss/"),
+            name,
+        ),
         default=None,
     )
+
+
+def is_sum(loss: str) -> bool:
+    """Return whether a loss is the sum of others, judging by its name: ``total_loss``, ``loss/train/total``."""
+    return "total" in _WORD.findall(loss.lower())
 
 
 def beside(name: str) -> str:

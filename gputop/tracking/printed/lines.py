@@ -14,18 +14,19 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeGuard
 
+from gputop.tracking.printed.counts import BAR, ENDLESS_BAR, counts, evaluation_of
 from gputop.tracking.printed.names import (
     ALSO,
     ANY_MEASURED,
-    EVALUATION,
     NUMBER,
     PERCENT,
     Printed,
-    is_evaluation,
     is_measured,
     lower,
+    of_evaluation,
 )
 from gputop.tracking.printed.tables import boosting
 
@@ -38,36 +39,15 @@ SOURCE = "log"
 # Not part of a date, a range, a fraction, a version, or a number with another decimal separator.
 _END = r"(?![\w/]|[.,:]\d|-\d|\s{0,9}\*)"
 _PAIR = re.compile(
-    rf"(?<![\w./@-])([A-Za-z][\w/.@-]{{0,99}})[\"']?(\s{{0,60}}[:=]\s{{0,60}}|\s{{1,60}})"
+    rf"(?<![\w./@-])([A-Za-z][\w/.@-]{{0,99}})[\"']?((?: ?\([A-Za-z]{{1,20}}\))?\s{{0,60}}[:=]\s{{0,60}}|\s{{1,60}})"
     rf"(?:(?:tensor|(?:np\.|numpy\.)?float\d\d)\(\s{{0,9}})?({NUMBER}){_END}",
     re.IGNORECASE,
 )
-_BEFORE = re.compile(r"([A-Za-z]{1,30})[ _-]$")
-_STEP = re.compile(
-    r"(?<![\w/])(?:(?:global|train|training)[ _])?(?:step|iteration|iter|it|num_updates|updates?)s?"
-    r"\s{0,20}[:=#]?\s{0,20}\[?\s{0,20}(\d{1,15})(?:\s{0,20}(?:/|of)\s{0,20}(\d{1,15}))?(?![\w.%])",
-    re.IGNORECASE,
-)
-_BATCHES = re.compile(r"(?<![\w/.])(\d{1,15})\s{0,20}/\s{0,20}(\d{1,15})\s+batches\b", re.IGNORECASE)
-_EPOCH_AND_BATCH = re.compile(
-    r"\[\s{0,20}(\d{1,15})\s{0,20}/\s{0,20}(\d{1,15})\s{0,20}\]"
-    r"\s{0,20}\[\s{0,20}(\d{1,15})\s{0,20}/\s{0,20}(\d{1,15})\s{0,20}\]"
-)
-_OF_EPOCH = re.compile(r"epochs?\s{0,3}[:=#]?\s{0,3}$", re.IGNORECASE)
+_BEFORE = re.compile(r"(?<![\w/.])([A-Za-z]{1,30})[ _-]$")
 # A loss that is followed by its step and only then by its value; Keras' guides print "(for one batch)" in between.
 _AT = re.compile(
     r"(?<!\w)(\w{0,99}(?:loss|acc|accuracy|perplexity|reward|return))(?: \([^()]{0,40}\))?"
     r" (?:at|after|for|in) ((?:step|iteration|iter|epoch) \d{1,15})(?=\s{0,9}(?:[:=]|is\b))",
-    re.IGNORECASE,
-)
-_BATCH = re.compile(
-    r"(?<![\w/])(?:batch\s{0,20}[:=#]?\s{0,20}\[?|\]\s{0,20}\[|\[)"
-    r"\s{0,20}(\d{1,15})\s{0,20}/\s{0,20}(\d{1,15})\s{0,20}\]?(?![\w.%]|\s{0,20}\()",
-    re.IGNORECASE,
-)
-_EPOCH = re.compile(
-    r"(?<![\w/])epochs?\s{0,20}[:=#]?\s{0,20}[\[(]?\s{0,20}"
-    r"(\d{1,15}(?:\.\d{1,15})?)(?:\s{0,20}(?:/|of)\s{0,20}(\d{1,15}))?(?![\w%]|\.\d)",
     re.IGNORECASE,
 )
 _HEADING = re.compile(
@@ -75,35 +55,47 @@ _HEADING = re.compile(
     r"(?:\s{0,20}(?:/|of)\s{0,20}\d{1,15})?\]?\W{0,80}",
     re.IGNORECASE,
 )
-_BAR = re.compile(r"(?:\|\s{0,20}|^\s{0,20})(\d{1,15})/(\d{1,15})\s{0,20}(?:\[\d{1,9}:|[━\[=])")
+_KINDS_OF_LOSS = re.compile(r"\bloss (train|val): ([^\s,]{1,40}), (train|val): (?=[^\s,])")
+"""LitGPT names the loss once for both of its values."""
+_LOSS_VALUE = re.compile(r"(?<=loss) value(?=\s{0,9}[:=])", re.IGNORECASE)
+_WIDE = str.maketrans("：，＝（）／；｜［］", ":,=()/;|[]")
+"""The punctuation of Chinese and Japanese keyboards."""
 _CALL = re.compile(r"\b[A-Za-z_]\w{0,99}\(\w{1,99}\s{0,9}=")
-_KINDS = {"v": "val", "e": "eval", "t": "test"}
 # Words before a name that add nothing to it; then words that make it something other than a metric.
 _NEUTRAL = frozenset(
     [
         *("the", "a", "with", "and", "current", "cur", "its", "has", "at", "got"),
-        *("batch", "iter", "step", "mean", "average", "avg", "is", "of"),
+        *("batch", "iter", "step", "mean", "average", "avg", "is", "of", "loss"),
     ]
 )
 _NO_METRIC = frozenset(["packet", "data", "stop", "weight", "frame", "signal", "heat", "power", "hearing", "profit", "no"])
-_NO_NAMES = frozenset(["time", "timestamp", "ts", "pid", "v_num", "level", "line", "port", "size"])
+_NO_NAMES = frozenset(["time", "timestamp", "ts", "pid", "v_num", "level", "line", "port", "size", "percentage"])
+_MESSAGES = ("message", "msg", "log", "event")
+"""The keys under which loggers and container engines keep a line of text."""
+_STEPS = ("step", "global_step", "iteration", "iter", "num_updates", "current_steps")
+_UPDATES = "_num_updates"
+"""Ends the names of the same count in Fairseq's summaries of an epoch."""
+_TOTAL = "total_steps"
+_COUNTERS = frozenset((*_STEPS, _TOTAL, "epoch", "epochs", "batch"))
 
 
 def parse(line: str) -> Printed | None:
     """Return the training progress that a line reports; None for any other line. Never raises."""
     line = line[:LINE_CHARACTERS]
+    if not line.isascii():
+        line = line.translate(_WIDE)
     listed = boosting(line)
     if listed is not None:
         return listed
     if _HEADING.fullmatch(line):
-        epoch = _EPOCH.search(line)
-        return Printed(epoch=float(epoch[1]), epochs=_int(epoch[2])) if epoch else None
+        epoch = counts(line, evaluation=True)
+        return epoch if epoch.epoch is not None else None
     if not ANY_MEASURED.search(line):
         return None
     start, end = line.find("{"), line.rfind("}")
     if 0 <= start < end:
         entries = _dictionary(line[start : end + 1])
-        return _from_dictionary(entries) if entries else None
+        return _from_dictionary(entries, line[:start]) if entries else None
     return None if _CALL.search(line) else _from_text(line)
 
 
@@ -131,37 +123,46 @@ def _flat(data: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, floa
                 yield f"{prefix}{key}", number
 
 
-def _from_dictionary(data: dict[str, Any]) -> Printed | None:
+def _from_dictionary(data: dict[str, Any], before: str) -> Printed | None:
+    """Return what a dictionary says, and what the text ``before`` it says about it."""
     values = dict(_flat(data))
+    kind = evaluation_of(before)
     metrics = {name: value for name, value in values.items() if not _is_counter(name) and name.lower() not in _NO_NAMES}
     if not any(is_measured(name) for name in metrics):
-        return None
-    steps = [values[name] for name in ("step", "global_step", "iteration", "iter", "num_updates") if name in values]
-    step = next((int(value) for value in steps if math.isfinite(value) and value == int(value)), None)
+        text = next((text for name in _MESSAGES if isinstance(text := data.get(name), str)), "")
+        return _from_text(text[:LINE_CHARACTERS]) if ANY_MEASURED.search(text) and not _CALL.search(text) else None
+    if kind is not None:
+        metrics = {of_evaluation(name, kind): value for name, value in metrics.items()}
+    said = counts(before, evaluation=kind is not None)
+    step = next((int(found) for name in _STEPS if _is_count(found := values.get(name))), said.step)
+    if step is None:
+        step = next((int(found) for name, found in values.items() if name.endswith(_UPDATES) and _is_count(found)), None)
+    steps = values.get(_TOTAL)
     epoch = values.get("epoch")
-    return Printed(metrics, step, None, epoch if epoch is not None and math.isfinite(epoch) else None)
+    return replace(
+        said,
+        metrics=metrics,
+        step=step,
+        steps=int(steps) if _is_count(steps) else said.steps,
+        epoch=epoch if epoch is not None and math.isfinite(epoch) else said.epoch,
+    )
+
+
+def _is_count(value: float | None) -> TypeGuard[float]:
+    return value is not None and math.isfinite(value) and value == int(value)
 
 
 def _is_counter(name: str) -> bool:
-    return name.lower() in (
-        "step",
-        "global_step",
-        "iteration",
-        "iter",
-        "num_updates",
-        "epoch",
-        "epochs",
-        "total_steps",
-        "batch",
-    )
+    return name.lower() in _COUNTERS or name.endswith(_UPDATES)
 
 
 def _from_text(line: str) -> Printed | None:
     at = _AT.search(line)
     if at is not None:
         line = f"{at[2]}, {line[: at.start()]}{at[1]}{line[at.end() :]}"
-    bar = _BAR.search(line)
-    evaluation = EVALUATION.match(line)
+    line = _KINDS_OF_LOSS.sub(r"\1_loss: \2, \3_loss: ", _LOSS_VALUE.sub("", line))
+    bar = BAR.search(line) or ENDLESS_BAR.search(line)
+    kind = evaluation_of(line)
     metrics: dict[str, float] = {}
     for match in _PAIR.finditer(line):
         percent = line[match.end() : match.end() + 1] == "%"
@@ -170,33 +171,19 @@ def _from_text(line: str) -> Printed | None:
         name = _name(line, match, every=bar is not None, percent=percent)
         if name is None or name in metrics:
             continue
-        if evaluation and not is_evaluation(name):
-            name = f"{_KINDS[evaluation[1][0].lower()]}_{name}"
+        name = of_evaluation(name, kind) if kind is not None else name
         metrics[f"{name}{PERCENT}" if percent else name] = float(match[3])
     if not any(is_measured(name) for name in metrics):
         return None
-    epoch = _EPOCH.search(line)
-    both = _EPOCH_AND_BATCH.search(line) if epoch is None else None
-    if both is not None:
-        return Printed(metrics, int(both[3]), int(both[4]), float(both[1]), int(both[2]), batch=True)
-    batch = _BATCHES.search(line) or _BATCH.search(line)
-    step = None if evaluation else _STEP.search(line) or batch or bar
-    return Printed(
-        metrics,
-        int(step[1]) if step else None,
-        _int(step[2]) if step else None,
-        float(epoch[1]) if epoch else None,
-        _int(epoch[2]) if epoch else None,
-        step is not None and step is bar,
-        step is not None and step is batch and not _OF_EPOCH.search(line, max(0, step.start() - 20), step.start()),
-    )
+    return replace(counts(line, evaluation=kind is not None), metrics=metrics)
 
 
 def _name(line: str, match: re.Match[str], every: bool, percent: bool) -> str | None:
     """Return the metric's name with the word before it, or None if it is no metric. ``every``: all pairs count (a bar)."""
-    name, separator = match[1].rstrip("."), match[2].strip()
-    before = _BEFORE.search(line, max(0, match.start() - 30), match.start())
-    word = before[1].lower() if before else ""
+    name, separator = match[1].rstrip("."), match[2].strip()[-1:]
+    before = _BEFORE.search(line, max(0, match.start() - 31), match.start())
+    inside = match[2].strip("():= \t").lower()  # "loss (val): 0.5"
+    word = inside if inside in _PREFIXES else before[1].lower() if before else ""
     if is_measured(name):
         if word in _NO_METRIC:
             return None
@@ -209,7 +196,7 @@ def _name(line: str, match: re.Match[str], every: bool, percent: bool) -> str | 
     for candidate in (joined, name.lower()):
         if ALSO.search(candidate):
             return candidate
-    if every and separator == "=" and name.lower() not in _NO_NAMES and not _is_counter(name):
+    if every and separator == "=" and word != "in" and name.lower() not in _NO_NAMES and not _is_counter(name):
         return name
     return None
 
@@ -234,10 +221,6 @@ _PREFIXES = frozenset(
         "best",
     ]
 )
-
-
-def _int(text: str | None) -> int | None:
-    return int(text) if text is not None else None
 
 
 def _float(value: int | float | str) -> float | None:

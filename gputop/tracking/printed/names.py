@@ -15,7 +15,7 @@ _PART = r"(?!scale|weight|fn|func|factor|type)[a-z]\w{0,99}"
 MEASURED = re.compile(
     rf"(?:^|[_/.-])(?:loss[_/]{_PART}(?:/{_PART}){{0,2}}|(?:loss|acc|accuracy|acc@\d|top@?\d|ppl|perplexity|f1|"
     r"auc|auroc|bleu|rouge\w?|iou|miou|map|mse|mae|rmse|reward|(?:episodic|episode|mean|avg|average|discounted)_?return|"
-    rf"psnr|ssim|wer|cer|nll|b?ce|xent|cross_?entropy|elbo|bpb|bpc|fid)\d*(?:_epoch|_step)?(?:{PERCENT})?)$",
+    rf"psnr|ssim|wer|cer|nll|b?ce|xent|(?:language_?)?cross_?entropy(?:_?loss)?|elbo|bpb|bpc|fid)\d*(?:_epoch|_step)?(?:{PERCENT})?)$",
     re.IGNORECASE,
 )
 ANY_MEASURED = re.compile(
@@ -34,6 +34,8 @@ ALSO = re.compile(
 EVALUATION = re.compile(
     r"^\W*(val|valid|validation|validating|eval|evaluation|evaluating|test|testing)\b(?!\w*[_/])", re.IGNORECASE
 )
+
+_KINDS = {"v": "val", "e": "eval", "t": "test"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,11 @@ def is_listed(name: str) -> bool:
 def is_evaluation(name: str) -> bool:
     """Return whether a metric belongs to an evaluation, judging by its name."""
     return EVALUATION.match(name.replace("_", " ")) is not None
+
+
+def of_evaluation(name: str, kind: str) -> str:
+    """Return a metric's name with the word for its evaluation, unless it says so itself; ``kind``: the word's first letter."""
+    return name if is_evaluation(name) else f"{_KINDS[kind]}_{name}"
 
 
 def lower(name: str) -> str:

@@ -17,9 +17,15 @@ _ENTRY = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"[A-Za-z][\w/@%.()\[\]-]{0,40}")
+_WORDS = re.compile(r"[A-Za-z][\w/@%.()\[\]-]{0,40}(?: [\w/@%.()\[\]-]{1,20}){0,3}")
+"""A name between bars or wide gaps may have several words."""
+_OF_SPACY = {"E": "epoch", "#": "step"}
+_BARS = str.maketrans("┃│║", "|||")
+_EMPTY = ("", "-", "—", "N/A", "n/a", "None")
+_ROWS_MAX = 10_000
 _GAP = re.compile(r"\s{2,}|\t|\||,\s?")
 _BAR_AT_END = re.compile(r":\s+\d+%.*")
-_BATCHES = re.compile(r"\|\s*(\d{1,15})/(\d{1,15})\s*\[")
+_BATCHES = re.compile(r"(?:\|\s*|[━╸╺─]\s{1,3})(\d{1,15})/(\d{1,15})\s*(?:\[|\s\d)")
 _BOXED = re.compile(rf"\|\s+([A-Za-z][\w/@.-]{{0,60}})\s*\|\s*({NUMBER})\s*\|", re.IGNORECASE)
 """A line of a box with a name and a value, as Stable-Baselines3 and rl_games print them."""
 _BORDER = re.compile(r"([-+]{5,300})|\|[-:|\s]{3,300}\|")
@@ -56,10 +62,15 @@ class Tables:
 
     def __init__(self) -> None:
         self._columns: list[str] = []
+        self._between_bars = False
+        self._rows: set[str] = set()
+        """The rows so far of a table between bars: some scripts print theirs whole after each epoch."""
         self._box: dict[str, float] = {}
 
     def read(self, line: str) -> Printed | None:
         """Return what a row says, or a box that ends with this line; None for a heading and for any other line."""
+        if not line.isascii():
+            line = line.translate(_BARS)
         boxed = _BOXED.fullmatch(line.strip())
         if boxed is not None:
             if len(self._box) < _BOX_LINES_MAX:
@@ -70,13 +81,31 @@ class Tables:
             return _of_box(box) if ends[1] else None  # the border of a Markdown table is below its heading
         columns = _heading(line)
         if columns:
-            self._columns = columns
+            if columns != self._columns:
+                self._rows.clear()
+            self._columns, self._between_bars = columns, line.lstrip().startswith("|")
             return None
-        return self._row(line) if self._columns else None
+        if not self._columns or self._is_known(line):
+            return None
+        return self._row(line)
+
+    def _is_known(self, line: str) -> bool:
+        """Return whether a table between bars already had this row."""
+        row = line.strip()
+        if not self._between_bars or row in self._rows:
+            return self._between_bars
+        if len(self._rows) < _ROWS_MAX:
+            self._rows.add(row)
+        return False
+
+    def _cells(self, line: str, bar: re.Match[str] | None) -> list[str]:
+        if self._between_bars:
+            return [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
+        return (line if bar is None else line[: bar.start()]).replace("|", " ").replace(",", " ").split()
 
     def _row(self, line: str) -> Printed | None:
         bar = _BAR_AT_END.search(line)
-        cells = (line if bar is None else line[: bar.start()]).replace("|", " ").replace(",", " ").split()
+        cells = self._cells(line, bar)
         columns = self._columns
         if len(cells) == len(columns) - 1 and _MAYBE_EMPTY in columns:
             columns = [name for name in columns if name != _MAYBE_EMPTY]
@@ -91,6 +120,8 @@ class Tables:
                     return None
                 counts[name.lower()] = int(count[1]), int(count[2]) if count[2] else None
             elif is_listed(name) or ALSO.search(name):
+                if self._between_bars and cell in _EMPTY:
+                    continue
                 if _VALUE.fullmatch(cell) is None:
                     return None
                 metrics[lower(name)] = float(cell)
@@ -119,9 +150,11 @@ def _heading(line: str) -> list[str]:
     if not with_memory and not ANY_MEASURED.search(line):
         return []
     cells = [cell for cell in map(str.strip, _GAP.split(_BAR_AT_END.sub("", line).strip())) if cell]
-    if len(cells) < 2 or not all(map(_NAME.fullmatch, cells)):
+    cells[:2] = [_OF_SPACY.get(cell, cell) for cell in cells[:2]]
+    form = _NAME if "," in line else _WORDS
+    if len(cells) < 2 or not all(map(form.fullmatch, cells)):
         return []
-    names = [cell.strip("()[]") for cell in cells]
+    names = [cell.strip("()[]").replace(" ", "_") for cell in cells]
     if with_memory and names[0].lower() == "epoch":
         names = [f"{name}_loss" if name.lower() in _SHORT_LOSSES else name for name in names]
     counted = any(name.lower() in _COUNTERS for name in names)

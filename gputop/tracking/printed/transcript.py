@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from gputop.terminal_text import strip_escapes
 from gputop.tracking.printed import rates
 from gputop.tracking.printed.bars import Redraws
+from gputop.tracking.printed.headings import Headings
 from gputop.tracking.printed.lines import LINE_CHARACTERS, parse
 from gputop.tracking.printed.names import EVALUATION, Printed, is_evaluation, is_measured
 from gputop.tracking.printed.tables import Tables
@@ -50,6 +51,7 @@ class Transcript:
         self._partial = ""
         self._tables = Tables()
         self._redraws = Redraws()
+        self._headings = Headings()
         self._base = 0
         self._step = 0
         self._last: Printed | None = None
@@ -105,9 +107,12 @@ class Transcript:
             self.counts_lines = True
 
     def _take(self, plain: str) -> tuple[int, dict[str, float]] | None:
+        if self._headings.read(plain):
+            return None
         printed = self._tables.read(plain) or parse(plain)
         if printed is None:
             return None
+        printed = self._headings.below(plain, printed)
         if printed.epoch is not None:
             self._epoch, self._epochs = printed.epoch, printed.epochs or self._epochs
         if not printed.metrics:
@@ -135,7 +140,8 @@ class Transcript:
             return
         if last is not None and last.step is not None:
             new_epoch = self._epoch != self._last_epoch
-            if step < last.step and (new_epoch or last.step == last.steps):
+            again = step == last.step and self._is_next_epoch() and not printed.metrics.keys().isdisjoint(last.metrics)
+            if again or (step < last.step and (new_epoch or last.step == last.steps)):
                 self._base += last.steps or last.step
                 self._per_epoch = True
             elif new_epoch and step > last.step and self._per_epoch is None:
@@ -146,6 +152,11 @@ class Transcript:
             self.total_steps = printed.steps * self._epochs if printed.steps and self._epochs else None
         elif self._per_epoch is False or (self._epoch is None and not printed.bar):
             self.total_steps = printed.steps
+
+    def _is_next_epoch(self) -> bool:
+        """Return whether the epoch is the whole number after that of the line before."""
+        before, now = self._last_epoch, self._epoch
+        return before is not None and now is not None and before == int(before) and now == before + 1
 
     def _count_batches(self, batch: int, batches: int, epoch: int) -> None:
         if self._last_epoch is not None and epoch < self._last_epoch:  # another training, such as the next fold

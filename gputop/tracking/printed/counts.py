@@ -1,0 +1,88 @@
+"""Which step, batch and epoch a printed line states, in the words and brackets that people and projects use. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from gputop.tracking.printed.names import EVALUATION, Printed
+
+# Repeats have bounds: a search is linear in the length of the line, which a training may be waiting to print.
+_STEP = re.compile(
+    r"(?<![\w/])(?:(?:global|train|training)[ _])?(?:step|iteration|iter|it|num_updates|updates?)s?"
+    r"\s{0,20}[:=#]?\s{0,20}\[?\s{0,20}(\d{1,15})(?:((?-i:[KM]))|\s{0,20}(?:/|of)\s{0,20}(\d{1,15}))?(?![\w.%])",
+    re.IGNORECASE,
+)
+_THOUSANDS = {"K": 1000, "M": 1_000_000}
+"""LeRobot's short form of numbers."""
+_OF_CLU = re.compile(r"logging_writer\.py:\d{1,9}\] \[(\d{1,15})\] ")
+_BATCHES = re.compile(r"(?<![\w/.])(\d{1,15})\s{0,20}/\s{0,20}(\d{1,15})\s+batches\b", re.IGNORECASE)
+_EPOCH_AND_BATCH = re.compile(
+    r"\[\s{0,20}(\d{1,15})\s{0,20}/\s{0,20}(\d{1,15})\s{0,20}\]"
+    r"\s{0,20}\[\s{0,20}(\d{1,15})\s{0,20}/\s{0,20}(\d{1,15})\s{0,20}\]"
+)
+_OF_MMENGINE = re.compile(
+    r"(?<![\w.])(?:Epoch|Iter)\((train|val|test)\)\s{1,9}(?:\[\s{0,9}(\d{1,15})\]\s{0,9})?"
+    r"\[\s{0,9}(\d{1,15})\s{0,9}/\s{0,9}(\d{1,15})\s{0,9}\]"
+)
+_TRAINING = "train"
+_OF_TIMM = re.compile(r"(?<![\w.])Train: (\d{1,15}) \[\s{0,9}(\d{1,15})/(\d{1,15}) \(")
+_OF_EPOCH = re.compile(r"epochs?\s{0,3}[:=#]?\s{0,3}$", re.IGNORECASE)
+_BATCH = re.compile(
+    r"(?<![\w/])(?:batch\s{0,20}[:=#]?\s{0,20}\[?|\]\s{0,20}\[|\[)"
+    r"\s{0,20}(\d{1,15})\s{0,20}/\s{0,20}(\d{1,15})\s{0,20}\]?(?![\w.%]|\s{0,20}\()",
+    re.IGNORECASE,
+)
+EPOCH = re.compile(
+    r"(?<![\w/])epochs?\s{0,20}[:=#]?\s{0,20}[\[(]?\s{0,20}"
+    r"(\d{1,15}(?:\.\d{1,15})?)(?:\s{0,20}(?:/|of)\s{0,20}(\d{1,15}))?(?![\w%]|\.\d)",
+    re.IGNORECASE,
+)
+BAR = re.compile(
+    r"(?:(?:\|\s{0,20}|^\s{0,20})(?=\d{1,15}/\d{1,15}\s{0,20}(?:\[\d{1,9}:|[━\[=]))|[━╸╺]\s{1,3}(?=\d{1,15}/\d{1,15}\s{1,3}[\d-]))"
+    r"(\d{1,15})/(\d{1,15})"
+)
+"""A progress bar's count: behind the bar of tqdm, before that of Keras, behind that of rich."""
+ENDLESS_BAR = re.compile(r"(?:^|[:\s])(\d{1,15})it \[\d{1,9}:")
+"""tqdm's count of something without a length."""
+
+
+def evaluation_of(line: str) -> str | None:
+    """Return the first letter of "validation", "evaluation" or "test" if a line is about one; None for any other line."""
+    found = EVALUATION.match(line) or _OF_MMENGINE.search(line)
+    kind = found[1][0].lower() if found is not None else "t"
+    return kind if found is not None and found[1] != _TRAINING else None
+
+
+def counts(line: str, *, evaluation: bool) -> Printed:
+    """Return the step and the epoch of a line, without metrics; ``evaluation``: its counts are not those of the training."""
+    epoch = EPOCH.search(line)
+    mmengine = _OF_MMENGINE.search(line)
+    both = _EPOCH_AND_BATCH.search(line) or _OF_TIMM.search(line)
+    first: list[str] = []
+    if mmengine is not None and mmengine[2] is not None:
+        _, *first, batch, batches = mmengine.groups()
+    elif both is not None and (epoch is None or epoch.start() < both.start() < epoch.end()):
+        *first, batch, batches = both.groups()
+    if first:
+        of_epoch = Printed(epoch=float(first[0]), epochs=int(first[1]) if first[1:] else None)
+        return of_epoch if evaluation else replace(of_epoch, step=int(batch), steps=int(batches), batch=True)
+    found = Printed(epoch=float(epoch[1]), epochs=_int(epoch[2])) if epoch is not None else Printed()
+    if evaluation:
+        return found
+    step = _STEP.search(line)
+    if step is not None:
+        return replace(found, step=int(step[1]) * _THOUSANDS.get(step[2], 1), steps=_int(step[3]))
+    if (batch := _BATCHES.search(line) or _BATCH.search(line)) is not None:
+        within = mmengine is None and not _OF_EPOCH.search(line, max(0, batch.start() - 20), batch.start())
+        return replace(found, step=int(batch[1]), steps=int(batch[2]), batch=within)
+    if (bar := BAR.search(line)) is not None:
+        return replace(found, step=int(bar[1]), steps=int(bar[2]), bar=True)
+    if (endless := ENDLESS_BAR.search(line)) is not None:
+        return replace(found, step=int(endless[1]), bar=True)
+    clu = _OF_CLU.search(line)
+    return replace(found, step=int(clu[1])) if clu is not None else found
+
+
+def _int(text: str | None) -> int | None:
+    return int(text) if text is not None else None

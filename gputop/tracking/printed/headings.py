@@ -1,0 +1,61 @@
+"""Lines that say for the indented lines below them which step these are of, or that they are of an evaluation. Pure.
+
+OLMo and Composer print "[step=10/1000,epoch=0]" and a metric in each line below, Coqui "-- STEP: 10/100 -- GLOBAL_STEP: 110",
+and PyTorch's quickstart prints "Test Error:" above the loss of the test.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from gputop.tracking.printed.names import EVALUATION, Printed, of_evaluation
+
+_STEP_AT_END = re.compile(r"\[step=(\d{1,15})(?:/(\d{1,15}))?(?:,epoch=(\d{1,15})(?:/\d{1,15})?)?\]:?$")
+_BATCH_AT_END = re.compile(r"\[epoch=(\d{1,15})(?:/\d{1,15})?\]\[batch=(\d{1,15})/(\d{1,15})\]:$")
+_GLOBAL_STEP = re.compile(r"-- GLOBAL_STEP: (\d{1,15})$")
+_EVALUATION = re.compile(r"\W{0,20}(?:[A-Za-z]{1,20} ){0,3}[A-Za-z]{1,20}:\s{0,9}")
+_TAIL = 120
+"""Characters at the end of a line in which a step is looked for."""
+
+
+class Headings:
+    """Follows the headings of one output stream."""
+
+    def __init__(self) -> None:
+        self._step: Printed | None = None
+        self._kind: str | None = None
+
+    def read(self, line: str) -> bool:
+        """Return whether a line is a heading; forget the last one if a line stands beside it, not below it."""
+        if not line.strip():
+            return False
+        step = _step_of(line)
+        evaluation = EVALUATION.match(line) if step is None and _EVALUATION.fullmatch(line) else None
+        if step is not None or evaluation is not None or not line[0].isspace():
+            self._step, self._kind = step, evaluation[1][0].lower() if evaluation is not None else None
+        return step is not None or evaluation is not None
+
+    def below(self, line: str, printed: Printed) -> Printed:
+        """Return the contents of a line with what the heading above it says of them."""
+        if not line[:1].isspace():
+            return printed
+        if self._kind is not None:
+            named = {of_evaluation(name, self._kind): value for name, value in printed.metrics.items()}
+            return replace(printed, metrics=named, step=None, steps=None)
+        if self._step is None or printed.step is not None or not printed.metrics:
+            return printed
+        return replace(self._step, metrics=printed.metrics)
+
+
+def _step_of(line: str) -> Printed | None:
+    tail = line.rstrip()[-_TAIL:]
+    if not tail.endswith(("]", "]:")) and "GLOBAL_STEP" not in tail:
+        return None
+    if (found := _STEP_AT_END.search(tail)) is not None:
+        epoch = float(found[3]) if found[3] is not None else None
+        return Printed(step=int(found[1]), steps=int(found[2]) if found[2] is not None else None, epoch=epoch)
+    if (found := _BATCH_AT_END.search(tail)) is not None:
+        return Printed(step=int(found[2]), steps=int(found[3]), epoch=float(found[1]), batch=True)
+    found = _GLOBAL_STEP.search(tail)
+    return Printed(step=int(found[1])) if found is not None else None
