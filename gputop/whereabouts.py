@@ -22,6 +22,9 @@ nothing; or was forked, so that it says nothing before its first step. What was 
 STILL_S = 0.3
 """A rank is asked twice. If it is at the same place after this long, it stands still."""
 SHOWN_FROM_S = 1.0
+LONG_S = 10.0
+"""If all ranks stay in one collective for this long without a step, it is not just slow. An estimate."""
+_POINT_TO_POINT = ("send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list")
 _STATES: Mapping[str, tuple[str, str]] = {
     "silent": ("does not answer", "do not answer"),
     "stopped": ("is stopped by a signal (T)", "are stopped by a signal (T)"),
@@ -41,6 +44,7 @@ _STATES: Mapping[str, tuple[str, str]] = {
 """What a rank in a state does, and what several do."""
 _DOING = {"reads": "read", "writes": "write", "opens": "open", "sleeps": "sleep", "waits": "wait"}
 """The verbs with which ``RankPlace.doing`` begins, and what several ranks do."""
+_HELD = ("stopped", "traced", "disk")
 _MUTE = ("silent", "stopped", "traced", "disk", "before_torch")
 """The states of ranks for which others may wait."""
 _FROM_OUTSIDE = ("untracked", "before_torch", "forked")
@@ -149,8 +153,50 @@ def summary(answer: Whereabouts) -> str | None:
         return "no rank is alive on this machine"
     if len(places) < 2:
         return None
-    known = all(place.state in ("answers", "ended") for place in places)
-    return "no rank waits for another" if known else "which rank is behind is not known"
+    if all(place.state in ("answers", "ended") for place in places):
+        return _all_wait(places) or "no rank waits for another"
+    perhaps = _perhaps(places)
+    return f"which rank is behind is not known{f'; it may be {perhaps}' if perhaps is not None else ''}"
+
+
+def _all_wait(places: Sequence[RankPlace]) -> str | None:
+    """Return that all ranks have waited in one collective for long; None if they have not."""
+    operations = {operation_of(place) for place in places if place.waits and place.operation is not None}
+    since_s = min((place.stands_s or 0.0 for place in places), default=0.0)
+    if len(operations) != 1 or since_s < LONG_S or not all(place.waits and place.operation is not None for place in places):
+        return None
+    return (
+        f"all ranks have waited in {operations.pop()} for {units.duration(since_s)}, and none has begun fewer: they may name "
+        "different sources or sizes, or not reach each other"
+    )
+
+
+def _perhaps(places: Sequence[RankPlace]) -> str | None:
+    """Return which ranks may be behind, of ranks that cannot be asked: those that do not just wait, as the others do."""
+    there = [place for place in places if place.is_there]
+    if any(place.state not in ("untracked", *_HELD) for place in there):
+        return None
+    if all(place.source is not None for place in there):
+        late = [place for place in there if place.operation is None]
+        ahead = [place for place in there if place.operation is not None]
+        them = f"{who(ahead)} {_verb(ahead, 'is', 'are')} in {_operations(ahead)}"
+        what = f"{_verb(late, 'is', 'are')} in no collective while {them}"
+    else:
+        late = [place for place in there if place.doing is not None or place.state in _HELD]
+        ahead = [place for place in there if place not in late]
+        if any(place.process_state != "S" for place in ahead):
+            return None
+        what = " or ".join(dict.fromkeys(_does(late, place) for place in late))
+    if not late or not ahead:
+        return None
+    return f"{'' if len(late) == 1 else 'one of '}{who(late)}, which {what}"
+
+
+def _does(places: Sequence[RankPlace], place: RankPlace) -> str:
+    if place.doing is None:
+        return _verb(places, *_STATES[place.state])
+    verb, space, rest = place.doing.partition(" ")
+    return f"{_verb(places, verb, _DOING.get(verb, verb))}{space}{rest}"
 
 
 def _ranks_of(places: Sequence[RankPlace]) -> Sequence[RankPlace]:
@@ -180,6 +226,12 @@ def _behind(places: Sequence[RankPlace]) -> tuple[Sequence[RankPlace], str | Non
         told = "; ".join(f"{who(_in(places, name))} in {name}" for name in sorted(operations))
         return few if 2 * len(few) < len(places) else places, f"The ranks wait for one another in different collectives: {told}"
     idle = [place for place in places if place.state == "answers" and not place.waits]
+    still = [place for place in idle if (place.stands_s or 0.0) >= STILL_S]
+    if still and all(place.operation in _POINT_TO_POINT for place in waiting):  # which torch does not count
+        return (
+            still,
+            f"{who(waiting)} {_wait(waiting)} in {_operations(waiting)}, {who(still)} {_verb(still, 'is', 'are')} elsewhere",
+        )
     # Before a rank's first collective, torch has no count for it.
     if idle and len(idle) < len(places) and all(place.begun is None for place in idle):
         return (
@@ -213,7 +265,7 @@ def _operations(places: Sequence[RankPlace]) -> str:
 def operation_of(place: RankPlace) -> str:
     """Return the operation that a rank waits in, with its number in the group of all ranks if known."""
     name = place.operation or ("the exchange of gradients" if place.phase == "backward" else "a collective")
-    return f"{name} #{place.begun}" if place.begun is not None else name
+    return f"{name} #{place.begun}" if place.begun is not None and name not in _POINT_TO_POINT else name
 
 
 def _comes(late: Sequence[RankPlace], ahead: Sequence[RankPlace]) -> str:

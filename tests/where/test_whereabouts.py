@@ -104,6 +104,61 @@ def test_who_is_not_behind(places: tuple[RankPlace, ...]) -> None:
     assert (ask(*places).behind, ask(*places).verdict) == ((), None)
 
 
+def test_a_rank_that_does_not_send_is_the_one_that_a_receiver_waits_for() -> None:
+    """torch does not count messages between two ranks: its counts are equal."""
+    late = elsewhere(1, begun=412, completed=412)
+    found = ask(waiting(0, operation="recv"), late, waiting(2, operation="irecv", completed=412))
+    assert (found.behind, found.verdict) == ((1,), "ranks 0, 2 wait in irecv and recv, rank 1 is elsewhere")
+    assert ask(waiting(0, operation="recv"), replace(late, since=NOW - 0.1)).behind == (), "it may only just have come there"
+    assert sentence([waiting(0, operation="recv")], NOW) == "train.py:88 in train_step, waits in recv, for 35s"
+
+
+def test_ranks_that_all_wait_in_one_collective_do_not_wait_for_nobody() -> None:
+    """A broadcast in which each names another source, or sizes that differ: all wait, and none is behind."""
+    found = ask(waiting(0, operation="broadcast"), waiting(1, operation="broadcast"))
+    assert (found.behind, found.verdict) == ((), None)
+    assert summary(found) == (
+        "all ranks have waited in broadcast #412 for 35s, and none has begun fewer: they may name different sources or sizes, "
+        "or not reach each other"
+    )
+    for places in (
+        [waiting(rank, since=NOW - 9.0) for rank in (0, 1)],
+        [waiting(rank, operation=None, phase="backward") for rank in (0, 1)],
+        [waiting(0), elsewhere(1)],
+    ):
+        assert "may name" not in (summary(ask(*places)) or "")
+
+
+def unasked(rank: int, **more: object) -> RankPlace:
+    known = RankPlace(rank, 4000 + rank, state="untracked", process_state="S", kernel_function="futex_do_wait")
+    return replace(known, **more)  # type: ignore[arg-type]
+
+
+def test_of_ranks_that_cannot_be_asked_the_one_that_does_something_else_may_be_behind() -> None:
+    late = unasked(1, kernel_function="pipe_read", doing="reads its standard input")
+    assert summary(ask(unasked(0), late, unasked(2))) == (
+        "which rank is behind is not known; it may be rank 1, which reads its standard input"
+    )
+    two = [unasked(0), replace(late, doing="sleeps"), unasked(2), unasked(3, doing="sleeps")]
+    assert summary(ask(*two)) == "which rank is behind is not known; it may be one of ranks 1, 3, which sleep"
+    stopped = unasked(1, state="stopped", process_state="T")
+    assert summary(ask(unasked(0), stopped)) == (
+        "which rank is behind is not known; it may be rank 1, which is stopped by a signal (T)"
+    )
+    assert ask(unasked(0), late).behind == ()
+    for places in ([unasked(0), unasked(1)], [replace(late, rank=0), late], [unasked(0, process_state="R"), late], [late]):
+        assert "may be" not in (summary(ask(*places)) or ""), places
+
+
+def test_py_spy_shows_who_is_in_no_collective() -> None:
+    seen = {"source": "py-spy", "line": "train.py:88", "function": "sync"}
+    ahead, late = unasked(0, **seen, operation="all_reduce"), unasked(1, **{**seen, "function": "validate"})
+    assert summary(ask(ahead, late)) == (
+        "which rank is behind is not known; it may be rank 1, which is in no collective while rank 0 is in all_reduce"
+    )
+    assert "may be" not in (summary(ask(ahead, replace(ahead, rank=1))) or "")
+
+
 def test_what_is_said_where_nobody_is_behind() -> None:
     assert summary(ask(elsewhere(0), elsewhere(1))) == "no rank waits for another"
     assert summary(ask(elsewhere(0), elsewhere(1, state="untracked"))) == "which rank is behind is not known"
