@@ -7,7 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import FrameType
 
-FRAMES_MAX = 60
+FRAMES_MAX = 200
+"""An import within imports has some five calls for each module."""
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_COMMANDS = f"{os.sep}bin{os.sep}"
+"""Where the commands are that start installed packages: files without an ending."""
 STACK_SHOWN = 8
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 """The package gputop.tracking."""
@@ -56,13 +60,29 @@ def frames_of(frame: FrameType | None) -> Iterator[Frame]:
 def where(frames: Iterable[Frame], is_library: Callable[[str], bool]) -> Where:
     """Return the place of a stack; ``is_library`` says whether a path is a library's."""
     calls = list(frames)
-    own = next((call for call in calls if not call.path.startswith("<") and not is_library(call.path)), None)
+    own = _own(calls, is_library)
     return Where(
         line=None if own is None else f"{os.path.basename(own.path)}:{own.line}",
         function=None if own is None else own.function,
         operation=_operation(calls),
         stack=tuple(map(str, calls[:STACK_SHOWN])),
     )
+
+
+def _own(calls: list[Frame], is_library: Callable[[str], bool]) -> Frame | None:
+    """Return the innermost call of the user's own files; without one, that of a package that may be the user's as well."""
+    installed = None
+    for call in calls:
+        if call.path.startswith("<") or is_library(call.path):
+            continue
+        if not _is_installed(call.path):
+            return call
+        installed = installed or call
+    return installed
+
+
+def _is_installed(path: str) -> bool:
+    return any(folder in path for folder in _INSTALLED) or (_COMMANDS in path and not path.endswith(".py"))
 
 
 def _operation(calls: list[Frame]) -> str | None:
