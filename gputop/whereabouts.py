@@ -44,6 +44,7 @@ _STATES: Mapping[str, tuple[str, str]] = {
 """What a rank in a state does, and what several do."""
 _DOING = {"reads": "read", "writes": "write", "opens": "open", "sleeps": "sleep", "waits": "wait"}
 """The verbs with which ``RankPlace.doing`` begins, and what several ranks do."""
+_GRADIENTS = "the exchange of gradients"
 _HELD = ("stopped", "traced", "disk")
 _MUTE = ("silent", "stopped", "traced", "disk", "before_torch")
 """The states of ranks for which others may wait."""
@@ -220,7 +221,7 @@ def _behind(places: Sequence[RankPlace]) -> tuple[Sequence[RankPlace], str | Non
         ahead = [place for place in waiting if place not in late]
         if ahead:
             return late, f"{who(ahead)} {_wait(ahead)} in {_operations(ahead)} for {who(late)}, which {_comes(late, ahead)}"
-    operations = {place.operation for place in waiting if place.operation is not None}
+    operations = {name for place in waiting if (name := _exchange(place)) is not None}
     if len(waiting) == len(places) and len(operations) > 1:
         few = min((_in(places, name) for name in operations), key=len)
         told = "; ".join(f"{who(_in(places, name))} in {name}" for name in sorted(operations))
@@ -254,7 +255,13 @@ def _late(places: Sequence[RankPlace]) -> list[RankPlace]:
 
 
 def _in(places: Sequence[RankPlace], operation: str) -> list[RankPlace]:
-    return [place for place in places if place.operation == operation]
+    return [place for place in places if _exchange(place) == operation]
+
+
+def _exchange(place: RankPlace) -> str | None:
+    """Return the collective that a rank waits in; that of the gradients only if torch says that one has not ended."""
+    pending = place.begun is not None and place.completed is not None and place.begun > place.completed
+    return place.operation or (_GRADIENTS if place.phase == "backward" and pending else None)
 
 
 def _operations(places: Sequence[RankPlace]) -> str:
@@ -264,7 +271,7 @@ def _operations(places: Sequence[RankPlace]) -> str:
 
 def operation_of(place: RankPlace) -> str:
     """Return the operation that a rank waits in, with its number in the group of all ranks if known."""
-    name = place.operation or ("the exchange of gradients" if place.phase == "backward" else "a collective")
+    name = place.operation or (_GRADIENTS if place.phase == "backward" else "a collective")
     return f"{name} #{place.begun}" if place.begun is not None and name not in _POINT_TO_POINT else name
 
 

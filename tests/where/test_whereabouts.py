@@ -104,6 +104,18 @@ def test_who_is_not_behind(places: tuple[RankPlace, ...]) -> None:
     assert (ask(*places).behind, ask(*places).verdict) == ((), None)
 
 
+def test_a_rank_with_fewer_batches_waits_in_another_collective_than_the_gradients_of_the_others() -> None:
+    more = waiting(0, operation=None, phase="backward")
+    found = ask(more, waiting(1, operation="barrier"))
+    assert (found.behind, found.verdict) == (
+        (0, 1),
+        "The ranks wait for one another in different collectives: rank 1 in barrier; rank 0 in the exchange of gradients",
+    )
+    assert ask(more, replace(more, rank=2), waiting(1, operation="barrier")).behind == (1,)
+    for computes in (replace(more, completed=412), replace(more, begun=None, completed=None)):
+        assert ask(computes, waiting(1, operation="barrier")).verdict is None, "whether it exchanges anything is not known"
+
+
 def test_a_rank_that_does_not_send_is_the_one_that_a_receiver_waits_for() -> None:
     """torch does not count messages between two ranks: its counts are equal."""
     late = elsewhere(1, begun=412, completed=412)
