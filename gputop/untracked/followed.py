@@ -17,14 +17,15 @@ from gputop.jobs.output.collected import Collected
 from gputop.process import ProcessRun
 from gputop.snapshot import LogMatch
 from gputop.sources.host import procfs
-from gputop.untracked.kinds import OUTPUT, SCREEN, TMUX
-from gputop.untracked.outputs import READ_BYTES, TAIL, OutputFile, files_of
+from gputop.untracked.kinds import LOG, OUTPUT, SCREEN, TMUX
+from gputop.untracked.outputs import READ_BYTES, TAIL, OutputFile, files_of, log_files
 from gputop.untracked.search import Found, search
 from gputop.untracked.source import Source
 
 if TYPE_CHECKING:
     from gputop.jobs.output.printed_rank import PrintedRank
     from gputop.untracked.errors import OutputErrors
+    from gputop.untracked.logs import OpenLogs
     from gputop.untracked.panes import PaneReader
 
 LOOK_S = 10.0
@@ -55,6 +56,9 @@ class Key(NamedTuple):
 
     label: str
     root: str
+
+
+_LOGS = Key(LOG, "")
 
 
 def next_look_s(found: bool, followed_s: float, took_s: float) -> float:
@@ -100,6 +104,7 @@ class FollowedRun:
         self._explained = explained
         self._reads: dict[tuple[str, Path], _Read] = {}
         self._printed: dict[int, PrintedRank] = {}
+        self._logs: OpenLogs | None = None
         self._due_s = 0.0
         self._first_s: float | None = None
         self._pane: PaneReader | None = None
@@ -158,7 +163,7 @@ class FollowedRun:
     def _has_work(self) -> bool:
         """Return whether there is a file to read or to search for. It takes no lock: at worst, a turn is late."""
         now = time.monotonic()
-        return bool(self._reads or self._printed) or now >= self._due_s or now >= self._pane_due_s
+        return bool(self._reads or self._printed or self._logs) or now >= self._due_s or now >= self._pane_due_s
 
     def wait(self, seconds: float) -> None:
         """Wait until the first turn is done, but not longer than ``seconds``."""
@@ -222,6 +227,7 @@ class FollowedRun:
             with self.lock:
                 self._take_in(found, min((rank.rank or 0 for rank in run.ranks), default=0))
                 self._take_in_output(printed)
+                self._take_in_logs(log_files(run, own.union(*(item.paths for item in found))))
             if not run.starting:  # gputop reads the output of what it started itself
                 self._to_judge = printed
         until = time.monotonic() + TURN_S
@@ -231,6 +237,10 @@ class FollowedRun:
                 steps, at = file.read(False, READ_BYTES)
                 with self.lock:
                     rank.take_in(file, steps, at)
+        if self._logs is not None:
+            self._logs.read(self.lock)
+            with self.lock:
+                self.curves[_LOGS].files = dict(self._logs.files)
         if began >= self._pane_due_s and not self._has_values():
             self._pane_due_s = began + PANE_S
             self._read_pane(run)
@@ -303,7 +313,7 @@ class FollowedRun:
             source.update(item.paths)
             curve.files[rank] = source.paths
             self._reads[item.kind.label, item.root] = _Read(source, curve, rank)
-        kept = {key: curve for key, curve in self.curves.items() if key.label in (OUTPUT, TMUX, SCREEN)}
+        kept = {key: curve for key, curve in self.curves.items() if key.label in (OUTPUT, LOG, TMUX, SCREEN)}
         self.curves = curves | kept
 
     def _take_in_output(self, printed: Mapping[int, tuple[OutputFile, ...]]) -> None:
@@ -321,6 +331,17 @@ class FollowedRun:
         curve.ranks = dict(self._printed)
         curve.files = {number: tuple(rank.files) for number, rank in self._printed.items()}
         curve.identities = frozenset(file.identity for files in printed.values() for file in files)
+
+    def _take_in_logs(self, found: Mapping[int, tuple[OutputFile, ...]]) -> None:
+        if self._logs is None:
+            if not found:
+                return
+            from gputop.untracked.logs import OpenLogs
+
+            self._logs = OpenLogs()
+        self._logs.take_in(found)
+        curve = self.curves.setdefault(_LOGS, Curve(_LOGS))
+        curve.ranks, curve.identities = dict(self._logs.ranks), self._logs.identities
 
 
 def _lives(pid: int) -> bool:

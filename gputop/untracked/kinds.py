@@ -89,9 +89,19 @@ TRAINER_STATE = Kind(
 )
 OUTPUT = "its output"
 """The label of a run's output file; it ranks between JSON lines and the Trainer's state, which is late by a checkpoint."""
+LOG = "its log file"
+"""The label of a text log that a process of the run has open: what it logs there may not be what it prints."""
+LOG_NAMES = re.compile(r".+\.(?:log|txt|out)")
 TMUX, SCREEN = "its output in tmux", "its output in screen"
 KINDS = (TENSORBOARD, WANDB, MLFLOW, TABLE, JSON_LINES, TRAINER_STATE)
-ORDER = (*(kind.label for kind in (TENSORBOARD, WANDB, MLFLOW, TABLE, JSON_LINES)), OUTPUT, TRAINER_STATE.label, TMUX, SCREEN)
+ORDER = (
+    *(kind.label for kind in (TENSORBOARD, WANDB, MLFLOW, TABLE, JSON_LINES)),
+    OUTPUT,
+    LOG,
+    TRAINER_STATE.label,
+    TMUX,
+    SCREEN,
+)
 """If a run has several curves, the first of these is its own."""
 
 

@@ -9,16 +9,20 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from gputop.jobs.output.follower import Backlog
 from gputop.process import ProcessRun
+from gputop.untracked.kinds import LOG_NAMES, kind_of
 from gputop.untracked.pipelines import Pipelines, identity_of_pipe
 
 READ_BYTES = 1 << 20
 TAIL = Backlog(0, READ_BYTES)
 """The newest value matters more than the past: one read, some ten thousand lines, covers both."""
+HANDLES = 4096
+LOGS_MAX = 4
 
 
 class OutputFile(NamedTuple):
@@ -49,6 +53,45 @@ def output_files(pid: int, pipelines: Pipelines | None = None) -> tuple[OutputFi
     except OSError:
         pass
     return tuple(OutputFile(*item) for item in found.items())
+
+
+def log_files(run: ProcessRun, known: Collection[Path]) -> dict[int, tuple[OutputFile, ...]]:
+    """Return the text logs that the ranks have open for writing, by rank; ``known``: files that count as something else.
+
+    They are told by their names. What several ranks write counts as that of the first one.
+    """
+    found: dict[int, tuple[OutputFile, ...]] = {}
+    seen: set[tuple[int, int]] = set()
+    for place, rank in enumerate(run.ranks):
+        own: list[OutputFile] = []
+        for file in _open_logs(rank.pid):
+            if file.identity not in seen and file.path not in known and len(own) < LOGS_MAX:
+                seen.add(file.identity)
+                own.append(file)
+        if own:
+            found[rank.rank if rank.rank is not None else place] = tuple(own)
+    return found
+
+
+def _open_logs(pid: int) -> Iterator[OutputFile]:
+    try:
+        if os.stat(f"/proc/{pid}").st_uid != os.geteuid():
+            return
+        handles = os.listdir(f"/proc/{pid}/fd")[:HANDLES]
+    except OSError:
+        return
+    for handle in handles:
+        link = f"/proc/{pid}/fd/{handle}"
+        try:
+            name = os.path.basename(os.readlink(link))
+            if handle in ("0", "1", "2") or not LOG_NAMES.fullmatch(name) or kind_of(name) is not None:
+                continue
+            writable = os.lstat(link).st_mode & stat.S_IWUSR
+        except OSError:
+            continue
+        file = _regular_file(link) if writable else None
+        if file is not None:
+            yield file
 
 
 def _regular_file(link: str) -> OutputFile | None:

@@ -227,6 +227,54 @@ def test_a_file_that_two_runs_may_write_is_shown_as_one_of_either(trainings: Tra
     assert sum(points.run_id == shared.run_id for points in found.points) <= 1
 
 
+def log_lines(scale: float = 1.0) -> str:
+    begin = "2026-05-14 10:21:33,123 INFO train.py:20 configuration of the training\n"
+    return begin + "".join(f"2026-05-14 10:21:33,123 INFO step {step} loss {scale * LOSSES[step]:.6f}\n" for step in LOSSES)
+
+
+def test_a_text_log_that_a_process_holds_open_is_its_curve(trainings: Trainings, tmp_path: Path) -> None:
+    """What a script prints goes to a terminal, and what it logs to a file (logging, loguru, hydra)."""
+    log, other = tmp_path / "logs" / "train.log", tmp_path / "older.log"
+    log.parent.mkdir()
+    log.write_text(log_lines(7.0) + log_lines())  # it is appended to: the first half is another run's
+    other.write_text(log_lines(9.0))
+    run = run_of(trainings.start(tmp_path, str(log), str(tmp_path / "answers.txt")))
+    reader = UntrackedCurves()
+    found = until_known(reader, [run], lambda found: bool(found.runs))
+    (shown,) = found.process_runs
+    (curve,) = shown.curves
+    assert (curve.source, curve.files, curve.shared) == ("its log file", (str(log),), False)
+    assert loss_of(found.runs[0]) == ("loss", 49, pytest.approx(1 / 50, abs=1e-6))
+    assert max(max(item.values) for item in found.points if item.metric == "loss") == 1.0
+    write_lines(tmp_path)
+    both = until_known(UntrackedCurves(), [run], lambda found: len(found.runs) == 2)
+    assert [curve.source for curve in both.process_runs[0].curves] == ["JSON lines", "its log file"]
+
+
+def logs_of(reader: UntrackedCurves) -> list[list[Path]]:
+    (followed_run,) = reader._followed.values()
+    logs = followed_run._logs
+    return [[*rank.files] for rank in logs.ranks.values()] if logs is not None else []
+
+
+def test_a_log_without_values_is_not_read_for_long(
+    trainings: Trainings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("LOOK_S", "FIRST_LOOK_S", "LOOK_SHARE"):
+        monkeypatch.setattr(followed, name, 0)
+    log = tmp_path / "answers.txt"
+    log.write_text("a question\n")
+    run = run_of(trainings.start(tmp_path, str(log)))
+    reader = UntrackedCurves()
+    eventually(lambda: reader.poll([run]) and logs_of(reader), bool)
+    log.write_text("a long answer of a model\n" * 100_000)
+    eventually(lambda: reader.poll([run]) and logs_of(reader), lambda followed: not followed[0])
+    with log.open("a") as file:
+        file.write(log_lines())
+    for _ in range(3):
+        assert reader.poll([run]).runs == ()
+
+
 def test_the_newest_of_several_trainings_in_one_process_comes_first(trainings: Trainings, tmp_path: Path) -> None:
     """A notebook's second training, or a sweep's: the first one's files are there as well, and are written no more."""
     pid = trainings.start(tmp_path)
