@@ -97,6 +97,8 @@ class Sampler:
         """The ids of those that are only curves of untracked runs."""
         self.explained = True
         """Whether the error texts in the output of untracked runs are read. Set it before the first snapshot."""
+        self.is_asked_once = False
+        """Whether there is only one snapshot, which then waits longer for the curves of untracked runs."""
         self._found = ProcessRuns()
         self._untracked_curves: UntrackedCurves | None = None
         self._places: EarlyPlaces | None = None
@@ -232,9 +234,10 @@ class Sampler:
         if self._untracked_curves is None:
             if not found:
                 return None
-            from gputop.untracked.curves import UntrackedCurves
+            from gputop.untracked.curves import FIRST_WAIT_S, ONLY_WAIT_S, UntrackedCurves
 
-            self._untracked_curves = UntrackedCurves(explained=self.explained)
+            wait_s = ONLY_WAIT_S if self.is_asked_once else FIRST_WAIT_S
+            self._untracked_curves = UntrackedCurves(explained=self.explained, first_wait_s=wait_s)
         note_failure = partial(self._note_failure, "The curve of a run that gputop does not track")
         return self._untracked_curves.poll(found, tuple(tracked), note_failure)
 

@@ -90,6 +90,7 @@ def runs(
         shelf = Shelf(recent_runs=LISTED if wanted is None else EVERYTHING, backlog_points=2)
         found = shelf.read_all()
         sampler = make_sampler(options)
+        sampler.is_asked_once = True
         snapshot = sampler.take()
         if options.as_json:
             print(json.dumps(encode(_there(found, snapshot, wanted))))

@@ -21,7 +21,9 @@ from gputop.untracked.followed import Curve, FollowedRun, Key
 from gputop.untracked.kinds import ORDER, OUTPUT
 
 FIRST_WAIT_S = 0.3
-"""How long the first poll that sees a run waits for its curve: ``gputop --once`` polls once."""
+"""How long the first poll that sees a run waits for its curve, so that the first picture has most of them."""
+ONLY_WAIT_S = 3.0
+"""The same for a command that polls once, such as ``gputop runs``: on a busy machine, the first search takes longer."""
 RECENT_S = 600.0
 """How long what an ended run printed is explained, as for jobs (``jobs/output/matches.py``)."""
 ENDED_MAX = 8
@@ -45,9 +47,14 @@ class Curves(NamedTuple):
 class UntrackedCurves:
     """Follows the runs of each poll, and forgets those that are gone."""
 
-    def __init__(self, *, explained: bool = True) -> None:
-        """Nothing is read before ``poll``. ``explained``: whether the error texts in the output are looked for, too."""
-        self._explained = explained
+    def __init__(self, *, explained: bool = True, first_wait_s: float = FIRST_WAIT_S) -> None:
+        """Nothing is read before ``poll``.
+
+        Args:
+            explained: whether the error texts in the output are looked for, too.
+            first_wait_s: how long the first poll that sees a run waits for its curve.
+        """
+        self._explained, self._first_wait_s = explained, first_wait_s
         self._followed: dict[str, FollowedRun] = {}
         self._stuck: list[FollowedRun] = []
         self._ended: dict[str, tuple[FollowedRun, float]] = {}
@@ -65,7 +72,7 @@ class UntrackedCurves:
             lost: is called with an unexpected error in reading one run; the others are still read.
         """
         known = self._follow(found, tracked)
-        until = time.monotonic() + FIRST_WAIT_S
+        until = time.monotonic() + self._first_wait_s
         for run in found:
             if run.key in known:
                 known[run.key].ask(run, tracked)

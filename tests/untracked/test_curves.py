@@ -275,6 +275,22 @@ def test_a_log_without_values_is_not_read_for_long(
         assert reader.poll([run]).runs == ()
 
 
+def test_a_command_that_takes_one_reading_waits_for_the_curves(
+    trainings: Trainings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = followed.search
+
+    def slowly(*known: object) -> object:
+        time.sleep(1.0)
+        return found(*known)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(followed, "search", slowly)
+    run = run_of(trainings.start(tmp_path))
+    write_lines(tmp_path)
+    assert UntrackedCurves(explained=False).poll([run]).runs == ()
+    assert len(UntrackedCurves(explained=False, first_wait_s=300.0).poll([run]).runs) == 1
+
+
 def test_the_newest_of_several_trainings_in_one_process_comes_first(trainings: Trainings, tmp_path: Path) -> None:
     """A notebook's second training, or a sweep's: the first one's files are there as well, and are written no more."""
     pid = trainings.start(tmp_path)
