@@ -24,6 +24,7 @@ _AUTOMATIC = frozenset(
     )
 )
 _NOT_TRAINING = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "dev", "scale", "scaler"})
+_OF_EPOCH = "_epoch"
 _SHORT = re.compile(r"(?:^|[^a-z])(?:nll|b?ce|xent|cross_?entropy)(?:$|[^a-z])")
 """What scripts call a loss of classification or of a language model; it counts where no metric has "loss" in its name."""
 _WORD = re.compile(r"[^\W_]+")
@@ -42,6 +43,7 @@ def loss_metric(names: Iterable[str]) -> str | None:
         key=lambda name: (
             not is_training_loss(name),
             not is_sum(name),
+            name.endswith(_OF_EPOCH),  # beside the same by steps, as Lightning logs both
             not name.removeprefix(AUTOMATIC_PREFIX).startswith("loss/"),
             name,
         ),

@@ -21,6 +21,7 @@ from gputop.tracking.printed.counts import BAR, ENDLESS_BAR, counts, evaluation_
 from gputop.tracking.printed.names import (
     ALSO,
     ANY_MEASURED,
+    NAME_CHARACTERS,
     NUMBER,
     PERCENT,
     Printed,
@@ -72,11 +73,14 @@ _NO_METRIC = frozenset(["packet", "data", "stop", "weight", "frame", "signal", "
 _NO_NAMES = frozenset(["time", "timestamp", "ts", "pid", "v_num", "level", "line", "port", "size", "percentage"])
 _MESSAGES = ("message", "msg", "log", "event")
 """The keys under which loggers and container engines keep a line of text."""
-_STEPS = ("step", "global_step", "iteration", "iter", "num_updates", "current_steps")
+_STEPS = ("step", "global_step", "iteration", "iter", "num_updates", "current_steps", "_step", "steps")
+_OF_MMCV = "iter"
+"""In MMCV's line of an evaluation, the number of its own batches."""
+_SPLITS = ("split", "mode", "phase", "stage", "subset")
 _UPDATES = "_num_updates"
 """Ends the names of the same count in Fairseq's summaries of an epoch."""
 _TOTAL = "total_steps"
-_COUNTERS = frozenset((*_STEPS, _TOTAL, "epoch", "epochs", "batch"))
+_COUNTS = frozenset((_TOTAL, "epoch", "epochs", "batch"))
 
 
 def parse(line: str) -> Printed | None:
@@ -126,17 +130,16 @@ def _flat(data: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, floa
 def _from_dictionary(data: dict[str, Any], before: str) -> Printed | None:
     """Return what a dictionary says, and what the text ``before`` it says about it."""
     values = dict(_flat(data))
-    kind = evaluation_of(before)
-    metrics = {name: value for name, value in values.items() if not _is_counter(name) and name.lower() not in _NO_NAMES}
+    kind = evaluation_of(before) or _split_of(data)
+    metrics = {name: value for name, value in values.items() if not _is_counter(name) and _may_be_metric(name)}
     if not any(is_measured(name) for name in metrics):
         text = next((text for name in _MESSAGES if isinstance(text := data.get(name), str)), "")
         return _from_text(text[:LINE_CHARACTERS]) if ANY_MEASURED.search(text) and not _CALL.search(text) else None
     if kind is not None:
         metrics = {of_evaluation(name, kind): value for name, value in metrics.items()}
     said = counts(before, evaluation=kind is not None)
-    step = next((int(found) for name in _STEPS if _is_count(found := values.get(name))), said.step)
-    if step is None:
-        step = next((int(found) for name, found in values.items() if name.endswith(_UPDATES) and _is_count(found)), None)
+    step = _step_in(values, evaluation=kind is not None)
+    step = said.step if step is None else step
     steps = values.get(_TOTAL)
     epoch = values.get("epoch")
     return replace(
@@ -148,12 +151,30 @@ def _from_dictionary(data: dict[str, Any], before: str) -> Printed | None:
     )
 
 
+def _step_in(values: Mapping[str, float], *, evaluation: bool) -> int | None:
+    """Return the step in a dictionary: under a name of its own before one below the name of a split or a trainer."""
+    names = [*_STEPS, *(name for name in values if _is_counter(name) and name.lower() not in _COUNTS)]
+    found = ((name, values.get(name)) for name in names if not evaluation or name != _OF_MMCV)
+    return next((int(value) for _, value in found if _is_count(value)), None)
+
+
+def _split_of(data: Mapping[Any, Any]) -> str | None:
+    """Return the first letter of the evaluation that a dictionary says that it is of: ``"split": "val"``."""
+    named = next((value for key in _SPLITS if isinstance(value := data.get(key), str)), "")
+    return evaluation_of(named[:NAME_CHARACTERS])
+
+
 def _is_count(value: float | None) -> TypeGuard[float]:
     return value is not None and math.isfinite(value) and value == int(value)
 
 
+def _may_be_metric(name: str) -> bool:
+    return name.lower() not in _NO_NAMES and not name.startswith("_")  # "_timestamp" and the like of W&B
+
+
 def _is_counter(name: str) -> bool:
-    return name.lower() in _COUNTERS or name.endswith(_UPDATES)
+    first, _, last = name.lower().rpartition("/")
+    return (last in _STEPS and first != "time") or name.lower() in _COUNTS or name.endswith(_UPDATES)
 
 
 def _from_text(line: str) -> Printed | None:

@@ -14,7 +14,10 @@ from gputop.untracked.files.values import Value, metric_name, step_number, wall_
 
 LINE_CHARACTERS = 256 << 10
 COLUMNS = 1000
-_STEPS = ("step", "steps", "global_step", "iteration", "iter", "it", "update", "updates", "num_updates", "total_timesteps")
+_STEPS = (
+    *("step", "steps", "global_step", "iteration", "iter", "it", "update", "updates", "num_updates", "total_timesteps"),
+    *("train_step", "train_iter", "num_steps", "training_iteration"),
+)
 _EPOCHS = ("epoch", "epochs")
 _TIMES = ("time", "timestamp", "wall_time", "walltime", "datetime", "date")
 _SEPARATORS = ",\t;"
@@ -77,12 +80,15 @@ class Table:
         return found
 
     def _read_heading(self, line: str) -> None:
+        is_comment = line.startswith("#")
+        line = line.lstrip("# ") if is_comment else line
         self._separator = max(_SEPARATORS, key=line.count)
         names = [metric_name(cell) for cell in self._cells(line)]
         words = [(name or "").lower().rpartition("/")[2] for name in names]
         counts = [words.index(word) for word in (*_STEPS, *_EPOCHS) if word in words]
-        if not counts or len(names) > COLUMNS or not any(name is not None and is_listed(name) for name in names):
-            self.refused = True
+        measured = any(name is not None and is_listed(name.replace(" ", "_")) for name in names)
+        if not counts or len(names) > COLUMNS or not measured:
+            self.refused = not is_comment
             return
         self._step = counts[0]
         self._time = next((words.index(word) for word in _TIMES if word in words), None)

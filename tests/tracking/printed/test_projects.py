@@ -232,6 +232,38 @@ FOUND: list[tuple[str, tuple[str, ...], Values]] = [
         [(10, {"loss": 2.5}), (20, {"loss": 2.25})],
     ),
     (
+        "JSON lines of several splits",
+        (
+            '{"step": 1, "loss": 2.5, "split": "train"}',
+            '{"step": 1, "loss": 3.5, "split": "val"}',
+            '{"mode": "train", "epoch": 1, "iter": 50, "loss": 2.25}',
+            '{"mode": "val", "epoch": 1, "iter": 5000, "bbox_mAP": 0.25}',
+            '{"mode": "train", "epoch": 2, "iter": 50, "loss": 2.0}',
+        ),
+        [
+            (1, {"loss": 2.5}),
+            (1, {"val_loss": 3.5}),
+            (50, {"loss": 2.25, "epoch": 1}),
+            (50, {"val_bbox_mAP": 0.25, "epoch": 1}),
+            (100, {"loss": 2.0, "epoch": 2}),
+        ],
+    ),
+    (
+        "JSON lines with the steps of W&B and Lightning",
+        (
+            '{"_step": 5, "_timestamp": 1764155000.5, "train/loss": 2.5}',
+            '{"trainer/global_step": 7, "train/loss": 2.25}',
+            '{"train/step": 9, "time/step": 1.0, "train/loss": 2.0}',
+            '{"steps": 11, "train/loss": 1.75}',
+        ),
+        [
+            (5, {"train/loss": 2.5}),
+            (7, {"train/loss": 2.25}),
+            (9, {"train/loss": 2.0, "time/step": 1.0}),
+            (11, {"train/loss": 1.75}),
+        ],
+    ),
+    (
         "full-width punctuation",
         ("epoch：1，step：10，loss：0.5", "Step：20，Loss：0.25"),
         [(10, {"loss": 0.5, "epoch": 1}), (20, {"loss": 0.25, "epoch": 1})],
@@ -353,6 +385,8 @@ def test_a_heading_counts_only_for_what_is_indented_below_it() -> None:
         (("train_loss", "total_loss"), "train_loss"),
         (("total_loss", "loss"), "loss"),
         (("cls_loss", "val_total_loss"), "cls_loss"),
+        (("train_loss_epoch", "train_loss_step"), "train_loss_step"),
+        (("loss_epoch", "val_loss_step"), "loss_epoch"),
     ],
 )
 def test_the_sum_of_the_losses_is_shown_before_its_parts(names: tuple[str, ...], loss: str) -> None:

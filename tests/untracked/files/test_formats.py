@@ -261,3 +261,27 @@ def test_what_never_ends_is_not_kept(what: str) -> None:
             parser.feed(data)
         held = [value for value in vars(parser).values() if isinstance(value, bytes | bytearray | str | dict)]
         assert sum(map(len, held)) <= len(sound) + 4 * len(data)
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "Epoch,Train Loss",
+        "Step,Training Loss",
+        "# epoch,loss",
+        "train_iter,train_loss",
+        "num_steps,loss",
+        "training_iteration,loss",
+        "train/step,train/loss",
+    ],
+)
+def test_headings_of_tables_as_people_write_them(heading: str) -> None:
+    table = Table()
+    found = [*table.feed(f"{heading}\n10,2.5\n20,2.25\n".encode()), *table.end()]
+    assert [(value.step, value.value) for value in found] == [(10, 2.5), (20, 2.25)]
+
+
+def test_comments_above_a_table_are_no_heading() -> None:
+    table = Table()
+    found = table.feed(b"# started by ada, 2026\n\n# with loss, no steps\nepoch,loss\n1,2.5\n")
+    assert [(value.step, value.value) for value in found] == [(1, 2.5)]
