@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
@@ -99,6 +99,8 @@ def _pace(series: MetricSeries) -> float | None:
         return None
     last = len(times) - 1
     first = min(last - 1, bisect_left(times, times[last] - RATE_WINDOW_S, 0, last))
+    # What an untracked run had printed before gputop came all has one time: only the last of it says when that step was.
+    first = bisect_right(times, times[first], first, last) - 1
     passed, done = times[last] - times[first], steps[last] - steps[first]
     return done / passed if passed > 0 and done > 0 else None
 

@@ -161,6 +161,17 @@ def test_pace_and_time_left() -> None:
     assert run_numbers.speed(samples.run(world_size=4)) == ("samples_per_s", 4 * 460.0)
 
 
+def test_values_that_were_there_before_gputop_came_make_no_pace() -> None:
+    """Printed values have no times: all that a file held when it was found have the time of its last line."""
+    history, run = History(), samples.run(world_size=1, step=13_400)
+    old = Points("run-1", 0, "loss", tuple(range(0, 13_401, 20)), (1000.0,) * 671, (1.0,) * 671)
+    history.observe(samples.snapshot(points=(old,), runs=(run,)))
+    assert (run_numbers.steps_per_s(run, history), run_numbers.seconds_left(run, history)) == (None, None)
+    new = Points("run-1", 0, "loss", (13_420, 13_440), (1002.0, 1002.0), (1.0, 1.0))
+    history.observe(samples.snapshot(points=(new,), runs=(run,)))
+    assert run_numbers.steps_per_s(run, history) == pytest.approx(20.0)
+
+
 def test_the_time_left_is_in_the_numbers_of_the_script() -> None:
     """Automatic values are numbered by optimizer steps; a script that logs tokens knows its total in tokens."""
     history = History()
