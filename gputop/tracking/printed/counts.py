@@ -49,7 +49,7 @@ ENDLESS_BAR = re.compile(r"(?:^|[:\s])(\d{1,15})it \[\d{1,9}:")
 
 def evaluation_of(line: str) -> str | None:
     """Return the first letter of "validation", "evaluation" or "test" if a line is about one; None for any other line."""
-    found = EVALUATION.match(line) or _OF_MMENGINE.search(line)
+    found = EVALUATION.match(line) or (_OF_MMENGINE.search(line) if "]" in line else None)
     kind = found[1][0].lower() if found is not None else "t"
     return kind if found is not None and found[1] != _TRAINING else None
 
@@ -57,8 +57,9 @@ def evaluation_of(line: str) -> str | None:
 def counts(line: str, *, evaluation: bool) -> Printed:
     """Return the step and the epoch of a line, without metrics; ``evaluation``: its counts are not those of the training."""
     epoch = EPOCH.search(line)
-    mmengine = _OF_MMENGINE.search(line)
-    both = _EPOCH_AND_BATCH.search(line) or _OF_TIMM.search(line)
+    bracketed = "]" in line
+    mmengine = _OF_MMENGINE.search(line) if bracketed else None
+    both = _EPOCH_AND_BATCH.search(line) or _OF_TIMM.search(line) if bracketed else None
     first: list[str] = []
     if mmengine is not None and mmengine[2] is not None:
         _, *first, batch, batches = mmengine.groups()

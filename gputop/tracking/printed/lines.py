@@ -56,7 +56,7 @@ _HEADING = re.compile(
     r"(?:\s{0,20}(?:/|of)\s{0,20}\d{1,15})?\]?\W{0,80}",
     re.IGNORECASE,
 )
-_KINDS_OF_LOSS = re.compile(r"\bloss (train|val): ([^\s,]{1,40}), (train|val): (?=[^\s,])")
+_KINDS_OF_LOSS = re.compile(r"\bloss (train): ([^\s,]{1,40}), (val): (?=[^\s,])")
 """LitGPT names the loss once for both of its values."""
 _LOSS_VALUE = re.compile(r"(?<=loss) value(?=\s{0,9}[:=])", re.IGNORECASE)
 _WIDE = str.maketrans("：，＝（）／；｜［］", ":,=()/;|[]")
@@ -181,7 +181,10 @@ def _from_text(line: str) -> Printed | None:
     at = _AT.search(line)
     if at is not None:
         line = f"{at[2]}, {line[: at.start()]}{at[1]}{line[at.end() :]}"
-    line = _KINDS_OF_LOSS.sub(r"\1_loss: \2, \3_loss: ", _LOSS_VALUE.sub("", line))
+    if "loss train:" in line:
+        line = _KINDS_OF_LOSS.sub(r"\1_loss: \2, \3_loss: ", line)
+    if " value" in line:
+        line = _LOSS_VALUE.sub("", line)
     bar = BAR.search(line) or ENDLESS_BAR.search(line)
     kind = evaluation_of(line)
     metrics: dict[str, float] = {}
