@@ -291,6 +291,7 @@ class FollowedRun:
                 values, at_end = read.source.read()
                 with self.lock:
                     collected = read.curve.ranks.setdefault(read.rank, Collected())
+                    collected.total_steps, collected.counts_lines = read.source.total_steps, read.source.counts_lines
                     for value in values:
                         collected.add(value.step, {value.name: value.value}, value.time or 0.0, BACKLOG_POINTS)
 

@@ -55,6 +55,17 @@ class CurveFile:
         at = None if finished else look.written_at if look.written_at is not None else time.time()
         return [self._complete(value, at) for value in found if self._is_new(value.name)], look.at_end
 
+    @property
+    def counts_lines(self) -> bool:
+        """Whether its steps are counted lines, because none of them shows a step."""
+        return bool(getattr(self._parser, "counts_lines", False))
+
+    @property
+    def total_steps(self) -> int | None:
+        """How many steps the training has, if the file says so."""
+        found: int | None = getattr(self._parser, "total_steps", None)
+        return found
+
     def _is_new(self, name: str) -> bool:
         if not self._kind.rewritten:
             return True
@@ -93,6 +104,16 @@ class Source:
     def paths(self) -> tuple[Path, ...]:
         """The files."""
         return tuple(self._files)
+
+    @property
+    def counts_lines(self) -> bool:
+        """Whether its steps are counted lines."""
+        return any(file.counts_lines for file in self._files.values())
+
+    @property
+    def total_steps(self) -> int | None:
+        """How many steps the training has, if a file says so."""
+        return next((total for file in self._files.values() if (total := file.total_steps) is not None), None)
 
     def read(self, finished: bool = False) -> tuple[list[Value], bool]:
         """Return the new values of one piece of each file, and whether all are read to their end."""

@@ -227,6 +227,22 @@ def test_a_file_that_two_runs_may_write_is_shown_as_one_of_either(trainings: Tra
     assert sum(points.run_id == shared.run_id for points in found.points) <= 1
 
 
+def test_lines_of_json_that_name_no_step_are_counted_and_said_to_be(trainings: Trainings, tmp_path: Path) -> None:
+    """DETR's and MAE's log.txt has an epoch in each line; LLaMA-Factory's trainer_log.jsonl knows how many steps come."""
+    facts = {}
+    for name, lines in (
+        ("log.txt", '{"epoch": 7, "train_loss": 0.5}\n{"epoch": 8, "train_loss": 0.25}\n'),
+        ("trainer_log.jsonl", '{"current_steps": 10, "total_steps": 90, "loss": 0.5}\n'),
+    ):
+        run = run_of(trainings.start(tmp_path / name))
+        (tmp_path / name / name).write_text(lines)
+        (found,) = until_known(UntrackedCurves(), [run], lambda found: bool(found.runs)).runs
+        facts[name] = found.step, found.ranks[0].facts
+    progress = {"total_steps": None, "counts_lines": True}
+    assert facts["log.txt"] == (2, {"source": "JSON lines", "progress": progress})
+    assert facts["trainer_log.jsonl"] == (10, {"source": "JSON lines", "progress": {"total_steps": 90}})
+
+
 def log_lines(scale: float = 1.0) -> str:
     begin = "2026-05-14 10:21:33,123 INFO train.py:20 configuration of the training\n"
     return begin + "".join(f"2026-05-14 10:21:33,123 INFO step {step} loss {scale * LOSSES[step]:.6f}\n" for step in LOSSES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from gputop.facts.setup import Progress
 from gputop.snapshot import Points, Rank
 from gputop.tracking.reader.decimate import Decimator
 from gputop.tracking.reader.update import POLL_POINTS
@@ -22,6 +23,9 @@ class Collected:
     step: int | None = None
     first_log_at: float | None = None
     last_log_at: float | None = None
+    total_steps: int | None = None
+    counts_lines: bool = False
+    """Whether the steps are counted lines, because none of them shows a step."""
 
     def add(self, step: int, metrics: Mapping[str, float], at: float, points_max: int = POLL_POINTS) -> None:
         """Add the values of one step. At most ``points_max`` points of a metric are kept until they are taken."""
@@ -42,8 +46,13 @@ class Collected:
         return [Points(run_id, rank, name, *tuple(zip(*series.points(), strict=True))[1:]) for name, series in fresh.items()]
 
     def rank(self, known: Rank) -> Rank:
-        """Return ``known`` with the newest step and metrics."""
-        return replace(known, step=self.step, last_log_at=self.last_log_at, metrics=dict(self.metrics))
+        """Return ``known`` with the newest step and metrics, and what is known of how far the training is."""
+        facts = dict(known.facts)
+        if self.counts_lines:
+            facts["progress"] = Progress.filled(total_steps=self.total_steps, counts_lines=True)
+        elif self.total_steps:
+            facts["progress"] = Progress.filled(total_steps=self.total_steps)
+        return replace(known, step=self.step, last_log_at=self.last_log_at, metrics=dict(self.metrics), facts=facts)
 
 
 def _seconds(time_ns: int) -> float:

@@ -10,9 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from gputop.facts.setup import Progress
 from gputop.jobs.output.collected import Collected
 from gputop.jobs.output.follower import Backlog, FileFollower
 from gputop.snapshot import Rank
@@ -57,8 +55,6 @@ class PrintedRank(Collected):
     """What one rank has printed so far."""
 
     files: dict[Path, PrintedFile] = field(default_factory=dict)
-    total_steps: int | None = None
-    counts_lines: bool = False
 
     def poll(self, ended: bool, max_bytes: int) -> bool:
         """Read the next bytes of each file; return whether all were read to their end. ``ended``: no more will be written."""
@@ -75,9 +71,4 @@ class PrintedRank(Collected):
 
     def rank(self, known: Rank) -> Rank:
         """Return ``known`` with the step and metrics that this rank printed, and their source."""
-        facts: dict[str, Any] = {"source": SOURCE}
-        if self.counts_lines:
-            facts["progress"] = Progress.filled(total_steps=self.total_steps, counts_lines=True)
-        elif self.total_steps:
-            facts["progress"] = Progress.filled(total_steps=self.total_steps)
-        return replace(Collected.rank(self, known), facts=facts)
+        return Collected.rank(self, replace(known, facts={"source": SOURCE}))

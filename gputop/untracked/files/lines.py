@@ -19,6 +19,16 @@ class Lines:
         self._found = False
         self.refused = False
 
+    @property
+    def counts_lines(self) -> bool:
+        """Whether the steps are counted lines, because none of them shows a step."""
+        return self._transcript.counts_lines
+
+    @property
+    def total_steps(self) -> int | None:
+        """How many steps the training has, if the lines say so."""
+        return self._transcript.total_steps
+
     def feed(self, data: bytes) -> list[Value]:
         """Return the values of the lines that are complete now."""
         if self.refused:
