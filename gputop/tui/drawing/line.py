@@ -297,6 +297,19 @@ def cut(of: Line, start: int, end: int) -> Line:
     return tuple(kept)
 
 
+def named_on(rule: Line, names: Line, start: int, end: int) -> Line:
+    """Return a rule with those names on its cells [start, end) that fit there with a blank on both sides.
+
+    ``names`` has one span for each name, and blank ones between them, which leave the rule as it is.
+    """
+    at = 0
+    for text, style in names:
+        first, at = at, at + text_width(text)
+        if text.strip() and start < first and at < end:
+            rule = (*cut(rule, 0, first - 1), Span(f" {text} ", style), *cut(rule, at + 1, width(rule)))
+    return rule
+
+
 class Drawing(NamedTuple):
     """The contents of one pane."""
 
@@ -304,6 +317,8 @@ class Drawing(NamedTuple):
     lines: Sequence[Line]
     subtitle: Line = ()
     footer: Line = ()
+    heading: Line = ()
+    """Names of the columns, for the rule above them: one cell each for those of ``lines``."""
 
 
 _ASCII = str.maketrans(

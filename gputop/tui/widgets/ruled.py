@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.geometry import Size
 
-from gputop.tui.drawing.line import Drawing, Line, Span, clip, fit, joined, line, width
+from gputop.tui.drawing.line import Drawing, Line, Span, clip, fit, joined, line, named_on, width
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget
 from gputop.tui.widgets.pane import Pane
@@ -19,7 +19,9 @@ def named_keys(*keys: tuple[str, str]) -> Line:
 
 
 class RuledPane(Pane):
-    """A pane whose rule holds what a box has in its upper and lower edges."""
+    """A pane whose rule holds what a box has in its upper and lower edges, and the names of its columns."""
+
+    heading: Line = ()
 
     @property
     def inner_size(self) -> Size:
@@ -54,7 +56,15 @@ class RuledPane(Pane):
         end = (Span(" "), *tail, Span(f" {bar}", edge)) if tail else ()
         title = clip(self.title, max(0, room - width(end)))
         fill = room - width(title) - width(end) + 1
-        return (*start, *title, Span(" " + bar * (fill - 1), edge), *end) if fill > 0 else (*start, *title, *end)
+        if fill <= 0:
+            return (*start, *title, *end)
+        named = width((*start, *title)) + 1
+        rule = (*start, *title, Span(" " + bar * (fill - 1), edge), *end)
+        return named_on(rule, (Span(" "), *self.heading), named, named + fill - 1)
+
+    def state(self) -> tuple[object, ...]:
+        """Also return what the rule depends on."""
+        return *super().state(), self.heading
 
     def own_keys(self) -> Line:
         """Return the keys that only this pane answers to, which its rule names while it has the focus."""
@@ -98,6 +108,7 @@ class ViewPane(RuledPane):
         self._formed, self.ascii = self.size, view.settings.ascii
         drawing = self.drawing(view, *self.inner_size)
         self.title, self.subtitle, self.footer = drawing.title, drawing.subtitle, drawing.footer
+        self.heading = drawing.heading
         self.take_lines(drawing.lines or self.empty_lines(), self.cursor_line())
 
     def drawing(self, view: View, columns: int, rows: int) -> Drawing:

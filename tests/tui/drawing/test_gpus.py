@@ -12,7 +12,7 @@ from gputop.snapshot import DeviceUse, Problem
 from gputop.tui.drawing.gpus.pane import draw_gpus, lines_wanted
 from gputop.tui.drawing.gpus.past import area, recent_means, row_of_means, row_of_past
 from gputop.tui.drawing.gpus.rows import row_layout, unmeasured
-from gputop.tui.drawing.line import Line, plain
+from gputop.tui.drawing.line import Line, line, named_on, plain, text_width
 from gputop.tui.state.view import View
 from tests import samples
 from tests.tui import dashboards
@@ -36,6 +36,26 @@ def test_a_row_says_the_readings() -> None:
     assert row.split()[:3] == ["0", "r0", "98%"]
     for part in ("71.2/80G", "612W", "65°C", "SM 88 tc 41", "1980MHz"):
         assert part in row, part
+
+
+@pytest.mark.parametrize("width", [76, 98, 118, 158])
+def test_the_rule_names_the_columns_where_they_are(width: int) -> None:
+    drawn = draw_gpus(dashboards.healthy(), width, 22)
+    names, row = plain(drawn.heading), texts(drawn.lines)[0]
+    for name, reading in (("util", "98%"), ("power", "612W"), ("MHz", "1980MHz")):
+        if name in names:
+            assert names.index(name) + len(name) == row.index(reading) + len(reading), name
+    assert names.index("SM tensor %") == row.index("SM ")
+    assert names.index("memory") == row.index("━")
+    assert ("MHz" in names) == ("1980MHz" in row)
+    assert text_width(names) <= width
+    assert plain(drawn.subtitle) == "" and "last " in names, "the history is named where it is"
+
+
+def test_names_leave_a_rule_whole_where_there_is_no_room() -> None:
+    rule, names = line("─ GPUs " + "─" * 20), line("  ", "a title", "     ", "util", "    ", "last 5m")
+    assert plain(named_on(rule, names, 7, 26)) == "─ GPUs ────── util ────────"
+    assert named_on(rule, (), 7, 26) == rule
 
 
 def test_the_parts_of_a_row_leave_in_their_order_and_bars_stay_long() -> None:

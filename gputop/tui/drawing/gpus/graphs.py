@@ -14,6 +14,7 @@ from gputop.tui.state.device_state import slowness, trouble
 
 if TYPE_CHECKING:
     from gputop.snapshot import Device
+    from gputop.tui.state.view import View
 
 SECONDS_PER_COLUMN = 4.0
 """A graph of 76 columns shows five minutes."""
@@ -22,6 +23,12 @@ GRID_LINES_MIN = 13
 """From this many lines on, a single GPU has two rows of graphs."""
 SIDE_BY_SIDE_CELLS = 60
 GAP = 2
+
+
+def graph_seconds(view: View, devices: Sequence[Device], width: int) -> float:
+    """Return the seconds that a graph of ``draw_graphs`` shows."""
+    beside = len(devices) > 1 or (width >= 2 * SIDE_BY_SIDE_CELLS and trouble(devices[0]) is None)
+    return ((width - GAP) // 2 if beside else width) * seconds_per_column(SECONDS_PER_COLUMN, view.snapshot.interval_s)
 
 
 def draw_graphs(rows: Rows, devices: Sequence[Device], width: int, height: int) -> list[Line]:
@@ -126,7 +133,8 @@ def _who(rows: Rows, device: Device) -> Line:
 def _links(device: Device) -> Line:
     nvlink, pcie = link_traffic(device)
     parts = (_labeled("nv", units.number(nvlink), nvlink), _labeled("pci", units.number(pcie, digits=1), pcie))
-    return joined((part for part in parts if part), Span(" "))
+    known = [part for part in parts if part]
+    return (*joined(known, Span(" ")), Span(" GB/s", "dim")) if known else ()
 
 
 def _of_limit(device: Device) -> Line:

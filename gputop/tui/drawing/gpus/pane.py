@@ -6,10 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from gputop import units
-from gputop.tui.drawing.gpus.graphs import BLOCK_LINES_MIN, draw_graphs
+from gputop.tui.drawing.gpus.graphs import BLOCK_LINES_MIN, draw_graphs, graph_seconds
+from gputop.tui.drawing.gpus.heading import heading
 from gputop.tui.drawing.gpus.past import row_seconds
 from gputop.tui.drawing.gpus.rows import Layout, cut_trouble, processes_by_device, row_layout, rows_of, unmeasured
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, fit, joined, line, plain, wrap
+from gputop.tui.drawing.line import width as cells_of
 from gputop.tui.state.device_state import short_name, throttle
 from gputop.tui.state.view import View
 
@@ -40,7 +42,8 @@ def draw_gpus(view: View, width: int, height: int, without: Collection[str] | No
     rows = rows_of(view)
     label = 3 if any(device.kind == "virtual" for device in devices) else 2
     if _has_graphs(view, devices, height):
-        return Drawing(title, tuple(clip(part, width) for part in draw_graphs(rows, devices, width, height)))
+        graphs = tuple(clip(part, width) for part in draw_graphs(rows, devices, width, height))
+        return Drawing(title, graphs, _reach(graph_seconds(view, devices, width)))
     full = view.settings.density == "full"
     count = 1 if full else _columns(len(devices), width)
     cells = (width - GAP * (count - 1)) // count
@@ -57,9 +60,16 @@ def draw_gpus(view: View, width: int, height: int, without: Collection[str] | No
     lines += _troubles(devices, layout, cells, width)
     if note and height - len(lines) > len(note):
         lines += [(), *note]
-    seconds = layout.past * row_seconds(view)
-    subtitle = line((f"last {units.duration(seconds).removesuffix('00s')}", "dim")) if layout.past else ()
-    return Drawing(title, tuple(lines), subtitle)
+    past = _reach(layout.past * row_seconds(view))
+    names = heading(layout, cells, plain(past))
+    # Where the column is too short to name it, the end of the rule says how far back it reaches.
+    subtitle = past if cells_of(past) > layout.past > 0 else ()
+    return Drawing(title, tuple(lines), subtitle, heading=_side_by_side([names] * count, count, cells)[0])
+
+
+def _reach(seconds: float) -> Line:
+    """Return how far back the history reaches: "last 5m"."""
+    return line((f"last {units.duration(seconds).removesuffix('00s')}", "dim"))
 
 
 class Place(NamedTuple):

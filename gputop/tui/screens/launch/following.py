@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from textual import work
+from textual.geometry import Size
 
 from gputop.errors import GputopError
 from gputop.jobs import slurm, store
@@ -41,11 +42,30 @@ class JobsScreen(SubScreen):
         self._followed: str | None = None
         self._follower: Follower | None = None
         self._polling = False
+        self.polled = False
+        """Whether it is known which jobs there are."""
         self._asking_slurm = False
         self._slurm_due = 0.0
         """When Slurm is asked again, monotonic seconds."""
         self._slurm_problem: str | None = None
         """What kept Slurm from answering last: it is said once."""
+
+    def take_size(self, size: Size) -> None:
+        """Give empty panes one line, and the others the room."""
+        super().take_size(size)
+        self.choose_classes(idle=self._idle())
+
+    def make_room(self) -> None:
+        """Show the jobs and the log in the room that they need, if that changed."""
+        if self.has_class("idle") != self._idle():
+            self.choose_classes(idle=self._idle())
+            self.settle()
+
+    def _idle(self) -> bool:
+        """Return whether there is no job to show; until the first poll has ended, the stream says whether one has a run."""
+        if self.polled or self.view is None:
+            return not self.jobs
+        return not any(run.job_id is not None for run in self.view.snapshot.runs)
 
     def _draw_jobs(self, view: View) -> None:
         pane = self.query_one("#jobs", ChoiceList)
@@ -122,7 +142,8 @@ class JobsScreen(SubScreen):
         """Show the result of a poll."""
         self._polling = False
         if event.found is not None:
-            self.jobs, self.problems = list(event.found.jobs), event.found.problems
+            self.jobs, self.problems, self.polled = list(event.found.jobs), event.found.problems, True
+            self.make_room()
         if self.view is not None and self.size:
             self._draw_jobs(self.view)
         log = self.query_one("#log", JobLog)

@@ -51,6 +51,9 @@ class LaunchScreen(StartingScreen):
     LaunchScreen.small #above { height: 11; }
     LaunchScreen.small #recipes { width: 28; }
     LaunchScreen.small #jobs { height: 5; }
+    LaunchScreen.idle #above { height: 1fr; }
+    LaunchScreen.idle #jobs { height: 3; }
+    LaunchScreen.idle #log { height: 3; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f5,ctrl+s", "start", "start the chosen recipe", show=False),
@@ -243,6 +246,7 @@ class LaunchScreen(StartingScreen):
         self.jobs = [*reversed(started), *(other for other in self.jobs if other.id not in new)]
         if self.view is not None:
             self._draw_jobs(self.view)
+        self.make_room()
         self.query_one("#jobs", ChoiceList).choose(started[0].id)
         self._follow_chosen()
         self.action_pane("jobs")
