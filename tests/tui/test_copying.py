@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+from textual.widgets._toast import Toast
+
 from gputop.doctor.findings.finding import Finding
 from gputop.tui.state import copying
 from tests import samples
@@ -36,6 +39,16 @@ async def test_y_copies_what_the_focused_pane_or_the_screen_is_about() -> None:
         await pilot.press("escape", "question_mark", "y")
         assert any("There is nothing to copy here" in notice.message for notice in app._notifications)
         assert app.clipboard == "run-1"
+
+
+@pytest.mark.parametrize("columns", [80, 160])
+async def test_what_was_copied_is_told_in_two_lines(columns: int) -> None:
+    app = whole_app()
+    async with app.run_test(size=(columns, 24), notifications=True) as pilot:
+        await pilot.pause()
+        await pilot.press("3", "down", "y")
+        await pilot.pause()
+        assert 0 < app.screen.query_one(Toast).size.height <= 2
 
 
 def test_what_is_copied_starts_nothing_when_it_is_pasted() -> None:

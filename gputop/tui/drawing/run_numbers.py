@@ -19,6 +19,7 @@ from gputop.snapshot import LIVE_STATES, LOSS_METRICS, Run, Snapshot, loss_metri
 SPEED_METRICS = ("samples_per_s", "tokens_per_s", "images_per_s", "items_per_s")
 """Throughput of one rank; the run's is the sum over its ranks, counting ranks that get the same samples once."""
 ACCURACY_METRICS = ("accuracy", "val_accuracy", "test_accuracy", "eval/accuracy", "acc")
+EPOCH_METRIC = "epoch"
 RATE_WINDOW_S = 60.0
 """Steps per second are measured over the last minute, so that an evaluation does not make the remaining time jump."""
 TREND_SHARE, TREND_LEAST, TREND_MOST = 0.1, 5, 200
@@ -147,6 +148,15 @@ def speed(run: Run) -> tuple[str, float] | None:
     return None
 
 
+def pace(run: Run, history: History) -> tuple[str, float] | None:
+    """Return what the run gets done a second, as (unit, value): its throughput, else its steps; None if unknown."""
+    found = speed(run)
+    if found is not None:
+        return (speed_unit(found[0]), found[1]) if math.isfinite(found[1]) else None
+    steps = steps_per_s(run, history)
+    return None if steps is None else ("steps/s", steps)
+
+
 def sharing(run: Run, ranks: Iterable[int]) -> list[list[int]] | None:
     """Return these ranks in groups that are given the same samples, as in tensor parallelism; None if that is unknown."""
     groups: dict[tuple[bool, int], list[int]] = {}
@@ -217,12 +227,14 @@ def _settled_mean(series: MetricSeries) -> float | None:
 def latest(run: Run, name: str) -> float | None:
     """Return the mean over the ranks of a metric's newest values; if any is not finite, the first such value.
 
-    If a rank logs no metric of this name, its automatic one counts.
+    If a rank logs no metric of this name, its automatic one counts. Of epochs, it is the one that all ranks have reached.
     """
     names = [own_or_automatic(name, rank.metrics) for rank in run.ranks]
     values = [rank.metrics[own] for own, rank in zip(names, run.ranks, strict=True) if own in rank.metrics]
     lost = next((value for value in values if not math.isfinite(value)), None)
-    return lost if lost is not None else units.mean(values) if values else None
+    if lost is not None or not values:
+        return lost
+    return min(values) if name == EPOCH_METRIC else units.mean(values)
 
 
 def loss_name(run: Run) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from gputop import units
 from gputop.facts.table import Facts
-from gputop.snapshot import ENDED_STATES, FAILED_STATES, Run, loss_metric, own_or_automatic
+from gputop.snapshot import ENDED_STATES, FAILED_STATES, Run, loss_metric
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.braille import ASCII_MARKS
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, joined, line, wrap
@@ -168,11 +168,10 @@ def _numbers(view: View, run: Run) -> Line:
         parts.append(line(("data ", "dim"), (f"{data * 100:.0f}%", "warn" if data > 0.2 else "text")))
     if communication is not None:
         parts.append(line(("wait ", "dim"), (f"{communication * 100:.0f}%", "text")))
-    known = {name for rank in run.ranks for name in rank.metrics}
     for name in ("training", "accuracy", "epoch", "lr"):
-        found = mean_and_spread(values_of(run, own_or_automatic(name, known)))
-        if found is not None:
-            parts.append(line((f"{name} ", "dim"), units.metric(found[0])))
+        value = run_numbers.latest(run, name)
+        if value is not None:
+            parts.append(line((f"{name} ", "dim"), units.metric(value)))
     return joined(parts, Span("  "))
 
 

@@ -12,6 +12,7 @@ from gputop.snapshot import Points
 from gputop.tui.drawing import large_chart
 from gputop.tui.drawing.braille import Trace, chart
 from gputop.tui.drawing.charts.axis import step_text, step_ticks, y_axis
+from gputop.tui.drawing.charts.x_axis import x_ticks
 from gputop.tui.drawing.line import Line, plain
 from gputop.tui.drawing.loss import LossChart
 from tests import samples
@@ -65,6 +66,14 @@ def test_no_value_breaks_an_axis(low: float, high: float) -> None:
     assert math.isfinite(axis.low)
     assert math.isfinite(axis.high)
     assert axis.low < axis.high
+
+
+@pytest.mark.parametrize("cells", [15, 28, 39, 60, 110])
+@pytest.mark.parametrize("span", [1.0, 7.0, 48.0, 95.0, 288.0, 1000.0, 86400.0, 5e6])
+def test_a_time_axis_has_two_ticks_so_that_its_length_can_be_read(span: float, cells: int) -> None:
+    ticks = x_ticks("time", 0.0, span, cells)
+    assert len(ticks) >= 2
+    assert sum(len(text) + 1 for _, text in ticks) <= max(cells, 16)
 
 
 def test_steps_are_counted_from_0_in_round_numbers() -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
 
+from gputop import units
 from gputop.snapshot import Run
+from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.gpus.verdict import verdict_line
 from gputop.tui.drawing.line import plain
 from gputop.tui.drawing.loss import LossChart
@@ -41,6 +44,30 @@ def test_less_than_one_sample_in_a_second_is_no_zero() -> None:
     assert "0.4 samples/s" in plain(draw_training(view, LossChart(), 120, 12).lines[0])
     assert "0.4 samples/s" in plain(verdict_line(view, 160))
     assert " 0.4 " in plain(draw_ranks(run, view.snapshot, 120)[1])
+
+
+def test_a_run_without_a_throughput_has_its_steps_as_pace() -> None:
+    base = samples.run()
+    ranks = tuple(
+        replace(rank, metrics={name: value for name, value in rank.metrics.items() if not name.endswith("_per_s")})
+        for rank in base.ranks
+    )
+    view = dashboards.view_of([samples.snapshot(runs=(replace(base, ranks=ranks),))])
+    assert view.run is not None
+    steps = run_numbers.steps_per_s(view.run, view.history)
+    assert steps is not None
+    assert f"{units.rounded(steps)} steps/s" in plain(verdict_line(view, 160))
+    assert f"steps/s {units.rounded(steps)}" in plain(summary_lines(view.run, view, 160)[0])
+    assert "steps/s" not in plain(verdict_line(dashboards.healthy(), 160)), "a throughput says more"
+
+
+def test_ranks_on_both_sides_of_an_epoch_have_reached_the_earlier_one() -> None:
+    base = samples.run()
+    ranks = tuple(replace(rank, metrics={**rank.metrics, "epoch": 11.0 + (rank.rank == 0)}) for rank in base.ranks)
+    view = dashboards.view_of([samples.snapshot(runs=(replace(base, ranks=ranks),))])
+    assert view.run is not None
+    assert "epoch 11   " in " ".join(plain(part) for part in summary_lines(view.run, view, 200))
+    assert re.search(r"epoch 11(?![.\d])", plain(draw_training(view, LossChart(), 158, 12).lines[0]))
 
 
 def test_a_value_that_is_no_number_is_red_in_the_table_of_ranks() -> None:

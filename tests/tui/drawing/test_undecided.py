@@ -28,7 +28,9 @@ def shown(of: View, height: int) -> str:
 
 def test_a_folded_pane_says_undecided_in_its_title() -> None:
     assert plain(draw_doctor(view(), 100, 0).title) == "Doctor: No problem found"
-    assert plain(draw_doctor(view(undecided=WATCHED), 100, 0).title) == "Doctor: Undecided"
+    assert plain(draw_doctor(view(undecided=WATCHED), 100, 0).title) == (
+        "Doctor: Undecided · watching for: There is too little work in a step"
+    )
 
 
 def test_what_is_watched_stands_beside_what_was_found() -> None:

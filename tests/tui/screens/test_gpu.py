@@ -17,7 +17,7 @@ from gputop.questions import Answer, Question
 from gputop.run_questions import GpuPast, GpusAnswer, GpusQuestion
 from gputop.snapshot import Device, DeviceUse, LaunchEnvironment, Snapshot
 from gputop.tui.app import GputopApp
-from gputop.tui.drawing.gpus.about import cuda_index
+from gputop.tui.drawing.gpus.about import cuda_index, slow_items
 from gputop.tui.drawing.gpus.detail import gpu_lines
 from gputop.tui.drawing.gpus.over_time import held_means
 from gputop.tui.drawing.gpus.pane import draw_gpus, places
@@ -174,6 +174,14 @@ def test_every_reading_of_a_gpu_is_shown() -> None:
     text = everything(replace(device, energy_j=3.6e6, xid_errors=((samples.EPOCH, 79),), pcie_throughput_source="gpm"))
     for words in ("PCIe in 1.1 GB/s", "NVLink out 2.2 GB/s", "by sync boost, in all 1m01s", "1.00 kWh", "79 at", "measured by"):
         assert words in text
+
+
+def test_what_slows_a_gpu_is_named_once_with_its_total() -> None:
+    device = samples.device(0, throttle_reasons=("sw_power_cap",), throttle_power_ns=int(90e9), throttle_sync_boost_ns=0)
+    (first, *others) = slow_items(view_of(samples.snapshot(devices=(device,))), device)
+    assert re.fullmatch(r"at the power limit since before .*, in all 1m30s", first[1] or "")
+    assert not any("power limit" in f"{name} {text}" for name, text, *_ in others)
+    assert ("never", "by sync boost") in [item[:2] for item in others]
 
 
 def test_what_slows_a_gpu_is_named_with_its_beginning() -> None:

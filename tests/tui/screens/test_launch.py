@@ -612,11 +612,25 @@ async def test_a_form_for_slurm_starts_no_series_here(tmp_path: Path, monkeypatc
     assert store.list_jobs() == []
 
 
+async def test_without_a_job_the_recipes_have_the_room(tmp_path: Path) -> None:
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await until(pilot, lambda: app.screen.polled)  # type: ignore[attr-defined]
+        recipes, jobs, log = (app.screen.query_one(name) for name in ("#recipes", "#jobs", "#log"))
+        await until(pilot, lambda: "No job yet." in text_of(app))
+        assert (jobs.size.height, log.size.height) == (3, 3)
+        assert recipes.size.height == 42
+        app.screen.jobs = [store.Job("20260921-141300-aaaa", "mine", "finished", (), tmp_path)]  # type: ignore[attr-defined]
+        app.screen.make_room()  # type: ignore[attr-defined]
+        await until(pilot, lambda: jobs.size.height == 10)
+        assert recipes.size.height == 23
+
+
 async def test_who_uses_a_gpu_is_not_cut_on_a_small_terminal() -> None:
     app = ScreenApp(LaunchScreen(), view_of(samples.ranks_on_one_gpu()))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         rows = [row.rpartition("││")[2] for row in text_of(app).splitlines() if re.search(r"\[[x ]\] \d ", row)]
         assert len(rows) >= 4
-        assert "20.0G free   98%  in use: ada " in rows[0]
+        assert "20.0G free   98%  by ada " in rows[0]
         assert "79.5G free    0%  idle " in rows[1]

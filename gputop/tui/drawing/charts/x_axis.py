@@ -42,8 +42,12 @@ def x_text(kind: str, x: float) -> str:
 
 
 def _time_step(span: float, most: int) -> int:
+    """Return the seconds between two ticks: at most ``most`` of them, but a second one wherever there can be one."""
     step = next((step for step in _TIME_STEPS_S if span / step <= most), None)
-    return step if step is not None else _DAY_S * math.ceil(span / _DAY_S / most)
+    if step is None:
+        days = span / _DAY_S / most
+        return _DAY_S * (math.ceil(days) if _DAY_S * math.ceil(days) <= span else math.floor(days))
+    return step if step <= span else next((step for step in reversed(_TIME_STEPS_S) if step <= span), step)
 
 
 def _multiples(start: float, end: float, step: float) -> Iterator[float]:

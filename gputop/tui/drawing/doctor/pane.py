@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from gputop.doctor.findings.finding import Finding
@@ -16,6 +17,7 @@ MAX_EVIDENCE = 3
 MAX_FIX_LINES = 8
 MIN_LINES_FOR_LONG_TITLE = 6
 MAX_NOT_JUDGED = 2
+_CLAUSE_END = re.compile(r"[:;] ")
 _MARKS = {"error": ("✗", "x", "bad"), "warning": ("!", "!", "warn"), "info": ("i", "i", "dim")}
 
 
@@ -33,8 +35,8 @@ def draw_doctor(view: View, width: int, height: int) -> Drawing:
     lines.extend(undecided_lines(view, width)[: max(0, height - len(lines))] if findings else _healthy(view, width, height))
     title = doctor_title(findings)
     if not findings and height <= 0 and not view.loading:
-        title = line(("Doctor: ", "title"), ("Undecided", "text") if view.undecided else ("No problem found", "ok"))
-    return Drawing(title, tuple(lines), subtitle=line(("d", "key"), (" full report", "dim")) if findings else ())
+        title = line(("Doctor: ", "title"), *_in_a_line(view))
+    return Drawing(title, tuple(lines), subtitle=line(("d", "key"), (" full report", "dim")))
 
 
 def doctor_lines_wanted(view: View, width: int, room: int) -> int:
@@ -106,6 +108,17 @@ def _fix(fix: str, width: int) -> list[Line]:
         for place, part in enumerate(wrap(clean(code.strip()), max(8, width - len(start)), "ok", indent="  ")):
             lines.append(line((start if place == 0 else " " * len(start), "ok"), *part))
     return lines
+
+
+def _in_a_line(view: View) -> Line:
+    """Return what the title says if it is all that there is of the pane."""
+    if not view.undecided:
+        return line(("No problem found", "ok"))
+    first = view.undecided[0]
+    return line(
+        ("Undecided", "text"),
+        (f" · {'' if first.rule is None else 'watching for: '}{clean(_CLAUSE_END.split(first.title)[0])}", "dim"),
+    )
 
 
 def looked_at(snapshot: Snapshot) -> str:

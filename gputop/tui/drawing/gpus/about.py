@@ -57,27 +57,30 @@ def block(label: str, items: Iterable[Item], cells: int) -> list[Line]:
 def slow_items(view: View, device: Device) -> list[Item]:
     """Return what throttles the clocks, since when, and for how long in total since the driver started to count."""
     found: list[Item] = []
+    counters: dict[str, int | None] = {
+        "at the power limit": device.throttle_power_ns,
+        "at the power brake": device.throttle_power_brake_ns,
+        "by heat (driver)": device.throttle_thermal_sw_ns,
+        "by heat (hardware)": device.throttle_thermal_hw_ns,
+        "by sync boost": device.throttle_sync_boost_ns,
+    }
+    unknown = all(spent is None for spent in counters.values())
     for words, style in slowed_by(device.throttle_reasons):
         since, from_start = _since(view, device, words)
         when = "" if since is None else f" {'since before' if from_start else 'since'} {units.clock(since)}"
-        found.append(("", f"{words}{when}", style))
+        spent = counters.pop(words, None)
+        in_all = f", in all {_duration(spent)}" if spent else ""
+        found.append(("", f"{words}{when}{in_all}", style))
     low = slowness(device)
     if not found and low is not None:
         found.append(("", low, "warn"))
     if not found:
         measured = device.sm_clock_mhz is not None or device.throttle_reasons
         found.append(("", "nothing slows it now", "ok") if measured else ("what slows it", None, "dim"))
-    counters = (
-        ("at the power limit", device.throttle_power_ns),
-        ("at the power brake", device.throttle_power_brake_ns),
-        ("by heat (driver)", device.throttle_thermal_sw_ns),
-        ("by heat (hardware)", device.throttle_thermal_hw_ns),
-        ("by sync boost", device.throttle_sync_boost_ns),
-    )
-    if all(spent is None for _, spent in counters):
+    if unknown:
         return [*found, ("time lost to each cause", None)]
-    found += [(f"{name}, in all", _duration(spent)) for name, spent in counters if spent != 0]
-    never = [name for name, spent in counters if spent == 0]
+    found += [(f"{name}, in all", _duration(spent)) for name, spent in counters.items() if spent != 0]
+    never = [name for name, spent in counters.items() if spent == 0]
     if never:
         found.append(("never", " or ".join(filter(None, (", ".join(never[:-1]), never[-1])))))
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 
 from gputop import units
@@ -120,9 +119,9 @@ def _numbers(view: View, found: Balance) -> dict[str, Line]:
     if run is None or run.state not in LIVE_STATES:
         return parts
     silent = run_numbers.silent_s(run, view.history, view.snapshot.time) is not None
-    speed = run_numbers.speed(run) if not silent else None
-    if speed is not None and math.isfinite(speed[1]):
-        parts["speed"] = line((units.rounded(speed[1]), "value"), (f" {run_numbers.speed_unit(speed[0])}", "dim"))
+    pace = run_numbers.pace(run, view.history) if not silent else None
+    if pace is not None:
+        parts["speed"] = line((units.rounded(pace[1]), "value"), (f" {pace[0]}", "dim"))
     name = run_numbers.loss_name(run)
     value = run_numbers.latest(run, name) if name is not None else None
     if name is not None and value is not None:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from gputop.history.history import History
 from gputop.snapshot import Run
+from gputop.tui.drawing.run_numbers import EPOCH_METRIC
 
 X_KINDS = ("time", "step", "epoch", "clock")
 """In the order in which a key switches them."""
 X_WORDS = {"time": "time since start", "step": "steps", "epoch": "epochs", "clock": "time of day"}
-EPOCH_METRIC = "epoch"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,11 +30,11 @@ def summary_lines(run: Run, view: View, width: int) -> list[Line]:
                 units.duration(max(0.0, (run.ended_at or view.snapshot.time) - run.created_at)),
             )
         )
-    speed = run_numbers.speed(run)
+    pace = run_numbers.pace(run, view.history)
     if silent is not None:
         parts.append(("nothing logged for", units.duration(silent)))
-    elif speed is not None:
-        parts.append((speed[0].replace("_per_s", "/s"), units.rounded(speed[1])))
+    elif pace is not None:
+        parts.append((pace[0], units.rounded(pace[1])))
     for name in ("training", "epoch", "lr", loss):
         value = run_numbers.latest(run, name)
         if value is not None:

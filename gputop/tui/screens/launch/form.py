@@ -189,7 +189,7 @@ def device_detail(device: Device, snapshot: Snapshot) -> Line:
     users = _users(device, snapshot)
     if users:
         names = dict.fromkeys(clean(process.user or str(process.pid)) for process in users)
-        spans.append(Span(f"in use: {', '.join(names)}", "warn"))
+        spans.append(Span(f"by {', '.join(names)}", "warn"))
     elif is_busy(device, snapshot):
         spans.append(Span("in use", "warn"))
     else:
