@@ -25,6 +25,9 @@ class CurveFile:
     def _begin(self, path: Path) -> None:
         self.path = path
         self._follower = FileFollower(path, self._kind.backlog)
+        self._past = True
+        """Whether the bytes being read were written before the first reading."""
+        self._past_at: float | None = None
         self._restart()
 
     def _restart(self) -> None:
@@ -39,8 +42,9 @@ class CurveFile:
     def read(self, finished: bool = False) -> tuple[list[Value], bool]:
         """Return new values, and whether the file is read to its end. Never raises on its contents.
 
-        A value without a time gets the time at which the file was last written. ``finished``: nothing writes the file any more,
-        so that time does not apply to the value, which then has none.
+        A value without a time gets the time at which the file was last written: one time for all that was written before the
+        first reading, so that nobody takes the pace of reading for that of the run. ``finished``: nothing writes the file any
+        more, so that time does not apply to the value, which then has none.
         """
         if self._parser.refused:
             return [], True
@@ -52,7 +56,11 @@ class CurveFile:
         found = self._parser.feed(look.data) if look.data else []
         if look.complete:
             found += self._parser.end()
-        at = None if finished else look.written_at if look.written_at is not None else time.time()
+        if self._past and self._past_at is None:
+            self._past_at = look.written_at
+        written_at = self._past_at if self._past and self._past_at is not None else look.written_at
+        self._past = self._past and not (look.at_end and look.written_at is not None)
+        at = None if finished else written_at if written_at is not None else time.time()
         return [self._complete(value, at) for value in found if self._is_new(value.name)], look.at_end
 
     @property

@@ -19,6 +19,8 @@ from gputop.untracked import followed, outputs
 from gputop.untracked.curves import Curves, UntrackedCurves
 from tests.real_processes import eventually
 
+T0 = 1_700_000_000.0
+
 PRINTS = """
 import os, sys, time
 parent, step = os.getppid(), 0
@@ -111,6 +113,30 @@ def test_steps_that_are_counted_lines_are_said_to_be(tmp_path: Path) -> None:
     line = "{'loss': '2.5', 'learning_rate': '4e-05', 'epoch': '0.25'}\n"
     assert shown(line) == (1, {"total_steps": None, "counts_lines": True})
     assert shown(f"{line}\r 17%|█▋        | 20/120 [00:00<00:01, 91.05it/s]\n") == (20, {"total_steps": 120})
+
+
+def test_what_was_printed_before_it_was_read_has_one_time(tmp_path: Path) -> None:
+    """The file is written while it is read, in many pieces: with the time of each, hours would have the pace of reading."""
+    path = tmp_path / "train.out"
+    file, times = PrintedFile(path, outputs.TAIL), []
+    path.write_text("".join(f"step {step} loss {1 / step:.4f}\n" for step in range(1, 201)))
+    os.utime(path, (T0, T0))
+    for later in range(1, 50):
+        steps, at = file.read(False, 200)
+        times += [at] * len(steps)
+        if file.at_end:
+            break
+        with path.open("a") as growing:
+            growing.write(f"step {200 + later} loss 0.0010\n")
+        os.utime(path, (T0 + later, T0 + later))
+    assert file.at_end
+    assert len(times) > 200
+    assert set(times) == {T0}
+    with path.open("a") as growing:
+        growing.write("step 999 loss 0.0010\n")
+    steps, at = file.read(False, 200)
+    assert [step for step, _ in steps] == [999]
+    assert at > T0 + 1000, "what is printed while it is read has the time of reading"
 
 
 @pytest.mark.parametrize("resumed", [False, True])

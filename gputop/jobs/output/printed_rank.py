@@ -29,6 +29,8 @@ class PrintedFile:
         self._file = FileFollower(path, backlog)
         self._past = True
         """Whether the bytes being read were written before the first poll."""
+        self._past_at: float | None = None
+        """The one time of all that was written before it: with two, what took hours would have the pace of reading."""
 
     def read(self, finished: bool, max_bytes: int) -> tuple[list[tuple[int, dict[str, float]]], float]:
         """Return the steps and metrics of the new lines, and the time to record for them."""
@@ -44,7 +46,9 @@ class PrintedFile:
         steps = list(self.transcript.feed(data))
         if look.complete:
             steps += self.transcript.end()
-        at = look.written_at if self._past and look.written_at is not None else time.time()
+        if self._past and self._past_at is None:
+            self._past_at = look.written_at
+        at = self._past_at if self._past and look.written_at is not None and self._past_at is not None else time.time()
         self._past = self._past and not (look.at_end and look.written_at is not None)
         self.at_end = look.at_end
         return steps, at

@@ -149,3 +149,14 @@ def test_ranks_are_behind_by_their_optimizer_steps() -> None:
 def test_steps_that_count_different_things_say_nothing_of_who_is_behind() -> None:
     run = at_steps(3, 4000, None, automatic=(None, 4000, None), logs=(0, 1))
     assert behind(run, {})[0] == ["N/A"] * 3
+
+
+def test_what_was_read_at_once_has_no_pace() -> None:
+    """The output of an untracked run before gputop read it: 10,000 steps of one time, then two steps a second."""
+    past = Points("run-1", 0, "loss", tuple(range(10_000)), (600.0,) * 10_000, (1.0,) * 10_000)
+    run, history = samples.run(world_size=1), History()
+    history.observe(samples.snapshot(points=(past,)))
+    assert run_numbers.steps_per_s(run, history) is None
+    now = Points("run-1", 0, "loss", (10_001, 10_003, 10_005), (601.0, 602.0, 603.0), (1.0,) * 3)
+    history.observe(samples.snapshot(1, points=(now,)))
+    assert run_numbers.steps_per_s(run, history) == pytest.approx(2.0)

@@ -183,6 +183,21 @@ def test_a_value_is_passed_on_once_however_often_its_file_is_written_anew(tmp_pa
     assert [value.step for value in found if value.name == "loss"] == list(range(1, 21))
 
 
+def test_what_a_file_without_times_held_before_it_was_read_has_one_time(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.csv"
+    path.write_text("step,loss\n" + "".join(f"{step},{1 / (step + 1):.4f}\n" for step in range(300)))
+    source, found, at_end = Source(replace(TABLE, read_bytes=500), {path: ""}), [], False
+    for later in range(100):
+        os.utime(path, (T0 + later, T0 + later))
+        values, at_end = source.read()
+        found += values
+        if at_end:
+            break
+    assert at_end
+    assert len(found) == 300
+    assert {value.time for value in found} == {T0}
+
+
 def test_files_are_followed_as_they_grow_and_read_from_their_end(tmp_path: Path) -> None:
     for kind, data, name in ((TENSORBOARD, events(300), "events.out.tfevents.1"), (WANDB, wandb_file(300, 500), "run-1.wandb")):
         path = tmp_path / name

@@ -34,7 +34,7 @@ def _named(layout: Layout, past: str) -> Iterator[tuple[int, int, str, str]]:
     for cells, name, align in (
         (layout.past, past, ">"),
         (layout.units, "SM tensor %", "<"),
-        (memory, "memory", "<" if layout.bar else ">"),
+        (memory, "memory" if memory >= len("memory") else "mem", "<" if layout.bar else ">"),
         (layout.power, "power", ">"),
         (layout.temperature, "temp", ">"),
         (layout.links, "NVLink PCIe GB/s", "<"),
