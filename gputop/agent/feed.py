@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
@@ -120,19 +120,23 @@ def _taken(queue: deque[T]) -> list[T]:
 
 
 class ReplayFeed(Inbox):
-    """A recording, played at its own pace; it can be paused, stepped and sped up."""
+    """A recording, played at its own pace; it can be paused, stepped, sped up, and taken to an earlier or a later place.
+
+    To go back, it is played from its beginning to there without a pause: its first snapshot then comes again.
+    """
 
     kind: FeedKind = "replay"
 
     def __init__(self, path: Path, speed: float = 1.0) -> None:
-        from gputop.sources.recording import read_recording
-
-        self._snapshots: Iterator[Snapshot] = read_recording(path)
         super().__init__()
         self._wake = threading.Condition()
         self._speed = speed
         self._paused = False
         self._steps = 0
+        self._target_s: float | None = None
+        """Where to go without a pause, in seconds from the beginning; None: play."""
+        self._anew = False
+        """Whether that is before what was played last."""
         self._ended = False
         self._problem: str | None = None
         self._first_time: float | None = None
@@ -144,27 +148,49 @@ class ReplayFeed(Inbox):
         threading.Thread(target=self._play, args=(notify,), daemon=True, name="replay").start()
 
     def _play(self, notify: Callable[[], object]) -> None:
-        before: float | None = None
-        try:
-            for snapshot in self._snapshots:
-                if not self._wait(snapshot.time - before if before is not None else 0.0):
-                    return
-                self._wait_for_room(WAITING_MAX)
-                before = snapshot.time
-                self._first_time = self._first_time if self._first_time is not None else snapshot.time
-                self._position_s = snapshot.time - self._first_time
-                self._pending.append(snapshot)
-                notify()
-        except Exception as error:  # noqa: BLE001 - the screen shows the error; a thread's traceback would garble it
-            self._problem = str(error)
-        self._ended = True
-        notify()
+        while not self._closed.is_set():
+            with self._wake:
+                self._anew = self._ended = False
+            try:
+                if not self._play_from_beginning(notify):
+                    continue
+            except Exception as error:  # noqa: BLE001 - the screen shows the error; a thread's traceback would garble it
+                self._problem = str(error)
+            with self._wake:
+                self._ended, self._target_s = True, None
+            notify()
+            with self._wake:
+                self._wake.wait_for(lambda: self._anew or self._closed.is_set())
 
-    def _wait(self, gap_s: float) -> bool:
-        """Wait for the gap at the current speed; return False if closed. A step ends the wait at once."""
+    def _play_from_beginning(self, notify: Callable[[], object]) -> bool:
+        """Deliver the snapshots; return False if that was left off because the feed was closed, or is to begin anew."""
+        from gputop.sources.recording import read_recording
+
+        before: float | None = None
+        for snapshot in read_recording(self._path):
+            first = self._first_time = self._first_time if self._first_time is not None else snapshot.time
+            if not self._wait(snapshot.time - before if before is not None else 0.0, snapshot.time - first):
+                return False
+            self._wait_for_room(WAITING_MAX)
+            before = snapshot.time
+            self._position_s = snapshot.time - first
+            self._pending.append(snapshot)
+            notify()
+        return True
+
+    def _wait(self, gap_s: float, position_s: float) -> bool:
+        """Wait for the gap before this position at the current speed; return False if closed, or if it is to begin anew.
+
+        A step ends the wait at once. There is none on the way to where ``seek`` wants to be.
+        """
         left = min(MAX_GAP_S, max(0.0, gap_s))
         with self._wake:
             while not self._closed.is_set():
+                if self._anew:
+                    return False
+                if self._target_s is not None and position_s <= self._target_s:
+                    return True
+                self._target_s = None
                 if self._steps:
                     self._steps -= 1
                     return True
@@ -190,6 +216,22 @@ class ReplayFeed(Inbox):
             self._steps += 1
             self._wake.notify()
 
+    @property
+    def is_at_end(self) -> bool:
+        """Whether all of it was played."""
+        return self._ended
+
+    def seek(self, by_s: float) -> None:
+        """Go so many seconds forward, or back if negative; further calls add to it."""
+        with self._wake:
+            target_s = max(0.0, (self._position_s if self._target_s is None else self._target_s) + by_s)
+            self._target_s, self._anew = target_s, target_s < self._position_s
+            self._wake.notify()
+
+    def minute(self) -> float:
+        """Return the seconds of the recording that pass in a minute at the present speed."""
+        return 60.0 * self._speed
+
     def faster(self) -> None:
         """Switch to the next higher speed of ``SPEEDS``."""
         self._set_speed(next((speed for speed in SPEEDS if speed > self._speed), SPEEDS[-1]))
@@ -214,7 +256,7 @@ class ReplayFeed(Inbox):
         """Return e.g. "12s ×2 paused"."""
         from gputop.units import duration
 
-        state = " end" if self._ended else (" paused" if self._paused else "")
+        state = " end" if self._ended and not self._anew else (" paused" if self._paused else "")
         return f"{duration(self._position_s)} ×{self._speed:g}{state}"
 
     def set_interval(self, interval_s: float) -> None:

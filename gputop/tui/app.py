@@ -235,6 +235,16 @@ class GputopApp(WatchingApp):
         if isinstance(self.feed, ReplayFeed):
             self.feed.step()
 
+    def action_replay_seek(self, direction: int) -> None:
+        """Go a minute back or forward in a replay; at a higher speed, further."""
+        if not isinstance(self.feed, ReplayFeed):
+            return
+        if direction > 0 and self.feed.is_at_end:
+            self.notify("The recording ends here.", timeout=4)
+            return
+        self.feed.seek(direction * self.feed.minute())
+        self.refresh_view()
+
     def action_replay_faster(self) -> None:
         """Play the replay faster."""
         if isinstance(self.feed, ReplayFeed):

@@ -33,6 +33,15 @@ class LateDoctor:
         else:
             self.findings = self.doctor.observe(snapshot)
 
+    def begin_anew(self, memory: MetricMemory | None) -> None:
+        """Forget all that was observed: the stream begins again, and ``memory`` with it."""
+        self._memory, self.findings = memory, ()
+        self._waiting.clear()
+        if self.doctor is not None:
+            from gputop.doctor.diagnosis import Doctor
+
+            self.doctor = Doctor(memory)
+
     @property
     def abstained(self) -> tuple[Abstained, ...]:
         """Rules that could not judge the last snapshot."""

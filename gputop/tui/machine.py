@@ -12,6 +12,7 @@ from gputop.history.history import History
 from gputop.snapshot import Snapshot
 from gputop.tui.lazy_doctor import LateDoctor
 from gputop.tui.state.grouping import listed
+from gputop.tui.state.own_cost import Cost
 from gputop.tui.state.view import Settings, View, is_outlived, live_runs, newest_run
 
 STALE_AFTER_INTERVALS = 3
@@ -23,6 +24,9 @@ class Machine:
     def __init__(self, feed: Feed, shared_by: int = 1) -> None:
         """``shared_by``: how many machines the screen watches, each with its share of memory."""
         self.feed = feed
+        self._shared_by = shared_by
+        self._first: tuple[int, float] | None = None
+        """Sequence and time of the first snapshot of a replay."""
         self.history = History(shared_by)
         self.doctor = LateDoctor(self.history.memory)
         self.latest: Snapshot | None = None
@@ -36,6 +40,8 @@ class Machine:
         """Process every waiting snapshot; return them, oldest first."""
         snapshots = self.feed.drain()
         for snapshot in snapshots:
+            if self.feed.kind == "replay":
+                self._note_beginning(snapshot)
             self.history.observe(snapshot)
             self.doctor.observe(snapshot)
         if snapshots:
@@ -44,6 +50,15 @@ class Machine:
             self._made_at = time.monotonic() - self.feed.age_s(self.latest)
         return snapshots
 
+    def _note_beginning(self, snapshot: Snapshot) -> None:
+        """Forget all if a replay begins again, to go to an earlier place: what is later is not known there."""
+        key = snapshot.sequence, snapshot.time
+        if key == self._first:
+            self.history = History(self._shared_by)
+            self.doctor.begin_anew(self.history.memory)
+            self._runs_on_gpus = frozenset()
+        self._first = self._first or key
+
     def stale_s(self) -> float | None:
         """Return the age of the newest snapshot in seconds, if it is older than a stream of its interval should be."""
         if self.latest is None or self.feed.kind != "live":
@@ -51,8 +66,8 @@ class Machine:
         age = time.monotonic() - self._made_at
         return age if age > STALE_AFTER_INTERVALS * max(self.latest.interval_s, 0.5) else None
 
-    def view(self, settings: Settings, *, paused: bool = False) -> View | None:
-        """Return what the screens show of the newest snapshot; None before the first."""
+    def view(self, settings: Settings, *, paused: bool = False, own_cost: Cost | None = None) -> View | None:
+        """Return what the screens show of the newest snapshot, and what showing it costs; None before the first."""
         if self.latest is None:
             return None
         return View(
@@ -71,6 +86,7 @@ class Machine:
             undecided=self.doctor.undecided,
             diagnosis=self.doctor.doctor,
             loading=self.doctor.doctor is None,
+            own_cost=own_cost,
         )
 
     def _see_gpus(self, latest: Snapshot) -> None:

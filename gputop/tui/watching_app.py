@@ -8,6 +8,7 @@ from dataclasses import replace
 from gputop.agent.feed import Feed
 from gputop.tui.machine import Machine
 from gputop.tui.messages import FeedArrived
+from gputop.tui.state.own_cost import Cost, OwnCost
 from gputop.tui.state.view import Settings, View
 from gputop.tui.terminal.sparing_app import SparingApp
 from gputop.tui.turns import Turns
@@ -31,6 +32,7 @@ class WatchingApp(SparingApp):
         self.farewell = ""
         """What is printed after the screen has closed."""
         self._paused = False
+        self._own_cost = OwnCost()
         self._turns = Turns(self._take_turn, self.call_later, self.REST_S)
 
     @property
@@ -99,13 +101,18 @@ class WatchingApp(SparingApp):
 
     def refresh_view(self) -> None:
         """Build a new view and hand it to the visible screen."""
-        view = self.machine.view(self.settings, paused=self._paused)
+        view = self.machine.view(self.settings, paused=self._paused, own_cost=self._look_at_cost())
         self.view = view
         if view is None:
             self.without_view()
             return
         self.show_view()
         self.let_go()
+
+    def _look_at_cost(self) -> Cost | None:
+        """Return what gputop costs on this machine: of a sampler elsewhere, only the screen."""
+        latest, is_here = self.machine.latest, self.feed.kind == "live" and self.feed.host is None
+        return self._own_cost.look(latest.cost.cpu_percent if latest is not None and is_here else None, self.sent_bytes)
 
     def without_view(self) -> None:
         """Leave if there will be no snapshot."""

@@ -15,6 +15,7 @@ from gputop.snapshot import Snapshot
 from gputop.sources.recording import Recorder, read_recording
 from tests import samples
 from tests.fuzzing import examples
+from tests.real_processes import eventually
 
 
 def recorded(path: Path, count: int, gap_s: float = 1.0) -> list[Snapshot]:
@@ -103,6 +104,27 @@ def test_replay_pauses_and_steps(tmp_path: Path) -> None:
     assert seen.until(2) == [0, 1]
     assert "paused" in (feed.status() or "")
     assert feed.drain() == []
+    feed.close()
+
+
+def test_replay_goes_back_and_forward(tmp_path: Path) -> None:
+    recorded(tmp_path / "r", 100, gap_s=10.0)
+    feed = ReplayFeed(tmp_path / "r")
+    feed.toggle_pause()
+    seen = Seen(feed)
+    feed.seek(300.0)
+    assert seen.until(31) == list(range(31))
+    assert feed.status() == "5m00s ×1 paused"
+    feed.seek(-120.0)
+    assert seen.until(31 + 19)[31:] == list(range(19)), "from the beginning to there"
+    assert feed.status() == "3m00s ×1 paused"
+    assert feed.drain() == [], "it is still paused"
+    feed.seek(1e6)
+    assert seen.until(131)[50:] == list(range(19, 100))
+    eventually(lambda: feed.is_at_end, bool)
+    feed.seek(-1e6)
+    assert seen.until(132)[131:] == [0]
+    assert not feed.is_at_end
     feed.close()
 
 

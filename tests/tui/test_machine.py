@@ -35,6 +35,31 @@ def test_machines_share_nothing() -> None:
     assert not ours.take_in()
 
 
+def test_a_replay_that_begins_again_knows_nothing_of_what_is_later() -> None:
+    watched = machine(samples.snapshot(0))
+    feed: Any = watched.feed
+    feed.kind = "replay"
+    watched.take_in()
+    watched.doctor.load()
+    feed.waiting += [samples.snapshot(tick) for tick in range(1, 5)]
+    watched.take_in()
+    before = watched.view(Settings())
+    assert before is not None
+    assert before.history.started_at == samples.EPOCH
+    feed.waiting += [samples.snapshot(0), samples.snapshot(1)]
+    watched.take_in()
+    view = watched.view(Settings())
+    assert view is not None
+    assert view.history is not before.history
+    assert view.snapshot.sequence == 1
+    assert view.diagnosis is not None
+    assert view.diagnosis is not before.diagnosis
+    assert not view.loading
+    series = view.history.device(view.snapshot.devices[0].uuid, "utilization_percent")
+    assert series is not None
+    assert sum(bucket.count for bucket in series.buckets) == 2
+
+
 def test_a_chosen_run_holds_while_it_exists() -> None:
     second = samples.run(run_id="run-2", name="second", created_at=1.0)
     both = replace(samples.snapshot(), runs=(*samples.snapshot().runs, second))

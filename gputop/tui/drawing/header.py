@@ -28,13 +28,16 @@ def header_line(view: View | None, cells: int, remote: str | None = None) -> Lin
         return spread((*name, Span("  "), waiting_for(remote)), (), cells)
     badges = joined(badges_of(view), Span(" "))
     clock = units.clock(view.snapshot.time)
-    right: list[Line] = [badges, *_load(view), line(clock), line((_interval(view.settings.interval_s), "dim"))]
+    own = [line(("gputop ", "dim"), (view.own_cost.words(), "dim"))] if view.own_cost is not None else []
+    right: list[Line] = [badges, *own, *_load(view), line(clock), line((_interval(view.settings.interval_s), "dim"))]
     left: list[Line] = _machine(view)
     # Least important first: parts are dropped one by one until the rest fits.
-    for part in ("versions", "load", "load", "interval", "devices", "host"):
+    for part in ("own", "versions", "load", "load", "interval", "devices", "host"):
         if _needed(name, left, right) <= cells:
             break
-        if part == "versions":
+        if part == "own":
+            del right[1 : 1 + len(own)]
+        elif part == "versions":
             left = left[:2]
         elif part == "load" and len(right) > 3:
             del right[1]

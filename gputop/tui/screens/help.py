@@ -23,6 +23,7 @@ WORDS = (
     ("world size", "how many ranks the run has"),
     ("step, epoch", "one optimizer step; one pass over the data"),
     ("journal", "what one rank writes while it trains: loss, step, speed"),
+    ("gputop 1.9%", "what gputop itself costs: its share of one core, and what it sends to the terminal, over 10 s"),
     ("load balance", "how evenly the GPUs share the work: their mean utilization as a share of the busiest one's"),
     ("J/sample", "the energy that the run's GPUs take for one sample, by their power in the last minute"),
     ("recipe, job", "something that can be launched here; a launched recipe"),

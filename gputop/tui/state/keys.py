@@ -40,6 +40,8 @@ APP_KEYS = (
     AppKey("ctrl+l", "draw_anew", "redraw the screen"),
     AppKey("colon,ctrl+p", "palette", "all actions with their keys"),
     AppKey("full_stop", "replay_step", "replay: next snapshot"),
+    AppKey("left_parenthesis", "replay_seek(-1)", "replay: a minute back; further at a higher speed"),
+    AppKey("right_parenthesis", "replay_seek(1)", "replay: a minute forward"),
     AppKey("right_curly_bracket", "replay_faster", "replay: faster"),
     AppKey("left_curly_bracket", "replay_slower", "replay: slower"),
 )
@@ -61,6 +63,8 @@ _NAMES = {
     "left_square_bracket": "[",
     "right_square_bracket": "]",
     "left_curly_bracket": "{",
+    "left_parenthesis": "(",
+    "right_parenthesis": ")",
     "right_curly_bracket": "}",
 }
 
@@ -136,4 +140,5 @@ KEYS: tuple[KeyHelp, ...] = (
     KeyHelp("Enter", "the dashboard of the chosen host, as a double click; Esc there returns", "hosts"),
     KeyHelp("/  Esc", "filter the hosts: words, state:lost run:llama idle>0, /regex/, -not; Esc clears", "hosts"),
     KeyHelp(".  {  }", "replay: next snapshot, slower, faster", "replay"),
+    KeyHelp("(  )", "replay: a minute back or forward; at a higher speed further", "replay"),
 )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gputop.doctor.diagnosis import Doctor
     from gputop.doctor.findings.finding import Abstained, Finding, Undecided
     from gputop.snapshot import ProcessRun, Run, Snapshot
+    from gputop.tui.state.own_cost import Cost
 
 __all__ = ["Settings", "View", "has_tabs", "is_outlived", "live_runs", "newest_run"]
 
@@ -58,6 +59,9 @@ class View:
 
     loading: bool = False
     """True until the first snapshot has been judged."""
+
+    own_cost: Cost | None = None
+    """What gputop itself costs; None while that is unknown."""
 
     @property
     def run(self) -> Run | None:

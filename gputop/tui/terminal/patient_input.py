@@ -37,10 +37,13 @@ def patient(driver: type[Any]) -> type[Any]:
             super().__init__(*arguments, **options)
             self._woken, self._wake = os.pipe()
             self.pace = Pace()
+            self.sent_bytes = 0
+            """Everything sent to the terminal so far."""
 
         def write(self, data: str) -> None:
             super().write(data)
             self.pace.sent(len(data))
+            self.sent_bytes += len(data.encode(errors="replace"))
 
         def ask(self) -> None:
             """Ask the terminal whether it has come so far, if enough was sent for that."""

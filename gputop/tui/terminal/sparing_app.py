@@ -57,6 +57,11 @@ class SparingApp(App[None]):
         return found
 
     @property
+    def sent_bytes(self) -> int | None:
+        """How many bytes were sent to the terminal so far; None if the driver does not count them."""
+        return getattr(driver_of(self), "sent_bytes", None)
+
+    @property
     def _pace(self) -> Pace | None:
         return getattr(driver_of(self), "pace", None)
 

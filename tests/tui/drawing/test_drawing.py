@@ -42,6 +42,7 @@ from gputop.tui.drawing.processes.pane import draw_processes, scrolls_most
 from gputop.tui.drawing.processes.rows import Order, process_rows
 from gputop.tui.drawing.table import Column, column_at, fitting
 from gputop.tui.drawing.training import draw_training, loss_name
+from gputop.tui.state.own_cost import Cost
 from gputop.tui.state.view import View
 from tests import samples
 from tests.tui import dashboards
@@ -460,6 +461,13 @@ def test_header_of_the_wide_screen(utc: None) -> None:
     shown = plain(header_line(dashboards.healthy(), 130))
     assert shown.startswith(" gputop  node7 · 8 × H100 80GB · driver 580.95 · CUDA 13.0  ")
     assert shown.endswith("CPU 34%   RAM 210/1007 GiB   14:14:19   1.0 s ")
+
+
+def test_header_names_what_gputop_itself_costs_where_there_is_room(utc: None) -> None:
+    view = replace(dashboards.healthy(), own_cost=Cost(1.94, 620.0))
+    assert "gputop 1.9% · 620 B/s   CPU 34%   RAM" in plain(header_line(view, 160))
+    assert plain(header_line(view, 100)) == plain(header_line(dashboards.healthy(), 100)), "it leaves first"
+    assert "gputop 1.9%   CPU" in plain(header_line(replace(view, own_cost=Cost(1.94, None)), 160))
 
 
 def test_header_keeps_badges_and_clock_when_narrow(utc: None) -> None:
