@@ -52,13 +52,15 @@ def counts_lines(run: Run) -> bool:
 def seconds_left(run: Run, history: History) -> float | None:
     """Return the time to the last step at the pace of the newest steps; None if unknown, or if the loss is NaN or infinite.
 
-    Such a run has nothing left to wait for.
+    Such a run has nothing left to wait for. Nor is anything known of one that goes on after its last step.
     """
     now, total = run.step, total_steps(run)
     if run.state not in LIVE_STATES or now is None or total is None or not_finite_since(run, history) is not None:
         return None
+    if now > total:
+        return None  # its total was wrong
     pace = steps_per_s(run, history)
-    return max(0.0, (total - now) / pace) if pace else None
+    return (total - now) / pace if pace else None
 
 
 def silent_s(run: Run, history: History, now: float) -> float | None:

@@ -225,7 +225,7 @@ def test_a02_names_too_few_ranks():
     assert second is not None
     assert second <= 15
     finding = said[-1][0]
-    assert finding.title == "2 of 8 GPUs work: only 2 ranks were started"
+    assert finding.title == "Only 2 ranks were started: 2 of 8 GPUs work"
     assert finding.fix == "torchrun --nproc-per-node=8 train.py --epochs 3"
     assert "CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc-per-node=2" in finding.refuted_by
 

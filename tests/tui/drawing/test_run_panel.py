@@ -160,3 +160,12 @@ def test_what_was_read_at_once_has_no_pace() -> None:
     now = Points("run-1", 0, "loss", (10_001, 10_003, 10_005), (601.0, 602.0, 603.0), (1.0,) * 3)
     history.observe(samples.snapshot(1, points=(now,)))
     assert run_numbers.steps_per_s(run, history) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(("step", "left"), [(3, 497.0), (500, 0.0), (501, None)])
+def test_a_run_that_goes_on_after_its_last_step_has_no_time_left(step: int, left: float | None) -> None:
+    base = samples.run(world_size=1)
+    rank = replace(base.ranks[0], step=step, optimizer_step=None, facts={"progress": {"total_steps": 500}})
+    run, history = replace(base, ranks=(rank,)), History()
+    history.observe(samples.snapshot(points=(Points("run-1", 0, "loss", (1, 2, 3), (1.0, 2.0, 3.0), (1.0,) * 3),)))
+    assert run_numbers.seconds_left(run, history) == left

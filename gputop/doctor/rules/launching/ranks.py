@@ -212,7 +212,7 @@ def too_few_ranks(evidence: Evidence, group: RankGroup) -> Judgement:
         id="A02",
         severity="warning",
         confidence="likely",
-        title=f"{started} of {total} GPUs work: only {number} started",
+        title=f"Only {number} started: {started} of {total} GPUs work",
         evidence=tuple(facts),
         cause="Each rank drives one GPU, so the number of ranks limits the GPUs in use. torchrun starts one rank unless "
         "--nproc-per-node asks for more; accelerate takes the number from its saved configuration.",
