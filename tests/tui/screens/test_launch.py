@@ -622,7 +622,7 @@ async def test_without_a_job_the_recipes_have_the_room(tmp_path: Path) -> None:
         assert recipes.size.height == 42
         app.screen.jobs = [store.Job("20260921-141300-aaaa", "mine", "finished", (), tmp_path)]  # type: ignore[attr-defined]
         app.screen.make_room()  # type: ignore[attr-defined]
-        await until(pilot, lambda: jobs.size.height == 10)
+        await until(pilot, lambda: jobs.size.height == 4)
         assert recipes.size.height == 23
 
 

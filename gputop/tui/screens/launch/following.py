@@ -26,6 +26,9 @@ from gputop.tui.state.under_way import UNDER_WAY
 from gputop.tui.state.view import View
 from gputop.tui.widgets.choice_list import ChoiceList, Item
 
+FRAME_LINES = 2
+JOBS_LINES, JOBS_LINES_LOW, JOBS_LINES_SMALL = 10, 6, 5
+"""Most lines of the list of jobs with its frame; on a low and on a small screen."""
 SLURM_POLL_S = 10.0
 """How often Slurm is asked: it serves a whole cluster."""
 
@@ -42,6 +45,8 @@ class JobsScreen(SubScreen):
         self._followed: str | None = None
         self._follower: Follower | None = None
         self._polling = False
+        self._lines_given = 0
+        """How many lines the list of jobs was given; 0 before the screen's first layout, which comes by itself."""
         self.polled = False
         """Whether it is known which jobs there are."""
         self._asking_slurm = False
@@ -55,11 +60,23 @@ class JobsScreen(SubScreen):
         super().take_size(size)
         self.choose_classes(idle=self._idle())
 
+    def set_heights(self) -> None:
+        """Give the list of jobs the lines that it needs; the log has the others."""
+        super().set_heights()
+        self._lines_given = self._jobs_lines()
+        self.query_one("#jobs").styles.height = self._lines_given
+
     def make_room(self) -> None:
         """Show the jobs and the log in the room that they need, if that changed."""
-        if self.has_class("idle") != self._idle():
-            self.choose_classes(idle=self._idle())
+        changed = self.has_class("idle") != self._idle() or self._lines_given != self._jobs_lines()
+        self.choose_classes(idle=self._idle())
+        if changed and self._lines_given:
             self.settle()
+
+    def _jobs_lines(self) -> int:
+        most = JOBS_LINES_SMALL if self.has_class("small") else JOBS_LINES_LOW if self.has_class("low") else JOBS_LINES
+        wanted = FRAME_LINES + (1 + len(self.jobs) + len(self.problems) if self.jobs else max(1, len(self.problems)))
+        return min(most, wanted)
 
     def _idle(self) -> bool:
         """Return whether there is no job to show; until the first poll has ended, the stream says whether one has a run."""

@@ -43,16 +43,12 @@ class LaunchScreen(StartingScreen):
     DEFAULT_CSS = """
     LaunchScreen #above { layout: horizontal; height: 23; }
     LaunchScreen #recipes { width: 58; }
-    LaunchScreen #jobs { height: 10; }
     LaunchScreen #log { height: 1fr; }
     LaunchScreen.low #above { height: 13; }
     LaunchScreen.low #recipes { width: 34; }
-    LaunchScreen.low #jobs { height: 6; }
     LaunchScreen.small #above { height: 11; }
     LaunchScreen.small #recipes { width: 28; }
-    LaunchScreen.small #jobs { height: 5; }
     LaunchScreen.idle #above { height: 1fr; }
-    LaunchScreen.idle #jobs { height: 3; }
     LaunchScreen.idle #log { height: 3; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -37,6 +37,8 @@ from gputop.tui.widgets.run_list import RunList
 USE_TITLE: Line = (Span("On the same axis", "title"),)
 CHART_LINES_MIN = 10
 """A chart keeps this many lines, with its title and legend, whatever is below it."""
+CONFIG_SHARE_LEAST, LIST_HEAD_LINES = 0.4, 3
+"""Share of the side that the configuration may take however many runs there are, and the list's rule, heading and filter."""
 RANK_LINES, RANK_LINES_LOW = 11, 6
 """Most lines of the table of ranks below the charts, and on a low screen."""
 
@@ -101,6 +103,8 @@ class RunPanes(ChartScreen):
         super().set_heights()
         view = self.view
         run = self._take_run(view) if view is not None else None
+        if view is not None and run is not None:
+            self._share_side(view)
         if view is None or run is None or self.has_class("grid"):
             return
         width, height = self.query_one("#metric", ChartPane).chart_size()
@@ -111,6 +115,17 @@ class RunPanes(ChartScreen):
         bare = without_curve(run.run_id, view.snapshot) is not None
         self.query_one("#use").styles.height = 0 if bare else max(0, min(1 + len(self._use), most))
         self.query_one("#ranks").styles.height = "1fr" if self.has_class("table") else ranks
+
+    def _share_side(self, view: View) -> None:
+        """Give the configuration next to the charts the lines that it needs, as far as the list of all runs leaves them."""
+        config = self.query_one("#config", RuledPane)
+        if self.has_class("narrow"):
+            config.styles.height = "1fr"
+            return
+        height = self.query_one("#side").size.height
+        wanted = 1 + len(self._config_lines(view, config))
+        most = max(int(height * CONFIG_SHARE_LEAST), height - LIST_HEAD_LINES - len(self.listed_runs(view)))
+        config.styles.height = min(wanted, most)
 
     def _take_run(self, view: View) -> Run | None:
         """Return the run to show; without a chosen one, the first of the list."""
@@ -218,8 +233,10 @@ class RunPanes(ChartScreen):
         pane = self.query_one("#config", RuledPane)
         runs = self.overlaid(view)
         title = "Configuration" if len(runs) == 1 else "Configuration, differences first"
-        lines = config_lines(runs, max(20, pane.inner_size.width), self.settings.ascii)
-        pane.set_content(lines, title=(Span(title, "title"),))
+        pane.set_content(self._config_lines(view, pane), title=(Span(title, "title"),))
+
+    def _config_lines(self, view: View, pane: RuledPane) -> tuple[Line, ...]:
+        return tuple(config_lines(self.overlaid(view), max(20, pane.inner_size.width), self.settings.ascii))
 
     def _hints(self) -> tuple[KeyHint, ...]:
         table, grid, narrow, listed = (self.has_class(name) for name in ("table", "grid", "narrow", "list"))

@@ -37,7 +37,7 @@ class RunScreen(RunPanes):
     DEFAULT_CSS = """
     RunScreen #summary { height: 2; }
     RunScreen #side { width: 42; }
-    RunScreen #config { height: 1fr; max-height: 40%; }
+    RunScreen #config { height: 40%; }
     RunScreen #metric { height: 1fr; }
     RunScreen #grid { display: none; }
     RunScreen.grid #grid { display: block; }
@@ -51,7 +51,6 @@ class RunScreen(RunPanes):
     RunScreen.narrow.list #config { display: none; }
     RunScreen.narrow.table #side { display: block; width: 1fr; }
     RunScreen.narrow.table #runs { display: none; }
-    RunScreen.narrow.table #config { max-height: 100%; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x", "x_axis", "time, steps, epochs or time of day along the axis", show=False),
