@@ -37,6 +37,8 @@ KEY_NAMES = {
     "minus": "-",
     "full_stop": ".",
     "left_curly_bracket": "{",
+    "left_parenthesis": "(",
+    "right_parenthesis": ")",
     "right_curly_bracket": "}",
     "equals_sign": "+",
     "colon": ":",
