@@ -123,11 +123,14 @@ class RunChart:
         return (Span(f"ranks 0-{MAX_CURVES - 1} of {layers}; r: mean and spread of all", "warn"),)
 
     def description(self, settings: Settings) -> Line:
-        """Return what is drawn and how, in words."""
+        """Return what is drawn and how, in words; of a part of it, which has more to say, only what is not the default."""
         number = self.names.index(self.metric) + 1 if self.metric in self.names else 0
         zoomed = ["zoomed (0: whole)"] if self.window.part is not None else []  # first: if it is narrow, the end is cut
-        parts = [*zoomed, f"metric {number} of {len(self.names)}", "log" if settings.log_axis else "linear"]
-        parts.append(f"smoothing {settings.smoothing:g}" if settings.smoothing else "not smoothed")
+        parts = [*zoomed, f"metric {number} of {len(self.names)}"]
+        if settings.log_axis or not zoomed:
+            parts.append("log" if settings.log_axis else "linear")
+        if settings.smoothing or not zoomed:
+            parts.append(f"smoothing {settings.smoothing:g}" if settings.smoothing else "not smoothed")
         parts.append(f"over {X_WORDS[self.x_kind]}")
         return (Span(", ".join(parts), "dim"),)
 
