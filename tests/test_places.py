@@ -85,7 +85,7 @@ def test_a_supervisor_runs_nothing_that_others_may_have_written(change: str, tmp
     command = [sys.executable, "-m", "gputop.jobs.supervisor", str(job.directory)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 2
-    assert "holds no job that can be run" in done.stderr
+    assert "contains no job that can be run" in done.stderr
     assert not ran.exists()
 
 

@@ -84,9 +84,9 @@ class ChildLines:
             else:
                 self.look()
             if len(part) > self._line_max_bytes:
-                self.failure = f"{self._what} sends a line without an end."
+                self.failure = f"{self._what} sent a line without an end."
             elif not self._may_flood and len(times) == FLOOD_LINES and times[-1] - times[0] < FLOOD_S:
-                self.failure = f"{self._what} sends far more than was asked for."
+                self.failure = f"{self._what} sent far more than requested."
         self.at_end = not self.failure
         self.failure = self.failure or self._how_it_ended()
 

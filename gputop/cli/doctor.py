@@ -33,7 +33,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     doctor = add_command(
         commands,
         "doctor",
-        "name what is wrong with the training on this machine",
+        "diagnose the training on this machine: what is wrong, why, and the fix",
         ("gputop doctor", "watch until nothing is undecided, then report"),
         ("gputop doctor --log train.log", "explain the error in a log"),
         ("gputop doctor --before", "check the machine before a run"),
@@ -51,7 +51,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     what.add_argument("--log", nargs="+", metavar="FILE", help="explain the error in the logs of one run: files, a job, or -")
     what.add_argument("--before", action="store_true", help="check this machine before a run: driver, torch, ports, limits ...")
     what.add_argument(
-        "--rules", nargs="?", const=_ALL, metavar="ID", help="list what the doctor looks for, or explain one rule"
+        "--rules", nargs="?", const=_ALL, metavar="ID", help="list the causes that the doctor knows, or explain one"
     )
     doctor.add_argument("--watch", metavar="TIME", help="check at this interval and print changes, until Ctrl-C")
     return doctor

@@ -105,7 +105,7 @@ def _condition(term: Term, uid: int) -> _Condition:
         return lambda listed, _: listed.process is not None and listed.process.uid == uid
     if name not in _TEXTS:
         fields = ", ".join(("gpu", *_INTEGERS, *_TEXTS))
-        raise term.wrong(f"is no field; there are {fields}", f"{term.name}:")
+        raise term.wrong(f"is not a field; the fields are {fields}", f"{term.name}:")
     return _word(_TEXTS[name], term.value)
 
 
@@ -140,7 +140,7 @@ def _comparison(term: Term, name: str) -> _Condition:
     try:
         number = float(term.value.removesuffix("%"))
     except ValueError:
-        raise term.wrong(f"compares with {term.value!r}, which is no number") from None
+        raise term.wrong(f"compares with {term.value!r}, which is not a number") from None
     return lambda listed, _: compared(read(listed), sign, number)
 
 

@@ -108,7 +108,7 @@ def _condition(term: Term) -> _Condition:
 def _field(term: Term) -> _Condition:
     read = FIELDS.get(term.name.casefold())
     if read is None:
-        raise term.wrong(f"is no field; there are {', '.join(FIELDS)}", f"{term.name}:")
+        raise term.wrong(f"is not a field; the fields are {', '.join(FIELDS)}", f"{term.name}:")
     wanted = term.value.casefold()
     return lambda run, _: any(wanted in held.casefold() for held in read(run) if held)
 
@@ -122,7 +122,7 @@ def _comparison(term: Term) -> _Condition:
     wanted = _number(value)
     equality = sign in ("=", "==", "!=")
     if wanted is None and not equality:
-        raise term.wrong(f"compares with {value!r}, which is no number")
+        raise term.wrong(f"compares with {value!r}, which is not a number")
     read = _NUMBERS.get(key)
 
     def holds(run: Run, _: float) -> bool:

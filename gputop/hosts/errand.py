@@ -302,7 +302,7 @@ class _Lines(ChildLines):
         if (most_lines is not None and self._told_lines > most_lines) or (
             most_bytes is not None and self._told_bytes > most_bytes
         ):
-            self.failure = "It sends far more than was asked for."
+            self.failure = "It sent far more than requested."
 
     def look(self) -> None:
         """Give up on a host that never says hello, or takes longer than it may."""

@@ -45,7 +45,7 @@ def read_hosts(path: Path) -> tuple[str, ...]:
         GputopError: the file cannot be read.
         UsageError: it holds no host, too many, or a name that cannot be a host's.
     """
-    hint = "Give a file with one host a line."
+    hint = "Name a file with one host per line."
     try:
         with path.open("rb") as file:
             data = file.read(FILE_MAX_BYTES + 1)

@@ -61,5 +61,5 @@ def pods_hosts(selector: str) -> tuple[str, ...]:
     words = ["kubectl", "get", "pods", f"--selector={selector}", "--field-selector=status.phase=Running", "--output=name"]
     names = [line.strip().removeprefix("pod/") for line in printed(words, "kubectl", ANSWER_S)]
     if not names:
-        raise GputopError(f"No running pod fits {selector!r}.", "kubectl get pods --show-labels lists them.")
+        raise GputopError(f"No running pod matches {selector!r}.", "kubectl get pods --show-labels lists them.")
     return parse_hosts(",".join(names))

@@ -119,8 +119,8 @@ _SSH_WORDS: Sequence[tuple[str, HostState, str, str]] = (
     (
         "HOST IDENTIFICATION HAS CHANGED",
         "changed_host_key",
-        "Its key is not the one that ssh knows: it was reinstalled, or something else answers for it.",
-        "Ask who runs it; if it was reinstalled, remove the old key with ssh-keygen -R, then connect once: {login}",
+        "Its key is not the one that ssh knows: the host was reinstalled, or another machine answers in its place.",
+        "Ask its administrator; if it was reinstalled, remove the old key with ssh-keygen -R, then connect once: {login}",
     ),
     (
         "Host key verification failed",
@@ -131,7 +131,7 @@ _SSH_WORDS: Sequence[tuple[str, HostState, str, str]] = (
     (
         "session request failed",
         "permission_denied",
-        "The shared connection takes no further session, and a connection of its own needs an answer.",
+        "The shared connection accepts no more sessions, and a separate connection needs an answer to log in.",
         "Raise MaxSessions of the sshd there.",
     ),
     ("Permission denied", "permission_denied", "It refuses the login.", "See what is missing: {login}"),
@@ -143,19 +143,19 @@ _SSH_WORDS: Sequence[tuple[str, HostState, str, str]] = (
         "Check the host and the port.",
     ),
     ("Could not resolve hostname", "not_resolved", "Its name has no address.", "Check the name, and ~/.ssh/config."),
-    ("timed out", "timed_out", "It did not answer in time.", "Check that it runs, and that no firewall is in between."),
+    ("timed out", "timed_out", "It did not answer in time.", "Check that it runs, and that no firewall blocks the connection."),
     ("No route to host", "unreachable", "There is no route to it.", "Check the network."),
     ("Network is unreachable", "unreachable", "There is no route to it.", "Check the network."),
     (
         "kex_exchange_identification",
         "busy",
         "It closed the connection before the login.",
-        "A jump host may let in too few at once (MaxStartups of its sshd).",
+        "A jump host may allow too few logins at once (MaxStartups of its sshd).",
     ),
     (
         "Not allowed at this time",
         "busy",
-        "It admits nobody for now: its sshd penalizes failed logins from this address.",
+        "It temporarily refuses this address: its sshd penalizes failed logins.",
         "Wait some minutes.",
     ),
 )
@@ -196,7 +196,7 @@ def failure_of_gputop(code: int | None, words: Sequence[str], login: str) -> Fai
             "no_gputop", "There is no gputop there.", "Install it there, or name its command: --remote /path/to/gputop"
         )
     if code == 2 and any(part in "\n".join(words).lower() for part in ("unrecognized arguments", "invalid choice")):
-        return Failure("older_gputop", "The gputop there does not know what it was asked.", "Update it there.")
+        return Failure("older_gputop", "The gputop there does not know this request.", "Update it there.")
     return Failure("failed", f"gputop ended there{_ending(code, words)}.", f"Try it there: {login}")
 
 

@@ -229,7 +229,9 @@ class HostStream:
             except FormatError:
                 bad += 1
                 if bad > BAD_LINES_MAX:
-                    return Failure("unreadable", "What it sends is not a stream of gputop.", "Is it the same gputop there?")
+                    return Failure(
+                        "unreadable", "What it sent is not a gputop stream.", "Check that the same gputop is installed there."
+                    )
                 continue
             bad = 0
             if interval_s is not None:

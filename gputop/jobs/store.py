@@ -102,7 +102,9 @@ def keep(job: Job) -> None:
     try:
         record.write_json(job.directory / record.KEPT, {"at": time.time()})
     except OSError as error:
-        raise GputopError(f"The job cannot go on: {error.strerror or error}.", f"gputop keeps jobs in {jobs_dir()}.") from error
+        raise GputopError(
+            f"The job cannot continue: {error.strerror or error}.", f"gputop keeps jobs in {jobs_dir()}."
+        ) from error
 
 
 def list_jobs() -> list[Job]:

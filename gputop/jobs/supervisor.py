@@ -281,7 +281,7 @@ def main(arguments: list[str]) -> int:
             check_parents(directory / record.SPEC)
         spec = record.load_json(directory / record.SPEC, private=not sweeping)
     except (OSError, ValueError) as error:
-        sys.stderr.write(f"{directory} holds no job that can be run: {error}\n")
+        sys.stderr.write(f"{directory} contains no job that can be run: {error}\n")
         return 2
     if sweeping:
         sweep_orphans(directory, spec)

@@ -44,7 +44,7 @@ def ask(run: Run, steps: int, *, go: bool, rank: int | None = None, runs_dir: Pa
     with _ring_of(run, rank, runs_dir) as ring:
         if ring is None:
             which = "No rank of this run can" if rank is None else f"Rank {rank} of this run cannot"
-            why = f"{which} be asked here: it takes a live rank, on the machine that it runs on."
+            why = f"{which} be asked here: only a live rank can, on the machine that it runs on."
             return refused(run.run_id, run.name, why, rank=rank)
         number = ring.identity.rank
         request = exchange.Request(secrets.token_hex(8), steps, go, time.time())
@@ -53,7 +53,11 @@ def ask(run: Run, steps: int, *, go: bool, rank: int | None = None, runs_dir: Pa
             if answer is None:
                 why = f"Rank {number} did not answer within {ANSWER_S:g} s."
                 return refused(
-                    run.run_id, run.name, why, "gputop where shows what it does; an older gputop takes no profile.", number
+                    run.run_id,
+                    run.name,
+                    why,
+                    "gputop where shows what the rank does; a rank under an older gputop takes no profile.",
+                    number,
                 )
             return _read(run, number, ring, request, answer)
         except (OSError, ValueError) as error:

@@ -121,7 +121,7 @@ def _profile(app: Host, view: View | None) -> AnyScreen | None:
     run = getattr(app.screen, "chosen_run", None)
     if app.settings.readonly:
         app.notify(
-            "gputop was started with --readonly: it takes no profile, because that costs the training time.", severity="warning"
+            "gputop was started with --readonly: it takes no profile, because a profile slows the training.", severity="warning"
         )
         return None
     if not isinstance(run, Run) or (view is not None and processes_of(run.run_id, view.snapshot) is not None):

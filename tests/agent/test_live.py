@@ -103,8 +103,8 @@ FAILURES = {
     "os.kill(os.getpid(), signal.SIGSTOP)": "The sampler was stopped by a signal.",
     "time.sleep(600)": "The sampler has said nothing for",
     "os.close(1); time.sleep(600)": "The sampler closed its output.",
-    "while True: sys.stdout.write('x' * 65536)": "The sampler sends a line without an end.",
-    "while True: print(first)": "The sampler sends far more than was asked for.",
+    "while True: sys.stdout.write('x' * 65536)": "The sampler sent a line without an end.",
+    "while True: print(first)": "The sampler sent far more than requested.",
     "sys.stderr.write('x' * (1 << 20) + '\\nlast words'); sys.exit(1)": "The sampler ended: last words.",
 }
 

@@ -68,9 +68,9 @@ def test_a_term_drops_the_run(dropped: str) -> None:
     ("text", "words"),
     [
         ("lr>", "lr> needs a value"),
-        ("lr>big", "'big', which is no number"),
+        ("lr>big", "'big', which is not a number"),
         ("duration>soon", "needs a length of time"),
-        ("stat:failed", "stat: is no field; there are name, id, tag, state"),
+        ("stat:failed", "stat: is not a field; the fields are name, id, tag, state"),
         ("tag:", "tag: needs a text"),
         ("/res", "needs a second /"),
         ("/(/", "is not a regular expression"),

@@ -95,7 +95,7 @@ def test_the_pods_of_a_label(programs: Path, tmp_path: Path, capsys: pytest.Capt
     assert once(["--pods", "app=train"], tmp_path / "there", capsys) == [("t-0", "live"), ("t-1", "live")]
     assert (tmp_path / "asked").read_text().split()[2] == "--selector=app=train"
     stand_in(programs, kubectl="exit 0")
-    with pytest.raises(GputopError, match="No running pod fits 'app=x'"):
+    with pytest.raises(GputopError, match="No running pod matches 'app=x'"):
         pods_hosts("app=x")
     stand_in(programs, kubectl="echo 'error: no configuration has been provided' >&2; exit 1")
     with pytest.raises(GputopError, match="kubectl failed: no configuration has been provided"):

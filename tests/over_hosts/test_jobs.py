@@ -272,4 +272,4 @@ esac
     assert main(["runs", "show", "x", "-H", "good,endless", "--via", HERE, "--remote", transport.remote]) == 1
     said = capsys.readouterr()
     assert said.out == "good:\n\nwhat it knows\n", "nothing of a host that was cut off is shown as what it knows"
-    assert "endless: unreadable. It sends far more than was asked for." in said.err
+    assert "endless: unreadable. It sent far more than requested." in said.err

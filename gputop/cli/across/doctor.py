@@ -198,7 +198,7 @@ def _untracked(run: JoinedProcessRun, outcome: Outcome | None) -> str:
 
     places = ", ".join(f"{part.host} ranks {units.ranges(part.ranks)}" for part in run.parts)
     lacking = (
-        f" Of its {run.world_size} ranks, {units.ranges(run.missing)} are on no host that was read." if run.missing else ""
+        f" Of its {run.world_size} ranks, {units.ranges(run.missing)} are not on any host that was read." if run.missing else ""
     )
     head = f"Not tracked: {run.name} over {len(run.parts)} hosts: {places}.{lacking}"
     found = [item for item in outcome.findings if item.run == run.exchange_id] if outcome is not None else []

@@ -39,7 +39,7 @@ def add_demo(commands: Any) -> None:
         ("gputop demo ddp --devices 0,1", "train on GPU 0 and GPU 1"),
         ("gputop demo faults/ranks-on-one-gpu", "start a fault: gputop doctor names its mistake"),
     )
-    demo.add_argument("name", nargs="?", help="a recipe; see --list")
+    demo.add_argument("name", nargs="?", metavar="RECIPE", help="a recipe; see --list")
     demo.add_argument("--list", action="store_true", dest="list_recipes", help="list the recipes and their options")
     demo.add_argument("--devices", metavar="LIST", help="GPUs to use, e.g. 0,1 (default: the number that suits the recipe)")
     demo.add_argument("options", nargs=argparse.REMAINDER, help="options of the recipe, e.g. --epochs 2")
@@ -94,7 +94,7 @@ def add_jobs(commands: Any) -> None:
         (f"gputop logs {_JOB} -H gpu1,gpu2", "print the output of all ranks on two hosts"),
     )
     add_hosts(logs)
-    logs.add_argument("job", help="a job's id; gputop jobs lists them")
+    logs.add_argument("job", metavar="JOB", help="a job's id; gputop jobs lists them")
     logs.add_argument("-f", "--follow", action="store_true", help="print new output until the job ends")
     logs.add_argument(
         "--until-closed", action="store_true", help="internal, with --follow: end when standard input ends; -H uses it"
@@ -104,7 +104,7 @@ def add_jobs(commands: Any) -> None:
         "stop",
         "stop a job",
         (f"gputop stop {_JOB}", "stop a job and wait for its end"),
-        (f"gputop stop {_JOB} -H gpu1,gpu2", "stop a launch on two hosts"),
+        (f"gputop stop {_JOB} -H gpu1,gpu2", "stop a job on two hosts"),
     )
     add_hosts(stop)
-    stop.add_argument("job", help="a job's id; gputop jobs lists them")
+    stop.add_argument("job", metavar="JOB", help="a job's id; gputop jobs lists them")

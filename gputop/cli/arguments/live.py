@@ -13,12 +13,12 @@ def add_where(commands: Any) -> None:
     where = add_command(
         commands,
         "where",
-        "say where every rank of a run is now, and which one the others wait for",
+        "show where every rank of a run is now, and which one the others wait for",
         ("gputop where", "the newest live run"),
         ("gputop where resnet18 --json", "the newest run of this name, as one JSON object"),
         ("gputop where 4242 --py-spy", "the stack of an untracked process, from py-spy"),
         ("gputop where -H gpu1,gpu2", "the newest live run over these hosts"),
-        more="It takes two seconds, and neither stops nor traces a process.",
+        more="Takes two seconds; stops and traces no process.",
     )
     where.add_argument(
         "run",
@@ -42,7 +42,10 @@ def add_profile(commands: Any) -> None:
         ("gputop profile", "three steps of the newest live run"),
         ("gputop profile resnet18 --steps 1 --rank 3", "one step of rank 3 of the newest run of this name"),
         ("gputop profile --cost", "print the expected cost and exit"),
-        more="It costs the training a few steps' time, and says so first; torch writes a few lines to the training's stderr.",
+        more=(
+            "Slows the training for a few steps; gputop prints the expected cost first. torch writes a few lines to the "
+            "training's stderr."
+        ),
     )
     profile.add_argument("run", nargs="?", metavar="RUN", help="a run's id or name (default: the newest live run)")
     profile.add_argument("--steps", type=int, default=3, metavar="N", help="how many steps, 1 to 10 (default 3)")

@@ -34,17 +34,20 @@ def add_recordings(commands: Any) -> None:
     record = add_command(
         commands,
         "record",
-        "record the stream in a file",
+        "record what gputop reads, for gputop replay",
         ("gputop record recording.ndjson --for 10m", "record for ten minutes"),
     )
-    record.add_argument("file", type=Path, help="the recording to write")
+    record.add_argument("file", type=Path, metavar="FILE", help="the recording to write")
     record.add_argument("--for", dest="seconds", metavar="TIME", help="stop after this time (default: at Ctrl-C)")
     add_reading(record)
     add_hosts(record, reads=True)
     replay = add_command(
-        commands, "replay", "show a recording", ("gputop replay recording.ndjson --speed 4", "show it four times as fast")
+        commands,
+        "replay",
+        "play a recording on the dashboard",
+        ("gputop replay recording.ndjson --speed 4", "play it four times as fast"),
     )
-    replay.add_argument("file", type=Path, help="a recording")
+    replay.add_argument("file", type=Path, metavar="FILE", help="a recording")
     replay.add_argument("--speed", type=float, default=1.0, metavar="X", help="2 is twice as fast (default 1)")
 
 
@@ -59,7 +62,7 @@ def add_agent(commands: Any) -> None:
     agent.add_argument(
         FIRST_LOOK, action="store_true", help="internal: write a first look at the GPUs, in its own form, before the stream"
     )
-    agent.add_argument(CHANGES, action="store_true", help="internal: leave out of each line what has not changed")
+    agent.add_argument(CHANGES, action="store_true", help="internal: omit from each line what has not changed")
     agent.add_argument("--no-stand-in", action="store_true", help="do not show virtual GPUs where there is no GPU")
     add_reading(agent)
 
@@ -72,7 +75,7 @@ def add_export(commands: Any) -> None:
         "serve GPUs, runs and findings as Prometheus metrics",
         ("gputop export", f"at http://127.0.0.1:{EXPORT_PORT}/metrics, for this machine only"),
         ("gputop export --port 9100 --address 0.0.0.0", "for everyone who can reach this machine"),
-        more="It needs the package prometheus-client, and requires no password.",
+        more="Needs the package prometheus-client. There is no password: everyone who can reach the port can read the metrics.",
     )
     export.add_argument(
         "--port", type=int, default=EXPORT_PORT, metavar="N", help=f"the port (default {EXPORT_PORT}; 0: any that is free)"

@@ -17,7 +17,7 @@ def add_runs(commands: Any) -> None:
         ("gputop runs", "list runs, newest first"),
         ("gputop runs --filter 'tag:ablation lr>1e-3 loss<0.5'", "runs that match every term"),
         ("gputop runs --filter 'state:failed duration>2h'", "failed runs that took longer than two hours"),
-        ("gputop runs -H gpu1,gpu2", "the runs of two hosts; one over both is one"),
+        ("gputop runs -H gpu1,gpu2", "the runs of two hosts; a run on both is listed once"),
     )
     own.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
     add_hosts(own)
@@ -69,10 +69,10 @@ def add_runs(commands: Any) -> None:
     )
     imports.add_argument("paths", nargs="+", metavar="PATH", help="a file or a folder")
     for parser in (show, plot, export, rename, tag):
-        parser.add_argument("run", help="a run's id, or a name: the newest run of that name")
+        parser.add_argument("run", metavar="RUN", help="a run's id, or a name: the newest run of that name")
     show.add_argument("--all", action="store_true", help="do not shorten the configuration on a terminal")
     show.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
-    rename.add_argument("name", help="the new name")
+    rename.add_argument("name", metavar="NAME", help="the new name")
     tag.add_argument("tags", nargs="+", metavar="TAG", help="a tag")
     tag.add_argument("--remove", action="store_true", help="remove these tags")
     plot.add_argument("metrics", nargs="*", metavar="METRIC", help="what to plot (default: the loss)")

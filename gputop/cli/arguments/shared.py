@@ -51,7 +51,7 @@ def add_hosts(parser: argparse.ArgumentParser, default: bool = False, *, reads: 
     unset: Any = None if default else argparse.SUPPRESS
     hosts = parser.add_argument_group("other machines")
     hosts.add_argument(
-        "-H", "--host", default=unset, metavar="LIST", help="watch these hosts over ssh, not this one: a,me@b,n[1-8]"
+        "-H", "--host", default=unset, metavar="LIST", help="hosts to use instead of this machine, over ssh: a,me@b,n[1-8]"
     )
     hosts.add_argument("--hosts", type=Path, default=unset, metavar="FILE", help="a file of hosts: one name or list per line")
     hosts.add_argument("--slurm", default=unset, metavar="JOB", help="the nodes of a Slurm job, through srun")

@@ -41,7 +41,10 @@ def _relabel(name: str, change: Callable[[Labels], Labels]) -> tuple[Run, Labels
     run = shelf.find(name, shelf.poll().runs)
     directory: Path | None = shelf.reader.directory(run.run_id)
     if directory is None:
-        raise UsageError(f"Run {run.run_id} is not kept on disk.", "It ends with its process, and takes no name or tags.")
+        raise UsageError(
+            f"Run {run.run_id} is not kept on disk.",
+            "It exists only while its process runs, so it cannot be renamed or tagged.",
+        )
     found = change(labels.read(directory))
     try:
         labels.write(directory, found)

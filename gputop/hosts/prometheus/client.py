@@ -92,7 +92,7 @@ def _basic(text: str) -> str:
 
 
 def _secret_in(file: Path) -> str:
-    hint = "It holds user:password, or a token, in one line."
+    hint = "It must contain user:password, or a token, on one line."
     try:
         with file.open("rb") as opened:
             text = opened.read(SECRET_MAX_BYTES + 1).decode().strip()
@@ -101,7 +101,7 @@ def _secret_in(file: Path) -> str:
     except UnicodeDecodeError:
         text = ""
     if not text or len(text) > SECRET_MAX_BYTES or not text.isprintable() or (":" not in text and not text.isascii()):
-        raise UsageError(f"{file} holds no password and no token.", hint)
+        raise UsageError(f"{file} contains no password and no token.", hint)
     return _basic(text) if ":" in text else f"Bearer {text}"  # a token has no colon (RFC 6750)
 
 
@@ -134,13 +134,13 @@ class Client:
         if isinstance(data, dict) and data.get("status") == "error" and isinstance(why := data.get("error"), str):
             raise self._error("failed", f"reports an error: {_quoted(why)}")
         if status != 200:
-            raise self._error("failed", f"answers with status {status}", "Check the URL, its path too.")
+            raise self._error("failed", f"answers with status {status}", "Check the URL, including its path.")
         try:
             if not isinstance(data, dict) or data.get("status") != "success":
                 raise FormatError("not an answer")
             return [decode(Series, item) for item in data["data"]["result"]]
         except (FormatError, LookupError, TypeError):
-            raise self._error("unreadable", "does not answer like Prometheus", "Check the URL, its path too.") from None
+            raise self._error("unreadable", "does not respond like Prometheus", "Check the URL, including its path.") from None
 
     def _within(self, url: str) -> tuple[int, bytes]:
         """Fetch in a thread of its own: nothing else limits a name lookup, or a server that sends byte by byte."""
@@ -201,7 +201,7 @@ class Client:
         if isinstance(reason, ssl.SSLError):
             return self._error("failed", "does not speak TLS as https needs it", "Is it http?")
         if isinstance(reason, http.client.HTTPException | ConnectionError):
-            return self._error("unreadable", "does not answer like an HTTP server", "Check the URL.")
+            return self._error("unreadable", "does not respond like an HTTP server", "Check the URL.")
         if isinstance(reason, OSError):
             return self._error(
                 "unreachable", f"cannot be reached: {reason.strerror or type(reason).__name__}", "Check the URL."

@@ -204,12 +204,12 @@ def _count(view: View) -> Line:
 def _healthy_lines(view: View, columns: int) -> tuple[Line, ...]:
     runs = len({run.run_id for run in view.snapshot.runs} - view.snapshot.untracked_ids) + len(view.snapshot.process_runs)
     lines: list[Line] = [
-        *(undecided_lines(view, columns) or wrapped("Nothing is wrong, as far as can be seen from here.", columns, "ok")),
+        *(undecided_lines(view, columns) or wrapped("No problem found, as far as gputop can see from here.", columns, "ok")),
         BLANK,
         *wrapped(looked_at(view.snapshot), columns),
         BLANK,
         *wrapped(
-            "The doctor looks at which GPUs work, which process and rank sits on which GPU, memory, clocks, power and the "
+            "The doctor looks at which GPUs work, which process and rank uses which GPU, memory, clocks, power and the "
             "loss. Most causes need some seconds of training before they show.",
             columns,
         ),

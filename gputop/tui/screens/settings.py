@@ -82,7 +82,7 @@ class SettingsScreen(SubScreen):
             _choice("density", "GPU rows", settings_file.DENSITIES, self.settings, "compact shows more GPUs at once"),
             Field("charts", "", "note"),
             _check("log_axis", "logarithmic y axis for the loss", self.settings, "Y switches it in a chart"),
-            _choice("smoothing", "smoothing", SMOOTHING_CHOICES, self.settings, "0 shows a curve as it is"),
+            _choice("smoothing", "smoothing", SMOOTHING_CHOICES, self.settings, "0 shows a curve without smoothing"),
             _check("per_rank", "one curve per rank, not mean and spread", self.settings, "r switches it in a chart"),
             Field("space", "", "note"),
             Field("save", "Save", "button", detail=(Span(str(path), "dim"),), help="keep these for the next start"),

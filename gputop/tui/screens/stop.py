@@ -61,7 +61,7 @@ class StopScreen(Question):
             [*question, BLANK, *wrapped(self.target.what_happens, self.columns())],
             [
                 Field("no", "No, let it run", "button", detail=(Span("Esc or n", "dim"),), help="nothing is signaled"),
-                Field("yes", "Yes, stop it", "button", detail=(Span("y", "dim"),), help="asks it to end, now"),
+                Field("yes", "Yes, stop it", "button", detail=(Span("y", "dim"),), help="asks it to end"),
             ],
         )
 
@@ -84,8 +84,10 @@ class StopScreen(Question):
             return
         if self.target.slow:
             self._asking = True
-            closing = Field("no", "Close", "button", detail=(Span("Esc", "dim"),), help="the answer is shown all the same")
-            self.put(wrapped("Asking for its end ...", self.columns()), [closing])
+            closing = Field(
+                "no", "Close", "button", detail=(Span("Esc", "dim"),), help="it stops all the same; the result is shown"
+            )
+            self.put(wrapped("Asking it to stop ...", self.columns()), [closing])
             left = f"{self.target.title} was being stopped; gputop jobs lists it."
             UNDER_WAY.start(self._stop_slowly, lambda: left, self._refused)
             return

@@ -110,12 +110,12 @@ def target_of_job(job_id: str, name: str, view: View, left: Sequence[int] = (), 
 
     ``left``: its processes, if supervisor and launcher are gone. ``elsewhere``: where it runs under Slurm, in words.
     """
-    text = "It is asked to end (SIGTERM to its launcher); if it does not, its supervisor kills it."
+    text = "SIGTERM goes to the job's launcher; if the job does not end, its supervisor kills it."
     if left:
         pids = ", ".join(map(str, left))
         text = f"Its launcher is gone. SIGTERM goes to what it left behind, then SIGKILL: processes {pids}."
     if elsewhere:
-        text = f"Slurm is asked to cancel it (scancel), and ends all its processes: {elsewhere}."
+        text = f"Slurm cancels it (scancel) and ends all its processes: {elsewhere}."
     title = f"job {job_id} ({name})" if name != job_id else f"job {job_id}"
     return StopTarget(title, text, job_id=job_id, refusal=_refusal_of_view(view), slow=bool(elsewhere))
 

@@ -30,7 +30,7 @@ APP_KEYS = (
     AppKey("k,f9", "stop_chosen", "stop the chosen process or run (asks first)"),
     AppKey("e", "environment", "environment of the chosen process"),
     AppKey("w", "where", "where every rank of the chosen run is"),
-    AppKey("P", "profile", "profile three steps of the chosen run (says the cost first)"),
+    AppKey("P", "profile", "profile three steps of the chosen run (shows the cost first)"),
     AppKey("y", "copy", "copy what is under the cursor: PID, UUID, run id or fix"),
     AppKey("S", "save_screen", "save the screen as SVG and text"),
     AppKey("p", "pause", "pause the screen; sampling continues"),
@@ -104,11 +104,11 @@ KEYS: tuple[KeyHelp, ...] = (
     KeyHelp("t", "processes as a tree by run and rank", "dashboard"),
     KeyHelp("Space", "tag the chosen process and go to the next; Esc removes all tags", "dashboard"),
     KeyHelp(
-        "k  F9", "stop the chosen run or job, or signal the chosen or tagged processes: asks first, own ones only", "dashboard"
+        "k  F9", "stop the chosen run or job, or signal the chosen or tagged processes: asks first, your own only", "dashboard"
     ),
     KeyHelp("e", "environment of the chosen process", "dashboard"),
-    KeyHelp("w", "where is every rank: its line now, and which rank the others wait for", "dashboard, run"),
-    KeyHelp("P", "profile: where the time of three steps goes; says the cost first, Enter takes it", "dashboard, run"),
+    KeyHelp("w", "where every rank is: its current line, and which rank the others wait for", "dashboard, run"),
+    KeyHelp("P", "profile: where the time of three steps goes; shows the cost first, Enter starts it", "dashboard, run"),
     KeyHelp("n  N", "next or previous run", "dashboard"),
     KeyHelp("Y", "logarithmic loss axis", "dashboard, run"),
     KeyHelp("[  ]", "less or more smoothing", "dashboard, run"),
@@ -137,7 +137,7 @@ KEYS: tuple[KeyHelp, ...] = (
     KeyHelp("c", "copy the whole finding; y: only its fix", "doctor"),
     KeyHelp("c", "density of the GPU rows", "dashboard"),
     KeyHelp("arrows  PgUp  PgDn  Home  End", "choose a host; what is wrong comes first", "hosts"),
-    KeyHelp("Enter", "the dashboard of the chosen host, as a double click; Esc there returns", "hosts"),
+    KeyHelp("Enter", "the dashboard of the chosen host (also a double click); Esc there returns", "hosts"),
     KeyHelp("/  Esc", "filter the hosts: words, state:lost run:llama idle>0, /regex/, -not; Esc clears", "hosts"),
     KeyHelp(".  {  }", "replay: next snapshot, slower, faster", "replay"),
     KeyHelp("(  )", "replay: a minute back or forward; at a higher speed further", "replay"),

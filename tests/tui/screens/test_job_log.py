@@ -94,13 +94,13 @@ async def test_escape_gives_a_search_up_and_says_so(slow: Slow) -> None:
     async with app.run_test(size=(100, 30)) as pilot:
         app.log_pane.add(["the end"])
         await look_for_what_takes_long(pilot, slow)
-        assert "looking for 'nowhere' … Esc gives up" in text_of(app)
+        assert "looking for 'nowhere' … Esc cancels" in text_of(app)
         await pilot.press("escape")
         await until(pilot, lambda: slow.gave_up.acquire(blocking=False))
         await pilot.pause()
         shown = text_of(app)
         assert "the end" in shown
-        assert "gave up looking for 'nowhere'" in shown
+        assert "stopped searching for 'nowhere'" in shown
         assert "is not found" not in shown
 
 

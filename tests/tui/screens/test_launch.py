@@ -406,7 +406,7 @@ async def test_a_second_f5_starts_nothing_twice_on_hosts(tiny: None, tmp_path: P
         try:
             await pilot.press("f5")
             await pilot.pause()
-            assert "The last start is not answered yet." in text_of(app)
+            assert "The last start has not been answered yet." in text_of(app)
             job = {"id": json.loads(orders.read_text())["order"]["id"], "name": "tiny", "state": "running"}
             listed.write_text(f"{json.dumps([job])}\n")
         finally:
@@ -414,7 +414,7 @@ async def test_a_second_f5_starts_nothing_twice_on_hosts(tiny: None, tmp_path: P
         await until(pilot, lambda: "Its output comes below." in text_of(app))
         await pilot.press("f5")
         await pilot.pause()
-        assert "tiny already runs like this. " in text_of(app)
+        assert "tiny already runs with these settings. " in text_of(app)
         assert len(orders.read_text().splitlines()) == 1
 
 
@@ -427,7 +427,7 @@ async def test_a_second_f5_asks_before_it_starts_a_twin(tiny: None) -> None:
         await pilot.press("f5")
         await pilot.pause()
         assert len(store.list_jobs()) == 1
-        assert "tiny already runs like this. " in text_of(app)
+        assert "tiny already runs with these settings. " in text_of(app)
         await pilot.press("f5")
         await until(pilot, lambda: len(store.list_jobs()) == 2)
 
@@ -446,7 +446,7 @@ async def test_recipes_are_found_by_typing(tiny: None) -> None:
         assert "/faul_" in text_of(app)
         await pilot.press("q", "q")
         await pilot.pause()
-        assert "nothing holds these letters" in text_of(app)
+        assert "no recipe contains these letters" in text_of(app)
         await pilot.press("f5")
         assert len(store.list_jobs()) == 0
         await pilot.press("backspace", "backspace", "enter")

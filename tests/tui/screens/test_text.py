@@ -145,7 +145,7 @@ async def test_a_healthy_machine_is_told_what_was_watched() -> None:
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
         shown = text_of(app)
-        assert "Nothing is wrong, as far as can be seen from here." in shown
+        assert "No problem found, as far as gputop can see from here." in shown
         assert "Looked at 8 GPUs, 4 processes and 1 live run." in shown
         await pilot.press("down")
         await pilot.pause()

@@ -51,7 +51,7 @@ def _condition(term: Term) -> HostFilter:
     if term.name:
         field = FIELDS.get(term.name)
         if field is None:
-            raise term.wrong(f"is not a field of a host; there are {', '.join(FIELDS)}")
+            raise term.wrong(f"is not a field of a host; the fields are {', '.join(FIELDS)}")
         return lambda row: term.value.casefold() in field(row).casefold()
     return lambda row: any(term.value.casefold() in field(row).casefold() for field in FIELDS.values())
 

@@ -162,10 +162,10 @@ class OwnEntry:
         self.own = own
         self.key = OWN + (own.name if own is not None else "")
         name = clean(own.name) if own is not None else "your own command"
-        self.title: Line = (Span(name, "accent"), Span("  tracked as by gputop run", "title"))
+        self.title: Line = (Span(name, "accent"), Span("  tracked as with gputop run", "title"))
         self.short_title: Line = (Span(name, "accent"),)
         self.summary = own.command if own is not None else ""
-        self.description = "Any command line: python, torchrun, accelerate, deepspeed; tracked without a change to it."
+        self.description = "Any command line: python, torchrun, accelerate, deepspeed; tracked without changing it."
 
     def default_devices(self, snapshot: Snapshot) -> tuple[str, ...]:
         """Return the least busy devices, as many as the command used last time."""

@@ -177,7 +177,7 @@ class JobLog(LogView):
         """Cancel the running search, else leave the page and follow the log."""
         if self._searching:
             self._cancel_request()
-            self._note = f"gave up looking for {self._term!r}"
+            self._note = f"stopped searching for {self._term!r}"
             self._redraw()
         else:
             self.action_follow()
@@ -191,7 +191,7 @@ class JobLog(LogView):
     def _start_search(self, *, backwards: bool, anew: bool) -> None:
         self._cancel_request()
         self._searching = True
-        self._note = f"looking for {self._term!r} … Esc gives up"
+        self._note = f"looking for {self._term!r} … Esc cancels"
         self._redraw()
         place = None if anew or self._place is None else (self._place[0], self._place[1])
         self._search(self._asked, self.sources(), self._term, backwards, place)
@@ -312,7 +312,7 @@ class JobLog(LogView):
             return (
                 Span("/", "key"),
                 Span(f"{clean(self._typing)}_", "value"),
-                Span("  Enter looks for it, Esc gives up", "dim"),
+                Span("  Enter searches, Esc cancels", "dim"),
             )
         ranks = self._rank_spans()
         spans = [*ranks, Span("  / " if ranks else "/ ", "key"), Span("search", "dim")]

@@ -133,7 +133,7 @@ class LaunchScreen(StartingScreen):
         if pane.chosen not in keys:
             pane.chosen = next((key for key in (self._first, _FIRST, *keys[:1]) if key in keys), None)
         items = list_items(listed, columns, short=self.has_class("low") or self.has_class("small"))
-        nothing = [Item((Span("nothing holds these letters", "dim"),))]
+        nothing = [Item((Span("no recipe contains these letters", "dim"),))]
         pane.set_items(items or nothing, subtitle=pane.search_line())
         if pane.chosen is not None and pane.chosen != self.entry.key:
             self.entry = entries.entry(pane.chosen)

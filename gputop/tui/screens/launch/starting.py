@@ -79,7 +79,9 @@ class StartingScreen(JobsScreen):
         others = launch_form.others_on((device.uuid for device in devices), self.view.snapshot)
         twin = self._twin(wanted)
         if twin is not None:
-            self._show_message(form, "warn", f"{twin.name} already runs like this.", "F5 once more starts another one.")
+            self._show_message(
+                form, "warn", f"{twin.name} already runs with these settings.", "Press F5 again to start another one."
+            )
             return
         try:
             if self.over is not None:
@@ -90,7 +92,7 @@ class StartingScreen(JobsScreen):
                 order, sbatch = ordered
                 order = replace(order, virtual=launch_form.virtual_asked(self.view.snapshot))
                 if self._may_submit(form, wanted):
-                    self._show_message(form, "warn", "Submitting it to Slurm ...", "")
+                    self._show_message(form, "warn", "Submitting to Slurm ...", "")
                     UNDER_WAY.start(
                         partial(self._submit, self.entry, order, sbatch, values),
                         partial(left_to_slurm, order),
@@ -109,7 +111,7 @@ class StartingScreen(JobsScreen):
         """Return whether hosts or Slurm may be asked to start the form; not before they have answered the last time."""
         if self._submitting is not None:
             self._show_message(
-                form, "warn", "The last start is not answered yet.", "Its job comes into the list, or the reason."
+                form, "warn", "The last start has not been answered yet.", "Its job will appear in the list, or the error here."
             )
             return False
         self._submitting = wanted
@@ -202,14 +204,16 @@ class StartingScreen(JobsScreen):
         usable = launch_form.usable(self.view.snapshot)
         counts = self.entry.counts(len(usable))
         if len(counts) < 2:
-            self._show_message(form, "bad", "This runs on only one number of GPUs.", "Choose a recipe that takes several GPUs.")
+            self._show_message(
+                form, "bad", "This recipe runs on a fixed number of GPUs.", "Choose a recipe that takes several GPUs."
+            )
             return
         try:
             started = series.start([self.entry.prepare(usable[:count], chosen[1]) for count in counts])
         except GputopError as error:
             self._show_message(form, "bad", error.message, error.hint)
             return
-        self._started(started, f"Started {len(started)} jobs, one after another.", "c compares what they reach.")
+        self._started(started, f"Started {len(started)} jobs, one after another.", "Press c to compare them.")
 
     def _show_message(self, form: Form, style: str, message: str, hint: str) -> None:
         columns = max(20, form.inner_size.width)

@@ -40,4 +40,4 @@ def left_over_hosts(cancellation: Cancellation, order: NodeOrder, hosts: Sequenc
 
 def left_to_slurm(order: NodeOrder) -> str:
     """Return what happens to a job that Slurm has not accepted yet."""
-    return f"Slurm is being asked to take {order.name or order.id}; gputop jobs lists it then."
+    return f"{order.name or order.id} is being submitted to Slurm; gputop jobs will list it."

@@ -109,6 +109,6 @@ class ProfileScreen(SubScreen):
         if self.answer.state == "offer":
             shown += [
                 (Span(""),),
-                *wrapped("Enter takes it. It does not change the training's weights.", columns, "dim"),
+                *wrapped("Press Enter to start. A profile does not change the training's weights.", columns, "dim"),
             ]
         return tuple(shown)

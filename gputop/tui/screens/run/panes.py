@@ -156,7 +156,7 @@ class RunPanes(ChartScreen):
             self._draw_grid(view)
             return
         self._draw_metric(run, view)
-        lines = self._use or ((Span("Only metrics are known of this run.", "dim"),),)
+        lines = self._use or ((Span("Only the metrics of this run are known.", "dim"),),)
         self.query_one("#use", RuledPane).set_content(lines, title=USE_TITLE)
         self._draw_ranks(run, view)
 
