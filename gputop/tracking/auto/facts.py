@@ -73,7 +73,7 @@ class Facts:
         """Facts that only read numbers; the thread that detects a stall collects them too."""
         self._expensive: dict[str, Callable[[], Any]] = {
             "torch": self._about_torch,
-            "settings": lambda: settings.settings(torch, models.autocast),
+            "settings": lambda: settings.settings(torch, models.inspection.autocast),
             "environment": lambda: settings.environment(evidence.cuda()),
             "frameworks": settings.frameworks,
             "model": models.describe,
@@ -190,7 +190,7 @@ class Facts:
     def _batches(self) -> dict[str, Any] | None:
         feed = self._steps.loader
         found: dict[str, Any] | None = feed.batches.fact() if feed is not None and feed.trains else None
-        called = self._models.called.fact()
+        called = self._models.inspection.called.fact()
         return found if called is None else measured.Batches.filled(**(found or {}), called=called)
 
     def _parameters(self) -> dict[str, Any] | None:

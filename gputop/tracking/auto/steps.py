@@ -322,7 +322,7 @@ class Steps(Training):
         if not known:
             models.add_optimizer(optimizer)
         if models.wrapped:
-            models.wrapping.stepped()
+            models.inspection.wrapping.stepped()
         if not self.partial:
             self.gradients.stepped(known and index in models.ddp_optimizers)
         searched = not known
@@ -332,7 +332,7 @@ class Steps(Training):
         if searched:
             self.mark = perf_counter()
         # Which of several backwards a wrapper reduced over the ranks is counted in every step.
-        counted = models.settling or models.splits or (models.wrapped and self.accumulates())
+        counted = models.settling or models.inspection.splits or (models.wrapped and self.accumulates())
         self.decide(plain and not counted)
         self.do_between_steps()
 

@@ -42,6 +42,17 @@ class UserCode:
         self._roots = tuple(root + os.sep for root in (torch_directory, os.path.dirname(os.__file__)) if root)
         self._library: dict[str, bool] = {}
 
+    def called_through(self, path: str) -> bool:
+        """Return whether a library's file whose path contains ``path`` is between this call and the user's line."""
+        frame: FrameType | None = sys._getframe()
+        for _ in range(_FRAMES_MAX):
+            if frame is None or not self.is_library(frame.f_code.co_filename):
+                return False
+            if path in frame.f_code.co_filename:
+                return True
+            frame = frame.f_back
+        return False
+
     def frame(self) -> FrameType | None:
         """Return the nearest frame of the caller outside libraries, else the nearest one outside gputop and backward itself."""
         first, library = None, self._library

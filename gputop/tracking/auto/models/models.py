@@ -1,8 +1,8 @@
-"""The modules that this process trains: what they are, how long their forward takes, and how they are evaluated.
+"""The modules that this process trains: which ones are observed, and how long their calls take.
 
 At an optimizer's first step, ``roots`` finds the outermost modules above its parameters. Forward is timed in the ``__call__``
-of their classes (``calls``). If torch.compile has compiled anything, only ``OptimizedModule`` is wrapped, because its call is
-outside of every graph.
+of their classes (``calls``); ``inspection`` and ``evaluations`` say what the calls show. If torch.compile has compiled
+anything, only ``OptimizedModule`` is wrapped, because its call is outside of every graph.
 """
 
 from __future__ import annotations
@@ -15,24 +15,20 @@ from time import perf_counter
 from types import FunctionType
 from typing import Any
 
-from gputop.facts.measured import Evaluation
 from gputop.tracking import parts
-from gputop.tracking.auto.models.calls import AUTOCAST_CALLS, WRAPPERS, Top, publish, timed_call
+from gputop.tracking.auto.models.calls import WRAPPERS, Top, publish, timed_call
 from gputop.tracking.auto.models.described import DescribedModel
+from gputop.tracking.auto.models.evaluations import Evaluations
+from gputop.tracking.auto.models.inspection import Inspection
 from gputop.tracking.auto.models.late_roots import LateRoots
 from gputop.tracking.auto.models.roots import find_roots
 from gputop.tracking.auto.models.searches import Searches, weights_of
-from gputop.tracking.auto.models.wrapping import Wrapping, called_by_wrapper
-from gputop.tracking.auto.readings.batches import Called
-from gputop.tracking.auto.readings.loader import counts, first_tensor, is_integer, is_table
-from gputop.tracking.auto.readings.settings import autocast_is_on
+from gputop.tracking.auto.models.wrapping import Wrapping
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.describe import defines_forward, describe_optimizer
 from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.no_compile import no_compile
 from gputop.tracking.stand_in import passed_over
-from gputop.tracking.unseen import unseen
-from gputop.tracking.watch import SplitCounter, splits
 
 CLASSES_MAX = 24
 UNUSED_AFTER = (2, 4, 8)
@@ -50,17 +46,16 @@ class Models:
         self.inside = False
         self._classes: weakref.WeakSet[type] = weakref.WeakSet()
         """Those whose ``__call__`` is wrapped. A class of the script's, kept, would keep the script's variables at its end."""
-        self.autocast = False
-        """Whether autocast was on in a forward."""
         self.evaluating = False
         """Whether the module that is being called, if any, is being evaluated."""
         self.described = DescribedModel(torch)
+        self.inspection = Inspection(torch, steps, self.described)
         self._late_roots = LateRoots(torch, steps, self.compiles, self._take_late)
         self._each: dict[int, set[int]] = {}
         """The ids of the weights of the optimizers that were last searched for, by number."""
         self.begin_run()
         publish(self)
-        for cls in (Models, DescribedModel, LateRoots, Searches, Wrapping):
+        for cls in (Models, DescribedModel, Evaluations, Inspection, LateRoots, Searches, Wrapping):
             for item in vars(cls).values():
                 if isinstance(item, FunctionType) and item.__name__ != "timed":
                     no_compile(torch, item)
@@ -70,8 +65,6 @@ class Models:
         """Forget the modules of an earlier run, and restart the counts."""
         self.settling = True
         """Whether ``after_iteration`` must be called."""
-        self.splits = False
-        """Whether the calls of a DataParallel are being counted."""
         self.tops: dict[int, Top] = {}
         self.wrapped = False
         """Whether a data-parallel wrapper is among the observed modules."""
@@ -79,12 +72,8 @@ class Models:
         self.described.forget()
         self.ddp_optimizers: set[int] = set()
         """The numbers of the optimizers that step on parameters of a DDP."""
-        self.wrapping = Wrapping()
-        self.called = Called()
-        """The sizes of recent inputs to the wrapper of this rank's model."""
-        self._evaluations = 0
-        self._evaluation_s = 0.0
-        self._evaluated: tuple[str | None, bool] = (None, False)
+        self.inspection.begin_run()
+        self._evaluations = Evaluations(self._torch)
         self._training = 1
         """Which of several consecutive trainings the modules belong to."""
         self.searches = Searches()
@@ -196,19 +185,11 @@ class Models:
 
     def wrapper_calls(self) -> dict[str, Any] | None:
         """Return the fact ``wrapper_calls``; None if there is no wrapper, or if it is unknown."""
-        return self.wrapping.fact() if self.wrapped else None
+        return self.inspection.wrapping.fact() if self.wrapped else None
 
     def evaluation(self) -> dict[str, Any] | None:
         """Return the fact ``evaluation``; None before the first one."""
-        if not self._evaluations:
-            return None
-        device, through = self._evaluated
-        return Evaluation.filled(
-            calls=self._evaluations,
-            seconds=self._evaluation_s,
-            parameter_device=device,
-            wrapped=through if self.wrapped else None,
-        )
+        return self._evaluations.fact(self.wrapped)
 
     def describe(self) -> dict[str, Any] | None:
         """Return the fact ``model`` as it is now."""
@@ -287,10 +268,9 @@ class Models:
         steps.do_between_steps()
         if trains:
             if top.plain and steps.loader is not None:
-                self.wrapping.through()
-                top.count()
+                self.inspection.take_plain(top)
             else:
-                self.training_call(top, module, args, kwargs)
+                self.inspection.take(top, module, args, kwargs)
         self.inside = True
         self.evaluating = not trains
         clock = steps.wanted.clock
@@ -306,66 +286,12 @@ class Models:
             if trains:
                 steps.iteration.add_forward(took)
             else:
-                self._evaluation_s += took
-                self._evaluations += 1
-                if steps.iteration.add_evaluation(took) or self._evaluations == 1:
-                    self._note_evaluation(top, module)
+                evaluations = self._evaluations
+                evaluations.add(took)
+                if steps.iteration.add_evaluation(took) or evaluations.calls == 1:
+                    evaluations.note(module, not top.inner)
 
     def _traces(self) -> bool:
         """Return whether torch.jit records what is asked of tensors, or torch.fx calls modules with symbols in their place."""
         symbolic = getattr(sys.modules.get("torch.fx._symbolic_trace"), "_is_fx_tracing_flag", False)
         return bool(symbolic or self._is_tracing())
-
-    def _note_evaluation(self, top: Top, module: Any) -> None:
-        device = None
-        try:
-            with unseen(self._torch):
-                first = next(iter(parts.parameters(module)), None)
-                device = None if first is None else str(first.device)
-        except Exception as error:  # noqa: BLE001 - the script's evaluation continues, whatever its module returns
-            let_through(error)
-        self._evaluated = device, not top.inner
-
-    def training_call(self, top: Top, module: Any, args: Any, kwargs: Any) -> None:
-        """Inspect a training call of a top module."""
-        try:
-            with unseen(self._torch):
-                self._inspect(top, module, args, kwargs)
-        except Exception as error:  # noqa: BLE001 - the user's forward runs next, whatever its arguments are
-            self._steps.failed(error)
-
-    def _inspect(self, top: Top, module: Any, args: Any, kwargs: Any) -> None:
-        top.count()
-        if top.calls <= AUTOCAST_CALLS and not self.autocast:
-            self.autocast = autocast_is_on(self._torch)
-        if top.inner and not called_by_wrapper():
-            self.wrapping.bypassed(module, self._steps.code.frame())
-            return
-        self.wrapping.through()
-        self._count_sync(top)
-        if top.inner:
-            return
-        if top.sized and self._steps.step + 1 >= self._steps.wanted.batches_from:
-            self.called.take((*args, *kwargs.values()), self._steps.step + 1)
-        run = self._steps.run
-        if top.split is None:
-            top.split_by(SplitCounter(run, module) if run is not None and splits(module) else False)
-            self.splits = self.splits or bool(top.split)
-        if top.split:
-            top.split(module, args, kwargs)
-        top.settle()
-        if self._steps.loader is None and not (self._steps.stepping and self._steps.iteration.inside_step):
-            rows = tokens = 0
-            tensor = first_tensor(args) if args else first_tensor(kwargs)
-            if tensor is not None:
-                rows, tokens = counts(tensor.shape, is_integer(tensor) and not is_table((*args, None)), None)
-                rows = rows if top.rows_known and len(tensor.shape) > 1 else 0
-            self._steps.iteration.add_call(rows, tokens)
-
-    def _count_sync(self, top: Top) -> None:
-        reference = top.ddp
-        if reference is None and top.inner:
-            reference = self.described.wrapper
-        module = reference() if reference is not None else None
-        if module is not None and not self._steps.partial:
-            self._steps.gradients.forward(bool(module.require_backward_grad_sync))

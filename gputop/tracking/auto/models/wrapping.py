@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from types import FrameType
 from typing import Any
 
 from gputop.facts.parallel import WrapperCalls
-
-_FRAMES_UP = 7
-_PARALLEL = os.path.join("torch", "nn", "parallel") + os.sep
 
 
 class Wrapping:
@@ -52,15 +48,3 @@ class Wrapping:
             module=self._bypassed_class,
             where=self._bypassed_where,
         )
-
-
-def called_by_wrapper() -> bool:
-    """Return whether a wrapper calls its inner module, because the script called the wrapper's ``forward`` directly."""
-    frame: FrameType | None = sys._getframe()
-    for _ in range(_FRAMES_UP):
-        if frame is None:
-            return False
-        if _PARALLEL in frame.f_code.co_filename:
-            return True
-        frame = frame.f_back
-    return False
