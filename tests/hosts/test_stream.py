@@ -309,8 +309,8 @@ def test_a_login_may_talk_before_and_gputop_between(
 
 
 BAD_HOSTS = {
-    "rubbish": ("while True: print('x' * 70); time.sleep(0.001)", "unreadable", "not a stream of gputop"),
-    "flood": ("while True: print(line)", "live unreadable", "far more than was asked for"),
+    "rubbish": ("while True: print('x' * 70); time.sleep(0.001)", "unreadable", "not a gputop stream"),
+    "flood": ("while True: print(line)", "live unreadable", "far more than requested"),
     "endless line": ("while True: sys.stdout.write('x' * 65536)", "unreadable", "a line without an end"),
     "newer": ("print(line.replace('_version\":1', '_version\":9')); sys.stdin.read()", "newer_gputop", "there is newer"),
     "older": ("sys.stderr.write('gputop: Unrecognized arguments: --x.'); sys.exit(2)", "older_gputop", "does not know"),
