@@ -55,6 +55,7 @@ def test_tests_lie_in_the_folders_of_what_they_test() -> None:
     packages = {path.parent.relative_to(REPOSITORY / "gputop") for path in (REPOSITORY / "gputop").rglob("*.py")}
     others = {
         Path("demos"),
+        Path("docs"),
         Path("gpu"),
         Path("nursery"),
         Path("nvml_sim"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from gputop.untracked import search, walk
 from gputop.untracked.kinds import KINDS, ORDER, kind_of
+from tests import REPOSITORY
 
-PAGE = (Path(__file__).parent.parent / "docs" / "curves.md").read_text()
+PAGE = (REPOSITORY / "docs" / "curves.md").read_text()
 
 
 def test_the_page_lists_every_kind_of_file() -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
+from tests import REPOSITORY
 from tests.tracking.kit import Home, home, read_all
 
 assert home
 
-NOTE = (Path(__file__).parent.parent / "docs" / "migrating.md").read_text()
+NOTE = (REPOSITORY / "docs" / "migrating.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", NOTE, re.DOTALL)
 GIVEN = """
 class Model:
@@ -30,5 +30,5 @@ def test_the_examples_for_wandb_tensorboard_and_print_run(home: Home) -> None:
 
 def test_the_adapters_that_it_names_exist() -> None:
     for module, name in re.findall(r"gputop\.adapters\.(\w+)\.(\w+)\(", NOTE):
-        source = (Path(__file__).parent.parent / "gputop" / "adapters" / f"{module}.py").read_text()
+        source = (REPOSITORY / "gputop" / "adapters" / f"{module}.py").read_text()
         assert f"class {name}(" in source
