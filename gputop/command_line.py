@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-_FLAGS_WITH_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
+PYTHON_FLAGS_WITH_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
+"""Options of Python whose value is the next word."""
 _LOCAL_RANK = re.compile(r"--local[-_]rank(=.*)?$")
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
 _SPAWNED = "multiprocessing.spawn"
@@ -49,7 +50,7 @@ def script_words(command: Sequence[str] | None) -> tuple[str, ...]:
     rest = list(command[1:])
     while rest and rest[0].startswith("-") and rest[0] not in ("-m", "-c", "-"):
         taken = rest.pop(0)
-        if taken in _FLAGS_WITH_VALUE and rest:
+        if taken in PYTHON_FLAGS_WITH_VALUE and rest:
             rest.pop(0)
     if not rest or rest[0] in ("-c", "-"):
         return ()

@@ -290,7 +290,7 @@ class _Meter:
         pid = facts.stat.pid
         of_threads: dict[int, list[float | None]] = {}
         for thread_id, index in {(worker.thread_id, worker.index) for worker in workers}:
-            stat = None if thread_id is None else _thread_stat(pid, thread_id)
+            stat = None if thread_id is None else procfs.read_thread_stat(pid, thread_id)
             if stat is not None:
                 of_threads.setdefault(index, []).append(self._share(pid, stat))
         whole = self._share(pid, facts.stat._replace(pid=0))
@@ -315,13 +315,6 @@ class _Meter:
             share = 100 * max(0, stat.cpu_ticks - (before or 0)) / procfs.TICKS_PER_S / (self._now_s - self._at_s)
         self._new_shares[key] = share
         return share
-
-
-def _thread_stat(pid: int, thread_id: int) -> procfs.Stat | None:
-    try:
-        return procfs.read_stat(pid, thread_id)
-    except OSError:
-        return None
 
 
 def _total(shares: Iterable[float | None]) -> float | None:

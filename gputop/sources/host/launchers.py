@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from gputop.command_line import PYTHON_FLAGS_WITH_VALUE
 from gputop.snapshot import Ancestor
 from gputop.sources.host import procfs
 
@@ -36,7 +37,6 @@ _MODULES = {
 }
 _FILES = {f"/{module.replace('.', '/')}.py": name for module, name in _MODULES.items() if "." in module}
 _WITH_SUBCOMMAND = {"accelerate": "launch", "accelerate.commands.accelerate_cli": "launch"}
-_TAKES_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 _STEPS_WITHOUT_RANKS = (".batch]", ".extern]", ".interactive]")
 """Slurm steps that run the job's script or a shell just once."""
 
@@ -72,7 +72,7 @@ def _of_python(arguments: Sequence[str]) -> str | None:
             return _of_module(rest[0], rest[1:]) if rest else None
         if not argument.startswith("-"):
             return _of_script(argument, rest)
-        position += 2 if argument in _TAKES_VALUE else 1
+        position += 2 if argument in PYTHON_FLAGS_WITH_VALUE else 1
     return None
 
 

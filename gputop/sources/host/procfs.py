@@ -162,6 +162,14 @@ def read_stat(pid: int, thread_id: int | None = None) -> Stat | None:
         return None
 
 
+def read_thread_stat(pid: int, thread_id: int) -> Stat | None:
+    """Read and parse the stat line of a thread; ``None`` if it is gone or hidden."""
+    try:
+        return read_stat(pid, thread_id)
+    except OSError:
+        return None
+
+
 def read_queued_ns(pid: int) -> int | None:
     """Read for how long the main thread has waited for a core since it started; ``None`` if the system does not tell.
 

@@ -79,7 +79,7 @@ class Threads:
         self.named = tuple(sorted(Counter(self._names.values()).items())) if self._names else ()
 
     def _read_main(self, now_s: float) -> None:
-        stat = _thread_stat(self.pid, self.pid)
+        stat = procfs.read_thread_stat(self.pid, self.pid)
         if stat is None:
             self._main = self.main_cpu_percent = None
             return
@@ -95,7 +95,7 @@ class Threads:
             self._idle.clear()
         busy = []
         for thread in sorted(self._name_reads.keys() - self._idle)[:MAX_THREADS]:
-            stat = _thread_stat(self.pid, thread)
+            stat = procfs.read_thread_stat(self.pid, thread)
             if stat is None:
                 continue
             used = stat.cpu_ticks - before.get(thread, stat.cpu_ticks)
@@ -111,7 +111,7 @@ class Threads:
         found = []
         for thread, name in self._names.items():
             index = autograd_index(name)
-            stat = None if index is None else _thread_stat(self.pid, thread)
+            stat = None if index is None else procfs.read_thread_stat(self.pid, thread)
             if index is not None and stat is not None and autograd_index(stat.comm) == index:
                 found.append((index, stat.cpu_ticks / procfs.TICKS_PER_S))
         self.autograd = tuple(sorted(found))
@@ -121,10 +121,3 @@ def autograd_index(name: str) -> int | None:
     """Return the device of an autograd thread ("pt_autograd_1"), in the process's own numbering."""
     number = name.removeprefix("pt_autograd_")
     return int(number) if number != name and number.isascii() and number.isdigit() else None
-
-
-def _thread_stat(pid: int, thread_id: int) -> procfs.Stat | None:
-    try:
-        return procfs.read_stat(pid, thread_id)
-    except OSError:
-        return None

@@ -18,7 +18,7 @@ from gputop.history.metrics import MetricSeries
 from gputop.snapshot import Snapshot, own_or_automatic
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.bars import bar
-from gputop.tui.drawing.jobs import STATE_STYLES, Job, device_text, run_of, state_text
+from gputop.tui.drawing.jobs import STATE_STYLES, Job, device_text, known_cell, run_of, state_text
 from gputop.tui.drawing.line import Line, Span, clean, clip
 from gputop.tui.drawing.table import Cells, Column, fitting, heading_line, row_line
 
@@ -151,14 +151,14 @@ def table(found: Sequence[Reached], snapshot: Snapshot, width: int, ascii_only: 
 def _cells(item: Reached, snapshot: Snapshot) -> Cells:
     return {
         "gpus": Span(str(item.gpus), "value"),
-        "batch": _known(units.count(item.batch), item.batch),
-        "lr": _known(units.metric(item.lr), item.lr),
-        "speed": _known(units.rounded(item.speed), item.speed),
-        "speed_up": _known(f"{item.speed_up or 0.0:.2f}x", item.speed_up),
-        "efficiency": _known(units.percent(100 * (item.efficiency or 0.0)), item.efficiency),
-        "epoch_s": _known(f"{item.epoch_s or 0.0:.1f}", item.epoch_s),
-        "loss": _known(units.metric(item.loss, 3), item.loss),
-        "accuracy": _known(units.metric(item.accuracy, 3), item.accuracy),
+        "batch": known_cell(units.count(item.batch), item.batch),
+        "lr": known_cell(units.metric(item.lr), item.lr),
+        "speed": known_cell(units.rounded(item.speed), item.speed),
+        "speed_up": known_cell(f"{item.speed_up or 0.0:.2f}x", item.speed_up),
+        "efficiency": known_cell(units.percent(100 * (item.efficiency or 0.0)), item.efficiency),
+        "epoch_s": known_cell(f"{item.epoch_s or 0.0:.1f}", item.epoch_s),
+        "loss": known_cell(units.metric(item.loss, 3), item.loss),
+        "accuracy": known_cell(units.metric(item.accuracy, 3), item.accuracy),
         "on": Span(device_text(item.job, snapshot), "dim"),
         "state": Span(state_text(item.job), STATE_STYLES.get(item.job.state, "text")),
         "name": Span(clean(item.job.name), "dim"),
@@ -209,7 +209,3 @@ def chart(found: Sequence[Reached], width: int, ascii_only: bool) -> tuple[Line,
     ideal_text = "ideal, if no GPU waited: the speed of one GPU times their number"
     lines += [(), clip((Span("| " if ascii_only else "┃ ", "accent"), Span(ideal_text, "dim")), width)]
     return tuple(lines)
-
-
-def _known(text: str, value: object) -> Span:
-    return Span(text if value is not None else "-", "text" if value is not None else "dim")

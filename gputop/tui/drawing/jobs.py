@@ -176,12 +176,12 @@ def _cells(job: Job, found: Comparison, snapshot: Snapshot) -> Cells:
         "gpus": Span(device_text(job, snapshot)),
         "time": Span(units.duration(seconds)),
         "exit": Span(clean(exit_text(job)), "bad" if job.state in FAILED_STATES else "text"),
-        "step": _known(units.count(found.step), found.step),
-        "speed": _known(units.rounded(found.speed), found.speed),
-        "speed_up": _known(f"{found.speed_up or 0.0:.2f}x", found.speed_up),
-        "efficiency": _known(units.percent(100 * (found.efficiency or 0.0)), found.efficiency),
-        "loss": _known(units.metric(found.loss, 3), found.loss),
-        "accuracy": _known(units.metric(found.accuracy, 3), found.accuracy),
+        "step": known_cell(units.count(found.step), found.step),
+        "speed": known_cell(units.rounded(found.speed), found.speed),
+        "speed_up": known_cell(f"{found.speed_up or 0.0:.2f}x", found.speed_up),
+        "efficiency": known_cell(units.percent(100 * (found.efficiency or 0.0)), found.efficiency),
+        "loss": known_cell(units.metric(found.loss, 3), found.loss),
+        "accuracy": known_cell(units.metric(found.accuracy, 3), found.accuracy),
         "start": Span(_clock(job.started_at), "dim"),
     }
     return cells
@@ -193,7 +193,8 @@ def _name(job: Job) -> str:
     return job.name if recipe in job.name else f"{job.name}  {job.recipe_id}"
 
 
-def _known(text: str, value: object) -> Span:
+def known_cell(text: str, value: object) -> Span:
+    """Return a cell of a table with this text, or with "-" if the value that it shows is unknown."""
     return Span(text if value is not None else "-", "text" if value is not None else "dim")
 
 

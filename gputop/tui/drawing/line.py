@@ -210,6 +210,19 @@ def joined(parts: Iterable[Line], separator: Span) -> Line:
     return tuple(result)
 
 
+def beside(blocks: Sequence[Sequence[Line]], cells: int, gap: int) -> list[Line]:
+    """Return blocks of equally many lines side by side, each ``cells`` wide, with ``gap`` cells between them."""
+    return [
+        tuple(span for place, part in enumerate(parts) for span in ((Span(" " * gap),) if place else ()) + fit(part, cells))
+        for parts in zip(*blocks, strict=True)
+    ]
+
+
+def dimmed(of: Line) -> Line:
+    """Return a line with all of its text dim."""
+    return tuple(Span(span.text, "dim") for span in of)
+
+
 def changed_ranges(old: Line, new: Line, bridge: int = 10**6) -> list[tuple[int, int]]:
     """Return the cells [start, end) in which two lines of equal width differ, from left to right.
 

@@ -13,7 +13,7 @@ from gputop.tui.drawing.doctor import finding as finding_text
 from gputop.tui.drawing.doctor.pane import headline, looked_at, names_of_runs, undecided_lines
 from gputop.tui.drawing.doctor.rules import history_lines, why_not_lines
 from gputop.tui.drawing.gpus.involved import draw_involved
-from gputop.tui.drawing.line import Drawing, Line, Span
+from gputop.tui.drawing.line import Drawing, Line, Span, dimmed
 from gputop.tui.drawing.prose import BLANK, heading, wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
 from gputop.tui.state import copying
@@ -92,7 +92,7 @@ class DoctorScreen(SubScreen):
         if explained:
             items += [Item(BLANK), Item((Span("Explained by these:", "dim"),))]
             items += [
-                Item(_dimmed(headline(finding, columns, ascii_only)), _key(finding, number))
+                Item(dimmed(headline(finding, columns, ascii_only)), _key(finding, number))
                 for number, finding in enumerate(explained)
             ]
         items.append(Item(BLANK))
@@ -188,10 +188,6 @@ def _key(finding: Finding, number: int) -> str:
 
 def _explained(view: View) -> tuple[Finding, ...]:
     return listed(view.diagnosis.suppressed, view.snapshot) if view.diagnosis is not None else ()
-
-
-def _dimmed(line: Line) -> Line:
-    return tuple(Span(span.text, "dim") for span in line)
 
 
 def _count(view: View) -> Line:

@@ -15,6 +15,7 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding
 from gputop.doctor.rules.support.outputs import Output, foreign_memory, outputs_of, quoted, soften
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.shared import main_device
 from gputop.facts.held import held_lines
 from gputop.snapshot import FAILED_STATES, Device, LogMatch, Process
 from gputop.units import bytes_text
@@ -139,7 +140,7 @@ def _finding(group: RankGroup, device: Device, ghosts: list[tuple[Member, int]])
 
 
 def _context_fact(group: RankGroup, member: Member, size: int) -> Fact:
-    own = next((device for device in group.pool if device.uuid == member.main), None)
+    own = main_device(group, member)
     held = next((use.memory_used_bytes for use in member.uses if use.device_uuid == member.main), None)
     text = f"process {member.pid}: {bytes_text(size)} there, {bytes_text(held)} on its own {words.gpu(own, member.main or '')}"
     return Fact(text, size, "NVML")

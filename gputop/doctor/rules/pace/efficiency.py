@@ -13,8 +13,8 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.shared import real_gpu
 from gputop.facts.measured import Synchronizations
-from gputop.snapshot import Device
 from gputop.units import bytes_text
 
 SYNCS_MIN = 1.0
@@ -39,10 +39,6 @@ _NO_TENSOR_CORES = re.compile(r"\b(P100|P40|P4|K80|M60|GTX|TITAN X)", re.I)
 _NO_TF32 = re.compile(r"\b(V100|T4|TITAN V|TITAN RTX|RTX 20\d\d|Quadro)", re.I)
 
 
-def _gpu(group: RankGroup, member: Member) -> Device | None:
-    return next((device for device in group.pool if device.uuid == member.main), None) if not group.virtual else None
-
-
 def _calm(evidence: Evidence, group: RankGroup) -> bool:
     """Return whether the loop neither waits for data nor pauses for evaluation and checkpoints, as far as that is known."""
     data = windows.data_share(evidence, group)
@@ -52,7 +48,7 @@ def _calm(evidence: Evidence, group: RankGroup) -> bool:
 def waits_in_each_step(evidence: Evidence, group: RankGroup) -> Judgement:
     """E01: the loop reads values from the GPU in each step, and the GPU idles while the CPU prepares the next work."""
     for member in group.members:
-        fact, device = facts_of(member.journal).synchronizations, _gpu(group, member)
+        fact, device = facts_of(member.journal).synchronizations, real_gpu(group, member)
         if fact is None or device is None or fact.per_step < SYNCS_MIN or not evidence.is_warm(group):
             continue
         if (fact.steps is not None and fact.steps < WARM_UP_STEPS) or _by_the_optimizer(fact):
@@ -219,7 +215,7 @@ def _launches(member: Member) -> bool:
 def no_tensor_cores(evidence: Evidence, group: RankGroup) -> Judgement:
     """E03: float32 matrix products on a GPU with idle tensor cores."""
     for member in group.members:
-        fact, device, dtypes = facts_of(member.journal).settings, _gpu(group, member), parameter_dtypes(member.journal)
+        fact, device, dtypes = facts_of(member.journal).settings, real_gpu(group, member), parameter_dtypes(member.journal)
         if fact is None or device is None or set(dtypes) != {"float32"} or fact.autocast is not False:
             continue
         if fact.float32_matmul_precision != "highest" or fact.allow_tf32 is not False or fact.deterministic is True:

@@ -10,6 +10,7 @@ from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.shared import main_device
 from gputop.snapshot import Device
 
 HOLD_S = 60.0
@@ -25,7 +26,7 @@ def far_socket(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     for member in group.members:
         process = member.process
-        device = next((device for device in group.pool if device.uuid == member.main), None)
+        device = main_device(group, member)
         if process is None or device is None or not device.cpu_affinity or not process.cores_used:
             continue
         if set(process.cores_used) & set(device.cpu_affinity):

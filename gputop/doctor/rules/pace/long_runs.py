@@ -18,6 +18,7 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.pace.own_times import evaluates_longer
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.shared import real_gpu
 from gputop.facts.measured import CudaMemory
 from gputop.snapshot import Device
 from gputop.units import bytes_text
@@ -40,17 +41,13 @@ unknown cause is never more in a session, where a person reads the result and ty
 of a step, the forward of a batch; one that takes an eighth is none (our choice)."""
 
 
-def _gpu(group: RankGroup, member: Member) -> Device | None:
-    return next((device for device in group.pool if device.uuid == member.main), None) if not group.virtual else None
-
-
 def memory_churn(evidence: Evidence, group: RankGroup) -> Judgement:
     """E04: the allocator keeps releasing and reallocating memory, on request or for lack of memory, or memory only grows."""
     for member in group.members:
         fact, rank = facts_of(member.journal).cuda_memory, member.journal
         if rank is None or fact is None or not rank.steps_taken or rank.steps_taken < WARM_UP_STEPS:
             continue
-        device = _gpu(group, member)
+        device = real_gpu(group, member)
         devices = [device] if device is not None else []
         calls = fact.empty_cache_calls or 0
         if calls >= max(WARM_UP_STEPS, EMPTY_CACHE_PER_STEP * rank.steps_taken):

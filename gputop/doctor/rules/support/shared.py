@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.snapshot import Device, Host, Process
@@ -41,6 +41,16 @@ def utilization(evidence: Evidence, devices: Sequence[Device]) -> list[Fact]:
     names = words.gpus([device for device, _ in known])
     source = "virtual GPU readings" if known[0][0].kind == "virtual" else "NVML"
     return [Fact(f"mean utilization of {names} over {span:.0f} s: {text}%", values, source)]
+
+
+def main_device(group: RankGroup, member: Member) -> Device | None:
+    """Return the device that a member uses most; None if it is unknown."""
+    return next((device for device in group.pool if device.uuid == member.main), None)
+
+
+def real_gpu(group: RankGroup, member: Member) -> Device | None:
+    """Return the GPU that a member uses most; None if it is unknown or a virtual one."""
+    return main_device(group, member) if not group.virtual else None
 
 
 def cores_per_rank(evidence: Evidence, group: RankGroup) -> int:

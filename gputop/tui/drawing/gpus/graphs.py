@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gputop import units
 from gputop.tui.drawing.gpus.past import area, column_end, recent_means, seconds_per_column
 from gputop.tui.drawing.gpus.rows import Rows, is_hot, label_of, link_traffic, memory_bar, memory_text
-from gputop.tui.drawing.line import Line, Span, clean, fit, joined, line
+from gputop.tui.drawing.line import Line, Span, beside, clean, fit, joined, line
 from gputop.tui.drawing.line import width as cells_of
 from gputop.tui.state.device_state import slowness, trouble
 
@@ -36,7 +36,7 @@ def draw_graphs(rows: Rows, devices: Sequence[Device], width: int, height: int) 
     if len(devices) == 1:
         return _single(rows, devices[0], width, height)
     half = (width - GAP) // 2
-    return _beside([_block(rows, device, half, height) for device in devices], half)
+    return beside([_block(rows, device, half, height) for device in devices], half, GAP)
 
 
 def _single(rows: Rows, device: Device, width: int, height: int) -> list[Line]:
@@ -44,18 +44,11 @@ def _single(rows: Rows, device: Device, width: int, height: int) -> list[Line]:
         return _block(rows, device, width, height)
     half = (width - GAP) // 2
     if height < GRID_LINES_MIN:
-        return _beside([_graph(rows, device, name, half, height) for name in ("utilization", "memory")], half)
+        return beside([_graph(rows, device, name, half, height) for name in ("utilization", "memory")], half, GAP)
     above = (height - 1) // 2
-    upper = _beside([_graph(rows, device, name, half, above) for name in ("utilization", "memory")], half)
-    below = _beside([_graph(rows, device, name, half, height - 1 - above) for name in ("power", "temperature")], half)
+    upper = beside([_graph(rows, device, name, half, above) for name in ("utilization", "memory")], half, GAP)
+    below = beside([_graph(rows, device, name, half, height - 1 - above) for name in ("power", "temperature")], half, GAP)
     return [*upper, (), *below]
-
-
-def _beside(blocks: Sequence[Sequence[Line]], cells: int) -> list[Line]:
-    return [
-        tuple(span for place, part in enumerate(parts) for span in ((Span(" " * GAP),) if place else ()) + fit(part, cells))
-        for parts in zip(*blocks, strict=True)
-    ]
 
 
 def _block(rows: Rows, device: Device, width: int, height: int) -> list[Line]:

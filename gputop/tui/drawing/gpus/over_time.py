@@ -12,7 +12,7 @@ from gputop.snapshot import Device
 from gputop.tui.drawing.gpus.past import area, column_end
 from gputop.tui.drawing.gpus.rows import is_hot, memory_text
 from gputop.tui.drawing.gpus.slowed import slowed_strip, was_slowed
-from gputop.tui.drawing.line import Line, Span, fit, line, spread, width
+from gputop.tui.drawing.line import Line, Span, beside, fit, line, spread, width
 from gputop.tui.state.view import View
 
 SPANS: tuple[tuple[str, float | None], ...] = (("1 min", 60.0), ("5 min", 300.0), ("30 min", 1800.0), ("whole run", None))
@@ -115,12 +115,13 @@ def draw_over_time(view: View, device: Device, grid: Grid, span: int) -> list[Li
     lines: list[Line] = []
     for start in range(0, len(grid.graphs), grid.columns):
         row = grid.graphs[start : start + grid.columns]
-        lines.extend(beside([draw_graph(view, device, graph, stretch, grid.cells, grid.lines) for graph in row], grid.cells))
+        drawn = [draw_graph(view, device, graph, stretch, grid.cells, grid.lines) for graph in row]
+        lines.extend(beside(drawn, grid.cells, GAP))
     below = [time_axis(stretch, grid.cells)]
     if was_slowed(view, device):
         strip, causes = slowed_strip(view, device, stretch.start, stretch.end, grid.cells)
         below = [strip, time_axis(stretch, grid.cells, causes)]
-    return [*lines, *beside([below] * grid.columns, grid.cells)]
+    return [*lines, *beside([below] * grid.columns, grid.cells, GAP)]
 
 
 def draw_graph(view: View, device: Device, graph: Graph, stretch: Stretch, cells: int, height: int) -> list[Line]:
@@ -253,11 +254,3 @@ def time_axis(stretch: Stretch, cells: int, between: Line = ()) -> Line:
         return spread(start, end, cells)
     before = (room - width(between)) // 2
     return spread((*start, Span(" " * before), *between), end, cells)
-
-
-def beside(blocks: Sequence[Sequence[Line]], cells: int) -> list[Line]:
-    """Return blocks of equally many lines side by side, each ``cells`` wide."""
-    return [
-        tuple(span for place, part in enumerate(parts) for span in ((Span(" " * GAP),) if place else ()) + fit(part, cells))
-        for parts in zip(*blocks, strict=True)
-    ]

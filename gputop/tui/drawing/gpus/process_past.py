@@ -10,14 +10,13 @@ from gputop.tui.drawing.gpus.over_time import (
     HOLD_INTERVALS,
     TWO_COLUMNS_CELLS,
     Stretch,
-    beside,
     heading,
     held_means,
     min_mean_max,
     time_axis,
 )
 from gputop.tui.drawing.gpus.past import area, column_end
-from gputop.tui.drawing.line import Line, line
+from gputop.tui.drawing.line import Line, beside, line
 from gputop.tui.state.view import View
 
 GRAPH_LINES = 4
@@ -40,8 +39,8 @@ def process_past_lines(view: View, process: Process, cells: int) -> list[Line]:
     lines: list[Line] = []
     for use in drawn:
         graphs = [_graph(view, process, use, devices.get(use.device_uuid), name, stretch, width) for name in PROCESS_READINGS]
-        lines += beside(graphs, width) if columns == 2 else [part for graph in graphs for part in graph]
-    return [*lines, *beside([[time_axis(stretch, width)]] * columns, width)]
+        lines += beside(graphs, width, GAP) if columns == 2 else [part for graph in graphs for part in graph]
+    return [*lines, *beside([[time_axis(stretch, width)]] * columns, width, GAP)]
 
 
 def _began(history: History, process: Process, use: DeviceUse) -> float | None:

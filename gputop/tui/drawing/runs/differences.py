@@ -7,7 +7,7 @@ from typing import Any
 
 from gputop.facts.held import held_lines
 from gputop.snapshot import Run
-from gputop.tui.drawing.line import Line, Span, clean, clip_text, fit_text
+from gputop.tui.drawing.line import Line, Span, clean, clip_text, dimmed, fit_text
 from gputop.tui.drawing.prose import pairs
 
 MISSING = "-"
@@ -48,7 +48,7 @@ def config_lines(runs: Sequence[tuple[Run, str]], columns: int, ascii_only: bool
     lines = _table([(key, [config.get(key, MISSING) for config in configs]) for key in different], runs, columns, ascii_only)
     if not different:
         lines = [(Span("The same in all of them:", "dim"),)]
-    return (*lines, *(_dimmed(line) for line in pairs(same, columns, indent="")))
+    return (*lines, *(dimmed(line) for line in pairs(same, columns, indent="")))
 
 
 def _table(
@@ -75,7 +75,3 @@ def _stacked(key: str, values: Sequence[str], styles: Sequence[str], mark: str, 
     yield (Span(clip_text(clean(key), columns), "value"),)
     for value, style in zip(values, styles, strict=True):
         yield (Span(f"  {mark} ", style), Span(clip_text(clean(value), columns - 4), "text"))
-
-
-def _dimmed(line: Line) -> Line:
-    return tuple(Span(span.text, "dim") for span in line)
