@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 
@@ -18,3 +19,11 @@ def no_compile(torch: Any, function: Any, inside: bool = True) -> None:
     elif strategy is not None:
         action = frames._FrameAction
         strategy(function.__code__, frames._FrameExecStrategy(action.SKIP, action.SKIP if inside else action.DEFAULT))
+
+
+def exclude(torch: Any, *ours: Any) -> None:
+    """Keep torch.compile from compiling these functions and the methods of these classes, and what they call."""
+    for one in ours:
+        for function in vars(one).values() if isinstance(one, type) else (one,):
+            if isinstance(function, FunctionType):
+                no_compile(torch, function)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from time import perf_counter
-from types import FunctionType
 from typing import Any
 
 from gputop.facts import measured, parallel, setup
@@ -24,7 +23,7 @@ from gputop.tracking.auto.readings.waits import Waits
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.notice import reason
-from gputop.tracking.no_compile import no_compile
+from gputop.tracking.no_compile import exclude
 from gputop.tracking.unseen import unseen
 
 EVERY_S = 2.0
@@ -82,10 +81,7 @@ class Facts:
             "transfers": lambda: self._counted(Waits.transfers),
             "cuda_memory": self._memory,
         }
-        for cls in (Facts, Probe, Batches, Called, Clock, Waits):
-            for item in vars(cls).values():
-                if isinstance(item, FunctionType):
-                    no_compile(torch, item)
+        exclude(torch, Facts, Probe, Batches, Called, Clock, Waits)
 
     def begin(self) -> None:
         """Start watching the steps of the run that was just opened."""

@@ -1,4 +1,4 @@
-"""The hooks into torch: backward, optimizer steps, GradScaler, DataLoader and torch.save.
+"""The hooks into torch: backward, optimizer steps, GradScaler and torch.save; ``loader_hooks`` has those into the DataLoader.
 
 Uses no module hooks: a global one slows every layer and makes torch.compile warn, and one on a module would be pickled with
 it. Each wrapper calls the original exactly once, passes on what it returns or raises, and does nothing else when tracking
@@ -7,18 +7,17 @@ is off, on a thread other than the one that trains, or while torch.compile trace
 
 from __future__ import annotations
 
-import gc
 import inspect
 import os
 import sys
-import weakref
 from collections.abc import Callable
 from threading import get_ident
 from time import perf_counter
-from types import FunctionType
 from typing import Any
 
 from gputop.facts.measured import Checkpoint
+from gputop.tracking.auto import garbage_collections
+from gputop.tracking.auto.loader_hooks import patch_loader
 from gputop.tracking.auto.losses import packed
 from gputop.tracking.auto.losses.reduction import divided_by, read, step_loss
 from gputop.tracking.auto.losses.sites import Site, Sites
@@ -30,35 +29,19 @@ from gputop.tracking.auto.readings.ddp import Gradients
 from gputop.tracking.auto.readings.loader import Feed, counts, first_tensor, is_integer, is_table
 from gputop.tracking.auto.steps import Steps
 from gputop.tracking.auto.training.fast_path import FastPath
-from gputop.tracking.auto.training.iteration import GC_S, Iteration
+from gputop.tracking.auto.training.iteration import Iteration
 from gputop.tracking.auto.training.optimizers import Optimizers
 from gputop.tracking.auto.training.pace import Pace
 from gputop.tracking.auto.training.several_losses import Several
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.auto.training.threads import Threads, has_ended
-from gputop.tracking.journal.handlers import has_handlers
 from gputop.tracking.manual_steps import ManualSteps, sorted_leaves
-from gputop.tracking.no_compile import no_compile
+from gputop.tracking.no_compile import exclude, no_compile
 from gputop.tracking.stand_in import passed_over, stands_for
 from gputop.tracking.unseen import has_modes, unseen
 
-
-def patch(torch: Any, steps: Steps) -> None:
-    """Install the wrappers; once per process."""
-    _exclude_own_classes(torch)
-    _patch_backward(torch, steps)
-    packed.listen(torch, no_compile)
-    _patch_optimizers(torch, steps)
-    _patch_scaler(torch, steps)
-    _patch_loader(torch, steps)
-    _patch_save(torch, steps)
-    ddp.listen(torch, no_compile)
-    gpu.listen(torch, no_compile)
-    _listen_to_gc(torch, steps)
-
-
-def _exclude_own_classes(torch: Any) -> None:
-    for cls in (
+_NOT_COMPILED = (
+    *(
         Training,
         Threads,
         Steps,
@@ -73,30 +56,25 @@ def _exclude_own_classes(torch: Any) -> None:
         Feed,
         Batches,
         Gradients,
-        ManualSteps,
-    ):
-        for item in vars(cls).values():
-            if isinstance(item, FunctionType):
-                no_compile(torch, item)
-    for function in (
-        first_tensor,
-        counts,
-        is_integer,
-        is_table,
-        value_of,
-        read,
-        step_loss,
-        divided_by,
-        accelerate_divides_by,
-        packed.may_read,
-        has_ended,
-        columns_of,
-        label,
-        sorted_leaves,
-        unseen,
-        has_modes,
-    ):
-        no_compile(torch, function)
+    ),
+    *(ManualSteps, first_tensor, counts, is_integer, is_table, value_of, read, step_loss, divided_by),
+    *(accelerate_divides_by, packed.may_read, has_ended, columns_of, label, sorted_leaves, unseen, has_modes),
+)
+"""What the wrappers call."""
+
+
+def patch(torch: Any, steps: Steps) -> None:
+    """Install the wrappers; once per process."""
+    exclude(torch, *_NOT_COMPILED)
+    _patch_backward(torch, steps)
+    packed.listen(torch, no_compile)
+    _patch_optimizers(torch, steps)
+    _patch_scaler(torch, steps)
+    patch_loader(torch, steps)
+    _patch_save(torch, steps)
+    ddp.listen(torch, no_compile)
+    gpu.listen(torch, no_compile)
+    garbage_collections.listen(torch, steps)
 
 
 def _patch_backward(torch: Any, steps: Steps) -> None:
@@ -159,8 +137,7 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
     def with_other_arguments(tensors: Any, *args: Any, **kwargs: Any) -> Any:
         return full(tensors, args, kwargs)
 
-    for function in (full, backward, with_other_arguments):
-        no_compile(torch, function)
+    exclude(torch, full, backward, with_other_arguments)
     if takes(original, backward):
         torch.autograd.backward = backward
     else:
@@ -215,8 +192,7 @@ def _patch_optimizers(torch: Any, steps: Steps) -> None:
         except Exception as error:  # noqa: BLE001 - as above
             steps.failed(error)
 
-    no_compile(torch, before)
-    no_compile(torch, after)
+    exclude(torch, before, after)
     optimizers: Any = sys.modules["torch.optim.optimizer"]  # torch.optim shadows the module's name
     optimizers.register_optimizer_step_pre_hook(before)
     optimizers.register_optimizer_step_post_hook(after)
@@ -251,108 +227,6 @@ def _patch_scaler(torch: Any, steps: Steps) -> None:
         return result
 
     scaler.scale, scaler.step = scale, step
-
-
-def _patch_loader(torch: Any, steps: Steps) -> None:
-    data: Any = torch.utils.data.dataloader
-    loader, iterator = data.DataLoader, data._BaseDataLoaderIter
-    original_iter, original_next = loader.__iter__, iterator.__next__
-    feeds: weakref.WeakKeyDictionary[Any, Feed] = weakref.WeakKeyDictionary()
-    grad_enabled: Callable[[], bool] = torch.is_grad_enabled
-    fast = steps.fast
-    iterator._gputop_feed = None
-
-    @stands_for(original_iter)
-    def iterate(self: Any) -> Any:
-        started = perf_counter()
-        result = original_iter(self)
-        if not steps.off:
-            try:
-                feed = feeds.get(self)
-                if feed is None:
-                    feed = feeds[self] = Feed()
-                steps.end_early()
-                if steps.facts is None:
-                    steps.workers_begin()
-                else:
-                    steps.facts.stall.start()  # it ended if workers were forked, and they may be what never answers
-                feed.begin(self, perf_counter() - started, steps.epochs.newest)
-                result._gputop_feed = feed
-                if feed.trains and steps.run is not None:
-                    feed.record_facts(steps.run)
-            except Exception as error:  # noqa: BLE001 - as above
-                steps.failed(error)
-        return result
-
-    @stands_for(original_next)
-    def fetch(self: Any) -> Any:
-        started = perf_counter()
-        if self._gputop_feed is fast.feed:
-            try:
-                batch = original_next(self)
-            except StopIteration:
-                _exhausted(steps, self._gputop_feed)
-                raise
-            fast.waited(perf_counter() - started)
-            return batch
-        if fast.mode == "fast":
-            steps.end_early()
-        steps.do_between_steps()
-        if steps.off or not grad_enabled() or steps.on_other_thread():
-            return original_next(self)
-        try:
-            batch = original_next(self)
-        except StopIteration:
-            _exhausted(steps, self._gputop_feed)
-            raise
-        took = perf_counter() - started
-        try:
-            with unseen(torch):
-                steps.fetched(self._gputop_feed, batch, took)
-        except Exception as error:  # noqa: BLE001 - as above
-            steps.failed(error)
-        return batch
-
-    no_compile(torch, iterate)
-    no_compile(torch, fetch)
-    loader.__iter__, iterator.__next__ = iterate, fetch
-
-
-def _exhausted(steps: Steps, feed: Any) -> None:
-    try:
-        steps.end_early()
-        if feed is not None:
-            feed.ended()
-            if feed.trains and steps.run is not None:
-                feed.record_facts(steps.run)
-    except Exception as error:  # noqa: BLE001 - as above
-        steps.failed(error)
-
-
-def _listen_to_gc(torch: Any, steps: Steps) -> None:
-    started = 0.0
-
-    def collected(phase: str, info: Any) -> None:
-        nonlocal started
-        if phase == "start":
-            started = perf_counter()
-        else:
-            took = perf_counter() - started
-            steps.iteration.add_collection(took)
-            if took >= GC_S:
-                steps.fast.end_soon()  # nothing more: this may run between any two of our lines
-
-    def check() -> None:
-        """Listen, unless the script handles signals: Python drops what a handler raises while a listener runs."""
-        listens = collected in gc.callbacks
-        if listens and has_handlers():
-            gc.callbacks.remove(collected)
-        elif not listens and not has_handlers():
-            gc.callbacks.append(collected)
-
-    no_compile(torch, collected)
-    no_compile(torch, check)
-    steps.check_collector_with(check)
 
 
 def _patch_save(torch: Any, steps: Steps) -> None:

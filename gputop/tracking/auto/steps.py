@@ -262,10 +262,8 @@ class Steps(Training):
         self.stepping = False
         if self.threads.backward:
             self._take_what_another_thread_left()
-        if self._on_clock is not None and self.wanted.clock is not None:
-            if not self.iteration.inside_step:
-                self.wanted.clock.stop("cuda/optimizer_s", self._on_clock)
-            self._on_clock = None
+        if self._on_clock is not None:
+            self._stop_clock()
         if not skipped:
             self.taken += 1
         if self.by_hand is not None and optimizer is not self.by_hand:
@@ -299,20 +297,39 @@ class Steps(Training):
             self._timings(values, now)
         optimizers.add(index)
         self.iteration.end_batches()
-        sites = self.sites
-        if sites.pending and not (sites.settled and sites.take_plain(values, optimizer, self.step)):
-            losses = [(site, value, site.turn(optimizer, self.step)) for site, value in sites.take()]
-            if sites.settled and not any(site.undecided for site, _, _ in losses):
-                for site, value, turn in losses:
-                    values[sites.name(site, values, turn if site.shared else 0)] = value
-            else:
-                self._held.hold(losses)
+        self._add_losses(values, optimizer)
         rate = optimizer.param_groups[0].get("lr")
         if type(rate) is float or type(rate) is int:
             values["lr" if index == 0 else f"lr/{index}"] = float(rate)
         if values and self.records is not None:
             self.records.write(values, self.step)
-        facts = self.facts
+        self._note_optimizer(optimizer, index, known, opened)
+        # Which of several backwards a wrapper reduced over the ranks is counted in every step.
+        counted = models.settling or models.inspection.splits or (models.wrapped and self.accumulates())
+        self.decide(plain and not counted)
+        self.do_between_steps()
+
+    def _stop_clock(self) -> None:
+        """Stop timing an optimizer's step on the GPU."""
+        if self.wanted.clock is not None and not self.iteration.inside_step:
+            self.wanted.clock.stop("cuda/optimizer_s", self._on_clock)
+        self._on_clock = None
+
+    def _add_losses(self, values: dict[str, Any], optimizer: Any) -> None:
+        """Add the losses of a step to its record, or hold them back until their names are known."""
+        sites = self.sites
+        if not sites.pending or (sites.settled and sites.take_plain(values, optimizer, self.step)):
+            return
+        losses = [(site, value, site.turn(optimizer, self.step)) for site, value in sites.take()]
+        if not sites.settled or any(site.undecided for site, _, _ in losses):
+            self._held.hold(losses)
+            return
+        for site, value, turn in losses:
+            values[sites.name(site, values, turn if site.shared else 0)] = value
+
+    def _note_optimizer(self, optimizer: Any, index: int, known: bool, opened: bool) -> None:
+        """Find the modules of a new optimizer, and collect the facts that are due after its step."""
+        models, facts = self._models(), self.facts
         assert facts is not None
         if opened:
             # Backwards before this point were not observed, because the modules were unknown: do not report on them.
@@ -331,10 +348,6 @@ class Steps(Training):
             facts.due(self.step)
         if searched:
             self.mark = perf_counter()
-        # Which of several backwards a wrapper reduced over the ranks is counted in every step.
-        counted = models.settling or models.inspection.splits or (models.wrapped and self.accumulates())
-        self.decide(plain and not counted)
-        self.do_between_steps()
 
     def _begin_training(self, number: int) -> None:
         """Begin another training of this run: its steps continue, its epochs and its losses start over."""

@@ -12,7 +12,6 @@ import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
-from types import FunctionType
 from typing import Any
 
 from gputop.tracking import parts
@@ -27,7 +26,7 @@ from gputop.tracking.auto.models.wrapping import Wrapping
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.describe import defines_forward, describe_optimizer
 from gputop.tracking.journal.handlers import let_through
-from gputop.tracking.no_compile import no_compile
+from gputop.tracking.no_compile import exclude, no_compile
 from gputop.tracking.stand_in import passed_over
 
 CLASSES_MAX = 24
@@ -55,10 +54,7 @@ class Models:
         """The ids of the weights of the optimizers that were last searched for, by number."""
         self.begin_run()
         publish(self)
-        for cls in (Models, DescribedModel, Evaluations, Inspection, LateRoots, Searches, Wrapping):
-            for item in vars(cls).values():
-                if isinstance(item, FunctionType) and item.__name__ != "timed":
-                    no_compile(torch, item)
+        exclude(torch, Models, DescribedModel, Evaluations, Inspection, LateRoots, Searches, Wrapping)
         no_compile(torch, Models.timed, inside=False)
 
     def begin_run(self) -> None:
