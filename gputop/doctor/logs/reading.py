@@ -98,7 +98,7 @@ class Reading:
 
     def _read_end(self) -> None:
         """Keep the trouble that the log ends with, if nothing else is known about its end."""
-        if self.blocks.open or self.kept.first or self.last_words.words:
+        if self.blocks.open or self.kept.any or self.last_words.words:
             return
         lines = self._pieces.ending()
         told = trouble_in([rank_and_text(line)[1] for line in lines])
