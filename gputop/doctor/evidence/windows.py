@@ -12,7 +12,7 @@ import math
 import operator
 import statistics
 from array import array
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from gputop import units
@@ -198,16 +198,34 @@ def with_pauses(evidence: Evidence, group: RankGroup, rank: int, metrics: Sequen
         return steps
     usual = statistics.median(steps.values)
     timed = {point.step: point for point in steps}
+    stretched: dict[int, Point] = {}
     for points in pauses:
         for point in reversed(points):
             known, before = timed.get(point.step), timed.get(point.step - 1)
+            later = _after_a_pause(timed, point, usual)
+            if later is not None:
+                stretched[later.step] = later
+                continue
             if known is not None and known.value >= point.value:
                 continue
             # The pause's own time covers only the model's calls: the clock gives the total time of the step.
             passed = point.time - before.time if before is not None and known is None else 0.0
             took = point.value + (known.value if known is not None else usual)
             timed[point.step] = Point(point.step, point.time, max(took, passed))
+    timed |= stretched
     return _series_of([timed[step] for step in sorted(timed)])
+
+
+def _after_a_pause(timed: Mapping[int, Point], pause: Point, usual: float) -> Point | None:
+    """Return the step after a pause between two steps, if it has no time of its own; None if it has, or is not known.
+
+    The clock gives its time, with what follows the pause in the same gap: the upload of what was saved.
+    """
+    before, after = timed.get(pause.step), timed.get(pause.step + 2)
+    if before is None or after is None or pause.step + 1 in timed:
+        return None
+    passed = after.time - after.value - before.time
+    return Point(pause.step + 1, after.time - after.value, max(pause.value + usual, passed))
 
 
 def steady(points: PointSeries, factor: float) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gputop.snapshot import Points
 from tests import samples
 from tests.doctor.scenes.base import gpus, rank, use
 from tests.doctor.tracked import CALM, ddp, one_process, single
-from tests.samples import GIB
+from tests.samples import EPOCH, GIB
 
 LIGHT = {"power_w": 150.0, "memory_used_bytes": 8 * GIB, "sm_activity_percent": 30.0, "tensor_activity_percent": 8.0}
 BUSY = {"sm_occupancy_percent": 55.0, "tensor_activity_percent": 0.4}
@@ -98,6 +99,25 @@ def slow_checkpoints(second):
     return single(second, {}, metrics={**CALM, "step_s": step_s, "checkpoint_s": lambda r, s: 6.0 if s % 50 == 0 else None})
 
 
+def uploads_what_it_saved(second):
+    """A save takes 10 ms, the upload after it 0.7 s. As tracking writes it, the next step has no time of its own."""
+    return _saves(second, 0.013)
+
+
+def saves_and_goes_on(second):
+    """The same saves, between steps of 40 ms, which fill the rest of the second."""
+    return _saves(second, 0.040)
+
+
+def _saves(second, step_s):
+    first = 25 * second
+    steps = tuple(range(first + 1, first + 25))
+    times = tuple(EPOCH + second + step_s * place for place in range(1, 25))
+    train = Points("run-1", 0, "step_s", steps, times, (step_s,) * 24)
+    saved = Points("run-1", 0, "checkpoint_s", steps[-1:], times[-1:], (0.01,))
+    return replace(single(second, {}), points=(train, saved))
+
+
 def long_evaluations(second):
     """As the tracking writes it: the step that an evaluation stretched has no time of its own."""
     metrics = {
@@ -181,6 +201,7 @@ FAULTS = (
     ("E05", "P2P switched off", p2p_disabled, 12),
     ("E06", "communication", communication, 20),
     ("E07", "slow checkpoints", slow_checkpoints, 90),
+    ("E07", "uploads after each save", uploads_what_it_saved, 60),
     ("E07", "long evaluations", long_evaluations, 60),
     ("E07", "evaluation in whole batches", evaluates_in_whole_batches, 60),
     ("E07", "garbage collection", garbage, 110),
@@ -374,6 +395,7 @@ LOOK_ALIKES = (
     ("E07", "stalls now and then", stalls_now_and_then, 90),
     ("E07", "a host that waits for its GPU", reads_the_loss_now_and_then, 110),
     ("E07", "quick checkpoints", quick_checkpoints, 130),
+    ("E07", "saves between steps", saves_and_goes_on, 60),
     ("E07", "the first batch of an epoch", new_epochs, 90),
     ("E08", "a pipeline", pipeline, 20),
     ("E08", "a device_map", device_map, 20),
