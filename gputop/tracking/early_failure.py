@@ -41,7 +41,7 @@ def record(is_tracked: Callable[[], bool]) -> None:
             cut(error)
         original(kind, error, trace)
 
-    sys.excepthook = failed
+    ending.put_hook(failed)
     exits: list[SystemExit] = []
     pid = os.getpid()
 

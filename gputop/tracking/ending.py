@@ -87,7 +87,7 @@ def hook(current: Callable[[], Recorder]) -> None:
             cut(error)
         original_hook(kind, error, trace)
 
-    sys.excepthook = _as(original_hook, failed, sys)
+    put_hook(_as(original_hook, failed, sys))
     multiprocessing: Any = sys.modules.get("multiprocessing.util")
     if multiprocessing is not None:
         # Such a child ends with os._exit, which skips atexit. Its finalizers run while the exception, if any, is being
@@ -97,6 +97,16 @@ def hook(current: Callable[[], Recorder]) -> None:
         )
         if sys.modules["multiprocessing.process"].parent_process() is not None:
             _follow_child(current)
+
+
+def put_hook(ours: Callable[..., None]) -> None:
+    """Put a function of ours, which calls it, in the place of ``sys.excepthook``, and of the original if that is the hook.
+
+    Consoles compare the two to see whether a script shows its errors itself, and hooks of scripts call the original.
+    """
+    if sys.excepthook is sys.__excepthook__:
+        vars(sys)["__excepthook__"] = ours
+    sys.excepthook = ours
 
 
 def ends_the_process() -> bool:

@@ -227,6 +227,9 @@ def _follow(stream: Any, name: str, listener: Listener) -> None:
 
     # Stated in ``stand_in``: the traceback of an error in ``print`` leaves such calls out.
     write_and_hear.__code__ = write_and_hear.__code__.replace(co_filename=f"{__file__}#importlib._bootstrap")
+    for part in ("__name__", "__qualname__", "__doc__"):
+        if isinstance(known := getattr(write, part, None), str):
+            setattr(write_and_hear, part, known)
     try:
         stream.write = write_and_hear
     except AttributeError:  # a stream that takes no new attributes: this process is not followed

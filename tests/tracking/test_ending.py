@@ -47,6 +47,12 @@ ENDS = {
         "failed",
         1,
     ),
+    "error, and a hook that calls Python's own": (
+        "\nsys.excepthook = lambda *error: sys.__excepthook__(*error)\nraise ValueError('no')",
+        1,
+        "failed",
+        1,
+    ),
     "caught, and trained on": (
         "\ntry:\n    sys.exit(3)\nexcept SystemExit:\n    run.log(loss=1.0)",
         0,
@@ -183,6 +189,31 @@ for _ in range(2):
     told = [item["value"] for item in said if item.get("name") == "error"]
     assert [value["type"] for value in told] == ([kind] if kind else [])
     assert all(value["message"] == "no" and value["where"].startswith("script0.py:") for value in told)
+
+
+CONSOLE = """
+import code, sys
+
+class Console(code.InteractiveConsole):
+    def write(self, text):
+        print("console:", text)
+
+console = Console()
+console.push("1 / 0")
+print(sys.excepthook is sys.__excepthook__)
+"""
+
+
+@pytest.mark.parametrize("tracked", ["import gputop; gputop.init()", pytest.param("import torch", marks=pytest.mark.warm)])
+def test_a_console_of_the_script_shows_its_errors_as_ever(home: Home, tracked: str) -> None:
+    """Python's own looks whether somebody has put a hook for errors in the place of the original."""
+    command = () if "gputop" in tracked else (sys.executable, "-m", "gputop", "run", "--", sys.executable)
+    if command:
+        pytest.importorskip("torch")
+    plain = home.run(CONSOLE)
+    assert plain[0] == 0
+    assert "console: Traceback" in plain[1]
+    assert home.run(f"{tracked}\n{CONSOLE}", command=command) == plain
 
 
 def test_sys_exit_stays_what_scripts_know(home: Home) -> None:

@@ -108,6 +108,7 @@ def test_the_stream_is_what_it_was(home: Home) -> None:
     script = """
 import sys
 print(type(sys.stdout).__name__, sys.stdout.isatty(), sys.stdout.encoding, sys.stdout.write("x") == 1, sys.stdout.name)
+print(sys.stdout.write.__name__, sys.stderr.write.__qualname__, sys.stdout.write.__doc__)
 for n in range(25_000): print(n)
 try:
     sys.stdout.write(1)
