@@ -158,5 +158,6 @@ def _heading(line: str) -> list[str]:
     if with_memory and names[0].lower() == "epoch":
         names = [f"{name}_loss" if name.lower() in _SHORT_LOSSES else name for name in names]
     counted = any(name.lower() in _COUNTERS for name in names)
-    enough = counted or len(names) > _COLUMNS_LEAST
+    # Between bars, people also print results: a row for each model or class.
+    enough = counted or (len(names) > _COLUMNS_LEAST and not line.lstrip().startswith("|"))
     return names if enough and any(map(is_listed, names)) else []

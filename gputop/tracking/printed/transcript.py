@@ -7,6 +7,7 @@ heading of a table. ``lines`` reads the single lines.
 from __future__ import annotations
 
 import codecs
+import math
 import re
 from collections.abc import Iterator, Mapping
 
@@ -58,6 +59,7 @@ class Transcript:
         self._epoch: float | None = None
         self._epochs: int | None = None
         self._last_epoch: float | None = None
+        self._highest_epoch: float | None = None
         self._first_epoch = 1
         """The number of the first epoch, 1 unless a 0 shows up."""
         self._per_epoch: bool | None = None
@@ -140,23 +142,31 @@ class Transcript:
             return
         if last is not None and last.step is not None:
             new_epoch = self._epoch != self._last_epoch
-            again = step == last.step and self._is_next_epoch() and not printed.metrics.keys().isdisjoint(last.metrics)
+            again = step == last.step and self._is_later_epoch() and not printed.metrics.keys().isdisjoint(last.metrics)
             if again or (step < last.step and (new_epoch or last.step == last.steps)):
                 self._base += last.steps or last.step
                 self._per_epoch = True
             elif new_epoch and step > last.step and self._per_epoch is None:
                 self._per_epoch = False
         self._last_epoch = self._epoch
+        if self._epoch is not None and math.isfinite(self._epoch):
+            self._highest_epoch = max(self._epoch, self._highest_epoch or 0.0)
         self._step = self._base + step
         if self._per_epoch:
             self.total_steps = printed.steps * self._epochs if printed.steps and self._epochs else None
         elif self._per_epoch is False or (self._epoch is None and not printed.bar):
             self.total_steps = printed.steps
 
-    def _is_next_epoch(self) -> bool:
-        """Return whether the epoch is the whole number after that of the line before."""
-        before, now = self._last_epoch, self._epoch
-        return before is not None and now is not None and before == int(before) and now == before + 1
+    def _is_later_epoch(self) -> bool:
+        """Return whether the epoch is a whole number above all before it; ranks that print late show earlier ones."""
+        highest, now = self._highest_epoch, self._epoch
+        return (
+            highest is not None
+            and now is not None
+            and highest < now < _EPOCH_MAX
+            and highest == int(highest)
+            and now == int(now)
+        )
 
     def _count_batches(self, batch: int, batches: int, epoch: int) -> None:
         if self._last_epoch is not None and epoch < self._last_epoch:  # another training, such as the next fold

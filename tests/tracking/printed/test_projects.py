@@ -370,6 +370,22 @@ def test_the_same_step_in_another_epoch_may_be_the_whole_count() -> None:
     assert [step for step, _ in read("epoch 1.9 step 100 loss 2", "epoch 2.0 step 100 loss 3")] == [100, 100]
 
 
+def test_ranks_that_print_the_same_step_late_begin_no_epoch() -> None:
+    lines = [
+        f"[rank{rank}] epoch {epoch} step 10/10 loss 2.0" for rank, epoch in ((0, 1), (1, 1), (0, 2), (1, 1), (1, 2), (0, 3))
+    ]
+    assert [step for step, _ in read(*lines)] == [10, 10, 20, 20, 20, 30]
+
+
+@pytest.mark.parametrize(
+    "heading",
+    ["| Model | Params | Top1 acc | Loss |", "| class | images | precision | recall | mAP50 |", "| GPU | loss | util |"],
+)
+def test_a_table_between_bars_without_steps_or_epochs_is_no_progress(heading: str) -> None:
+    row = "| a " + "| 0.5 " * (heading.count("|") - 2) + "|"
+    assert read(heading, row, row.replace("0.5", "0.25")) == []
+
+
 def test_a_heading_counts_only_for_what_is_indented_below_it() -> None:
     assert read("Test Error: ", "loss: 0.5") == [(1, {"loss": 0.5})]
     assert read("validation starts", "  loss: 0.5") == [(1, {"loss": 0.5})]
