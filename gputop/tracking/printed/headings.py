@@ -26,15 +26,14 @@ class Headings:
         self._step: Printed | None = None
         self._kind: str | None = None
 
-    def read(self, line: str) -> bool:
-        """Return whether a line is a heading; forget the last one if a line stands beside it, not below it."""
+    def read(self, line: str) -> None:
+        """Take in a line that may be a heading; forget the last heading at a line that is not indented."""
         if not line.strip():
-            return False
+            return
         step = _step_of(line)
         evaluation = EVALUATION.match(line) if step is None and _EVALUATION.fullmatch(line) else None
         if step is not None or evaluation is not None or not line[0].isspace():
             self._step, self._kind = step, evaluation[1][0].lower() if evaluation is not None else None
-        return step is not None or evaluation is not None
 
     def below(self, line: str, printed: Printed) -> Printed:
         """Return the contents of a line with what the heading above it says of them."""

@@ -67,6 +67,7 @@ _NEUTRAL = frozenset(
     [
         *("the", "a", "with", "and", "current", "cur", "its", "has", "at", "got"),
         *("batch", "iter", "step", "mean", "average", "avg", "is", "of", "loss"),
+        *("info", "debug", "warning", "warn", "notice"),
     ]
 )
 _NO_METRIC = frozenset(["packet", "data", "stop", "weight", "frame", "signal", "heat", "power", "hearing", "profit", "no"])

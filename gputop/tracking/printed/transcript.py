@@ -109,8 +109,7 @@ class Transcript:
             self.counts_lines = True
 
     def _take(self, plain: str) -> tuple[int, dict[str, float]] | None:
-        if self._headings.read(plain):
-            return None
+        self._headings.read(plain)
         printed = self._tables.read(plain) or parse(plain)
         if printed is None:
             return None

@@ -18,6 +18,7 @@ LINES: list[tuple[str, dict[str, float], dict[str, Any]]] = [
     ("loss: 0.43", {"loss": 0.43}, {}),
     ("[batch 20/100] Loss_D: 0.4 Loss_G: 1.2", {"loss_d": 0.4, "loss_g": 1.2}, {"step": 20, "steps": 100}),
     ("Loss = 4.3e-1", {"loss": 0.43}, {}),
+    ("12:00:01 INFO loss=0.5 acc: 0.25", {"loss": 0.5, "acc": 0.25}, {}),
     ("   1.2s  ep 3  it   20  ce 1.6012", {"ce": 1.6012}, {"step": 20}),
     ("[0] 10 xent=4.1234", {"xent": 4.1234}, {}),
     ("epoch 3 step 120 loss 0.4", {"loss": 0.4}, {"epoch": 3, "step": 120}),

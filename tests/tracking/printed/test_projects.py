@@ -387,6 +387,10 @@ def test_a_table_between_bars_without_steps_or_epochs_is_no_progress(heading: st
 
 
 def test_a_heading_counts_only_for_what_is_indented_below_it() -> None:
+    assert read("INFO loss=0.5 [step=10/1000]", "  loss=0.25 [epoch=1][batch=20/100]:") == [
+        (10, {"loss": 0.5}),
+        (20, {"loss": 0.25, "epoch": 1}),
+    ]
     assert read("Test Error: ", "loss: 0.5") == [(1, {"loss": 0.5})]
     assert read("validation starts", "  loss: 0.5") == [(1, {"loss": 0.5})]
 
