@@ -41,6 +41,7 @@ from gputop.tui.state.settings_file import read_settings, save_settings
 from gputop.wire import parse_json
 from tests import samples
 from tests.fuzzing import examples
+from tests.real_processes import eventually
 from tests.tracking.kit import Home, home
 
 assert home
@@ -261,8 +262,11 @@ def test_a_replay_of_a_damaged_recording_ends_with_the_reason(tmp_path: Path) ->
     path = tmp_path / "recording"
     path.write_text("[" * 100_000 + "\n")
     feed = ReplayFeed(path)
-    feed._play(lambda: None)
-    assert "line 1" in (feed.problem() or "")
+    feed.start(lambda: None)
+    try:
+        assert "line 1" in (eventually(feed.problem, bool) or "")
+    finally:
+        feed.close()
 
 
 @FUZZ
