@@ -31,6 +31,8 @@ from gputop.tui.screens.launch import entries
 from gputop.tui.screens.launch.screen import LaunchScreen
 from gputop.tui.screens.run.screen import RunScreen
 from gputop.tui.screens.settings import SettingsScreen
+from gputop.tui.screens.signalling import Recipient
+from gputop.tui.screens.signals import SignalScreen
 from gputop.tui.screens.stop import StopScreen
 from gputop.tui.screens.stopping import StopTarget
 from gputop.tui.screens.where import WhereScreen
@@ -224,6 +226,13 @@ def test_settings(snap_compare: Look) -> None:
 def test_stop(snap_compare: Look) -> None:
     target = StopTarget("run resnet18-ddp through its launcher", "SIGTERM goes to torchrun and its 4 ranks end with it.", 3999)
     compare(snap_compare, StopScreen(target), (80, 24), view())
+
+
+def test_signals(snap_compare: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "gputop.tui.screens.signals.recipient", lambda process, view: Recipient(process.pid, "ada", "python train.py")
+    )
+    compare(snap_compare, SignalScreen(view().snapshot.processes[:2], view()), (80, 24), view())
 
 
 def hot_gpu() -> View:
