@@ -15,7 +15,7 @@ from pathlib import Path
 os.environ["TEXTUAL_ANIMATIONS"] = "none"
 
 from gputop.agent.feed import ReplayFeed
-from gputop.snapshot import Snapshot
+from gputop.snapshot import Points, Snapshot
 from gputop.sources.recording import Recorder
 from gputop.tui.app import GputopApp
 from gputop.tui.state.view import Settings
@@ -35,8 +35,16 @@ def stream(seconds: int = SECONDS) -> list[Snapshot]:
             dataclasses.replace(run, ranks=tuple(dataclasses.replace(rank, last_log_at=base.time) for rank in run.ranks))
             for run in base.runs
         ]
-        result.append(dataclasses.replace(base, host=host, devices=(busy, *base.devices[1:]), runs=tuple(runs)))
+        points = tuple(_up_to(part, runs[0].step or 0) for part in base.points)
+        shown = dataclasses.replace(base, host=host, devices=(busy, *base.devices[1:]), runs=tuple(runs), points=points)
+        result.append(shown)
     return result
+
+
+def _up_to(points: Points, step: int) -> Points:
+    """Return the points at other steps, the last of which is ``step``."""
+    last = points.steps[-1]
+    return dataclasses.replace(points, steps=tuple(known * step // last for known in points.steps))
 
 
 async def draw(target: Path, size: tuple[int, int]) -> None:
