@@ -15,7 +15,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypeGuard
+from typing import Any
 
 from gputop.tracking.printed.counts import BAR, ENDLESS_BAR, counts, evaluation_of
 from gputop.tracking.printed.names import (
@@ -141,13 +141,13 @@ def _from_dictionary(data: dict[str, Any], before: str) -> Printed | None:
     said = counts(before, evaluation=kind is not None)
     step = _step_in(values, evaluation=kind is not None)
     step = said.step if step is None else step
-    steps = values.get(_TOTAL)
+    steps = _count(values.get(_TOTAL))
     epoch = values.get("epoch")
     return replace(
         said,
         metrics=metrics,
         step=step,
-        steps=int(steps) if _is_count(steps) else said.steps,
+        steps=said.steps if steps is None else steps,
         epoch=epoch if epoch is not None and math.isfinite(epoch) else said.epoch,
     )
 
@@ -156,7 +156,7 @@ def _step_in(values: Mapping[str, float], *, evaluation: bool) -> int | None:
     """Return the step in a dictionary: under a name of its own before one below the name of a split or a trainer."""
     names = [*_STEPS, *(name for name in values if _is_counter(name) and name.lower() not in _COUNTS)]
     found = ((name, values.get(name)) for name in names if not evaluation or name != _OF_MMCV)
-    return next((int(value) for _, value in found if _is_count(value)), None)
+    return next((count for _, value in found if (count := _count(value)) is not None), None)
 
 
 def _split_of(data: Mapping[Any, Any]) -> str | None:
@@ -165,8 +165,9 @@ def _split_of(data: Mapping[Any, Any]) -> str | None:
     return evaluation_of(named[:NAME_CHARACTERS])
 
 
-def _is_count(value: float | None) -> TypeGuard[float]:
-    return value is not None and math.isfinite(value) and value == int(value)
+def _count(value: float | None) -> int | None:
+    """Return a whole number as one; None for any other value."""
+    return int(value) if value is not None and math.isfinite(value) and value == int(value) else None
 
 
 def _may_be_metric(name: str) -> bool:

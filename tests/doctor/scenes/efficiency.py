@@ -114,8 +114,9 @@ def _saves(second, step_s):
     steps = tuple(range(first + 1, first + 25))
     times = tuple(EPOCH + second + step_s * place for place in range(1, 25))
     train = Points("run-1", 0, "step_s", steps, times, (step_s,) * 24)
+    works = replace(train, metric="cuda/step_s")
     saved = Points("run-1", 0, "checkpoint_s", steps[-1:], times[-1:], (0.01,))
-    return replace(single(second, {}), points=(train, saved))
+    return replace(single(second, {}), points=(train, works, saved))
 
 
 def long_evaluations(second):

@@ -12,6 +12,8 @@ from tests.doctor.tracked import ddp
 from tests.samples import EPOCH
 
 ROUND_S = 10.0
+WORKS_S = 0.1
+"""A step's time on the GPU: it idles while its rank waits."""
 Steps = Callable[[int], list[float]]
 """The seconds that each step of a round takes, by rank; together they fill a round."""
 AVERAGED = {"all_reduce": 60, "barrier": 1}
@@ -31,7 +33,8 @@ def rounds(steps_of: Steps, collectives: dict[str, int] = AVERAGED, count: int =
 
     def scene(second: int) -> Snapshot:
         shot = ddp(second, count, facts)
-        found = tuple(_points(number, list(_steps(steps_of(number), second))) for number in range(count))
+        found = [_points(number, list(_steps(steps_of(number), second))) for number in range(count)]
+        found += [replace(points, metric="cuda/step_s", values=(WORKS_S,) * len(points.steps)) for points in found]
         return replace(shot, points=tuple(points for points in found if points.steps))
 
     return scene
