@@ -90,10 +90,14 @@ def phase_shares(rank: Rank) -> dict[str, float]:
         return {}
     shares = {name: rank.metrics[metric] / whole for name, metric in PHASES if metric in rank.metrics}
     device = _device_shares(rank)
-    if device and "data" in shares:
-        shares["data"] = min(shares["data"], max(0.0, 1.0 - sum(device.values())))
-    found = {name: device.get(name, shares.get(name)) for name, _ in PHASES}
-    return of_one_step(apart({name: share for name, share in found.items() if share is not None and 0 <= share <= 1}))
+    if device:
+        # Where a part was not timed on the GPU, as in a compiled model, the host's time for it would say something else.
+        if "data" in shares:
+            shares["data"] = min(shares["data"], max(0.0, 1.0 - sum(device.values())))
+        queued = {name for name, _ in DEVICE_PHASES}
+        shares = {name: share for name, share in shares.items() if name not in queued} | device
+    known = {name: shares[name] for name, _ in PHASES if name in shares and 0 <= shares[name] <= 1}
+    return of_one_step(apart(known))
 
 
 def _device_shares(rank: Rank) -> dict[str, float]:

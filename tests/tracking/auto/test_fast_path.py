@@ -304,3 +304,21 @@ def test_throughput_is_told_by_the_usual_time_of_a_step_and_not_without_it() -> 
     values.clear()
     iteration.put(values, 0.002, None, in_full=True, has_loader=False, optimizer=True)
     assert "samples_per_s" not in values
+
+
+def test_a_run_on_a_gpu_records_its_throughput_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from gputop.tracking.auto.steps import Steps
+
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr("gputop.tracking.auto.steps.memory_values", lambda cuda: {})
+    steps, told = Steps(torch), []
+    for step in range(120):  # the host queues 20 steps in 20 ms, and waits for them until the second is over
+        steps.step = step
+        steps.iteration.add_call(8, 0)
+        steps.iteration.add_loss()
+        values: dict[str, float] = {}
+        steps._timings(values, 1000.0 + step // 20 + step % 20 * 0.001)
+        told.append(values.get("samples_per_s"))
+    assert all(rate is not None and 80 < rate < 330 for rate in told[40:]), "160 in truth; by single steps, 8,000"

@@ -59,6 +59,8 @@ def test_a_step_is_divided_by_the_times_on_the_gpu_where_they_are_known() -> Non
     assert phase_shares(run.ranks[0]) == pytest.approx(expected)
     rows = [plain(row) for row in panel_lines(view_of(run), run, 20)]
     assert "one step 90 ms" in rows
+    compiled = split_run(0.0, **host, **{name: took for name, took in device.items() if name != "cuda/forward_s"})
+    assert "fwd" not in step_shares(compiled), "the host's time for it is not what the GPU takes"
 
 
 def test_the_table_of_ranks_divides_a_step_as_the_panel_does() -> None:
