@@ -1,4 +1,4 @@
-"""Runs a recipe as a real job while a sampler of virtual or real GPUs feeds a doctor, and records what it says and when.
+"""Runs a recipe as a real job, watches it on virtual or real GPUs, and records what the doctor says and when.
 
 Each case has its own directory (GPUTOP_DIR), so that the journals and jobs of others are not seen. Virtual GPUs show every
 torch process of the user: findings about other processes are ignored.

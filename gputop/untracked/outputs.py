@@ -58,7 +58,7 @@ def output_files(pid: int, pipelines: Pipelines | None = None) -> tuple[OutputFi
 def log_files(run: ProcessRun, known: Collection[Path]) -> dict[int, tuple[OutputFile, ...]]:
     """Return the text logs that the ranks have open for writing, by rank; ``known``: files that count as something else.
 
-    They are told by their names. What several ranks write counts as that of the first one.
+    Their names identify them. A file that several ranks write counts for the first of them.
     """
     found: dict[int, tuple[OutputFile, ...]] = {}
     seen: set[tuple[int, int]] = set()

@@ -155,7 +155,7 @@ def test_a_launch_whose_end_is_interrupted_says_where_it_may_run(home: Home, scr
             assert launching.stderr is not None
             job_id = launching.stderr.readline().split()[1]
             for word in ("launch", "stop"):
-                eventually(lambda: happened.exists() and word in happened.read_text(), f"a host was told to {word}")  # noqa: B023
+                eventually(lambda: happened.exists() and word in happened.read_text(), f"a host received {word!r}")  # noqa: B023
                 launching.send_signal(signal.SIGINT)
             _, said = launching.communicate(timeout=DEADLINE_S)
         finally:

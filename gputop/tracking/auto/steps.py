@@ -44,7 +44,7 @@ NO_NUMBERS = ("DTensor", "FakeTensor", "FunctionalTensor")
 """Tensors without a value of their own on this rank, or without any value."""
 MEMORY_EVERY_S = 1.0
 BESIDE = "steps on other threads are not recorded: of trainings that run at the same time, gputop follows the first."
-"""What a run is told about the trainings beside it, after their number."""
+"""The rest of a run's warning, after the number of steps that other threads made."""
 
 
 class Steps(Training):

@@ -273,7 +273,7 @@ PATTERNS: tuple[Pattern, ...] = (
             key,
             expression,
             "NCCL got a tensor that is not on a GPU",
-            "The process group has NCCL alone, which takes tensors of GPUs. Metrics, losses as Python numbers and masks are "
+            "The process group uses only NCCL, which accepts only GPU tensors. Metrics, losses as Python numbers and masks are "
             "often on the CPU.",
             "# move it before the call in the traceback: tensor.to(torch.cuda.current_device())\n"
             'dist.init_process_group("cpu:gloo,cuda:nccl")  # a backend for each, from torch 2.0 on',

@@ -144,7 +144,7 @@ class Iteration:
         Args:
             values: the values of the step.
             took: the time since the last step; None if it is unknown, or not that of a training step.
-            usual_s: the time of a step by which its throughput is told; None if it is not known.
+            usual_s: the step time for the throughput: ``took``, or the recent mean on a GPU; None if unknown.
             in_full: whether the whole iteration was measured.
             has_loader: whether a loader shows the batches.
             optimizer: whether an optimizer stepped.
