@@ -62,8 +62,9 @@ def test_rules_that_look_seldom_are_those_with_long_windows():
 
 def parametrized() -> set[int]:
     """The rows with which tests of the rules, and those above, are parametrized: they judge them as strictly as here."""
-    paths = sorted((REPOSITORY / "tests" / "doctor" / "rules").glob("test_*.py"))
-    modules = [sys.modules[__name__], *(importlib.import_module(f"tests.doctor.rules.{path.stem}") for path in paths)]
+    paths = sorted((REPOSITORY / "tests" / "doctor" / "rules").rglob("test_*.py"))
+    names = [".".join(path.relative_to(REPOSITORY).with_suffix("").parts) for path in paths]
+    modules = [sys.modules[__name__], *map(importlib.import_module, names)]
     marks = [mark for module in modules for item in vars(module).values() for mark in getattr(item, "pytestmark", ())]
     return {id(row) for mark in marks if mark.name == "parametrize" for row in mark.args[1]}
 
