@@ -40,9 +40,10 @@ class SceneOutcome:
 def play_all(only: Callable[[str], bool]) -> Iterator[SceneOutcome]:
     """Play every scene whose rule or name was requested."""
     sys.path.insert(0, str(ROOT))
-    for path in sorted((ROOT / "tests" / "doctor" / "scenes").glob("[a-z]*.py")):
-        module = importlib.import_module(f"tests.doctor.scenes.{path.stem}")
-        room = path.stem
+    scenes = ROOT / "tests" / "doctor" / "scenes"
+    for path in sorted(scenes.rglob("[a-z]*.py")):
+        module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        room = path.relative_to(scenes).with_suffix("").as_posix()
         for rule, name, scene, seconds in getattr(module, "FAULTS", ()):
             if only(rule) or only(name):
                 yield _play(room, "fault", name, rule, scene, seconds)

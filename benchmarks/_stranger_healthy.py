@@ -19,7 +19,7 @@ from tests import samples
 from tests.doctor import tracked
 from tests.doctor.scenes.base import Scene, gpus, rank, scene, single, use
 from tests.doctor.scenes.by_hand import by_hand
-from tests.doctor.scenes.near_learning import with_metrics
+from tests.doctor.scenes.near.learning import with_metrics
 
 
 def _loads(second: int, *means: float, swing: float = 5.0, **changes: Any) -> tuple[Any, ...]:

@@ -18,8 +18,8 @@ from gputop.doctor.evidence.turns import JOBS_A_LOOK, Turns
 from gputop.process import ProcessRank, ProcessRun
 from gputop.snapshot import Process, Snapshot
 from tests import samples
-from tests.doctor.scenes import near_rounds
 from tests.doctor.scenes.base import gpus, ids, play, rank, scene, single, use
+from tests.doctor.scenes.near import rounds as near_rounds
 
 CROWD = 100
 FROM_S = 3

@@ -13,8 +13,9 @@ from gputop.doctor.report import text_report
 from gputop.doctor.rules import RULES
 from gputop.doctor.watch import IDLE_S, LONGEST_S, SETTLED_S, Outcome, changed, watch
 from gputop.snapshot import Snapshot
-from tests.doctor.scenes import efficiency, near_starts, placement
+from tests.doctor.scenes import efficiency, placement
 from tests.doctor.scenes.base import Scene, gpus, ids, scene, single, use
+from tests.doctor.scenes.near import starts as near_starts
 from tests.doctor.tracked import ddp
 from tests.samples import EPOCH
 

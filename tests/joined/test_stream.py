@@ -10,7 +10,7 @@ from gputop.joined.stream import JoinedStream
 from gputop.snapshot import Host, Interface, NetworkPath, Points, Rank, Run, Snapshot
 from tests import samples
 from tests.doctor.scenes.base import ids
-from tests.doctor.scenes.near_hosts import over_hosts, slow_host, standing
+from tests.doctor.scenes.near.hosts import over_hosts, slow_host, standing
 
 OFF_S = {"a": 0.0, "b": 75.0}
 """By how much the clock of each host is ahead."""

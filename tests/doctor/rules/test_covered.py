@@ -10,11 +10,12 @@ import pytest
 
 from gputop.doctor.rules import BY_ID, IDS
 from tests import REPOSITORY
-from tests.doctor.scenes.near import LEVELS, Pair, heard
+from tests.doctor.scenes.near.pairs import LEVELS, Pair, heard
 from tests.how_to import step
 
 SCENES = Path(__file__).parents[1] / "scenes"
-ROOMS = [importlib.import_module(f"tests.doctor.scenes.{path.stem}") for path in sorted(SCENES.glob("[a-z]*.py"))]
+NAMES = [".".join(path.relative_to(REPOSITORY).with_suffix("").parts) for path in sorted(SCENES.rglob("[a-z]*.py"))]
+ROOMS = [importlib.import_module(name) for name in NAMES]
 PAIRS: tuple[Pair, ...] = tuple(pair for room in ROOMS for pair in getattr(room, "PAIRS", ()))
 TABLES = ("FAULTS", "BESIDE", "POSSIBLE")
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from gputop.doctor.findings.finding import Finding
 from gputop.snapshot import Snapshot
-from tests.doctor.scenes import near_network as network
 from tests.doctor.scenes.base import Scene, ids, play
-from tests.doctor.scenes.near_hosts import over_hosts, slow_host
+from tests.doctor.scenes.near import network
+from tests.doctor.scenes.near.hosts import over_hosts, slow_host
 
 SECONDS = 60
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as some
 
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence.levels import FIRST_STRETCHES, STRETCHES_MAX, Levels
-from tests.doctor.scenes import near_learning as scenes
 from tests.doctor.scenes.base import check_first_verdict, ids, only_shown, play, verdict
+from tests.doctor.scenes.near import learning as scenes
 
 
 def test_a_nan_names_its_step_the_rate_and_the_gradient_before_it() -> None:

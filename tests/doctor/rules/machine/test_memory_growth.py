@@ -8,8 +8,8 @@ import pytest
 
 from gputop.doctor.evidence.memory_growth import MemoryGrowth
 from gputop.snapshot import Snapshot
-from tests.doctor.scenes import near_memory as scenes
 from tests.doctor.scenes.base import Scene, check_first_verdict, ids, not_tracked, play
+from tests.doctor.scenes.near import memory as scenes
 
 
 @pytest.mark.parametrize("scene", [scenes.leaks, scenes.leaks_untracked], ids=["tracked", "untracked"])

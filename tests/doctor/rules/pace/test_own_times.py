@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.doctor.scenes.base import Scene, ids, only_shown, play, verdict
-from tests.doctor.scenes.near_learning import falls, with_metrics
+from tests.doctor.scenes.near.learning import falls, with_metrics
 from tests.doctor.tracked import single
 
 

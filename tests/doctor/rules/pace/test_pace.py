@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.doctor.scenes import near_rounds, own_work
+from tests.doctor.scenes import own_work
 from tests.doctor.scenes.base import Scene, check_first_verdict, ids, play, verdict
+from tests.doctor.scenes.near import rounds as near_rounds
 from tests.doctor.scenes.pace import (
     FAULTS,
     HEALTHY,

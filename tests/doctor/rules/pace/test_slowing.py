@@ -14,8 +14,8 @@ from gputop.doctor.printed import judge
 from gputop.doctor.rules.pace import slowing
 from gputop.jobs.output.printed_log import printed_run
 from gputop.snapshot import Points, Snapshot
-from tests.doctor.scenes import near_slowing as scenes
 from tests.doctor.scenes.base import Scene, ids, only_shown, play
+from tests.doctor.scenes.near import slowing as scenes
 from tests.samples import EPOCH
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gputop.snapshot import Snapshot
 from tests.doctor.scenes.base import Scene, gpus, journal, not_tracked, rank, scene, use
-from tests.doctor.scenes.near import Pair
+from tests.doctor.scenes.near.pairs import Pair
 from tests.samples import GIB
 
 SECONDS = 42

@@ -10,7 +10,7 @@ from typing import Any
 
 from gputop.snapshot import Snapshot
 from tests.doctor.scenes.base import gpus, rank, scene, use
-from tests.doctor.scenes.near import Pair, look_alikes
+from tests.doctor.scenes.near.pairs import Pair, look_alikes
 from tests.samples import GIB
 
 POLLS: dict[str, Any] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.doctor.scenes.base import Scene
-from tests.doctor.scenes.near import Pair
-from tests.doctor.scenes.near_learning import falls, run_with, with_metrics
+from tests.doctor.scenes.near.learning import falls, run_with, with_metrics
+from tests.doctor.scenes.near.pairs import Pair
 from tests.doctor.tracked import CALM, single
 
 BEGIN, ALL = 98, 360

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from gputop.snapshot import Host, Snapshot
-from tests.doctor.scenes.near import Pair, look_alikes
+from tests.doctor.scenes.near.pairs import Pair, look_alikes
 from tests.doctor.tracked import Metrics, ddp
 from tests.samples import EPOCH, GIB
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from gputop.snapshot import Snapshot
 from tests.doctor.scenes.base import Scene
-from tests.doctor.scenes.near import Pair
+from tests.doctor.scenes.near.pairs import Pair
 from tests.doctor.tracked import CALM, Metrics, ddp, single
 
 FROM = 160

@@ -14,7 +14,7 @@ from tests import samples
 from tests.doctor.scenes import hardware, placement
 from tests.doctor.scenes.base import Scene, gpus, scene, use
 from tests.doctor.scenes.hardware import host, training
-from tests.doctor.scenes.near import Pair, look_alikes
+from tests.doctor.scenes.near.pairs import Pair, look_alikes
 from tests.samples import EPOCH, GIB
 
 

@@ -13,7 +13,7 @@ from tests import samples
 from tests.doctor import tracked
 from tests.doctor.scenes import hardware, placement
 from tests.doctor.scenes.base import Scene, gpus, journal, rank, scene, single, use, uuid
-from tests.doctor.scenes.near import Pair, look_alikes
+from tests.doctor.scenes.near.pairs import Pair, look_alikes
 from tests.samples import EPOCH, GIB
 
 

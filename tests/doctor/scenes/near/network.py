@@ -11,8 +11,8 @@ from typing import Any
 from gputop.network.records import Interface, NetworkPath
 from gputop.snapshot import Rank, Snapshot
 from tests.doctor.scenes.base import Scene
-from tests.doctor.scenes.near import Pair, look_alikes
-from tests.doctor.scenes.near_hosts import over_hosts
+from tests.doctor.scenes.near.hosts import over_hosts
+from tests.doctor.scenes.near.pairs import Pair, look_alikes
 
 MB = 10**6
 ADDRESSES = {"node1": "10.0.0.1", "node2": "10.0.0.2", "node3": "10.0.0.3", "node4": "10.0.0.4"}

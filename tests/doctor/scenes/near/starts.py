@@ -11,7 +11,7 @@ from gputop.process import ProcessRank, ProcessRun
 from gputop.snapshot import Snapshot
 from gputop.whereabouts import RankPlace
 from tests.doctor.scenes.base import gpus, rank, scene
-from tests.doctor.scenes.near import Pair, look_alikes
+from tests.doctor.scenes.near.pairs import Pair, look_alikes
 from tests.samples import EPOCH
 
 WORLD = 3

@@ -14,7 +14,7 @@ from tests.doctor.log_samples import MATCHING
 from tests.doctor.scenes import dp as of_dp
 from tests.doctor.scenes import hardware
 from tests.doctor.scenes.base import Scene
-from tests.doctor.scenes.near import PROGRESS, Pair, look_alikes, raised, wrote
+from tests.doctor.scenes.near.pairs import PROGRESS, Pair, look_alikes, raised, wrote
 
 LINES = {name: line for name, line, _ in reversed(MATCHING)}
 LATER = PROGRESS + raised("ValueError: the end of the data", 99)

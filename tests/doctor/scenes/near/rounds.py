@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gputop.snapshot import Points, Snapshot
 from tests.doctor.scenes.base import Scene
-from tests.doctor.scenes.near import Pair
+from tests.doctor.scenes.near.pairs import Pair
 from tests.doctor.tracked import ddp
 from tests.samples import EPOCH
 

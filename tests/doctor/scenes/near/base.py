@@ -1,6 +1,6 @@
 """Scenes that lie near a fault and are none: the fault's own scene with the one thing changed that makes it the fault.
 
-``PAIRS`` holds each with that fault, as do near_*.py for launch and placement, error texts and readings.
+``PAIRS`` holds each with that fault, as do the other modules here for launch and placement, error texts and readings.
 Other rooms have rows of LOOK_ALIKES beside their FAULTS.
 """
 
@@ -14,7 +14,7 @@ from tests.doctor.rules import test_faults as faults
 from tests.doctor.scenes.base import gpus, journal, rank, scene, use
 from tests.doctor.scenes.by_hand import by_hand
 from tests.doctor.scenes.hangs import counted
-from tests.doctor.scenes.near import Pair, look_alikes
+from tests.doctor.scenes.near.pairs import Pair, look_alikes
 from tests.doctor.scenes.pace import MS, first_hangs, jitter, rank_0_draws, small_shm_for_nccl, timed, turn, with_host
 from tests.doctor.scenes.placement import (
     data_parallel_on_mig,
