@@ -16,7 +16,7 @@ from gputop.doctor.findings.finding import CONFIDENCE_VALUES
 from gputop.doctor.logs.meaning.explain import explain
 from gputop.doctor.logs.scan import LogScan
 from tests import samples
-from tests.doctor.test_logs import GLOO, torchrun_summary, traceback
+from tests.doctor.logs.test_logs import GLOO, torchrun_summary, traceback
 from tests.patience import DEADLINE_S
 
 GPUTOP = (sys.executable, "-m", "gputop")

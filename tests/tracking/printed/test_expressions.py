@@ -10,7 +10,7 @@ from gputop.tracking.own_output import shows_sign
 from gputop.tracking.printed import counts, headings, lines, names, rates, tables
 from gputop.tracking.printed.lines import parse
 from gputop.tracking.printed.transcript import Transcript
-from tests.doctor.backtracking import quadratic
+from tests.doctor.logs.backtracking import quadratic
 
 EXPRESSIONS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": found

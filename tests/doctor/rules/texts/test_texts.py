@@ -10,7 +10,7 @@ from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.meaning.explain import explain
 from gputop.doctor.logs.scan import LogScan
 from gputop.snapshot import LogMatch, Run, Snapshot
-from tests.doctor.log_samples import MATCHING
+from tests.doctor.logs.samples import MATCHING
 from tests.doctor.scenes.base import gpus, play
 from tests.samples import run, snapshot
 

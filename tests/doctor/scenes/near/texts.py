@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from gputop.snapshot import Snapshot
-from tests.doctor.log_samples import MATCHING
+from tests.doctor.logs.samples import MATCHING
 from tests.doctor.scenes import dp as of_dp
 from tests.doctor.scenes import hardware
 from tests.doctor.scenes.base import Scene

@@ -6,7 +6,7 @@ import pytest
 
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.meaning.explain import explain
-from tests.doctor.test_logs import scan, traceback
+from tests.doctor.logs.test_logs import scan, traceback
 
 STEPS = "".join(f"step {step} loss {4 - step / 100}\n" for step in range(30))
 LATER = "".join(f"step {step} loss {4 - step / 100}\n" for step in range(30, 60))

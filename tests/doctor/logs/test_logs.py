@@ -18,8 +18,8 @@ from gputop.doctor.logs.meaning.refuted import REFUTED_BY
 from gputop.doctor.logs.patterns.table import IDS, PATTERNS, matches, pattern_of
 from gputop.doctor.logs.scan import LogScan
 from gputop.doctor.rules.texts.known import JUDGED_ELSEWHERE
-from tests.doctor.log_samples import MATCHING, NOT_MATCHING
-from tests.doctor.log_samples_sources import SOURCES
+from tests.doctor.logs.samples import MATCHING, NOT_MATCHING
+from tests.doctor.logs.samples_sources import SOURCES
 from tests.fuzzing import examples
 
 CATALOGUE = [

@@ -9,7 +9,7 @@ import pytest
 
 from gputop.doctor.logs.meaning.explain import explain
 from gputop.doctor.logs.scan import LogScan
-from tests.doctor.test_logs import scan
+from tests.doctor.logs.test_logs import scan
 
 TRACEBACK = (
     "Traceback (most recent call last):",

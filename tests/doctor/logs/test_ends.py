@@ -8,7 +8,7 @@ from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.blocks import OPEN_MAX
 from gputop.doctor.logs.meaning.explain import explain
 from gputop.doctor.logs.scan import LogScan
-from tests.doctor.test_logs import scan
+from tests.doctor.logs.test_logs import scan
 
 STEPS = "".join(f"step {step} loss {4 - step / 100}\n" for step in range(30))
 FRAMES = (

@@ -7,7 +7,7 @@ import pytest
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.meaning.explain import explain
 from gputop.doctor.logs.meaning.habits import BUFFERED_BYTES
-from tests.doctor.test_logs import scan, told
+from tests.doctor.logs.test_logs import scan, told
 
 STEPS = "".join(f"step {step} loss {4 - step / 100}\n" for step in range(30))
 FRAME = '  File "/home/ann/answer.py", line 3, in main\n    return solve(x)\n'

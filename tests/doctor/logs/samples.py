@@ -5,10 +5,10 @@ Those marked REAL were printed by torch 2.13 on a CPU with gloo; the others stan
 
 from __future__ import annotations
 
-from tests.doctor.log_samples_ends import ENDS, NO_ENDS
-from tests.doctor.log_samples_limits import LIMITS, NO_LIMITS
-from tests.doctor.log_samples_posts import NO_POSTS, POSTS
-from tests.doctor.log_samples_sources import NO_SOURCES, SOURCES
+from tests.doctor.logs.samples_ends import ENDS, NO_ENDS
+from tests.doctor.logs.samples_limits import LIMITS, NO_LIMITS
+from tests.doctor.logs.samples_posts import NO_POSTS, POSTS
+from tests.doctor.logs.samples_sources import NO_SOURCES, SOURCES
 
 MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
     *ENDS,

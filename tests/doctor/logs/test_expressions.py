@@ -10,7 +10,7 @@ from gputop.doctor.logs import after, error_lines, heads, json_lines, launcher, 
 from gputop.doctor.logs.meaning import explain, first_failure, habits
 from gputop.doctor.logs.patterns.table import PATTERNS
 from gputop.jobs.output import printed_log
-from tests.doctor.backtracking import quadratic
+from tests.doctor.logs.backtracking import quadratic
 
 SEARCHED = [
     getattr(module, name)
