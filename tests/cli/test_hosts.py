@@ -25,8 +25,8 @@ from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
 from gputop.tracking.journal.writing.files import OpenJournal
 from tests import samples
-from tests.hosts.sshd import DEADLINE_S, Lab, gputop_at_home, gputop_there, lab, needs_sshd
-from tests.hosts.test_prometheus import FakeServer, answer_queries
+from tests.hosts.machines.sshd import DEADLINE_S, Lab, gputop_at_home, gputop_there, lab, needs_sshd
+from tests.hosts.prometheus.test_prometheus import FakeServer, answer_queries
 from tests.joined.test_untracked import node
 from tests.tracking.kit import Home, home
 

@@ -15,7 +15,7 @@ import pytest
 from gputop.cli.main import main
 from gputop.errors import GputopError
 from gputop.jobs import stopping, store
-from tests.hosts.sshd import DEADLINE_S
+from tests.hosts.machines.sshd import DEADLINE_S
 from tests.tracking.kit import Home, clean_environment, eventually, home
 
 assert home

@@ -15,7 +15,7 @@ import pytest
 from gputop.cli.main import main
 from gputop.jobs import identity, kin
 from gputop.tracking.reader.runs import RunReader
-from tests.hosts.sshd import Lab, gputop_at_home, lab, needs_sshd
+from tests.hosts.machines.sshd import Lab, gputop_at_home, lab, needs_sshd
 from tests.tracking.kit import Home, eventually, home
 
 assert home

@@ -17,7 +17,7 @@ import pytest
 
 from gputop.hosts.transport import Transport, transport_of
 from tests import REPOSITORY
-from tests.hosts.sshd import Lab, gputop_there, key, lab, needs_sshd, sessions_of
+from tests.hosts.machines.sshd import Lab, gputop_there, key, lab, needs_sshd, sessions_of
 from tests.terminal import Terminal
 from tests.tracking.kit import eventually
 

@@ -20,7 +20,7 @@ import pytest
 from gputop.cli.main import main
 from gputop.doctor.rules.hosts import paths, traffic
 from gputop.snapshot import Snapshot
-from tests.hosts.sshd import gputop_there
+from tests.hosts.machines.sshd import gputop_there
 from tests.tracking.kit import eventually, home
 
 assert home

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests import REPOSITORY
-from tests.hosts.second_factor import CODE, CODE_QUESTION, PASSWORD, PASSWORD_QUESTION, two_factors
-from tests.hosts.sshd import Lab, lab, needs_sshd, sessions_of
+from tests.hosts.machines.second_factor import CODE, CODE_QUESTION, PASSWORD, PASSWORD_QUESTION, two_factors
+from tests.hosts.machines.sshd import Lab, lab, needs_sshd, sessions_of
 from tests.hosts.test_logins import PATIENT, Places, leave, live
 from tests.terminal import Terminal
 from tests.tracking.kit import eventually

@@ -13,8 +13,8 @@ from gputop.cli.main import main
 from gputop.errors import GputopError, UsageError
 from gputop.hosts.shortcuts import pods_hosts, slurm_hosts
 from tests import REPOSITORY
-from tests.hosts.slurm import cluster
-from tests.hosts.sshd import DEADLINE_S, gputop_there
+from tests.hosts.machines.slurm import cluster
+from tests.hosts.machines.sshd import DEADLINE_S, gputop_there
 
 
 def stand_in(folder: Path, **programs: str) -> None:

@@ -21,7 +21,7 @@ from gputop.jobs import record, slurm, store
 from gputop.programs.asked import printed
 from gputop.tracking.reader.runs import RunReader
 from tests import REPOSITORY
-from tests.hosts.slurm import Slurm, cluster
+from tests.hosts.machines.slurm import Slurm, cluster
 from tests.hosts.test_shortcuts import programs, stand_in
 from tests.tracking.kit import Home, eventually, home
 

@@ -13,7 +13,7 @@ import pytest
 from gputop.cli.main import main
 from gputop.doctor.rules.hosts import uneven
 from gputop.jobs import identity, kin
-from tests.hosts.sshd import Lab, lab, needs_sshd
+from tests.hosts.machines.sshd import Lab, lab, needs_sshd
 from tests.hosts.test_launch import LAUNCH_S, reach, steps
 from tests.terminal import Terminal
 from tests.tracking.kit import Home, eventually, home

@@ -29,7 +29,7 @@ from gputop.hosts.transport import SSH, STREAM, Transport, transport_of
 from gputop.process import ProcessAnswer, ProcessQuestion
 from gputop.snapshot import Snapshot
 from tests import REPOSITORY, samples
-from tests.hosts.sshd import DEADLINE_S, Lab, gputop_there, lab, needs_sshd, sessions_of
+from tests.hosts.machines.sshd import DEADLINE_S, Lab, gputop_there, lab, needs_sshd, sessions_of
 
 assert lab
 

@@ -24,7 +24,7 @@ from gputop.hosts.transport import transport_of
 from gputop.process import ProcessAnswer, ProcessDetails, ProcessQuestion
 from gputop.snapshot import Snapshot
 from tests import REPOSITORY, nvml_sim
-from tests.hosts.sshd import DEADLINE_S, Lab, lab, needs_sshd
+from tests.hosts.machines.sshd import DEADLINE_S, Lab, lab, needs_sshd
 from tests.tracking.kit import eventually
 from tests.walls import House
 

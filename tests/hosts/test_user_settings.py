@@ -21,7 +21,7 @@ from gputop.hosts.state import failure_of_login
 from gputop.hosts.stream import Heard, HostStream
 from gputop.hosts.transport import Transport, transport_of
 from tests import REPOSITORY
-from tests.hosts.sshd import Lab, free_port, gputop_there, key, lab, needs_sshd, sessions_of
+from tests.hosts.machines.sshd import Lab, free_port, gputop_there, key, lab, needs_sshd, sessions_of
 from tests.tracking.kit import eventually
 
 assert lab

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts.sshd import Lab, gputop_there, lab, needs_sshd
+from tests.hosts.machines.sshd import Lab, gputop_there, lab, needs_sshd
 from tests.terminal import Terminal
 
 assert lab

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.hosts.sshd import Lab, gputop_at_home, lab, needs_sshd
+from tests.hosts.machines.sshd import Lab, gputop_at_home, lab, needs_sshd
 from tests.terminal import Terminal
 
 assert lab

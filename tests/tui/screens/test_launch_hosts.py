@@ -20,7 +20,7 @@ from gputop.over_hosts.watched import HostJobs
 from gputop.tui.screens.launch import entries, hosts_form
 from gputop.tui.screens.launch.screen import LaunchScreen
 from gputop.tui.widgets.form import Form
-from tests.hosts.sshd import Lab, gputop_at_home, lab, needs_sshd
+from tests.hosts.machines.sshd import Lab, gputop_at_home, lab, needs_sshd
 from tests.patience import DEADLINE_S
 from tests.tui.kit import ScreenApp, text_of
 from tests.tui.screens.test_launch import virtual_view

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts.sshd import DEADLINE_S, free_port
+from tests.hosts.machines.sshd import DEADLINE_S, free_port
 
 DAEMONS = ("munged", "slurmctld", "slurmd")
 COMMANDS = ("squeue", "scontrol", "sinfo", "sbatch", "srun", "scancel")

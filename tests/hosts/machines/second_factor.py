@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts.sshd import SSHD, Lab
+from tests.hosts.machines.sshd import SSHD, Lab
 
 PASSWORD, CODE = "sesame", "314159"
 PASSWORD_QUESTION, CODE_QUESTION = "Password:", "STRESS Password:"

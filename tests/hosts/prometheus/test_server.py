@@ -23,12 +23,12 @@ from gputop.hosts.prometheus.client import Client, QueryError, server_of
 from gputop.hosts.prometheus.watch import Watch
 from gputop.hosts.stream import Heard
 from tests import nvml_sim
-from tests.hosts.test_prometheus import DCGM
+from tests.hosts.prometheus.test_prometheus import DCGM
 from tests.patience import DEADLINE_S
 from tests.tracking.kit import Home, home
 
 assert home
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.skipif(shutil.which("prometheus") is None, reason="Prometheus is not installed")
 
 
