@@ -25,7 +25,7 @@ from gputop.tui.state.settings import Settings
 from gputop.tui.widgets.pane import Pane
 from tests import samples
 from tests.tui.kit import ScreenApp, text_of, view_of
-from tests.tui.screens.test_launch import until
+from tests.tui.screens.launch.test_launch import until
 
 EVIL = "evil\x1b]0;title\x07\x1b[2J\x9b31m\u202etxt\u2066\u200f\r\n9. FORGED\x85\u2028end"
 FINDING = Finding(

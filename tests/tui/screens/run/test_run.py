@@ -22,7 +22,7 @@ from tests import samples
 from tests.tui import dashboards
 from tests.tui.kit import SIZES, ScreenApp, text_of, view_of, whole_app
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def series_of(*ranks: list[float]) -> dict[int, MetricSeries]:

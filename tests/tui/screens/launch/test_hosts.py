@@ -23,7 +23,7 @@ from gputop.tui.widgets.form import Form
 from tests.hosts.machines.sshd import Lab, gputop_at_home, lab, needs_sshd
 from tests.patience import DEADLINE_S
 from tests.tui.kit import ScreenApp, text_of
-from tests.tui.screens.test_launch import virtual_view
+from tests.tui.screens.launch.test_launch import virtual_view
 
 assert lab
 pytestmark = needs_sshd
