@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from gputop.snapshot import WAITING_FOR_GPU_SCREEN, Device
-from tests.how_to import step
+from tests.house.how_to import step
 
 PACKAGE = Path(__file__).parent.parent / "gputop"
 USERS = ("cli", "doctor", "tui")

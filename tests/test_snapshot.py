@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gputop.snapshot import SCHEMA_VERSION, FormatError, Host, Points, Rank, Run, Snapshot, encode
 from tests import samples
-from tests.how_to import step
+from tests.house.how_to import step
 
 GOLDEN = Path(__file__).parent / "golden" / "snapshot.json"
 

@@ -10,7 +10,7 @@ from gputop.doctor import rulebook
 from gputop.doctor.rules import BY_ID, IDS, RULES
 from gputop.doctor.rules.support.rule import Rule
 from tests import REPOSITORY
-from tests.how_to import step
+from tests.house.how_to import step
 
 PAGE = REPOSITORY / rulebook.PAGE
 POINTERS = re.compile(r"rules\.md(?:#([\w-]+))?")

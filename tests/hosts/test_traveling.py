@@ -25,8 +25,8 @@ from gputop.process import ProcessAnswer, ProcessDetails, ProcessQuestion
 from gputop.snapshot import Snapshot
 from tests import REPOSITORY, nvml_sim
 from tests.hosts.machines.sshd import DEADLINE_S, Lab, lab, needs_sshd
+from tests.house.walls import House
 from tests.tracking.kit import eventually
-from tests.walls import House
 
 assert lab
 PYTHON = Path(sys.executable).resolve()

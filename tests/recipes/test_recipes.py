@@ -18,7 +18,7 @@ from gputop.recipes.catalogue import RECIPES, Recipe, demos_dir, find, prepare
 from gputop.snapshot import Device
 from tests import REPOSITORY
 from tests.demos.runs import run_demo
-from tests.how_to import step
+from tests.house.how_to import step
 from tests.samples import device
 
 NOT_OFFERED = {"--backend", "--devices", "--help", "--save"}

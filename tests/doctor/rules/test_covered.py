@@ -11,7 +11,7 @@ import pytest
 from gputop.doctor.rules import BY_ID, IDS
 from tests import REPOSITORY
 from tests.doctor.scenes.near.pairs import LEVELS, Pair, heard
-from tests.how_to import step
+from tests.house.how_to import step
 
 SCENES = Path(__file__).parents[1] / "scenes"
 NAMES = [".".join(path.relative_to(REPOSITORY).with_suffix("").parts) for path in sorted(SCENES.rglob("[a-z]*.py"))]

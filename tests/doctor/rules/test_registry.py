@@ -18,7 +18,7 @@ from gputop.doctor.rules import BY_ID, GROUP_RULES, HIDES, IDS, MACHINE_RULES, R
 from gputop.doctor.rules.support.rule import EVERYTHING, Rule, Subject
 from tests.doctor.scenes import placement
 from tests.doctor.scenes.base import ids, play
-from tests.how_to import step
+from tests.house.how_to import step
 
 FOLDER = Path(rules.__file__).parent
 MODULES = sorted(path for path in FOLDER.rglob("*.py") if path.parent != FOLDER)

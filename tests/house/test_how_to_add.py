@@ -19,8 +19,8 @@ from gputop.frameworks import FRAMEWORKS
 from gputop.recipes.catalogue import RECIPES
 from gputop.snapshot import Device
 from tests import REPOSITORY
-from tests.how_to import step, steps
-from tests.walls import MAY_IMPORT_LIBRARY
+from tests.house.how_to import step, steps
+from tests.house.walls import MAY_IMPORT_LIBRARY
 
 PACKAGE = REPOSITORY / "gputop"
 NVML = PACKAGE / "sources" / "nvml"
@@ -93,7 +93,7 @@ def none_of(missing: Iterable[object], walk: str, name: str) -> None:
 def test_every_step_is_named_by_a_test() -> None:
     named = set()
     for path in (REPOSITORY / "tests").rglob("test_*.py"):
-        for node in ast.walk(parsed(path)) if "tests.how_to" in text(path) else ():
+        for node in ast.walk(parsed(path)) if "tests.house.how_to" in text(path) else ():
             if called(node) in ("step", "none_of"):
                 words = [arg.value for arg in node.args[-2:] if isinstance(arg, ast.Constant)]  # type: ignore[attr-defined]
                 named.add(tuple(words))

@@ -285,20 +285,20 @@ class House:
     def wrong_walls(self) -> list[str]:
         """Return the imports between packages that ``MAY_IMPORT`` does not allow, and packages that it does not list."""
         wrong = [
-            f"{package} is not listed: add it to _TABLE in tests/walls.py"
+            f"{package} is not listed: add it to _TABLE in tests/house/walls.py"
             for package in sorted({self.package(module) for module in self._by_module} - MAY_IMPORT.keys())
         ]
         for found, module in self.ours():
             package, other = self.package(self.module(found.importer)), self.package(module)
             if package != other and other not in MAY_IMPORT.get(package, ()):
-                wrong.append(f"{found}, but MAY_IMPORT in tests/walls.py does not let {package} import {other}")
+                wrong.append(f"{found}, but MAY_IMPORT in tests/house/walls.py does not let {package} import {other}")
         return list(dict.fromkeys(wrong))
 
     def unused_permissions(self) -> list[str]:
         """Return the arrows of ``MAY_IMPORT`` that no import uses."""
         used = {(self.package(self.module(found.importer)), self.package(module)) for found, module in self.ours()}
         return [
-            f"{package} no longer imports {other}: take it out of MAY_IMPORT in tests/walls.py"
+            f"{package} no longer imports {other}: take it out of MAY_IMPORT in tests/house/walls.py"
             for package, words in _TABLE.items()
             for other in words.split()
             if other != "ground" and (package, other) not in used
@@ -387,4 +387,4 @@ def write_table(repository: Path) -> None:
 
 
 if __name__ == "__main__":
-    write_table(Path(__file__).resolve().parents[1])
+    write_table(Path(__file__).resolve().parents[2])

@@ -12,7 +12,7 @@ import pytest
 from gputop.agent.first_look import OPTION as FIRST_LOOK
 from gputop.agent.process import CHANGES
 from tests import REPOSITORY
-from tests.walls import MAY_IMPORT, House, as_table, find_cycle
+from tests.house.walls import MAY_IMPORT, House, as_table, find_cycle
 
 STANDARD_LIBRARY = frozenset(sys.stdlib_module_names)
 MODULES_MOST = 21
@@ -57,6 +57,7 @@ def test_tests_lie_in_the_folders_of_what_they_test() -> None:
         Path("demos"),
         Path("docs"),
         Path("gpu"),
+        Path("house"),
         Path("nursery"),
         Path("nvml_sim"),
         Path("doctor/scenes"),
