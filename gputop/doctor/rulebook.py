@@ -58,8 +58,8 @@ doctor --log FILE` reads any other.
 <a id="untracked"></a>
 **Without tracking.** If gputop did not start a run, it has no journal. It still sees the processes, their environment at
 launch, the GPUs, and the metrics in the run's files and output. Once a second it sees what each main thread waits for
-(`/proc/PID/syscall`, where the kernel shows it); rules count many such looks, and nothing is stopped or traced. Each rule says
-what it then lacks. That evidence may be necessary for a firm finding, or only for one of several signs.
+(`/proc/PID/syscall`, where the kernel shows it); rules count many such samples, and nothing is stopped or traced. Each rule
+says what it then lacks. That evidence may be necessary for a firm finding, or only for one of several signs.
 
 <a id="measures"></a>
 **Measures.** A GPU is busy from 10% average utilization, and idle when 95% of its readings are below 3%; utilization counts

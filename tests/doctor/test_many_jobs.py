@@ -14,7 +14,7 @@ from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence import rounds, windows
 from gputop.doctor.evidence.first_steps import starting_run
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
-from gputop.doctor.evidence.turns import JOBS_A_LOOK, Turns
+from gputop.doctor.evidence.turns import JOBS_A_TURN, Turns
 from gputop.process import ProcessRank, ProcessRun
 from gputop.snapshot import Process, Snapshot
 from tests import samples
@@ -65,7 +65,7 @@ def test_a_look_at_many_jobs_judges_some_of_them(monkeypatch: pytest.MonkeyPatch
         return len(judged)
 
     assert look(0) == CROWD
-    assert {look(second) for second in range(1, 4)} == {JOBS_A_LOOK}
+    assert {look(second) for second in range(1, 4)} == {JOBS_A_TURN}
 
 
 class CountedRanks(tuple[ProcessRank, ...]):
@@ -101,9 +101,9 @@ def test_every_job_has_its_turn(count: int, watched: set[int], ended: list[int])
         turns.take(groups, set())
         groups = [group for group in groups if group.key != str(gone)]
     always = {str(n) for n in watched} & {group.key for group in groups}
-    looks = [turns.take(groups, always) for _ in range(-(-max(1, len(groups)) // JOBS_A_LOOK))]
+    looks = [turns.take(groups, always) for _ in range(-(-max(1, len(groups)) // JOBS_A_TURN))]
     assert set().union(*looks) == {group.key for group in groups}
-    assert all(always <= look and len(look) <= len(always) + JOBS_A_LOOK for look in looks)
+    assert all(always <= look and len(look) <= len(always) + JOBS_A_TURN for look in looks)
 
 
 def test_ranks_that_all_pause_are_not_each_compared_with_each(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The past of each rank group: which local ranks it had, and how long it rested before it worked again.
+"""The past of each rank group: its local ranks, and how long it rested before it worked again.
 
 ``Evidence`` keeps one ``GroupPast`` and feeds it the groups of each snapshot. It forgets a group that is gone. Pure: no clock.
 """
@@ -18,7 +18,7 @@ RESTS_CPU_PERCENT = 10.0
 @dataclass(slots=True)
 class _Past:
     members: tuple[Member, ...] = ()
-    """Those of the last snapshot: while they are the same, so are their local ranks and PIDs."""
+    """The members in the last snapshot. While they are the same objects, so are their local ranks and PIDs."""
     local_ranks: frozenset[int] = frozenset()
     pids: frozenset[int] = frozenset()
     backward_s: float = 0.0
@@ -26,7 +26,7 @@ class _Past:
     rested_until: float = 0.0
     longest_rest_s: float = 0.0
     is_idle: bool = False
-    """Whether no member has run backward: then none rests after it, either."""
+    """Whether no member has run backward, so none can rest after it."""
 
 
 class GroupPast:

@@ -1,5 +1,5 @@
 """Groups of ranks: processes joined with their run, which rank each is, and which device it mainly uses. Pure functions of a
-snapshot. A group is what the doctor judges: the ranks of one run on this machine, whoever started it.
+snapshot. A group is what the doctor judges: the ranks of one run on this machine, however they were started.
 
 Everything is joined by PID and UUID, never by index.
 """

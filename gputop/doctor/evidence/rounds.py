@@ -1,7 +1,7 @@
-"""Ranks that train on their own and join now and then: which rank waits at the joins while another one still makes steps. Pure.
+"""Ranks that train independently and synchronize now and then: which rank waits there while another still makes steps. Pure.
 
-Federated averaging and local SGD join once in many steps. The wait is then a pause between two steps of one rank, and shows in
-no backward pass.
+Federated averaging and local SGD synchronize once in many steps. The wait is then a pause between two steps of one rank, and no
+backward pass shows it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,10 @@ SHARE_MIN = 0.10
 WORKED_SHARE = 0.7
 """The other rank works through at least this share of the paused time (our choice)."""
 LONGEST_GAP_SHARE = 0.4
-"""A rank works through a pause of another one if no longer share of it passes without a step (our choice). Its pace does not
-matter: on a crowded machine, some steps take several times as long as the median.
-"""
+"""A rank works through another rank's pause if it never goes longer than this share of it without a step (our choice). Its pace
+does not matter: on a crowded machine, some steps take several times as long as the median."""
 WAITING_MAX = 8
-"""How many of the ranks that pause are compared with all others: where each evaluates, all pause, and none of them waits."""
+"""How many pausing ranks are compared with all others. If every rank evaluates, all pause, and none of them waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ def _works_through(points: PointSeries, begin: float, end: float) -> bool:
 
 
 def steps_between(points: PointSeries, begin: float, end: float) -> int:
-    """Return how many steps ended in a span of time; in a sample of the steps, their numbers tell."""
+    """Return how many steps ended in a span of time; if only some were kept, by their numbers."""
     inside = [step for step, time in zip(points.steps, points.times, strict=True) if begin < time <= end]
     return inside[-1] - inside[0] + 1 if inside else 0
 

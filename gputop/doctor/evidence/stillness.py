@@ -30,14 +30,14 @@ class _Traffic:
     bytes: int | None = None
     waits: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=KEPT_READINGS))
     """(time, share of the workers, or 1.0 for the process itself, that waits for a disk)."""
-    looks: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=KEPT_READINGS))
+    samples: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=KEPT_READINGS))
     """(time, what the main thread did at that moment)."""
-    looked_s: float | None = None
-    """When the newest of ``looks`` was read, if the stream says so."""
+    sampled_s: float | None = None
+    """When the newest of ``samples`` was read, if the stream says so."""
     runs: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_READINGS))
     """Times of the snapshots in which the main thread ran."""
     ran: int = 0
-    """In how many looks it ran, since it was connected to other ranks."""
+    """In how many samples it ran, since it was connected to other ranks."""
 
 
 class Stillness:
@@ -79,20 +79,20 @@ class Stillness:
             track.waits.append((self._now, float(process.state == "D")))
         if process.state == "R":
             track.runs.append(self._now)
-        # The state is new in each snapshot, what it waits for is not: together they count only when both were read.
-        if process.waits_read_s is None or process.waits_read_s != track.looked_s:
-            track.looked_s = process.waits_read_s
-            self._look(track, process)
-        for kept in (track.waits, track.looks):
+        # The state is read for each snapshot, the wait less often: they count together only if both are new.
+        if process.waits_read_s is None or process.waits_read_s != track.sampled_s:
+            track.sampled_s = process.waits_read_s
+            self._sample(track, process)
+        for kept in (track.waits, track.samples):
             while kept and kept[0][0] < self._now - WINDOW_S:
                 kept.popleft()
         while track.runs and track.runs[0] < self._now - WINDOW_S:
             track.runs.popleft()
 
-    def _look(self, track: _Traffic, process: Process) -> None:
+    def _sample(self, track: _Traffic, process: Process) -> None:
         doing = RUNS if process.state == "R" else "file" if process.state == "D" else process.waits_for
         if doing is not None:
-            track.looks.append((self._now, doing))
+            track.samples.append((self._now, doing))
             track.ran += doing == RUNS and any(name == GLOO_THREAD for name, _ in process.threads)
 
     def counts_s(self, communicator: Communicator) -> float:
@@ -117,30 +117,30 @@ class Stillness:
             return None
         return sum(share for _, share in track.waits) / len(track.waits)
 
-    def looks(self, process: Process, within_s: float = WINDOW_S, least: int = 0) -> Counter[str]:
-        """Return how often the main thread was seen to run (``RUNS``), or to wait, by what it waited for.
+    def samples(self, process: Process, within_s: float = WINDOW_S, least: int = 0) -> Counter[str]:
+        """Count the samples in which the main thread ran (``RUNS``) or waited, by what it waited for.
 
-        Each reading is one look; in old recordings, which do not say when it was read, each snapshot. A process whose waits
-        are hidden was never seen.
+        Each reading is one sample. Old recordings do not say when they were read: there, each snapshot is one. A process whose
+        waits are hidden has no samples.
 
         Args:
             process: The process.
-            within_s: How far back looks count, in seconds.
-            least: So many of the newest looks also count if they are older, up to ``WINDOW_S``: with many processes, each is
-                read less often.
+            within_s: How far back samples count, in seconds.
+            least: This many of the newest samples count even if they are older, up to ``WINDOW_S``: with many processes, each
+                is read less often.
         """
         track = self._traffic.get((process.pid, process.started_at))
-        kept = track.looks if track is not None else ()
+        kept = track.samples if track is not None else ()
         first = len(kept) - least
         return Counter(doing for place, (at, doing) in enumerate(kept) if place >= first or at >= self._now - within_s)
 
     def times_seen_running(self, process: Process, within_s: float) -> int:
-        """Return in how many snapshots the main thread ran: more often than ``looks`` tells if waits are read less often."""
+        """Return in how many snapshots the main thread ran: ``samples`` shows fewer if waits are read less often."""
         track = self._traffic.get((process.pid, process.started_at))
         return sum(at >= self._now - within_s for at in (track.runs if track is not None else ()))
 
     def times_run(self, process: Process) -> int:
-        """Return in how many looks the main thread ran since the rank was connected to others over gloo.
+        """Return in how many samples the main thread ran since the rank was connected to others over gloo.
 
         On a crowded machine, a rank that computes is seen to run, whatever share of a core it gets.
         """

@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 
 from gputop.doctor.evidence.rank_groups import RankGroup
 
-JOBS_A_LOOK = 16
+JOBS_A_TURN = 16
 """Judging 500 groups, inference servers, takes half a second. With this many at 1 Hz, each has its turn twice a minute."""
 
 
@@ -20,9 +20,9 @@ class Turns:
         """Return the keys of the groups whose turn it is: always tracked runs and ``watched`` groups, then a few others."""
         always = {group.key for group in groups if group.run is not None or group.key in watched}
         others = [group.key for group in groups if group.key not in always]
-        if len(others) <= JOBS_A_LOOK:
+        if len(others) <= JOBS_A_TURN:
             return always.union(others)
         first = others.index(self._last) + 1 if self._last in others else 0
-        chosen = (others[first:] + others[:first])[:JOBS_A_LOOK]
+        chosen = (others[first:] + others[:first])[:JOBS_A_TURN]
         self._last = chosen[-1]
         return always.union(chosen)

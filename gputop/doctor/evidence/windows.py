@@ -217,7 +217,7 @@ def with_pauses(evidence: Evidence, group: RankGroup, rank: int, metrics: Sequen
 
 
 def _after_a_pause(timed: Mapping[int, Point], pause: Point, usual: float) -> Point | None:
-    """Return the step after a pause between two steps, if it has no time of its own; None if it has, or is not known.
+    """Return the step after a pause between two steps, if it has no time of its own; None if it has one, or if it is unknown.
 
     The clock gives its time, with what follows the pause in the same gap: the upload of what was saved.
     """

@@ -23,7 +23,7 @@ SUM_TOLERANCE = 1e-6
 apart.
 """
 ITERATIONS_MIN = 20
-"""DDP averages its times over the first iterations, too, which set everything up."""
+"""DDP's averages include the first iterations, which set everything up."""
 _TELLS_NOTHING = ("barrier", "object", "broadcast", "scatter_object", "monitored")
 
 
@@ -54,7 +54,7 @@ def exchanges(group: ProcessGroup) -> int:
 def passes_weights(rank: Rank) -> bool:
     """Return whether the script passed on tensors as large as the largest trained parameter: gradients or weights.
 
-    What it averages of metrics is small, as are the features that it gathers.
+    Averaged metrics and gathered features are small.
     """
     facts = facts_of(rank)
     model, group = facts.model, facts.process_group
@@ -70,7 +70,7 @@ def called(rank: Rank | None) -> Mapping[int, tuple[int, int]]:
 
 
 def stall(rank: Rank | None) -> Stalled | None:
-    """Return the fact ``stalled``; None while steps complete, or have not been missing for long."""
+    """Return the fact ``stalled``; None while steps complete, or if the last one was recent."""
     found = standstill(rank)
     return None if found is None or found.early else found
 

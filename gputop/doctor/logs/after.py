@@ -93,7 +93,7 @@ class _Text:
     back: int = 0
     resumed: bool = False
     final: bool = False
-    """Whether a later error follows it: only another start can show that the run survived."""
+    """Whether another error follows: then only another start can show that the run survived."""
 
     @property
     def followed(self) -> bool:
@@ -221,7 +221,7 @@ class Tail:
 
 
 def says_went_on(text: str) -> bool:
-    """Return whether a line says that an error was handled, or that the run ended well."""
+    """Return whether a line reports that an error was handled, or that the run succeeded."""
     return says_handled(text) or (_holds(text, _ENDED_WELL_WORDS) and _ENDED_WELL.search(text) is not None)
 
 

@@ -17,7 +17,7 @@ _CAUSED = "The above exception was the direct cause"
 _CHAINED = ("During handling of the above exception", _CAUSED)
 _WEAK = ("Exception ignored in", "--- Logging error ---")
 Key = int | str | None
-"""Whose traceback it is: a rank, or a writer known by the words that begin each of its lines (``leads``)."""
+"""The writer of a traceback: a rank, or a program recognized by the words that begin each of its lines (``leads``)."""
 
 
 class Blocks:

@@ -26,8 +26,8 @@ _RANK_MAX = 999_999
 def unfolded(line: str, tells: Callable[[str], bool], in_traceback: bool = False) -> list[str]:
     """Return the lines of the message or traceback in a JSON object, with its level and rank; otherwise the line itself.
 
-    ``tells``: whether a message is informative by itself; if not, the line stays whole, for its other fields. ``in_traceback``:
-    a traceback is open, so its next line may be any message, and gets no level.
+    ``tells``: whether a message is informative by itself; if not, the line is kept whole for its other fields.
+    ``in_traceback``: a traceback is open, so its next line may be any message, and gets no level.
     """
     rank, text = rank_and_text(line)
     found = _object(text)

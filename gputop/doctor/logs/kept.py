@@ -15,7 +15,7 @@ KEPT_LAST = 300
 
 
 class _Cell:
-    """An observation, in its newest form, wherever it is kept."""
+    """One kept observation, in its newest form."""
 
     __slots__ = ("seen",)
 

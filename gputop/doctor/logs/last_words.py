@@ -16,13 +16,13 @@ from gputop.doctor.logs.error_lines import Kind, exit_code_in
 from gputop.doctor.logs.observation import Observation
 
 TAIL_LINES = 30
-"""How many lines may follow in all, including reports of launchers and shells."""
+"""Maximum number of lines that may follow, including reports of launchers and shells."""
 KEPT = 8
 TITLE_CHARS = 100
 """How many characters of the line a title shows."""
 FINDING_ID = "last_words"
 _FOLLOWING: dict[Kind, int] = {"exception": 3, "cut": 0, "error": 1, "refusal": 3, "end": 3, "trouble": 0}
-"""How many of the script's own lines may follow: a hint, or what it prints as it ends. Most logged errors are handled."""
+"""How many of the script's own lines may follow, such as a hint or a closing message. Most logged errors are handled."""
 _CONFIDENCE: dict[Kind, Confidence] = {
     "exception": "likely",
     "cut": "likely",
@@ -97,7 +97,7 @@ def finding_of(word: Word, short: str, place: str) -> Finding:
     """Return the finding for a log that ends with this line; ``short`` is the line as shown."""
     text = short if len(short) <= TITLE_CHARS else f"{short[: TITLE_CHARS - 1]}…"
     if word.kind == "end":
-        title, cause = f"The log ends with: {text}", "It tells how the process ended, and nothing before it tells why."
+        title, cause = f"The log ends with: {text}", "It shows how the process ended, and nothing before it shows why."
         code = exit_code_in(word.seen.line)
         meaning = exits.meaning_of(code) if code is not None else None
         if meaning is not None:
@@ -112,7 +112,8 @@ def finding_of(word: Word, short: str, place: str) -> Finding:
                 refuted_by=meaning.refuted_by,
             )
     elif word.kind == "trouble":
-        title, cause = f"The log ends near: {text}", "Nothing before it tells why; it may be the reason, or say how it ended."
+        title = f"The log ends near: {text}"
+        cause = "Nothing before it shows why; it may be the reason, or only show how the run ended."
     elif word.kind == "cut":
         title = f"The log ends within a traceback{f' at {word.seen.where}' if word.seen.where else ''}"
         cause = "Its last line, which names the exception, is missing: the log was cut, or the process was killed meanwhile."

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 KEPT = 16
-"""How many leads of one log are remembered."""
+"""Maximum number of leads kept per log."""
 _FRAME = re.compile(r'^(?P<lead>\S.{0,199}?)(?P<rest>  File "[^"]+", line \d.*)$')
 _TIME = re.compile(r"(?<!\d)\d+(?:[-:.,T/]\d+)+Z?")
 _A_TIME = r"\d{1,20}(?:[-:.,T/]\d{1,20}){0,12}(?:Z|(?!\d))"

@@ -27,7 +27,7 @@ def less_specific(said: Iterable[tuple[str, str]]) -> str | None:
 
 
 def settle(observations: Sequence[Observation]) -> list[Observation]:
-    """Return the observations of one log without those about which their traceback says more, or which it refutes.
+    """Return the observations of one log, without those that their traceback explains better or refutes.
 
     Outside a traceback, only the prefix is evidence: the lines next to it are unknown.
     """

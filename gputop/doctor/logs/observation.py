@@ -43,7 +43,7 @@ class Observation:
     at: int = 0
     """The line's number among the scanned lines: also known if its number in the log is not."""
     offset_bytes: int = 0
-    """How much of the log comes before the line with which it was noted."""
+    """How many bytes of the log precede the line at which it was noted."""
     plain: int = 0
     """Ordinary lines scanned before it."""
     in_library: bool = False

@@ -40,8 +40,8 @@ class Report:
 def check(record: Preflight, snapshot: Snapshot) -> Report:
     """Judge the machine; every check returns a row, and some return a finding."""
     checks: list[Check] = []
-    for look in _LOOKS:
-        checks += look(record, snapshot)
+    for check in _CHECKS:
+        checks += check(record, snapshot)
     findings = [item.finding for item in checks if item.finding is not None]
     return Report(tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))), tuple(checks))
 
@@ -187,7 +187,7 @@ def _numa(record: Preflight, snapshot: Snapshot) -> list[Check]:
     return [Check("NUMA", "problem", f"{text}; no allowed core near {words.gpus(far)}", finding)]
 
 
-_LOOKS: tuple[Callable[[Preflight, Snapshot], list[Check]], ...] = (
+_CHECKS: tuple[Callable[[Preflight, Snapshot], list[Check]], ...] = (
     gpu_checks.driver,
     gpu_checks.torch_build,
     gpu_checks.visible,

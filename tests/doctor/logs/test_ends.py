@@ -72,7 +72,7 @@ def test_a_first_line_is_told_alone_where_another_one_follows() -> None:
         ("      Exit Code:    143", "last_words", "SIGTERM"),
         ("Exited with exit code 134.", "last_words", "SIGABRT"),
         ("Process finished with exit code -1073741819 (0xC0000005)", "last_words", "exit code"),
-        ("Process finished with exit code 3", "last_words", "nothing before it tells why"),
+        ("Process finished with exit code 3", "last_words", "nothing before it shows why"),
         ("run.sh: line 17: 12345 Aborted                 (core dumped) python train.py", "last_words", "Aborted"),
     ],
 )

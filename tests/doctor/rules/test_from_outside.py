@@ -63,7 +63,7 @@ def test_the_one_rank_that_waits_while_the_others_wait_for_it_is_named() -> None
     finding = told(scenes.one_sleeps, "F01", 60)
     assert finding is not None
     assert (finding.confidence, finding.title) == ("possible", "All ranks may wait for rank 1, which waits for its data")
-    assert told(scenes.one_sleeps, "F01", 14) is None, "too few looks"
+    assert told(scenes.one_sleeps, "F01", 14) is None, "too few samples"
 
 
 @pytest.mark.parametrize(
@@ -196,30 +196,30 @@ def read_every(seconds: int, scene: Scene, phase: int = 0) -> Scene:
     return crowded
 
 
-def looks(scene: Scene, seconds: int) -> Counter[str]:
+def samples(scene: Scene, seconds: int) -> Counter[str]:
     """How often the first process was seen to do what, within a minute."""
     evidence = Evidence()
     for second in range(seconds):
         evidence.observe(scene(second))
-    return evidence.still.looks(scene(seconds - 1).processes[0])
+    return evidence.still.samples(scene(seconds - 1).processes[0])
 
 
 def test_a_reading_counts_once_however_many_snapshots_show_it() -> None:
-    assert looks(scenes.sleeps, 56).total() == 56, "without the time of its reading, each snapshot is one look"
-    assert looks(read_every(1, scenes.sleeps), 56).total() == 56
-    assert looks(read_every(7, scenes.sleeps), 56).total() == 8
+    assert samples(scenes.sleeps, 56).total() == 56, "without the time of its reading, each snapshot is one sample"
+    assert samples(read_every(1, scenes.sleeps), 56).total() == 56
+    assert samples(read_every(7, scenes.sleeps), 56).total() == 8
 
 
 def test_a_reading_that_saw_a_thread_run_hides_none_of_the_waits_after_it() -> None:
     quarter = scenes.outside(scenes.taking_turns("runs", "lock", "lock", "lock"))
-    assert looks(read_every(1, quarter), 56) == {"runs": 14, "lock": 42}
-    found = looks(read_every(5, quarter), 60)
+    assert samples(read_every(1, quarter), 56) == {"runs": 14, "lock": 42}
+    found = samples(read_every(5, quarter), 60)
     assert found == {"runs": 3, "lock": 9}
 
 
 def test_a_thread_that_runs_between_two_readings_was_not_looked_at() -> None:
     alternate = scenes.outside(scenes.taking_turns("lock", "runs"))
-    assert looks(read_every(2, alternate), 56) == {"lock": 28}
+    assert samples(read_every(2, alternate), 56) == {"lock": 28}
 
 
 def test_two_readings_do_not_show_that_ranks_only_wait_for_threads() -> None:

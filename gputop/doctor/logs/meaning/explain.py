@@ -25,7 +25,7 @@ from gputop.doctor.logs.scan import LogScan
 
 _STUCK = ("nccl_watchdog", "nccl_heartbeat", "gloo_timeout")
 _ABORTS = ("cpp_terminate", "stopped")
-"""How a process ends whose watchdog gave up, and how the others are ended then."""
+"""How a process ends when its watchdog gives up, and how the launcher then ends the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class Explanation:
     consequences: tuple[Observation, ...] = ()
     """Lines that follow from the root."""
     ended: bool = False
-    """Whether the first finding tells how the run ended; else all are remarks."""
+    """Whether the first finding explains the end of the run; if not, all are remarks."""
     unproven: bool = False
-    """Whether no traceback and no known text, but only the log's last words, name the root: somebody may have caught it."""
+    """Whether only the log's last words name the root, not a traceback or a known text: the script may have caught it."""
 
 
 def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = False) -> Explanation:
@@ -100,7 +100,7 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
 
 
 def _last_word(scans: Sequence[LogScan], consequences: Sequence[Observation], launcher: Root | None) -> Word | None:
-    """Return the error line that the logs end with; None if a text that is known says more."""
+    """Return the error line at the end of the logs; None if a known text says more."""
     if _stuck(consequences, scans) is not None:
         return None
     begun = {item.file: item.at for item in reversed(consequences)}

@@ -27,11 +27,11 @@ _BUILD = re.compile(
     r"|\bInductorError\b|\bCppCompileError\b|\bCompilationError\b|^error: command '[^']{1,200}' failed|^ninja: build stopped"
     r"|^make(?:\[\d+\])?: \*\*\* |\bFailed to build\b|\bcompilation terminated\b"
 )
-"""What reports that a compiler or linker failed, whose own words came before."""
+"""Reports that a compiler or linker failed; its own words came before."""
 REASON_WITHIN = 400
 """The lines of a build between what failed in it and what reports that."""
 _SHELL_GOES_ON = frozenset({"command_not_found", "conda_activate"})
-"""What a shell script survives, unless it says set -e: another failure after it is what ended it."""
+"""What a shell script survives without set -e: a later failure ended it."""
 
 
 def fatal(failures: list[Observation], passed: frozenset[tuple[str, int]]) -> list[Observation]:

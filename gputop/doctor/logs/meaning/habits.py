@@ -11,7 +11,7 @@ from gputop.doctor.logs.after import quoted
 from gputop.doctor.logs.observation import Observation
 
 SURVIVED_MIN, SURVIVED_PROGRESS = 2, 2
-"""A text that came so often before, each time with so many lines of progress after it, ends no run (our choice)."""
+"""A text that has occurred this often, each time with this many lines of progress after it, does not end a run (our choice)."""
 BUFFERED_BYTES = 256 * 1024
 """A script that fails writes less than this afterwards: Python holds back 8 KiB, from 3.14 on 128 KiB (io.DEFAULT_BUFFER_SIZE),
 and 8 KiB of text before that."""
@@ -22,7 +22,7 @@ def without_habits(seen: list[Observation], progress: Mapping[str, int]) -> list
     """Mark what a run survives again and again: samples that it skips, or texts that a language model writes.
 
     The last of them may have ended the run, unless progress follows it, too (``progress``: lines of it in each whole file), or
-    the script's own words announced it: whoever writes about an error has caught it.
+    the script's own words announced it: a script that writes about an error has caught it.
     """
     came: dict[tuple[str, int | None, str], list[Observation]] = {}
     for item in seen:

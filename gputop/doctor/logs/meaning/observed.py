@@ -59,9 +59,9 @@ def _sure(seen: Observation, otherwise: Confidence) -> Confidence:
 
 
 def _is_of_an_attempt(pattern: Pattern | None) -> bool:
-    """Return whether a text tells that something failed, which a warning says of what was handled or tested.
+    """Return whether a text reports a failure. A warning with such a text was handled, or was a test.
 
-    The others tell what is so: no driver, a port that is taken.
+    Other texts describe a state: no driver, a port that is in use.
     """
     if pattern is None or (pattern.kind != FAILURE and pattern.id != "nan_loss"):
         return False

@@ -175,7 +175,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "illegal",
         None,
         "Assertion `",
-        # CUDA_KERNEL_ASSERT of torch, which each thread prints: the error that comes up on the host tells less.
+        # torch's CUDA_KERNEL_ASSERT, printed by each thread: the error that follows on the host says less.
         r"\.(?:cu|cuh|h):\d+: .{0,300}\bthread: \[[\d,]+\] Assertion `(?P<what>[^`]{1,200})` failed",
         "An assertion failed inside a CUDA kernel: {what}",
         "Usually a class index or an embedding index is out of range: a label beyond the number of classes, or a token "

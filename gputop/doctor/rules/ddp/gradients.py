@@ -21,8 +21,8 @@ BYPASSED_STEPS_MIN = 5
 STEPS_MIN = 20
 """Steps without a collective after which a missing wrapper is a fault (docs/rules.md#c03)."""
 APART_STEPS = 200
-"""So long may ranks of one group train apart before they average their weights (local SGD, DiLoCo, federated rounds), as far as
-certainty goes (our choice)."""
+"""Steps that ranks may train apart before they average their weights (local SGD, DiLoCo, federated rounds); only after more is
+the finding certain (our choice)."""
 _RIGHT_ORDER = """\
 model = Net().to(device)  # 1 move, convert the dtype, load weights, replace layers
 model = DDP(model, device_ids=[local_rank])  # 2 wrap

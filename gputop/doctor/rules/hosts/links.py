@@ -25,10 +25,11 @@ from gputop.snapshot import Rank
 SLOWER_SHARE = 0.75
 """Speeds of interfaces differ by a factor of 2 or more; bonds that lost one of four members by this."""
 BUSY_SHARE = 0.5
-"""An interface that is less busy than this, on average over computing and communicating, hardly holds anything up (ours)."""
+"""An interface that is less busy than this, on average over computing and communicating, hardly delays anything (our
+choice)."""
 DOWN_STATES = ("down", "init", "armed", "gone")
 FULL_SHARE, SENDING_SHARE = 0.8, 0.8
-"""Of a minute in which ranks also compute: with both, the network works nearly all the time (ours)."""
+"""Of a minute in which ranks also compute: with both, the network works nearly all the time (our choice)."""
 OWN_SHARE_MIN = 0.5
 EXPOSED_MIN, EXPOSED_LIKELY = 0.1, 0.2
 """The second is the limit of E06. Below the first, computing hides the communication."""
@@ -218,7 +219,7 @@ def _full(evidence: Evidence, exchange: Exchange) -> Judgement:
 
 
 def _full_on(evidence: Evidence, host: str, hosts: Mapping[str, Sequence[Rank]]) -> Fact | None:
-    """Return what shows that the network of a host works nearly all the time; None if it does not, or nothing tells."""
+    """Return what shows that the network of a host works nearly all the time; None if it does not, or if that is unknown."""
     paths = [path for path in paths_between(evidence, hosts.keys()) if path.sender == host and path.is_observed]
     sent = sum(path.record.sent_bytes or 0 for path in paths)
     for interface in interfaces_in_use(evidence, host):

@@ -24,10 +24,10 @@ SLOWER_TIMES = 2.5
 acknowledgements wait (measured between two network namespaces, on a busy machine).
 """
 SENDING_SHARE_MIN = 0.3
-"""Below this, a slow path costs less of the time than it takes to look after it."""
+"""Below this, a slow path costs too little time to be worth fixing."""
 RECEIVER_SHARE_MAX = 0.5
 LOSS_MIN, LOSS_COUNT_MIN = 0.01, 100
-"""TCP halves its rate at every loss. In a data center, below 0.1% is usual (ours)."""
+"""TCP halves its rate at every loss. In a data center, less than 0.1% is usual (our choice)."""
 LOSS_TIMES = 5.0
 HOLD_S = 15.0
 SHOWN_MOST = 6

@@ -102,8 +102,8 @@ def _one_host_works(evidence: Evidence, run: Run, hosts: Mapping[str, Sequence[R
 
 
 _ALONE = (
-    "Ranks that exchange gradients cannot continue without each other: these exchange nothing any more, or what they still "
-    "share needs no step from the other hosts. The other hosts have left the loop, or wait for something else."
+    "Ranks that exchange gradients cannot continue without each other: these no longer exchange anything, or what they "
+    "exchange needs no step from the other hosts. The other hosts have left the loop, or wait for something else."
 )
 
 K03 = Rule(

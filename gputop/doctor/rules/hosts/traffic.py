@@ -22,7 +22,7 @@ SENT_MIN_BYTES = 4 << 20
 ALIKE_BYTES = 0.2
 """A path that carries a smaller share of what another one does has another purpose: its speed does not compare."""
 RDMA_USED_MBIT_PER_S = 80.0
-"""From this traffic on, an RDMA port counts as used by the run: it does not tell by whom."""
+"""From this traffic on, an RDMA port counts as used by the run: its counters do not show who uses it."""
 
 
 @dataclass(frozen=True, slots=True)

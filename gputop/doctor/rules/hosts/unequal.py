@@ -18,7 +18,7 @@ from gputop.units import bytes_text
 MEMORY_RATIO = 0.75
 """As for the cards of one machine (I06)."""
 SLOWER_SHARE = 0.1
-"""As for the cards of one machine (I06), comparing each rank of the host with each rank of the others."""
+"""As for the cards of one machine (I06); each rank of the host is compared with each rank of the others."""
 STEPS = 20
 HOLD_S = 10.0
 FORWARD = "cuda/forward_s"

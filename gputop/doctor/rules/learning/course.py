@@ -31,7 +31,8 @@ ZERO_RATE_STEPS = 50
 """A schedule may end at 0 with the last step of a run, but this many steps at 0 are a mistake."""
 SAME_VALUES = 100
 REDRAWN_TIMES = 3
-"""A bar prints the same loss until the script sets the next: so often the longest such stretch is no redrawing (our choice)."""
+"""A progress bar repeats a loss until the script sets the next one. A stretch this many times as long as the longest such one
+is no repetition (our choice)."""
 FLAT_STEPS = 500
 FLAT_SHARE = 0.01
 FLAT_BAND = 0.05

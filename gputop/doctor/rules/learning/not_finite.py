@@ -142,7 +142,7 @@ def _facts(evidence: Evidence, group: RankGroup, first: _Lost, several: bool) ->
             facts += _rise(series, metric, first.since, where)
             at, _ = evidence.not_finite_since(logged.run_id(group), first.rank.rank, metric)
             if at is not None and at < first.since and _is_lost(series):
-                # Before the loss, as the cause usually does.
+                # The gradient norm usually goes first: it shows the cause.
                 facts.append(Fact(f"{metric} has not been finite since step {at}", at, f"{where}: {metric}"))
         elif metric == "lr" or metric.endswith(("/lr", "learning_rate")):
             known = [point for point in series if point.step <= first.since and math.isfinite(point.value)]

@@ -12,9 +12,9 @@ HOLD_S = 10.0
 CHANGES_MIN = 2
 """A link that went and came back."""
 ERRORS_MIN = 100
-"""In a minute; a cable in order has none for days (ours)."""
+"""Per minute; a good cable has none for days (our choice)."""
 RDMA_LOSS_MIN = 1e-4
-"""RDMA expects a network without loss: one lost packet repeats all that are on their way (ours)."""
+"""RDMA expects a network without loss: one lost packet makes the sender repeat all packets in flight (our choice)."""
 DOWN_STATES = ("down", "lowerlayerdown", "gone", "notpresent")
 
 

@@ -35,7 +35,7 @@ HOST_SPAN_MIN_S = 40.0
 HOST_PARTS = 5
 HOST_AHEAD = 40.0
 HOST_TAKEN_SHARE = 0.5
-"""Of the machine's memory, a full one ends everything that runs on it, so gputop tells of it sooner, and only as possible (our
+"""Full memory ends everything that runs on the machine, so gputop reports it sooner, and only as possible (our
 choice). What the machine has available must fall by half of the growth: pages of mapped files are resident, but free.
 """
 

@@ -1,4 +1,4 @@
-"""GPUs that somebody else uses: another job on a run's GPU (H03), and memory that a dead job still holds (H04)."""
+"""GPUs that other processes use: another job on a run's GPU (H03), and memory that a dead job still holds (H04)."""
 
 from __future__ import annotations
 

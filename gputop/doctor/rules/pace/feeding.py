@@ -239,7 +239,7 @@ D01 = Rule(
     threshold=(
         f"waiting for data takes {WARN_SHARE:.0%} of the time (severe: {SEVERE_SHARE:.0%}), by sums over {STEPS_MIN} or "
         "more steps, on the median rank; from outside: bursts of work, and a loader that is busy (likely), or main threads "
-        f"that wait in {WAITS_SHARE:.0%} of all looks, though steps advance (possible); by times that "
+        f"that wait in {WAITS_SHARE:.0%} of all samples, though steps advance (possible); by times that "
         f"the run logs itself: {OWN_SHARE:.0%} (likely); without a loader, {OWN_WORK_SHARE:.0%} of each step outside all "
         f"phases, with GPUs below {BUSY_PERCENT:.0f}% (possible)"
     ),

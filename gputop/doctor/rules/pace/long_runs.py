@@ -180,7 +180,7 @@ def stalls_that_return(evidence: Evidence, group: RankGroup) -> Judgement:
         if cause == "other" and _between_epochs(evidence, group, rank, found):
             cause = "epoch"
         name, why, fix = _STALLS[cause]
-        # What tracking does not know may be an evaluation, too, or a person who reads what the last cell printed.
+        # What tracking does not know may be an evaluation, too, or the user reads what the last cell printed.
         share_max = 1.0 if cause == "other" and _in_session(member) else EVALUATION_SHARE_MIN
         deliberate = cause in ("evaluation", "epoch", "other") and found.excess_share < share_max
         deliberate = deliberate or (cause == "evaluation" and _plays(member, found))
@@ -270,7 +270,7 @@ _CAUSE_METRICS = (("checkpoint", "checkpoint_s"), ("evaluation", "phase/evaluati
 
 
 def _waits_for_another(evidence: Evidence, group: RankGroup, rank: int) -> bool:
-    """Return whether the pauses are waits for another rank that makes steps meanwhile: F03 and F02 tell of them."""
+    """Return whether the pauses are waits for another rank that makes steps meanwhile: F03 and F02 report them."""
     found = waits_between(evidence, group)
     return found is not None and found.waiting == rank
 
@@ -280,7 +280,7 @@ def _is_on_gpu(member: Member) -> bool:
 
 
 def _in_session(member: Member) -> bool:
-    """Return whether a person types the training piece by piece."""
+    """Return whether the user types the training piece by piece."""
     return member.process is not None and is_session(member.process.command)
 
 

@@ -1,4 +1,4 @@
-"""What the main threads of ranks wait for, seen from outside many times: for data (D01), or for one rank (F01, F05).
+"""What the main threads of ranks wait for, sampled from outside: data (D01), or one rank (F01, F05).
 
 A rank's main thread runs while it computes or launches kernels. It waits for a lock while another thread works for it: a
 collective operation, the backward pass. In all other waits, the training itself stands still.
@@ -19,13 +19,13 @@ from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.doctor.rules.support.shared import utilization
 
-LOOKS_MIN = 15
+SAMPLES_MIN = 15
 MOVES_EVERY_S = 5.0
 """A step must have ended within this time, or twice the longest time between two: ranks that wait for none may hang."""
 SPAN_S = 30.0
-"""So far back looks count: not to the imports at the start of a run."""
+"""How far back samples count. Imports at the start of a run are not among them."""
 WAITS_SHARE = 0.5
-"""A thread that waits in half of all looks waits for half of the time."""
+"""A thread that waits in half of all samples waits for half of the time."""
 LITTLE_SHARE = 0.15
 LATE_SHARE = 0.35
 """The rank that the others wait for must itself be seen waiting this often more than they are (our choice)."""
@@ -60,10 +60,10 @@ _POLICIES = ("reward", "return", "episod")
 
 
 class Waits(NamedTuple):
-    """What the main thread of one rank was seen to do, as shares of all looks."""
+    """What the main thread of one rank does, as shares of all samples."""
 
     member: Member
-    looks: int
+    samples: int
     own: float
     """Waits in which the training stands still, of which ``word`` is the most frequent."""
     word: str
@@ -137,7 +137,7 @@ def computes_alone(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     rank = late.member.rank if late.member.rank is not None else found.index(late)
     name = f"rank {rank}" if late.member.rank is not None else f"process {late.member.pid}"
-    share = f"the main thread of {name} ran in {late.runs:.0%} of {words.count(late.looks, 'look')}"
+    share = f"the main thread of {name} ran in {late.runs:.0%} of {words.count(late.samples, 'sample')}"
     finding = tracked.about(
         group,
         "F05",
@@ -174,14 +174,19 @@ def _waits_of(evidence: Evidence, member: Member) -> Waits | None:
     process = member.process
     if process is None:
         return None
-    looks = evidence.still.looks(process, SPAN_S)
-    if looks.total() < LOOKS_MIN:
+    samples = evidence.still.samples(process, SPAN_S)
+    if samples.total() < SAMPLES_MIN:
         return None
     counted = (*_ALONE, *(_WITH_WORKERS if process.workers is not None and process.workers.count else ()))
-    own = Counter({word: looks[word] for word in counted})
+    own = Counter({word: samples[word] for word in counted})
     word, _ = own.most_common(1)[0]
     return Waits(
-        member, looks.total(), own.total() / looks.total(), word, looks[LOCK] / looks.total(), looks[RUNS] / looks.total()
+        member,
+        samples.total(),
+        own.total() / samples.total(),
+        word,
+        samples[LOCK] / samples.total(),
+        samples[RUNS] / samples.total(),
     )
 
 
@@ -198,7 +203,7 @@ def _fact(item: Waits) -> Fact:
     process = item.member.process
     assert process is not None
     name = f"rank {item.member.rank}" if item.member.rank is not None else f"process {process.pid}"
-    own = f"the main thread of {name} {_TEXTS[item.word]} in {item.own:.0%} of {words.count(item.looks, 'look')}"
-    waits = f"the main thread of {name} waited for another thread in {item.lock:.0%} of {words.count(item.looks, 'look')}"
+    own = f"the main thread of {name} {_TEXTS[item.word]} in {item.own:.0%} of {words.count(item.samples, 'sample')}"
+    waits = f"the main thread of {name} waited for another thread in {item.lock:.0%} of {words.count(item.samples, 'sample')}"
     share = item.own if item.own >= item.lock else item.lock
     return Fact(own if item.own >= item.lock else waits, round(share, 2), f"/proc/{process.pid}/syscall")

@@ -68,7 +68,8 @@ F01 = Rule(
     every_s=SELDOM_S,
     threshold=(
         f"{SCORE_TEXT} explained by one rank's data; from outside: steps advance, and the main thread of one rank waits in "
-        f"{LATE_SHARE:.0%} of all looks, that of the others in at most {LITTLE_SHARE:.0%}, and they wait for a rank (possible)"
+        f"{LATE_SHARE:.0%} of all samples, that of the others in at most {LITTLE_SHARE:.0%}, and they wait for a rank "
+        "(possible)"
     ),
     hides=("D01", "E06", "F04"),
     mechanism=(
@@ -251,7 +252,7 @@ F05 = Rule(
     every_s=SELDOM_S,
     threshold=(
         f"{SCORE_TEXT} explained by one rank's work between steps, while its GPU idles (if its times are known); from outside, "
-        f"on CPUs: steps advance, the main thread of one rank runs in {RUNS_SHARE:.0%} of all looks, and those of the others "
+        f"on CPUs: steps advance, the main thread of one rank runs in {RUNS_SHARE:.0%} of all samples, and those of the others "
         f"wait for another thread in {LOCK_SHARE:.0%} (possible); {TAKEN_TEXT}"
     ),
     hides=("E06", "F04"),

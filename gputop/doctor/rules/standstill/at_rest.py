@@ -28,7 +28,7 @@ LOCK_HOLD_S = 30.0
 """If every main thread waits for another thread of its process, as in gloo's collectives, and none for a file, a request or
 input, a shorter rest counts (our choice)."""
 LOCK_SPAN_S = 10.0
-LOOKS_MIN = 5
+SAMPLES_MIN = 5
 RAN_MIN = 5
 """A rank that was seen to run so often since it was connected has worked, or has at least set up its training."""
 STANDS_HOLD_S = 5.0
@@ -42,7 +42,7 @@ _SLEEPS = ("sleep", "terminal")
 _SERVED = ("child", "socket", "events", "pipe", "file")
 SERVED_SHARE = 0.5
 IDLE_SPAN_S = 40.0
-IDLE_LOOKS_MIN = 30
+IDLE_SAMPLES_MIN = 30
 SETUP_SHARE = 1 / 3
 """A rank that ran for longer than this share of its wait, since it was connected, has done more than set up its model."""
 IDLE_CPU_PERCENT = 2.0
@@ -121,7 +121,11 @@ def some_rest(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     waiting = [process for process in processes if uses_no_processor(process) and _is_locked(evidence, process)]
     others = [process for process in processes if process not in waiting]
-    if not waiting or not others or any(evidence.still.looks(process, LOCK_SPAN_S, LOOKS_MIN)["lock"] for process in others):
+    if (
+        not waiting
+        or not others
+        or any(evidence.still.samples(process, LOCK_SPAN_S, SAMPLES_MIN)["lock"] for process in others)
+    ):
         return None
     numbers = {member.pid: member.rank for member in group.members}
     names = {pid: f"rank {number}" if number is not None else f"process {pid}" for pid, number in numbers.items()}
@@ -168,8 +172,8 @@ def idles_beside(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     idle = [process for process in processes if _is_idle(evidence, process)]
     others = [process for process in processes if process not in idle]
-    looks = [evidence.still.looks(process, IDLE_SPAN_S) for process in others]
-    if not idle or not others or any(seen["runs"] < RUNS_SHARE * max(1, seen.total()) for seen in looks):
+    samples = [evidence.still.samples(process, IDLE_SPAN_S) for process in others]
+    if not idle or not others or any(seen["runs"] < RUNS_SHARE * max(1, seen.total()) for seen in samples):
         return None
     numbers = [member.rank for member in group.members if member.process in idle and member.rank is not None]
     one = len(idle) == 1
@@ -203,10 +207,10 @@ def idles_beside(evidence: Evidence, group: RankGroup) -> Judgement:
 
 
 def _is_idle(evidence: Evidence, process: Process) -> bool:
-    looks = evidence.still.looks(process, IDLE_SPAN_S, IDLE_LOOKS_MIN)
-    waits = looks["lock"] >= IDLE_LOOKS_MIN and looks["lock"] == looks.total()
+    samples = evidence.still.samples(process, IDLE_SPAN_S, IDLE_SAMPLES_MIN)
+    waits = samples["lock"] >= IDLE_SAMPLES_MIN and samples["lock"] == samples.total()
     # A rank that has worked may wait in a barrier while another one evaluates.
-    waits = waits and SETUP_SHARE * looks["lock"] >= evidence.still.times_run(process)
+    waits = waits and SETUP_SHARE * samples["lock"] >= evidence.still.times_run(process)
     return waits and process.cpu_percent is not None and process.cpu_percent < IDLE_CPU_PERCENT
 
 
@@ -221,23 +225,23 @@ def _may_be_fed(evidence: Evidence, group: RankGroup) -> bool:
 
 
 def _is_locked(evidence: Evidence, process: Process) -> bool:
-    looks = evidence.still.looks(process, LOCK_SPAN_S, LOOKS_MIN)
-    return looks["lock"] >= LOOKS_MIN and looks["lock"] == looks.total()
+    samples = evidence.still.samples(process, LOCK_SPAN_S, SAMPLES_MIN)
+    return samples["lock"] >= SAMPLES_MIN and samples["lock"] == samples.total()
 
 
 def _is_asleep(evidence: Evidence, process: Process) -> bool:
-    """Return whether a rank does nothing for all: it sleeps, or waits for a person, again and again."""
-    looks = evidence.still.looks(process, STOOD_MIN_S, LOOKS_MIN)
+    """Return whether a rank does nothing for the others: it sleeps or waits for the user, again and again."""
+    samples = evidence.still.samples(process, STOOD_MIN_S, SAMPLES_MIN)
     if process.cpu_percent is None or process.cpu_percent >= CPU_WORKS_PERCENT or not _is_still(evidence, process):
         return False
-    return sum(looks[word] for word in _SLEEPS) >= SLEEPS_SHARE * max(LOOKS_MIN, looks.total())
+    return sum(samples[word] for word in _SLEEPS) >= SLEEPS_SHARE * max(SAMPLES_MIN, samples.total())
 
 
 def _one_is_served(evidence: Evidence, processes: Sequence[Process]) -> bool:
     """Return whether some ranks wait for another thread, and the rest for what others do for them: an upload, a program."""
     others = [process for process in processes if not _is_locked(evidence, process)]
-    looks = [evidence.still.looks(process, STOOD_MIN_S, LOOKS_MIN) for process in others]
-    served = all(sum(seen[word] for word in _SERVED) >= SERVED_SHARE * max(1, seen.total()) for seen in looks)
+    samples = [evidence.still.samples(process, STOOD_MIN_S, SAMPLES_MIN) for process in others]
+    served = all(sum(seen[word] for word in _SERVED) >= SERVED_SHARE * max(1, seen.total()) for seen in samples)
     return 0 < len(others) < len(processes) and served
 
 

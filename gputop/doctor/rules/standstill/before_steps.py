@@ -1,4 +1,4 @@
-"""G01 before the first step, by what the ranks say of where they are: no journal, and no step, tells of them yet."""
+"""G01 before the first step, judged by where the ranks report they are: they have no journal and no steps yet."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ G03_HOLD_S = 20.0
 G03_CPU_PERCENT = 10.0
 """A rank that waits for the others uses less CPU than this; one that reads a data set uses more (our choice)."""
 G03_AGE_S = 20.0
-G03_LOOKS_S, G03_RUNS_MIN = 15.0, 2
+G03_SAMPLED_S, G03_RUNS_MIN = 15.0, 2
 """A rank that waits for others is never seen to run; one that works in turns, or on a crowded machine, now and then is."""
 G03_EARLY_S, G03_EARLY_HOLD_S = 8.0, 3.0
 """"Possible" from this age: programs import torch for a few seconds and use little CPU while they read (our choice)."""
@@ -110,7 +110,7 @@ def _waits(evidence: Evidence, process: Process, least_s: float) -> bool:
         return False
     if not least_s <= evidence.age_s(process) <= G03_AGE_MAX_S or evidence.still.disks_s(process) < least_s:
         return False
-    if evidence.still.times_seen_running(process, G03_LOOKS_S) >= G03_RUNS_MIN:
+    if evidence.still.times_seen_running(process, G03_SAMPLED_S) >= G03_RUNS_MIN:
         return False
     return all((use.memory_used_bytes or 0) < G03_MEMORY_BYTES for use in process.devices)
 
