@@ -20,9 +20,9 @@ from gputop.tracking import ending, last_exit
 from gputop.tracking.stand_in import cut
 
 _ABOUT_OTHERS = ("subprocess.", "multiprocessing.", "concurrent.", "torch.multiprocessing.", "torch.distributed.elastic.")
-"""Modules whose errors say how another process ended."""
+"""Modules whose errors report how another process ended."""
 _SIGNALED_FROM = 128
-"""Exit codes from here on mean that a signal ended the process: somebody stopped it."""
+"""From this exit code on, a signal ended the process: it was stopped."""
 UNSEEN = "gputop saw no training step: backward ran, but no optimizer of torch stepped."
 
 
@@ -52,7 +52,7 @@ def record(is_tracked: Callable[[], bool]) -> None:
 
     atexit.register(at_exit)
     last_exit.watch_calls()
-    last_exit.watch(exits.append)  # a run that opens later watches in its place
+    last_exit.watch(exits.append)  # a run that opens later takes over
 
 
 def record_unseen(is_tracked: Callable[[], bool]) -> None:

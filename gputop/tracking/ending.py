@@ -1,10 +1,11 @@
 """Finds out how this process ends, with which exit code or exception, and ends the active run accordingly.
 
-Python exposes its exit code to nobody. An uncaught exception reaches ``sys.excepthook``; a SystemExit reaches no hook, and
+Python does not expose its exit code. An uncaught exception reaches ``sys.excepthook``; a SystemExit reaches no hook, and
 ``last_exit`` sees it. ``sys.exit`` is wrapped as well, as other trackers do, for the processes of multiprocessing, which handle
 it themselves. If the script catches that exception and trains on, the exit code is discarded at its next step. ``os._exit``
-skips atexit, so it is wrapped too: the run's end is noted in memory, and whoever reads the run first copies it to the disk.
-So are ``os.execv`` and ``os.execve``, which all of the exec family call: another program takes the place of the training.
+skips atexit, so it is wrapped too: the run's end is noted in memory, and the first reader of the run copies it to disk.
+``os.execv`` and ``os.execve``, which the whole exec family calls, are wrapped as well: they replace the training with another
+program.
 
 The exit code does not replace the state of a run that the script has finished: the code may be about something later.
 """
@@ -39,7 +40,7 @@ _known_libraries: Callable[[str], bool] | None = None
 
 
 def use_libraries(is_library: Callable[[str], bool]) -> None:
-    """Use ``is_library`` to tell libraries from the script: automatic tracking knows which packages are frameworks."""
+    """Use ``is_library`` to distinguish libraries from the script: automatic tracking knows which packages are frameworks."""
     global _known_libraries
     _known_libraries = is_library
 
@@ -73,7 +74,7 @@ def hook(current: Callable[[], Recorder]) -> None:
 
     def leave(status: int) -> NoReturn:
         with suppress(Exception):  # the script leaves, whatever goes wrong here
-            current().note_end(status & 0xFF)  # the part of it that its parent sees
+            current().note_end(status & 0xFF)  # its parent sees only this part
         original_leave(status)
 
     os._exit = _as(original_leave, leave, os)
@@ -100,7 +101,7 @@ def hook(current: Callable[[], Recorder]) -> None:
 
 
 def put_hook(ours: Callable[..., None]) -> None:
-    """Put a function of ours, which calls it, in the place of ``sys.excepthook``, and of the original if that is the hook.
+    """Replace ``sys.excepthook``, and the original if that is the hook, with a function of gputop that calls it.
 
     Consoles compare the two to see whether a script shows its errors itself, and hooks of scripts call the original.
     """
@@ -112,8 +113,8 @@ def put_hook(ours: Callable[..., None]) -> None:
 def ends_the_process() -> bool:
     """Return whether the error that ``sys.excepthook`` is given ends the process.
 
-    After one of a statement at a prompt Python goes on, as it does after one of a script that a prompt follows, or of which a
-    script itself tells the hook.
+    Python continues after an error in a statement at a prompt, in a script that is followed by a prompt, or one that a script
+    itself passes to the hook.
     """
     inspects = sys.flags.inspect or os.environ.get("PYTHONINSPECT")
     prompt = hasattr(sys, "ps1") or (inspects and (sys.flags.interactive or os.isatty(0)))
@@ -126,11 +127,11 @@ def ends_the_process() -> bool:
 
 
 def _noting(original: Any, current: Callable[[], Recorder]) -> Any:
-    """Return ``os.execv`` or ``os.execve``, noting that the run ends; nobody learns how the program in its place ends."""
+    """Return ``os.execv`` or ``os.execve``, noting that the run ends; how the new program ends is unknown."""
 
     @passed_over
     def replace(*args: Any, **kwargs: Any) -> None:
-        with suppress(Exception):  # the script goes its way, whatever goes wrong here
+        with suppress(Exception):  # the script continues, whatever goes wrong here
             current().note_end(None)
         try:
             original(*args, **kwargs)
@@ -139,13 +140,13 @@ def _noting(original: Any, current: Callable[[], Recorder]) -> Any:
                 current().take_back_end()
 
     found = _as(original, replace, os)
-    if original in os.supports_fd:  # scripts ask by the function whether it takes a descriptor
+    if original in os.supports_fd:  # scripts look up the function to see whether it takes a descriptor
         os.supports_fd.add(found)
     return found
 
 
 def _as(original: Any, ours: Any, home: ModuleType) -> Any:
-    """Return a function of ours that takes another one's place in a module, where pickle looks for it."""
+    """Return a function of gputop that replaces another one in a module, where pickle looks it up."""
     found = wraps(original)(ours)
     found.__module__ = home.__name__
     return found
@@ -201,7 +202,8 @@ def asked_to_exit() -> int | None:
 
 
 def handled(error: SystemExit) -> BaseException:
-    """Return the exception that the script was handling when it exited with a number, as hydra does; else the exit itself."""
+    """Return the exception that the script was handling when it exited with a number (hydra does this); else the exit
+    itself."""
     behind = error.__context__
     return behind if behind is not None and isinstance(error.code, int) else error
 
@@ -210,7 +212,7 @@ def record_error(run: Recorder, error: BaseException | None) -> None:
     """Record the fact ``error``: the exception that ends the script, unless it is an exit or the user's Ctrl-C."""
     if error is None or run.disabled or isinstance(error, KeyboardInterrupt | SystemExit) or "error" in run.facts:
         return
-    with suppress(Exception):  # how the script ends matters more than our record of it
+    with suppress(Exception):  # how the script ends matters more than its record
         run.fact("error", error_fact(error, _is_library()))
         held = out_of_memory.fact(error, _is_library())
         if held is not None:
@@ -249,7 +251,7 @@ def is_library(path: str) -> bool:
 
 
 def _is_library() -> Callable[[str], bool]:
-    """Return a function that says whether a file belongs to a library rather than to the script."""
+    """Return a function that decides whether a file belongs to a library or to the script."""
     if _known_libraries is not None:
         return _known_libraries
     import sysconfig  # only needed here

@@ -4,9 +4,9 @@ Self-contained: it must not import anything of gputop at module level. ``gputop 
 interpreters where gputop may not be installed, and ``import gputop`` must stay cheap. Every other import costs one
 comparison of names.
 
-Other tools hook into imports, too, and may have replaced, wrapped or locked whatever we touch. So each of our lines is guarded,
-silently, because an import is no place for a message; only the loader's own ``exec_module`` runs unguarded. If something fails,
-this process is not tracked.
+Other tools hook into imports, too, and may have replaced, wrapped or locked anything that this module touches. So every line
+here is guarded, silently, because an import is no place for a message; only the loader's own ``exec_module`` runs unguarded. If
+something fails, this process is not tracked.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class TorchFinder:
         self._install = install
         self._done = False
         self._finding: set[int] = set()
-        """The threads on which we are asking the other finders."""
+        """The threads on which this finder is asking the other ones."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         """Return the spec that the other finders return, with a loader that reports when it is done."""
         thread = get_ident()
-        if name != "torch" or thread in self._finding:  # another finder asks all others, as we do
+        if name != "torch" or thread in self._finding:  # another finder asks all others, as this one does
             return None
         self._finding.add(thread)
         try:
@@ -50,7 +50,7 @@ class TorchFinder:
 
     def _find_spec(self, name: str, path: Any, target: Any) -> Any:
         finders = list(sys.meta_path)
-        # Finders before us have already been asked, or are asking us.
+        # Earlier finders have already been asked, or are asking this one.
         ours = next((index for index, finder in enumerate(finders) if finder is self), -1)
         for finder in finders[ours + 1 :]:
             find = getattr(finder, "find_spec", None)
@@ -70,7 +70,7 @@ class TorchFinder:
                 execute(module)
                 self._loaded(module)
 
-            # If torch cannot be loaded, Python leaves importlib's calls out of the traceback, and ours with them.
+            # If torch cannot be loaded, Python omits importlib's calls from the traceback, and this one with them.
             exec_module.__code__ = exec_module.__code__.replace(co_filename=_IMPORTLIB)
             loader.exec_module = exec_module
         except Exception:  # noqa: BLE001 - the loader has no such attribute, or keeps it: this process is not tracked
@@ -88,7 +88,7 @@ class TorchFinder:
 
 
 def _restore(loader: Any, ours: Any, original: Any) -> None:
-    """Undo our change of a loader, unless somebody has wrapped or restored it since."""
+    """Undo the change to a loader, unless other code has wrapped or restored it since."""
     try:
         if loader.exec_module is ours:
             del loader.exec_module

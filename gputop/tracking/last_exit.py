@@ -1,12 +1,12 @@
 """Sees the SystemExit that ends the script, however it was raised: ``sys.exit``, ``raise SystemExit(main())``, ``exit()``.
 
-No hook sees it. Once the exception has left the script, Python reads its ``code`` and frees it. So we replace the descriptor of
-that attribute with one that behaves the same and notices who reads it: only Python's shutdown reads it without a Python frame
-below. Nothing else about the exception changes: not its class, nor how it is raised and caught.
+No hook sees it. Once the exception has left the script, Python reads its ``code`` and frees it. So the descriptor of that
+attribute is replaced with one that behaves the same and notices its readers: only Python's shutdown reads it without a Python
+frame below. Nothing else about the exception changes: not its class, nor how it is raised and caught.
 
 Python refuses to assign an attribute of a built-in class, but the dictionary behind the class accepts one. If the script has
 read a ``code`` before, Python may have cached the old descriptor; it still works, and the exit goes unseen. Before Python 3.12,
-``sys.exit`` creates no exception unless somebody catches it, and no code is read: ``watch_calls`` makes it raise one.
+``sys.exit`` creates no exception unless some code catches it, and no code is read: ``watch_calls`` makes it raise one.
 """
 
 from __future__ import annotations

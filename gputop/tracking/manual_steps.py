@@ -1,6 +1,6 @@
 """Finds the steps of a training that updates its weights itself, without an optimizer: ``p.data -= lr * p.grad``.
 
-Such a script resets its gradients after each step, whatever else it does. So a step has ended once a line runs backward again
+Whatever else such a script does, it resets its gradients after each step. So a step has ended once a line runs backward again
 and the gradient of one of its weights differs from what the last backward left. Backwards without a reset between them are
 gradient accumulation. Reads a few values of one gradient on the CPU, and of one on a GPU only whether it was replaced or
 written to.
@@ -14,7 +14,8 @@ from time import monotonic_ns
 from typing import Any
 
 NEEDED = 20
-"""After this many steps of one line without an optimizer's, there is no optimizer. Fewer may be a check before the training."""
+"""After this many steps of one line without an optimizer's step, there is no optimizer. Fewer may be a check before the
+training."""
 _LEAVES_MAX = 8
 _NODES_MAX = 400
 """How much of a loss's graph is searched for weights."""

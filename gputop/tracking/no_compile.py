@@ -1,4 +1,4 @@
-"""Keeps torch.compile from compiling our functions."""
+"""Keeps torch.compile from compiling gputop's functions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def no_compile(torch: Any, function: Any, inside: bool = True) -> None:
-    """Keep torch.compile from compiling one of our functions, and (``inside``) what it calls.
+    """Keep torch.compile from compiling a function of gputop, and (``inside``) what it calls.
 
     Code that a compiled region calls after a graph break would be compiled too, which costs time and causes warnings.
     """

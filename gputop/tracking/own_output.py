@@ -85,7 +85,8 @@ class Listener:
             self._busy = False
 
     def _import_let_through(self) -> Callable[[BaseException], None] | None:
-        """Return what raises the errors of signal handlers again; None if it cannot be imported, which may be the error."""
+        """Return the function that raises errors of signal handlers again; None if it cannot be imported, which may be the
+        error itself."""
         try:
             if self._load():
                 from gputop.tracking.journal.handlers import let_through
@@ -138,7 +139,7 @@ class Listener:
         self._spent += time.thread_time() - started
 
     def _recorded_otherwise(self) -> bool:
-        """Return whether another run is active, or ours has ended; a forked child has none."""
+        """Return whether another run is active, or this one has ended; a forked child has none."""
         if os.getpid() != self._pid:
             return True
         runs: Any = sys.modules.get("gputop.tracking.session")

@@ -1,7 +1,7 @@
-"""The parts of a module and its parameters, read without a call of anything that the script defines.
+"""The parts of a module and its parameters, read without calling anything that the script defines.
 
-A script may define ``parameters``, ``modules`` or ``__getattr__`` itself: to print, to count, to load or to wrap. Asked by us,
-they would do that once more than without gputop. What torch's own module keeps is in its ``__dict__``.
+A script may define ``parameters``, ``modules`` or ``__getattr__`` itself: to print, to count, to load or to wrap. If gputop
+called them, they would do that once more. What torch's own module keeps is in its ``__dict__``.
 """
 
 from __future__ import annotations

@@ -29,4 +29,4 @@ class Recorder(Protocol):
         """Note that the process ends now with this exit code, if it has one; waits for nothing."""
 
     def take_back_end(self) -> None:
-        """Take back ``note_end``: the process goes on."""
+        """Undo ``note_end``: the process continues."""

@@ -48,7 +48,7 @@ class Driver:
             raise OSError(f"{_LIBRARY} cannot be started")
 
     def read(self, uuid: str) -> Reading | None:
-        """Return what a GPU does now; None if the driver does not know it."""
+        """Return the current readings of a GPU; None if the driver does not know it."""
         handle, index = ctypes.c_void_p(), ctypes.c_uint()
         if not self._ask("nvmlDeviceGetHandleByUUID", ctypes.c_char_p(uuid.encode()), ctypes.byref(handle)):
             return None

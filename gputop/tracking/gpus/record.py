@@ -20,13 +20,13 @@ from typing import NamedTuple
 from gputop.wire import FormatError, parse_json
 
 EVERY_S = 5.0
-"""The least time between two lines: some 7 bytes a second."""
+"""The shortest time between two lines: about 7 bytes per second."""
 LINES_PER_AGE = 700
 """A line is due once the run's age has grown by this fraction: 700 lines for the first hour, 700 for each e-fold growth."""
 DUE_SHARE = 0.9
 """Tolerance, so that a writer that wakes a little early does not miss its turn."""
 FILE_BYTES_MAX = 4 << 20
-"""A larger file is not gputop's, or clocks were wrong: nothing is added to it, and no more of it is read."""
+"""A larger file is not gputop's, or clocks were wrong: nothing is added to it, and the rest of it is not read."""
 SUFFIX = ".gpu"
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}\.gpu")
 
@@ -63,7 +63,7 @@ def is_due(directory: Path, uuid: str, began: float) -> bool:
 
 
 def add(directory: Path, reading: Reading, began: float) -> bool:
-    """Add a line if one is due; return whether it was written. Never raises: nobody's work depends on it."""
+    """Add a line if one is due; return whether it was written. Never raises: nothing depends on it."""
     path = _path(directory, reading.uuid)
     _, number, at, *values = reading
     if path is None or values == [None] * len(values) or not is_due(directory, reading.uuid, began):

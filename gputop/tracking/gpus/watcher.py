@@ -16,7 +16,7 @@ from gputop.tracking.gpus.driver import Driver
 from gputop.tracking.journal.worker import Worker
 
 END_WAIT_S = 0.2
-"""How long the end of a run waits for a reading; a driver that hangs must not hold it up."""
+"""How long the end of a run waits for a reading; a driver that hangs must not delay it."""
 
 
 class GpuWatcher:

@@ -1,7 +1,7 @@
 """The command with which the user started a training, for a process that this command started in turn.
 
-A child of multiprocessing has multiprocessing's own command line, and the kernel of a notebook has ipykernel's. The user's is
-that of the Python process above them.
+A child of multiprocessing has multiprocessing's own command line, and a notebook's kernel has ipykernel's. The user's command
+belongs to the Python process above them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ KERNELS = ("ipykernel_launcher", "ipykernel", "colab_kernel_launcher")
 
 
 def users_command() -> list[str]:
-    """Return the user's command line; this process's own if what started it is gone or cannot be read."""
+    """Return the user's command line; if its process is gone or cannot be read, this process's own."""
     own = list(getattr(sys, "orig_argv", ()))
     found, pid = own, os.getppid()
     for _ in range(_LEVELS_MAX):

@@ -8,7 +8,7 @@ One rank writes one *stream* of records, which is stored in two files:
 * the **archive**, on a local disk: byte ``p`` of the stream is at offset ``HEADER_BYTES + p`` of the file. A thread of the
   training process copies the ring's bytes there, unparsed, every half second. Bytes that never reached it are a hole
   of zeros. Positions are the same in both files, so a reader joins them by position, and any process may copy the rest
-  of a dead process's ring into its archive (``read.salvage``): the result is the same whoever copies.
+  of a dead process's ring into its archive (``read.salvage``): the result is the same, whichever process copies.
 
 Without a tmpfs (or with ``GPUTOP_THREAD=0``) there is no ring: each record is one ``pwrite`` to the archive.
 
@@ -23,7 +23,7 @@ Layout, little-endian, 8-byte aligned:
   padded with spaces. No record crosses a multiple of ``SEGMENT_BYTES``; padding fills the gap. So a reader that was
   overtaken, or that met a hole or damage, resumes at the next segment.
 
-What each kind of failure loses:
+What each kind of failure costs:
 
 * exception, ``sys.exit``, kill -9, out-of-memory killer: nothing for which ``log()`` returned, if there is a ring (the
   ring outlives the process); a half-written record is never visible. Automatic tracking writes the steps of 30 to
@@ -67,7 +67,7 @@ LIVE_WORDS = struct.Struct("<8q")
 LIVE_OFFSET = 64
 NO_EXIT_CODE = -(2**31)
 SIGINT_EXIT_CODE = 130
-"""What Ctrl-C ends a process with, as a shell counts."""
+"""The exit code after Ctrl-C, as shells report it."""
 
 PHASE = "phase/"
 """Prefix of metrics that time a part of a step: logging one does not count as a step."""
@@ -87,7 +87,7 @@ JSON_BYTES = 32_000
 """The longest JSON in one record; two fit into a segment."""
 SCHEMAS = 65_279
 SCHEMAS_OF_ONE = 4096
-"""How many of them are reserved for single names, for when there are too many sets."""
+"""How many of them are reserved for single names, in case there are too many sets."""
 AUTOMATIC_SCHEMAS_FROM, AUTOMATIC_SCHEMAS = 65_279, 256
 """The numbers of sets of automatic names (``automatic``): a record shows whose step it carries without its names."""
 

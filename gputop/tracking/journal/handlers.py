@@ -1,7 +1,7 @@
-"""Lets pass what a signal handler of the script raises: Python runs it between any two of our lines, and it is not our failure.
+"""Lets exceptions of the script's signal handlers through: Python may run a handler between any two lines of gputop.
 
-A script may bound an epoch by ``signal.alarm``, or save a checkpoint where SIGTERM's handler raises. What guards our code
-against our own mistakes must not take such an exception for one of them: the script would wait for it for ever.
+A script may limit an epoch with ``signal.alarm``, or save a checkpoint where SIGTERM's handler raises. The guards around
+gputop's own failures must not swallow such an exception: the script would wait for it forever.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from types import CodeType, FrameType
 from typing import Any
 
 _getsignal: Any = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
-"""Python's own makes an enum of each answer: for all signals that takes 0.1 ms, for every value that is no number."""
+"""Python's wrapper turns each answer into an enum, which takes 0.1 ms for all signals, for every value that is not a number."""
 
 
 def let_through(error: BaseException) -> None:
-    """Raise the error again if a signal handler raised it while our code ran; else return."""
+    """Raise the error again if a signal handler raised it while gputop's code ran; else return."""
     if _is_of_handler(error):
         raise error
 
@@ -53,7 +53,8 @@ def _codes() -> Iterable[CodeType]:
 
 
 def _has_its_caller(frame: FrameType) -> bool:
-    """Return whether a function was given its caller's frame, as is a handler, which may have been replaced since."""
+    """Return whether a function received its caller's frame, as signal handlers do; the handler may have been replaced
+    since."""
     caller = frame.f_back
     code = frame.f_code
     given = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)

@@ -1,4 +1,4 @@
-"""The boundary to the user's script: everything public is ``@harmless``, so that none of our failures reaches the script.
+"""The boundary to the user's script: everything public is ``@harmless``, so that no failure of gputop reaches the script.
 
 A wrong number of arguments, or a wrong keyword, is a mistake in the script's own call, and raises TypeError as any call in
 Python does. KeyboardInterrupt and SystemExit pass.

@@ -67,7 +67,7 @@ def _spawned() -> tuple[int, str] | None:
         return None
     if len(arguments) < 2 or type(arguments[1]) is not int or arguments[1] < 0 or not number:
         return None
-    # A process numbers its children one by one, so the first number of a call tells it from other calls.
+    # A process numbers its children one by one, so the first number of a call distinguishes it from other calls.
     return arguments[1], f"{_mark(multiprocessing.parent_process().pid)}:{number[-1] - arguments[1]}"
 
 
@@ -83,7 +83,7 @@ def is_worker() -> bool:
 
 
 def shared_id(where: Place) -> str | None:
-    """Return the id that the run of this job will have; None for a process on its own, whose run's id nobody knows yet."""
+    """Return the id that the run of this job will have; None for a single process, whose run has no id yet."""
     launched = launched_id()
     return clean(launched) if launched else _shared(where)
 
@@ -118,8 +118,8 @@ def _shared(where: Place) -> str | None:
     elastic = os.environ.get("TORCHELASTIC_RUN_ID")
     if elastic:
         address, port = os.environ.get("MASTER_ADDR", ""), os.environ.get("MASTER_PORT", "")
-        # torchrun's own id is "none" unless one is given, and its default port is the same for every job: a mark of this
-        # agent tells two jobs apart, if all ranks have the same agent.
+        # torchrun's own id is "none" unless one is given, and its default port is the same for every job: a mark of this agent
+        # distinguishes two jobs, if all ranks have the same agent.
         agent = _agent_mark() if os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE") else ""
         return _digest("elastic", elastic, address, port, str(where.restart_count), agent)
     slurm = os.environ.get("SLURM_JOB_ID")

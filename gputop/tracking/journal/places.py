@@ -59,7 +59,7 @@ def live_dirs(runs_dir: Path) -> list[Path]:
     if runtime:
         candidates.append(Path(runtime) / "gputop")
     candidates.append(Path("/tmp") / own)
-    # The parent's file system: somebody may have put a link in the place of ours, which must not be followed.
+    # The parent's file system: another user may have put a link there, which must not be followed.
     return [path / mark(runs_dir) for path in candidates if file_system(path.parent) in ("tmpfs", "ramfs")]
 
 
@@ -81,7 +81,7 @@ def secure_dir(path: Path) -> Path:
         OSError: one of them cannot be created, is a link, belongs to another user, or is open to others.
     """
     for part in (path.parent, path):
-        # Before it is created: what was open may hold files of others.
+        # Before it is created: a directory that was open may contain other users' files.
         if part.exists() and stat.S_IMODE(part.lstat().st_mode) & 0o077:
             raise PermissionError(f"{part} is open to other users")
         make_private_dir(part)

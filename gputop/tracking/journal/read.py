@@ -109,7 +109,7 @@ class JournalReader:
             os.close(fd)
             raise
         old, self._archive = self._archive, fd
-        with suppress(OSError):  # a file server may report its error here, and the descriptor is closed all the same
+        with suppress(OSError):  # a file server may report its error here; the descriptor is closed anyway
             os.close(old)
 
     @property

@@ -1,8 +1,8 @@
 """A thread in a training that the training does not notice.
 
-The module ``threading`` does not list it: a script may wait until no thread but its own is left, and may trace or profile the
-threads that it starts. It takes no signal, so that one which the script blocks on its own thread, to wait for it or to save a
-checkpoint undisturbed, waits as it would without gputop.
+The module ``threading`` does not list it: a script may wait until only its own thread is left, and may trace or profile the
+threads that it starts. It takes no signals: if the script blocks a signal on its own thread, to wait for it or to save a
+checkpoint undisturbed, the signal stays pending, as without gputop.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import signal
 from collections.abc import Callable
 
 _OF_ERRORS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS}
-"""What a thread does wrong itself: blocked, these would end the process without a word."""
+"""Faults of the thread itself: if blocked, they would end the process silently."""
 
 
 class UnseenThread:
-    """A daemon thread; what it runs must not call ``threading.current_thread``, which would list it."""
+    """A daemon thread. Its code must not call ``threading.current_thread``, which would list it."""
 
     def __init__(self, target: Callable[[], None]) -> None:
         self._target = target
@@ -66,7 +66,7 @@ class UnseenThread:
             return
         try:
             self.native_id = _thread.get_native_id()
-            if self.native_id != self._starter:  # gevent makes a thread a greenlet of the one that starts it
+            if self.native_id != self._starter:  # gevent turns a thread into a greenlet of the thread that starts it
                 signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _OF_ERRORS)
             self._target()
         finally:

@@ -1,11 +1,11 @@
-"""One of gputop's threads in a training: it sleeps nearly always, and ends before the process forks.
+"""A thread of gputop in a training: it sleeps nearly always, and ends before the process forks.
 
 From Python 3.12 on, ``os.fork()`` warns in a process with several threads: a script without threads of its own would print a
-warning that it does not print without gputop. So our threads end before a fork, and each starts again when the training next
-calls what it serves. Python counts the threads after all fork hooks have run, so that no hook can start them again.
+warning that it does not print without gputop. So gputop's threads end before a fork, and each starts again at the next call
+that needs it. Python counts the threads after all fork hooks have run, so that no hook can start them again.
 
-In a process with other threads the warning appears anyway, and ours stay. A thread that cannot end soon, because a disk does
-not answer, stays too.
+In a process with other threads, the warning appears anyway, and gputop's threads stay. A thread that cannot end soon, because a
+disk does not answer, stays too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.unseen_thread import UnseenThread
 
 FORK_WAIT_S = 0.2
-"""How long a fork waits for our threads; once they took longer, no later fork waits."""
+"""How long a fork waits for gputop's threads; once they have taken longer, no later fork waits."""
 _WARNS = sys.version_info >= (3, 12)
 
 _workers: weakref.WeakSet[Worker] = weakref.WeakSet()
@@ -37,11 +37,11 @@ class Worker:
         self._alarm = _thread.allocate_lock()
         self._alarm.acquire()
         self._fork: list[None] = []
-        """Holds an item from when a fork asks the thread to end until the thread agrees, or the fork waits no longer."""
+        """Holds an item from the fork's request to end until the thread agrees, or the fork stops waiting."""
         self._thread: UnseenThread | None = None
         self._cannot_start = False
         self.stopping = False
-        """Whether the thread has to end for good."""
+        """Whether the thread must end for good."""
         _workers.add(self)
 
     @property
@@ -58,7 +58,7 @@ class Worker:
             thread.start()
         except RuntimeError:  # no more threads available, or the interpreter is shutting down
             self._thread, self._cannot_start = None, True
-        except BaseException:  # a signal handler of the script raised: a thread that comes after all leaves at once
+        except BaseException:  # a signal handler of the script raised: if the thread starts after all, it returns at once
             if not thread.is_alive():
                 self._thread = None
             raise
@@ -138,7 +138,7 @@ def _before_fork() -> None:
             worker._ask_to_leave()
         _too_slow = bool([worker for worker, thread in running if not worker._left(thread, until)])
     except Exception as error:  # noqa: BLE001 - the script forks, whatever goes wrong here
-        let_through(error)  # Python prints what a fork hook raises, and forks: the script is told at least
+        let_through(error)  # Python prints what a fork hook raises, and forks anyway: at least the user sees it
 
 
 if _WARNS:

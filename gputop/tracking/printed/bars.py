@@ -1,4 +1,4 @@
-"""Which lines of a progress bar hold new values, and which only draw it again. Pure.
+"""Which lines of a progress bar show new values, and which only redraw it. Pure.
 
 tqdm draws its bar ten times a second at most, with the values that the script set last. When the script sets values, tqdm draws
 it at once: then one count appears twice, or each count appears although the steps are fast.
@@ -24,7 +24,7 @@ class Redraws:
         self._count: int | None = None
 
     def is_redrawn(self, printed: Printed, line: str) -> bool:
-        """Return whether a line may only show again what the line before it showed."""
+        """Return whether a line may only repeat what the line before it showed."""
         if not printed.bar or printed.step is None:
             return False
         before, self._metrics = self._metrics, printed.metrics

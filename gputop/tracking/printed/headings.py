@@ -1,4 +1,4 @@
-"""Lines that say for the indented lines below them which step these are of, or that they are of an evaluation. Pure.
+"""Headings that state the step of the indented lines below them, or that these belong to an evaluation. Pure.
 
 OLMo and Composer print "[step=10/1000,epoch=0]" and a metric in each line below, Coqui "-- STEP: 10/100 -- GLOBAL_STEP: 110",
 and PyTorch's quickstart prints "Test Error:" above the loss of the test.
@@ -36,7 +36,7 @@ class Headings:
             self._step, self._kind = step, evaluation[1][0].lower() if evaluation is not None else None
 
     def below(self, line: str, printed: Printed) -> Printed:
-        """Return the contents of a line with what the heading above it says of them."""
+        """Return the contents of a line, completed by the heading above it."""
         if not line[:1].isspace():
             return printed
         if self._kind is not None:

@@ -62,7 +62,7 @@ _LOSS_VALUE = re.compile(r"(?<=loss) value(?=\s{0,9}[:=])", re.IGNORECASE)
 _WIDE = str.maketrans("：，＝（）／；｜［］", ":,=()/;|[]")
 """The punctuation of Chinese and Japanese keyboards."""
 _CALL = re.compile(r"\b[A-Za-z_]\w{0,99}\(\w{1,99}\s{0,9}=")
-# Words before a name that add nothing to it; then words that make it something other than a metric.
+# Words before a name that add nothing to it; then words after which it is not a metric.
 _NEUTRAL = frozenset(
     [
         *("the", "a", "with", "and", "current", "cur", "its", "has", "at", "got"),
@@ -129,7 +129,7 @@ def _flat(data: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, floa
 
 
 def _from_dictionary(data: dict[str, Any], before: str) -> Printed | None:
-    """Return what a dictionary says, and what the text ``before`` it says about it."""
+    """Return the contents of a dictionary, and of the text ``before`` it."""
     values = dict(_flat(data))
     kind = evaluation_of(before) or _split_of(data)
     metrics = {name: value for name, value in values.items() if not _is_counter(name) and _may_be_metric(name)}
@@ -160,7 +160,7 @@ def _step_in(values: Mapping[str, float], *, evaluation: bool) -> int | None:
 
 
 def _split_of(data: Mapping[Any, Any]) -> str | None:
-    """Return the first letter of the evaluation that a dictionary says that it is of: ``"split": "val"``."""
+    """Return the first letter of the evaluation that a dictionary names: ``"split": "val"``."""
     named = next((value for key in _SPLITS if isinstance(value := data.get(key), str)), "")
     return evaluation_of(named[:NAME_CHARACTERS])
 

@@ -10,7 +10,7 @@ NUMBER = r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|nan\b|inf(?:inity)?\
 PERCENT = "_percent"
 """Ends the name of a metric that is printed with "%": "accuracy 95%" is ``accuracy_percent`` with the printed number, 95."""
 NAME_CHARACTERS = 100
-"""A longer name is that of no metric. All of this also runs in a training, whenever that prints: each search is linear."""
+"""A longer name is not a metric's. All of this also runs in a training whenever it prints, so each search is linear."""
 _PART = r"(?!scale|weight|fn|func|factor|type)[a-z]\w{0,99}"
 MEASURED = re.compile(
     rf"(?:^|[_/.-])(?:loss[_/]{_PART}(?:/{_PART}){{0,2}}|(?:loss|acc|accuracy|acc@\d|top@?\d|ppl|perplexity|f1|"

@@ -1,6 +1,6 @@
 """The steps of what Transformers' Trainer prints. Pure.
 
-Its dictionaries name no step. But it prints them above its progress bar, which tqdm draws again at once, with the step.
+Its dictionaries contain no step. But it prints them above its progress bar, which tqdm redraws at once, with the step.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A printed run: follows one output stream and yields its steps and metrics. Pure.
 
-Owns what only several lines together show: the epoch of a heading, the step behind a bar that restarts with each epoch, the
+Owns what only several lines together can show: the epoch of a heading, the step behind a bar that restarts with each epoch, the
 heading of a table. ``lines`` reads the single lines.
 """
 

@@ -1,4 +1,5 @@
-"""The files by which a profile is asked for and answered: next to the rank's ring, in a directory that only its user can enter.
+"""The files with which a profile is requested and answered: next to the rank's ring, in a directory that only its user can
+enter.
 
 A request asks either for the expected cost, or for the profile itself. Both sides check what they read: a regular file of this
 user, small, in a directory of mode 0700, with values of the right kind. A request is taken only once, and only while it is
@@ -94,7 +95,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def take_request(path: Path) -> Request | None:
-    """Return a request and remove it; None if there is none, or if it is damaged, old, or somebody else's."""
+    """Return a request and remove it; None if there is none, or if it is damaged, old, or another user's."""
     try:
         content = read(path)
     except (OSError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Notices what the training does with torch's profiler while ours records: its own profilers, and ``record_function``."""
+"""Notices what the training does with torch's profiler while gputop records: its own profilers, and ``record_function``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 def making_way(
     other_begins: Callable[[Any], None], scope_begins: Callable[[Any], None], scope_ends: Callable[[Any], None]
 ) -> Iterator[None]:
-    """Tell, within the block, what is about to happen.
+    """Within the block, report what is about to happen.
 
     Args:
-        other_begins: Receives each profiler of torch's that is about to start, ours as well. Two at a time raise in whoever
-            comes second, so ours has to end first.
+        other_begins: Receives each profiler of torch that is about to start, including gputop's. torch raises in the second of
+        two, so gputop's must end first.
         scope_begins: Receives each ``record_function`` that begins. One that began in a recorded step and ends in a later one
             would have torch write to what it freed between them.
         scope_ends: Receives each ``record_function`` that ends.

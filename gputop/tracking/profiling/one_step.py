@@ -26,13 +26,13 @@ class OneStep:
         """Record the step that begins next.
 
         Args:
-            trainer: tells when a step ends.
+            trainer: reports when a step ends.
             profiler: a ``torch.autograd.profiler.profile`` that has not been started.
-            empty: stop where the step begins: it records nothing, and shows what starting and stopping take.
+            empty: stop where the step begins: this records nothing, and shows how long starting and stopping take.
         """
         self._trainer, self._profiler, self._empty = trainer, profiler, empty
         self._permit = [True]
-        """Whoever takes it decides: the training's thread, that the profiler starts, or ours, that it does not."""
+        """Whoever takes it decides: the training's thread starts the profiler, or gputop's thread prevents that."""
         self._first: int | None = trainer.last_step()[0]
         self._thread = 0
         self.begin: float | None = None
@@ -49,7 +49,7 @@ class OneStep:
         self.overdue = False
         """Whether to stop at the next chance, be it inside a step: at a fetched batch or a call of the model."""
         self.stopped = threading.Event()
-        """No profiler of ours runs, and none will start."""
+        """No profiler of gputop runs, and none will start."""
 
     def give_up(self) -> bool:
         """Return whether the profiler had not started, and does not any more. Safe on any thread."""

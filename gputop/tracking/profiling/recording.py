@@ -1,12 +1,12 @@
 """Records single steps with torch's profiler, and measures what that costs the training.
 
 Each step is recorded by itself: the training waits while torch collects what was recorded, for as long as two of three
-small-operator steps take, so that three steps in one piece would hold up the next one by six. No shapes, no stacks, no memory.
-Only starting and stopping happens on the training's own thread (``one_step``); the rest, and the sampling of which line of the
-script is running, on a thread of ours.
+small-operator steps take, so that recording three steps at once would delay the next one by six. No shapes, no stacks, no
+memory. Only starting and stopping happens on the training's own thread (``one_step``); the rest, and the sampling of which line
+of the script is running, on gputop's own thread.
 
-What starting and stopping take is seen first, by a recording of nothing: a profile that could not keep its limit is given up
-then. If the script starts a profiler of its own, forks, or ends meanwhile, ours ends first.
+The cost of starting and stopping is measured first, by recording nothing: if the profile could not keep its limit, it is given
+up then. If the script starts its own profiler, forks, or ends meanwhile, gputop's ends first.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RECORDED_STEPS = 2.5
 collects for up to as long as it has recorded (torch 2.13, steps of 100 and 300 small layers; of operators that C++ calls in a
 loop, up to three times as long)."""
 END_WAIT_S = 2.0
-"""How long a fork, another profiler, or the end of the run waits for ours to end."""
+"""How long a fork, another profiler, or the end of the run waits for gputop's to end."""
 KERNELS_FROM_S = 0.025
 """The GPU's kernels are recorded in steps of at least this length. On an H100, with steps of 27 to 45 ms, CUPTI's first start
 included, no step took more than three times as long as usual, and three recorded ones cost 7 steps' time (15 at first)."""
@@ -51,7 +51,7 @@ class Ended(Exception):  # noqa: N818 - not an error
 
 
 class Recording:
-    """One profile of ``steps`` steps. ``record`` runs on our thread; ``end_now`` may be called on any other one."""
+    """One profile of ``steps`` steps. ``record`` runs on gputop's thread; ``end_now`` may be called on any other one."""
 
     def __init__(self, trainer: Trainer, step_s: float, is_library: Callable[[str], bool]) -> None:
         self._trainer, self._step_s, self._is_library = trainer, step_s, is_library
@@ -84,13 +84,13 @@ class Recording:
         return max(0.0, self._seen[1] - self._first[1] - (self._seen[0] - self._first[0]) * self._step_s)
 
     def end_now(self, why: str) -> None:
-        """End the recording, and return once none of our profilers is running, or after ``END_WAIT_S``."""
+        """End the recording, and return once no profiler of gputop is running, or after ``END_WAIT_S``."""
         self._ended = self._ended or why
         one = self._one
         if one is None or one.give_up():
             return
         one.stop()
-        if not one.stopped.is_set():  # it runs on another thread, which comes by soon
+        if not one.stopped.is_set():  # it runs on another thread, which will notice soon
             one.overdue = True
             one.stopped.wait(END_WAIT_S)
 
@@ -161,7 +161,7 @@ class Recording:
         return one, profiler
 
     def _wait_for(self, one: OneStep) -> None:
-        """Sample the step, and return once its profiler has stopped. It only stops when the training's thread comes by."""
+        """Sample the step, and return once its profiler has stopped. Only the training's thread can stop it."""
         late = time.perf_counter() + LATE_STEPS * self._step_s
         while not one.stopped.wait(LOOK_MAX_S if one.overdue else self._look_s):
             if one.begin is None:

@@ -19,7 +19,7 @@ from gputop.tracking.standing import reporter
 
 LOOK_S = 2.0
 KEPT_S = 120.0
-"""Traces that nobody has fetched are removed after this time: they take memory."""
+"""Traces that were not fetched are removed after this time, because they take memory."""
 EXTRA_STEPS = 2.0
 """What recording one step adds, in steps (benchmarks/profile_cost.py)."""
 
@@ -132,7 +132,7 @@ class ProfileService:
         exchange.put(exchange.answer_path(self._ring), {"id": request.id, "state": state, "pid": os.getpid(), **more})
 
     def _hook(self) -> None:
-        """End a recording before a fork: the child would continue to record for nobody."""
+        """End a recording before a fork: the child would continue it for no reader."""
         if not self._hooked:
             self._hooked = True
             os.register_at_fork(before=lambda: self._stop("the training forked"))

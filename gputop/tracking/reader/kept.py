@@ -84,7 +84,7 @@ class KeptLog:
         self._points = list(points)
 
     def poll(self, budget: int, backlog_points: int, poll_points: int) -> int:
-        """Read nothing: all is known."""
+        """Read nothing: everything is known."""
         return 0
 
     def take_points(self) -> list[Points]:
@@ -169,7 +169,7 @@ class Keeper:
             return
         taken = self._taken.pop(log)
         if log.read_to_end:
-            # A full disk, or somebody else's directory: the journal is read again next time.
+            # A full disk, or another user's directory: the journal is read again next time.
             with suppress(OSError):
                 _write(log, taken, self._whole)
 

@@ -1,4 +1,5 @@
-"""Frees what dead trainings left on tmpfs: rings whose run no reader follows, profiles nobody fetched, and empty directories.
+"""Frees what dead trainings left on tmpfs: rings whose run no reader follows, profiles that were not fetched, and empty
+directories.
 
 A reader frees the rings of its own runs directory. A training that was killed may have had another one (``GPUTOP_DIR``,
 ``dir=``), which no reader ever visits again, and its ring would take memory until the machine restarts.

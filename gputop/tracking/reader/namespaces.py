@@ -17,7 +17,7 @@ _listed: tuple[int, dict[int, list[int]]] = (0, {})
 
 
 def is_elsewhere(who: form.Identity, *, shared: bool = False) -> bool:
-    """Return whether a journal's process cannot be looked up here: it is another machine's, or of another PID namespace.
+    """Return whether a journal's process cannot be looked up here: it belongs to another machine or PID namespace.
 
     ``shared``: the journal lies on a file system that other machines share. There, another boot under this machine's name may
     be another machine of that name, and not this one before it was restarted.

@@ -82,12 +82,12 @@ class RankLog:
         self.elsewhere = is_elsewhere(self.identity, shared=shared)
         self._shared = shared
         self._pid_here: int | None = None
-        """Where it is of another PID namespace: its process's PID in ours, while that process lives and is visible."""
+        """If it belongs to another PID namespace: its process's PID in this one, while that process lives and is visible."""
         self._has_ended = False
-        """Whether it is of another PID namespace, and its process was seen here until it ended."""
+        """Whether it belongs to another PID namespace, and its process was seen here until it ended."""
         self._is_gone = False
-        """Whether it is of another PID namespace below ours, and no process here is its own. One in a time namespace of its own
-        may live all the same, so that is believed only of a silent one."""
+        """Whether it belongs to a PID namespace below this one, and no process here is its own. A process in its own time
+        namespace may still be alive, so this counts only for a silent journal."""
         self._stamp: tuple[int, int] | None = None
         self._heard_at = time.monotonic() - self._first_age_s()
         self._shift = _clock_shift(self.identity)
@@ -168,7 +168,7 @@ class RankLog:
             self.reader.reopen()
 
     def _keep_standing(self, found: page.Page | None) -> None:
-        """Keep the rank's position as a fact while it is stuck; whoever needs it at other times asks for it."""
+        """Keep the rank's position as a fact while it is stuck; at other times, readers ask for it."""
         said = Standing.of(found.said) if found is not None else None
         if said is None or said.at is None or said.since is None or time.time() - said.since < page.STILL_S:
             said = None
@@ -228,7 +228,7 @@ class RankLog:
             return found
 
         if self._begins_training(names, columns):
-            # The parts of a step of the training before it: not each is measured in this one.
+            # Drop the times of the previous training's steps: this one may not measure all of them.
             self.metrics = {name: value for name, value in self.metrics.items() if not name.startswith(form.PHASE)}
         for name, column in zip(names, columns, strict=True):
             fresh = self._fresh.get(name)

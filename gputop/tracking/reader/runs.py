@@ -225,7 +225,7 @@ class RunReader:
             followed.logs[key] = log
 
     def _is_empty(self, path: Path, found: os.stat_result) -> bool:
-        """Note whether a file holds nothing yet: that is no problem to tell of."""
+        """Note whether a file holds nothing yet, which is no problem to report."""
         empty = stat.S_ISREG(found.st_mode) and not found.st_size
         (self._empty.add if empty else self._empty.discard)(path)
         return empty

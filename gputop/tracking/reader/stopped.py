@@ -1,7 +1,7 @@
 """How a run's job ended, from the job's record (``jobs/record.py``), which is only read here.
 
-A rank that was ended by a signal, or without Python noticing, cannot record how; the job that gputop launched knows whether
-somebody asked it to stop, and the exit code or signal of its command.
+A rank that was ended by a signal, or without Python noticing, cannot record how; the job that gputop launched knows whether it
+was asked to stop, and the exit code or signal of its command.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class JobEnd:
     """What a job's record says about its end."""
 
     asked: bool = False
-    """Whether somebody asked the job to stop."""
+    """Whether the job was asked to stop."""
     pid: int | None = None
     """PID of the command, once the job has ended."""
     exit_code: int | None = None

@@ -1,7 +1,7 @@
 """Records that wait to be written together with those that follow: cheaper for a caller between two torch operations.
 
-Whoever comes first writes them: the call that defers the next one, or the flusher's thread. A process that is killed loses the
-pending ones.
+They are written by the call that defers the next one, or by the flusher's thread, whichever comes first. A process that is
+killed loses the pending ones.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class Deferring(Turns, Schemas):
 
         ``count``: whether the next ``log`` call without a step gets the step after this one. ``at_ns``: their time, if not now.
 
-        For a caller between two torch operations, whose code has to be fetched from memory each time: written together,
-        records cost a fifth. A process that is killed loses the pending ones.
+        For a caller between two torch operations, whose code must be fetched from memory each time: records that are written
+        together cost a fifth. A process that is killed loses the pending ones.
         """
         now = monotonic_ns()
         if count:
@@ -90,7 +90,8 @@ class Deferring(Turns, Schemas):
         if not self.waits:
             return False
         now = monotonic_ns()
-        if after_ns and now - self._caught_up < after_ns:  # without it all is written, also where a script sets the clock back
+        # Without ``after_ns``, everything is written, even if a script sets the clock back.
+        if after_ns and now - self._caught_up < after_ns:
             return True
         self._caught_up = now
         try:

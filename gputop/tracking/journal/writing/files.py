@@ -154,7 +154,7 @@ class OpenJournal:
                 if now < flush_at and not flusher.stopping and not self._fills():
                     continue
                 flush_at = now + FLUSH_S
-                self._attend()  # before the disk is asked, which may not answer
+                self._attend()  # before accessing the disk, which may not answer
                 self._flush()
                 ticks += 1
                 if ticks % 2 == 0 and not flusher.stopping:
@@ -270,12 +270,12 @@ class OpenJournal:
         if journal.closed or os.getpid() != self._pid:
             return
         journal.catch_up()
-        if self._state_before is None:  # in a child of a run's process, our functions stand for each other
+        if self._state_before is None:  # in a child of a run's process, gputop's functions may stand for each other
             self._state_before = journal.words[form.W_STATE]
         self._note_state(state, exit_code)
 
     def take_back_end(self) -> None:
-        """Take back ``note_end``: the process goes on."""
+        """Undo ``note_end``: the process continues."""
         if not self.journal.closed and os.getpid() == self._pid and self._state_before is not None:
             self._note_state(self._state_before, None)
             self._state_before = None

@@ -29,7 +29,7 @@ _WORDS = {4: struct.Struct("=I"), 8: struct.Struct("=Q")}
 
 
 def pinned(torch: Any, dtype: Any) -> Any:
-    """Return a tensor of ``SLOTS`` values in pinned memory, whatever holds where the first value is logged.
+    """Return a tensor of ``SLOTS`` values in pinned memory, whatever modes apply where the first value is logged.
 
     A tensor that is made under ``inference_mode``, in an evaluation, could not be written to in the training that follows.
     Under ``set_default_device("cuda")`` tensors are made on the GPU, where no memory is pinned.

@@ -1,4 +1,5 @@
-"""The last value of a metric, looked up in the journal's memory: ``log`` keeps none, because every call would pay for it."""
+"""The last value of a metric, looked up in the journal's memory: ``log`` keeps none, because that would make every call
+slower."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Copies a journal's memory into a ring's file through a mapping, by the kernel: no access of ours can end the training.
+"""Copies a journal's memory into a ring's file through a mapping, by the kernel: no access can end the training.
 
 A file that is truncated while it is mapped ends a process that accesses the mapping, by SIGBUS. So nothing here does: the
-stream is written to memory of the process's own, and ``process_vm_writev`` copies it. The kernel answers with an error where
-the file has become shorter. One call copies records and, after them, the word that makes them visible; it needs no descriptor,
+stream is written to the process's own memory, and ``process_vm_writev`` copies it. The kernel answers with an error where the
+file has become shorter. One call copies records and, after them, the word that makes them visible; it needs no descriptor,
 which the script might have closed and opened again as a file of its own, and it does not give up the interpreter lock.
 
 ``mmap.mmap`` keeps a descriptor until the mapping ends; ``map_shared`` keeps none on any version of Python.
@@ -49,7 +49,8 @@ def private(size: int) -> memoryview[int]:
 
 
 class Mirror:
-    """Copies a ring's memory to its mapped file. ``follow`` is called in turns; anybody may call ``copy`` at any time."""
+    """Copies a ring's memory to its mapped file. ``follow`` is called in turns; ``copy`` may be called at any time, on any
+    thread."""
 
     def __init__(self, memory: memoryview[int], mapped: memoryview[int], write: Callable[..., int]) -> None:
         """Copy all of ``memory`` to ``mapped``, which is as long, by ``copying_call()``."""

@@ -9,7 +9,7 @@ from gputop.tracking.journal.harmless import harmless
 from gputop.tracking.journal.notice import tell
 
 _QUIET = frozenset(["Settings", "display", "login", "mark_preempting", "require", "setup", "status", "unwatch"])
-"""Calls that make no difference when they are skipped."""
+"""Calls that can be skipped without consequences."""
 PACKAGES = frozenset(["apis", "data_types", "integration", "sdk"])
 """Names of another tracker's packages: what counts is the last name that a script asks of them."""
 

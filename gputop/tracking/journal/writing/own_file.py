@@ -1,7 +1,7 @@
-"""A file that stays open in somebody else's process, and that is written only while the descriptor is really ours.
+"""A file that stays open in the training process, and is written only while the descriptor still refers to it.
 
 A script may close descriptors that it does not know, as a daemon does (``os.closerange(3, 256)``), and open its own files:
-they get the same numbers. So each use compares what the number stands for now with what was opened. A file whose descriptor
+they get the same numbers. So each use compares the file behind the number with the one that was opened. A file whose descriptor
 is gone is opened again by its path, if the path still leads to the same file.
 """
 
@@ -19,7 +19,7 @@ _ADD_SEALS = 1033
 
 
 class OwnFile:
-    """A file of ours that is written at positions."""
+    """A file of gputop, written at given positions."""
 
     def __init__(self, fd: int, path: Path) -> None:
         """Take over a descriptor that was just opened from ``path``."""
@@ -82,7 +82,7 @@ class OwnFile:
     def _is_ours(self, fd: int) -> bool:
         try:
             return fd >= 0 and _identity(fd) == self._identity
-        except OSError:  # nothing has this number now
+        except OSError:  # the number is free now
             return False
 
     def _claim(self) -> int:

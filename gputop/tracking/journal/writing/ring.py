@@ -64,14 +64,14 @@ class Ring:
 def open_ring(identity: form.Identity, runs_dir: Path, archive: Path | None, ring_bytes: int | None) -> Ring | None:
     """Return a new ring in the best place for it; None if there is none. ``ring_bytes`` is the wanted capacity.
 
-    If there is none, a warning names the place that somebody else occupies.
+    If another user occupies the place, a warning names it.
     """
     obstacles = []
     for directory in places.live_dirs(runs_dir):
         try:
             try:
                 return _make(identity, places.secure_dir(directory), archive, ring_bytes or form.RING_BYTES)
-            except FileNotFoundError:  # the directory was empty, and somebody removed it meanwhile
+            except FileNotFoundError:  # the directory was empty, and another process removed it meanwhile
                 return _make(identity, places.secure_dir(directory), archive, ring_bytes or form.RING_BYTES)
         except OSError:
             obstacles.append(places.obstacle(directory))
@@ -94,7 +94,7 @@ def _make(identity: form.Identity, directory: Path, archive: Path | None, wanted
     try:
         size = form.RING_DATA_OFFSET + capacity
         page = form.pack_header(form.RING, capacity, identity, str(archive or ""))
-        os.pwrite(fd, page, 0)  # before all else: whoever finds the ring of a process that was killed here knows whose it was
+        os.pwrite(fd, page, 0)  # before all else: if the process is killed here, the ring still names its owner
         # A sparse file on a full tmpfs would refuse a later record, so allocate the space now.
         os.posix_fallocate(fd, 0, size)
         memory = private(size)

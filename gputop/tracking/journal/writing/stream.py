@@ -138,7 +138,7 @@ class Stream:
             self._restate()
 
     def statements(self) -> list[bytes]:
-        """Return records of all names and current statements, for a stream that lost its past. Safe on any thread."""
+        """Return records of all names and current statements, for a stream whose beginning was lost. Safe on any thread."""
         now = monotonic_ns()
         schemas = [
             form.pack_json(form.SCHEMA, plan[0] >> 16 & 0xFFFF, self._step, now, form.names_of(names))

@@ -8,7 +8,7 @@ thread below a signal handler or a ``__del__``) parks its record, yields briefly
 entry also writes the parked records.
 
 A call that interrupted another one on its own thread does not yield: it would only give the next signal the time to interrupt
-it, too, and so on until the stack is full. Calls that pile up in spite of that are dropped and counted.
+it, too, and so on until the stack is full. Calls that pile up anyway are dropped and counted.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class Turns:
         raise NotImplementedError
 
     def _after_turn(self) -> None:
-        """Do what a logging thread has to do outside of a turn."""
+        """Do what a logging thread must do outside of a turn."""
         raise NotImplementedError
 
     def _enqueue(self, action: Callable[[], None]) -> None:
-        """Run the action when nobody else writes: now, or by the current writer once it is done."""
+        """Run the action when no other call writes: now, or by the current writer once it is done."""
         if 0 in self._writing:
             below = self._frames_below()
             if below > FRAMES_BELOW_MAX or len(self._parked) == self._parked.maxlen:
@@ -78,7 +78,7 @@ class Turns:
         return count
 
     def _exclusively(self, action: Callable[[], None]) -> bool:
-        """Run the action while nobody else writes; return False, without running it, if another call is writing."""
+        """Run the action while no other call writes; return False, without running it, if one does."""
         me = object()
         try:
             if self._writing.setdefault(0, me) is not me:

@@ -168,7 +168,7 @@ def _plain(value: Any, depth: int, left: list[int]) -> Any:
         if kind.__module__.partition(".")[0] == "numpy" and getattr(value, "size", 2) == 1:
             return _plain(value.item(), _DEPTH, left)
         if getattr(value, "is_cpu", True) is not True or kind.__name__ == "DTensor":
-            # Its text would wait for the device, or for other ranks.
+            # Converting it to text would wait for the device, or for other ranks.
             return f"<{kind.__name__} of {tuple(value.shape)} on {value.device}>"
         return str(value)[:500]
     except Exception as error:  # noqa: BLE001 - whatever its class does is the user's code

@@ -212,7 +212,7 @@ class Journal(Deferring):
         """Disable this journal: the ring belongs to the parent, and so may the current turn."""
         Turns.__init__(self, parked=1)
         self.closed, self._plans, self._limit = True, {}, 0
-        self._inherited = self._late  # kept for good: a forked child must not free memory that is pinned for a GPU
+        self._inherited = self._late  # never freed: a forked child must not free memory that is pinned for a GPU
         self.forget_deferred()
         self._late = LateValues()
         self.archive = self._mirror = None
