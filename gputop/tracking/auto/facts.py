@@ -1,8 +1,8 @@
 """Schedules facts: collected at the same steps on all ranks, a few seconds apart, and recorded only if they changed.
 
-Collections happen at multiples of a power of two, which grows, in leaps at first, until two of them are ``EVERY_S`` apart, so
-that ranks in step with each other report on the same steps. All collections together take at most 1/``SHARE`` of the time.
-A fact that cannot be collected is not tried again; the fact ``uncollected`` names it once. The others continue.
+Collections happen at multiples of a power of two, so that ranks in step with each other report on the same steps. The power
+grows, in leaps at first, until two collections are ``EVERY_S`` apart. All collections together take at most 1/``SHARE`` of the
+time. A fact that cannot be collected is not tried again; the fact ``uncollected`` names it once. The others continue.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NEVER = 1 << 62
 SETTLED_STEPS = 5
 """Waits and copies are counted from this step on, because the first steps are not typical."""
 ADDED_MAX = 8
-"""After the first steps of this many optimizers, the next collection is soon enough: a script may have one for each weight."""
+"""From this many optimizers on, a new one waits for the next regular collection: a script may have one for each weight."""
 
 
 class Facts:

@@ -1,8 +1,9 @@
-"""Adds to the run what a framework logs by itself: evaluation metrics, the gradient norm, whatever a script has it log.
+"""Adds to the run what a framework logs by itself: evaluation metrics, the gradient norm, and what a script passes to its
+logger.
 
 Listens where the Trainer of Transformers, Lightning and Keras pass their metrics on to callbacks and loggers, even if there are
-none. Imports no framework: the first optimizer step checks which are loaded. Names that automatic tracking or an adapter
-records are left to them: a Trainer's ``loss`` is a mean over its logging steps, ours is that of each step.
+none. Imports no framework: the first optimizer step checks which are loaded. It skips names that automatic tracking or an
+adapter records: a Trainer's ``loss`` is a mean over its logging steps, gputop's is the loss of each step.
 """
 
 from __future__ import annotations

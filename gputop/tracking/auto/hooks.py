@@ -122,7 +122,7 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
         grad_variables: Any = None,
         inputs: Any = None,
     ) -> Any:
-        # List the arguments one by one: packing and unpacking them takes longer than everything else here.
+        # List the arguments one by one: packing and unpacking them would take longer than everything else here.
         if fast.mode == "fast" and type(tensors) is tensor and get_ident() == fast.thread and fast.takes(tensors):
             try:
                 return original(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)

@@ -4,7 +4,7 @@ Every process of ``gputop run -- CMD`` that imports torch and steps an optimizer
 script that imports gputop. If the script opens a run itself with ``gputop.init``, the automatic values go into that run, under
 names and steps that are not the script's.
 
-``GPUTOP=0``, ``GPUTOP_MODE=disabled`` and ``GPUTOP_AUTO=0`` turn all of it off; with the last one, a script's run holds only
+``GPUTOP=0``, ``GPUTOP_MODE=disabled`` and ``GPUTOP_AUTO=0`` turn all of it off; with the last one, a script's run contains only
 what the script logs.
 
 docs/facts.md lists the recorded metrics and facts. All times are CPU times, except those that begin with ``cuda/``.

@@ -1,4 +1,4 @@
-"""Reports where a training is stuck when no step arrives: one of our threads samples the stack of the thread that trains.
+"""Reports where a training is stuck when no step arrives: a thread of gputop samples the stack of the thread that trains.
 
 The stack is the Python stack, from ``sys._current_frames()``, in this process: no ptrace, no signal, no debugger. The thread
 keeps no process alive, holds no lock of the training, sleeps while steps arrive, and repeats its report while none does.
@@ -79,7 +79,8 @@ class Stall:
         return list(self._steps.recent_s)
 
     def between_steps(self, call: Callable[[], None] | None) -> None:
-        """Call this on the training's thread when a step ends, and before a batch or a call of the model; None: no more."""
+        """Call this on the training's thread when a step ends, and before a batch or a call of the model. None: stop
+        calling."""
         self._steps.call_between_steps(call)
 
     def start(self) -> None:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # imported at the first step otherwise: ``import gputop`` sta
 NO_NUMBERS = ("DTensor", "FakeTensor", "FunctionalTensor")
 """Tensors without a value of their own on this rank, or without any value."""
 MEMORY_EVERY_S = 1.0
-BESIDE = "steps on other threads are not recorded: of trainings that run at the same time, gputop follows the first."
+BESIDE = "steps on other threads are not recorded: if several trainings run at the same time, gputop follows the first."
 """The rest of a run's warning, after the number of steps that other threads made."""
 
 
@@ -76,7 +76,7 @@ class Steps(Training):
 
     def reset(self) -> None:
         """Reset in a forked child, which opens its own run if it trains."""
-        # Kept for good: to free what is on a GPU, or pinned for one, calls the driver, which does not work in a forked child.
+        # Never freed: freeing memory on a GPU, or pinned for one, calls the driver, which does not work in a forked child.
         self._inherited = self.__dict__.copy()
         self._abandon()
         self.facts = None
@@ -132,7 +132,7 @@ class Steps(Training):
             self.iteration.add_loss()
 
     def moves_here(self, tensors: Any) -> bool:
-        """Return whether a backward that begins on another thread belongs to the training, which then goes on there."""
+        """Return whether a backward that begins on another thread belongs to the training, which then continues there."""
         try:
             threads, idle = self.threads, self._is_idle()
             may_hold = idle and threads.may_hold
@@ -165,14 +165,14 @@ class Steps(Training):
             self.without_fast_path()  # which is for one thread
 
     def _follows(self, optimizer: Any) -> bool:
-        """Return whether a step on another thread belongs to the training, which then goes on there."""
+        """Return whether a step on another thread belongs to the training, which then continues there."""
         if not self.threads.follows_step(self._is_idle(), self.optimizers.knows(optimizer)):
             return False
         self._go_on_here()
         return True
 
     def _take_what_another_thread_left(self) -> None:
-        """Take the loss of a backward on another thread if a step without one shows whose it is."""
+        """Take the loss of a backward on another thread if a step without a loss shows that it belongs there."""
         without_loss = not self.sites.pending and (self.sites.settled or bool(self._held))
         held = self.threads.stepped(without_loss)
         if self.threads.in_turn:
@@ -197,7 +197,7 @@ class Steps(Training):
             self.failed(error)
 
     def after_backward(self) -> None:
-        """Check what backward has left, as long as no optimizer has stepped."""
+        """Check the gradients that backward has left, as long as no optimizer has stepped."""
         try:
             if self.by_hand is not None and not self.stepping:
                 self.by_hand.after_backward()
@@ -356,7 +356,7 @@ class Steps(Training):
             self.name_held()
         self.start_over()
         self.sites.begin_training()
-        self.iteration.interrupt()  # by what came between the trainings
+        self.iteration.interrupt()  # by the time between the trainings
         if not self.iteration.fetched:
             self.loader = None
         elif self.loader is not None:

@@ -1,4 +1,4 @@
-"""Which run the steps are written to: the one that the script opened, or else one that we open."""
+"""Which run the steps are written to: the script's, or else one that gputop opens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class WhichRun:
-    """Finds the run at each step. Imports what runs need at the first one, because ``import gputop`` has to stay cheap."""
+    """Finds the run at each step. Imports what runs need at the first step, because ``import gputop`` must stay cheap."""
 
     def __init__(self) -> None:
         self._ours: Run | None = None
@@ -21,7 +21,7 @@ class WhichRun:
         return self._session is not None and self._session.current() is run
 
     def open(self) -> tuple[Run, bool]:
-        """Return the script's run, or open ours; and whether it is ours."""
+        """Return the script's run, or open one, and whether gputop opened it."""
         if self._session is None:
             from gputop.tracking import session
 

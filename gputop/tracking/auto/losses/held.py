@@ -1,4 +1,5 @@
-"""Losses that wait for their names: those of the first iteration, and later ones that are not certain to be turns."""
+"""Losses that wait for their names: all losses of the first iteration, and later ones that may belong to one turn or to
+several."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from gputop.tracking.auto.losses.sites import Site, Sites
 
 
 class HeldLosses:
-    """Losses of steps that have ended, and whose turn each was."""
+    """Losses of steps that have ended, each with its turn."""
 
     def __init__(self) -> None:
         self._held: list[list[tuple[Site, Any, int]]] = []

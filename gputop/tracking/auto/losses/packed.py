@@ -4,7 +4,7 @@ A script may replace what autograd saves, to offload it (``torch.autograd.graph.
 script's unpack hook once more than backward does. A hook that forgets what it returns, as offloaders do, would fail in the
 backward that follows; and a checkpoint would compute its part of the model again.
 
-Autograd numbers its operations in the order in which a thread runs them: those since hooks were last active are not packed.
+Autograd numbers a thread's operations in order: those that ran after hooks were last active are not packed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _hooks = _Hooks()
 
 
 def listen(torch: Any, no_compile: Callable[..., None]) -> None:
-    """Notice where hooks become active, and where they no longer are; once per process."""
+    """Notice where hooks become active and where they end; once per process."""
     own = getattr(torch._C, "_autograd", None)
     push = getattr(own, "_push_saved_tensors_default_hooks", None)
     pop = getattr(own, "_pop_saved_tensors_default_hooks", None)

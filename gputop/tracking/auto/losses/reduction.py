@@ -4,7 +4,7 @@ The loss of a step is the one that its micro-batches would have had as a single 
 
 * Means are averaged, whether the script divides each by their number or not.
 * Means that are weighted by their share of the batch add up, and so do sums that are divided by the items of the whole step.
-* Sums that nothing divides add up, except for a sum of the terms of one loss.
+* Undivided sums add up, except for a sum of the terms of one loss.
 * Sums that are divided by the items of their own micro-batch are means.
 * Means that are multiplied by a count of their own items, a tensor, are averaged over all items of the step: such a script
   divides the gradients by that later.
@@ -27,13 +27,13 @@ SCALINGS = ("DivBackward0", "MulBackward0")
 _PASSED = ("NegBackward0", "CloneBackward0", "ToCopyBackward0", "SqueezeBackward0", "AliasBackward0", "MulBackward1")
 """Operations that neither reduce nor divide a loss; the last one is part of torch's label smoothing."""
 _TERMS = ("AddBackward0", "SubBackward0")
-"""A loss of several terms: the first one tells how all of them were reduced."""
+"""A loss of several terms: the first one shows how all of them were reduced."""
 _WRAPPERS = ("_DDPSinkBackward", "BackwardHookFunctionBackward")
-"""What passes on the outputs of a module one by one: DDP that looks for unused parameters, and a backward hook."""
+"""Operations that pass on the outputs of a module one by one: DDP with find_unused_parameters, and backward hooks."""
 _MEANS = ("MeanBackward0", "MeanBackward1")
 _TOTALS = ("SumBackward0", "SumBackward1")
 _ASSEMBLED = ("CopySlices", "StackBackward0")
-"""What combines the terms of a loss in one tensor. A sum over it is not a sum over samples."""
+"""Operations that combine the terms of a loss in one tensor. A sum over it is not a sum over samples."""
 _REDUCTIONS = ("none", "mean", "sum")
 """torch.nn._reduction.get_enum: the numbers of reductions in loss functions."""
 _DEPTH_MAX = 8
@@ -162,7 +162,7 @@ def step_loss(total: Any, parts: Sequence[Reduced], factor: float, last: object)
     if count > 1 and divisor == count:
         return total, divisor
     if divisor is not None and factor != 1.0 and divisor == factor:
-        # Fewer than usual, as at the end of an epoch.
+        # Fewer than usual, for example at the end of an epoch.
         return total * (factor / count), factor
     if count == 1 or _add_up(parts, last):
         return total, factor

@@ -4,9 +4,9 @@ A site is a line of the user's code. Several backwards from one site within one 
 ``reduction`` says what loss they amount to. So are those of several sites, if each divides the same variable by the number of
 backwards in the step: with DDP's ``no_sync`` the last one has a line of its own. A single site is named ``loss``; several are
 named ``loss/<variable>``, with the name from the source line; then there is no plain ``loss``, because it is unknown how they
-add up. Nor is that known where optimizers take turns on one line: agents in a loop, an actor and a critic that one function
-updates. Their losses are numbered: ``loss/0``, ``loss/1``. Optimizers that step on one loss take no turns, however often each
-of them steps.
+add up. It is also unknown if optimizers take turns on one line, such as agents in a loop, or an actor and a critic that one
+function updates. Their losses are numbered: ``loss/0``, ``loss/1``. Optimizers that step on the same loss do not take turns,
+however often each of them steps.
 """
 
 from __future__ import annotations

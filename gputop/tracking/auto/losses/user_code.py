@@ -1,4 +1,4 @@
-"""Finds the user's line below a call of ours, and what it says.
+"""Finds the line of the user's code that led to a call of gputop, and the variable in it.
 
 It is found by walking up the stack to the first file that belongs to no library, never by depth: the number of calls between
 here and the user's line changes.

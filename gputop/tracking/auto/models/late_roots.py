@@ -1,7 +1,7 @@
-"""Finds the modules that no search shows: ``gc.freeze`` hides all objects that there are from a search of the live ones.
+"""Finds the modules that a search of the live objects cannot: ``gc.freeze`` hides all objects that exist when it is called.
 
-The next calls show them instead. Until then the ``__call__`` of all modules is ours: it looks at the outermost calls of the
-training, and is gone once the weights of the optimizers are found, or after a few iterations.
+The next calls show them instead. Until then, gputop wraps the ``__call__`` of all modules and inspects the outermost calls of
+the training. It restores the original once the weights of the optimizers are found, or after a few iterations.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ class LateRoots:
         self.over = False
 
     def stop(self) -> None:
-        """Restore the call of all modules, unless somebody has wrapped or compiled it since: then ours only passes calls on."""
+        """Restore the call of all modules, unless other code has wrapped or compiled it since: then the wrapper only passes
+        calls on."""
         self._missing.clear()
         if self._original is not None and self._torch.nn.Module.__call__ is self._ours and not self._compiles():
             self._torch.nn.Module.__call__ = self._original

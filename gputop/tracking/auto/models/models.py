@@ -151,7 +151,7 @@ class Models:
         self._late_roots.begin()
 
     def _lose_modules(self) -> None:
-        """State nothing about modules until they are searched for: what an earlier training left is not this one's."""
+        """Report nothing about modules until the next search: those of an earlier training do not belong to this one."""
         self.tops.clear()
         self._parameters.clear()
         self.wrapped = False

@@ -42,7 +42,7 @@ def find_roots(torch: Any, own: set[int]) -> tuple[list[Any], list[Any]]:
 
 
 def _live_modules(kind: type) -> tuple[list[Any], list[Any]]:
-    # Nothing of ours is called for each object: a profiler of calls would record 300,000 of them in the script's trace.
+    # Call no function for each object: a profiler of calls would record 300,000 of them in the script's trace.
     objects = gc.get_objects()
     classes = set(map(type, objects))
     modules = {cls for cls in classes if issubclass(cls, kind)}

@@ -1,4 +1,4 @@
-"""When the live objects may be searched for the modules of an optimizer: each search looks at all of them, 0.1 s or more.
+"""Decides when to search the live objects for an optimizer's modules: each search visits all of them and takes 0.1 s or more.
 
 Most scripts make one optimizer, or one for each fold. But one may make an optimizer for each of a million tasks.
 """
@@ -14,9 +14,10 @@ from gputop.tracking.parts import parameters
 
 SEARCHES = 8
 SEARCH_SHARE = 0.005
-"""After a run's first searches, an optimizer begins with one if all of them take at most this share of the time."""
+"""After a run's first searches, a new optimizer is searched for at once only if all searches take at most this share of the
+time."""
 WORTH_A_SEARCH = 20
-"""Otherwise, its search waits until the optimizer has lasted this many times as long as a search takes."""
+"""Otherwise, its search waits until the optimizer has existed for this many times as long as a search takes."""
 
 
 def weights_of(optimizer: Any) -> set[int]:
@@ -34,7 +35,7 @@ class Searches:
         self._waiting: weakref.WeakKeyDictionary[Any, tuple[int, float]] = weakref.WeakKeyDictionary()
         """The optimizers whose modules were not searched for: their numbers, and when they first stepped."""
         self._unknown: weakref.WeakSet[Any] = weakref.WeakSet()
-        """Those of them whose modules are not known from an earlier optimizer either."""
+        """Those whose modules are also not known from an earlier optimizer."""
         self._covered: set[int] = set()
         """The ids of all weights of the modules that searches in the iteration ``_step`` found."""
         self._step = -1
@@ -75,7 +76,7 @@ class Searches:
             self._unknown.add(optimizer)
 
     def due(self) -> dict[int, Any]:
-        """Return the optimizers that wait, by number, once one has lasted long enough; they wait no longer then."""
+        """Once an optimizer has existed for long enough, return all that wait, by number, and let them wait no longer."""
         worth = perf_counter() - WORTH_A_SEARCH * self._last_s
         waiting = list(self._waiting.items())
         if not any(began <= worth for _, (_, began) in waiting):

@@ -105,13 +105,14 @@ def _counted(torch: Any, original: Any, method: str, name: str, no_compile: Call
 
 
 class Largest:
-    """The number of elements of the largest tensor that the script passed on: it tells weights from metrics."""
+    """The number of elements of the largest tensor that the script passed on: it distinguishes weights from metrics."""
 
     def __init__(self) -> None:
         self.elements = 0
 
     def look(self, args: tuple[Any, ...]) -> None:
-        """Note what a call passes on: its last tensors, which are this rank's own if there are others for the result."""
+        """Note what a call passes on: its last tensors. If the call also has tensors for the result, the last ones are this
+        rank's own."""
         # Loops, because torch.compile would compile what a comprehension of an older Python calls.
         for item in reversed(args):
             if isinstance(item, list) or _sized(item):

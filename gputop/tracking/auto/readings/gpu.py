@@ -14,8 +14,8 @@ from gputop.tracking.stand_in import stands_for
 
 EVERY_STEPS = 10
 EVERY_S = 0.5
-"""One step in ``EVERY_STEPS`` is timed with events; of short steps, about one in ``EVERY_S``: each has to be measured in full,
-and so has the one before it, which takes 0.2 ms more (H100)."""
+"""One step in ``EVERY_STEPS`` is timed with events; of short steps, about one in ``EVERY_S``: each must be measured in full,
+and so must the one before it, which takes 0.2 ms more (H100)."""
 GROWTH = 4
 """The distance of timed steps grows at most this much at once: the host queues its first steps faster than the GPU works."""
 PAIRS_MAX = 16

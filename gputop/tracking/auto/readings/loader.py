@@ -1,7 +1,7 @@
 """Follows what a DataLoader yields: how long the loop waited for it, its samples and tokens, and the epoch.
 
-Only loaders whose batches are followed by a backward count as training. The rows of a batch are the first dimension of its
-first tensor, checked against the loader's batch size, because some loaders collate time-first.
+Only loaders whose batches are followed by a backward count as training. The number of rows in a batch is the first dimension of
+its first tensor, checked against the loader's batch size, because some loaders collate time-first.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Feed:
         self.batches.begin(self.epoch)
         if self.iterations == 1:
             self._lengths = lengths(loader)
-        # Now, because a loader created for a loop may be gone while the loop runs.
+        # Now, because a loader created only for the loop may be freed while the loop runs.
         self._described, self._sampler = {**describe(loader), **self._lengths}, self._describe_sampler(loader)
 
     def begin_training(self) -> None:
@@ -165,7 +165,7 @@ class Feed:
 def _reference(dataset: Any) -> weakref.ref[Any] | None:
     try:
         return weakref.ref(dataset)
-    except TypeError:  # such as a list: later, nothing shows whether it is the same one
+    except TypeError:  # such as a list, which cannot be recognized later
         return None
 
 
@@ -237,7 +237,7 @@ def first_tensor(value: Any, depth: int = 0) -> Any | None:
 
 
 def _held(value: Any) -> dict[Any, Any]:
-    """Return the dictionary with the tensors of an object, which it is or which it keeps; calls nothing of the script's.
+    """Return the dictionary with the tensors of an object, which it is or which it keeps; runs none of the script's code.
 
     A property, or a mapping of the script's own, may load what is asked for, or compute it.
     """

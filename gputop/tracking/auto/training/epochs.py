@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Epochs:
-    """Counts the loaders that feed a training: with several, a loader's passes are no epochs."""
+    """Counts the loaders that feed a training: with several, one loader's passes are not epochs."""
 
     def __init__(self) -> None:
         self._loaders = 0

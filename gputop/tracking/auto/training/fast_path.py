@@ -274,7 +274,7 @@ class FastPath:
         self._limit_s = 0.0
 
     def leave(self, mode: Literal["full", "rest"]) -> None:
-        """Leave the fast path, or begin another iteration on the full one."""
+        """Leave the fast path, or begin another iteration on the full path."""
         if self.mode != "off":
             self.mode = mode
             self.feed = NO_FEED

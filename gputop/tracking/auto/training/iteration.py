@@ -10,7 +10,7 @@ from typing import Any
 ROLLOUTS = 8
 """Once this many iterations in a row have had forwards without gradients, such forwards belong to the step."""
 ROLLOUT_MOST = 4.0
-"""Unless they take this many times as long as the median of those: then they are an evaluation."""
+"""Forwards that take this many times their median are an evaluation after all."""
 GC_S = 1e-3
 """A step's garbage collection time is recorded from this duration on."""
 
@@ -86,7 +86,8 @@ class Iteration:
         return self.evaluation_s == seconds
 
     def evaluated(self) -> bool:
-        """Return whether an evaluation lengthened it, and not what each step has: the rollouts of reinforcement learning."""
+        """Return whether an evaluation lengthened it, as opposed to the rollouts that each step of reinforcement learning
+        has."""
         usual = self._evaluations_s
         if not self.evaluation_s:
             return False

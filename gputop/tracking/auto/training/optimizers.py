@@ -38,13 +38,13 @@ class Optimizers:
         self._possible: list[frozenset[int]] = []
         """Those of these sets that contain all that stepped in the current iteration."""
         self._weights: dict[int, weakref.ref[Any]] = {}
-        """By id, the weights that an optimizer of this training has or had; those that are gone are removed now and then."""
+        """By id, the weights that an optimizer of this training has or had; freed ones are removed now and then."""
         self._weights_most = 0
-        """With more of them, look for those that are gone."""
+        """With more of them, look for freed ones."""
         self.trainings = 1
         """How many trainings have begun."""
         self.phases = 1
-        """How often an optimizer has begun as the first one, or after all earlier ones were gone."""
+        """How often an optimizer was the first one, or the first after all earlier ones were freed."""
 
     def __len__(self) -> int:
         return len(self._numbers)

@@ -26,7 +26,7 @@ SHORTEST_S = 1e-5
 """No step of torch is shorter; a script may stop the clock, as tests do."""
 RATE_S = 5.0
 RATE_MIN_S = 0.25
-"""Over how long the pace of a training on a GPU is measured, and from when on it is known (our choice)."""
+"""The time over which the pace of a training on a GPU is measured, and after which it is known (our choice)."""
 _GOLDEN = 0x9E3779B1
 """2**32 divided by the golden ratio."""
 _ALL = 1 << 32
@@ -48,8 +48,8 @@ def is_full(step: int, share: int) -> bool:
 class Rate:
     """How long an iteration takes on average over the last seconds.
 
-    For a training on a GPU: its host only queues work, so a single iteration takes it a moment, or as long as the GPU needs for
-    all that is queued.
+    For a training on a GPU, whose host only queues work: there, a single iteration takes a moment, or as long as the GPU needs
+    for the whole queue.
     """
 
     def __init__(self) -> None:

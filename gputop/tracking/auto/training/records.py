@@ -1,9 +1,9 @@
 """Writes the automatic values of each step into a run, in addition to what the script and a framework's adapter log.
 
-In our own run everything is written. In a run that the script opened, the script's values keep their names and their steps:
-ours are numbered by optimizer steps, do not advance the script's own step, and have names that scripts do not use
-(``gputop/losses.py``); a name that the script logs anyway belongs to the script from then on. An adapter announces what it will
-log (``claim``): otherwise a Trainer that logs its loss every 500 steps would record it twice at those steps.
+In a run that gputop opened, everything is written. In a run that the script opened, the script's values keep their names and
+their steps: automatic ones are numbered by optimizer steps, do not advance the script's own step, and have names that scripts
+do not use (``gputop/losses.py``); a name that the script logs anyway belongs to the script from then on. An adapter announces
+what it will log (``claim``): otherwise a Trainer that logs its loss every 500 steps would record it twice at those steps.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Records:
             self._run.journal.aside(values, step)
 
     def _named(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return the values that are ours to write, under the names that they have in this run."""
+        """Return the values that only automatic tracking writes, under the names that they have in this run."""
         if self._own and not _claimed:
             return values
         self._look()
@@ -131,12 +131,12 @@ class Records:
             return shown
 
     def _remember(self, values: dict[str, Any]) -> None:
-        """Remember which sets of names are ours; a value on a GPU is written later, on its own."""
+        """Remember which sets of names are automatic; a value on a GPU is written later, on its own."""
         late = [name for name, value in values.items() if type(value) is not float]
         self._own_shapes.add(tuple(name for name in values if name not in late))
         self._own_shapes.update((name,) for name in late)
 
 
 def _is_loss_of(name: str, claimed: set[str]) -> bool:
-    """Return whether this is one of our losses while an adapter records the loss."""
+    """Return whether this is an automatic loss while an adapter records the loss."""
     return name.partition("/")[0] == "loss" and any("loss" in other.lower() for other in claimed)
