@@ -28,7 +28,7 @@ _DEPTH = 4
 
 @dataclass(slots=True)
 class About:
-    """What is known of a run; ``name`` is None if nobody gave it one."""
+    """What is known about a run; ``name`` is None if it has none."""
 
     name: str | None = None
     config: dict[str, Any] = field(default_factory=dict)

@@ -1,6 +1,6 @@
-"""The curves of the runs that gputop does not track: one ``FollowedRun`` each, and what they have read, as runs and points.
+"""The curves of untracked runs: follows each with a ``FollowedRun``, and returns their values as runs and points.
 
-A file that several runs may have written, but none of them for certain, is shown as a separate curve that belongs to none.
+If several runs may have written a file, it is shown as a separate curve that belongs to none of them.
 Nothing is read while there is no such run.
 """
 
@@ -25,13 +25,13 @@ FIRST_WAIT_S = 0.3
 ONLY_WAIT_S = 3.0
 """The same for a command that polls once, such as ``gputop runs``: on a busy machine, the first search takes longer."""
 RECENT_S = 600.0
-"""How long what an ended run printed is explained, as for jobs (``jobs/output/matches.py``)."""
+"""How long the output of an ended run is explained, as for jobs (``jobs/output/matches.py``)."""
 ENDED_MAX = 8
-"""So many runs that ended recently keep what their output explains; those without an error text do not count."""
+"""Number of recently ended runs whose explanations are kept; those without an error text do not count."""
 OVER_S = 60.0
-"""If a curve has had no value for this long and a later curve had some, it is that of an earlier training in the process."""
+"""A curve without a value for this long, while a later curve has some, belongs to an earlier training in the process."""
 RUNS_MAX = 8
-"""At most this many runs are followed, the largest first; threads that hang in a file system count."""
+"""Maximum number of runs that are followed, the largest first; threads that hang in a file system count."""
 
 
 class Curves(NamedTuple):
@@ -41,17 +41,17 @@ class Curves(NamedTuple):
     runs: tuple[Run, ...]
     points: tuple[Points, ...]
     logs: tuple[LogMatch, ...] = ()
-    """The error texts in what the runs print, also of those that ended recently."""
+    """The error texts in the output of the runs, including those that ended recently."""
 
 
 class UntrackedCurves:
-    """Follows the runs of each poll, and forgets those that are gone."""
+    """Follows the runs of each poll, and forgets those that have ended."""
 
     def __init__(self, *, explained: bool = True, first_wait_s: float = FIRST_WAIT_S) -> None:
         """Nothing is read before ``poll``.
 
         Args:
-            explained: whether the error texts in the output are looked for, too.
+            explained: whether to search the output for error texts, too.
             first_wait_s: how long the first poll that sees a run waits for its curve.
         """
         self._explained, self._first_wait_s = explained, first_wait_s
@@ -64,7 +64,7 @@ class UntrackedCurves:
     def poll(
         self, found: Sequence[ProcessRun], tracked: Collection[int] = (), lost: Callable[[Exception], object] | None = None
     ) -> Curves:
-        """Return the runs, their curves and the points since the last poll. Never raises for what a file holds.
+        """Return the runs, their curves and the points since the last poll. No file's contents make it raise.
 
         Args:
             found: the untracked runs.
@@ -145,7 +145,7 @@ class UntrackedCurves:
 
 
 def _claims(followed: FollowedRun) -> set[str | tuple[int, int]]:
-    """Return the names of files that a run may have written, and of those that it prints to."""
+    """Return the names of the files that a run may have written, and of those that it prints to."""
     with followed.lock:
         names: set[str | tuple[int, int]] = {curve.key.root for curve in followed.curves.values() if not curve.certain}
         return names.union(*(curve.identities for curve in followed.curves.values()))
@@ -184,7 +184,7 @@ def _curves_of(
             if not curve.certain and any(path in owned for paths in curve.files.values() for path in paths):
                 continue  # another run is known to write it
             if any(claims[identity] > 1 for identity in curve.identities):
-                continue  # two runs print to one file: which line is whose is unknown
+                continue  # two runs print to one file: which run wrote a line is unknown
             shared = is_shared(curve)
             run_id = _curve_id(followed.run_id, curve, shared)
             files = tuple(str(path) for number in sorted(curve.files) for path in curve.files[number])
@@ -199,7 +199,7 @@ def _curves_of(
 
 
 def _curves_that_are_over(curves: Sequence[Curve]) -> set[Key]:
-    """Return the curves after which another of their kind began: earlier trainings of a notebook or a sweep."""
+    """Return the curves that a later one of the same kind followed: earlier trainings of a notebook or a sweep."""
     times: dict[Key, tuple[float, float]] = {}
     for curve in curves:
         known = [rank for rank in curve.ranks.values() if rank.first_log_at is not None and rank.last_log_at is not None]
@@ -232,7 +232,7 @@ def _id_of(pid: int) -> str | None:
 
 def _as_run(run: ProcessRun, curve: Curve, run_id: str, shared: bool) -> Run:
     members = {rank.rank if rank.rank is not None else place: rank for place, rank in enumerate(run.ranks)}
-    # Often only rank 0 writes: the others are ranks of the run as well, of which no value is known.
+    # Often only rank 0 writes: the others are also ranks of the run, without known values.
     silent = () if shared else {rank.rank for rank in run.ranks if rank.rank is not None} - curve.ranks.keys()
     ranks = []
     for number, collected in sorted([*curve.ranks.items(), *((number, None) for number in silent)]):

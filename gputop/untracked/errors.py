@@ -1,4 +1,4 @@
-"""The error texts in what an untracked run prints: found as it grows, explained as ``gputop doctor --log`` explains a file.
+"""The error texts in the output of an untracked run: found as the output grows, and explained as ``gputop doctor --log`` does.
 
 The exit code of a run that gputop did not start is unknown. Such a run has likely failed if its output contains a text that
 ends a run, followed by no progress and few other lines, and if a rank seen before is gone. While all ranks live, the run counts
@@ -22,17 +22,17 @@ from gputop.untracked.outputs import OutputFile
 from gputop.untracked.printed import PrintedLog
 
 FILES = 32
-"""At most this many files of one run are read: two of each rank of a large node, and its launcher's."""
+"""Maximum number of files read per run: two for each rank of a large node, and its launcher's."""
 OUTLIVED_S = 10.0
-"""A process that still lives this long after printing progress below a traceback has caught that error. A script that ends
-also writes its buffered output below its traceback, and then takes seconds to free its memory."""
+"""A process that is still alive this long after printing progress below a traceback has caught that error. A failing script
+also writes its buffered output below the traceback, and then takes seconds to free its memory."""
 
 Text = tuple[LogScan, Observation]
-"""A text and the scan that it is from."""
+"""A text and the scan that found it."""
 
 
 class OutputErrors:
-    """The error texts of one run. ``matches`` is replaced whole, so that another thread may take it."""
+    """The error texts of one run. ``matches`` is replaced as a whole, so that another thread may read it."""
 
     def __init__(self, run_id: str) -> None:
         """Nothing is read before ``read``."""
@@ -51,19 +51,19 @@ class OutputErrors:
 
     @property
     def pids(self) -> frozenset[int]:
-        """Every rank of the run that was seen."""
+        """All ranks of the run seen so far."""
         return self._losses.seen
 
     @property
     def reads_something(self) -> bool:
-        """Whether the run's output is a file or a window that can be read."""
+        """Whether the run's output is a readable file or window."""
         return bool(self._files or self._panes)
 
     def follow(self, printed: Mapping[int, tuple[OutputFile, ...]], started_at: float | None = None) -> None:
         """Read these files, too.
 
         Args:
-            printed: the files by rank; one that several ranks share stands under one of them.
+            printed: the files by rank; a file that several ranks share is listed under one of them.
             started_at: wall clock at which the run started, if known.
         """
         names = [file.path.name for files in printed.values() for file in files]
@@ -76,7 +76,7 @@ class OutputErrors:
                 self.identities |= {file.identity}
 
     def follow_pane(self, scan: LogScan, identity: tuple[int, int]) -> None:
-        """Judge what is scanned of a window, too; ``identity``: device and inode of its terminal."""
+        """Also judge the scanned text of a window; ``identity``: device and inode of its terminal."""
         if scan not in self._panes:
             self._panes = [scan]
         self.identities |= {identity}
@@ -85,7 +85,7 @@ class OutputErrors:
         """Read the next bytes of the files, as far as one ``Budget`` goes.
 
         Args:
-            pids: the run's ranks that live.
+            pids: the run's live ranks.
             now: seconds of a steady clock.
             ended: whether nothing writes the files any more.
         """
@@ -111,14 +111,14 @@ class OutputErrors:
         return [file.scan for file in self._files.values() if file.readable] + self._panes
 
     def _read_files(self, ended: bool) -> None:
-        """Read the files as far as one ``Budget`` goes; each look begins with another one."""
+        """Read the files as far as one ``Budget`` goes; each call begins with a different file."""
         budget = Budget()
         files = list(self._files.values())
         self._reads += 1
         for file in rotated(files, self._reads):
             size = budget.read(file, READ_BYTES, finished=ended)
             if self._losses.are_any and not size and file.at_end:
-                file.scan.end()  # a traceback whose rank is gone is whole, though no line follows it
+                file.scan.end()  # the traceback of a rank that has ended is complete, although no line follows it
         self.at_end = all(file.at_end for file in files)
         for pane in self._panes if ended else ():
             pane.end()
@@ -130,20 +130,20 @@ class OutputErrors:
         hints = [item for file in self._files.values() for item in file.hints]
         others = hints + [item for scan in scans for item in scan.observations if item.pattern is not None]
         kept = [item for item in others if not item.went_on and (not item.failure or root is not None)]
-        # The rank that went first may have printed nothing: then the consequences are all that tells of the end.
+        # The rank that ended first may have printed nothing: then only the consequences show the failure.
         consequence = not alive and any(item.raised_by_another for item in kept)
         state: JobState = "failed" if lost and (root is not None or consequence) else "running"
         return of_run(self.run_id, None, state, root, kept, unproven=True)
 
     def _restart(self) -> None:
-        """Mark all texts as survived: whoever starts other ranks in place of those that are gone continued after them."""
+        """Mark all texts as survived: a launcher that replaced the failed ranks has continued after them."""
         for file in self._files.values():
             if file.at_end:
                 file.scan.end()
         _survive([(scan, item) for scan in self._scans() for item in scan.observations])
 
     def _outlive(self, texts: list[Text], now: float) -> None:
-        """Mark the texts that progress has followed for a while, and that no process ended of."""
+        """Mark the texts that progress has followed for a while, and that ended no process."""
         followed = [(scan, item) for scan, item in texts if item.followed]
         self._followed = {(scan, item.at): self._followed.get((scan, item.at), now) for scan, item in followed}
         _survive([(scan, item) for scan, item in followed if now - self._followed[scan, item.at] >= OUTLIVED_S])

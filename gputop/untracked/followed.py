@@ -1,4 +1,4 @@
-"""Follows the sources of one untracked run, on a thread of its own: a network file system that hangs blocks nothing else.
+"""Follows the sources of one untracked run on its own thread, so that a hanging network file system blocks nothing else.
 
 The thread reads once per request and ends on request. ``lock`` protects what it has read.
 """
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 LOOK_S = 10.0
 """How often to check which files a run writes: a launcher may restart its ranks, and a library may start another file."""
 FIRST_LOOK_S = 2.0
-"""How often to look at first while none of its files is known."""
+"""How often to search at first, while none of its files is known."""
 PATIENCE = 5
-"""A file is found after a fifth of the time that the run was followed without one, if that is between these two: eight runs
-without a file cost the sampler as much CPU as all else."""
+"""While no file is known, search again after a fifth of the time that the run was followed, within these limits: searching for
+the files of eight such runs costs the sampler as much CPU as everything else."""
 LOOK_SHARE = 50
 """The pause between two searches, as a multiple of the time that one takes."""
 TURN_S = 0.5
@@ -42,10 +42,11 @@ TURN_S = 0.5
 BACKLOG_POINTS = 2000
 SOURCES = 16
 LAST_WORDS_S = 10.0
-"""How long to read on after a run's last process: its launcher reports on it, and its window shows what the shell says."""
+"""How long to keep reading after a run's last process has ended: its launcher reports on it, and its window shows what the
+shell says."""
 LAST_LOOK_S = 1.0
 READ_ON_S = 30.0
-"""How much longer to read output of which more is left then."""
+"""How much longer to read if more output is left then."""
 READ_ON_PAUSE_S = 0.1
 PANE_S = 5.0
 """How often a pane of tmux or screen is read: each reading starts a process or two."""
@@ -77,7 +78,7 @@ class Curve:
     ranks: dict[int, Collected] = field(default_factory=dict)
     files: dict[int, tuple[Path, ...]] = field(default_factory=dict)
     identities: frozenset[tuple[int, int]] = frozenset()
-    """Device and inode of output files and terminals, to notice that two runs print to the same one."""
+    """Device and inode of output files and terminals, to detect that two runs print to the same one."""
 
 
 @dataclass(slots=True)
@@ -93,14 +94,14 @@ class FollowedRun:
     """One run and what was read of its files so far."""
 
     def __init__(self, run_id: str, *, explained: bool = True) -> None:
-        """``explained``: whether the error texts in its output are looked for, too."""
+        """``explained``: whether to search its output for error texts, too."""
         self.run_id = run_id
         self.lock = threading.Lock()
         self.curves: dict[Key, Curve] = {}
         """Take and change them under ``lock`` only."""
         self.failure: Exception | None = None
         self.errors: OutputErrors | None = None
-        """None until the first turn is over, which is short, while the import of what judges texts takes long."""
+        """None until the first turn, which is short, is over: importing the modules that judge texts takes long."""
         self._explained = explained
         self._reads: dict[tuple[str, Path], _Read] = {}
         self._printed: dict[int, PrintedRank] = {}
@@ -121,12 +122,12 @@ class FollowedRun:
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing has waited for its first turn yet."""
+        """Whether no caller has waited for its first turn yet."""
         return not self._waited
 
     @property
     def is_stuck(self) -> bool:
-        """Whether the thread still runs after a request to end, and does not just wait for the run's last words."""
+        """Whether the thread still runs after a request to end, other than to wait for the run's last words."""
         return self._ended and not self._rests and self.lingers
 
     @property
@@ -136,21 +137,21 @@ class FollowedRun:
 
     @property
     def error_texts(self) -> tuple[LogMatch, ...]:
-        """What is known of the error texts that the run prints."""
+        """What is known about the error texts that the run prints."""
         return self.errors.matches if self.errors is not None else ()
 
     @property
     def printed_to(self) -> frozenset[tuple[int, int]]:
-        """Device and inode of what the run prints to, as far as error texts are looked for there."""
+        """Device and inode of the files and terminals that are searched for error texts."""
         return self.errors.identities if self.errors is not None else frozenset()
 
     @property
     def pids(self) -> frozenset[int]:
-        """Every rank of the run that was seen, once error texts are looked for."""
+        """All ranks seen since error texts are searched for."""
         return self.errors.pids if self.errors is not None else frozenset()
 
     def ask(self, run: ProcessRun, tracked: Collection[int]) -> None:
-        """Ask for a turn and return at once. There is none while no file is known and no search is due."""
+        """Request a turn and return at once. There is none while no file is known and no search is due."""
         if self._thread is not None and not self._has_work():
             return
         with self._turn:
@@ -166,13 +167,13 @@ class FollowedRun:
         return bool(self._reads or self._printed or self._logs) or now >= self._due_s or now >= self._pane_due_s
 
     def wait(self, seconds: float) -> None:
-        """Wait until the first turn is done, but not longer than ``seconds``."""
+        """Wait until the first turn is done, at most ``seconds``."""
         self._waited = True
         with self._turn:
             self._turn.wait_for(lambda: self._turns > 0, seconds)
 
     def end(self, dropped: bool = False) -> None:
-        """Tell the thread to end, after it has read the run's last words; ``dropped``: at once, for the run is tracked now."""
+        """Ask the thread to end once it has read the run's last words; ``dropped``: at once, because the run is tracked now."""
         with self._turn:
             self._ended, self._dropped = True, dropped
             self._turn.notify_all()
@@ -206,7 +207,7 @@ class FollowedRun:
             ended = time.monotonic() >= until
             if self._pane is not None:
                 self._pane.read()
-            # Ranks that live on belong to another run now: one whose first rank is gone has another name.
+            # Surviving ranks now belong to a run with another name, because the first rank is gone.
             alive = [pid for pid in self.errors.pids if _lives(pid)]
             self.errors.read(alive, time.monotonic(), ended)
             if ended and (self.errors.at_end or time.monotonic() >= until + READ_ON_S):
@@ -250,7 +251,7 @@ class FollowedRun:
             return
         if self.errors is None:
             if not self._to_judge and self._pane is None:
-                return  # nothing to read: the known texts take 2 MiB
+                return  # nothing to read: do not import the known texts, which take 2 MiB
             from gputop.untracked.errors import OutputErrors
 
             self.errors = OutputErrors(self.run_id)
@@ -296,7 +297,7 @@ class FollowedRun:
                         collected.add(value.step, {value.name: value.value}, value.time or 0.0, BACKLOG_POINTS)
 
     def _take_in(self, found: list[Found], first_rank: int) -> None:
-        """Combine the sources into curves: sources of one kind, of which each rank writes its own, are one curve."""
+        """Combine the sources into curves: sources of one kind, one per rank, are one curve."""
         known, self._reads = self._reads, {}
         curves: dict[Key, Curve] = {}
         places: dict[tuple[str, int], int] = {}

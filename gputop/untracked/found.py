@@ -1,8 +1,8 @@
 """Finds the runs without a journal among the processes of a machine. Pure: processes in, ``ProcessRun``s out.
 
 A run is a group of processes (``gputop.groups``) in which a rank computes on a device, has a rank's environment, or looks like
-training on the CPU. A process that writes or has written a journal belongs to a tracked run instead. Whether a program that
-computes on a GPU trains is unknown, so nothing here claims it.
+training on the CPU. A process that writes or has written a journal belongs to a tracked run instead. Whether a program on a GPU
+is training is unknown, so nothing here claims it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NO_RUNS = (
     *("Xorg", "X", "Xwayland", "gnome-shell", "kwin_wayland", "kwin_x11", "cinnamon", "mutter"),
     *("nvidia-cuda-mps", "nv-hostengine", "dcgm-exporter", "dcgmproftester", "nvidia-persiste", "nvidia-smi"),
 )
-"""Programs that use a GPU for the display, for others, or to monitor it; as the kernel names them, in 15 characters."""
+"""Programs that use a GPU to draw the display, to serve others, or to monitor it, by the kernel's 15-character names."""
 _NUMBERS_BY_LAUNCHER = {
     "srun": (("SLURM_PROCID",), ("SLURM_LOCALID",), ("SLURM_NTASKS", "SLURM_NPROCS"), ()),
     "mpirun": (("OMPI_COMM_WORLD_RANK", "PMI_RANK"), ("OMPI_COMM_WORLD_LOCAL_RANK",), ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"), ()),
@@ -37,11 +37,11 @@ _SEEN_ONCE = operator.attrgetter(
     *("pid", "ppid", "name", "command", "environment", "launcher", "ancestors", "user", "started_at"),
     *("in_namespace", "torch_mapped", "nvidia_open"),
 )
-"""What tells a run of a process and seldom changes."""
+"""What identifies the run of a process and seldom changes."""
 
 
 class ProcessRuns:
-    """Finds the runs of one machine again and again; a group whose processes are what they were is the run that it was."""
+    """Finds the runs of one machine repeatedly; a group whose processes have not changed keeps its run."""
 
     def __init__(self) -> None:
         self._known: _Known = {}
@@ -80,7 +80,7 @@ class ProcessRuns:
 
 
 def _seen(process: Process) -> tuple[Any, ...]:
-    """Return all of a process that ``_run`` judges by."""
+    """Return everything about a process that ``_run`` judges by."""
     uses = [(use.device_uuid, use.contexts) for use in process.devices]
     return *_SEEN_ONCE(process), process.state in DEAD_STATES, bool(process.autograd_threads), uses
 
@@ -111,7 +111,7 @@ def _largest_first(run: ProcessRun) -> _Size:
 def _is_ours(group: Sequence[Process], written: Mapping[int, float], listed: Collection[str] | None) -> bool:
     """Return whether one of the processes writes a journal that is read here, or has written one.
 
-    The id that gputop gives to what it starts does not show that: the journal may begin later, or lie where this gputop does
+    The id that gputop assigns to what it starts does not show that: the journal may begin later, or be where this gputop does
     not look, in a container or under another state directory.
     """
     return any(
@@ -214,7 +214,8 @@ def _notebook(command: Sequence[str] | None, process: Process) -> str | None:
 
 
 def _since(alive: Sequence[Process], ranks: Sequence[Process]) -> Sequence[Process]:
-    """Return the processes whose start is the run's: not a parent that its ranks are copies of, such as a notebook's kernel."""
+    """Return the processes with which the run started, without a parent that its ranks are copies of, such as a notebook's
+    kernel."""
     pids = {process.pid for process in alive}
     return ranks if all(process.ppid in pids for process in ranks) else alive
 

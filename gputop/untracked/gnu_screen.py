@@ -1,6 +1,6 @@
 """Windows of the user's own GNU screen sessions: which one a process prints to, and its contents.
 
-Only sessions with one window are read: screen does not say which window has which terminal, and numbers can be reused.
+Only sessions with one window are read: screen does not report which window has which terminal, and numbers can be reused.
 
 ``hardcopy -h`` has the session write a window and its scrollback to a file, without a message to attached users. The file is in
 a private folder that only this user can enter. A session does not report when it is done: the file of a second hardcopy, which
@@ -30,7 +30,7 @@ _SESSION = re.compile(r"(?P<pid>\d{1,9})\.[\w.@+-]{1,200}")
 def find(terminal: str, environment: Mapping[str, str]) -> tuple[str, str] | None:
     """Return the session, as ``capture`` takes it, and the window's number; None if that is not its only terminal.
 
-    ``environment`` is a process's own, and may be that of another session.
+    ``environment`` belongs to a process, and may come from another session.
     """
     session, window = environment.get("STY", ""), environment.get("WINDOW", "")
     named = _SESSION.fullmatch(session)

@@ -30,10 +30,10 @@ class Kind:
     """Matches the name of the file."""
     parser: Callable[[Path], Parser]
     backlog: Backlog
-    """Which part of a large file is read."""
+    """The part of a large file that is read."""
     read_bytes: int = READ_BYTES
     rewritten: bool = False
-    """Whether the file is written again with all earlier values in it."""
+    """Whether the file is rewritten with all earlier values in it."""
 
 
 TENSORBOARD = Kind(
@@ -88,9 +88,9 @@ TRAINER_STATE = Kind(
     rewritten=True,
 )
 OUTPUT = "its output"
-"""The label of a run's output file; it ranks between JSON lines and the Trainer's state, which is late by a checkpoint."""
+"""The label of a run's output file; it ranks between JSON lines and the Trainer's state, which lags by a checkpoint."""
 LOG = "its log file"
-"""The label of a text log that a process of the run has open: what it logs there may not be what it prints."""
+"""The label of a text log that a process of the run has open: the log may differ from the output."""
 LOG_NAMES = re.compile(r".+\.(?:log|txt|out)")
 TMUX, SCREEN = "its output in tmux", "its output in screen"
 KINDS = (TENSORBOARD, WANDB, MLFLOW, TABLE, JSON_LINES, TRAINER_STATE)
@@ -102,7 +102,7 @@ ORDER = (
     TMUX,
     SCREEN,
 )
-"""If a run has several curves, the first of these is its own."""
+"""If a run has several curves, the first in this order is its own."""
 
 
 @lru_cache(maxsize=16_384)

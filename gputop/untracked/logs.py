@@ -1,6 +1,6 @@
 """The text logs that the ranks of an untracked run hold open (logging, loguru, hydra): read as their output is.
 
-A log may hold something else, such as a model's answers: one that grows for long without a value is given up.
+A log may contain something else, such as a model's answers: if it grows for long without a value, it is no longer read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PATIENCE_BYTES = 1 << 20
 
 
 class OpenLogs:
-    """The logs of one run, and what was read of them. Other threads may look at ``ranks`` under the lock of the run only."""
+    """The logs of one run, and what was read from them. Other threads may read ``ranks`` only under the run's lock."""
 
     def __init__(self) -> None:
         self.ranks: dict[int, PrintedRank] = {}
@@ -28,12 +28,12 @@ class OpenLogs:
 
     @property
     def files(self) -> dict[int, tuple[Path, ...]]:
-        """The logs that hold values, by rank."""
+        """The logs that contain values, by rank."""
         named = {number: tuple(path for path in rank.files if path in self._with_values) for number, rank in self.ranks.items()}
         return {number: paths for number, paths in named.items() if paths}
 
     def take_in(self, found: Mapping[int, tuple[OutputFile, ...]]) -> None:
-        """Follow the logs that were found, and give up those without values; hold the lock of the run."""
+        """Follow the logs that were found, and drop those without values. Call it with the run's lock held."""
         for number, files in found.items():
             rank = self.ranks.setdefault(number, PrintedRank())
             for file in files:

@@ -1,4 +1,4 @@
-"""The ranks of an untracked run that are gone, and which of these losses its failure explains. Pure."""
+"""The ranks that an untracked run has lost, and whether its failure explains them. Pure."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Collection
 
 
 class Losses:
-    """Counts the ranks that are gone, except for those that others replaced and those after which training continued."""
+    """Counts the lost ranks, except for those that were replaced and those after which training continued."""
 
     def __init__(self, outlived_s: float) -> None:
-        """``outlived_s``: seconds of progress after a loss, from which on the run counts as continuing without that process."""
+        """``outlived_s``: after this many seconds of progress, the run counts as continuing without the lost process."""
         self.seen: frozenset[int] = frozenset()
-        """Every rank that was seen. Replaced whole, so that another thread may take it."""
+        """All ranks seen so far. Replaced as a whole, so that another thread may read it."""
         self._outlived_s = outlived_s
         self._alive: frozenset[int] = frozenset()
         self._lost: dict[int, float] = {}
@@ -19,14 +19,14 @@ class Losses:
 
     @property
     def are_any(self) -> bool:
-        """Whether a rank is gone whose loss is not forgiven."""
+        """Whether a lost rank is not yet forgiven."""
         return bool(self._lost)
 
     def update(self, pids: Collection[int], now: float) -> bool:
-        """Take in which ranks live; return whether new ones replaced some that are gone.
+        """Note which ranks are alive; return whether new ones have replaced lost ones.
 
         Args:
-            pids: the ranks that live.
+            pids: the live ranks.
             now: seconds of a steady clock.
         """
         alive = frozenset(pids)
@@ -41,7 +41,8 @@ class Losses:
         return bool(replaced)
 
     def note_progress(self, lines: int, now: float) -> None:
-        """Forgive the losses that progress has followed for a while, if any rank lives; ``lines``: of progress so far."""
+        """Forgive the losses that progress has followed for a while, if any rank is alive; ``lines``: lines of progress so
+        far."""
         grew = self._progress is not None and lines > self._progress
         self._progress = lines
         if grew and self._alive:

@@ -1,7 +1,7 @@
 """The files to which untracked runs print: nohup.out, Slurm's -o, torchrun's --log-dir.
 
 They are found through /proc/<pid>/fd/1 and 2 of the ranks and of their launcher; even as root, only for this user's processes.
-What goes into a pipe is followed to one file that ``tee`` or a filter behind the pipe writes.
+Output into a pipe is followed to one file that ``tee`` or a filter behind the pipe writes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class OutputFile(NamedTuple):
 def output_files(pid: int, pipelines: Pipelines | None = None) -> tuple[OutputFile, ...]:
     """Return the regular files that hold a process's standard output and error, each once; none for another user's process.
 
-    ``pipelines``: the readers of pipes, if several processes are asked for at the same moment.
+    ``pipelines``: the readers of pipes, to share them among several processes.
     """
     found: dict[tuple[int, int], Path] = {}
     pipelines = pipelines if pipelines is not None else Pipelines()
@@ -49,7 +49,7 @@ def output_files(pid: int, pipelines: Pipelines | None = None) -> tuple[OutputFi
                 file = _regular_file(end)
                 if file is not None:
                     found[file.identity] = file.path
-                    break  # the others behind a pipe hold the same lines
+                    break  # the other files behind a pipe have the same lines
     except OSError:
         pass
     return tuple(OutputFile(*item) for item in found.items())

@@ -1,4 +1,4 @@
-"""What a run prints to a window of the user's own tmux or GNU screen. Reading it changes nothing there.
+"""The output of a run in a window of the user's own tmux or GNU screen. Reading it changes nothing there.
 
 The window is the one whose terminal is a process's standard output. A capture holds its last lines, so the lines of the
 previous capture are skipped.
@@ -69,11 +69,11 @@ class PaneReader:
 
     @cached_property
     def scan(self) -> LogScan:
-        """The scan of what the pane showed after the first capture."""
+        """The scan of the pane's text since the first capture."""
         from gputop.doctor.logs.scan import LogScan
 
         scan = LogScan(f"the {_PROGRAM_NAMES[self.pane.label]} window {self.pane.name}")
-        scan.skip()  # what a window has forgotten is not counted: its lines have no numbers
+        scan.skip()  # lines that the window has dropped are not counted, so its lines have no numbers
         return scan
 
     def read(self) -> list[tuple[int, dict[str, float]]]:
@@ -90,14 +90,14 @@ class PaneReader:
             # The last line may be a progress bar, which never ends: each of its states counts.
             data = "\n".join([*new[bool(new) and new[0] == self._last :], last, ""])
             self._before, self._last = lines, last
-            if not is_first:  # what stands there when the run is found may be another run's
+            if not is_first:  # the text that was already there may be another run's
                 self.scan.feed(data.encode())
             return list(self.transcript.feed(data.encode()))
         return []
 
 
 def _where_it_goes_on(before: Sequence[str], now: Sequence[str]) -> int:
-    """Return the index in ``now`` after the lines that ``before`` had; 0 if they have nothing in common."""
+    """Return the index in ``now`` after the lines of ``before``; 0 if they have nothing in common."""
     known = before[-OVERLAP:]
     for end in range(len(now), 0, -1):
         size = min(end, len(known))

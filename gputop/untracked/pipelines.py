@@ -1,4 +1,4 @@
-"""Where output goes that a run prints into a pipe: the files that ``tee`` writes, or that a filter behind the pipe prints to.
+"""Follows output that a run prints into a pipe: to the files that ``tee`` writes, or that a filter behind the pipe prints to.
 
 A process reads a pipe if its standard input has the pipe's inode, which nothing else has. Only the links in /proc/<pid>/fd are
 read, and only those of this user's processes.
@@ -19,7 +19,7 @@ from gputop.sources.host import procfs
 Identity = tuple[int, int]
 """Device and inode."""
 HOPS = 4
-"""So many filters between a run and its file are followed: ``train.py | ts | grep -v warn | tee log``."""
+"""Maximum number of filters between a run and its file: ``train.py | ts | grep -v warn | tee log``."""
 FILES_PER_TEE = 8
 _TEE = "tee"
 _FILTERS = frozenset(
@@ -28,7 +28,7 @@ _FILTERS = frozenset(
         *("rotatelogs", "cronolog", "multilog", "svlogd"),
     )
 )
-"""Programs that pass on what they read, or part of it. What another program prints is its own output."""
+"""Programs that pass on what they read, or part of it. Any other program prints output of its own."""
 
 
 class Pipelines:
@@ -40,7 +40,7 @@ class Pipelines:
     def links_behind(self, pipe: Identity) -> tuple[str, ...]:
         """Return links in /proc/<pid>/fd to what the readers of a pipe write to: files, terminals, sockets.
 
-        All of them get the same lines. What tee opened itself comes before what its output goes to.
+        All of them get the same lines. Files that tee opened itself come before its standard output.
         """
         return tuple(dict.fromkeys(self._behind(pipe, HOPS)))
 
@@ -69,17 +69,17 @@ def identity_of_pipe(link: str) -> Identity | None:
 
 
 SHARED_S = 0.9
-"""For how long the searches of several runs share a look at all processes, of which there may be hundreds."""
+"""How long the searches of several runs share one list of all processes, of which there may be hundreds."""
 KNOWN_S = 10.0
-"""How often to look at all processes while the reader that was found still reads the pipe, which one system call shows."""
+"""How often to list all processes while the known reader still reads the pipe, which one system call shows."""
 UNREAD_MAX_S = 30.0
 PATIENCE = 5
-"""A pipe that no process has as its standard input, such as a notebook's, is looked for again after a fifth of the time that it
-was looked for in vain, up to ``UNREAD_MAX_S``: what a shell joins by a pipe, it starts together."""
+"""If no process has the pipe as its standard input, as with a notebook, search again after a fifth of the time spent in vain so
+far, at most ``UNREAD_MAX_S``: a shell starts both ends of a pipe together."""
 
 
 class SharedReaders:
-    """The readers of this user's pipes when all processes were last looked at. Any thread may ask."""
+    """The readers of this user's pipes when all processes were last listed. Safe on any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -103,7 +103,7 @@ class SharedReaders:
             return found
 
     def _reading(self, pipe: Identity) -> list[int]:
-        """Return those of the readers found that still read the pipe: a PID may be another process's by now."""
+        """Return the known readers that still read the pipe: a PID may belong to another process by now."""
         return [pid for pid in self._readers.get(pipe, ()) if identity_of_pipe(f"/proc/{pid}/fd/0") == pipe]
 
 

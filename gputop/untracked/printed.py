@@ -1,7 +1,7 @@
-"""A file that an untracked run prints to, and which part of it stood there when the run was found.
+"""A file that an untracked run prints to, split into what it contained when the run was found and what came after.
 
-That part may be another run's: a log that is appended to, a file that a batch script shares. Its errors are not judged, for
-the ranks were alive when they stood there. Its hints count, unless the run had not started when the file was last written.
+The first part may be another run's, in a log that is appended to or a file that a batch script shares. Its errors are not
+judged, because the ranks were alive after them. Its hints count, unless the file was last written before the run started.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from gputop.doctor.logs.scan import LogScan
 from gputop.jobs.output.scan import ScannedLog
 
 CLOCK_S = 2.0
-"""A file was last written before the run if it was so long before: the start of a process is known to the second only."""
+"""A file counts as last written before the run only if it was this long before: a process's start is known only to the
+second."""
 
 
 class PrintedLog:
@@ -22,7 +23,7 @@ class PrintedLog:
     def __init__(self, path: Path, name: str, rank: int | None, started_at: float | None) -> None:
         """``started_at``: wall clock at which the run started, if known."""
         self.hints: tuple[Observation, ...] = ()
-        """What is known to be no failure of the part that stood there before."""
+        """Texts in the first part that are known to be no failure."""
         self.at_end = False
         self._log = ScannedLog(path, name, rank)
         self._before_bytes, self._is_older = 0, False
@@ -35,7 +36,7 @@ class PrintedLog:
 
     @property
     def scan(self) -> LogScan:
-        """The scan of what the run printed since it was found."""
+        """The scan of the run's output since it was found."""
         return self._log.scan
 
     @property

@@ -23,7 +23,7 @@ from gputop.untracked.kinds import MLFLOW, TENSORBOARD, TRAINER_STATE, Kind, kin
 from gputop.untracked.walk import walk_together
 
 SLACK_S = 0.05
-"""A process's start is known to a clock tick, the time of a write to a kernel tick."""
+"""A process's start is known to the clock tick, the time of a write to the kernel tick."""
 HANDLES = 4096
 FOLDERS = 20
 _ENVIRONMENT = ("TENSORBOARD_LOGGING_DIR", "WANDB_DIR", "MLFLOW_TRACKING_URI", "OUTPUT_DIR", "LOG_DIR")
@@ -45,7 +45,7 @@ class Found(NamedTuple):
     certain: bool
     """Whether a process of the run is known to write them."""
     contested: bool = False
-    """Whether a tracked run works in the same place and may as well write them."""
+    """Whether a tracked run works in the same place and may also write them."""
 
 
 def search(run: ProcessRun, tracked: Collection[int] = ()) -> list[Found]:
@@ -154,7 +154,8 @@ def _uid(pid: int) -> int | None:
 
 
 def _started(pid: int) -> float:
-    """Return when a process started, wall clock in seconds: exactly, as the run before it may have ended just then."""
+    """Return when a process started, wall clock in seconds. It is exact, because the previous run may have ended just
+    before."""
     try:
         found = procfs.read_stat(pid)
     except OSError:
@@ -185,7 +186,7 @@ def _own_pids(pid: int) -> list[int]:
 
 
 def _same_host(host: str, pid: int) -> bool:
-    """Return whether a process of this machine may report ``host`` as its host name: a container has a name of its own."""
+    """Return whether a process of this machine may report ``host`` as its host name: a container has its own name."""
     if host == os.uname().nodename:
         return True
     try:

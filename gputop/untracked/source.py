@@ -13,7 +13,7 @@ from gputop.untracked.kinds import TRAINER_STATE, Kind
 
 
 class CurveFile:
-    """One file. If it is rewritten with the values that it had, it passes on only those that follow them."""
+    """One file. If it is rewritten with its earlier values, only the new ones are passed on."""
 
     def __init__(self, path: Path, kind: Kind, prefix: str = "") -> None:
         self.path = path
@@ -42,9 +42,9 @@ class CurveFile:
     def read(self, finished: bool = False) -> tuple[list[Value], bool]:
         """Return new values, and whether the file is read to its end. Never raises on its contents.
 
-        A value without a time gets the time at which the file was last written: one time for all that was written before the
-        first reading, so that nobody takes the pace of reading for that of the run. ``finished``: nothing writes the file any
-        more, so that time does not apply to the value, which then has none.
+        A value without a time gets the time at which the file was last written. All values written before the first reading get
+        the same time, so that the pace of reading is not mistaken for the run's. ``finished``: nothing writes the file any
+        more, so that time does not apply, and the value has none.
         """
         if self._parser.refused:
             return [], True
@@ -70,7 +70,7 @@ class CurveFile:
 
     @property
     def total_steps(self) -> int | None:
-        """How many steps the training has, if the file says so."""
+        """The number of steps of the training, if the file shows it."""
         found: int | None = getattr(self._parser, "total_steps", None)
         return found
 
@@ -120,7 +120,7 @@ class Source:
 
     @property
     def total_steps(self) -> int | None:
-        """How many steps the training has, if a file says so."""
+        """The number of steps of the training, if a file shows it."""
         return next((total for file in self._files.values() if (total := file.total_steps) is not None), None)
 
     def read(self, finished: bool = False) -> tuple[list[Value], bool]:

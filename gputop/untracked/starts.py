@@ -1,7 +1,7 @@
-"""Where the newest start begins in output that a run found when it was followed: ``python train.py >> train.log``. Pure.
+"""Where the newest start begins in output that existed before the run was followed: ``python train.py >> train.log``. Pure.
 
-A file does not say which process wrote a line. A start shows by the first lines of the file, which come again, or by progress
-that returns to earlier steps after a traceback.
+A file does not show which process wrote a line. A new start is recognized if the first lines of the file appear again, or if
+progress returns to earlier steps after a traceback.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ _TRACEBACK = b"Traceback (most recent call last):"
 _NEAR_BYTES = 4096
 _FIRST_LINES = 2
 _LETTERS_MIN = 8
-"""A shorter first line may come again for any reason."""
+"""A shorter first line may recur for any reason."""
 _LOOK_LINES = 200
 """How far from where a start begins to look for its first progress."""
 _PLACES_MAX = 64
-"""How many places, the newest first, are looked at: a script may print a traceback, or its first lines, in every step."""
+"""Maximum number of places to examine, newest first: a script may print a traceback, or its first lines, in every step."""
 _LINE = re.compile(rb"[^\r\n]{1,%d}" % _NEAR_BYTES)
 _LETTER = re.compile(rb"[A-Za-z]")
 _DIGITS = re.compile(rb"\d+")
@@ -45,8 +45,8 @@ def _tracebacks(data: bytes) -> Iterator[int]:
 
 
 def _first_lines_again(data: bytes) -> Iterator[int]:
-    """Yield where the first lines of the file, with any numbers, come again."""
-    from gputop.doctor.logs.after import is_progress  # what judges texts is imported only if a file has some
+    """Yield where the first lines of the file, with any numbers, appear again."""
+    from gputop.doctor.logs.after import is_progress  # the modules that judge texts are imported only if needed
     from gputop.doctor.logs.lines import clean
 
     first = []

@@ -1,7 +1,7 @@
 """Imports the files of ended trainings as stored runs (``gputop runs import``): a journal each, as if gputop had recorded them.
 
 A run's id is derived from the location of its files, and its journal gets their time. So importing files again gives the same
-run, which is rewritten only if they have changed. A time that they do not hold is 0 in the journal: unknown to readers.
+run, which is rewritten only if they have changed. A time that the files lack is 0 in the journal: unknown to readers.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _sources(start: Path) -> list[Found]:
 
 
 def _name(root: Path, start: Path) -> str:
-    """Return the name of a run that nobody named: its folder below the given one, else the name of the given folder."""
+    """Return a name for a run without one: its folder below the given one, else the name of the given folder."""
     folder = root if root.is_dir() else root.parent
     inner = folder.relative_to(start).as_posix() if folder.is_relative_to(start) else "."
     return (folder.name if inner == "." else inner)[-200:] or root.name

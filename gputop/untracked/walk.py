@@ -18,7 +18,7 @@ from gputop.untracked.kinds import METRICS_DIR, Kind, kind_of
 
 DEPTH_MAX = 10
 UNLIKELY_MAX = 5
-"""How many levels below the start, and how many of them without a likely name."""
+"""Maximum number of levels below the start, and how many of these may have an unlikely name."""
 METRICS = 500
 _LIKELY = re.compile(
     r"runs?|logs?|.*_logs|logging|wandb|(?:offline-)?run-.*|mlruns|tb.*|tensorboard.*"
@@ -33,7 +33,7 @@ class Bounds(NamedTuple):
 
     entries: int
     entries_of_a_folder: int
-    """A folder with more of them holds a data set."""
+    """A folder with more entries holds a data set."""
     seconds: float
     files: int
 
@@ -50,7 +50,7 @@ class Walked:
 
 
 class _Listed(NamedTuple):
-    """What a folder holds that matters to a search; ``changed`` are its change times when it was listed."""
+    """The contents of a folder that matter to a search; ``changed`` are its change times when it was listed."""
 
     changed: tuple[int, int]
     entries: int
@@ -105,15 +105,15 @@ def walk(folders: Sequence[Path], since: float, uid: int | None, bounds: Bounds 
 
 
 SHARED_S = 1.0
-"""For how long runs that are searched together and work in the same folders share a walk."""
+"""How long runs in the same folders share a walk."""
 SINCE_S = 60.0
-"""Runs that started in the same stretch of this length share a walk, of which each takes what is new enough for it."""
+"""Runs that started within the same interval of this length share a walk; each takes the files that are new enough for it."""
 
 
 class _SharedWalk:
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        """Held while the folders are walked: whoever asks for the same walk waits for it."""
+        """Held while the folders are walked: other requests for the same walk wait for it."""
         self.walked: Walked | None = None
         self.began_s = 0.0
 

@@ -6,7 +6,7 @@ from gputop.tracking.printed.transcript import Transcript
 from gputop.untracked.files.values import Value, metric_name
 
 PATIENCE_BYTES = 1 << 20
-"""A file without a value in its first bytes is another kind of file: a data set, or a model's answers."""
+"""A file without a value in its first bytes is a different kind of file, such as a data set or a model's answers."""
 
 
 class Lines:
@@ -26,7 +26,7 @@ class Lines:
 
     @property
     def total_steps(self) -> int | None:
-        """How many steps the training has, if the lines say so."""
+        """The number of steps of the training, if the lines show it."""
         return self._transcript.total_steps
 
     def feed(self, data: bytes) -> list[Value]:

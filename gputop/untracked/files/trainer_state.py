@@ -32,7 +32,7 @@ class TrainerState:
         return [value for entry in history for value in _values(entry)] if isinstance(history, list) else []
 
     def skip(self, number: int) -> None:
-        """Forget the file: without all of it, nothing can be read."""
+        """Forget the file: it can only be read as a whole."""
         self._data.clear()
 
     def end(self) -> list[Value]:

@@ -9,7 +9,7 @@ from gputop.terminal_text import printable, strip_controls
 
 NAME_CHARACTERS = 200
 _EARLIEST_S, _LATEST_S = 1e9, 1e11
-"""A number between them (years 2001 to 5138) is taken as seconds since the epoch."""
+"""A number between them (years 2001 to 5138) counts as seconds since the epoch."""
 _STEP_MAX = 2**53
 _NON_FINITE = ("NaN", "Infinity", "-Infinity")
 
@@ -27,7 +27,7 @@ class Parser(Protocol):
     """Follows the bytes of one file, in any pieces. Never raises, and holds no more than a few MiB."""
 
     refused: bool
-    """Whether the file turned out to be of another kind: it holds no values, and is not read further."""
+    """Whether the file turned out to be a different kind: it contains no values and is not read further."""
 
     def feed(self, data: bytes) -> list[Value]:
         """Return the values that are complete with these bytes."""

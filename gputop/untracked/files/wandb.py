@@ -41,7 +41,7 @@ class RunFile:
         self.refused = False
         self.name: str | None = None
         self.config: dict[str, bytes] = {}
-        """Key -> JSON, of what has been read so far."""
+        """Key -> JSON, as read so far."""
         self._to_drop = 0
         """Bytes up to the next block, where reading resumes."""
 
