@@ -1,7 +1,7 @@
 """Runs without a journal over several machines, as runs whose ranks can be asked where they are. Pure.
 
-Ranks with one ``GPUTOP_RUN_ID`` are one run, and so are those that meet at one address (``untracked``). A run has no journal
-before its first step.
+Ranks with the same ``GPUTOP_RUN_ID`` are one run, and so are ranks that meet at one address (``untracked``). A run has no
+journal before its first step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gputop.whereabouts import WhereQuestion
 
 @dataclass(frozen=True, slots=True)
 class AskableRun:
-    """One such run. ``questions``: what to ask each host; ``starting``: whether gputop started it and saw no step of it yet."""
+    """One such run. ``questions``: what to ask each host; ``starting``: whether gputop started it and has seen no step yet."""
 
     run: JoinedRun
     questions: Mapping[str, WhereQuestion]
@@ -66,7 +66,7 @@ def _listed(seen: Sequence[Seen]) -> list[tuple[Seen, ProcessRun]]:
 
 
 def _apart(pieces: list[_Piece]) -> list[list[_Piece]]:
-    """Return the pieces as one run, of which a host may have several; each alone where two of them have the same rank."""
+    """Return the pieces as one run (a host may have several); as separate runs if two of them have the same rank."""
     ranks = [rank.rank for piece in pieces for rank in piece.ranks]
     return [pieces] if len(set(ranks)) == len(ranks) else [[piece] for piece in pieces]
 

@@ -1,8 +1,8 @@
 """Joins the runs of several machines' snapshots. Pure: snapshots in, runs out.
 
 Runs with one id are one run, unless their world sizes differ, or two processes on different machines are the same rank: then
-one id was given to several trainings. Names are not compared. Machines with a common file system list each other's ranks; of a
-rank that several list, the machine on which it runs knows best.
+one id was given to several trainings. Names are not compared. Machines with a common file system list each other's ranks; if
+several list a rank, the machine on which it runs counts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Seen:
     host: str
     snapshot: Snapshot
     clock_offset_s: float = 0.0
-    """Its clock minus ours."""
+    """Its clock minus this machine's, in seconds."""
     current: bool = True
     """Whether the link is up; otherwise, the snapshot is the last one."""
 
@@ -42,7 +42,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Slowest:
-    """The host that holds a run up, and by which share of a step. ``waited_for``: the others wait for it in each step."""
+    """The host that delays a run, and by which share of a step. ``waited_for``: the others wait for it in each step."""
 
     host: str
     share: float
@@ -64,7 +64,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class JoinedRun:
-    """One run over machines. ``run`` has each rank once, and times by our clock."""
+    """One run over machines. ``run`` has each rank once, with times by this machine's clock."""
 
     run: Run
     parts: tuple[Part, ...]
@@ -72,13 +72,13 @@ class JoinedRun:
     known_by: tuple[str, ...]
     """The hosts that list the run."""
     source: str | None = None
-    """What wrote its curve, if gputop does not track it."""
+    """The source of its curve, if gputop does not track it."""
     failed: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    """Where its ranks failed, and which; an unwatched machine has its own name."""
+    """The ranks that failed, by host; an unwatched machine has its own name."""
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """The ranks that should be there and that no host lists; none of a run whose curve is read from a file of one rank."""
+        """The ranks that should exist and that no host lists; none if the run's curve is read from one rank's file."""
         if self.source is not None:
             return ()
         seen = {rank.rank for rank in self.run.ranks}
@@ -98,12 +98,12 @@ class JoinedRun:
 
     @property
     def slowest(self) -> Slowest | None:
-        """The host that holds the run up by its newest steps, if one does."""
+        """The host that delays the run, by its newest steps, if there is one."""
         return slowest({part.host: part.pace for part in self.parts if part.pace is not None and part.current})
 
 
 def slowest(paces: Mapping[str, Pace]) -> Slowest | None:
-    """Return the host that holds the others up; None if they are even, or fewer than two are known.
+    """Return the host that delays the others; None if they are even, or fewer than two are known.
 
     If ranks wait for one another, every step takes equally long, and the rank waited for has the shortest backward: the
     others' waiting is part of theirs. Otherwise, the longest step decides.
@@ -139,16 +139,16 @@ def join(seen: Sequence[Seen]) -> tuple[JoinedRun, ...]:
 
 
 def shared_runs(seen: Sequence[Seen]) -> tuple[JoinedRun, ...]:
-    """Return the runs with live ranks that are on several hosts, or of which ranks are missing.
+    """Return the runs with live ranks on several hosts, or with missing ranks.
 
-    A run counts also if ranks of it failed on one host while those of another one still wait for them.
+    This includes a run whose ranks failed on one host while those on another still wait for them.
     """
     live = (run for run in join(seen) if run.parts and (run.run.state in LIVE_STATES or run.failed))
     return tuple(run for run in live if len({part.host for part in run.parts}.union(dict(run.failed))) > 1 or run.missing)
 
 
 def by_our_clock(run: Run, offset_s: float) -> Run:
-    """Return a run of a machine whose clock is ``offset_s`` ahead, with its times by our clock."""
+    """Return a run of a machine whose clock is ``offset_s`` ahead, with its times by this machine's clock."""
     if not offset_s:
         return run
     ranks = tuple(
@@ -159,12 +159,13 @@ def by_our_clock(run: Run, offset_s: float) -> Run:
 
 
 def shifted(at: float | None, offset_s: float) -> float | None:
-    """Return a time of a machine whose clock is ``offset_s`` ahead, in seconds by our clock."""
+    """Return a time of a machine whose clock is ``offset_s`` ahead, in seconds by this machine's clock."""
     return None if at is None else at - offset_s
 
 
 def _standing_shifted(facts: Mapping[str, Any], offset_s: float) -> Mapping[str, Any]:
-    """Return a rank's facts with the times of its place by our clock: they tell since when the ranks of all hosts wait."""
+    """Return a rank's facts with the times of its place by this machine's clock, so that the waits on all hosts can be
+    compared."""
     standing = facts.get("standing")
     if not isinstance(standing, Mapping):
         return facts
@@ -180,7 +181,7 @@ _Listed = list[tuple[Seen, Run, str | None]]
 
 
 def _one_training_each(listed: _Listed) -> list[_Listed]:
-    """Return those of the runs with one id that belong together."""
+    """Return the runs with one id that belong together."""
     groups: list[_Listed] = []
     for item in listed:
         fitting = next((group for group in groups if all(_fits(run, item[1]) for _, run, _ in group)), None)
@@ -272,7 +273,7 @@ def _part(home: Seen, ranks: Sequence[Rank]) -> Part:
 
 
 def pace_of(metrics: Iterable[Mapping[str, float]]) -> Pace | None:
-    """Return the pace of ranks by their newest values; None if none of them tells how long a step takes."""
+    """Return the pace of ranks by their newest values; None if none of them reports a step time."""
     listed = list(metrics)
     steps = [value for held in listed if (value := _seconds(held, STEP)) is not None]
     backward = [value for held in listed if (value := _seconds(held, BACKWARD)) is not None]

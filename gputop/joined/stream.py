@@ -1,7 +1,7 @@
 """The runs over several hosts as a stream of snapshots of their own, for the doctor. Pure: the caller gives the time.
 
 Such a snapshot has no device and no process: what one machine shows is judged on that machine. Each value of a metric is passed
-on once, from the host on which its rank runs, with its time by our clock.
+on once, from the host on which its rank runs, with its time by this machine's clock.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from gputop.joined.runs import BACKWARD, STEP, JoinedRun, Seen
 from gputop.snapshot import AUTOMATIC_PREFIX, Host, Points, Rank, Snapshot
 
 POINTS_MOST = 20_000
-"""Values kept for the next snapshot; the doctor looks at the newest minutes."""
+"""Values kept for the next snapshot; the doctor uses the newest minutes."""
 HOSTNAME = "hosts"
 METRICS = frozenset(name for metric in (STEP, BACKWARD) for name in (metric, AUTOMATIC_PREFIX + metric))
-"""What the rules on hosts judge by. A hundred hosts log so much that everything else would slow down the screen."""
+"""The metrics that the rules on hosts judge by. A hundred hosts log so much that any more would slow down the screen."""
 
 
 class JoinedStream:
@@ -40,7 +40,8 @@ class JoinedStream:
             self._held -= len(self._points.pop(0)[1].times)
 
     def snapshot(self, runs: Sequence[JoinedRun], seen: Sequence[Seen], time: float, monotonic_s: float) -> Snapshot:
-        """Return the runs as one snapshot, with the values that came since the last one. Times are ours, in seconds."""
+        """Return the runs as one snapshot, with the values since the last one. Times are by this machine's clock, in
+        seconds."""
         homes = {(run.run.run_id, rank): part.host for run in runs for part in run.parts for rank in part.ranks}
         points = tuple(part for host, part in self._points if homes.get((part.run_id, part.rank)) == host)
         self._points, self._held = [], 0

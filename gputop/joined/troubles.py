@@ -23,7 +23,7 @@ def troubles(run: JoinedRun, unread: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def untracked_troubles(run: JoinedProcessRun, unread: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the same for an untracked run, of which only its processes are known."""
+    """Return the same for an untracked run, known only by its processes."""
     return _unheard(run.silent, run.missing, run.world_size, unread)
 
 
@@ -37,9 +37,9 @@ def _unheard(silent: Sequence[str], missing: Sequence[int], world_size: int | No
 
 
 def failed_apart(seen: Sequence[Seen], now: float) -> tuple[JoinedRun, ...]:
-    """Return the runs that failed within ``REPORTED_S`` before ``now``, by our clock, and of which ranks are missing.
+    """Return the runs with missing ranks that failed within ``REPORTED_S`` before ``now``, by this machine's clock.
 
-    They say something about a host only if one was not read: many scripts report from one rank only.
+    They matter only if a host was not read: many scripts report from one rank only.
     """
     return tuple(run for run in join(seen) if run.run.state in FAILED_STATES and not run.parts and _just_now(run, now))
 

@@ -1,7 +1,7 @@
 """Joins untracked runs over several machines, by the address or the Slurm job through which their ranks find each other. Pure.
 
 Ranks that meet at one address are one run: torchrun gives every worker MASTER_ADDR and MASTER_PORT, however its nodes met.
-Nothing is joined that only looks alike: a loopback address (torch's defaults are the same everywhere), another world size, a
+Runs that only look alike are not joined: a loopback address (torch's defaults are the same everywhere), another world size, a
 rank that two machines have, a script of another name, or a run that is whole on one machine.
 """
 
@@ -24,7 +24,7 @@ class JoinedProcessRun:
     name: str
     world_size: int
     meets_at: str
-    """"gpu1:29500"; "Slurm job 42" where the script itself says where its ranks meet."""
+    """"gpu1:29500"; "Slurm job 42" if the script itself determines where its ranks meet."""
     parts: tuple[Part, ...]
     """The ranks that each host lists, in the order of the hosts."""
 
@@ -36,7 +36,7 @@ class JoinedProcessRun:
 
     @property
     def exchange_id(self) -> str:
-        """What the doctor calls a run that it knows only by what its hosts exchange (``exchange_id``)."""
+        """The doctor's name for a run that it knows only by its traffic between hosts (``exchange_id``)."""
         return exchange_id(part.host for part in self.parts)
 
     @property
@@ -57,7 +57,8 @@ class JoinedProcessRun:
 
 
 def exchange_id(hosts: Iterable[str]) -> str:
-    """Return the name for what these hosts exchange, as ``Finding.run`` of a run without an id: "hosts:gpu1,gpu2"."""
+    """Return the name of the traffic between these hosts, used as ``Finding.run`` for a run without an id:
+    "hosts:gpu1,gpu2"."""
     return f"hosts:{','.join(sorted(hosts))}"
 
 
@@ -68,17 +69,17 @@ Meeting = tuple[str, str, int, str | None]
 _Ranks = tuple[tuple[int, tuple[int, ...]], ...]
 """Ranks, each with the indexes of the devices that it uses."""
 _Piece = tuple[Meeting, _Ranks]
-"""What one launcher started on one host, and where it meets the others."""
+"""The ranks that one launcher started on one host, and where they meet the others."""
 
 
 class Pieces:
-    """Keeps what the newest snapshot of each host says of such runs: each snapshot is searched once."""
+    """Keeps the pieces of such runs in each host's newest snapshot, so that each snapshot is searched once."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Snapshot, tuple[_Piece, ...]]] = {}
 
     def of(self, one: Seen) -> tuple[_Piece, ...]:
-        """Return what a host has of runs that may have ranks on other hosts."""
+        """Return a host's pieces of runs that may have ranks on other hosts."""
         known = self._known.get(one.host)
         if known is None or known[0] is not one.snapshot:
             known = self._known[one.host] = one.snapshot, tuple(_pieces(one.snapshot))
@@ -88,7 +89,7 @@ class Pieces:
 def untracked_runs(seen: Sequence[Seen], pieces: Pieces | None = None) -> tuple[JoinedProcessRun, ...]:
     """Return the untracked runs that have ranks on several machines, in the order of the hosts.
 
-    Pass the same ``pieces`` each time where it is called for every snapshot of many hosts.
+    If it is called for every snapshot of many hosts, pass the same ``pieces`` each time.
     """
     pieces = pieces or Pieces()
     groups: dict[Meeting, list[tuple[Seen, _Ranks]]] = {}
@@ -131,7 +132,7 @@ def _joined(key: Meeting, pieces: Sequence[tuple[Seen, _Ranks]]) -> JoinedProces
 
 
 def meeting(run: ProcessRun, environment: LaunchEnvironment) -> Meeting | None:
-    """Return what the ranks of one run have in common, and those of no other; None if that is not known."""
+    """Return what only the ranks of one run have in common; None if that is unknown."""
     settings = dict(environment.settings)
     address, port = settings.get("MASTER_ADDR", ""), environment.master_port
     slurm = settings.get("SLURM_JOB_ID")

@@ -1,6 +1,6 @@
 """Where the ranks of a run over several machines are: the answers of the machines as one, with times by our clock. Pure.
 
-Each machine asks its own ranks, so a rank counts as the machine says on which it runs. Only all of them together show who is
+Each machine asks its own ranks, so the answer of the machine on which a rank runs counts. Only all of them together show who is
 behind.
 """
 
@@ -17,7 +17,7 @@ from gputop.whereabouts import RankPlace, Whereabouts, judged
 
 @dataclass(frozen=True, slots=True)
 class HostAnswer:
-    """What the machine that the user calls ``host`` answered. ``clock_offset_s``: its clock minus ours."""
+    """What the machine that the user calls ``host`` answered. ``clock_offset_s``: its clock minus this machine's."""
 
     host: str
     answer: Whereabouts

@@ -17,7 +17,7 @@ from gputop.terminal_text import printable, strip_controls
 from gputop.wire import FormatError, decode
 
 JOBS_MOST = 10_000
-"""How many jobs of one host are listed; the rest is ignored."""
+"""Maximum number of jobs listed per host; the rest is ignored."""
 TAKE_S = 0.2
 STOP_S = 180.0
 """How long a host may take to stop a job: its supervisor takes half a minute at most, Slurm two and a half minutes."""
@@ -25,7 +25,7 @@ ANSWER = Limits(within_s=60.0, lines_most=200_000, bytes_most=16 << 20)
 """Limits of a command that prints something and ends. A listing takes seconds; a log is the last 64 KiB of each file."""
 LISTED_BY = "gputop jobs -H lists them."
 CLOCK_NOISE_S = 5.0
-"""Clocks that differ by less count as equal: so long, a listing may take to arrive."""
+"""Clocks that differ by less count as equal, because a listing may take this long to arrive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def failed(ends: Mapping[str, End], hint: str = LISTED_BY) -> dict[str, End]:
     """Return the hosts where a command failed, and how.
 
     Raises:
-        UsageError: no host knows what was named; ``hint`` is the command that lists what there is.
+        UsageError: no host knows the given name; ``hint`` is the command that lists all names.
     """
     if all(end.failure is None and end.code == EXIT_USAGE for end in ends.values()):
         raise UsageError(" ".join(end.sentence(host) for host, end in ends.items()), hint)
@@ -157,7 +157,7 @@ def failed(ends: Mapping[str, End], hint: str = LISTED_BY) -> dict[str, End]:
 def explained(ends: Mapping[str, End], found: Collection[str]) -> dict[str, End]:
     """Return the ends of a command that prints one record, with a failure for hosts that printed anything else.
 
-    ``found`` are the other hosts.
+    ``found`` are the hosts that did.
     """
     other = Failure("unreadable", "What it sends is not what was asked for.", "Is it the same gputop there?")
     is_well = {host: end.failure is None and end.code == EXIT_OK for host, end in ends.items()}
@@ -165,9 +165,9 @@ def explained(ends: Mapping[str, End], found: Collection[str]) -> dict[str, End]
 
 
 def clock_offset_s(told_at: float | None, arrived_at: float) -> float:
-    """Return by how much the clock of a host is ahead of ours, in seconds; 0 if that is unknown, or within ``CLOCK_NOISE_S``.
+    """Return how many seconds a host's clock is ahead of this machine's; 0 if that is unknown, or within ``CLOCK_NOISE_S``.
 
-    ``told_at`` is when it told something, by its clock, and ``arrived_at`` when that arrived, by ours.
+    ``told_at`` is when it sent something, by its clock, and ``arrived_at`` when that arrived, by this machine's.
     """
     offset_s = 0.0 if told_at is None else told_at - arrived_at
     return offset_s if math.isfinite(offset_s) and abs(offset_s) > CLOCK_NOISE_S else 0.0

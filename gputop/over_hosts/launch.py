@@ -24,7 +24,7 @@ READY_S = 180.0
 STARTED_S = 60.0
 NOTHING_STARTED = "Nothing was started."
 LEAVE_S = 1.0
-"""How long hosts get to notice that a launch is canceled, before their connections are closed."""
+"""How long hosts have to notice a canceled launch before their connections are closed."""
 T = TypeVar("T")
 
 
@@ -38,7 +38,8 @@ class Cancellation:
         self.canceled = False
 
     def cancel(self) -> bool:
-        """Close the connections, so that each host stops what it has started; return False if all have started it already."""
+        """Close the connections, so that each host stops what it has started; return False if all hosts have already started
+        it."""
         with self._lock:
             if self._all_started:
                 return False

@@ -1,4 +1,4 @@
-"""The jobs of several hosts for a screen: the list of them, and the output of one as it grows."""
+"""The jobs of several hosts for a screen: their list, and the output of one job as it grows."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class HostJobs:
         """Stop a job on its hosts and wait until it has ended; return a sentence.
 
         Raises:
-            GputopError: a process of it may be left on a host that says so, or that has not answered in time.
+            GputopError: one of its processes may be left on a host that reports this, or that did not answer in time.
         """
         told: list[str] = []
         left = stop_over(job.hosts or self.hosts, self.transport, job.id, told.append)

@@ -62,7 +62,7 @@ def script_lines(samples: Sequence[Sample], windows: Sequence[Span]) -> tuple[in
 
 
 def operators(events: Sequence[Event], windows: Sequence[Span], samples: Sequence[Sample]) -> tuple[Hot, ...]:
-    """Return the operators with the most time of their own in the windows."""
+    """Return the operators with the most own time in the windows."""
     threads: dict[str, list[Event]] = defaultdict(list)
     for event in events:
         if event.category == "cpu_op" and _kind(event) == "operators" and _within(event, windows):

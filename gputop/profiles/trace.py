@@ -22,7 +22,7 @@ class Event:
     begin_ns: int
     length_ns: int
     correlation: int | None = None
-    """What a kernel shares with the call that launched it."""
+    """The number that a kernel shares with the call that launched it."""
 
     @property
     def end_ns(self) -> int:

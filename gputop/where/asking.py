@@ -24,7 +24,7 @@ from gputop.where.rings import Ring, rings_of
 from gputop.whereabouts import STILL_S, PlaceState, RankPlace, Whereabouts, judged
 
 ANSWER_S = 0.9
-"""How long to wait for the ranks, each of the two times: they check for a question twice a second."""
+"""How long to wait for the ranks each time: they check for a question twice a second."""
 _POLL_S = 0.02
 _STATES: Mapping[str, PlaceState] = {"T": "stopped", "t": "traced", "D": "disk"}
 
@@ -40,7 +40,7 @@ def ask_run(run: Run, runs_dir: Path | None = None) -> Whereabouts:
 
 
 def ask(run_id: str, name: str, ranks: Sequence[Rank], rings: Mapping[int, Ring]) -> Whereabouts:
-    """Return where these ranks are now; ``rings``: by rank, where they say so."""
+    """Return where these ranks are now; ``rings``: their rings, by rank."""
     before = {rank: outside.look(ring.identity.pid) for rank, ring in rings.items()}
     started = time.monotonic()
     answers = _answers(rings, ANSWER_S)

@@ -96,7 +96,7 @@ def unrelated(found: Iterable[Waiting], run: Run) -> list[Waiting]:
 def ask_launch(pids: Collection[int]) -> Whereabouts | None:
     """Return where the launch of these processes is; None if none of them reports where it is.
 
-    Several launchers may have started one run, each under an id of its own: they count as one launch. None if two of them have
+    Several launchers may have started one run, each with its own id: they count as one launch. None if two of them have
     the same rank.
     """
     return _ask(lambda waiting: not waiting.pids().isdisjoint(pids))
@@ -121,7 +121,7 @@ def _ask(wanted: Callable[[Waiting], bool]) -> Whereabouts | None:
 
 
 def ask_waiting(waiting: Waiting) -> Whereabouts:
-    """Return where these processes are, and which ranks of theirs are missing here. Takes two seconds at most."""
+    """Return where these processes are, and which of their ranks are missing here. Takes two seconds at most."""
     pid = min(waiting.pids())
     name = script_name(procfs.command_line_of(pid) or ()) or f"process {pid}"
     mute = beside.mute({ring.identity.pid: rank for rank, ring in waiting.rings.items()})
@@ -157,9 +157,10 @@ def _rings(state: Path | None) -> Iterable[Ring]:
 
 
 def open_memory(path: Path, pid: int, directory: Path | None = None) -> Ring | None:
-    """Return what a process says in an open file of its own; the caller closes it.
+    """Return the memory in which a process reports where it is; the caller closes it.
 
-    None if the file is none of ours, or inherited from another process, or if the process keeps its runs in another directory.
+    None if gputop did not create the file, if it was inherited from another process, or if the process keeps its runs in
+    another directory.
 
     Raises:
         OSError: the process or its file is gone, or hidden.

@@ -27,7 +27,7 @@ MUTE_S = 10.0
 
 @dataclass(slots=True)
 class _Known:
-    """The file that shows a process's memory, once found; before that, when to look next, and how long to wait after."""
+    """The file that shows a process's memory, once found; before that, when to search next, and how long to wait after that."""
 
     path: Path | None = None
     due_s: float = 0.0

@@ -1,7 +1,7 @@
 """Makes a rank whose Python does not run write its stack (``tracking/standing/last_words.py``), and reads it.
 
 The signal ends a process that has no handler for it. So it is sent only if, immediately before, the process had a handler,
-still had our memory open under the reported number, and was the same process.
+still had gputop's memory open under the reported number, and was the same process.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from gputop.wire import FormatError
 
 
 class Ring:
-    """An open ring of a live rank; or, ``unnamed``, the memory in which one says where it is that has no ring yet."""
+    """An open ring of a live rank; or, if ``unnamed``, the memory in which a rank without a ring reports where it is."""
 
     def __init__(self, path: Path, descriptor: int, who: form.Identity, *, unnamed: bool = False) -> None:
         self.path = path
