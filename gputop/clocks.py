@@ -1,4 +1,4 @@
-"""Compares the clock of another machine with ours, by a question and its answer, and bounds the error. Pure.
+"""Compares another machine's clock with this one's, by a question and its answer, and bounds the error. Pure.
 
 The answer says when the question arrived and when the answer left, so that only the time in transit remains: it bounds the
 error (as in NTP, RFC 5905, section 8). The arrival of a snapshot alone gives no such bound.
@@ -41,14 +41,15 @@ class ClockAnswer(AnswerLine):
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The other clock minus ours, in seconds; the true offset lies within ``error_s`` of it."""
+    """The other clock minus this machine's, in seconds; the true offset lies within ``error_s`` of it."""
 
     offset_s: float
     error_s: float
 
 
 def compared(answer: ClockAnswer, arrived_at: float) -> Compared | None:
-    """Return the comparison that an answer allows; None if its times are impossible. ``arrived_at`` is by our clock."""
+    """Return the comparison that an answer allows; None if its times are impossible. ``arrived_at`` is by this machine's
+    clock."""
     sent, received, answered = answer.question.sent_at, answer.question.received_at, answer.answered_at
     if received is None or not all(map(math.isfinite, (received, answered))):
         return None
@@ -60,7 +61,7 @@ def compared(answer: ClockAnswer, arrived_at: float) -> Compared | None:
 
 
 class ClockWatch:
-    """Compares the clock of one machine with ours, for as long as its stream lasts."""
+    """Compares another machine's clock with this one's, for as long as its stream lasts."""
 
     def __init__(self, ask: Callable[[ClockQuestion], object]) -> None:
         self._ask = ask
@@ -69,7 +70,7 @@ class ClockWatch:
         self._kept: deque[Compared] = deque(maxlen=KEPT)
 
     def look(self, now: float) -> None:
-        """Ask if it is time to. Call it after each reading, when the other side is idle. ``now`` is by our clock."""
+        """Ask if it is time to. Call it after each reading, when the other side is idle. ``now`` is by this machine's clock."""
         wait_s = EAGER_S if self._asked_times < EAGER else EVERY_S
         if self._asked is None or not 0 <= now - self._asked.sent_at < wait_s:
             self._asked = ClockQuestion(now)

@@ -29,7 +29,7 @@ def is_notebook_kernel(command: Sequence[str] | None) -> bool:
 
 
 def is_session(command: Sequence[str] | None) -> bool:
-    """Return whether a person types the program piece by piece, in cells or at a prompt, and may pause in between."""
+    """Return whether the user types the program piece by piece, in cells or at a prompt, and may pause in between."""
     if not command or is_notebook_kernel(command):
         return bool(command)
     words = script_words(command)

@@ -33,7 +33,7 @@ PORT_MAX = 65535
 
 
 class Collector:
-    """What Prometheus asks: the newest snapshot of a feed, as metric families."""
+    """What Prometheus collects: the newest snapshot of a feed, as metric families."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
@@ -42,7 +42,7 @@ class Collector:
         self._newest: tuple[Snapshot, tuple[Finding, ...], float] | None = None
         self._collected: tuple[float, list[Any]] | None = None
         self.failed = threading.Event()
-        """Set if the feed will never bring a snapshot."""
+        """Set if the feed will never deliver a snapshot."""
 
     def arrived(self) -> None:
         """Take what the feed has; called from its thread."""

@@ -26,7 +26,7 @@ EXAMPLES = "python, gpu:0-3, rank:2, user:me, mem>10G, sm>50, run:gpt or -word"
 
 
 class Listed(Protocol):
-    """A line of a process table: a process on a device, or memory on a device that no process is known to hold."""
+    """A line of a process table: a process on a device, or memory on a device that no known process holds."""
 
     @property
     def process(self) -> Process | None:

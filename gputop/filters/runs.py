@@ -71,7 +71,7 @@ def parse(text: str) -> RunFilter:
 
 
 def value_of(run: Run, key: str) -> Any:
-    """Return what a comparison with ``key`` looks at: the run's configuration, else the mean of a metric's last values.
+    """Return the value that a comparison with ``key`` uses: the run's configuration, else the mean of a metric's last values.
 
     A dot leads into a nested configuration (``optimizer.lr``). None if the run has neither.
     """
@@ -155,7 +155,7 @@ def _number(text: str) -> float | None:
 
 
 def _as_number(held: object) -> float | None:
-    """Return a value of a configuration as a number; None for a text that is none."""
+    """Return a value of a configuration as a number; None if it is not one."""
     if isinstance(held, str):
         return _number(held)
     try:

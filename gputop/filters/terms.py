@@ -1,6 +1,6 @@
 r"""The terms of a typed filter: one grammar for the filters of runs and of processes. Pure text.
 
-Terms stand between blanks, and all must hold. One with ``-`` or ``!`` before it must not hold.
+Blanks separate the terms, and all must hold. A term that begins with ``-`` or ``!`` must not hold.
 
 | term | is |
 |---|---|
@@ -99,7 +99,7 @@ class Term:
 
 
 def split(text: str, examples: str) -> Iterator[Term]:
-    """Yield the terms of a filter. ``examples`` stand in the advice of errors.
+    """Yield the terms of a filter. Errors show ``examples`` in their advice.
 
     Raises:
         UsageError: the text is not a filter; the message says which part and why.

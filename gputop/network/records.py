@@ -28,7 +28,7 @@ class Interface:
     name: str
     kind: InterfaceKind = "ethernet"
     hostname: str | None = None
-    """The machine, where several are joined; None in a machine's own snapshot."""
+    """The machine, if several are joined; None in a machine's own snapshot."""
     state: str | None = None
     """The kernel's "operstate": "up", "down", "dormant" …; "gone" if it was there earlier."""
     speed_mbit_per_s: int | None = None
@@ -47,7 +47,7 @@ class Interface:
     sent_packets: int | None = None
     """Packets sent by an RDMA port; None for other interfaces, whose losses TCP counts (``NetworkPath``)."""
     lost_packets: int | None = None
-    """How often an RDMA port had to repeat packets, by acknowledgements missing or out of sequence."""
+    """How often an RDMA port repeated packets because acknowledgements were missing or out of sequence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class NetworkPath:
     address: str
     local_address: str
     hostname: str | None = None
-    """The machine that sends, where several are joined; None in a machine's own snapshot."""
+    """The sending machine, if several are joined; None in a machine's own snapshot."""
     interface: str | None = None
     """The name of the interface that has ``local_address``."""
     connections: int | None = None

@@ -11,7 +11,8 @@ _PLAIN = re.compile(r"[\w.:@/%-]+", re.ASCII)
 
 
 def in_command(name: str | None, instead: str) -> str:
-    """Return a name for a command that the user may copy; ``instead`` if it is no plain word: another machine sent it."""
+    """Return a name for a command that the user may copy; ``instead`` if it is not a plain word, because another machine sent
+    it."""
     return name if name is not None and _PLAIN.fullmatch(name) else instead
 
 

@@ -1,6 +1,6 @@
 """Commands of other programs, such as ``squeue`` and ``kubectl``: asked once, within a deadline.
 
-What they print is bounded and untrusted. Imports the standard library and the ground floor only.
+Their output is bounded and untrusted. Imports the standard library and the ground floor only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PRINTED_MOST_BYTES = 16 << 20
 """A cluster's whole queue is a few MiB."""
 _PIECE_BYTES = 1 << 16
 _END_S = 1.0
-"""How long a killed command may take to be gone."""
+"""How long a killed command may take to end."""
 
 
 class NoAnswerError(GputopError):
@@ -49,7 +49,7 @@ def printed(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment,
-            # Sites put scripts in front of such commands: what these started must not outlive the deadline.
+            # Sites wrap such commands in scripts, whose child processes must not outlive the deadline.
             start_new_session=True,
         )
     except OSError as error:

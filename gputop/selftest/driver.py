@@ -1,6 +1,6 @@
-"""Asks the driver all that gputop ever asks it, and notes what each call answered and how long it took.
+"""Asks the driver everything that gputop ever asks, and records each call's answer and time.
 
-The calls are those of ``sources/nvml``, made by its own reader: nothing here asks what the dashboard would not.
+The calls are those of ``sources/nvml``, made by its own reader: nothing here asks more than the dashboard does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gputop.sources.nvml.throughput import PCIE_THROUGHPUT, read_pcie_blocking
 
 TURNS = 5
 PAUSE_S = 0.25
-"""Between two turns: what comes from counters needs some time between them."""
+"""The pause between two turns: values from counters need some time in between."""
 DEADLINE_S = 30.0
 """A driver that takes longer than this for one GPU hangs."""
 
@@ -75,7 +75,7 @@ class _TimedCalls(Calls):
 
 
 def probe(index: int, deadline_s: float = DEADLINE_S) -> Probe:
-    """Ask the GPU at ``index`` everything. NVML must have been initialized. Returns what came within ``deadline_s``."""
+    """Ask the GPU at ``index`` everything. NVML must have been initialized. Returns what was answered within ``deadline_s``."""
     found = Probe(index)
     # In a thread of its own: a call of a driver that hangs never returns, and cannot be interrupted.
     thread = threading.Thread(target=_ask_all, args=(found,), name=f"selftest-{index}", daemon=True)
@@ -125,7 +125,7 @@ def _ask(found: Probe, calls: Calls, handle: Handle) -> None:
 
 
 def _ask_field(calls: Calls, handle: Handle, field_id: int, scope: int) -> Call:
-    """Ask for one field by itself: a batch tells the codes of its fields, and not what each one costs."""
+    """Ask for one field by itself: a batch reports the codes of its fields, but not what each one costs."""
     answer = Call(SUCCESS)
     array = (FieldValue * 2)()  # one more than requested, as in the batch
     for _ in range(TURNS):

@@ -1,4 +1,4 @@
-"""A short training of a bundled recipe, watched as the dashboard watches it, and what has to be true of it.
+"""A short training of a bundled recipe, watched as the dashboard watches it, and the checks that it must pass.
 
 The user asked for the training, which ends with this process, however that ends. Its runs stay in a temporary directory.
 """
@@ -59,7 +59,7 @@ class Look:
 
 @dataclass(slots=True)
 class Trial:
-    """One training and what was seen of it."""
+    """One training and what was observed."""
 
     recipe: str
     gpus: tuple[int, ...]
@@ -68,7 +68,7 @@ class Trial:
     findings: tuple[str, ...] = ()
     """Ids of the doctor's rules."""
     last_line: str = ""
-    """The last line that a training printed which recorded nothing; may name this machine."""
+    """The last line printed by a training that recorded nothing; may name this machine."""
 
 
 @dataclass(slots=True)
@@ -137,7 +137,8 @@ def _watch(trial: Trial, source: Source, devices: Sequence[Device], seconds: flo
 def _snapshots(
     sampler: Sampler, process: subprocess.Popen[bytes], seconds: float, seen: _Seen
 ) -> Iterator[tuple[float, Snapshot]]:
-    """Yield (seconds since the start, snapshot) until the training has run long enough, ended, or never begun."""
+    """Yield (seconds since the start, snapshot) until the training has run long enough, has ended, or fails to begin in
+    time."""
     began = time.monotonic()
     while process.poll() is None:
         at_s = time.monotonic() - began
@@ -194,7 +195,7 @@ def _judge(trial: Trial, seen: _Seen, devices: Sequence[Device], idle: Sequence[
 
 
 def _missing(ranks: Sequence[Rank], expected: Sequence[str]) -> list[str]:
-    """Return what tracking did not collect. Of an error only its kind: its text may name this machine."""
+    """Return what tracking did not collect. Errors are reported only by kind, because their text may name this machine."""
     missing = {name for rank in ranks for name in expected if name not in rank.facts}
     failed = {
         f"{name} failed ({why.partition(':')[0]})"
