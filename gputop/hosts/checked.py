@@ -19,7 +19,7 @@ from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
 from gputop.wire import LEVELS_MAX, FormatError, decode, parse_json
 
 LINE_MAX_BYTES = 64 << 20
-"""Limit of a line from another machine. The past of a hundred ranks with dozens of metrics takes dozens of MiB."""
+"""Length limit for a line from another machine. The past of a hundred ranks with dozens of metrics takes dozens of MiB."""
 MOST = {
     "devices": 512,
     "processes": 4096,
@@ -31,11 +31,11 @@ MOST = {
     "interfaces": 256,
     "paths": 1024,
 }
-"""Field of a snapshot -> how many of its records are shown."""
+"""Field of a snapshot -> maximum number of its records to show."""
 RANKS_MOST = 4096
-"""Ranks of one run, and those of one communicator."""
+"""Maximum number of ranks of a run, and of a communicator."""
 POINTS_MOST = 2_000_000
-"""Values of metrics in one snapshot: twice what one answer holds."""
+"""Maximum number of metric values in one snapshot: twice the number in one answer."""
 INTEGER_MAX = 1 << 64
 OPENINGS_MOST = 1_000_000
 """Lists and objects in one line. A hundred ranks with fifty metrics make some 20,000; each costs about a hundred bytes here."""
@@ -50,7 +50,7 @@ class NewerStreamError(FormatError):
 
 
 def snapshot_in(line: bytes) -> Snapshot:
-    """Return the snapshot that a line holds; its notes say what was left out.
+    """Return the snapshot in a line; its notes say what was left out.
 
     Raises:
         NewerStreamError: it is of a newer version.
@@ -66,7 +66,7 @@ def snapshot_in(line: bytes) -> Snapshot:
 
 
 def answer_of(line: bytes) -> Answer | None:
-    """Return the answer that a line holds; None if it holds none.
+    """Return the answer in a line; None if there is none.
 
     Raises:
         FormatError: the answer is not well formed.
@@ -81,7 +81,7 @@ def answer_of(line: bytes) -> Answer | None:
 
 
 def data_in(line: bytes) -> Any:
-    """Return the JSON that a line holds, without control characters and lone surrogates.
+    """Return the JSON in a line, without control characters and lone surrogates.
 
     Raises:
         FormatError: it holds none, or more records than a machine has.

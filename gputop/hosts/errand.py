@@ -1,7 +1,7 @@
 """One command of gputop on several hosts: what each prints, line by line, and how it ends there.
 
 A host is reached as for a stream, and what it sends is not trusted: lines are passed on as bytes, for ``checked`` or with
-control characters removed, and none of them makes this machine run anything.
+control characters removed, and none of them can make this machine run anything.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gputop.terminal_text import strip_controls
 
 LINE_MAX_BYTES = 16 << 20
 SAID_MAX = 4096
-"""Lines that wait to be taken: when these are full, hosts wait too."""
+"""Maximum number of lines waiting to be taken; then hosts wait too."""
 LEAVING_LOOKS_S = 0.02
 BUSY_TRIES = 3
 BUSY_WAIT_S = 1.0
@@ -36,14 +36,14 @@ _GPUTOP_CODES = (0, 1, 2, 3, 130)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a host may send; None: as much as it likes. It is cut off at more."""
+    """What a host may send; None: no limit. A host that sends more is cut off."""
 
     within_s: float | None = None
-    """How long the command may take from the start of the connection on, without the time that its lines wait here."""
+    """Time limit for the command, from the start of the connection, not counting the time that its lines wait here."""
     lines_most: int | None = None
     bytes_most: int | None = None
     enough: Callable[[bytes], bool] | None = None
-    """Whether a line is the whole answer: then the command is ended, as successful."""
+    """Whether a line is the whole answer: then the command is ended and counts as successful."""
 
 
 NO_LIMITS = Limits()
@@ -51,7 +51,7 @@ NO_LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a command ended on a host. ``failure``: why it never ran, or was lost; ``words``: what it wrote to standard error."""
+    """How a command ended on a host. ``failure``: why it never ran or was lost; ``words``: its standard error."""
 
     code: int | None
     words: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ class Errands:
         self._transport.asking.ask(tuple(self._errands))
 
     def take(self, timeout_s: float) -> Said | None:
-        """Return the next news; None if none comes in time, or all have ended."""
+        """Return the next news; None if none arrives in time, or all have ended."""
         if len(self.ends) == len(self._errands):
             return None
         try:
@@ -130,7 +130,7 @@ class Errands:
             list(pool.map(_Errand.close, self._errands.values()))
 
     def leave(self, within_s: float) -> None:
-        """End the input of every command, give them so long to end by themselves, and close what is left."""
+        """Close the input of every command, let them end by themselves within this time, and close the rest."""
         for errand in self._errands.values():
             errand.end_input()
         until = time.monotonic() + within_s
@@ -183,7 +183,7 @@ class _Errand:
         self._deliver(Said(self.host, end=end))
 
     def _tried(self) -> End:
-        """Run the command; again where an sshd turns the connection away."""
+        """Run the command; retry if an sshd turns the connection away."""
         for tried in range(BUSY_TRIES):
             end = self._once()
             if end.failure is None or end.failure.state != "busy" or tried == BUSY_TRIES - 1:
@@ -281,7 +281,7 @@ class _Errand:
 
 
 class _Lines(ChildLines):
-    """The lines of one connection. Once it is up, it may be silent up to its limit: ssh itself notices a link that is gone."""
+    """The lines of one connection. Once it is up, it may be silent up to its limit: ssh itself detects a lost link."""
 
     def __init__(self, process: Popen[bytes], limits: Limits, give_turn: Callable[[], object]) -> None:
         super().__init__(process, "It", LINE_MAX_BYTES, may_flood=True)

@@ -1,7 +1,7 @@
 """One host as the source of a screen: the same feed as the sampler of this machine, over a connection.
 
 Questions of a screen go to the gputop there, which looks at its own processes and its own runs. Nothing here looks up a PID or
-a path that a host names.
+a path from a host.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from gputop.snapshot import Snapshot
 from gputop.units import duration
 
 PENDING_MAX = 3600
-"""Limit for snapshots that no line came for: those of Prometheus, which are small, and whose one thread must not wait."""
+"""Limit for snapshots without a line: those from Prometheus, which are small, and whose only thread must not wait."""
 WAITING_MAX = 4
-"""So many snapshots that came in a line may wait for the screen. Then nothing more is read, and the host waits: decoding more
-would take time from the screen, which is behind already."""
+"""Maximum number of snapshots from lines that wait for the screen. Then reading stops and the host waits: decoding more would
+slow down the screen, which already lags behind."""
 CLOSING_MOST = 32
 BUSY_TRIES = 4
-"""How often a host may refuse the first connection before the screen gives up."""
+"""Number of first connections that a host may refuse before the screen gives up."""
 
 
 class HostFeed(Inbox):
@@ -45,7 +45,7 @@ class HostFeed(Inbox):
         self.stream.start()
 
     def start(self, notify: Callable[[], object]) -> None:
-        """Call ``notify`` for what arrives, and for what has arrived already."""
+        """Call ``notify`` for everything that arrives, and for what has already arrived."""
         self._notify = notify
         notify()
 

@@ -14,16 +14,16 @@ from gputop.hosts.stream import CONNECTING_MOST, Heard, HostStream
 from gputop.hosts.transport import Transport
 
 NEWS_MAX = 512
-"""How many news items may wait to be taken: when there are this many, hosts wait too."""
+"""Maximum number of news items waiting to be taken; then hosts wait too."""
 ONCE_TRIES = 3
-"""How often one reading connects to a host whose sshd turns it away."""
+"""How often a single reading connects to a host whose sshd turns it away."""
 
 
 class Fleet:
     """Follows hosts until it is closed."""
 
     def __init__(self, links: Links, ask: Callable[[], None] | None = None) -> None:
-        """``ask`` has the user asked where a login needs an answer."""
+        """``ask`` makes gputop ask the user if a login needs an answer."""
         self._ask = ask
         self._news: queue.Queue[Heard] = queue.Queue(NEWS_MAX)
         self._started = self._closed = False
@@ -32,7 +32,7 @@ class Fleet:
         self.streams: list[Following] = [link(self._put) for link in links.values()]
 
     def add(self, links: Links) -> None:
-        """Follow these hosts too, from now on or from the start on; any thread may call it."""
+        """Follow these hosts too, from now on or from the start; safe on any thread."""
         for link in links.values():
             stream = link(self._put)
             with self._adding:

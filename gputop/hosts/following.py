@@ -1,4 +1,4 @@
-"""What follows one host, whatever brings its readings; and the streams of hosts that a command reaches."""
+"""The interface for following one host, whatever brings its readings; and the streams of hosts reached by a command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Deliver: TypeAlias = Callable[[Heard], object]
 
 
 class Following(Protocol):
-    """One host that is followed. ``failures`` counts the tries that failed one after another."""
+    """One host that is followed. ``failures`` counts consecutive failed tries."""
 
     status: HostStatus
     failures: int
@@ -34,7 +34,7 @@ class Following(Protocol):
 
 
 Links: TypeAlias = Mapping[str, Callable[[Deliver], Following]]
-"""Host -> what makes its stream."""
+"""Host -> the function that creates its stream."""
 
 
 def links_by(hosts: Sequence[str], transport: Transport, arguments: Sequence[str]) -> Links:

@@ -1,5 +1,5 @@
-"""Jump hosts. ssh starts another ssh for them, to which it passes none of its options: that one may ask, or answer a question
-with nothing where there is no terminal, which counts as a failed login there. So gputop writes its command.
+"""Jump hosts. ssh starts another ssh for them, to which it passes none of its options: that ssh may ask, or, without a
+terminal, give an empty answer, which counts as a failed login. So gputop writes its command.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ Command: TypeAlias = Callable[[Sequence[str]], list[str]]
 """Returns the command of an ssh with these options, up to what it runs there."""
 BATCH = ("BatchMode=yes", "LogLevel=ERROR", "ControlMaster=no")
 CONFIG_S = 10.0
-"""How long ssh may take to read its configuration, which may run commands."""
+"""Time limit for ssh to read its configuration, which may run commands."""
 DEPTH_MOST = 8
-"""How many jump hosts may lie one behind another: a configuration may lead in a circle."""
+"""Maximum number of consecutive jump hosts: a configuration may be circular."""
 _JUMP = re.compile(r"(?:(?P<before>.+),)?(?:(?P<user>[^,]+)@)?(?:\[(?P<address>[^]]+)\]|(?P<name>[^,:@]+))(?::(?P<port>\d+))?")
 """What ``ssh -G`` prints as ``proxyjump``: the last host, and those before it."""
 
 
 def configured(command: Command) -> dict[str, str]:
-    """Return the user's configuration of a host; nothing where ssh cannot tell."""
+    """Return the user's configuration of a host; empty if ssh cannot read it."""
     lines = run(command(()), ["-G"], CONFIG_S)[1].splitlines()
     return {name: value for name, _, value in (line.partition(" ") for line in lines)}
 
@@ -36,7 +36,7 @@ def jump_in(settings: dict[str, str]) -> str | None:
 
 
 def is_jump(text: str) -> bool:
-    """Return whether this can be a jump host, or some of them in a row."""
+    """Return whether this can be a jump host, or a list of them."""
     return _JUMP.fullmatch(text) is not None
 
 

@@ -1,8 +1,8 @@
 """Logins that ask the user something: a passphrase, a second factor, whether an unknown host key is right.
 
-The connections of a command ask nothing (BatchMode), and so show which hosts need an answer. The user's ssh then asks on the
+The connections of a command ask nothing (BatchMode), which shows which hosts need an answer. The user's ssh then asks on the
 terminal, one host after another, and keeps each connection as a master that the others share (``masters``). A jump host asks
-once, before the hosts behind it. All this is over before a screen takes the terminal, or a command prints what it heard.
+once, before the hosts behind it. All this ends before a screen takes the terminal, or a command prints its results.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from gputop.hosts.transport import Transport
 
 WAIT_S = 15.0
 QUIET_S = 2.0
-"""How long a live command waits for a login that needs an answer, and how long if no host connects or fails in the meantime,
-once one has: a host that does not answer must not hold up the others. Both begin again after each login."""
+"""How long a live command waits for a login that needs an answer; and, once a host has connected or failed, how long it waits
+for the next one: a host that does not answer must not delay the others. Both times start again after each login."""
 TELL_S = 0.5
 """After this long, gputop says what the screen waits for."""
 UNASKED_MOST = 3
-"""After so many logins in a row that failed without a question, the user has no answer to give for the others."""
+"""After this many consecutive logins that failed without a question, the user has no answers for the others."""
 NAMED_MOST = 5
-"""How many hosts a line names."""
+"""Maximum number of hosts named in a line."""
 NO_TERMINAL = "If it needs an answer, such as a passphrase or a code, run gputop in a terminal, where ssh can ask: {login}"
 
 
 class Logins:
     """The logins of one command; ``close`` ends the connections that were made for it.
 
-    ``transport`` is the way to the hosts that brings their questions here. Each host is asked for once. A command is
-    ``live`` if it shows what comes as it comes: then it does not wait for the last host.
+    ``transport`` reaches the hosts and passes their questions here. Each host is asked for once. A command is
+    ``live`` if it shows results as they arrive: then it does not wait for the last host.
     """
 
     def __init__(self, transport: Transport, *, live: bool = False, screen: bool = False) -> None:
@@ -45,7 +45,7 @@ class Logins:
         self._asks = transport.can_ask and has_terminal()
         self._lacks_terminal = transport.can_ask and not self._asks
         self._jumps: dict[str, Outcome] = {}
-        """How the login ended at each host that others may lie behind."""
+        """How the login ended at each possible jump host."""
         self._began = math.nan
         """When the first wait began; monotonic."""
         self._is_told = False
@@ -58,7 +58,7 @@ class Logins:
         self._settled: set[str] = set()
         self._asked: set[str] = set()
         self._admitted: set[str] = set()
-        """Hosts whose threads shall try again."""
+        """Hosts whose threads should try again."""
 
     def __enter__(self) -> Logins:
         return self
@@ -67,7 +67,7 @@ class Logins:
         self.close()
 
     def close(self) -> None:
-        """End the masters of our own, and ask nothing more."""
+        """End gputop's own masters, and ask nothing more."""
         self._asks = False
         self._masters.close()
 
@@ -195,7 +195,7 @@ class Logins:
             return next(iter(self._refused))
 
     def _tell(self, now: float, count: int) -> float:
-        """Say once what the screen waits for; return the time at which that is due."""
+        """Report once what the screen waits for; return the time at which that is due."""
         due = self._began + TELL_S
         if self._is_told or not self._is_screen:
             return math.inf

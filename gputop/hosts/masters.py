@@ -31,7 +31,7 @@ PERSIST_S = 60
 """How long a master outlives its last stream, if gputop is killed and cannot end it."""
 EXIT_S = 5.0
 PATH_MAX_BYTES = 80
-"""A socket's path has at most 107 bytes, and ssh appends 17 to it while it makes one."""
+"""A socket's path has at most 107 bytes, and ssh appends 17 while it creates one."""
 _TERMINAL = "/dev/tty"
 _GONE = (OSError, termios.error)
 _TO_MASTER = "ControlMaster=no"
@@ -47,12 +47,12 @@ class Masters:
         self._transport = transport
         self._directory: Path | None = None
         self._made: dict[Path, Command] = {}
-        """Socket of a master of our own -> the ssh that it belongs to."""
+        """Socket of a master that gputop started -> its ssh."""
         self._proxies: dict[str, tuple[str, ...]] = {}
         """Jump host that is logged in -> the options of an ssh to a host behind it."""
 
     def log_in(self, host: str) -> Outcome:
-        """Let ssh ask on the terminal. Once it is logged in, there is a connection that others can share.
+        """Let ssh ask on the terminal. After the login, there is a connection that others can share.
 
         Raises:
             KeyboardInterrupt: a second Ctrl-C came while the first one was ending it.
@@ -91,7 +91,7 @@ class Masters:
         return True
 
     def close(self) -> None:
-        """End the masters of our own; those of the user's configuration end as it says."""
+        """End gputop's own masters; those from the user's configuration end as it says."""
         if self._directory is None:
             return
         with ThreadPoolExecutor(CONNECTING_MOST) as pool:
@@ -210,7 +210,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _is_ours(place: str) -> bool:
-    """Return whether a directory is this user's alone: under ``sudo -E``, it may be somebody else's."""
+    """Return whether only this user can use a directory: under ``sudo -E``, it may be another user's."""
     try:
         found = os.stat(place)
     except OSError:

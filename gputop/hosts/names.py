@@ -61,7 +61,7 @@ def read_hosts(path: Path) -> tuple[str, ...]:
 
 
 def _split(text: str) -> list[str]:
-    """Split at the commas outside of brackets; leave out what is empty."""
+    """Split at the commas outside brackets; drop empty parts."""
     parts, depth = [""], 0
     for character in text:
         depth += {"[": 1, "]": -1}.get(character, 0)
@@ -106,7 +106,7 @@ def _numbers(text: str, pattern: str) -> list[str]:
 
 
 def _check(name: str) -> None:
-    """Refuse what a command could take for an option, or a shell for something else than a name.
+    """Refuse anything that a command could take for an option, or a shell for something other than a name.
 
     Raises:
         UsageError: the name cannot be a host's.

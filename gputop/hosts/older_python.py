@@ -1,4 +1,4 @@
-"""What lets the traveling gputop run on Python 3.8 and 3.9: it travels too, and the loader there imports it before gputop.
+"""Lets the traveling gputop run on Python 3.8 and 3.9: this file travels too, and the loader there imports it before gputop.
 
 It supplies what the standard library lacks there, in that process only, and translates each module before it is compiled:
 expressions that these versions parse but cannot evaluate, such as ``int | str`` or ``name.removeprefix("x")``. It does not

@@ -13,14 +13,14 @@ from gputop.programs.asked import printed
 from gputop.terminal_text import printable
 
 ANSWER_S = 30.0
-"""How long the commands may take: they wait about 10 s for a controller that is down."""
+"""Time limit for the commands: they wait about 10 s for a controller that is down."""
 SLURM = "Slurm's commands"
 PODS_VIA = "kubectl exec -i {host} --"
 _JOB = re.compile(r"\d{1,12}([_+]\d{1,9})?")
 
 
 def slurm_via(job: str) -> str:
-    """Return what reaches a node of a Slurm job: a step of the job's own, which takes nothing from it.
+    """Return the command that reaches a node of a Slurm job: a step within the job, which takes nothing from it.
 
     Raises:
         UsageError: that is not the id of a job.

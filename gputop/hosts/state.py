@@ -1,6 +1,6 @@
 """The state of a host, and what the end of a connection says about it. Pure.
 
-What arrives on standard error counts as ssh's own only until the other side has said hello; from then on, as the other side's.
+Standard error counts as ssh's own until the other side has said hello, and as the other side's from then on.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ HostState = Literal[
 ]
 """State of a host.
 
-"slow": its line is late, but the connection is up; "mute": the connection was given up for that; "busy": the connection was
-closed before the login; "unreadable": what came is not a stream of gputop; "failed": gputop or the command ended with an error;
-"ended": the link was lost after readings had arrived. For a host that a Prometheus server knows: "target_down": the server
-cannot read the exporter there; "old_samples": what it has read is too old.
+"slow": its line is late, but the connection is up; "mute": the connection was closed because of that; "busy": the connection
+was closed before the login; "unreadable": the data is not a stream of gputop; "failed": gputop or the command ended with an
+error; "ended": the link was lost after readings had arrived. For a host that a Prometheus server knows: "target_down": the
+server cannot read the exporter there; "old_samples": what it has read is too old.
 """
 WORDS: Mapping[HostState, str] = {
     "connecting": "connecting",
@@ -70,7 +70,7 @@ WORDS: Mapping[HostState, str] = {
 SHOWING_STATES: frozenset[HostState] = frozenset({"live", "slow"})
 """The connection is up, and readings arrive."""
 ASKING_STATES: frozenset[HostState] = frozenset({"permission_denied", "unknown_host_key"})
-"""What a login that may ask nothing ends with where one that asks may succeed."""
+"""The states of a login without questions after which a login with questions may succeed."""
 PERSON_STATES: frozenset[HostState] = frozenset(
     {"unknown_host_key", "changed_host_key", "permission_denied", "no_gputop", "no_python", "older_gputop", "newer_gputop"}
 )
@@ -107,7 +107,7 @@ class HostStatus:
     clock_offset_s: float | None = None
     """The host's clock minus this machine's: by question and answer, else by a snapshot, too small by the time it traveled."""
     clock_error_s: float | None = None
-    """By how much ``clock_offset_s`` may be off at most; None if the host has not answered."""
+    """The maximum error of ``clock_offset_s``; None if the host has not answered."""
 
     @property
     def sentence(self) -> str:
@@ -163,11 +163,11 @@ _SSH_WORDS: Sequence[tuple[str, HostState, str, str]] = (
 
 
 _STALE_SOCKET = "Control socket connect("
-"""How ssh begins a complaint about a shared connection that is gone; it then makes its own."""
+"""The beginning of ssh's complaint about a lost shared connection; ssh then opens its own."""
 
 
 def failure_of_login(code: int | None, words: Sequence[str], login: str) -> Failure:
-    """Return why a command ended that never reached a shell there.
+    """Return why a command that never reached a shell there ended.
 
     ``code`` is its exit code, None if it still runs, ``words`` what it wrote last, and ``login`` the command that the user
     types.

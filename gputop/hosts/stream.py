@@ -1,7 +1,7 @@
 """The stream of one host: connected, read, and reconnected if it breaks. One thread per host.
 
-Hosts wait for one another only to connect: the sshd of a jump host would refuse many at a time (MaxStartups). What a host sends
-is checked by ``checked``; how a connection ended is explained by ``state``.
+Hosts wait for one another only to connect: the sshd of a jump host would refuse many at a time (MaxStartups). ``checked``
+checks what a host sends; ``state`` explains how a connection ended.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from gputop.snapshot import Snapshot
 from gputop.wire import FormatError
 
 CONNECTING_MOST = 8
-"""Connections that are begun at a time. sshd turns some away from 10 on (MaxStartups 10:30:100)."""
+"""Maximum number of connections begun at a time. sshd turns some away from 10 on (MaxStartups 10:30:100)."""
 TURN_S = 3.0
-"""After this long, a host that is not reached through another one lets the next one connect. It loads no sshd but its own, and
-half of a list of hosts may be down: ssh gives one up after 10 s."""
+"""After this time, a host that is not reached through another one lets the next one connect. It loads only its own sshd, and
+half of a list of hosts may be down: ssh gives up on each after 10 s."""
 CONNECT_S = 30.0
 """How long a command may take to reach a shell there; ssh itself gives up after 10 s."""
 START_S = 120.0
@@ -53,21 +53,22 @@ TRAVEL_S = 120.0
 _PIECE_BYTES = 1 << 16
 LATE_S, MUTE_S = 1.0, 15.0
 LATE_INTERVALS = 3.0
-"""A line is late after this many intervals and ``LATE_S``, and given up after them and ``MUTE_S``."""
+"""A line is late after this many intervals plus ``LATE_S``; after this many plus ``MUTE_S``, the connection is closed."""
 BACKOFF_S = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 60.0)
 JITTER = 0.25
 """The fraction by which a wait varies, so that hosts that were lost together do not reconnect together."""
 HEALTHY_S = 60.0
-"""After this long, the next failure counts as the first."""
+"""After this time, the next failure counts as the first."""
 BAD_LINES_MAX = 20
 """After this many unreadable lines in a row, the connection is given up."""
 _DECODING = threading.Lock()
-"""Held to decode a line. Threads that all decode at once are no faster, because each needs the interpreter, but they leave the
-screen's thread only its share of it: one of 129 with 128 hosts on a busy machine, where no key is answered any more."""
+"""Held to decode a line. Decoding in many threads at once is no faster, because each needs the interpreter, but it leaves the
+screen's thread only its share: 1/129 with 128 hosts on a busy machine, too little to answer a key."""
 CLOCK_READINGS = 60
 """The clocks are compared over this many snapshots: the quickest one is the most exact."""
 HELD_UP_S = 1.0
-"""If the screen takes longer than this to take a snapshot, others wait in the pipe: their arrival says nothing of a clock."""
+"""If the screen takes longer than this to accept a snapshot, others wait in the pipe: their arrival says nothing about a
+clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class Heard:
     snapshot: Snapshot | None = None
     answer: Answer | None = None
     size_bytes: int = 0
-    """The length of the snapshot's line; 0 if it came otherwise."""
+    """The length of the snapshot's line; 0 if it did not come in a line."""
 
 
 class HostStream:
@@ -97,7 +98,7 @@ class HostStream:
         """``arguments`` are gputop's there. ``turn`` is shared by all that connect; it gives up after ``tries``."""
         self.status = HostStatus(host)
         self.failures = 0
-        """Connections that ended one after another."""
+        """Consecutive connections that ended."""
         self._transport = transport
         self._arguments = tuple(arguments)
         self._deliver = deliver
@@ -277,7 +278,7 @@ class HostStream:
         if snapshot is None:
             self._deliver(Heard(self.status, answer=answer))
             return None
-        # One that this machine had to wait for came straight from the host.
+        # A line that this machine waited for came straight from the host.
         self._held_up = self._held_up and waited_s < snapshot.interval_s / 2
         if not self._held_up:
             self._offsets.append(snapshot.time - arrived_at)

@@ -1,6 +1,6 @@
 """How to reach a host: any command that runs a shell there and passes on its input and output.
 
-How to quote depends on the shell over there, which we do not know. So the remote command is just ``sh``, and the line that it
+How to quote depends on the shell there, which is unknown. So the remote command is just ``sh``, and the line that it
 runs arrives on its standard input. The user's own ssh and configuration do the rest; gputop sets no key and no host-key policy.
 """
 
@@ -27,17 +27,17 @@ SSH = "ssh -T -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o 
 """The default. BatchMode asks nothing (``logins`` does); the others end a connection that no longer answers."""
 ANY_SSH = ("RemoteCommand=none", "RequestTTY=no", "ClearAllForwardings=yes")
 """Settings for every ssh, whatever the user's configuration says for their own sessions. A forwarded port would be taken from
-those, and end with gputop."""
+those sessions, and end with gputop."""
 _SINCE = {"RemoteCommand": (7, 6)}
 """Option of ``ANY_SSH`` -> the OpenSSH that knows it; an older one, as CentOS 7 has, refuses to run with it."""
 _VERSION = re.compile(r"OpenSSH_(\d+)\.(\d+)")
 VERSION_S = 5.0
 STREAM = ("ControlMaster=no", *ANY_SSH)
-"""A stream shares a connection, but must not become the one that sessions of the user share: they would end with it."""
+"""A stream may share a connection, but must not become the one that the user's sessions share: they would end with it."""
 PATIENT = ("ServerAliveInterval=15", "ServerAliveCountMax=8")
 """For a login of plain ssh that asks: the other side may be silent while the user looks for a code, or confirms on a phone."""
 HELLO = b"gputop-connected"
-"""What the other side says first: all before it is noise of its login, and a host is connected from here on."""
+"""The first words of the other side: everything before them is noise of its login, and the host is connected from here on."""
 
 _PLACE = "{host}"
 _PORT = re.compile(r"(?P<user>[^:]+@)?(?:\[(?P<address>[0-9A-Fa-f:.%\w]+)\]|(?P<name>[^:@]+))(?::(?P<port>\d{1,5}))?")
@@ -51,8 +51,8 @@ _FIND = (
     'sys.exit(sys.version_info < {own} or u.find_spec("gputop") is None)\' </dev/null >/dev/null 2>&1; '
     "then echo {hello}; exec $python -m gputop {words}; fi; done; "
 )
-"""Looks for gputop where a login without a terminal does not: such a shell reads no profile. As a module, it does not count
-in the folder of the login: a clone in somebody's home has its name."""
+"""Looks for gputop where a login without a terminal does not: such a shell reads no profile. As a module, it does not count in
+the login's folder: a clone in the user's home has the same name."""
 _TRAVEL = (
     "for least in '{own}' '{least}'; do "
     'for python in {pythons} python3.9 python3.8 /usr/local/bin/python3 /opt/*/bin/python3 "$HOME"/*conda3/bin/python3 '
@@ -61,8 +61,8 @@ _TRAVEL = (
     'then echo {wanted}; exec "$python" -c {loader} {words}; fi; done; done; '
     "there=$(python3 -c 'import platform; print(platform.python_version())' </dev/null 2>/dev/null); there=${{there:-none}}; "
 )
-"""Takes the gputop of this machine where there is none: any Python that can run it will do, also one that only a profile puts
-on the path. One that needs no help is preferred."""
+"""Takes the gputop of this machine where there is none: any Python that can run it will do, including one that only a profile
+puts on the path. One that needs no help is preferred."""
 _NOT_FOUND = 'echo {hello}; echo "gputop: not found${{there:+; Python $there is there}}" >&2; exit 127'
 
 
@@ -98,23 +98,23 @@ class Transport:
     template: tuple[str, ...]
     remote: str = ""
     shared: dict[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
-    """Host -> the options of ssh for a connection that is logged in already, there or at its jump host."""
+    """Host -> the options of ssh for an existing login, there or at its jump host."""
     asking: Asking = field(default=_Nobody(), compare=False)
     _proxies: dict[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
     """Host -> the options that keep its jump hosts from asking."""
 
     def look_up(self, host: str) -> None:
-        """Read once what the user's configuration says about jump hosts; it may run commands, which take their time."""
+        """Read once what the user's configuration says about jump hosts; it may run commands that take time."""
         if self.is_ssh and host not in self._proxies:
             self._proxies[host] = jumps.unasking(partial(self.ssh, host), self.template)
 
     def is_behind_another(self, host: str) -> bool:
-        """Return whether a connection goes through another ssh, whose sshd turns many at a time away."""
+        """Return whether a connection goes through another host, whose sshd turns away many connections at a time."""
         self.look_up(host)
         return bool(self._proxies.get(host))
 
     def login(self, host: str) -> list[str]:
-        """Return the command up to what it runs there. It asks nothing, and nor do jump hosts."""
+        """Return the command up to what it runs there. Neither it nor a jump host asks anything."""
         words = self._words(host)
         if not self.is_ssh:
             return words
@@ -141,7 +141,7 @@ class Transport:
         return [words[0], *_as_words(given, words[0]), *words[1:end]]
 
     def _words(self, host: str) -> list[str]:
-        """Return the words of the template for a host. Plain ssh takes its port apart from its name or address."""
+        """Return the words of the template for a host. Plain ssh takes the port separately from the name or address."""
         port: list[str] = []
         found = _PORT.fullmatch(host) if self.is_default else None
         if found and (found["port"] or found["address"]):
@@ -199,7 +199,7 @@ class Transport:
 
 
 def is_said(line: bytes, word: bytes) -> bool:
-    """Return whether a line is this word of the other side; noise of its login may stand before it, without an end of line."""
+    """Return whether a line is this word of the other side; noise of the login may precede it on the same line."""
     return line.rstrip().endswith(word)
 
 

@@ -1,8 +1,8 @@
 """The gputop that travels to a host without one: an archive that the Python there reads over standard input.
 
 Nothing is written there: the modules are imported from memory, and the process ends with its connection. What it needs is
-Python 3.8 or newer (``older_python`` helps 3.8 and 3.9) and, for GPUs, the driver. It reads and tells; it starts and stops
-nothing there.
+Python 3.8 or newer (``older_python`` helps 3.8 and 3.9) and, for GPUs, the driver. It only reads and reports; it starts and
+stops nothing there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 WANTED = b"gputop-wanted"
-"""What the other side says where it has a Python and no gputop: it waits for ``message`` now."""
+"""The words of the other side if it has a Python and no gputop: it now waits for ``message``."""
 NOT_NEEDED = (
     *("_demos", "adapters", "cli/across", "cli/launching", "cli/live", "cli/stored", "doctor/preflight", "doctor/rules"),
     *("export", "filters", "history", "hosts", "joined", "over_hosts", "selftest", "tracking/auto", "tracking/site"),
@@ -65,8 +65,8 @@ os.write(1, b"gputop-connected\\n")
 from gputop.__main__ import main
 sys.exit(main())
 """
-"""What the Python there runs. It reads no byte beyond the archive: commands follow. It leaves annotations unevaluated, because
-Python 3.8 and 3.9 cannot evaluate all of them."""
+"""What the Python there runs. It reads no byte beyond the archive, because commands follow. It leaves annotations unevaluated,
+because Python 3.8 and 3.9 cannot evaluate all of them."""
 
 
 @cache

@@ -1,7 +1,8 @@
-"""The HTTP API of a Prometheus server: one query, answered in bounded time and size, or why not. It reads only.
+"""The HTTP API of a Prometheus server: one query, with an answer of bounded time and size, or the reason for its failure.
+Read-only.
 
-What the server sends is trusted as little as what a host sends: it is bounded, typed, and without control characters. The
-password or token goes to this server alone: no redirect is followed, and no message or record of ours holds it.
+The server is trusted as little as a host: its answers are bounded, typed, and stripped of control characters. The password or
+token goes only to this server: no redirect is followed, and no message or record of gputop contains it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from gputop.wire import FormatError, decode
 ANSWER_MAX_BYTES = 32 << 20
 """A thousand GPUs with twenty readings make some 8 MB."""
 ANSWER_S = 10.0
-"""A query is given up after this long, whatever is still arriving."""
+"""A query is abandoned after this time, even if data still arrives."""
 SILENCE_S = 5.0
 SECRET_MAX_BYTES = 16 << 10
 _EXAMPLE = "Write it like --prometheus http://prometheus:9090."
@@ -54,7 +55,7 @@ class Series:
 
 
 class QueryError(Exception):
-    """A query has no answer. ``failure`` says why, with the state that its hosts are in then."""
+    """A query without an answer. ``failure`` gives the reason and the resulting state of its hosts."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)

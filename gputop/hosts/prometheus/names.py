@@ -1,4 +1,4 @@
-"""What exporters call the readings of a GPU, and which field of ours each one is. Pure tables.
+"""The names that exporters give to the readings of a GPU, and the field of ``Device`` for each. Pure tables.
 
 The names are those of nvitop-exporter 1.7, dcgm-exporter 4, nvidia_gpu_exporter 1.5, all-smi 0.21 and ``gputop export``.
 """
@@ -14,7 +14,7 @@ MIB = float(1 << 20)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One metric: the field of ``Device`` that it fills, by what its value is multiplied, and a label that it must have."""
+    """One metric: the field of ``Device`` that it fills, the factor for its value, and a label that it must have."""
 
     metric: str
     field: str
@@ -24,10 +24,10 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """One exporter. ``readings``: of several for one field, the first that is known counts.
+    """One exporter. ``readings``: if several fill one field, the first known one counts.
 
-    ``uuid``, ``index`` and ``name`` are the labels that identify a GPU, the first that is there. ``also`` lists metrics that
-    are asked for besides: their labels, or their values by the functions in ``reading``.
+    ``uuid``, ``index`` and ``name`` are the labels that identify a GPU, the first that is there. ``also`` lists further metrics
+    to query: their labels, or their values by the functions in ``reading``.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Exporter:
     driver: tuple[str, ...] = ()
     """Labels that hold the version of the driver."""
     instance: tuple[str, ...] = ()
-    """Labels of a MIG instance, whose readings are not those of the GPU."""
+    """Labels of a MIG instance, whose readings are not the GPU's."""
 
 
 _DCGM = Exporter(
@@ -171,8 +171,8 @@ HOST_READINGS: Mapping[str, tuple[str, float]] = {
 }
 """nvitop-exporter's readings of the machine. The load is a plain load average: the unit in its name is wrong."""
 HOST_LABELS = ("Hostname", "hostname", "exported_instance", "instance")
-"""Where a host's name is looked for. dcgm-exporter renamed its label; all-smi has an ``instance`` of its own, which Prometheus
-calls ``exported_instance``."""
+"""The labels that may hold a host's name. dcgm-exporter renamed its label; all-smi has an ``instance`` of its own, which
+Prometheus calls ``exported_instance``."""
 
 
 def matching(metrics: Mapping[str, object] | tuple[str, ...]) -> str:
@@ -191,7 +191,7 @@ ANCHORS = (
     *("DCGM_FI_DEV_GPU_TEMP", "gpu_utilization_Percentage", "gpu_memory_used_MiB", "nvidia_smi_utilization_gpu_ratio"),
     *("nvidia_smi_memory_used_bytes", "all_smi_gpu_utilization", "all_smi_gpu_memory_used_bytes"),
 )
-"""One or two metrics of each exporter that it always has: they show that it is there, and how old its samples are."""
+"""One or two metrics that each exporter always has: they show that it exists, and how old its samples are."""
 KNOWN_FOR = "1h"
 """A target that has reported a GPU within this time is a host, even when it is down."""
 VALUES = matching({**BY_METRIC, **HOST_READINGS})

@@ -1,6 +1,6 @@
 """Hosts in the answers of a Prometheus server: their GPUs, the age of the readings, and which exporters are down. Pure.
 
-Ages are differences of the server's own times: whether its clock agrees with ours does not matter.
+Ages are differences of the server's own times: whether its clock agrees with this machine's does not matter.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Place = tuple[Target, str]
 
 @dataclass(frozen=True, slots=True)
 class HostReading:
-    """What is known of one host. ``devices`` is empty unless ``state`` is "live". Ages and intervals are in seconds."""
+    """What is known about one host. ``devices`` is empty unless ``state`` is "live". Ages and intervals are in seconds."""
 
     state: HostState
     message: str = ""
@@ -58,7 +58,7 @@ class HostReading:
 
 @dataclass(slots=True)
 class _Scraped:
-    """What one target knows of one host. ``up`` and ``interval_s`` are the target's."""
+    """What one target knows about one host. ``up`` and ``interval_s`` are the target's."""
 
     sampled_at: float | None = None
     age_s: float | None = None
@@ -270,7 +270,7 @@ def _uuid(exporter: Exporter, labels: Mapping[str, str]) -> str | None:
 
 
 def _number(series: Series) -> float | None:
-    """Return the value of a series; None for one that is not known."""
+    """Return the value of a series; None if it is unknown."""
     if series.value is None or not math.isfinite(series.value[0]):
         return None
     try:

@@ -1,8 +1,7 @@
 """Follows the hosts that a Prometheus server knows: one thread asks for all of them.
 
-The hosts are those that the server knows at the start; a caller can ask to be notified of later ones. New
-readings are passed on when there are new samples, not with every query: whoever judges by how often something was seen must
-not take one sample for several.
+The hosts are those that the server knows at the start; a caller can ask to be notified of later ones. New readings are passed
+on when there are new samples, not with every query: rules that count observations must not count one sample several times.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ from gputop.snapshot import Host, Problem, Snapshot
 from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
 
 KNOWN_EVERY_S = 60.0
-"""Which targets report GPUs is asked more rarely: the server searches an hour of data for it."""
+"""How often to ask which targets report GPUs: seldom, because the server searches an hour of data for it."""
 ASKED_MOST_S = 15.0
 RESTS = 3.0
-"""The pause after a reading is at least this many times as long as the reading took: it spares a slow server."""
+"""The pause after a reading is at least this many times as long as the reading, to spare a slow server."""
 JOBS_MOST = 64
 NOTE = Problem("gpus_only", "Prometheus knows GPUs, but not processes and runs.", "Watch this host with -H to see them.")
 
@@ -59,7 +58,7 @@ class Reader:
 
 
 class Watch:
-    """Reads a server until nobody follows a host of it any more; always if somebody waits for more hosts."""
+    """Reads a server as long as one of its hosts is followed, or a caller waits for more hosts."""
 
     def __init__(self, server: Server, interval_s: float) -> None:
         """Read it once.
@@ -84,7 +83,7 @@ class Watch:
         """Held while the lists of hosts change."""
         self._followed: list[PrometheusHost] = []
         self._new: list[PrometheusHost] = []
-        """Those among them that have received nothing yet."""
+        """Those that have received nothing yet."""
         self._started = False
         self._tell_new: Callable[[Links], object] | None = None
         self._is_left_out: Callable[[str], bool] = lambda host: True
@@ -97,7 +96,7 @@ class Watch:
     def announce(self, tell: Callable[[Links], object], without: Callable[[str], bool] = lambda host: False) -> None:
         """Tell the streams of hosts that the server hears of from now on, except for those that ``without`` leaves out.
 
-        ``tell`` is called in the watch's own thread, which runs from now on: no host may be followed yet.
+        ``tell`` is called in the watch's own thread, which runs from now on; no host may be followed before this call.
         """
         with self._lock:
             self._tell_new, self._is_left_out = tell, without
@@ -143,7 +142,7 @@ class Watch:
         self._changed.set()
 
     def want(self, interval_s: float) -> None:
-        """Ask at another interval; never more often than there are new samples."""
+        """Change the interval; it never asks more often than there are new samples."""
         self._interval_s = interval_s
 
     def _run(self) -> None:
@@ -218,7 +217,7 @@ class PrometheusHost:
         self._watch.leave(self)
 
     def take(self, reading: HostReading | None, failure: Failure | None) -> None:
-        """Process what the server knows of the host, or why it knows nothing."""
+        """Process what the server knows about the host, or why it knows nothing."""
         if failure is None and reading is None:
             failure = Failure("old_samples", "Prometheus no longer knows it.", "Check the exporter there.")
         if failure is None and reading is not None and reading.state != "live":
