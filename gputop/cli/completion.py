@@ -21,7 +21,7 @@ KINDS = ("runs", "jobs", "recipes")
 _NAMED = {"run": "runs", "runs": "runs", "job": "jobs", "name": "recipes"}
 """An argument's name in the parser -> the kind of its values."""
 NAMES_MAX = 200
-"""Only the newest names are offered: nobody can use a list of a thousand."""
+"""Only the newest names are offered: a list of a thousand is useless."""
 
 
 @dataclass(slots=True)

@@ -288,7 +288,7 @@ def reached(options: argparse.Namespace, *, live: bool = False, screen: bool = F
 
 
 def others_than(names: Iterable[str]) -> Callable[[str], bool]:
-    """Return a function that tells whether a host is among ``names``, with or without its domain."""
+    """Return a function that checks whether a host is among ``names``, with or without its domain."""
     plain = {name.rpartition("@")[2].partition(":")[0] for name in names}
     short = {name for name in plain if "." not in name} | {name.partition(".")[0] for name in plain}
 
@@ -318,7 +318,7 @@ def paths_of(file: Path, hosts: Sequence[str]) -> dict[str, Path]:
 
 
 def _free_path(file: Path, host: str, taken: Iterable[Path]) -> Path:
-    """Return the file of a host that was found later; it is none that is there already."""
+    """Return a file that does not exist yet, for a host that was found later."""
     others = set(taken)
     return next(path for path in _paths(file, host) if path not in others and not os.path.lexists(path))
 

@@ -187,7 +187,7 @@ def _job_row(job: job_store.Job) -> tuple[str, ...]:
 
 
 def _jobs_over(options: argparse.Namespace) -> int:
-    from gputop.cli.across.jobs import HEAD, broken, rows, tell
+    from gputop.cli.across.jobs import HEAD, broken, report_failures, rows
     from gputop.over_hosts.jobs import jobs_of
 
     names = hosts.hosts_of(options)
@@ -200,7 +200,7 @@ def _jobs_over(options: argparse.Namespace) -> int:
         print("\n".join(table(HEAD, listed)) if listed else "No jobs on these hosts yet. Start one with gputop launch -H.")
         for sentence in broken(found):
             print(printable(sentence))
-    return tell({host: end for host, end in ends.items() if host not in found})
+    return report_failures({host: end for host, end in ends.items() if host not in found})
 
 
 def logs(options: argparse.Namespace) -> int:

@@ -145,7 +145,8 @@ def _screen_of_hosts(options: argparse.Namespace, settings: Settings) -> int:
         from gputop.over_hosts.watched import HostJobs
         from gputop.tui.start import run_app, run_hosts_app
 
-        # When a Slurm step ends, Slurm ends what it started, so nothing is launched through one. Nor can Prometheus launch.
+        # When a Slurm step ends, Slurm ends what it started, so nothing is launched through one. Prometheus cannot launch
+        # either.
         over = HostJobs(tuple(names), transport, options.virtual) if transport is not None and options.slurm is None else None
         if transport is not None:
             transport.asking.ask(names)
@@ -235,10 +236,10 @@ def doctor_of_hosts(options: argparse.Namespace) -> int:
 
 def where_of_hosts(options: argparse.Namespace) -> int:
     """Print where every rank of a run over other machines is."""
-    from gputop.cli.where import where_of_hosts as tell
+    from gputop.cli.where import where_of_hosts as print_where
 
     with hosts.fleet(options, hosts.agent_words(interval_of(options), _source_words(options))) as following:
-        return tell(options, following)
+        return print_where(options, following)
 
 
 def pick(options: argparse.Namespace) -> int:

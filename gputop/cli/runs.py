@@ -126,7 +126,7 @@ def _without_facts(run: Run) -> Run:
 
 def _over(options: argparse.Namespace) -> int:
     """List the runs of other machines, or show one of them."""
-    from gputop.cli.across.jobs import tell
+    from gputop.cli.across.jobs import report_failures
     from gputop.cli.across.runs import runs_of, show_over
 
     names = hosts.hosts_of(options)
@@ -143,7 +143,7 @@ def _over(options: argparse.Namespace) -> int:
         print(json.dumps({host: encode(found[host]) if host in found else None for host in names}))
     else:
         print(printable_lines(rows_over(found)))
-    return tell({host: end for host, end in ends.items() if host not in found})
+    return report_failures({host: end for host, end in ends.items() if host not in found})
 
 
 def rows_over(found: Mapping[str, RunsThere]) -> list[tuple[str, ...]]:

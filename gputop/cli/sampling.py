@@ -1,4 +1,4 @@
-"""``gputop agent``, the sampler. One that a screen starts does without the parser of the command line, which takes 1 MiB."""
+"""``gputop agent``, the sampler. A sampler started by a screen does not load the command line's parser, which takes 1 MiB."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def lines(answer: Whereabouts, *, by_host: bool = False) -> list[str]:
 
 
 def _used(places: Sequence[RankPlace]) -> str:
-    """Return what ranks without a line use of the CPU; "" where there is a line, or nothing is known."""
+    """Return the CPU use of ranks without a line; "" if there is a line, or if it is unknown."""
     shares = [place.cpu_percent for place in places if place.cpu_percent is not None]
     if not shares or not places[0].is_there or places[0].line is not None:
         return ""

@@ -1,1 +1,1 @@
-"""Commands that look at several machines together."""
+"""Commands that read several machines together."""

@@ -41,7 +41,7 @@ class _Watched:
         """Runs that failed on the hosts that were read, and that may have had ranks on the others."""
         self._stream = JoinedStream()
         self._untracked_since_s: float | None = None
-        """Since when a run over hosts is known that is not tracked."""
+        """When an untracked run over hosts was first seen."""
 
     def add(self, hosts: Iterable[str]) -> None:
         """Also report on these hosts."""
@@ -90,7 +90,7 @@ class _Watched:
         return [replace(self.seen[host], current=current[host]) for host in self.doctors if host in self.seen]
 
     def untracked(self, statuses: Sequence[HostStatus]) -> tuple[JoinedProcessRun, ...]:
-        """Return the untracked runs over hosts by what has arrived."""
+        """Return the untracked runs over hosts, judging by what has arrived."""
         from gputop.joined.untracked import untracked_runs
 
         return untracked_runs(self._read(statuses))
@@ -118,7 +118,7 @@ class _Watched:
 OVER_S = 100.0
 """How long to watch runs over hosts: a hang shows only after a minute without a step."""
 NETWORK_S = 15.0
-"""How long to wait for what the hosts of an untracked run exchange: they read it every 5 s, if their kernels tell."""
+"""How long to wait for the network traffic of an untracked run's hosts: they read it every 5 s, if their kernels report it."""
 JOINED_EVERY_S = 1.0
 LOST_AFTER_S = 5.0
 """How long to wait for a host that cannot be reached: its sshd may refuse only the first connection."""
@@ -192,7 +192,7 @@ def _print(options: argparse.Namespace, watched: _Watched, statuses: Sequence[Ho
 
 
 def _untracked(run: JoinedProcessRun, outcome: Outcome | None) -> str:
-    """Return the places of the ranks of an untracked run, and what is wrong with the network between them."""
+    """Return where the ranks of an untracked run are, and what is wrong with the network between them."""
     from gputop import units
     from gputop.doctor.report import finding_text
 

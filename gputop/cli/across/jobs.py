@@ -24,7 +24,7 @@ def stop(hosts: Sequence[str], transport: Transport, job_id: str) -> int:
         UsageError: no host has such a job.
     """
     left = stop_over(hosts, transport, job_id, print)
-    code = tell(left)
+    code = report_failures(left)
     if left:
         print(printable(may_still_run(left, job_id)), file=sys.stderr)
     return code
@@ -43,10 +43,10 @@ def logs(hosts: Sequence[str], transport: Transport, job_id: str, *, follow: boo
     for host, end in ends.items():
         if host not in wrong and end.words:  # why it failed, as gputop on that host explains it
             print(f"\n{host}:", *map(printable, end.words), sep="\n", file=sys.stderr)
-    return tell(wrong)
+    return report_failures(wrong)
 
 
-def tell(wrong: Mapping[str, End]) -> int:
+def report_failures(wrong: Mapping[str, End]) -> int:
     """Report on standard error what went wrong on hosts; return the exit code."""
     sys.stdout.flush()
     for host, end in wrong.items():
@@ -60,7 +60,7 @@ def rows(found: Mapping[str, Sequence[HostJob]], now: float) -> list[tuple[str, 
 
 
 def broken(found: Mapping[str, Sequence[HostJob]]) -> list[str]:
-    """Return a sentence for each launch that goes on although it has ended badly on some of its hosts."""
+    """Return a sentence for each launch that continues although it has failed on some of its hosts."""
     said = []
     for launch in launches(found):
         there = [host for host, state in launch.states if state in ACTIVE]

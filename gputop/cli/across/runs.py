@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gputop.cli.across.jobs import tell
+from gputop.cli.across.jobs import report_failures
 from gputop.errors import UsageError
 from gputop.hosts import checked
 from gputop.hosts.errand import End
@@ -30,7 +30,7 @@ class RunsThere:
     curves: tuple[Run, ...] = field(default=())
     """What is known about the metrics of untracked runs, by ``ProcessRun.run_id``."""
     clock_offset_s: float = 0.0
-    """Its clock minus ours; 0 if they differ by less than its answer may take to arrive."""
+    """Its clock minus this machine's; 0 if they differ by less than the answer's possible travel time."""
 
 
 def runs_of(
@@ -93,7 +93,9 @@ def show_over(
     else:
         say("\n\n".join("\n".join([f"{host}:", "", *map(text_of, held)]) for host, held in known.items()))
     # A host without the run does not count as unreadable.
-    return tell({host: end for host, end in wrong.items() if end.failure is not None or end.code != UsageError.exit_code})
+    return report_failures(
+        {host: end for host, end in wrong.items() if end.failure is not None or end.code != UsageError.exit_code}
+    )
 
 
 def _record(lines: Sequence[bytes]) -> object:

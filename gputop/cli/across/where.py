@@ -30,7 +30,7 @@ _BUSY_TRIES = 3
 def ask_hosts(fleet: Fleet, name: str | None) -> tuple[Whereabouts, list[HostStatus]]:
     """Return where the ranks of a run are, and the state of each host. ``name`` is a run's id or name; None is the newest run.
 
-    A run before its first step counts, and where no other is alive, one that gputop does not track.
+    A run before its first step counts. If no tracked run is live, an untracked one counts too.
 
     Raises:
         UsageError: the hosts that can be read have no such run.
@@ -65,7 +65,7 @@ def _is_lost(stream: Following) -> bool:
 def _chosen(
     runs: Sequence[JoinedRun], without_journal: Sequence[AskableRun], name: str | None, hosts: Sequence[HostStatus]
 ) -> tuple[JoinedRun, Mapping[str, WhereQuestion]]:
-    """Return the run that is meant, and what to ask each host."""
+    """Return the requested run, and what to ask each host."""
     newest = sorted((run for run in runs if run.source is None), key=_created_at, reverse=True)
     others: list[AskableRun] = []
     if name is None:

@@ -12,7 +12,7 @@ COLUMNS_MOST = 80
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse with our exit code, one line instead of the usage block, and examples below the options."""
+    """argparse with gputop's exit code, one line instead of the usage block, and examples below the options."""
 
     def __init__(self, *, description: str = "", examples: tuple[tuple[str, str], ...] = (), **settings: Any) -> None:
         """Create a parser. ``examples`` are pairs of a command line and what it does."""

@@ -13,7 +13,7 @@ from gputop.recipes.nodes import NodeOrder
 from gputop.terminal_text import printable
 
 AGAIN_S = 10.0
-"""How often to ask Slurm while somebody follows a log: it serves a whole cluster."""
+"""How often to ask Slurm while a log is followed: it serves a whole cluster."""
 
 
 def submit(order: NodeOrder, sbatch: str, rendezvous: str | None) -> int:
@@ -31,6 +31,6 @@ def submit(order: NodeOrder, sbatch: str, rendezvous: str | None) -> int:
 
 
 def refresh(jobs: Iterable[Job]) -> None:
-    """Ask Slurm about its jobs; report on standard error what kept it from answering."""
+    """Ask Slurm about its jobs; report on standard error why it did not answer."""
     for problem in slurm.refresh(jobs):
         print(printable(f"{problem} Its jobs are listed as last known."), file=sys.stderr)

@@ -21,7 +21,7 @@ def once_lines(heard: Sequence[Heard]) -> list[str]:
 
 
 class StreamLines:
-    """The same for a stream: each line goes by the newest readings of all hosts."""
+    """The same for a stream: each line uses the newest readings of all hosts."""
 
     def __init__(self) -> None:
         self._newest: dict[str, Snapshot] = {}

@@ -153,7 +153,7 @@ def discard_output() -> None:
 
 
 def reserve_descriptors() -> None:
-    """Open /dev/null in place of closed standard streams, so that no file of ours gets their descriptors."""
+    """Open /dev/null in place of closed standard streams, so that no file of gputop gets their descriptors."""
     for number in range(3):
         try:
             os.fstat(number)

@@ -29,7 +29,7 @@ class Shelf:
         return self.reader.poll(lambda run_id, error: self._lost.setdefault(run_id, describe_unexpected(error)))
 
     def read_all(self) -> tuple[Run, ...]:
-        """Return all runs with everything in their journals, however much that is: one poll reads only a limited amount."""
+        """Return all runs with everything in their journals; a single poll reads only a limited amount."""
         began = time.time()
         update = self.poll()
         while any(points.times[0] <= began for points in update.points):
