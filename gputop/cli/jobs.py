@@ -198,7 +198,7 @@ def _jobs_over(options: argparse.Namespace) -> int:
         print(json.dumps({host: encode(found[host]) if host in found else None for host in names}))
     else:
         print("\n".join(table(HEAD, listed)) if listed else "No jobs on these hosts yet. Start one with gputop launch -H.")
-        for sentence in broken(found):
+        for sentence in broken(found, transport):
             print(printable(sentence))
     return report_failures({host: end for host, end in ends.items() if host not in found})
 

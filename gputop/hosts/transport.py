@@ -100,6 +100,8 @@ class Transport:
     shared: dict[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
     """Host -> the options of ssh for an existing login, there or at its jump host."""
     asking: Asking = field(default=_Nobody(), compare=False)
+    via: str | None = None
+    """The template as the user wrote it; None for plain ssh."""
     _proxies: dict[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
     """Host -> the options that keep its jump hosts from asking."""
 
@@ -154,6 +156,11 @@ class Transport:
     def is_default(self) -> bool:
         """Whether this is plain ssh."""
         return " ".join(self.template) == SSH
+
+    def options(self, hosts: Sequence[str]) -> str:
+        """Return the options of another command line that reach these hosts in the same way: "-H a,b --via 'ssh {host}'"."""
+        given = (("-H", ",".join(hosts)), ("--via", self.via), ("--remote", self.remote))
+        return shlex.join(word for option, value in given if value for word in (option, value))
 
     def shown_login(self, host: str) -> str:
         """Return the command that the user types to log in there: "ssh node1"."""
@@ -238,7 +245,7 @@ def transport_of(via: str | None = None, remote: str | None = None) -> Transport
         raise UsageError(f"There is no command {words[0]!r} here.", "Install it, or name another one with --via.")
     if remote is not None and (not remote.strip() or not remote.isprintable()):
         raise UsageError("--remote is not a command in one line.", "Write it like --remote /opt/gputop/bin/gputop.")
-    return Transport(tuple(_jump_as_option(words)), remote or "")
+    return Transport(tuple(_jump_as_option(words)), remote or "", via=via)
 
 
 def _jump_as_option(words: Sequence[str]) -> list[str]:

@@ -106,10 +106,15 @@ def stop_over(
     return left
 
 
-def may_still_run(hosts: Iterable[str], job_id: str) -> str:
+def may_still_run(hosts: Iterable[str], transport: Transport, job_id: str) -> str:
     """Return a sentence that names the hosts where a job may still run, and the command that stops it there."""
     names = list(hosts)
-    return f"It may still run on {', '.join(names)}: gputop stop -H {','.join(names)} {job_id}"
+    return f"It may still run on {', '.join(names)}: {stop_command(names, transport, job_id)}"
+
+
+def stop_command(hosts: Sequence[str], transport: Transport, job_id: str) -> str:
+    """Return the command that stops a job on these hosts, which are reached in this way."""
+    return f"gputop stop {transport.options(hosts)} {job_id}"
 
 
 def run_over(

@@ -119,13 +119,13 @@ def launch_over(
                 with contextlib.suppress(UsageError):  # no host knows the job, so none has started it
                     left = stop_over(hosts, transport, order.id)
             except KeyboardInterrupt:
-                say(may_still_run(hosts, order.id))
+                say(may_still_run(hosts, transport, order.id))
                 raise
             if not left:
                 if isinstance(error, KeyboardInterrupt):
                     say("It was canceled, and runs on no host.")
                 raise
-            where = may_still_run(left, order.id)
+            where = may_still_run(left, transport, order.id)
             if isinstance(error, GputopError):
                 raise GputopError(error.message, where) from error
             say(where)

@@ -78,7 +78,7 @@ class HostJobs:
         self.expire_listing()
         if left:
             said = [*(end.sentence(host) for host, end in left.items()), *(f"{line}." for line in told)]
-            raise GputopError(" ".join(said), may_still_run(left, job.id))
+            raise GputopError(" ".join(said), may_still_run(left, self.transport, job.id))
         return f"Job {job.id} has ended on {', '.join(job.hosts)}."
 
     def follow(self, job: Job) -> HostsLog:

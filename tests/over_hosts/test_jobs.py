@@ -126,8 +126,8 @@ def test_a_launch_that_lost_a_node_is_told(tmp_path: Path, capsys: pytest.Captur
     transport = telling(tmp_path, told)
     assert main(["jobs", "-H", "a,b", "--via", HERE, "--remote", transport.remote]) == 0
     last = capsys.readouterr().out.splitlines()[4:]
-    said = "x was killed on b: what runs on a may wait for it until a timeout. Stop it: gputop stop -H a,b x"
-    assert last == [said]
+    stop = f"gputop stop -H a,b --via '{HERE}' --remote {shlex.quote(transport.remote)} x"
+    assert last == [f"x was killed on b: what runs on a may wait for it until a timeout. Stop it: {stop}"]
 
 
 def test_runs_of_hosts_whose_clocks_differ_have_times_of_this_machine(tmp_path: Path) -> None:
@@ -161,10 +161,13 @@ case $1,$GPUTOP_TEST_HOST in
 esac
 """
     order = NodeOrder("20261122-141300-3f2a", 0, 1, command=("true",))
+    there = saying(tmp_path, cannot)
     with pytest.raises(GputopError) as told:
-        launch_over(("a", "b"), saying(tmp_path, cannot), order, None, lambda line: None)
+        launch_over(("a", "b"), there, order, None, lambda line: None)
     assert "b: The disk is full." in told.value.message
-    assert told.value.hint == "It may still run on a: gputop stop -H a 20261122-141300-3f2a"
+    assert told.value.hint.startswith("It may still run on a: gputop stop -H a ")
+    command = shlex.split(told.value.hint.partition(": gputop stop ")[2])
+    assert command == ["-H", "a", "--via", HERE, "--remote", there.remote, "20261122-141300-3f2a"], "it works as it stands"
 
 
 @pytest.mark.parametrize(
@@ -229,7 +232,7 @@ def test_a_stop_that_a_host_does_not_answer_says_what_became_of_it(tmp_path: Pat
         over.stop(store.Job("x", "mine", "running", (), tmp_path, launch_id="x", hosts=("a", "b")))
     assert "b: timed out. It has not answered for 10 s." in told.value.message
     assert told.value.message.endswith("a: x-n0: stopped.")
-    assert told.value.hint == "It may still run on b: gputop stop -H b x"
+    assert told.value.hint == f"It may still run on b: gputop stop {over.transport.options('b')} x"
 
 
 def test_a_stop_from_the_command_line_ends_where_a_host_hangs(
@@ -241,7 +244,7 @@ def test_a_stop_from_the_command_line_ends_where_a_host_hangs(
     said = capsys.readouterr()
     assert said.out == "a: x-n0: stopped\n"
     assert "b: timed out. It has not answered for 10 s." in said.err
-    assert said.err.endswith("It may still run on b: gputop stop -H b x\n")
+    assert said.err.endswith(f"It may still run on b: gputop stop {transport.options('b')} x\n")
 
 
 def test_a_host_that_hangs_is_cut_off_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,17 @@ from gputop.errors import EXIT_OK, EXIT_PROBLEM
 from gputop.hosts.errand import NO_LIMITS, End
 from gputop.hosts.transport import Transport
 from gputop.jobs.job import ACTIVE
-from gputop.over_hosts.jobs import HostJob, HostLaunch, failed, launches, may_still_run, run_over, stop_over, text_of
+from gputop.over_hosts.jobs import (
+    HostJob,
+    HostLaunch,
+    failed,
+    launches,
+    may_still_run,
+    run_over,
+    stop_command,
+    stop_over,
+    text_of,
+)
 from gputop.terminal_text import printable
 
 ENDED_BADLY = ("failed", "killed", "lost", "stopped")
@@ -26,7 +36,7 @@ def stop(hosts: Sequence[str], transport: Transport, job_id: str) -> int:
     left = stop_over(hosts, transport, job_id, print)
     code = report_failures(left)
     if left:
-        print(printable(may_still_run(left, job_id)), file=sys.stderr)
+        print(printable(may_still_run(left, transport, job_id)), file=sys.stderr)
     return code
 
 
@@ -59,7 +69,7 @@ def rows(found: Mapping[str, Sequence[HostJob]], now: float) -> list[tuple[str, 
     return [_row(launch, now) for launch in launches(found)]
 
 
-def broken(found: Mapping[str, Sequence[HostJob]]) -> list[str]:
+def broken(found: Mapping[str, Sequence[HostJob]], transport: Transport) -> list[str]:
     """Return a sentence for each launch that continues although it has failed on some of its hosts."""
     said = []
     for launch in launches(found):
@@ -67,7 +77,7 @@ def broken(found: Mapping[str, Sequence[HostJob]]) -> list[str]:
         ended = [f"{state} on {host}" for host, state in launch.states if state in ENDED_BADLY]
         if there and ended:
             waits = f"{launch.id} was {', '.join(ended)}: what runs on {', '.join(there)} may wait for it until a timeout."
-            said.append(f"{waits} Stop it: gputop stop -H {','.join(launch.hosts)} {launch.id}")
+            said.append(f"{waits} Stop it: {stop_command(launch.hosts, transport, launch.id)}")
     return said
 
 

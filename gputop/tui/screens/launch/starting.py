@@ -131,7 +131,7 @@ class StartingScreen(JobsScreen):
             cancellation = Cancellation()
             UNDER_WAY.start(
                 partial(self._launch_over, over, hosts, self.entry, order, values, cancellation),
-                partial(left_over_hosts, cancellation, order, hosts),
+                partial(left_over_hosts, cancellation, order, hosts, over.transport),
                 self._not_started,
             )
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from textual.message import Message
 
 from gputop.errors import GputopError
+from gputop.hosts.transport import Transport
 from gputop.jobs.store import Job
 from gputop.over_hosts.launch import Cancellation
 from gputop.recipes.nodes import NodeOrder
@@ -30,12 +31,12 @@ class Submitted(Message):
         self.error = error
 
 
-def left_over_hosts(cancellation: Cancellation, order: NodeOrder, hosts: Sequence[str]) -> str:
+def left_over_hosts(cancellation: Cancellation, order: NodeOrder, hosts: Sequence[str], transport: Transport) -> str:
     """Cancel a launch, unless all hosts have started it; return a sentence on what happens to it."""
-    name, where = order.name or order.recipe or order.id, ",".join(hosts)
+    name, look = order.name or order.recipe or order.id, f"gputop jobs {transport.options(hosts)}"
     if cancellation.cancel():
-        return f"{name} was being started on {', '.join(hosts)} and is canceled: gputop jobs -H {where}"
-    return f"{name} has been started on {', '.join(hosts)}: gputop jobs -H {where}"
+        return f"{name} was being started on {', '.join(hosts)} and is canceled: {look}"
+    return f"{name} has been started on {', '.join(hosts)}: {look}"
 
 
 def left_to_slurm(order: NodeOrder) -> str:
