@@ -33,6 +33,8 @@ __all__ = [
     "AUTOMATIC_PREFIX",
     "ENDED_STATES",
     "FAILED_STATES",
+    "JOB_ACTIVE",
+    "JOB_ENDED_BADLY",
     "LIVE_STATES",
     "LOSS_METRICS",
     "SCHEMA_VERSION",
@@ -50,6 +52,7 @@ __all__ = [
     "Interface",
     "JobState",
     "LaunchEnvironment",
+    "LaunchPart",
     "LogMatch",
     "NetworkPath",
     "Points",
@@ -93,6 +96,10 @@ WORST_FIRST: tuple[RunState, ...] = ("failed", "killed", "stalled", "running", "
 
 JobState = Literal["waiting", "starting", "running", "finished", "failed", "stopped", "killed", "lost"]
 """State of a launched job; ``jobs/job.py`` defines each."""
+JOB_ACTIVE: frozenset[JobState] = frozenset({"waiting", "starting", "running"})
+"""The job has not ended."""
+JOB_ENDED_BADLY: frozenset[JobState] = frozenset({"failed", "killed", "lost", "stopped"})
+"""The job has ended, and the other hosts of its launch may wait for it."""
 
 # A stream of another version may carry states and kinds that are not listed above. They are read unchanged, so code that
 # depends on one needs a branch for all others.
@@ -251,6 +258,19 @@ class LogMatch:
 
 
 @dataclass(frozen=True, slots=True)
+class LaunchPart:
+    """The job of this machine in a launch over several hosts; ``launch_id`` is also the id of the run."""
+
+    launch_id: str
+    job_id: str
+    name: str
+    state: JobState
+    nodes: int | None = None
+    """How many jobs the launch has; None if an older gputop started it."""
+    ended_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SamplerCost:
     """The cost of watching: CPU share of the agent, duration of this reading, and NVML calls made for it."""
 
@@ -289,6 +309,8 @@ class Snapshot:
     """Network interfaces and RDMA ports; read only while a run has ranks on other machines."""
     paths: tuple[NetworkPath, ...] = ()
     """What the ranks of such runs exchange with other addresses over TCP."""
+    launches: tuple[LaunchPart, ...] = ()
+    """This machine's jobs in launches over several hosts: those that have not ended, or ended badly a short while ago."""
     schema_version: int = SCHEMA_VERSION
 
     @property

@@ -22,6 +22,7 @@ from gputop.snapshot import (
     LIVE_STATES,
     NOT_READ,
     Host,
+    LaunchPart,
     LogMatch,
     Problem,
     Process,
@@ -40,6 +41,7 @@ from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
 from gputop.untracked.found import ProcessRuns
 
 if TYPE_CHECKING:
+    from gputop.agent.launch_parts import LaunchParts
     from gputop.jobs.output.matches import LogMatches
     from gputop.jobs.output.printed_runs import PrintedRuns
     from gputop.sources.nccl.ras import RasWatch
@@ -91,6 +93,7 @@ class Sampler:
         self._cpu_at: tuple[float, float] | None = None
         self._printed: PrintedRuns | None = None
         self._logs: LogMatches | None = None
+        self._launches: LaunchParts | None = None
         self.listed_runs: tuple[Run, ...] = ()
         """The runs of the last snapshot."""
         self.listed_curves: frozenset[str] = frozenset()
@@ -153,6 +156,7 @@ class Sampler:
             process_runs=foreign or (),
             interfaces=network.interfaces if network is not None else (),
             paths=network.paths if network is not None else (),
+            launches=self._read("The jobs of launches", self._launch_parts) or (),
             **extra,
             cost=self._cost(time.monotonic() - began, reading.nvml_calls),
         )
@@ -260,6 +264,16 @@ class Sampler:
 
             self._logs = LogMatches()
         return self._logs.poll()
+
+    def _launch_parts(self) -> tuple[LaunchPart, ...]:
+        """Return this machine's jobs in launches over several hosts."""
+        if self._launches is None:
+            if not jobs_dir().is_dir():
+                return ()
+            from gputop.agent.launch_parts import LaunchParts
+
+            self._launches = LaunchParts()
+        return self._launches.poll()
 
     def _read_network(self, runs: tuple[Run, ...], untracked: tuple[ProcessRun, ...]) -> Network | None:
         """Return the readings of the network; None if no run has had ranks elsewhere."""

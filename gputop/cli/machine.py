@@ -231,7 +231,7 @@ def doctor_of_hosts(options: argparse.Namespace) -> int:
 
     interval_s = interval_of(options)
     with hosts.fleet(options, hosts.agent_words(interval_s, _source_words(options)), interval_s, grows=True) as following:
-        return diagnose(options, following)
+        return diagnose(options, following, hosts.reach(options))
 
 
 def where_of_hosts(options: argparse.Namespace) -> int:

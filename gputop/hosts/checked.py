@@ -30,6 +30,7 @@ MOST = {
     "notes": 64,
     "interfaces": 256,
     "paths": 1024,
+    "launches": 256,
 }
 """Field of a snapshot -> maximum number of its records to show."""
 RANKS_MOST = 4096

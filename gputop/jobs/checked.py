@@ -81,6 +81,7 @@ _SPEC: Mapping[str, _Kind] = {
     "values": _VALUES,
     "hostname": _TEXT,
     "launch_id": _TEXT,
+    "nodes": _WHOLE,
     "created_at": _TIME,
     "slurm": _VALUES,
 }

@@ -11,10 +11,9 @@ from typing import Any, cast
 
 from gputop.jobs import checked, identity, slurm_state
 from gputop.jobs.slurm_state import SlurmJob
-from gputop.snapshot import JobState
+from gputop.snapshot import JOB_ACTIVE, JobState
 
-ACTIVE: frozenset[JobState] = frozenset({"waiting", "starting", "running"})
-"""The states of a job that has not ended."""
+ACTIVE = JOB_ACTIVE
 SHOWN_FIRST: Sequence[JobState] = ("running", "starting", "waiting", "lost", "killed", "failed", "stopped", "finished")
 """Several jobs in one row show the first of these states that one of them has: active states, then the worst end."""
 
@@ -53,6 +52,8 @@ class Job:
     """PIDs of a lost job's processes that still run."""
     hostname: str | None = None
     launch_id: str | None = None
+    nodes: int | None = None
+    """How many hosts the launch is over."""
     problem: str | None = None
     slurm: SlurmJob | None = None
     """The job as Slurm knows it, if Slurm supervises it; ``state`` then dates from Slurm's last answer."""
@@ -104,6 +105,7 @@ def from_records(directory: Path, spec: Mapping[str, Any], status: Mapping[str, 
         survivors=tuple(status.get("survivors", ())),
         hostname=spec.get("hostname"),
         launch_id=spec.get("launch_id"),
+        nodes=spec.get("nodes"),
         problem=status.get("problem"),
     )
 

@@ -53,12 +53,13 @@ def start(
     *,
     job_id: str | None = None,
     launch_id: str | None = None,
+    nodes: int | None = None,
     until_kept: bool = False,
 ) -> Job:
     """Start a job and return immediately; the job survives this process.
 
     It waits until all jobs in ``after`` (ids) have ended, whatever their exit. ``launch_id`` is the id of the launch over
-    several hosts that the job belongs to, if any. ``until_kept``: the job is stopped if this process ends, however it ends,
+    ``nodes`` hosts that the job belongs to, if any. ``until_kept``: the job is stopped if this process ends, however it ends,
     before it has called ``keep``.
 
     Raises:
@@ -80,6 +81,7 @@ def start(
             "values": dict(launch.values),
             "hostname": socket.gethostname(),
             "launch_id": launch_id,
+            "nodes": nodes,
             "created_at": time.time(),
             "after": list(after),
             "starter": identity.describe(os.getpid()) if until_kept else None,

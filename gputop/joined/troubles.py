@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gputop import units
+from gputop.joined.launches import JoinedLaunch, lost_nodes
 from gputop.joined.runs import JoinedRun, Seen, join
 from gputop.joined.untracked import JoinedProcessRun
 from gputop.snapshot import FAILED_STATES
@@ -25,6 +26,17 @@ def troubles(run: JoinedRun, unread: Sequence[str] = ()) -> tuple[str, ...]:
 def untracked_troubles(run: JoinedProcessRun, unread: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the same for an untracked run, known only by its processes."""
     return _unheard(run.silent, run.missing, run.world_size, unread)
+
+
+def launch_troubles(launch: JoinedLaunch, unread: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the same for a launch whose ranks have not met."""
+    found = [lost_nodes(launch.ended, launch.there)] if launch.ended else []
+    found += [f"{host} has not been heard from" for host in launch.silent]
+    if launch.unheard:
+        verb, of = "has" if launch.unheard == 1 else "have", len(launch.hosts) + launch.unheard
+        whom = ", ".join(unread[:NAMED_MOST])
+        found.append(f"{launch.unheard} of its {of} hosts {verb} not been heard from; no reading of {whom}")
+    return tuple(found)
 
 
 def _unheard(silent: Sequence[str], missing: Sequence[int], world_size: int | None, unread: Sequence[str]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from gputop.hosts.feed import HostFeed
 from gputop.hosts.state import SHOWING_STATES
+from gputop.joined.launches import JoinedLaunch, waiting_launches
 from gputop.joined.runs import JoinedRun, Seen, shared_runs
 from gputop.joined.stream import JoinedStream
 from gputop.joined.untracked import JoinedProcessRun, untracked_runs
@@ -34,6 +35,7 @@ class Fleet:
         """It judges the runs over hosts; each host has a doctor of its own."""
         self.runs: tuple[JoinedRun, ...] = ()
         self.untracked: tuple[JoinedProcessRun, ...] = ()
+        self.launches: tuple[JoinedLaunch, ...] = ()
         self._stream = JoinedStream()
         self._joined_at = -JUDGED_SELDOM_S
         self._next = 0
@@ -74,6 +76,8 @@ class Fleet:
             if machine.latest is not None
         ]
         self.runs, self.untracked = shared_runs(seen), untracked_runs(seen)
+        unread = [str(machine.feed.host) for machine in self.machines if machine.latest is None]
+        self.launches = waiting_launches(seen, time.time(), unread)
         if self.runs or self.doctor.findings or any(one.snapshot.paths for one in seen):
             self.doctor.observe(self._stream.snapshot(self.runs, seen, time.time(), now))
 
@@ -98,7 +102,7 @@ class Fleet:
             if feed.host not in twice
         )
         self._join()
-        return FleetView(time.time(), hosts, settings, paused, self.runs, self.untracked, self.doctor.findings)
+        return FleetView(time.time(), hosts, settings, paused, self.runs, self.untracked, self.launches, self.doctor.findings)
 
     def _read_twice(self) -> set[str | None]:
         """Return Prometheus's hosts that a gputop there also reports, whatever they are called, as long as it reports them."""

@@ -105,3 +105,39 @@ def _slow(over: list[str], capfd: pytest.CaptureFixture[str], monkeypatch: pytes
         if "Uneven hosts: the others wait" in said:
             break
     return said
+
+
+LOSES_A_NODE = """
+case $GPUTOP_DIR in *state_b) kill -9 $$;; esac
+exec sleep 600
+"""
+"""What torchrun does where a node dies before the ranks have met: on the others, it waits."""
+
+
+def test_a_node_that_dies_before_the_ranks_meet_is_named(
+    lab: Lab, home: Home, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    over = reach(lab, "a,b")
+    assert main(["launch", *over, "--name", "early", "--cwd", str(tmp_path), "--", "sh", "-c", LOSES_A_NODE]) == 0
+    job_id = capfd.readouterr().out.split()[0]
+    said = "illed on b: what runs on a may wait for it until a timeout"
+    screen = [sys.executable, "-m", "gputop", *over, "--virtual", "1", "-i", "300ms", "--no-nccl-ras"]
+    try:
+        with Terminal(screen, {"GPUTOP_DIR": str(tmp_path / "here"), "HOME": str(tmp_path)}, columns=140, rows=40) as terminal:
+            terminal.wait_for(f"launch early: k{said}")
+            terminal.wait_for("Launch early over 2 hosts · no step yet")
+            terminal.press("q")
+            assert terminal.wait_exit() == 0
+        assert main(["--no-nccl-ras", "doctor", *over]) == 1
+        told = capfd.readouterr().out
+        assert f"Launch {job_id} (early) has made no step yet. K{said}." in told
+        (stop,) = [line for line in told.splitlines() if line.startswith("  gputop stop ")]
+        assert main(["--no-nccl-ras", "doctor", "--for", "4s", "--json", *over]) == 1
+        (launch,) = json.loads(capfd.readouterr().out)["incomplete_launches"]
+        assert (launch["launch_id"], launch["hosts"], launch["ended_hosts"]) == (job_id, ["a"], {"b": "killed"})
+    finally:
+        assert main(["stop", *over, job_id]) == 0
+    assert stop.split()[-1] == job_id
+    assert not identity.marked(f"{job_id}-n0")
+    main(["--no-nccl-ras", "doctor", "--for", "4s", *over])
+    assert "Launch" not in capfd.readouterr().out

@@ -105,7 +105,7 @@ _TABLE = {
         " tracking/printed tracking/reader"
     ),
     "agent": (
-        "ground untracked jobs/output profiles sources sources/host sources/nccl sources/network sources/nvml"
+        "ground untracked jobs jobs/output profiles sources sources/host sources/nccl sources/network sources/nvml"
         " tracking/gpus tracking/journal tracking/reader where"
     ),
     "hosts": "ground agent programs",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gputop.hosts.fleet import Fleet
     from gputop.hosts.state import HostStatus
     from gputop.hosts.stream import Heard
+    from gputop.joined.launches import JoinedLaunch
     from gputop.joined.runs import JoinedRun, Seen
     from gputop.joined.untracked import JoinedProcessRun
 
@@ -40,6 +41,8 @@ class _Watched:
         self.failed_apart: tuple[JoinedRun, ...] = ()
         """Runs that failed on the hosts that were read, and that may have had ranks on the others."""
         self._stream = JoinedStream()
+        self._launch_pending = False
+        """Whether a launch will count as waiting for a host soon, if nothing changes."""
         self._untracked_since_s: float | None = None
         """When an untracked run over hosts was first seen."""
 
@@ -68,6 +71,7 @@ class _Watched:
     def join(self, run: str | None, statuses: Sequence[HostStatus]) -> None:
         """Judge the runs over hosts by what has arrived so far."""
         from gputop.doctor.watch import standing
+        from gputop.joined.launches import HOLD_S, waiting_launches
         from gputop.joined.runs import shared_runs
         from gputop.joined.troubles import failed_apart
         from gputop.joined.untracked import untracked_runs
@@ -77,7 +81,9 @@ class _Watched:
         self.runs = shared_runs(seen)
         if self._untracked_since_s is None and untracked_runs(seen):
             self._untracked_since_s = time.monotonic()
-        self.failed_apart = failed_apart(seen, time.time()) if len(seen) < len(self.doctors) else ()
+        now = time.time()
+        self._launch_pending = waiting_launches(seen, now) != waiting_launches(seen, now + HOLD_S)
+        self.failed_apart = failed_apart(seen, now) if len(seen) < len(self.doctors) else ()
         if self.runs or any(one.snapshot.paths for one in seen):
             whole = self._stream.snapshot(self.runs, seen, time.time(), time.monotonic())
             self.over_outcome = standing(self.over, whole, run)
@@ -89,6 +95,18 @@ class _Watched:
         current = {status.host: status.state in SHOWING_STATES for status in statuses}
         return [replace(self.seen[host], current=current[host]) for host in self.doctors if host in self.seen]
 
+    @property
+    def unread(self) -> list[str]:
+        """The hosts without a reading."""
+        return [host for host in self.doctors if host not in self.seen]
+
+    def launches(self, statuses: Sequence[HostStatus], run: str | None) -> tuple[JoinedLaunch, ...]:
+        """Return the launches that wait for a host; only ``run`` if one is named."""
+        from gputop.joined.launches import waiting_launches
+
+        found = waiting_launches(self._read(statuses), time.time(), self.unread)
+        return tuple(launch for launch in found if run in (None, launch.id, launch.name))
+
     def untracked(self, statuses: Sequence[HostStatus]) -> tuple[JoinedProcessRun, ...]:
         """Return the untracked runs over hosts, judging by what has arrived."""
         from gputop.joined.untracked import untracked_runs
@@ -99,14 +117,13 @@ class _Watched:
         """Return the runs over hosts, and what is wrong between the hosts of each."""
         from gputop.joined.troubles import troubles
 
-        unread = [host for host in self.doctors if host not in self.seen]
-        return [(run, troubles(run, unread)) for run in (*self.runs, *self.failed_apart)]
+        return [(run, troubles(run, self.unread)) for run in (*self.runs, *self.failed_apart)]
 
     def settled(self, lost: int) -> bool:
         """Return whether waiting longer would change nothing on the hosts that are read and in the runs over them."""
         from gputop.doctor.watch import settled
 
-        if len(self.outcomes) + lost < len(self.doctors):
+        if len(self.outcomes) + lost < len(self.doctors) or self._launch_pending:
             return False
         each = all(settled(self.doctors[host], outcome) for host, outcome in self.outcomes.items())
         if self.over_outcome is None:
@@ -124,8 +141,10 @@ LOST_AFTER_S = 5.0
 """How long to wait for a host that cannot be reached: its sshd may refuse only the first connection."""
 
 
-def diagnose(options: argparse.Namespace, fleet: Fleet) -> int:
+def diagnose(options: argparse.Namespace, fleet: Fleet, reach: str) -> int:
     """Watch until nothing is undecided on any host, then report on each host and on the runs over them.
+
+    ``reach`` are the options that name and reach the hosts, for the commands that it prints.
 
     Raises:
         UsageError: an option applies only to this machine.
@@ -152,15 +171,22 @@ def diagnose(options: argparse.Namespace, fleet: Fleet) -> int:
                     break
         statuses = [stream.status for stream in fleet.streams]
     watched.add(status.host for status in statuses)
-    _print(options, watched, statuses)
+    launches = watched.launches(statuses, options.run)
+    _print(options, watched, statuses, launches, reach)
     outcomes = [*watched.outcomes.values(), *([watched.over_outcome] if watched.over_outcome is not None else [])]
     wrong = any(text for _, texts in watched.troubles() for text in texts) or any(
         outcome.undecided or any(item.severity != "info" for item in outcome.findings) for outcome in outcomes
     )
-    return EXIT_PROBLEM if wrong or len(watched.outcomes) < len(statuses) else EXIT_OK
+    return EXIT_PROBLEM if wrong or launches or len(watched.outcomes) < len(statuses) else EXIT_OK
 
 
-def _print(options: argparse.Namespace, watched: _Watched, statuses: Sequence[HostStatus]) -> None:
+def _print(
+    options: argparse.Namespace,
+    watched: _Watched,
+    statuses: Sequence[HostStatus],
+    launches: Sequence[JoinedLaunch],
+    reach: str,
+) -> None:
     from gputop.doctor.findings.finding import findings_json
     from gputop.doctor.report import text_report
 
@@ -173,7 +199,8 @@ def _print(options: argparse.Namespace, watched: _Watched, statuses: Sequence[Ho
             for host in (status.host for status in statuses)
         }
         joined = None if over is None else findings_json(over.findings, over.suppressed, watched.over.abstained, over.undecided)
-        over_hosts = {"runs_over_hosts": joined, "incomplete_runs": _incomplete(watched)}
+        over_hosts: dict[str, object] = {"runs_over_hosts": joined, "incomplete_runs": _incomplete(watched)}
+        over_hosts["incomplete_launches"] = [launch.as_data() for launch in launches]
         print(json.dumps({"hosts": data, **over_hosts, "untracked_runs": [run.as_data() for run in untracked]}))
         return
     blocks = []
@@ -188,6 +215,7 @@ def _print(options: argparse.Namespace, watched: _Watched, statuses: Sequence[Ho
     for run, texts in watched.troubles():
         blocks.append(_over(run, texts, over, list(watched.seen)))
     blocks += [_untracked(run, over) for run in untracked]
+    blocks += [_launch(launch, watched.unread, reach) for launch in launches]
     print("\n\n".join("\n".join(map(printable, block.split("\n"))) for block in blocks))
 
 
@@ -205,6 +233,15 @@ def _untracked(run: JoinedProcessRun, outcome: Outcome | None) -> str:
     return "\n\n".join((head, *(finding_text(item, number, len(found)) for number, item in enumerate(found, 1))))
 
 
+def _launch(launch: JoinedLaunch, unread: Sequence[str], reach: str) -> str:
+    """Return what is wrong with a launch whose ranks have not met, and the commands that tell why and end it."""
+    from gputop.joined.troubles import launch_troubles
+
+    head = f"Launch {launch.id} ({launch.name}) has made no step yet."
+    texts = (f"{text[:1].upper()}{text[1:]}." for text in launch_troubles(launch, unread))
+    return f"{' '.join((head, *texts))}\n  gputop logs {reach} {launch.id}  # why\n  gputop stop {reach} {launch.id}"
+
+
 def _incomplete(watched: _Watched) -> list[dict[str, object]]:
     """Return the runs over hosts with ranks that are missing, failed or out of reach, as JSON."""
     return [
@@ -215,7 +252,7 @@ def _incomplete(watched: _Watched) -> list[dict[str, object]]:
             "missing_ranks": list(run.missing),
             "failed_ranks": {host: list(ranks) for host, ranks in run.failed},
             "lost_hosts": list(run.silent),
-            "unread_hosts": [host for host in watched.doctors if host not in watched.seen],
+            "unread_hosts": watched.unread,
         }
         for run, texts in watched.troubles()
         if texts

@@ -10,6 +10,7 @@ from gputop.errors import EXIT_OK, EXIT_PROBLEM
 from gputop.hosts.errand import NO_LIMITS, End
 from gputop.hosts.transport import Transport
 from gputop.jobs.job import ACTIVE
+from gputop.joined.launches import lost_nodes
 from gputop.over_hosts.jobs import (
     HostJob,
     HostLaunch,
@@ -21,9 +22,9 @@ from gputop.over_hosts.jobs import (
     stop_over,
     text_of,
 )
+from gputop.snapshot import JOB_ENDED_BADLY
 from gputop.terminal_text import printable
 
-ENDED_BADLY = ("failed", "killed", "lost", "stopped")
 HEAD = ("JOB", "STATE", "RECIPE", "GPUS", "TIME", "EXIT", "HOST")
 
 
@@ -74,10 +75,11 @@ def broken(found: Mapping[str, Sequence[HostJob]], transport: Transport) -> list
     said = []
     for launch in launches(found):
         there = [host for host, state in launch.states if state in ACTIVE]
-        ended = [f"{state} on {host}" for host, state in launch.states if state in ENDED_BADLY]
+        ended = [(host, state) for host, state in launch.states if state in JOB_ENDED_BADLY]
         if there and ended:
-            waits = f"{launch.id} was {', '.join(ended)}: what runs on {', '.join(there)} may wait for it until a timeout."
-            said.append(f"{waits} Stop it: {stop_command(launch.hosts, transport, launch.id)}")
+            said.append(
+                f"{launch.id} was {lost_nodes(ended, there)}. Stop it: {stop_command(launch.hosts, transport, launch.id)}"
+            )
     return said
 
 

@@ -72,7 +72,7 @@ def be_node() -> int:
     if endpoint is None:
         return EXIT_PROBLEM
     launch = nodes.over_nodes(found, order, address, endpoint)
-    job = store.start(launch, job_id=order.job_id, launch_id=order.id, until_kept=True)
+    job = store.start(launch, job_id=order.job_id, launch_id=order.id, nodes=order.nodes, until_kept=True)
     _say("started", job.id)
     if _read(str, "keep") is None:
         return EXIT_PROBLEM

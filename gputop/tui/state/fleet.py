@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from gputop.doctor.findings.finding import Finding
 from gputop.hosts.state import SHOWING_STATES, HostStatus
+from gputop.joined.launches import JoinedLaunch
 from gputop.joined.runs import JoinedRun
 from gputop.joined.untracked import JoinedProcessRun
 from gputop.tui.state.settings import Settings
@@ -37,5 +38,7 @@ class FleetView:
     """The live runs that span several hosts, or that have missing ranks."""
     untracked: tuple[JoinedProcessRun, ...] = ()
     """The untracked runs that span several hosts."""
+    launches: tuple[JoinedLaunch, ...] = ()
+    """The launches over several hosts that wait for one of them: their ranks have not met."""
     findings: tuple[Finding, ...] = ()
     """What the doctor finds from several hosts together; ``Finding.run`` is one of ``runs``."""

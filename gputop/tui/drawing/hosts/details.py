@@ -6,7 +6,16 @@ from gputop import units
 from gputop.tui.drawing.doctor.pane import brief_finding, draw_doctor
 from gputop.tui.drawing.gpus.verdict import verdict_line
 from gputop.tui.drawing.header import device_summary
-from gputop.tui.drawing.hosts.joined import found_in, of_host, run_lines, silent_hosts, untracked_lines, untracked_of_host
+from gputop.tui.drawing.hosts.joined import (
+    found_in,
+    launch_lines,
+    launches_of_host,
+    of_host,
+    run_lines,
+    silent_hosts,
+    untracked_lines,
+    untracked_of_host,
+)
 from gputop.tui.drawing.hosts.network import network_line
 from gputop.tui.drawing.hosts.row import missing_gpus
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, joined, line, wrap
@@ -50,6 +59,8 @@ def draw_host(fleet: FleetView | None, name: str | None, chart: LossChart, width
         lines += untracked_lines(untracked, silent_hosts(fleet), width)
         for finding in found_in(fleet, untracked):
             lines += brief_finding(finding, width, FINDING_LINES_MOST, fleet.settings.ascii)
+    for launch in launches_of_host(fleet, host.status.host):
+        lines += launch_lines(launch, silent_hosts(fleet), width)
     network = network_line(view.snapshot, width)
     if network is not None and height - len(lines) > RUN_LINES_MIN + 1:
         lines.append(network)

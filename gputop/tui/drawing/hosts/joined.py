@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from gputop import units
 from gputop.doctor.findings.finding import Finding
+from gputop.joined.launches import JoinedLaunch
 from gputop.joined.runs import JoinedRun, Part
-from gputop.joined.troubles import troubles, untracked_troubles
+from gputop.joined.troubles import launch_troubles, troubles, untracked_troubles
 from gputop.joined.untracked import JoinedProcessRun
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.line import Line, Span, clean, clip, joined, line
@@ -25,6 +26,11 @@ def of_host(fleet: FleetView, host: str) -> tuple[JoinedRun, ...]:
 def untracked_of_host(fleet: FleetView, host: str) -> tuple[JoinedProcessRun, ...]:
     """Return the untracked runs over several hosts that have ranks on this one."""
     return tuple(run for run in fleet.untracked if any(part.host == host for part in run.parts))
+
+
+def launches_of_host(fleet: FleetView, host: str) -> tuple[JoinedLaunch, ...]:
+    """Return the launches that wait for a host, if this one has a job of them."""
+    return tuple(launch for launch in fleet.launches if host in launch.hosts)
 
 
 def found_in(fleet: FleetView, run: JoinedRun | JoinedProcessRun) -> tuple[Finding, ...]:
@@ -64,14 +70,29 @@ def untracked_lines(run: JoinedProcessRun, silent: Sequence[str], width: int) ->
     return _lines(parts, run.parts, untracked_troubles(run, silent), width)
 
 
+def launch_lines(launch: JoinedLaunch, silent: Sequence[str], width: int) -> tuple[Line, ...]:
+    """Return the summary of a launch that waits for a host, and what is wrong."""
+    parts = [
+        line(("Launch ", "dim"), (clean(launch.name), "title"), (f" over {len(launch.hosts) + launch.unheard} hosts", "dim")),
+        line(("no step yet", "text")),
+        line(("l shows its output, and stops it", "dim")),
+    ]
+    summary = clip(joined(parts, Span(" · ", "dim")), width)
+    return (summary, *_wrong(launch_troubles(launch, silent), width))
+
+
 def _lines(summary: Sequence[Line], parts: Sequence[Part], wrong: Sequence[str], width: int) -> tuple[Line, ...]:
     places = [_place(part) for part in parts[:PLACES_MOST]]
     more = line((f"and {len(parts) - PLACES_MOST} more", "dim")) if len(parts) > PLACES_MOST else ()
     return (
         clip(joined(summary, Span(" · ", "dim")), width),
         clip(joined((line("  "), *places, more), Span("  ")), width),
-        *(clip(line(("  ! ", "warn"), (clean(text), "warn")), width) for text in wrong),
+        *_wrong(wrong, width),
     )
+
+
+def _wrong(texts: Sequence[str], width: int) -> tuple[Line, ...]:
+    return tuple(clip(line(("  ! ", "warn"), (clean(text), "warn")), width) for text in texts)
 
 
 def _place(part: Part) -> Line:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gputop import units
-from gputop.joined.troubles import troubles, untracked_troubles
+from gputop.joined.troubles import launch_troubles, troubles, untracked_troubles
 from gputop.tui.drawing.hosts.joined import found_in, silent_hosts
 from gputop.tui.drawing.hosts.row import HostRow, Level, by_need
 from gputop.tui.drawing.line import Line, Span, clean, clip, fit, joined, line, spread
@@ -65,6 +65,9 @@ def _parts(fleet: FleetView, rows: Sequence[HostRow], levels: Counter[Level]) ->
         f"run {clean(run.name)}: {clean(text)}"
         for run in fleet.untracked
         for text in (*untracked_troubles(run, silent), *(finding.title for finding in found_in(fleet, run)))
+    ]
+    problems += [
+        f"launch {clean(launch.name)}: {clean(text)}" for launch in fleet.launches for text in launch_troubles(launch, silent)
     ]
     if problems:
         parts.append(line((problems[0], "warn"), (f" (+{len(problems) - 1})" if len(problems) > 1 else "", "dim")))
