@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gputop.whereabouts import RankPlace
+from gputop.whereabouts.records import RankPlace
 from gputop.wire import AnswerLine
 
 

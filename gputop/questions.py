@@ -10,7 +10,7 @@ from gputop.clocks import ClockAnswer, ClockQuestion
 from gputop.process import ProcessAnswer, ProcessQuestion
 from gputop.profiled import Profile, ProfileQuestion
 from gputop.run_questions import GpusAnswer, GpusQuestion, RunsAnswer, RunsQuestion
-from gputop.whereabouts import Whereabouts, WhereQuestion
+from gputop.whereabouts.records import Whereabouts, WhereQuestion
 from gputop.wire import decode
 
 Question: TypeAlias = ProcessQuestion | RunsQuestion | GpusQuestion | WhereQuestion | ProfileQuestion | ClockQuestion

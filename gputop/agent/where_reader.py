@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from gputop.errors import GputopError, describe_unexpected
 from gputop.snapshot import LIVE_STATES, Run
-from gputop.whereabouts import Whereabouts, WhereQuestion
+from gputop.whereabouts.records import Whereabouts, WhereQuestion
 
 
 class WhereReader:

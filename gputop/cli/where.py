@@ -18,7 +18,9 @@ from gputop.terminal_text import printable
 from gputop.where import before_steps, py_spy
 from gputop.where.asking import ask_run
 from gputop.where.untracked import ask_process
-from gputop.whereabouts import RankPlace, Whereabouts, folded, judged, sentence, summary, who
+from gputop.whereabouts.records import RankPlace, Whereabouts
+from gputop.whereabouts.verdict import judged, summary
+from gputop.whereabouts.words import folded, sentence, who
 
 if TYPE_CHECKING:
     from gputop.agent.sampler import Sampler

@@ -13,7 +13,7 @@ from gputop.joined.runs import JoinedRun, Part, Seen, shifted
 from gputop.joined.untracked import meeting
 from gputop.process import ProcessRun
 from gputop.snapshot import Rank, Run
-from gputop.whereabouts import WhereQuestion
+from gputop.whereabouts.records import WhereQuestion
 
 
 @dataclass(frozen=True, slots=True)

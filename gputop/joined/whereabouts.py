@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from gputop import units
 from gputop.joined.runs import JoinedRun, shifted
 from gputop.snapshot import LIVE_STATES
-from gputop.whereabouts import RankPlace, Whereabouts, judged
+from gputop.whereabouts.records import RankPlace, Whereabouts
+from gputop.whereabouts.verdict import judged
 
 
 @dataclass(frozen=True, slots=True)

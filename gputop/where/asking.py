@@ -21,7 +21,8 @@ from gputop.where import last_words, outside
 from gputop.where.libraries import is_library
 from gputop.where.outside import Outside
 from gputop.where.rings import Ring, rings_of
-from gputop.whereabouts import STILL_S, PlaceState, RankPlace, Whereabouts, judged
+from gputop.whereabouts.records import PlaceState, RankPlace, Whereabouts
+from gputop.whereabouts.verdict import STILL_S, judged
 
 ANSWER_S = 0.9
 """How long to wait for the ranks each time: they check for a question twice a second."""

@@ -23,7 +23,9 @@ from gputop.tracking.standing.early import NAME
 from gputop.where import beside, outside
 from gputop.where.asking import ask
 from gputop.where.rings import Ring
-from gputop.whereabouts import RankPlace, Whereabouts, judged, operation_of, who
+from gputop.whereabouts.records import RankPlace, Whereabouts
+from gputop.whereabouts.verdict import judged
+from gputop.whereabouts.words import operation_of, who
 from gputop.wire import FormatError
 
 RANKS_MAX = 65_536

@@ -14,7 +14,7 @@ from gputop.groups import WORKER_NAME
 from gputop.sources.host import procfs
 from gputop.tracking.journal import identity
 from gputop.where import outside
-from gputop.whereabouts import PlaceState, RankPlace
+from gputop.whereabouts.records import PlaceState, RankPlace
 
 _OF_ONE_LAUNCH = ("WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "GPUTOP_RUN_ID", "GPUTOP_LAUNCH_ID")
 """The variables that ranks of one launch have in common."""

@@ -17,7 +17,7 @@ from gputop.process import ProcessRank, ProcessRun
 from gputop.tracking.standing import page
 from gputop.where.asking import with_report
 from gputop.where.before_steps import open_memory
-from gputop.whereabouts import RankPlace
+from gputop.whereabouts.records import RankPlace
 
 LOOK_S = 2.0
 LOOK_MAX_S = 60.0

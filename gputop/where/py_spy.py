@@ -20,7 +20,7 @@ from gputop.errors import UsageError
 from gputop.sources.host import procfs
 from gputop.tracking.standing.stack import Frame, where
 from gputop.where.libraries import is_library
-from gputop.whereabouts import RankPlace
+from gputop.whereabouts.records import RankPlace
 from gputop.wire import FormatError, parse_json
 
 DEADLINE_S = 5.0

@@ -11,7 +11,8 @@ from gputop.errors import UsageError
 from gputop.sources.host import procfs
 from gputop.where import outside
 from gputop.where.beside import Mute, places_of, rank_of
-from gputop.whereabouts import STILL_S, Whereabouts, judged
+from gputop.whereabouts.records import Whereabouts
+from gputop.whereabouts.verdict import STILL_S, judged
 
 
 def ask_process(pid: int) -> Whereabouts:

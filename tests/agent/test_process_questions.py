@@ -20,7 +20,7 @@ from gputop.agent.serving import serve
 from gputop.agent.source import NoSource
 from gputop.process import ProcessAnswer, ProcessDetails, ProcessQuestion
 from gputop.snapshot import FormatError, Problem, Snapshot
-from gputop.whereabouts import Whereabouts
+from gputop.whereabouts.records import Whereabouts
 from tests.agent.test_sampler import Agent, run
 from tests.patience import DEADLINE_S
 

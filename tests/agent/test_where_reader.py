@@ -18,7 +18,7 @@ from gputop.questions import Answer, command_of
 from gputop.snapshot import Rank, Run
 from gputop.sources.virtual import VirtualSource
 from gputop.untracked.curves import Curves
-from gputop.whereabouts import Whereabouts, WhereQuestion
+from gputop.whereabouts.records import Whereabouts, WhereQuestion
 
 WAITS = "print(flush=True)\nimport sys\nsys.stdin.read()"
 ANSWER_S = 60.0

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gputop.joined.processes import askable_runs
 from gputop.joined.runs import Seen
-from gputop.whereabouts import WhereQuestion
+from gputop.whereabouts.records import WhereQuestion
 from tests.joined.test_untracked import FIRST, NOW, SECOND, node
 
 

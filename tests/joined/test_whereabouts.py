@@ -7,7 +7,8 @@ from dataclasses import replace
 from gputop.joined.runs import JoinedRun, Part, Seen, join
 from gputop.joined.whereabouts import HostAnswer, confirmed, over_hosts
 from gputop.snapshot import Host, Rank, Run, Snapshot
-from gputop.whereabouts import RankPlace, Whereabouts, judged, summary
+from gputop.whereabouts.records import RankPlace, Whereabouts
+from gputop.whereabouts.verdict import judged, summary
 from tests.samples import EPOCH as NOW
 
 AHEAD_S = 40.0

@@ -24,7 +24,9 @@ from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import Finding
 from gputop.sources.virtual import VirtualSource
 from gputop.where import before_steps
-from gputop.whereabouts import Whereabouts, WhereQuestion, sentence, summary
+from gputop.whereabouts.records import Whereabouts, WhereQuestion
+from gputop.whereabouts.verdict import summary
+from gputop.whereabouts.words import sentence
 from tests.tracking.kit import Home, clean_environment, eventually, home
 
 pytest.importorskip("torch")

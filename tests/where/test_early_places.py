@@ -11,7 +11,7 @@ import pytest
 from gputop.process import ProcessRank, ProcessRun
 from gputop.where import early_places
 from gputop.where.early_places import LOOK_S, EarlyPlaces
-from gputop.whereabouts import RankPlace
+from gputop.whereabouts.records import RankPlace
 
 RUN = ProcessRun("launcher:1", "train.py", tuple(ProcessRank(pid, pid - 10) for pid in (10, 11, 12)), started_at=1.0)
 

@@ -15,7 +15,7 @@ import pytest
 from gputop.errors import UsageError
 from gputop.where import py_spy
 from gputop.where.untracked import ask_process
-from gputop.whereabouts import RankPlace
+from gputop.whereabouts.records import RankPlace
 from tests.tracking.kit import eventually
 
 FRAMES = [

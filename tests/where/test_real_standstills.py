@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from gputop.where.asking import ask_run
-from gputop.whereabouts import RankPlace, Whereabouts, summary
+from gputop.whereabouts.records import RankPlace, Whereabouts
+from gputop.whereabouts.verdict import summary
 from tests.tracking.kit import Home, clean_environment, eventually, home
 
 SCRIPT = Path(__file__).with_name("standstills.py")

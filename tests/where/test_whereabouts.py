@@ -8,7 +8,9 @@ import pytest
 
 from gputop.snapshot import FormatError
 from gputop.where import last_words
-from gputop.whereabouts import RankPlace, Whereabouts, folded, judged, sentence, summary, who
+from gputop.whereabouts.records import RankPlace, Whereabouts
+from gputop.whereabouts.verdict import judged, summary
+from gputop.whereabouts.words import folded, sentence, who
 
 NOW = 1000.0
 

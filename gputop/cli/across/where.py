@@ -15,7 +15,7 @@ from gputop.joined.runs import JoinedRun, Seen, join
 from gputop.joined.whereabouts import HostAnswer, confirmed, over_hosts
 from gputop.questions import command_of
 from gputop.snapshot import LIVE_STATES
-from gputop.whereabouts import Whereabouts, WhereQuestion
+from gputop.whereabouts.records import Whereabouts, WhereQuestion
 
 if TYPE_CHECKING:
     from gputop.hosts.fleet import Fleet

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.process import ProcessRun
 from gputop.snapshot import Snapshot
-from gputop.whereabouts import Whereabouts, judged
+from gputop.whereabouts.records import Whereabouts
+from gputop.whereabouts.verdict import judged
 
 
 def starting_run(snapshot: Snapshot, group: RankGroup) -> ProcessRun | None:

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from gputop import units
 from gputop.tui.drawing.line import Line, Span
 from gputop.tui.drawing.prose import BLANK, wrapped
-from gputop.whereabouts import RankPlace, Whereabouts, folded, sentence, summary, who
+from gputop.whereabouts.records import RankPlace, Whereabouts
+from gputop.whereabouts.verdict import summary
+from gputop.whereabouts.words import folded, sentence, who
 
 STACKS = 3
 """Ranks at one line may have reached it in different ways: at most this many are shown."""

@@ -22,7 +22,7 @@ from gputop.tui.state.copying import Copy
 from gputop.tui.state.view import View
 from gputop.tui.widgets.pane import Pane
 from gputop.tui.widgets.requests import Asked
-from gputop.whereabouts import Whereabouts, WhereQuestion
+from gputop.whereabouts.records import Whereabouts, WhereQuestion
 
 ASK_EVERY_S = 3.0
 """An answer takes up to two seconds; a question sent before the answer to the last one is dropped."""

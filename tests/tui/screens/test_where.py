@@ -15,7 +15,7 @@ from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.screens.where import WhereScreen
 from gputop.tui.state.view import Settings
 from gputop.tui.widgets.requests import Asked
-from gputop.whereabouts import Whereabouts, WhereQuestion
+from gputop.whereabouts.records import Whereabouts, WhereQuestion
 from tests import samples
 from tests.tui.kit import ScreenApp, text_of, view_of
 from tests.tui.screens.test_memory import SampleFeed
@@ -25,7 +25,7 @@ RUN = view_of().snapshot.runs[0]
 
 
 def answer(run_id: str = RUN.run_id) -> Whereabouts:
-    from gputop.whereabouts import judged
+    from gputop.whereabouts.verdict import judged
 
     late = elsewhere(3, doing="reads /data/shard-7.tar", stack=("data.py:17 __getitem__", "fetch.py:54 fetch"))
     return judged(run_id, RUN.name, NOW, [waiting(rank) if rank != 3 else late for rank in range(8)])

@@ -9,7 +9,8 @@ from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.standstill.stalls import STALL_HOLD_S, is_idle
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
-from gputop.whereabouts import Whereabouts, folded, sentence, who
+from gputop.whereabouts.records import Whereabouts
+from gputop.whereabouts.words import folded, sentence, who
 
 POSSIBLE_S = 8.0
 """Programs wait for a file or a server for a few seconds before they train (our choice)."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from gputop.process import ProcessRank, ProcessRun
 from gputop.snapshot import Snapshot
-from gputop.whereabouts import RankPlace
+from gputop.whereabouts.records import RankPlace
 from tests.doctor.scenes.base import gpus, rank, scene
 from tests.doctor.scenes.near.pairs import Pair, look_alikes
 from tests.samples import EPOCH

@@ -18,7 +18,7 @@ from gputop.snapshot import Device, Host, Snapshot
 from gputop.tui.hosts_app import HostsApp
 from gputop.tui.screens.hosts.screen import HostsScreen
 from gputop.tui.state.view import Settings
-from gputop.whereabouts import RankPlace, Whereabouts, WhereQuestion
+from gputop.whereabouts.records import RankPlace, Whereabouts, WhereQuestion
 from tests import samples
 from tests.joined.test_untracked import node
 from tests.tui.kit import text_of

@@ -12,7 +12,7 @@ import pytest
 from gputop.hosts.state import HostStatus
 from gputop.snapshot import Snapshot
 from gputop.tui.fleet import Fleet
-from gputop.whereabouts import WhereQuestion
+from gputop.whereabouts.records import WhereQuestion
 from tests.joined.test_runs import two_hosts
 from tests.tui.kit import text_of
 from tests.tui.screens.hosts.kit import HostStill, hosts_app, live, until, working

@@ -1,0 +1,102 @@
+"""The records of an answer to "where is every rank?". ``where`` fills them; the command and the screen show them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gputop.wire import AnswerLine
+
+PlaceState = Literal[
+    "answers", "silent", "stopped", "traced", "disk", "ended", "elsewhere", "untracked", "before_torch", "forked"
+]
+"""State of a rank: it answered; does not answer; is stopped by a signal; is held by a tracer; waits for a disk; has ended;
+runs on another machine; contains nothing that answers gputop's questions; has not imported torch, before which it says
+nothing; or was forked, so that it says nothing before its first step. What was forked is listed, but no verdict counts it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhereQuestion:
+    """A screen's question: where are the ranks of a run?
+
+    ``run_id``: its id, or the key of a run without a journal, whose ranks are the processes ``pids``. The answer repeats it.
+    """
+
+    run_id: str
+    pids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RankPlace:
+    """One rank, or one process where there are no ranks. Times are wall clock, seconds since the epoch."""
+
+    rank: int | None
+    pid: int | None = None
+    hostname: str | None = None
+    state: PlaceState = "untracked"
+    source: str | None = None
+    """Where ``line`` comes from: "rank", "signal" or "py-spy"; None without a line."""
+    line: str | None = None
+    """The line of the user's own code, such as "train.py:88"."""
+    function: str | None = None
+    phase: str | None = None
+    operation: str | None = None
+    """The collective that it is in, as torch calls it."""
+    begun: int | None = None
+    """Collectives that the group of all ranks has begun in this rank, by torch's count."""
+    completed: int | None = None
+    step: int | None = None
+    since: float | None = None
+    """When it arrived there."""
+    at: float | None = None
+    """When it reported this itself; None if it did not."""
+    doing: str | None = None
+    """What its main thread does, according to /proc: "reads /data/x"."""
+    process_state: str | None = None
+    """The state letter of /proc: R, S, D, T, t, Z."""
+    kernel_function: str | None = None
+    """The kernel function that the main thread waits in (wchan)."""
+    cpu_percent: float | None = None
+    """CPU use while it was asked; 100 is one core."""
+    exit_code: int | None = None
+    world_size: int | None = None
+    """World size of its run."""
+    stack: tuple[str, ...] = ()
+    groups: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """For each smaller group, by a checksum of its ranks: its size, and how many of its collectives this rank has begun."""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether its process is on this machine and has not ended."""
+        return self.state not in ("ended", "elsewhere")
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is in a collective, or in backward, where gradients are exchanged unless it is the only rank."""
+        if self.state == "silent":  # its counts are outdated, its stack is not
+            return self.source == "signal" and self.operation is not None
+        pending = self.begun is not None and self.completed is not None and self.begun > self.completed
+        exchanges = self.phase == "backward" and self.world_size != 1
+        return self.state == "answers" and (self.operation is not None or exchanges or pending)
+
+    @property
+    def stands_s(self) -> float | None:
+        """How many seconds it has been there, as of its report."""
+        return None if self.since is None or self.at is None else max(0.0, self.at - self.since)
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts(AnswerLine):
+    """The answer to one question. ``behind`` are the ranks that the others wait for; ``verdict`` says so in words."""
+
+    KEY = "whereabouts"
+
+    run_id: str | None
+    name: str
+    taken_at: float
+    ranks: tuple[RankPlace, ...] = ()
+    behind: tuple[int, ...] = ()
+    verdict: str | None = None
+    problem: str | None = None
+    """Why nothing could be found out; None if something was."""

@@ -1,0 +1,159 @@
+"""What follows from where ranks are: who waits for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gputop import units
+from gputop.whereabouts.records import RankPlace, Whereabouts
+from gputop.whereabouts.words import DOING, GRADIENTS, POINT_TO_POINT, STATES, agree, operation_of, wait, who
+
+STILL_S = 0.3
+"""A rank is asked twice. If it is at the same place after this long, it stands still."""
+LONG_S = 10.0
+"""If all ranks stay in one collective for this long without a step, it is not just slow. An estimate."""
+_HELD = ("stopped", "traced", "disk")
+_MUTE = ("silent", "stopped", "traced", "disk", "before_torch")
+"""The states of ranks for which others may wait."""
+
+
+def judged(run_id: str | None, name: str, taken_at: float, places: Sequence[RankPlace]) -> Whereabouts:
+    """Return the answer with the ranks that are behind."""
+    behind, why = _behind(_ranks_of(places))
+    ranks = tuple(sorted({place.rank for place in behind if place.rank is not None}))
+    return Whereabouts(run_id, name, taken_at, tuple(places), ranks, why)
+
+
+def summary(answer: Whereabouts) -> str | None:
+    """Return in words who waits for whom, or why nobody does; None for a single process."""
+    if answer.verdict is not None or answer.problem is not None:
+        return answer.verdict or answer.problem
+    places = _ranks_of(answer.ranks)
+    if not any(place.is_there for place in places):
+        return "no rank is alive on this machine"
+    if len(places) < 2:
+        return None
+    if all(place.state in ("answers", "ended") for place in places):
+        return _all_wait(places) or "no rank waits for another"
+    perhaps = _perhaps(places)
+    return f"which rank is behind is not known{f'; it may be {perhaps}' if perhaps is not None else ''}"
+
+
+def _all_wait(places: Sequence[RankPlace]) -> str | None:
+    """Return that all ranks have waited in one collective for long; None if they have not."""
+    operations = {operation_of(place) for place in places if place.waits and place.operation is not None}
+    since_s = min((place.stands_s or 0.0 for place in places), default=0.0)
+    if len(operations) != 1 or since_s < LONG_S or not all(place.waits and place.operation is not None for place in places):
+        return None
+    return (
+        f"all ranks have waited in {operations.pop()} for {units.duration(since_s)}, and none has begun fewer: they may name "
+        "different sources or sizes, or not reach each other"
+    )
+
+
+def _perhaps(places: Sequence[RankPlace]) -> str | None:
+    """Return which ranks may be behind, of ranks that cannot be asked: those that do not just wait, as the others do."""
+    there = [place for place in places if place.is_there]
+    if any(place.state not in ("untracked", *_HELD) for place in there):
+        return None
+    if all(place.source is not None for place in there):
+        late = [place for place in there if place.operation is None]
+        ahead = [place for place in there if place.operation is not None]
+        them = f"{who(ahead)} {agree(ahead, 'is', 'are')} in {_operations(ahead)}"
+        what = f"{agree(late, 'is', 'are')} in no collective while {them}"
+    else:
+        late = [place for place in there if place.doing is not None or place.state in _HELD]
+        ahead = [place for place in there if place not in late]
+        if any(place.process_state != "S" for place in ahead):
+            return None
+        what = " or ".join(dict.fromkeys(_does(late, place) for place in late))
+    if not late or not ahead:
+        return None
+    return f"{'' if len(late) == 1 else 'one of '}{who(late)}, which {what}"
+
+
+def _does(places: Sequence[RankPlace], place: RankPlace) -> str:
+    if place.doing is None:
+        return agree(places, *STATES[place.state])
+    verb, space, rest = place.doing.partition(" ")
+    return f"{agree(places, verb, DOING.get(verb, verb))}{space}{rest}"
+
+
+def _ranks_of(places: Sequence[RankPlace]) -> Sequence[RankPlace]:
+    """Return the places without what a rank forked: most of these are helpers, such as a pool's, and no ranks."""
+    return [place for place in places if place.state != "forked"]
+
+
+def _behind(places: Sequence[RankPlace]) -> tuple[Sequence[RankPlace], str | None]:
+    """Return the ranks that the others wait for, and a sentence that says so."""
+    waiting = [place for place in places if place.waits and (place.stands_s or 0.0) >= STILL_S]
+    if len(places) < 2 or not waiting:
+        return (), None
+    gone = [place for place in places if place.state == "ended"]
+    if gone:
+        return gone, f"{who(waiting)} {wait(waiting)} for {who(gone)}, which {agree(gone, 'has', 'have')} ended"
+    mute = [place for place in places if place.state in _MUTE and not place.waits]
+    if mute:
+        return mute, f"{who(waiting)} {wait(waiting)} for {who(mute)}, which {_together(mute)}"
+    late = _late(places)
+    if late:
+        ahead = [place for place in waiting if place not in late]
+        if ahead:
+            return late, f"{who(ahead)} {wait(ahead)} in {_operations(ahead)} for {who(late)}, which {_comes(late, ahead)}"
+    operations = {name for place in waiting if (name := _exchange(place)) is not None}
+    if len(waiting) == len(places) and len(operations) > 1:
+        few = min((_in(places, name) for name in operations), key=len)
+        told = "; ".join(f"{who(_in(places, name))} in {name}" for name in sorted(operations))
+        return few if 2 * len(few) < len(places) else places, f"The ranks wait for one another in different collectives: {told}"
+    idle = [place for place in places if place.state == "answers" and not place.waits]
+    still = [place for place in idle if (place.stands_s or 0.0) >= STILL_S]
+    if still and all(place.operation in POINT_TO_POINT for place in waiting):  # which torch does not count
+        return (
+            still,
+            f"{who(waiting)} {wait(waiting)} in {_operations(waiting)}, {who(still)} {agree(still, 'is', 'are')} elsewhere",
+        )
+    # Before a rank's first collective, torch has no count for it.
+    if idle and len(idle) < len(places) and all(place.begun is None for place in idle):
+        return (
+            idle,
+            f"{who(waiting)} {wait(waiting)} in {_operations(waiting)}, {who(idle)} {agree(idle, 'is', 'are')} elsewhere",
+        )
+    return (), None
+
+
+def _late(places: Sequence[RankPlace]) -> list[RankPlace]:
+    """Return the ranks that have begun fewer collectives than others of the same group; the group of all ranks first."""
+    counts = [{"": place.begun} | {name: begun for name, (_, begun) in place.groups.items()} for place in places]
+    for group in dict.fromkeys(name for known in counts for name in known):
+        known = [(place, begun) for place, count in zip(places, counts, strict=True) if (begun := count.get(group)) is not None]
+        most = max((begun for _, begun in known), default=0)
+        late = [place for place, begun in known if begun < most]
+        if late:
+            return late
+    return []
+
+
+def _in(places: Sequence[RankPlace], operation: str) -> list[RankPlace]:
+    return [place for place in places if _exchange(place) == operation]
+
+
+def _exchange(place: RankPlace) -> str | None:
+    """Return the collective that a rank waits in; that of the gradients only if torch says that one has not ended."""
+    pending = place.begun is not None and place.completed is not None and place.begun > place.completed
+    return place.operation or (GRADIENTS if place.phase == "backward" and pending else None)
+
+
+def _operations(places: Sequence[RankPlace]) -> str:
+    names = sorted({operation_of(place) for place in places})
+    return " and ".join(names)
+
+
+def _comes(late: Sequence[RankPlace], ahead: Sequence[RankPlace]) -> str:
+    least, most = (max((p.begun for p in group if p.begun is not None), default=None) for group in (late, ahead))
+    if least is None or most is None or least >= most:
+        return f"{agree(late, 'has', 'have')} not begun it"
+    return f"{agree(late, 'has', 'have')} begun {least} collectives of {most}"
+
+
+def _together(places: Sequence[RankPlace]) -> str:
+    return " or ".join(dict.fromkeys(agree(places, *STATES[place.state]) for place in places))
