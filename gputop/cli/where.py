@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ from gputop import units
 from gputop.cli.stored.shelf import Shelf
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, UsageError
 from gputop.places import state_dir
-from gputop.snapshot import LIVE_STATES, ProcessRun, Run, encode
+from gputop.snapshot import LIVE_STATES, ProcessRun, Run, Snapshot, encode
 from gputop.terminal_text import printable
 from gputop.where import before_steps, py_spy
 from gputop.where.asking import ask_run
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from gputop.hosts.fleet import Fleet
 
 _MARK = "> "
+_STOPPED = ("T", "t")
+"""The states of processes that a signal has stopped, or a debugger."""
 
 
 def where(
@@ -34,7 +37,7 @@ def where(
     make_sampler: Callable[[argparse.Namespace], Sampler],
     exit_with: Callable[[Sampler, int], int],
 ) -> int:
-    """Print where every rank is; return 1 if ranks wait for another one.
+    """Print where every rank is; return 1 if ranks wait for another one, or for one another.
 
     ``make_sampler`` finds untracked runs; it is called only if no tracked run is live. ``exit_with`` exits without waiting for
     a thread that hangs in the driver.
@@ -53,14 +56,14 @@ def where(
     if live:
         return _tell(ask_run(live[0]), options)
     sampler = make_sampler(options)
-    code = _tell(_newest_untracked(sampler.take().process_runs), options)
+    code = _tell(_newest_untracked(sampler.take()), options)
     if sampler.source.name == "nvml":  # only a driver's threads can hang
         return exit_with(sampler, code)
     return code
 
 
 def where_of_hosts(options: argparse.Namespace, fleet: Fleet) -> int:
-    """Print where every rank of a run over ``fleet`` is; return 1 if ranks wait for another one or a host was not read.
+    """Print where every rank of a run over ``fleet`` is; return 1 if ranks wait for one another or a host was not read.
 
     Raises:
         UsageError: the hosts have no such run, or py-spy is asked for.
@@ -77,7 +80,7 @@ def where_of_hosts(options: argparse.Namespace, fleet: Fleet) -> int:
         print("\n".join(map(printable, lines(answer, by_host=True))))
         for host in unread:
             print(printable(host.sentence), file=sys.stderr)
-    return EXIT_PROBLEM if answer.behind or unread else EXIT_OK
+    return EXIT_PROBLEM if answer.verdict is not None or unread else EXIT_OK
 
 
 def _tell(answer: Whereabouts, options: argparse.Namespace) -> int:
@@ -85,7 +88,7 @@ def _tell(answer: Whereabouts, options: argparse.Namespace) -> int:
         places = [py_spy.ask(place) if place.source is None and place.is_there else place for place in answer.ranks]
         answer = judged(answer.run_id, answer.name, answer.taken_at, places)
     print(json.dumps(encode(answer)) if options.as_json else "\n".join(map(printable, lines(answer))))
-    return EXIT_PROBLEM if answer.behind else EXIT_OK
+    return EXIT_PROBLEM if answer.verdict is not None else EXIT_OK
 
 
 def _before_steps(run: Run | None) -> Whereabouts | None:
@@ -101,11 +104,19 @@ def _before_steps(run: Run | None) -> Whereabouts | None:
             waiting.close()
 
 
-def _newest_untracked(runs: Sequence[ProcessRun]) -> Whereabouts:
-    found = [run for run in runs if run.ranks]
+def _newest_untracked(snapshot: Snapshot) -> Whereabouts:
+    """Return where the newest untracked run is: one of this user if possible, and of these, one that is not stopped."""
+    found = [run for run in snapshot.process_runs if run.ranks]
     if not found:
         raise UsageError("There is no live run.", "gputop where PID asks about any process.")
-    return ask_process(max(found, key=lambda run: run.started_at or 0.0).ranks[0].pid)
+    processes = {process.pid: process for process in snapshot.processes}
+
+    def preferred(run: ProcessRun) -> tuple[bool, bool, float]:
+        ranks = [processes[rank.pid] for rank in run.ranks if rank.pid in processes]
+        own = any(process.uid == os.getuid() for process in ranks)
+        return own, any(process.state not in _STOPPED for process in ranks), run.started_at or 0.0
+
+    return ask_process(max(found, key=preferred).ranks[0].pid)
 
 
 def _answer(name: str) -> Whereabouts:

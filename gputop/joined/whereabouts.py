@@ -49,7 +49,7 @@ def confirmed(first: Whereabouts, second: Whereabouts) -> Whereabouts:
 
     The link delays the question to each machine differently: a step may begin between two of them.
     """
-    if not second.behind or first.behind == second.behind:
+    if second.verdict is None or (first.behind == second.behind and first.verdict is not None):
         return second
     return replace(second, behind=(), verdict=None, problem="the ranks continue: another one was behind a moment later")
 
@@ -63,13 +63,15 @@ def _by_our_clock(place: RankPlace, one: HostAnswer) -> RankPlace:
 def _whole(answer: Whereabouts, unheard: Sequence[int]) -> Whereabouts:
     """Return the answer with the places of the ranks that are behind, and the ranks that are in no answer."""
     nothing = f"nothing is heard from rank{'s' if len(unheard) > 1 else ''} {units.ranges(unheard)}" if unheard else None
-    if answer.verdict is not None:
+    if answer.behind or (answer.verdict is not None and not unheard):
         late: dict[str, list[int]] = {}
         for place in answer.ranks:
             if place.rank in answer.behind and place.hostname is not None:
                 late.setdefault(place.hostname, []).append(place.rank)
         there = [f"rank{'s' if len(ranks) > 1 else ''} {units.ranges(ranks)} on {host}" for host, ranks in late.items()]
-        return replace(answer, verdict="; ".join([answer.verdict, *there, *([nothing] if nothing is not None else [])]))
+        told = [*([answer.verdict] if answer.verdict is not None else []), *there, *([nothing] if nothing is not None else [])]
+        return replace(answer, verdict="; ".join(told))
+    answer = replace(answer, verdict=None)
     if not any(place.is_there for place in answer.ranks):
         return replace(answer, problem="no rank is alive on these hosts" if nothing is None else nothing)
     return replace(answer, problem=None if nothing is None else f"which rank is behind is not known: {nothing}")

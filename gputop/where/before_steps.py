@@ -136,7 +136,7 @@ def ask_waiting(waiting: Waiting) -> Whereabouts:
         answer = judged(answer.run_id, answer.name, answer.taken_at, everyone)
     known = waiting.rings.keys() | {found.rank for found in mute}
     missing = [rank for rank in range(min(waiting.world_size, RANKS_MAX)) if rank not in known]
-    if answer.verdict is not None or not missing or not there or not all(place.waits for place in there):
+    if answer.behind or not missing or not there or not all(place.waits for place in there):
         return answer
     told = f"rank{'s' if len(missing) > 1 else ''} {units.ranges(missing)} of {waiting.world_size}"
     waits = f"wait{'s' if len(there) == 1 else ''} in {' and '.join(sorted({operation_of(place) for place in there}))}"

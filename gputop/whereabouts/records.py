@@ -76,9 +76,13 @@ class RankPlace:
         """Whether it is in a collective, or in backward, where gradients are exchanged unless it is the only rank."""
         if self.state == "silent":  # its counts are outdated, its stack is not
             return self.source == "signal" and self.operation is not None
-        pending = self.begun is not None and self.completed is not None and self.begun > self.completed
         exchanges = self.phase == "backward" and self.world_size != 1
-        return self.state == "answers" and (self.operation is not None or exchanges or pending)
+        return self.state == "answers" and (self.operation is not None or exchanges or self.is_pending)
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether torch says that a collective has begun and not ended."""
+        return self.begun is not None and self.completed is not None and self.begun > self.completed
 
     @property
     def stands_s(self) -> float | None:
@@ -88,7 +92,10 @@ class RankPlace:
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts(AnswerLine):
-    """The answer to one question. ``behind`` are the ranks that the others wait for; ``verdict`` says so in words."""
+    """The answer to one question. ``behind`` are the ranks that the others wait for; ``verdict`` says so in words.
+
+    With a verdict and nobody behind, nothing moves: all ranks wait in the same collective.
+    """
 
     KEY = "whereabouts"
 

@@ -12,16 +12,20 @@ STILL_S = 0.3
 """A rank is asked twice. If it is at the same place after this long, it stands still."""
 LONG_S = 10.0
 """If all ranks stay in one collective for this long without a step, it is not just slow. An estimate."""
+FIRST_S = 60.0
+"""The same for the first collective, which sets up the connections: NCCL takes half a minute for thousands of ranks."""
+_RECEIVES, _SENDS = {"recv", "irecv", "recv_object_list"}, {"send", "isend", "send_object_list"}
 _HELD = ("stopped", "traced", "disk")
 _MUTE = ("silent", "stopped", "traced", "disk", "before_torch")
 """The states of ranks for which others may wait."""
 
 
 def judged(run_id: str | None, name: str, taken_at: float, places: Sequence[RankPlace]) -> Whereabouts:
-    """Return the answer with the ranks that are behind."""
-    behind, why = _behind(_ranks_of(places))
-    ranks = tuple(sorted({place.rank for place in behind if place.rank is not None}))
-    return Whereabouts(run_id, name, taken_at, tuple(places), ranks, why)
+    """Return the answer with the ranks that are behind, or, if all wait for one another, with a verdict that names none."""
+    ranks = _ranks_of(places)
+    behind, why = _behind(ranks)
+    numbers = tuple(sorted({place.rank for place in behind if place.rank is not None}))
+    return Whereabouts(run_id, name, taken_at, tuple(places), numbers, why or _all_wait(ranks))
 
 
 def summary(answer: Whereabouts) -> str | None:
@@ -34,21 +38,32 @@ def summary(answer: Whereabouts) -> str | None:
     if len(places) < 2:
         return None
     if all(place.state in ("answers", "ended") for place in places):
-        return _all_wait(places) or "no rank waits for another"
+        return "no rank waits for another"
     perhaps = _perhaps(places)
     return f"which rank is behind is not known{f'; it may be {perhaps}' if perhaps is not None else ''}"
 
 
 def _all_wait(places: Sequence[RankPlace]) -> str | None:
-    """Return that all ranks have waited in one collective for long; None if they have not."""
-    operations = {operation_of(place) for place in places if place.waits and place.operation is not None}
-    since_s = min((place.stands_s or 0.0 for place in places), default=0.0)
-    if len(operations) != 1 or since_s < LONG_S or not all(place.waits and place.operation is not None for place in places):
+    """Return that all ranks have waited in one collective for long, with equal counts; None if they have not.
+
+    Backward alone does not count: it may just compute.
+    """
+    waiting = [place for place in places if place.waits and (place.operation is not None or place.is_pending)]
+    if len(places) < 2 or len(waiting) < len(places):
         return None
-    return (
-        f"all ranks have waited in {operations.pop()} for {units.duration(since_s)}, and none has begun fewer: they may name "
-        "different sources or sizes, or not reach each other"
-    )
+    stood_s = min(place.stands_s or 0.0 for place in places)
+    if stood_s < (FIRST_S if any(place.begun == 1 for place in places) else LONG_S):
+        return None
+    names, waited = {place.operation for place in places}, f"have waited in {_operations(places)} for {units.duration(stood_s)}"
+    if max((place.world_size or 0 for place in places), default=0) > len(places):
+        return f"all ranks here {waited}: whether another machine's rank is behind, gputop where -H shows"
+    if names <= _RECEIVES:
+        return f"all ranks {waited}, and none sends"
+    if names <= _SENDS:
+        return f"all ranks {waited}, and none receives"
+    if names & {*_RECEIVES, *_SENDS} or len({operation_of(place) for place in places}) > 1:
+        return None
+    return f"all ranks {waited}, and none has begun fewer: they may name different sources or sizes, or not reach each other"
 
 
 def _perhaps(places: Sequence[RankPlace]) -> str | None:
@@ -139,8 +154,7 @@ def _in(places: Sequence[RankPlace], operation: str) -> list[RankPlace]:
 
 def _exchange(place: RankPlace) -> str | None:
     """Return the collective that a rank waits in; that of the gradients only if torch says that one has not ended."""
-    pending = place.begun is not None and place.completed is not None and place.begun > place.completed
-    return place.operation or (GRADIENTS if place.phase == "backward" and pending else None)
+    return place.operation or (GRADIENTS if place.phase == "backward" and place.is_pending else None)
 
 
 def _operations(places: Sequence[RankPlace]) -> str:

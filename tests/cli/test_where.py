@@ -2,60 +2,81 @@
 
 from __future__ import annotations
 
-import re
+import os
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
-from tests import nvml_sim
+from tests import REPOSITORY, nvml_sim
 
 WHERE = (sys.executable, "-m", "gputop", "where")
-ALONE = ("unshare", "--pid", "--fork", "--mount-proc")
+ALONE = (
+    ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child"),
+    ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "--kill-child"),
+)
+"""Ways to run a command in a PID namespace of its own, without the other processes of this machine."""
+OTHER_USER = 65534
+SLEEPS = "import time\ntime.sleep(600)\n"
 
 
-def asked(machine: nvml_sim.Scenario, folder: Path, *within: str) -> subprocess.CompletedProcess[str]:
-    env = nvml_sim.environment(machine.write(folder))
-    return subprocess.run((*within, *WHERE), capture_output=True, text=True, env=env, timeout=180, check=False)
+@pytest.fixture(scope="module")
+def alone() -> tuple[str, ...]:
+    for command in ALONE:
+        if subprocess.run((*command, "true"), capture_output=True, check=False).returncode == 0:
+            return command
+    pytest.skip("no PID namespace can be created here")
 
 
-def skip_beside_another(done: subprocess.CompletedProcess[str], ours: int) -> None:
-    """Skip where somebody else trains on this machine, and began later than we did: then that is the newest run."""
-    found = re.search(r"process (\d+)", done.stdout)
-    if found is None or int(found[1]) == ours:
-        return
-    began = psutil.Process(ours).create_time()
-    if psutil.pid_exists(int(found[1])) and psutil.Process(int(found[1])).create_time() > began:
-        pytest.skip(f"a newer training is on this machine: {done.stdout.splitlines()[0]}")
+def ask(machine: nvml_sim.Scenario, folder: Path) -> subprocess.CompletedProcess[str]:
+    env = nvml_sim.environment(machine.write(folder)) | {"GPUTOP_DIR": str(folder.parent / "state")}
+    return subprocess.run(WHERE, capture_output=True, text=True, env=env, timeout=180, check=False)
 
 
-@pytest.mark.alone  # the trainings of other tests are untracked runs, too
-def test_without_a_tracked_run_the_newest_untracked_one_is_meant(tmp_path: Path) -> None:
+def within(alone: tuple[str, ...], name: str, folder: Path) -> None:
+    """Run a function of this module in the namespace: the PIDs that the driver lists are those of the namespace."""
+    code = f"from pathlib import Path; from tests.cli import test_where; test_where.{name}(Path({str(folder)!r}))"
+    subprocess.run((*alone, sys.executable, "-c", code), check=True, cwd=REPOSITORY, timeout=300)
+
+
+def test_without_a_tracked_run_the_newest_untracked_one_of_this_user_is_meant(alone: tuple[str, ...], tmp_path: Path) -> None:
+    within(alone, "ask_for_the_newest", tmp_path)
+
+
+def ask_for_the_newest(folder: Path) -> None:
     started = []
     for name in ("older.py", "train.py"):
-        (tmp_path / name).write_text("import time\ntime.sleep(600)\n")
-        started.append(subprocess.Popen([sys.executable, str(tmp_path / name)]))
+        (folder / name).write_text(SLEEPS)
+        started.append(subprocess.Popen([sys.executable, str(folder / name)]))
         time.sleep(0.05)  # the kernel counts the start of a process in hundredths of a second
-    older, training = started
-    try:
-        machine = nvml_sim.h100_box(2).process(0, older.pid).process(1, training.pid)
-        done = asked(machine, tmp_path / "scenario")
-        skip_beside_another(done, training.pid)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.startswith("train.py\n")
-        assert "process" in done.stdout
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
+    training = started[1]
+    machine = nvml_sim.h100_box(4).process(0, started[0].pid).process(1, training.pid)
+    done = ask(machine, folder / "scenario")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"train.py\n  process {training.pid}: ")
+
+    (folder / "paused.py").write_text(SLEEPS)
+    paused = subprocess.Popen([sys.executable, str(folder / "paused.py")])
+    paused.send_signal(signal.SIGSTOP)
+    machine.process(2, paused.pid)
+    if os.getuid() == 0 and Path("/proc/self/uid_map").read_text().split()[2] != "1":  # other users exist in this namespace
+        time.sleep(0.05)
+        machine.process(3, subprocess.Popen(["sleep", "600"], user=OTHER_USER).pid)
+    assert ask(machine, folder / "scenario").stdout.startswith("train.py\n"), "neither a stopped one nor another user's"
+    for process in started:
+        process.kill()
+        process.wait()
+    assert ask(machine, folder / "scenario").stdout.startswith("paused.py\n"), "this user's, though it is stopped"
 
 
-def test_where_nothing_trains_says_so(tmp_path: Path) -> None:
-    if subprocess.run((*ALONE, "true"), capture_output=True, check=False).returncode:
-        pytest.skip("a namespace without the other processes of this machine cannot be made here (not root)")
-    done = asked(nvml_sim.h100_box(1), tmp_path / "scenario", *ALONE)
+def test_where_nothing_trains_says_so(alone: tuple[str, ...], tmp_path: Path) -> None:
+    within(alone, "ask_for_nothing", tmp_path)
+
+
+def ask_for_nothing(folder: Path) -> None:
+    done = ask(nvml_sim.h100_box(1), folder / "scenario")
     assert done.returncode == 2
     assert done.stderr == "gputop: There is no live run. gputop where PID asks about any process.\n"

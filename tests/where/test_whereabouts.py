@@ -96,7 +96,7 @@ def test_ranks_in_different_collectives_are_told_with_both() -> None:
     [
         (elsewhere(0), elsewhere(1)),
         (waiting(0, since=NOW - 0.1), elsewhere(1)),
-        (waiting(0), waiting(1)),
+        (waiting(0, since=NOW - 9.0), waiting(1, since=NOW - 9.0)),
         (waiting(0),),
         (RankPlace(0, state="elsewhere"), RankPlace(1, state="untracked")),
     ],
@@ -130,17 +130,48 @@ def test_a_rank_that_does_not_send_is_the_one_that_a_receiver_waits_for() -> Non
 def test_ranks_that_all_wait_in_one_collective_do_not_wait_for_nobody() -> None:
     """A broadcast in which each names another source, or sizes that differ: all wait, and none is behind."""
     found = ask(waiting(0, operation="broadcast"), waiting(1, operation="broadcast"))
-    assert (found.behind, found.verdict) == ((), None)
-    assert summary(found) == (
+    assert (found.behind, summary(found)) == ((), found.verdict)
+    assert found.verdict == (
         "all ranks have waited in broadcast #412 for 35s, and none has begun fewer: they may name different sources or sizes, "
         "or not reach each other"
     )
-    for places in (
+    pending = [waiting(rank, operation=None) for rank in (0, 1)]
+    assert "waited in a collective #412" in (ask(*pending).verdict or ""), "asynchronous, and something needs its result"
+    gradients = [waiting(rank, operation=None, phase="backward") for rank in (0, 1)]
+    assert "waited in the exchange of gradients #412" in (ask(*gradients).verdict or "")
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
         [waiting(rank, since=NOW - 9.0) for rank in (0, 1)],
-        [waiting(rank, operation=None, phase="backward") for rank in (0, 1)],
-        [waiting(0), elsewhere(1)],
-    ):
-        assert "may name" not in (summary(ask(*places)) or "")
+        [waiting(rank, 1) for rank in (0, 1)],
+        [waiting(rank, operation=None, phase="backward", completed=412) for rank in (0, 1)],
+        [waiting(0), replace(elsewhere(1), begun=412)],
+        [waiting(0, operation="send"), waiting(1, operation="recv")],
+    ],
+    ids=["not for long", "they connect", "backward computes", "one is elsewhere", "one sends, one receives"],
+)
+def test_ranks_that_may_just_be_slow_are_no_standstill(places: list[RankPlace]) -> None:
+    assert "have waited" not in (summary(ask(*places)) or "")
+
+
+@pytest.mark.parametrize(
+    ("operation", "words"),
+    [
+        ("recv", "all ranks have waited in recv for 35s, and none sends"),
+        ("send", "all ranks have waited in send for 35s, and none receives"),
+    ],
+)
+def test_ranks_that_all_do_the_same_half_of_an_exchange(operation: str, words: str) -> None:
+    assert ask(waiting(0, operation=operation), waiting(1, operation=operation)).verdict == words
+
+
+def test_ranks_of_one_machine_say_that_they_are_not_all() -> None:
+    found = ask(*(waiting(rank, world_size=4) for rank in (0, 1)))
+    assert found.verdict == (
+        "all ranks here have waited in all_reduce #412 for 35s: whether another machine's rank is behind, gputop where -H shows"
+    )
 
 
 def unasked(rank: int, **more: object) -> RankPlace:

@@ -40,7 +40,7 @@ def ask_hosts(fleet: Fleet, name: str | None) -> tuple[Whereabouts, list[HostSta
         seen = _first_look(fleet)
         run, questions = _chosen(join(seen), askable_runs(seen), name, [stream.status for stream in fleet.streams])
         answer = _ask(fleet, run, questions)
-        if answer.behind:
+        if answer.verdict is not None:
             answer = confirmed(answer, _ask(fleet, run, questions))
         if any(question.pids for question in questions.values()):
             answer = replace(answer, run_id=None)  # it has none yet, or none that gputop knows

@@ -14,7 +14,7 @@ def add_where(commands: Any) -> None:
         commands,
         "where",
         "show where every rank of a run is now, and which one the others wait for",
-        ("gputop where", "the newest live run"),
+        ("gputop where", "your newest live run"),
         ("gputop where resnet18 --json", "the newest run of this name, as one JSON object"),
         ("gputop where 4242 --py-spy", "the stack of an untracked process, from py-spy"),
         ("gputop where -H gpu1,gpu2", "the newest live run over these hosts"),
@@ -24,7 +24,7 @@ def add_where(commands: Any) -> None:
         "run",
         nargs="?",
         metavar="RUN|PID",
-        help="a run's id or name, or a process (default: the newest live run, a tracked one first)",
+        help="a run's id or name, or a process (default: your newest live run, a tracked one first)",
     )
     where.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
     where.add_argument(

@@ -20,7 +20,7 @@ def whereabouts_lines(answer: Whereabouts, width: int, now: float, *, ascii_only
     lines: list[Line] = []
     known = summary(answer)
     if known is not None:
-        style = "bad" if answer.behind else "warn" if answer.problem is not None else "value"
+        style = "bad" if answer.verdict is not None else "warn" if answer.problem is not None else "value"
         lines += [*wrapped(f"{known[:1].upper()}{known[1:]}.", width, style), BLANK]
     for places in folded(answer.ranks):
         lines += _place(answer, places, width, now, ascii_only)
