@@ -65,6 +65,9 @@ RING_BYTES_MAX = 1 << 26
 W_HEAD, W_AREA_END, W_FLUSHED, W_DROPPED, W_ERRORS, W_STATE, W_EXIT_CODE, W_ARCHIVE = range(8, 16)
 LIVE_WORDS = struct.Struct("<8q")
 LIVE_OFFSET = 64
+END_WORDS = struct.Struct("<3q")
+"""The last of the live words: state, exit code, and whether the archive is good."""
+END_OFFSET = LIVE_OFFSET + LIVE_WORDS.size - END_WORDS.size
 NO_EXIT_CODE = -(2**31)
 SIGINT_EXIT_CODE = 130
 """The exit code after Ctrl-C, as shells report it."""

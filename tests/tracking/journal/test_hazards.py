@@ -331,12 +331,12 @@ for step in range(1, 30_001):
     if step % 1000 == 0:
         run._opened and run._opened._kick()
 print("trained"); sys.stdout.flush()
-sys.stdin.readline()
+sys.exit(int(sys.stdin.readline()))
 """
 
 
-@pytest.mark.parametrize("thread", ["1", "0"], ids=["ring", "write-through"])
-def test_a_full_disk_silences_the_archive_with_one_warning(home: Home, thread: str) -> None:
+@pytest.mark.parametrize(("thread", "code"), [("1", 0), ("0", 0), ("0", 3)], ids=["ring", "write-through", "it fails"])
+def test_a_full_disk_silences_the_archive_with_one_warning(home: Home, thread: str, code: int) -> None:
     process = home.start(FULL_DISK, GPUTOP_THREAD=thread)
     assert process.stdout is not None
     assert process.stdout.readline() == "trained\n"
@@ -344,12 +344,13 @@ def test_a_full_disk_silences_the_archive_with_one_warning(home: Home, thread: s
     assert run.state == "running"
     if thread == "1":
         assert run.ranks[0].metrics["loss"] == 30_000.0, "the live view goes on"
-    _, err = process.communicate("\n")
-    assert process.returncode == 0
+    _, err = process.communicate(f"{code}\n")
+    assert process.returncode == code
     assert err.count("gputop:") == 1
     assert "the training goes on" in err
     assert 100_000 < home.archives()[0].stat().st_size <= 200_000
-    assert home.only_run().state in ("finished", "killed")
+    run = home.only_run()
+    assert (run.state, run.ranks[0].exit_code) == ("failed" if code else "finished", code), "the end takes no room"
 
 
 def test_a_deleted_run_directory_is_told_once_and_the_live_view_stays(home: Home, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -260,6 +261,13 @@ class OpenJournal:
         fields = [words[index] for index in range(form.W_HEAD, form.W_ARCHIVE + 1)]
         archive.write(form.LIVE_WORDS.pack(*fields), form.LIVE_OFFSET)
 
+    def _write_end(self, archive: OwnFile) -> None:
+        """Write state and exit code in place: a file that can grow no further still says how the run ended."""
+        words = self.journal.words
+        fields = [words[index] for index in (form.W_STATE, form.W_EXIT_CODE, form.W_ARCHIVE)]
+        with suppress(OSError):  # why recording stopped has been told
+            archive.write(form.END_WORDS.pack(*fields), form.END_OFFSET)
+
     def _stop_archive(self, error: OSError) -> None:
         self.journal.note_archive(form.ARCHIVE_STOPPED)
         tell(f"recording to {self._archive_path or 'disk'} stops, the training goes on: {error.strerror or error}.")
@@ -283,7 +291,10 @@ class OpenJournal:
     def _note_state(self, state: int, exit_code: int | None) -> None:
         self._state_end(state, exit_code)
         if self.journal.through and self.journal.archive is not None:
-            self._write_live(self.journal.archive)
+            if self.journal.archive_state == form.ARCHIVE_GOOD:
+                self._write_live(self.journal.archive)
+            else:
+                self._write_end(self.journal.archive)
 
     def _state_end(self, state: int, exit_code: int | None) -> None:
         self.journal.set_word(form.W_EXIT_CODE, form.NO_EXIT_CODE if exit_code is None else exit_code)
@@ -340,5 +351,7 @@ class OpenJournal:
             self._flush()
             if self.journal.archive_state == form.ARCHIVE_GOOD:
                 self._write_live(archive)
+            elif self.journal.through:
+                self._write_end(archive)
         except OSError as error:
             self._stop_archive(error)
