@@ -27,6 +27,10 @@ _OF_MMENGINE = re.compile(
 )
 _TRAINING = "train"
 _OF_TIMM = re.compile(r"(?<![\w.])Train: (\d{1,15}) \[\s{0,9}(\d{1,15})/(\d{1,15}) \(")
+_OF_TUTORIAL = re.compile(
+    r"(?<![\w\]])\[ {0,9}(\d{1,6}), {0,9}(\d{1,9})\](?= {0,3}:? {1,3}(?:\w{1,20}[ _])?loss\b)", re.IGNORECASE
+)
+"""The epoch and the batch in PyTorch's tutorial on CIFAR, and in the many scripts that began as a copy of it."""
 _OF_EPOCH = re.compile(r"epochs?\s{0,3}[:=#]?\s{0,3}$", re.IGNORECASE)
 _BATCH = re.compile(
     r"(?<![\w/])(?:batch\s{0,20}[:=#]?\s{0,20}\[?|\]\s{0,20}\[|\[)"
@@ -81,8 +85,10 @@ def counts(line: str, *, evaluation: bool) -> Printed:
         return replace(found, step=int(bar[1]), steps=int(bar[2]), bar=True)
     if (endless := ENDLESS_BAR.search(line)) is not None:
         return replace(found, step=int(endless[1]), bar=True)
-    clu = _OF_CLU.search(line)
-    return replace(found, step=int(clu[1])) if clu is not None else found
+    if (clu := _OF_CLU.search(line)) is not None:
+        return replace(found, step=int(clu[1]))
+    tutorial = _OF_TUTORIAL.search(line) if bracketed and epoch is None else None
+    return Printed(step=int(tutorial[2]), epoch=float(tutorial[1]), batch=True) if tutorial is not None else found
 
 
 def _int(text: str | None) -> int | None:

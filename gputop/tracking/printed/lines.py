@@ -59,6 +59,8 @@ _HEADING = re.compile(
 _KINDS_OF_LOSS = re.compile(r"\bloss (train): ([^\s,]{1,40}), (val): (?=[^\s,])")
 """LitGPT names the loss once for both of its values."""
 _LOSS_VALUE = re.compile(r"(?<=loss) value(?=\s{0,9}[:=])", re.IGNORECASE)
+_ALONE = re.compile(rf"(?<=[:=])\[ {{0,9}}({NUMBER}) {{0,9}}\](?!\w)", re.IGNORECASE)
+"""An array of one number, as older versions of Gymnasium have their returns."""
 _WIDE = str.maketrans("：，＝（）／；｜［］", ":,=()/;|[]")
 """The punctuation of Chinese and Japanese keyboards."""
 _CALL = re.compile(r"\b[A-Za-z_]\w{0,99}\(\w{1,99}\s{0,9}=")
@@ -77,6 +79,9 @@ _MESSAGES = ("message", "msg", "log", "event")
 _STEPS = ("step", "global_step", "iteration", "iter", "num_updates", "current_steps", "_step", "steps")
 _OF_MMCV = "iter"
 """In MMCV's line of an evaluation, the number of its own batches."""
+_NAMES = ("name", "metric", "metric_name", "key", "tag")
+_VALUES = ("value", "metric_value", "scalar")
+"""The keys of a record of one metric: its name, and its value."""
 _SPLITS = ("split", "mode", "phase", "stage", "subset")
 _UPDATES = "_num_updates"
 """Ends the names of the same count in Fairseq's summaries of an epoch."""
@@ -130,6 +135,7 @@ def _flat(data: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, floa
 
 def _from_dictionary(data: dict[str, Any], before: str) -> Printed | None:
     """Return the contents of a dictionary, and of the text ``before`` it."""
+    data = _of_one_metric(data)
     values = dict(_flat(data))
     kind = evaluation_of(before) or _split_of(data)
     metrics = {name: value for name, value in values.items() if not _is_counter(name) and _may_be_metric(name)}
@@ -150,6 +156,16 @@ def _from_dictionary(data: dict[str, Any], before: str) -> Printed | None:
         steps=said.steps if steps is None else steps,
         epoch=epoch if epoch is not None and math.isfinite(epoch) else said.epoch,
     )
+
+
+def _of_one_metric(data: dict[str, Any]) -> dict[str, Any]:
+    """Return a record of one metric, ``{"name": "loss", "value": 0.5, "step": 3}``, as ``{"loss": 0.5, "step": 3}``."""
+    name = next((key for key in _NAMES if isinstance(data.get(key), str)), None)
+    value = next((key for key in _VALUES if isinstance(data.get(key), int | float)), None)
+    if name is None or value is None or not is_measured(data[name]):
+        return data
+    rest = {key: said for key, said in data.items() if key in (*_STEPS, *_COUNTS, *_SPLITS)}
+    return {data[name]: data[value], **rest}
 
 
 def _step_in(values: Mapping[str, float], *, evaluation: bool) -> int | None:
@@ -187,6 +203,8 @@ def _from_text(line: str) -> Printed | None:
         line = _KINDS_OF_LOSS.sub(r"\1_loss: \2, \3_loss: ", line)
     if " value" in line:
         line = _LOSS_VALUE.sub("", line)
+    if "=[" in line or ":[" in line:
+        line = _ALONE.sub(r"\1", line)
     bar = BAR.search(line) or ENDLESS_BAR.search(line)
     kind = evaluation_of(line)
     metrics: dict[str, float] = {}

@@ -15,7 +15,7 @@ _PART = r"(?!scale|weight|fn|func|factor|type)[a-z]\w{0,99}"
 MEASURED = re.compile(
     rf"(?:^|[_/.-])(?:loss[_/]{_PART}(?:/{_PART}){{0,2}}|(?:loss|acc|accuracy|acc@\d|top@?\d|ppl|perplexity|f1|"
     r"auc|auroc|bleu|rouge\w?|iou|miou|map|mse|mae|rmse|reward|(?:episodic|episode|mean|avg|average|discounted)_?return|"
-    rf"psnr|ssim|wer|cer|nll|b?ce|xent|(?:language_?)?cross_?entropy(?:_?loss)?|elbo|bpb|bpc|fid)\d*(?:_epoch|_step)?(?:{PERCENT})?)$",
+    rf"(?:score|rewards?)/mean|psnr|ssim|wer|cer|nll|b?ce|xent|(?:language_?)?cross_?entropy(?:_?loss)?|elbo|bpb|bpc|fid)\d*(?:_epoch|_step)?(?:{PERCENT})?)$",
     re.IGNORECASE,
 )
 ANY_MEASURED = re.compile(

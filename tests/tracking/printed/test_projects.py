@@ -46,6 +46,49 @@ FOUND: list[tuple[str, tuple[str, ...], Values]] = [
         [(50, {"loss": 2.5, "lr": 1e-3}), (50, {"val_mIoU": 30.5}), (100, {"loss": 2.25, "lr": 1e-3})],
     ),
     (
+        "PyTorch's tutorial on CIFAR",
+        ("[1,  2000] loss: 2.173", "[1, 12000] loss: 1.300", "[2,  2000] loss: 1.250", "Finished Training"),
+        [
+            (2000, {"loss": 2.173, "epoch": 1}),
+            (12000, {"loss": 1.3, "epoch": 1}),
+            (14000, {"loss": 1.25, "epoch": 2}),
+        ],
+    ),
+    (
+        "verl, below Ray",
+        (
+            "\x1b[36m(TaskRunner pid=4242)\x1b[0m step:1 - global_seqlen/min:15123 - actor/pg_loss:np.float64(-0.0125) - "
+            "actor/lr:np.float64(1e-06) - training/global_step:1 - critic/score/mean:0.25 - timing_s/step:42.1",
+            "(TaskRunner pid=4242) step:2 - actor/pg_loss:0.5 - actor/lr:1e-06 - critic/rewards/mean:0.375",
+        ),
+        [
+            (1, {"actor/pg_loss": -0.0125, "actor/lr": 1e-6, "critic/score/mean": 0.25}),
+            (2, {"actor/pg_loss": 0.5, "actor/lr": 1e-6, "critic/rewards/mean": 0.375}),
+        ],
+    ),
+    (
+        "CleanRL, with environments of several versions",
+        (
+            "global_step=22, episode_reward=-22.5",
+            "global_step=55, episodic_return=[33.]",
+            "SPS: 1201",
+            "global_step=80, episodic_return=41.0",
+        ),
+        [(22, {"episode_reward": -22.5}), (55, {"episodic_return": 33.0}), (80, {"episodic_return": 41.0})],
+    ),
+    (
+        "JSON lines with a record for each metric",
+        (
+            '{"name": "train/loss", "step": 3, "value": 0.5, "timestamp": 1700000000.5}',
+            '{"name": "lr", "step": 3, "value": 0.1}',
+            '{"key": "val_loss", "value": 0.75, "timestamp": 1700000000500, "step": 3}',
+            '{"metric": "loss", "value": 0.25, "iteration": 4, "split": "val"}',
+            '{"tag": "train/loss", "step": 5, "value": 0.125}',
+            '{"name": "loss", "value": "half", "step": 6}',
+        ),
+        [(3, {"train/loss": 0.5}), (3, {"val_loss": 0.75}), (4, {"val_loss": 0.25}), (5, {"train/loss": 0.125})],
+    ),
+    (
         "DINO",
         (f"Epoch: [0/100]  [  20/2502]{DINO.format(10.5)}", f"Epoch: [1/100]  [  20/2502]{DINO.format(9.5)}"),
         [(20, {"loss": 10.5, "lr": 1e-4, "epoch": 0}), (2522, {"loss": 9.5, "lr": 1e-4, "epoch": 1})],
