@@ -14,7 +14,7 @@ from textual.containers import Container
 from gputop.history.smoothing import next_smoothing
 from gputop.snapshot import Process, ProcessRun, Run
 from gputop.tui.drawing.doctor.pane import doctor_lines_wanted
-from gputop.tui.drawing.gpus.pane import lines_wanted
+from gputop.tui.drawing.gpus.pane import SHARE_MOST, lines_wanted
 from gputop.tui.drawing.processes.rows import SORTABLE, Order
 from gputop.tui.drawing.training import how_to_track
 from gputop.tui.screens.base import KeyBar, KeyHint
@@ -36,8 +36,6 @@ HEADER_LINES, KEY_LINES, RULE_LINES = 2, 1, 1
 PANES = ("GPUs", "training", "processes", "doctor")
 TRAINING_LINES_MIN, PROCESS_LINES_MIN, DOCTOR_LINES_MIN = 6, 4, 4
 """With less, a chart shows no curve, a table no row worth its heading, and a finding no fix."""
-SHARE_MOST = 0.6
-"""Most of the rows that the GPUs may take while there are other panes."""
 DENSITIES = ("auto", "full", "compact")
 
 HINTS = (

@@ -26,6 +26,12 @@ _COLUMNS = ((8, 1), (16, 2), (24, 3))
 """(devices, columns of rows) up to which they are drawn; beyond, there are four."""
 COLUMN_CELLS_MIN = 19
 GAP = 2
+NARROW_CELLS_MIN = 13
+"""How few cells a row can have if more columns are needed to show every device: its index, its utilization, its memory."""
+NARROW_GAP = 0
+"""Its first cell, the mark, is blank on most rows."""
+SHARE_MOST = 0.6
+"""Most of the dashboard's rows that the devices may take while there are other panes."""
 
 
 def draw_gpus(view: View, width: int, height: int, without: Collection[str] | None = None) -> Drawing:
@@ -45,8 +51,7 @@ def draw_gpus(view: View, width: int, height: int, without: Collection[str] | No
         graphs = tuple(clip(part, width) for part in draw_graphs(rows, devices, width, height))
         return Drawing(title, graphs, _reach(graph_seconds(view, devices, width)))
     full = view.settings.density == "full"
-    count = 1 if full else _columns(len(devices), width)
-    cells = (width - GAP * (count - 1)) // count
+    count, gap, cells = _columns(devices, width, height, full)
     layout = row_layout(cells, label, unmeasured(devices) if without is None else without)
     lines: list[Line] = []
     users = _users(view) if full else {}
@@ -56,7 +61,7 @@ def draw_gpus(view: View, width: int, height: int, without: Collection[str] | No
         if full and device.kind != "mig":
             lines.append(_detail(device, users.get(device.uuid, ""), len(models) > 1, label, width))
     if count > 1:
-        lines = _side_by_side(lines, count, cells)
+        lines = _side_by_side(lines, count, gap, cells)
     lines += _troubles(devices, layout, cells, width)
     if note and height - len(lines) > len(note):
         lines += [(), *note]
@@ -64,7 +69,7 @@ def draw_gpus(view: View, width: int, height: int, without: Collection[str] | No
     names = heading(layout, cells, plain(past))
     # Where the column is too short to name it, the end of the rule says how far back it reaches.
     subtitle = past if cells_of(past) > layout.past > 0 else ()
-    return Drawing(title, tuple(lines), subtitle, heading=_side_by_side([names] * count, count, cells)[0])
+    return Drawing(title, tuple(lines), subtitle, heading=_side_by_side([names] * count, count, gap, cells)[0])
 
 
 def _reach(seconds: float) -> Line:
@@ -92,21 +97,20 @@ def places(view: View, width: int, height: int) -> tuple[Place, ...]:
             for place, device in enumerate(devices)
         )
     full = view.settings.density == "full"
-    count = 1 if full else _columns(len(devices), width)
-    cells = (width - GAP * (count - 1)) // count
+    count, gap, cells = _columns(devices, width, height, full)
     deep = -(-len(devices) // count)
     found: list[Place] = []
     at = 0
     for place, device in enumerate(devices):
         column, row = divmod(place, deep)
         lines = 2 if full and device.kind != "mig" else 1
-        found.append(Place(device, at if full else row, lines, column * (cells + GAP), column * (cells + GAP) + cells))
+        found.append(Place(device, at if full else row, lines, column * (cells + gap), column * (cells + gap) + cells))
         at += lines
     return tuple(found)
 
 
 def lines_wanted(view: View, width: int, room: int) -> int:
-    """Return how many of ``room`` lines the devices and the hint can use."""
+    """Return how many of ``room`` lines the devices and the hint can use: enough for every device, if the columns allow."""
     devices = view.snapshot.devices
     if not devices:
         return len(_no_devices(view, width))
@@ -115,10 +119,8 @@ def lines_wanted(view: View, width: int, room: int) -> int:
         return max(BLOCK_LINES_MIN, min(GRAPH_LINES[len(devices) - 1], room // 3))
     if view.settings.density == "full":
         return sum(1 if device.kind == "mig" else 2 for device in devices)
-    count = _columns(len(devices), width)
-    cells = (width - GAP * (count - 1)) // count
-    rows = -(-len(devices) // count) + len(_troubles(devices, row_layout(cells, 2), cells, width))
-    return rows + (len(note) + 1 if note else 0)
+    count, _, cells = _columns(devices, width, int(room * SHARE_MOST) - 1, full=False)
+    return _lines(devices, count, cells, width) + (len(note) + 1 if note else 0)
 
 
 def _troubles(devices: Sequence[Device], layout: Layout, cells: int, width: int) -> list[Line]:
@@ -133,18 +135,36 @@ def _has_graphs(view: View, devices: Sequence[Device], height: int) -> bool:
     return few and view.settings.density == "auto" and height >= BLOCK_LINES_MIN and not _hint(view, 80)
 
 
-def _columns(count: int, width: int) -> int:
-    wanted = next((columns for most, columns in _COLUMNS if count <= most), 4)
-    return max(1, min(wanted, (width + GAP) // (COLUMN_CELLS_MIN + GAP)))
+def _columns(devices: Sequence[Device], width: int, height: int, full: bool) -> tuple[int, int, int]:
+    """Return how many columns of rows there are, the cells between two, and the cells of each.
+
+    There are more and narrower columns where ``height`` lines would not show every device otherwise.
+    """
+    if full:
+        return 1, GAP, width
+    wanted = next((columns for most, columns in _COLUMNS if len(devices) <= most), 4)
+    usual = max(1, min(wanted, (width + GAP) // (COLUMN_CELLS_MIN + GAP)))
+    most = max(usual, (width + NARROW_GAP) // (NARROW_CELLS_MIN + NARROW_GAP))
+    found = usual, GAP, (width - GAP * (usual - 1)) // usual
+    for count in range(usual + 1, most + 1):
+        if _lines(devices, found[0], found[2], width) <= height:
+            break
+        found = count, NARROW_GAP, (width - NARROW_GAP * (count - 1)) // count
+    return found
 
 
-def _side_by_side(lines: Sequence[Line], count: int, cells: int) -> list[Line]:
+def _lines(devices: Sequence[Device], count: int, cells: int, width: int) -> int:
+    """Return how many lines the devices take in this many columns, with what their rows cut."""
+    return -(-len(devices) // count) + len(_troubles(devices, row_layout(cells, 2), cells, width))
+
+
+def _side_by_side(lines: Sequence[Line], count: int, gap: int, cells: int) -> list[Line]:
     """Return the lines in columns, down the first and then down the next."""
     deep = -(-len(lines) // count)
     padded = [*lines, *[()] * (deep * count - len(lines))]
     columns = [padded[start : start + deep] for start in range(0, deep * count, deep)]
     return [
-        tuple(span for place, part in enumerate(parts) for span in ((Span(" " * GAP),) if place else ()) + fit(part, cells))
+        tuple(span for place, part in enumerate(parts) for span in ((Span(" " * gap),) if place else ()) + fit(part, cells))
         for parts in zip(*columns, strict=True)
     ]
 

@@ -9,10 +9,10 @@ import pytest
 
 from gputop.history.series import Series
 from gputop.snapshot import DeviceUse, Problem
-from gputop.tui.drawing.gpus.pane import draw_gpus, lines_wanted
+from gputop.tui.drawing.gpus.pane import draw_gpus, lines_wanted, places
 from gputop.tui.drawing.gpus.past import area, recent_means, row_of_means, row_of_past
 from gputop.tui.drawing.gpus.rows import row_layout, unmeasured
-from gputop.tui.drawing.line import Line, line, named_on, plain, text_width
+from gputop.tui.drawing.line import Line, cut, line, named_on, plain, text_width
 from gputop.tui.state.view import View
 from tests import samples
 from tests.tui import dashboards
@@ -75,12 +75,28 @@ def test_the_parts_of_a_row_leave_in_their_order_and_bars_stay_long() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "size", "most"), [(8, (78, 9), 8), (16, (78, 9), 8), (16, (158, 20), 8), (64, (158, 17), 16)]
+    ("count", "size", "room", "most"),
+    [
+        (8, (78, 9), 40, 8),
+        (16, (78, 9), 40, 8),
+        (16, (158, 20), 40, 8),
+        (64, (158, 17), 40, 16),
+        (64, (78, 11), 21, 11),
+        (64, (98, 14), 27, 13),
+        (48, (78, 11), 21, 10),
+        (8, (78, 5), 12, 4),
+    ],
 )
-def test_every_gpu_is_visible(count: int, size: tuple[int, int], most: int) -> None:
+def test_every_gpu_is_visible(count: int, size: tuple[int, int], room: int, most: int) -> None:
     view = box(count)
     lines = draw_gpus(view, *size).lines
-    assert len(lines) == most == lines_wanted(view, size[0], 40)
+    assert len(lines) == most == lines_wanted(view, size[0], room)
+    shown = places(view, *size)
+    assert len(shown) == count
+    for held in shown:
+        words = plain(cut(lines[held.line], held.start, held.end)).replace("▸", " ").split()
+        assert words[0] == str(held.device.index)
+        assert f"{90 + held.device.index % 8}%" in words
     words = " ".join(texts(lines)).split()
     assert all(f"{90 + index % 8}%" in words for index in range(8))
     assert sum(word.endswith("%") for word in words) == count
