@@ -75,11 +75,15 @@ class ProcessViews:
         return views
 
 
+def _grouped_by(process: Process) -> tuple[Any, ...]:
+    return (*_GROUPED_BY(process), bool(compute_uses(process)))
+
+
 class GroupKeys:
     """Caches ``group_keys`` of one machine; computes them again only when a field that they depend on has changed."""
 
     def __init__(self) -> None:
-        self._views = ProcessViews(lambda process: (*_GROUPED_BY(process), bool(compute_uses(process))))
+        self._views = ProcessViews(_grouped_by)
         self._seen: list[tuple[Any, ...]] = []
         self._keys: dict[int, str] = {}
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from gputop.questions import Answer, Question
     from gputop.snapshot import Snapshot
+    from gputop.sources.recording import Place
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0)
 MAX_GAP_S = 10.0
@@ -31,6 +32,8 @@ The sampler then delays its next reading, which holds a bounded number of points
 screen on an overloaded machine takes hundreds of MiB and shows what is long past."""
 WAITING_MAX = 64
 """At most this many snapshots of a recording wait for the screen: a few MiB, too."""
+LANDMARK_EVERY = 100
+"""A replay can begin again at each hundredth snapshot: replaying so many takes about 0.1 s."""
 LOOK_AGAIN_S = 1.0
 """How often a feed that waits for the screen checks whether it has been closed."""
 T = TypeVar("T")
@@ -119,10 +122,20 @@ def _taken(queue: deque[T]) -> list[T]:
     return found
 
 
+Landmark = tuple[int, float]
+"""The sequence and time of a snapshot of a recording."""
+
+
+def landmark(snapshot: Snapshot) -> Landmark:
+    """Return what tells a snapshot from the others of a recording."""
+    return snapshot.sequence, snapshot.time
+
+
 class ReplayFeed(Inbox):
     """A recording, played at its own pace; it can be paused, stepped, sped up, and taken to an earlier or a later place.
 
-    To go back, it is played from its beginning to there without a pause: its first snapshot then comes again.
+    To go back, it is played from a landmark before there without a pause: that snapshot then comes again. The screen says at
+    which landmarks it knows what came before them (``begin_from``); else that is the beginning.
     """
 
     kind: FeedKind = "replay"
@@ -142,6 +155,9 @@ class ReplayFeed(Inbox):
         self._first_time: float | None = None
         self._position_s = 0.0
         self._path = path
+        self._landmarks: dict[Landmark, tuple[float, Place]] = {}
+        """Their positions in seconds, and where they begin in the file."""
+        self._known: frozenset[Landmark] = frozenset()
 
     def start(self, notify: Callable[[], object]) -> None:
         """Play in a daemon thread."""
@@ -151,8 +167,9 @@ class ReplayFeed(Inbox):
         while not self._closed.is_set():
             with self._wake:
                 self._anew = self._ended = False
+                start = self._start()
             try:
-                if not self._play_from_beginning(notify):
+                if not self._play_from(start, notify):
                     continue
             except Exception as error:  # noqa: BLE001 - the screen shows the error; a thread's traceback would garble it
                 self._problem = str(error)
@@ -162,21 +179,39 @@ class ReplayFeed(Inbox):
             with self._wake:
                 self._wake.wait_for(lambda: self._anew or self._closed.is_set())
 
-    def _play_from_beginning(self, notify: Callable[[], object]) -> bool:
+    def _start(self) -> Place | None:
+        """Return where to begin to reach the target; None: at the beginning. The caller holds the lock."""
+        target_s = self._target_s or 0.0
+        before = [found for found in map(self._landmarks.get, self._known) if found is not None and found[0] <= target_s]
+        return max(before)[1] if before else None
+
+    def _play_from(self, start: Place | None, notify: Callable[[], object]) -> bool:
         """Deliver the snapshots; return False if that was left off because the feed was closed, or is to begin anew."""
-        from gputop.sources.recording import read_recording
+        from gputop.sources.recording import BEGINNING, read_from
 
         before: float | None = None
-        for snapshot in read_recording(self._path):
+        for number, (place, snapshot) in enumerate(read_from(self._path, start or BEGINNING)):
             first = self._first_time = self._first_time if self._first_time is not None else snapshot.time
             if not self._wait(snapshot.time - before if before is not None else 0.0, snapshot.time - first):
                 return False
             self._wait_for_room(WAITING_MAX)
             before = snapshot.time
             self._position_s = snapshot.time - first
+            if number % LANDMARK_EVERY == 0:
+                with self._wake:
+                    self._landmarks[landmark(snapshot)] = self._position_s, place
             self._pending.append(snapshot)
             notify()
         return True
+
+    def is_landmark(self, snapshot: Snapshot) -> bool:
+        """Return whether a snapshot that was delivered is one where the replay can begin again."""
+        return landmark(snapshot) in self._landmarks
+
+    def begin_from(self, known: Iterable[Landmark]) -> None:
+        """Say at which landmarks the screen knows what came before them."""
+        with self._wake:
+            self._known = frozenset(known)
 
     def _wait(self, gap_s: float, position_s: float) -> bool:
         """Wait for the gap before this position at the current speed; return False if closed, or if it is to begin anew.

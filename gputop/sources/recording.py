@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple
 
 from gputop.errors import GputopError
 from gputop.snapshot import SCHEMA_VERSION, FormatError, Snapshot
@@ -15,6 +16,16 @@ from gputop.stream import SnapshotReader
 from gputop.wire import LEVELS_MAX, LINE_MAX_BYTES, parse_json
 
 RECORDING_VERSION = 1
+
+
+class Place(NamedTuple):
+    """Where a line of a recording begins: its first byte, and its number."""
+
+    offset: int
+    line: int
+
+
+BEGINNING = Place(0, 1)
 
 
 class Recorder:
@@ -66,9 +77,15 @@ class Recorder:
 
 
 def read_recording(path: Path) -> Iterator[Snapshot]:
-    """Yield the snapshots of a recording in order; an incomplete last line (of a killed recorder) ends it silently.
+    """Yield the snapshots of a recording in order; see ``read_from``."""
+    return (snapshot for _, snapshot in read_from(path))
 
-    A stream without a header (``gputop --stream > file``) is accepted too.
+
+def read_from(path: Path, start: Place = BEGINNING) -> Iterator[tuple[Place, Snapshot]]:
+    """Yield the snapshots of a recording from a place on, and where each begins.
+
+    An incomplete last line (of a killed recorder) ends it silently. A stream without a header (``gputop --stream > file``) is
+    accepted too.
 
     Raises:
         GputopError: the file cannot be read or is not a recording.
@@ -79,7 +96,10 @@ def read_recording(path: Path) -> Iterator[Snapshot]:
         raise GputopError(f"{path} cannot be read: {error.strerror}.", "Give the file that gputop record wrote.") from error
     reader = SnapshotReader()
     with file:
-        for number, line in enumerate(iter(lambda: file.readline(LINE_MAX_BYTES), b""), 1):
+        file.seek(start.offset)
+        offset = start.offset
+        for number, line in enumerate(iter(lambda: file.readline(LINE_MAX_BYTES), b""), start.line):
+            place, offset = Place(offset, number), offset + len(line)
             if len(line) == LINE_MAX_BYTES:
                 raise GputopError(
                     f"{path}, line {number}: longer than any snapshot.", "Only files of gputop record can be replayed."
@@ -89,7 +109,7 @@ def read_recording(path: Path) -> Iterator[Snapshot]:
             if number == 1 and is_header(line, path):
                 continue
             try:
-                yield reader.read(line, LEVELS_MAX)
+                yield place, reader.read(line, LEVELS_MAX)
             except FormatError as error:
                 raise GputopError(f"{path}, line {number}: {error}.", "Only files of gputop record can be replayed.") from error
 

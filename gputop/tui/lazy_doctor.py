@@ -42,6 +42,11 @@ class LateDoctor:
 
             self.doctor = Doctor(memory)
 
+    def restore(self, memory: MetricMemory, doctor: Doctor, findings: tuple[Finding, ...]) -> None:
+        """Go on with what a doctor knew earlier, and with its metrics."""
+        self._memory, self.doctor, self.findings = memory, doctor, findings
+        self._waiting.clear()
+
     @property
     def abstained(self) -> tuple[Abstained, ...]:
         """Rules that could not judge the last snapshot."""

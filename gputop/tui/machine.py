@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import time
 
-from gputop.agent.feed import Feed
+from gputop.agent.feed import Feed, ReplayFeed, landmark
 from gputop.history.history import History
 from gputop.snapshot import Snapshot
 from gputop.tui.lazy_doctor import LateDoctor
 from gputop.tui.state.grouping import listed
+from gputop.tui.state.keyframes import Keyframes
 from gputop.tui.state.own_cost import Cost
 from gputop.tui.state.view import Settings, View, is_outlived, live_runs, newest_run
 
@@ -27,6 +28,7 @@ class Machine:
         self._shared_by = shared_by
         self._first: tuple[int, float] | None = None
         """Sequence and time of the first snapshot of a replay."""
+        self._keyframes = Keyframes()
         self.history = History(shared_by)
         self.doctor = LateDoctor(self.history.memory)
         self.latest: Snapshot | None = None
@@ -42,6 +44,7 @@ class Machine:
         for snapshot in snapshots:
             if self.feed.kind == "replay":
                 self._note_beginning(snapshot)
+                self._note_place(snapshot)
             self.history.observe(snapshot)
             self.doctor.observe(snapshot)
         if snapshots:
@@ -58,6 +61,19 @@ class Machine:
             self.doctor.begin_anew(self.history.memory)
             self._runs_on_gpus = frozenset()
         self._first = self._first or key
+
+    def _note_place(self, snapshot: Snapshot) -> None:
+        """At a landmark of a replay, keep what is known, or restore what was known when it came before."""
+        feed, doctor = self.feed, self.doctor.doctor
+        if not isinstance(feed, ReplayFeed) or doctor is None or not feed.is_landmark(snapshot):
+            return
+        key = landmark(snapshot)
+        if key in self._keyframes:
+            self.history, doctor, findings, self._runs_on_gpus = self._keyframes.restore(key)
+            self.doctor.restore(self.history.memory, doctor, findings)
+        else:
+            self._keyframes.keep(key, (self.history, doctor, self.doctor.findings, self._runs_on_gpus))
+            feed.begin_from(self._keyframes)
 
     def stale_s(self) -> float | None:
         """Return the age of the newest snapshot in seconds, if it is older than a stream of its interval should be."""

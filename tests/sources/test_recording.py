@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gputop.agent.feed import ReplayFeed
+from gputop.agent.feed import ReplayFeed, landmark
 from gputop.errors import GputopError
 from gputop.snapshot import Snapshot
 from gputop.sources.recording import Recorder, read_recording
@@ -125,6 +125,24 @@ def test_replay_goes_back_and_forward(tmp_path: Path) -> None:
     feed.seek(-1e6)
     assert seen.until(132)[131:] == [0]
     assert not feed.is_at_end
+    feed.close()
+
+
+def test_replay_goes_back_to_the_nearest_landmark_that_the_screen_knows(tmp_path: Path) -> None:
+    recorded(tmp_path / "r", 350, gap_s=10.0)
+    feed = ReplayFeed(tmp_path / "r")
+    feed.toggle_pause()
+    seen = Seen(feed)
+    feed.seek(1e6)
+    assert seen.until(350) == list(range(350))
+    eventually(lambda: feed.is_at_end, bool)
+    feed.begin_from([landmark(read) for number, read in enumerate(read_recording(tmp_path / "r")) if number in (0, 100, 200)])
+    feed.seek(-500.0)  # to 2,990 s
+    assert seen.until(450)[350:] == list(range(200, 300))
+    feed.seek(-1_800.0)  # to 1,190 s
+    assert seen.until(470)[450:] == list(range(100, 120))
+    feed.seek(-1_000.0)
+    assert seen.until(490)[470:] == list(range(20))
     feed.close()
 
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gputop.agent.feed import ReplayFeed
+from gputop.history.history import History
 from gputop.history.metrics import MetricMemory
+from gputop.sources.recording import Recorder
 from gputop.tui.machine import Machine
+from gputop.tui.state.keyframes import Keyframes
 from gputop.tui.state.view import Settings
 from tests import samples
+from tests.patience import DEADLINE_S
 from tests.tui.kit import StillFeed
 
 
@@ -125,3 +132,63 @@ def test_a_reading_that_waited_for_this_machine_is_as_old_as_it_is() -> None:
     late = Machine(feed)
     late.take_in()
     assert (late.stale_s() or 0.0) >= 75.0
+
+
+def test_a_replay_goes_back_without_playing_all_of_it_again(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "r") as recorder:
+        for tick in range(350):
+            recorder.write(samples.snapshot(tick).to_json())
+
+    def played(watched: Machine, until: int) -> list[int]:
+        seen: list[int] = []
+        deadline = time.monotonic() + DEADLINE_S
+        while not seen or seen[-1] != until:
+            assert time.monotonic() < deadline, seen
+            seen += [snapshot.sequence for snapshot in watched.take_in()]
+            time.sleep(0.005)
+        return seen
+
+    feed, other = ReplayFeed(tmp_path / "r"), ReplayFeed(tmp_path / "r")
+    watched, fresh = Machine(feed), Machine(other)
+    for one in (feed, other):
+        one.toggle_pause()
+        one.start(lambda: None)
+    watched.doctor.load()
+    fresh.doctor.load()
+    feed.seek(349.0)
+    assert played(watched, 349) == list(range(350))
+    feed.seek(-60.0)
+    assert played(watched, 289) == list(range(200, 290))
+    other.seek(289.0)
+    played(fresh, 289)
+    view, expected = watched.view(Settings()), fresh.view(Settings())
+    assert view is not None
+    assert expected is not None
+    assert view.findings == expected.findings
+    assert view.undecided == expected.undecided
+    device, run = view.snapshot.devices[0].uuid, view.snapshot.runs[0].run_id
+    assert view.history.metrics(run) == expected.history.metrics(run) != ()
+
+    def past(history: History) -> list[list[object]]:
+        use = history.device(device, "utilization_percent")
+        assert use is not None
+        return [list(use.buckets), *(list(one.by_step.buckets) for one in history.metric(run, "loss").values())]
+
+    assert past(view.history) == past(expected.history)
+    assert view.diagnosis is not None
+    assert view.diagnosis._memory is view.history.memory, "the doctor reads the metrics that the screen adds"
+    feed.seek(-1e6)
+    assert played(watched, 0) == [0]
+    feed.close()
+    other.close()
+
+
+def test_keyframes_far_away_are_further_apart() -> None:
+    frames = Keyframes(limit_bytes=10_000)
+    for number in range(200):
+        frames.keep((number, number * 100.0), bytes(900))
+    assert len(list(frames)) <= 10_000 // 900
+    kept = sorted(number for number, _ in frames)
+    assert kept[-3:] == [197, 198, 199]
+    assert kept[0] < 100
+    assert frames.restore((199, 19_900.0)) == bytes(900)
