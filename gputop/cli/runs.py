@@ -213,7 +213,7 @@ def _progress(run: Run | None) -> tuple[str, str]:
     """Return a run's step and loss."""
     step = run.step if run is not None else None
     counted = "line " if run is not None and any(counts_lines(rank.facts) for rank in run.ranks) else ""
-    return units.UNKNOWN if step is None else f"{counted}{step}", units.UNKNOWN if run is None else _loss_text(run)
+    return units.UNKNOWN if step is None else f"{counted}{units.count(step)}", units.UNKNOWN if run is None else _loss_text(run)
 
 
 def _pid_text(run: ProcessRun) -> str:

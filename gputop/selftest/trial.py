@@ -173,7 +173,9 @@ def _judge(trial: Trial, seen: _Seen, devices: Sequence[Device], idle: Sequence[
     run = seen.run
     if run is None or seen.first_step_s is None:
         return [Check("run", False, "no run with a step was seen")]
-    started = f"{len(run.ranks)} of {len(devices)} ranks, first step after {seen.first_step_s:.1f} s, {run.step} steps"
+    started = (
+        f"{len(run.ranks)} of {len(devices)} ranks, first step after {seen.first_step_s:.1f} s, {units.count(run.step)} steps"
+    )
     checks = [Check("run", len(run.ranks) == len(devices), started)]
     finite = [value for value in seen.losses if math.isfinite(value)]
     told = f"{units.metric(finite[0])} to {units.metric(finite[-1])} in {len(seen.losses)} values" if finite else "no value"

@@ -251,7 +251,7 @@ async def test_enter_on_training_opens_the_run() -> None:
 
 
 async def test_a_hint_that_does_not_fit_beside_a_runs_title_is_left_out_whole() -> None:
-    runs = (samples.run(name="lenet-ranks"), samples.run(run_id="run-2", name="second"))
+    runs = (samples.run(name="lenet-ddp"), samples.run(run_id="run-2", name="second"))
     app = DashboardApp(dashboards.view_of([samples.snapshot(runs=runs)]))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()

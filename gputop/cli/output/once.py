@@ -120,5 +120,5 @@ def run_row(run: Run, source: str | None) -> tuple[str, ...]:
     losses = [rank.metrics[name] for rank in run.ranks if name in rank.metrics] if name is not None else []
     loss = units.metric(units.mean(losses)) if losses else units.UNKNOWN
     counted = "line " if any(counts_lines(rank.facts) for rank in run.ranks) else ""
-    step = units.UNKNOWN if run.step is None else f"{counted}{run.step}"
+    step = units.UNKNOWN if run.step is None else f"{counted}{units.count(run.step)}"
     return (run.name if source is None else f"{run.name}, from {source}", run.state, str(len(run.ranks)), step, loss)

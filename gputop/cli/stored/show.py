@@ -79,7 +79,7 @@ def show_lines(
     config_lines: int | None = None,
 ) -> list[str]:
     """Return the lines of one run; of its configuration, at most this many entries if a number is given."""
-    at = f"  step {run.step}" if run.step is not None else ""
+    at = f"  step {units.count(run.step)}" if run.step is not None else ""
     lines = [f"{run.name}  {run.run_id}  {run.state}{at}"]
     labels = (("project", run.project), ("group", _fact(run, lambda facts: facts.group)), ("tags", ", ".join(tags)))
     lines += _row([f"{name}: {value}" for name, value in labels if value])

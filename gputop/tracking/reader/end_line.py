@@ -85,7 +85,7 @@ def end_line(launch_id: str, started_at: float, is_command: bool, unseen_only: b
     if not found:
         return NO_STEP if is_command else None
     run = found[0]
-    steps = "no training step" if not run.steps else f"{run.steps} step{'s' if run.steps != 1 else ''}"
+    steps = "no training step" if not run.steps else f"{units.count(run.steps)} step{'s' if run.steps != 1 else ''}"
     loss = "" if run.loss is None else f", loss {units.metric(run.loss)}"
     others = len(found) - 1
     more = f" (and {others} more run{'s' if others != 1 else ''})" if others else ""

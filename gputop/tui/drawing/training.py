@@ -88,7 +88,7 @@ def title_line(view: View, run: Run) -> Line:
     step, total = run.step, run_numbers.total_steps(run)
     if step is not None:
         counted = "line" if run_numbers.counts_lines(run) else "step"
-        parts.append(line((f"{counted} {step}" + (f"/{total}" if total else ""), "text")))
+        parts.append(line((f"{counted} {units.count(step)}" + (f"/{units.count(total)}" if total else ""), "text")))
     if run.state in ENDED_STATES:
         took = _took(run)
         after = f" after {units.duration(took)}" if took is not None else ""

@@ -187,7 +187,7 @@ def test_steady_end_moves_seldom() -> None:
 
 def test_training_title_and_numbers() -> None:
     drawing = draw_training(dashboards.healthy(), LossChart(), 76, 20)
-    assert plain(drawing.title) == "Training: resnet18-ddp · 4 ranks · step 1240/5000 · 1h02m left"
+    assert plain(drawing.title) == "Training: resnet18-ddp · 4 ranks · step 1 240/5 000 · 1h02m left"
     numbers = plain(drawing.lines[0])
     assert numbers.startswith("loss 0.446 ±0.015  1 840 samples/s  1 steps/s")
     assert len(drawing.lines) == 20
@@ -198,7 +198,7 @@ def test_training_says_when_values_are_from_the_log() -> None:
     base = samples.run(world_size=1)
     printed = replace(base, ranks=tuple(replace(rank, facts={"source": "log"}) for rank in base.ranks))
     drawing = draw_training(dashboards.view_of([samples.snapshot(runs=(printed,))]), LossChart(), 90, 20)
-    assert plain(drawing.title).startswith("Training: resnet18-ddp · from the log · step 1240")
+    assert plain(drawing.title).startswith("Training: resnet18-ddp · from the log · step 1 240")
 
 
 def test_training_says_that_steps_are_counted_lines() -> None:
@@ -206,7 +206,7 @@ def test_training_says_that_steps_are_counted_lines() -> None:
     facts = {"source": "log", "progress": {"total_steps": None, "counts_lines": True}}
     printed = replace(base, ranks=tuple(replace(rank, facts=facts) for rank in base.ranks))
     drawing = draw_training(dashboards.view_of([samples.snapshot(runs=(printed,))]), LossChart(), 90, 20)
-    assert plain(drawing.title).startswith("Training: resnet18-ddp · from the log · line 1240")
+    assert plain(drawing.title).startswith("Training: resnet18-ddp · from the log · line 1 240")
 
 
 def test_training_of_a_failed_run_names_the_rank() -> None:

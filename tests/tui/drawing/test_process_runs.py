@@ -93,7 +93,7 @@ def test_a_curve_from_the_output_is_shown_with_its_source_and_what_the_processes
     run = untracked_run(view)
     assert run is not None
     drawing = draw_its_curve(view, run, LossChart(), 78, 12)
-    assert plain(drawing.title) == "Training: train.py · step 1240 · not tracked, from nohup.out, err.log"
+    assert plain(drawing.title) == "Training: train.py · step 1 240 · not tracked, from nohup.out, err.log"
     first, second, *chart = (plain(row) for row in drawing.lines)
     assert first.rstrip() == "torchrun, 4 ranks  GPU 0-3  up 1d02h  local rank 4 not seen on this machine  …"
     assert second.startswith("loss 0.431")
@@ -118,7 +118,7 @@ def test_a_curve_from_files_names_what_wrote_them_and_whose_they_may_be() -> Non
     assert (
         titles[0]
         == titles[2]
-        == "Training: train.py · step 1240 · not tracked, from TensorBoard, runs/exp1/events.out.tfevents.170…"
+        == "Training: train.py · step 1 240 · not tracked, from TensorBoard, runs/exp1/events.out.tfevents.170…"
     )
     first, other = RUN.ranks[0].pid, OTHER.ranks[0].pid
     assert [title.partition("perhaps from ")[2] for title in (titles[1], titles[3])] == [

@@ -52,7 +52,7 @@ def run_lines(run: JoinedRun, silent: Sequence[str], width: int) -> tuple[Line, 
     parts = [
         line(("Run ", "dim"), (clean(run.run.name), "title"), (f" over {hosts} host{'s' * (hosts != 1)}", "dim")),
         line((f"{len(run.run.ranks)} of {run.run.world_size or len(run.run.ranks)} ranks", "text")),
-        line((f"step {run.run.step}", "text")) if run.run.step is not None else (),
+        line((f"step {units.count(run.run.step)}", "text")) if run.run.step is not None else (),
         line((f"{clean(name or '')} ", "dim"), (units.metric(loss, 3), "value")) if loss is not None else (),
         line(("slowest ", "dim"), (clean(slow.host), "text"), (f" by {slow.share * 100:.0f}%", "dim")) if slow else (),
     ]

@@ -76,7 +76,8 @@ def draw_its_curve(view: View, run: ProcessRun, chart: LossChart, width: int, he
     step = view.run.step if view.run is not None else None
     title = [line(("Training: ", "title"), (clean(run.name), "title"))]
     if step is not None and view.run is not None:
-        title.append(line((f"{'line' if run_numbers.counts_lines(view.run) else 'step'} {step}", "text")))
+        counted = "line" if run_numbers.counts_lines(view.run) else "step"
+        title.append(line((f"{counted} {units.count(step)}", "text")))
     title.append(line((STARTING if run.starting else NOT_TRACKED, "warn"), (f", {_origin(view, run)}", "dim")))
     return drawing._replace(
         title=joined(title, Span(" · ", "dim")), lines=(clip(joined(parts, _GAP), width), *drawing.lines)[: max(1, height)]
