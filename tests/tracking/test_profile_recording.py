@@ -16,6 +16,7 @@ import pytest
 
 from gputop.tracking.journal.worker import Worker
 from gputop.tracking.profiling import exchange, obstacles, recording
+from gputop.tracking.profiling import service as service_module
 from gputop.tracking.profiling.one_step import OneStep
 from gputop.tracking.profiling.recording import Recording
 from gputop.tracking.profiling.service import ProfileService
@@ -273,8 +274,9 @@ def test_a_slow_first_start_is_not_the_usual_one(trainer: Trainer, monkeypatch: 
 def test_after_a_profile_that_made_a_step_too_long_there_is_no_other(
     trainer: Trainer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Not until the steps are so long that the same cost would be within the limit."""
+    """Not until the steps are so long that the same cost would be within the limit, or some time has passed."""
     tmp_path.chmod(0o700)
+    usual_s = 0.02
     service = ProfileService(tmp_path / "rank.ring", lambda path: False)
     monkeypatch.setattr(obstacles, "obstacle", lambda trainer: None)
     monkeypatch.setattr(obstacles, "step_s", lambda trainer: usual_s)
@@ -288,12 +290,16 @@ def test_after_a_profile_that_made_a_step_too_long_there_is_no_other(
         eventually(lambda: service._request is None, "the recording has ended")
         return exchange.read(exchange.answer_path(tmp_path / "rank.ring"))
 
-    usual_s = 0.02
     asked("0", go=True)
     for request_id, go in (("1", False), ("2", True)):
         refused = asked(request_id, go=go)
         assert refused["state"] == "refused"
-        assert refused["why"] == "A profile of this run has made a step 11.0 times as long as usual; 5 times is the limit."
+        assert refused["why"] == (
+            "A profile of this run has made a step 11.0 times as long as usual; 5 times is the limit. Ask again in 10 min."
+        )
+    with monkeypatch.context() as later:
+        later.setattr(service_module, "RECOVERS_S", 0.0)
+        assert asked("4", go=False)["state"] == "offer", "it is not held against the run for good"
     usual_s = 0.06
     assert asked("3", go=False)["state"] == "offer"
     service.end()

@@ -6,6 +6,7 @@ Reads attributes and one stack; imports nothing and waits for nothing.
 from __future__ import annotations
 
 import gc
+import math
 import os
 import sys
 from statistics import median
@@ -54,12 +55,18 @@ def obstacle(trainer: Trainer | None) -> str | None:
     return _in_the_way(trainer)
 
 
-def too_long(over_s: float, usual_s: float) -> str | None:
-    """Return why no profile is taken after one that made a step ``over_s`` seconds longer than usual; None if one may be."""
-    if over_s <= (LONGEST_STEPS - 1) * usual_s:
+def too_long(over_s: float, usual_s: float, remembered_s: float) -> str | None:
+    """Return why no profile is taken after one that made a step ``over_s`` seconds longer than usual; None if one may be.
+
+    ``remembered_s``: for how many more seconds that counts.
+    """
+    if over_s <= (LONGEST_STEPS - 1) * usual_s or remembered_s <= 0:
         return None
     times = 1 + over_s / usual_s
-    return f"A profile of this run has made a step {times:.1f} times as long as usual; {LONGEST_STEPS:g} times is the limit."
+    return (
+        f"A profile of this run has made a step {times:.1f} times as long as usual; {LONGEST_STEPS:g} times is the limit. "
+        f"Ask again in {math.ceil(remembered_s / 60)} min."
+    )
 
 
 def _in_the_way(trainer: Trainer) -> str | None:

@@ -20,6 +20,8 @@ from gputop.tracking.standing import reporter
 LOOK_S = 2.0
 KEPT_S = 120.0
 """Traces that were not fetched are removed after this time, because they take memory."""
+RECOVERS_S = 600.0
+"""How long a profile that made a step too long forbids the next one: the machine may have been busy (our choice)."""
 EXTRA_STEPS = 2.0
 """What recording one step adds, in steps (benchmarks/profile_cost.py)."""
 
@@ -40,6 +42,7 @@ class ProfileService:
         self._hooked = False
         self._over_s = 0.0
         """By how much the last recording made a step longer, the most."""
+        self._over_at_s = 0.0
 
     def look(self) -> None:
         """Check for a request if one is due. Returns quickly, never raises."""
@@ -73,7 +76,7 @@ class ProfileService:
 
             trainer = reporter.trainer()
             usual = step_s(trainer) or 0.0
-            why = obstacle(trainer) or too_long(self._over_s, usual)
+            why = obstacle(trainer) or too_long(self._over_s, usual, self._over_at_s + RECOVERS_S - time.monotonic())
             if why is not None:
                 self._answer(request, "refused", why=why)
                 return
@@ -102,7 +105,8 @@ class ProfileService:
             recording = self._recording = Recording(trainer, usual, self._is_library)
             self._answer(request, "recording", step_s=usual)
             recording.record(request.steps, self._ring, request.id)
-            self._over_s = recording.over_s or self._over_s
+            if recording.over_s:
+                self._over_s, self._over_at_s = recording.over_s, time.monotonic()
             if not recording.traces:
                 self._answer(request, "refused", why=f"The profile was given up: {recording.note}.")
                 return
