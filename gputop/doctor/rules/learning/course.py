@@ -33,6 +33,10 @@ SAME_VALUES = 100
 REDRAWN_TIMES = 3
 """A progress bar repeats a loss until the script sets the next one. A stretch this many times as long as the longest such one
 is no repetition (our choice)."""
+CONVERGED = 0.02
+"""A loss that was below this share of its initial value before it became 0 has converged; a print rounds it (our choice)."""
+FLAT_VALUES = 40
+"""So many values each of the loss and of an evaluation are a course, also if they come once an epoch (our choice)."""
 FLAT_STEPS = 500
 FLAT_SHARE = 0.01
 FLAT_BAND = 0.05
@@ -140,7 +144,11 @@ def loss_stays(evidence: Evidence, group: RankGroup) -> Judgement:
     if idle is not None:
         return idle
     series = evidence.series(logged.run_id(group), rank.rank, name)
-    return _same(group, name, series) or _flat(evidence, group, rank, name, series)
+    return (
+        _same(evidence, group, rank, name, series)
+        or _flat(evidence, group, rank, name, series)
+        or _flat_by_epochs(evidence, group, rank, name, series)
+    )
 
 
 J03 = Rule(
@@ -155,9 +163,11 @@ J03 = Rule(
     threshold=(
         f"every learning rate is 0 for {ZERO_RATE_STEPS} steps (certain); or {SAME_VALUES} losses are equal to the last "
         f"digit (likely); for printed values, which may be rounded, both are only possible (and "
-        f"{REDRAWN_TIMES} times as many losses as were ever equal before); or "
+        f"{REDRAWN_TIMES} times as many losses as were ever equal before); 0 does not count if the loss was below "
+        f"{CONVERGED:.0%} of its initial value before; or "
         f"after {FLAT_STEPS} steps the loss is within {FLAT_SHARE:.0%} of its initial "
-        f"value and never left a band of {FLAT_BAND:.0%} (possible)"
+        f"value and never left a band of {FLAT_BAND:.0%} (possible); or neither {FLAT_VALUES} reports of the loss nor those of "
+        f"an evaluation's left a band of {FLAT_SHARE:.0%} (possible)"
     ),
     estimated=True,
     mechanism=(
@@ -221,12 +231,16 @@ def _no_rate(evidence: Evidence, group: RankGroup, rank: Rank) -> Judgement:
     return Suspicion(_finding(group, "error", sure, f"The learning rate is 0 {since}", facts, cause, fix))
 
 
-def _same(group: RankGroup, name: str, series: PointSeries) -> Judgement:
+def _same(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: PointSeries) -> Judgement:
     printed = logged.is_printed(group)
     stretches = [len(list(values)) for _, values in groupby(series.values)] if printed else []
     number = max(SAME_VALUES, REDRAWN_TIMES * max(stretches[:-1], default=0))
     newest = series.values[-number:]
-    if len(newest) < number or min(newest) != max(newest):
+    if (
+        len(newest) < number
+        or min(newest) != max(newest)
+        or (newest[0] == 0 and _converged(evidence, group, rank, name, series))
+    ):
         return None
     rounded = newest[0] == 0 or printed
     where = f"{logged.source(group)}: {name}"
@@ -244,6 +258,37 @@ def _same(group: RankGroup, name: str, series: PointSeries) -> Judgement:
     )
     confidence: Confidence = "possible" if rounded else "likely"
     return Suspicion(_finding(group, "warning", confidence, title, facts, cause, _CHECK), 10.0)
+
+
+def _converged(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: PointSeries) -> bool:
+    """Return whether a loss that is 0 fell to it: it was small before, and not at the start."""
+    stretches = evidence.levels(logged.run_id(group), rank.rank, name).stretches
+    before = next((value for value in reversed(series.values) if value), None)
+    small = [stretch.mean for stretch in stretches if stretch.mean]
+    low = small[-1] if before is None and small else before
+    return bool(stretches) and low is not None and abs(low) <= CONVERGED * abs(stretches[0].mean)
+
+
+def _flat_by_epochs(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: PointSeries) -> Judgement:
+    """Judge a run that reports once an epoch: neither its loss nor that of the evaluation has ever moved."""
+    evaluated = next((item for item in sorted(rank.metrics) if "loss" in item.lower() and not is_training_loss(item)), None)
+    other = evidence.series(logged.run_id(group), rank.rank, evaluated) if evaluated is not None else PointSeries()
+    if min(len(series), len(other)) < FLAT_VALUES or series.steps[0] > _SEEN_FROM_STEP:
+        return None
+    for values in (series.values, other.values):
+        if not all(map(math.isfinite, values)) or max(values) - min(values) > FLAT_SHARE * abs(values[0]):
+            return None
+    where = f"{logged.source(group)}: {name}, {evaluated}"
+    now = units.mean(series.values[-STRETCHES_MIN:])
+    title = f"The loss is where it began after {len(series)} reports: {units.metric(now)}"
+    facts = [
+        Fact(f"{name} was {units.metric(series.values[0])} at first, and is {units.metric(now)} now", now, where),
+        Fact(f"{evaluated} never left a band of {FLAT_SHARE:.0%} either", len(other), where),
+    ]
+    cause = (
+        "The steps change nothing, or too much: the model answers the same whatever it is shown, as with a rate far too high."
+    )
+    return Suspicion(_finding(group, "warning", "possible", title, facts, cause, _CHECK), 10.0)
 
 
 def _flat(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: PointSeries) -> Judgement:

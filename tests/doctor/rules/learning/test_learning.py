@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from gputop.cli.doctor import explain_logs
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence.levels import FIRST_STRETCHES, STRETCHES_MAX, Levels
 from tests.doctor.scenes.base import check_first_verdict, ids, only_shown, play, verdict
@@ -132,6 +134,46 @@ def test_printed_values_may_be_rounded(name: str) -> None:
     finding = next(item for item in said if item.id == "J03")
     assert finding.confidence == "possible"
     assert finding.evidence[0].source.startswith("its output: ")
+
+
+@pytest.mark.parametrize("facts", [{"source": "log"}, {}])
+def test_a_loss_that_falls_until_a_print_shows_0_has_converged(facts: dict[str, str]) -> None:
+    said = play(only_shown(scenes.rounded_to_zero, facts), 120)
+    assert not any("J03" in ids(found) for found in said)
+
+
+@pytest.mark.parametrize("name", ["zero_at_once", "zero_from_the_start"])
+def test_a_loss_that_is_0_at_once_or_from_the_start_is_possibly_one_that_nothing_moves(name: str) -> None:
+    said = play(only_shown(getattr(scenes, name), {"source": "log"}), 90)[-1]
+    assert [(item.id, item.confidence) for item in said if item.id == "J03"] == [("J03", "possible")]
+
+
+def by_epochs(tmp_path: Path, loss: Callable[[int], float], held_out: Callable[[int], float]) -> list[tuple[str, str]]:
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"[{n:03d}] train_loss={loss(n):.4f} val_loss={held_out(n):.4f}\n" for n in range(45)))
+    return [(item.id, item.confidence) for item in explain_logs([str(log)])[0]]
+
+
+def chance(epoch: int) -> float:
+    """The loss of a model of 1,000 classes that knows nothing."""
+    return 6.9078 + epoch * 7 % 5 * 0.0005
+
+
+@pytest.mark.parametrize(
+    ("loss", "held_out"),
+    [
+        (chance, lambda epoch: 6.9 - epoch / 100),
+        (lambda epoch: 6.9 - epoch / 100, chance),
+        (lambda epoch: 0.3 + 2 / (1 + epoch), lambda epoch: 0.5 + 2 / (1 + epoch)),
+        (lambda epoch: chance(epoch) if epoch < 38 else 6.7 - epoch / 100, chance),
+    ],
+)
+def test_a_loss_that_moves_in_training_or_evaluation_learns(tmp_path: Path, loss, held_out) -> None:
+    assert by_epochs(tmp_path, loss, held_out) == []
+
+
+def test_a_loss_that_neither_training_nor_evaluation_moves_in_many_epochs(tmp_path: Path) -> None:
+    assert by_epochs(tmp_path, chance, chance) == [("J03", "possible")]
 
 
 @pytest.mark.parametrize(("redraws", "since"), [(90, 0), (120, 70)])

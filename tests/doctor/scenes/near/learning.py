@@ -109,6 +109,11 @@ frozen_backbone = run_with(falls, lr=lambda rank, step: 0.0, lr__1=lambda rank, 
 always_the_same = run_with(lambda rank, step: 2.3025851)
 nearly_the_same = run_with(lambda rank, step: 2.3025851 + 1e-6 * (step % 2))
 
+rounded_to_zero = run_with(lambda rank, step: round(2.3 * math.exp(-(step - 98) / 12), 4))
+zero_at_once = run_with(lambda rank, step: 0.0 if step >= FROM else 2.3 + noise(rank, step))
+zero_from_the_start = run_with(lambda rank, step: 0.0)
+
+
 PAIRS = (
     Pair("J01", "two steps that a scaler skips", skipped_by_a_scaler, becomes_infinite, 40),
     Pair("J01", "an undefined metric beside a finite loss", undefined_metric, becomes_nan, 40),
