@@ -72,8 +72,8 @@ class Blocks:
         return key in self._speakers
 
     def quoted_by(self, key: Key, block: Traceback) -> str:
-        """Return what a logger, or the script itself, writes before each line of a traceback; nothing without that."""
-        return str(key) if key in self._speakers else block.quote
+        """Return what a logger, or the script itself, writes before a traceback or each of its lines; nothing without that."""
+        return str(key) if key in self._speakers else block.quote or block.announced_by
 
     def speaks(self, key: Key) -> None:
         """End the tracebacks that loggers wrote for a writer that now writes a line without the logger's words."""

@@ -34,6 +34,8 @@ class Kept:
         self._by_block: dict[int, list[_Cell]] = {}
         self._by_line: dict[int, list[_Cell]] = {}
         """Those in a traceback by its number, and all by their line: a log may have thousands."""
+        self._provoked: list[tuple[int, int]] = []
+        """From and to which line tests ran and passed."""
 
     @property
     def any(self) -> bool:
@@ -70,9 +72,16 @@ class Kept:
             for cell in self._by_line.get(place, ()):
                 cell.seen = replace(cell.seen, went_on=True, followed=False)
 
+    def provoked(self, first: int, last: int) -> None:
+        """Mark the texts in these lines as survived, whatever comes after them: tests provoked them, and passed."""
+        self._provoked.append((first, last))
+        self.outlive([place for place in self._by_line if first <= place <= last])
+
     def mark(self, number: int, went_on: bool, followed: bool, earlier_start: bool = False) -> None:
         """Mark the texts in a line, or, if the number is negative, in a traceback."""
         for cell in self._by_block.get(-number, ()) if number < 0 else self._by_line.get(number, ()):
+            if any(first <= cell.seen.at <= last for first, last in self._provoked):
+                continue
             if number < 0 or not cell.seen.block:
                 cell.seen = replace(cell.seen, went_on=went_on, followed=followed, earlier_start=earlier_start)
 

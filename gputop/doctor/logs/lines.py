@@ -111,3 +111,13 @@ def is_warning(text: str) -> bool:
     if text[:1] not in _WARNING_BEGINS and "WARN" not in text and "arning: " not in text:
         return False
     return _WARNING.search(text) is not None and not any(mark in text for mark in _WARNED_AND_FATAL)
+
+
+_LEVEL = re.compile(r"^.{0,100}?\b(?:WARN(?:ING)?|ERROR|EXCEPTION|CRITICAL)\b[\]:|-]?")
+_DIGITS = re.compile(r"\d+")
+
+
+def level_of(text: str) -> str:
+    """Return what a logger writes before its messages, up to the level and without numbers; "" if there is no level."""
+    found = _LEVEL.match(text)
+    return _DIGITS.sub("0", found[0]) if found is not None else ""

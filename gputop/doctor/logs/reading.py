@@ -16,8 +16,9 @@ from gputop.doctor.logs.heads import Head, is_head, joined
 from gputop.doctor.logs.kept import Kept
 from gputop.doctor.logs.last_words import LastWords
 from gputop.doctor.logs.launcher import ROOT, Summary, number
-from gputop.doctor.logs.lines import is_warning, quote_of, rank_and_text, time_of, unboxed
+from gputop.doctor.logs.lines import is_warning, level_of, quote_of, rank_and_text, time_of, unboxed
 from gputop.doctor.logs.observation import Observation
+from gputop.doctor.logs.passed_tests import PassedTests
 from gputop.doctor.logs.patterns.table import matches
 from gputop.doctor.logs.pieces import Pieces
 from gputop.doctor.logs.tracebacks import BEGIN, OF_A_RANK, TRACEBACK, Traceback, is_frame, is_source
@@ -45,6 +46,7 @@ class Reading:
         self._written_at = written_at
         self._pieces = pieces
         self._after = Afterwards()
+        self._tests = PassedTests()
         self._heads: dict[Key, Head] = {}
         self._previous = ""
         """The line before the current one."""
@@ -153,6 +155,10 @@ class Reading:
 
     def _read(self, text: str, raw: str, key: Key, rank: int | None, at: int) -> None:
         self.blocks.speaks(key)
+        begun_at = self._tests.line(text, at)
+        if begun_at is not None:
+            self.blocks.close_all()
+            self.kept.provoked(begun_at, at)
         if self.summary.open:
             self.summary.line(text)
         if ROOT in text:
@@ -218,6 +224,7 @@ class Reading:
         block = self._begin(key, within or "Original Traceback" in text)
         block.cut = is_progress(text)
         block.begin = text
+        block.announced_by = level_of(self._previous)
         block.logged_at = time_of(raw, self._written_at)
         if len(self._quote) > 1 and "+-" not in self._previous and text.lstrip().startswith("Traceback"):
             block.quote, block.own_words = self._quote, True

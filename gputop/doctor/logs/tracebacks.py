@@ -53,6 +53,8 @@ class Traceback:
     known: bool = False
     in_message: bool = False
     own_words: bool = False
+    announced_by: str = ""
+    """The logger and the level of the line before it, without numbers, if it is a logger's."""
     headless: bool = False
     """Its beginning is missing."""
     notebook: bool = False

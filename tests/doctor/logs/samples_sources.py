@@ -17,6 +17,57 @@ SOURCES: tuple[tuple[str, str, dict[str, str]], ...] = (
         "(autoscaler +5s) Error: No available node types can fulfill resource requests {'GPU': 4.0}*2. Add suitable node types",
         {"want": "'GPU': 4.0"},
     ),
+    (
+        "nccl_cuda_oom",
+        "n1:71:836 [6] include/alloc.h:224 NCCL WARN Failed to CUDA calloc async 10485760 bytes",
+        {},
+    ),
+    ("nccl_cuda_oom", "Failed to CUDA malloc 268435456 bytes", {}),
+    (
+        "oom_xla",
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 7406166528 bytes.",
+        {"size": "7406166528 bytes"},
+    ),
+    (
+        "oom_xla",
+        "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 137438953472 bytes (allocation details)",
+        {"size": "137438953472 bytes"},
+    ),
+    (
+        "oom_xla",
+        "ResourceExhaustedError: OOM when allocating tensor with shape[64,1024,56,56] and type float on "
+        "/job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc",
+        {},
+    ),
+    ("ssh_failed", "pdsh@login1: gpu07: ssh exited with exit code 255", {"host": "gpu07"}),
+    (
+        "container_image",
+        "slurmstepd: error: pyxis:     [ERROR] URL https://registry-1.docker.io/v2/x/y/manifests/1.2 returned error code: 404 "
+        "Not Found",
+        {"why": "URL https://registry-1.docker.io/v2/x/y/manifests/1.2 returned error code: 404 Not Found"},
+    ),
+    (
+        "container_image",
+        "docker: Error response from daemon: pull access denied for lab/train, repository does not exist or may require "
+        "'docker login'",
+        {},
+    ),
+    (
+        "container_image",
+        "docker: Error response from daemon: manifest for nvcr.io/nvidia/pytorch:25.99-py3 not found: manifest unknown.",
+        {},
+    ),
+    ("container_image", "FATAL:   While making image from oci registry: error fetching image to cache: denied", {}),
+    (
+        "slurm_step_waits",
+        "srun: Job 4410087 step creation temporarily disabled, retrying (Requested nodes are busy)",
+        {"job": "4410087", "why": "Requested nodes are busy"},
+    ),
+    (
+        "slurm_step_waits",
+        "srun: Job 91 step creation still disabled, retrying (Required node not available (down, drained or reserved))",
+        {"job": "91"},
+    ),
     ("mpi_slots", "There are not enough slots available in the system to satisfy the 8", {"count": "8"}),
     (
         "mpi_launch",

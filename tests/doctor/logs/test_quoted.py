@@ -145,3 +145,40 @@ def test_more_output_than_python_holds_back_shows_that_the_script_goes_on(text: 
 def test_a_later_error_ends_the_run_that_survived_an_earlier_one() -> None:
     found = alarms(f"{STEPS}{PLAIN}{progress(2 * BUFFERED_BYTES)}{PLAIN.replace('ValueError', 'KeyError')}")
     assert [finding.title for finding in found] == ["The script failed with KeyError at answer.py:3 (main)"]
+
+
+SESSION = (
+    "============================= test session starts ==============================\n"
+    "rootdir: /home/ann\ncollected 9 items\n{}=========== {} in 94.21s (0:01:34) ============\n"
+)
+PROVOKED = "[rank3] caught: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n" + RAISED.format(
+    "KeyError: 1"
+)
+
+
+@pytest.mark.parametrize("after", [STEPS, "Killed by nobody: the tests are all there is\n", ""])
+def test_what_tests_provoke_that_pass_is_no_failure(after: str) -> None:
+    assert alarms(SESSION.format(PROVOKED, "9 passed, 1 skipped, 3 warnings") + after) == []
+
+
+@pytest.mark.parametrize("outcome", ["1 failed, 8 passed", "8 passed, 1 error", "3 errors"])
+def test_what_tests_say_that_fail_is_told(outcome: str) -> None:
+    assert alarms(SESSION.format(PROVOKED, outcome))
+
+
+def test_what_fails_before_or_after_tests_is_told() -> None:
+    passed = SESSION.format(PROVOKED, "9 passed")
+    assert [item.title for item in alarms(passed + STEPS + RAISED.format("ValueError: x"))] == [
+        "The script failed with ValueError at answer.py:3 (main)"
+    ]
+    assert alarms(RAISED.format("ValueError: x") + passed)
+
+
+LOGGED = "[2025-03-03 19:00:1{}][trainer.backends][WARNING] {} cannot be used, trying the next one\n"
+
+
+def test_a_traceback_that_a_logger_announced_as_it_did_a_later_one_that_was_survived() -> None:
+    first, second = RAISED.format("ImportError: a.so: undefined symbol: _ZN3c10"), RAISED.format("ImportError: no b")
+    log = LOGGED.format(2, "a") + first + LOGGED.format(3, "b") + second + "falling back to c\n" + STEPS
+    assert alarms(log) == []
+    assert alarms(log.replace("WARNING] b", "ERROR] b").replace("falling back to c\n", ""))

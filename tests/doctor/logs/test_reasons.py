@@ -76,3 +76,24 @@ def test_an_extension_whose_build_failed_comes_before_the_other_rank_that_misses
     missing = "ImportError: /home/ann/.cache/ops.so: cannot open shared object file: No such file or directory\n"
     log = FRAMES + "RuntimeError: Error building extension 'ops'\nLoading extension module ops...\n" + FRAMES + missing
     assert findings(log)[0].title == "The extension ops could not be built"
+
+
+RETRIES = 9 * "srun: Job 41 step creation still disabled, retrying (Requested nodes are busy)\n"
+LIMIT = "slurmstepd: error: *** JOB 41 ON c2 CANCELLED AT 2025-10-13T18:00:12 DUE TO TIME LIMIT ***\n"
+
+
+def test_a_step_that_waited_for_another_until_the_time_was_over() -> None:
+    assert findings(f"loading module cuda/12.2\n{RETRIES}{LIMIT}")[0].id == "slurm_step_waits"
+    for meanwhile in (STEPS, "epoch 3 is done\nwriting the checkpoint\n"):
+        assert findings(f"{RETRIES}{meanwhile}{LIMIT}")[0].id == "slurm_time_limit"
+
+
+CANCELLED = "slurmstepd: error: *** STEP 41.0 ON c1 CANCELLED AT 2025-06-26T09:02:31 ***\n"
+
+
+def test_a_step_that_slurm_cancels_for_a_task_is_not_the_task_s_failure() -> None:
+    ended = "srun: error: c1: task 0: Exited with exit code 1\n"
+    found = findings(f"slurmstepd: error: execve(): train.sh: No such file or directory\n{ended}{CANCELLED}")[0]
+    assert "train.sh" in f"{found.title} {found.cause} {found.evidence}"
+    assert findings(f"{ended}{CANCELLED}")[0].id == "G04"
+    assert findings(f"{STEPS}{CANCELLED}{ended}")[0].id == "slurm_cancelled"

@@ -16,7 +16,7 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs import exits, last_words
 from gputop.doctor.logs.last_words import Word, first_word
 from gputop.doctor.logs.launcher import Root
-from gputop.doctor.logs.meaning.first_failure import fatal, first_failure, is_same, reason_of
+from gputop.doctor.logs.meaning.first_failure import fatal, first_failure, is_same, not_cancelled_for, reason_of
 from gputop.doctor.logs.meaning.habits import shape_of, with_those_before, without_habits, without_outlived
 from gputop.doctor.logs.meaning.observed import finding_of, place, quote, short
 from gputop.doctor.logs.observation import Observation
@@ -58,7 +58,7 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
     if failed or launcher is not None:
         seen = [replace(item, followed=False) for item in seen]
     consequences = tuple(item for item in seen if item.pattern is not None and item.pattern.cascade)
-    failures = fatal([item for item in seen if item.failure], passed)
+    failures = fatal(not_cancelled_for([item for item in seen if item.failure], consequences), passed)
     if any(item.pattern is not None and item.pattern.id in _STUCK for item in consequences):
         failures = [item for item in failures if item.pattern is None or item.pattern.id not in _ABORTS]
     root = first_failure(failures, launcher, scans)

@@ -89,8 +89,25 @@ def first_failure(failures: list[Observation], launcher: Root | None, scans: Seq
     )
 
 
+def not_cancelled_for(failures: list[Observation], consequences: Sequence[Observation]) -> list[Observation]:
+    """Leave out that Slurm cancelled a step in which a task had failed before: it does so because of that."""
+    ended = {item.file: item.at for item in reversed(consequences) if _is_one_of(item, frozenset({"srun_exit"}))}
+    return [
+        item
+        for item in failures
+        if not (_is_one_of(item, frozenset({"slurm_cancelled"})) and "." in item.groups["job"])
+        or ended.get(item.file, item.at) >= item.at
+    ]
+
+
 def reason_of(report: Observation | None, seen: Sequence[Observation]) -> Observation | None:
-    """Return the first line in which a command said why it failed, if ``report`` is about such a command's end."""
+    """Return the first line in which a command said why it failed, if ``report`` is about such a command's end, or why it never
+    began before its time was over.
+    """
+    if report is not None and _is_one_of(report, frozenset({"slurm_time_limit"})):
+        waits = [item for item in seen if _is_one_of(item, frozenset({"slurm_step_waits"})) and item.file == report.file]
+        # What ran meanwhile would have printed something of its own.
+        return waits[0] if waits and report.plain - waits[-1].plain <= 1 and report.progress == waits[0].progress else None
     if report is None or (_BUILD.search(report.line) is None and _BUILD.search(report.message) is None):
         return None
     reasons = (item for item in seen if item.pattern is not None and item.pattern.kind == REASON and item.file == report.file)

@@ -69,6 +69,7 @@ REFUTED_BY = {
     "nvml_mismatch": "/proc/driver/nvidia/version and the version of libnvidia-ml.so.1 are the same.",
     "nvml_unknown": "nvidia-smi works in the container, in the same shell.",
     "omp1": "The main process does almost no work on the CPU: workers prepare all data.",
+    "oom_xla": "The same allocation works in a fresh process, with nothing else on the GPU.",
     "oom": "nvidia-smi shows free memory on the GPU, and the same allocation works in a fresh process.",
     "oom_other_proc": "The other process is a rank or a worker of the same run.",
     "param_shape": "The ranks build the model from the same configuration and code.",

@@ -56,6 +56,19 @@ _EVICTED = (
     ("exceeded its local ephemeral", r"(?P<why>Container \S{1,80} exceeded its local ephemeral storage limit)"),
     ("Usage of EmptyDir volume", r"(?P<why>Usage of EmptyDir volume \"[^\"]{1,80}\" exceeds the limit)"),
 )
+_IMAGE = (
+    # enroot's log as pyxis prints it (enroot 3, src/docker.sh; pyxis 0.12 on), else pyxis itself.
+    ("[ERROR] ", r"^(?:.{0,40}\bpyxis: {0,20})?\[ERROR\] (?P<why>URL \S{1,300} returned error code: \d{3}[\w ]{0,40})"),
+    ("[ERROR] ", r"\bpyxis: {0,20}\[ERROR\] (?P<why>\S.{0,200})"),
+    (
+        "docker: Error response",
+        r"docker: Error response from daemon: (?P<why>(?:manifest for|pull access denied|unauthorized).{1,200})",
+    ),
+    (
+        "FATAL: ",
+        r"^FATAL: {1,10}(?P<why>(?:While making image from oci registry|Unable to handle docker://).{1,300})",
+    ),  # Apptainer
+)
 _SLURM = (
     ("Unable to create step", r"srun: error: Unable to create step for job \d+: (?P<why>.+)"),
     ("Batch job submission failed", r"sbatch: error: Batch job submission failed: (?P<why>.+)"),
@@ -150,6 +163,23 @@ PATTERNS: tuple[Pattern, ...] = (
             "docker run --rm --gpus all ubuntu nvidia-smi",
         )
         for key, expression, title in _CONTAINER
+    ),
+    *(
+        failure(
+            "container_image",
+            None,
+            key,
+            expression,
+            "The container's image could not be fetched: {why}",
+            "The registry does not have the image, refuses it to this user, or is not the one that was meant: without a host "
+            "in its name, an image is looked for at Docker Hub.",
+            "docker manifest inspect IMAGE  # does it exist, and may this user fetch it?\n"
+            "# enroot and pyxis separate the registry by #: --container-image=registry.example.com#team/image:tag; credentials "
+            "are in ~/.config/enroot/.credentials",
+            refuted_by="The same user fetches the image by the same name on the same host.",
+            raised=False,
+        )
+        for key, expression in _IMAGE
     ),
     *(
         failure(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gputop.doctor.logs.patterns.pattern import Pattern, cascade, failure, hint
+from gputop.doctor.logs.patterns.pattern import Pattern, cascade, failure, hint, reason
 
 PATTERNS: tuple[Pattern, ...] = (
     failure(
@@ -173,6 +173,30 @@ PATTERNS: tuple[Pattern, ...] = (
                 {},
             ),
         )
+    ),
+    failure(
+        "ssh_failed",
+        "G03",
+        "ssh exited with exit code 255",
+        r"pdsh@\S{1,200}: (?P<host>\S{1,200}): ssh exited with exit code 255",
+        "The launcher could not log in to {host} over ssh",
+        "Its ranks were never started, and the other hosts wait for them. ssh's reason is above that line: a host key that has "
+        "changed, a key that is not accepted, or a host that does not answer.",
+        "ssh {host} hostname  # must work without a question, from the host that launches\n"
+        "ssh-keygen -R {host}  # if it was reinstalled: then accept its new host key",
+        confidence="likely",
+        refuted_by="ssh {host} hostname works from the host that launches, without a question.",
+    ),
+    reason(
+        "slurm_step_waits",
+        ": Job ",
+        r"srun: Job (?P<job>\d+) step creation (?:temporarily|still) disabled, retrying \((?P<why>[^)]{1,100})\)",
+        "The job step never started, because the job's own resources were in use ({why})",
+        "Another step of job {job} holds its nodes, cores or GPUs: often a shell that srun started, or an srun inside another "
+        "one. srun waits until that step ends.",
+        "squeue --steps --job {job}  # which step holds them\n"
+        "srun --overlap --ntasks=4 python train.py  # or run the script without a second srun",
+        "The steps of sacct -j {job} include one that ran the script.",
     ),
     hint(
         "pl_notebook",

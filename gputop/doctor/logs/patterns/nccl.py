@@ -9,11 +9,17 @@ to bind" since 2.19).
 
 from __future__ import annotations
 
+from gputop.doctor.findings.finding import Confidence
 from gputop.doctor.logs.patterns.pattern import Pattern, cascade, failure, hint
 
 _INTERFACE = (
     "ip -brief address  # the interface of the network that all hosts share, on each host\n"
     "NCCL_SOCKET_IFNAME=eth0 torchrun ...  # that one; ^docker0,lo leaves some out"
+)
+_FULL: tuple[tuple[str, str, Confidence], ...] = (
+    ("NCCL WARN Cuda failure", r"NCCL WARN Cuda failure (?:2 )?'out of memory'", "certain"),
+    # src/include/alloc.h, since 2.19: ncclCudaMalloc, ncclCudaCalloc and their asynchronous forms say only what they wanted.
+    ("Failed to CUDA ", r"Failed to CUDA (?:malloc|calloc)(?: async)? \d+ bytes", "likely"),
 )
 
 PATTERNS: tuple[Pattern, ...] = (
@@ -129,15 +135,19 @@ PATTERNS: tuple[Pattern, ...] = (
         "NCCL_IB_DISABLE=1 torchrun ...  # over TCP, to see whether the rest works",
         confidence="likely",
     ),
-    failure(
-        "nccl_cuda_oom",
-        "H02",
-        "NCCL WARN Cuda failure",
-        r"NCCL WARN Cuda failure (?:2 )?'out of memory'",
-        "NCCL cannot allocate its buffers: the GPU's memory is full",
-        "NCCL allocates memory outside torch's cache, at the first collective of each group; the rest is already in use.",
-        "# make the batch smaller, or keep torch from taking all: torch.cuda.set_per_process_memory_fraction(0.9)\n"
-        "NCCL_BUFFSIZE=1048576 torchrun ...  # smaller buffers, slower",
+    *(
+        failure(
+            "nccl_cuda_oom",
+            "H02",
+            key,
+            expression,
+            "NCCL cannot allocate its buffers: the GPU's memory is full",
+            "NCCL allocates memory outside torch's cache, at the first collective of each group; the rest is already in use.",
+            "# make the batch smaller, or keep torch from taking all: torch.cuda.set_per_process_memory_fraction(0.9)\n"
+            "NCCL_BUFFSIZE=1048576 torchrun ...  # smaller buffers, slower",
+            confidence=confidence,
+        )
+        for key, expression, confidence in _FULL
     ),
     failure(
         "nccl_cuda",

@@ -29,6 +29,16 @@ def _is_another(groups: Mapping[str, str]) -> bool:
     return other + allocated <= (total - free) * 1.02
 
 
+_XLA_FULL = (
+    # XLA: xla/service/gpu and xla/tsl/framework/bfc_allocator.cc, under jaxlib 0.1.60 to 0.8; "allocating" from 0.4.31 on.
+    (
+        "RESOURCE_EXHAUSTED: ",
+        r"RESOURCE_EXHAUSTED: Out of memory (?:while trying to allocate|allocating) (?P<size>[\d.]+ ?\w+)",
+    ),
+    # TensorFlow: core/common_runtime/gpu and core/framework/allocator.cc.
+    ("OOM when allocating", r"OOM when allocating tensor with shape ?\[[\d,]{0,100}\].{0,200}\bGPU:\d"),
+)
+"""How XLA and TensorFlow say that a GPU is full."""
 PATTERNS: tuple[Pattern, ...] = (
     failure(
         "two_devices",
@@ -125,6 +135,21 @@ PATTERNS: tuple[Pattern, ...] = (
         "A GPU is full",
         "An allocation on the GPU failed.",
         "# smaller batch with accumulation, activation checkpointing, bf16, or FSDP\nnvidia-smi  # who else uses it",
+    ),
+    *(
+        failure(
+            "oom_xla",
+            "H02",
+            key,
+            expression,
+            "A GPU is full: another {size} did not fit",
+            "The model, activations, gradients and optimizer state need more memory than the framework could take. JAX takes "
+            "75% of a GPU when it starts, TensorFlow all of it.",
+            "# smaller batch, rematerialization (jax.checkpoint), bfloat16, or sharding\n"
+            "XLA_PYTHON_CLIENT_MEM_FRACTION=0.95 python train.py  # JAX: more of the GPU",
+            groups={"size": "tensor"},
+        )
+        for key, expression in _XLA_FULL
     ),
     *(
         hint(
