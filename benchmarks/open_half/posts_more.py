@@ -100,4 +100,14 @@ LOGS: tuple[Case, ...] = (
     _case("healthy-loads-what-fits"),
     # Stragglers are looked for, and there are none.
     _case("healthy-warns-of-stragglers-and-goes-on"),
+    # NCCL finds no memory for its channels: the card of rank 6 is full. The other ranks lose rank 6 afterwards.
+    _case("tensor-parallel-groups-start-late", ("H02", ANY), "memory", ("exception", "G04")),
+    # pyxis looks for the image in the wrong registry, which refuses.
+    _case("container-job-on-four-nodes", (ANY,), "401|unauthorized|registry|pyxis|container image|docker image"),
+    # ssh refuses one node's new host key; the others wait for it in vain.
+    _case("hostfile-with-a-reinstalled-node", (ANY,), r"host key|known_hosts|\bssh\b", ("G03",)),
+    # Unit tests of guards print their captured errors; then comes a run.
+    _case("healthy-pytest-runs-in-the-same-job"),
+    # Imports that fail one after the other, until one does not.
+    _case("healthy-kernels-it-can-do-without"),
 )

@@ -10,8 +10,6 @@ _case = partial(Case, half="set aside")
 _UNEXPLAINED = ("exception",)
 
 LOGS: tuple[Case, ...] = (
-    # NCCL finds no memory for its channels: the card of rank 6 is full. The other ranks lose rank 6 afterwards.
-    _case("tensor-parallel-groups-start-late", ("H02", ANY), "memory", ("exception", "G04")),
     # The virtual machine does not let its cards reach each other.
     _case("whisper-on-the-hosters-virtual-machine", (ANY,), r"peer access|\bP2P\b|peer-to-peer", _UNEXPLAINED),
     # The model has SyncBatchNorm, but the script runs without a launcher and makes no process group.
@@ -34,8 +32,6 @@ LOGS: tuple[Case, ...] = (
     _case("common-benchmark-on-a-fresh-notebook-image", (ANY,), r"scripts? (is|are) no longer|datasets *<|loading script"),
     # A node's disk is full of spilled objects.
     _case("clip-pretraining-streams-its-blocks", (ANY,), "disk|space", _UNEXPLAINED),
-    # pyxis looks for the image in the wrong registry, which refuses.
-    _case("container-job-on-four-nodes", (ANY,), "401|unauthorized|registry|pyxis|container image|docker image"),
     # The logarithm's gradient is NaN; anomaly detection names it.
     _case("flow-with-the-slow-mode-on", ("J01", "nan_loss", ANY), "nan|LogBackward", _UNEXPLAINED),
     # sentencepiece is not installed.
@@ -49,12 +45,6 @@ LOGS: tuple[Case, ...] = (
         "NVML|container|no CUDA GPUs|no GPU",
         ("exception", "A12"),
     ),
-    # ssh refuses one node's new host key; the others wait for it in vain.
-    _case("hostfile-with-a-reinstalled-node", (ANY,), r"host key|known_hosts|\bssh\b", ("G03",)),
-    # Unit tests of guards print their captured errors; then comes a run.
-    _case("healthy-pytest-runs-in-the-same-job"),
-    # Imports that fail one after the other, until one does not.
-    _case("healthy-kernels-it-can-do-without"),
     # Downloads that are resumed.
     _case("healthy-weights-arrive-in-pieces"),
     # Error rates, and sentences about errors.

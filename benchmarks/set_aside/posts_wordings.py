@@ -20,10 +20,6 @@ LOGS: tuple[Case, ...] = (
     _case("two-images-in-one-job", (ANY,), "truncat|version", _UNEXPLAINED),
     # The image requires a newer driver.
     _case("compose-file-after-an-image-update", (ANY,), "driver", ("container_gpu", "I10")),
-    # A step inside a step: the nodes are busy until the time is over.
-    _case("step-within-a-step", (ANY,), "step|overlap", ("slurm_time_limit",)),
-    # JAX is out of GPU memory.
-    _case("folding-a-long-chain", ("H02",), acceptable=_UNEXPLAINED),
     # The scheduler was made for fewer steps.
     _case("point-clouds-in-epoch-281", (ANY,), "total.?steps|Tried to step"),
     # No node has eight free GPUs.
@@ -36,8 +32,6 @@ LOGS: tuple[Case, ...] = (
     _case("board-that-loads-too-many-libraries", (ANY,), "TLS"),
     # Xid 119: the GPU's own processor does not answer.
     _case("kernel-talks-about-a-processor-on-the-card", ("I04", "I05", ANY), "119|GSP|Xid"),
-    # The loss stays at ln 1000.
-    _case("small-transformer-counts-to-a-thousand", ("J03",)),
     # The model was wrapped before it was moved.
     _case("wrapped-before-it-was-moved", ("A13", ANY), r"device_ids|cpu|\.to\("),
     # The process group is not destroyed at the end.
