@@ -63,6 +63,8 @@ class Outcome:
     log: str = ""
     evidence: tuple[str, ...] = ()
     traceml: str = ""
+    failed: str = ""
+    """Why the case itself failed."""
 
     @property
     def confidence(self) -> str | None:
@@ -93,7 +95,7 @@ class Outcome:
     @property
     def right(self) -> bool:
         """Whether the true cause was shown first in the end; for a healthy run, whether nothing was reported at all."""
-        return self.verdict == self.truth.rule and (self.truth.rule is not None or not self.wrong)
+        return not self.failed and self.verdict == self.truth.rule and (self.truth.rule is not None or not self.wrong)
 
 
 @contextmanager

@@ -3,8 +3,9 @@
 Run: ``python benchmarks/doctor_accuracy.py [--live] [--scenes] [--only ID ...] [--seconds S] [--json FILE]``; without --live
 and --scenes, it runs both. Exits 1 if a first verdict is wrong, or if anything above "possible" is reported for a healthy run.
 Live: recipes run as jobs (torchrun and gloo on virtual GPUs, tracked) while the agent's own sampler feeds a doctor; with
---hardware, on this machine's GPUs, if they are enough for the recipe. Virtual GPUs are this machine's cores, so it should be
-idle. If others train on it too, run the benchmark in its own PID namespace:
+--hardware, on this machine's GPUs, if they are enough for the recipe. Each result is printed and written as it comes, so that
+a run that is stopped keeps those it has; a case that raises, or that does not end, counts as wrong. Virtual GPUs are this
+machine's cores, so it should be idle. If others train on it too, run the benchmark in its own PID namespace:
 ``unshare --user --map-root-user --pid --fork --mount-proc python benchmarks/doctor_accuracy.py``.
 """
 
@@ -13,9 +14,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import statistics
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import _doctor_scenes
@@ -25,6 +29,9 @@ from _doctor_scenes import SceneOutcome
 from _doctor_truth import faults, healthy
 
 SECONDS = 60.0
+LIMIT_S = 120.0
+"""A case that takes this much longer than it is watched does not end by itself."""
+STOPPED = 130
 
 
 def main() -> int:
@@ -34,20 +41,36 @@ def main() -> int:
     both = not (args.live or args.scenes)
     scenes: list[SceneOutcome] = []
     live: list[Outcome] = []
-    if args.scenes or both:
-        scenes = _scenes(only)
-    if args.live or both:
-        live = _live(only, args.seconds, args.traceml, hardware=args.hardware)
+    stopped = False
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        if args.scenes or both:
+            scenes = _scenes(only)
+        if args.live or both:
+            for outcome in _live(only, args.seconds, args.traceml, hardware=args.hardware):
+                live.append(outcome)
+                _write(args.json, scenes, live)
+    except KeyboardInterrupt:
+        stopped = True
+        print("\nStopped: the results so far are kept.", file=sys.stderr)
     if not scenes and not live:
-        print(f"Nothing is called {' or '.join(args.only)}.", file=sys.stderr)
-        return 2
-    result = {"scenes": [_scene_row(item) for item in scenes], "live": [_live_row(item) for item in live]}
-    if args.json:
-        with open(args.json, "w", encoding="utf-8") as out:
-            json.dump(result, out, indent=1)
+        if not stopped:
+            print(f"Nothing is called {' or '.join(args.only)}.", file=sys.stderr)
+        return STOPPED if stopped else 2
+    _write(args.json, scenes, live)
     wrong = [item for item in scenes if not item.right] + [item for item in live if not item.right]
     print(f"\n{len(scenes) + len(live) - len(wrong)} of {len(scenes) + len(live)} right.")
-    return 1 if wrong else 0
+    return STOPPED if stopped else 1 if wrong else 0
+
+
+def _write(path: str | None, scenes: Sequence[SceneOutcome], live: Sequence[Outcome]) -> None:
+    """Write all results so far to the file that was asked for. A reader never sees half of one."""
+    if path is None:
+        return
+    result = {"scenes": [_scene_row(item) for item in scenes], "live": [_live_row(item) for item in live]}
+    part = Path(f"{path}.part")
+    part.write_text(json.dumps(result, indent=1), encoding="utf-8")
+    part.replace(path)
 
 
 def _arguments() -> argparse.Namespace:
@@ -81,8 +104,7 @@ def _scenes(only: Callable[[str | None], bool]) -> list[SceneOutcome]:
     return found
 
 
-def _live(only: Callable[[str | None], bool], seconds: float, traceml: str | None, *, hardware: bool) -> list[Outcome]:
-    found = []
+def _live(only: Callable[[str | None], bool], seconds: float, traceml: str | None, *, hardware: bool) -> Iterator[Outcome]:
     gpus = gpu_count() if hardware else None
     reason = _doctor_traceml.missing(traceml)
     print(f"TraceML is {'run beside, its report is below each line' if reason is None else f'not run: {reason}'}.")
@@ -91,20 +113,41 @@ def _live(only: Callable[[str | None], bool], seconds: float, traceml: str | Non
         names = (truth.recipe.id, truth.recipe.fault or "healthy")
         if not any(map(only, names)) or (gpus is not None and truth.recipe.min_devices > gpus):
             continue
-        outcome = watch(truth, seconds, hardware=hardware)
+        try:
+            with _limited(seconds + LIMIT_S):
+                outcome = watch(truth, seconds, hardware=hardware)
+        except Exception as error:  # noqa: BLE001 - one case must not cost the results of the others
+            outcome = Outcome(truth, failed=f"{type(error).__name__}: {error}")
         outcome.traceml = _doctor_traceml.said(traceml, truth, seconds) if traceml and reason is None else f"not run: {reason}"
-        found.append(outcome)
         values = "".join(f" {name}={value}" for name, value in truth.values.items())
         print(
             f"{truth.recipe.id + values:<32} {truth.rule or '-':<6} {outcome.verdict or '-':<8} {_seconds(outcome.delay_s):>7} "
             f"{_seconds(outcome.verdict_s):>8}  {_list(outcome.wrong)}{'' if outcome.right else '   WRONG'}",
             flush=True,
         )
+        if outcome.failed:
+            print(f"    It did not end as it should: {outcome.failed}", flush=True)
         if truth.reason:
             print(f"    {truth.reason}")
         if reason is None:
             print(f"    TraceML: {outcome.traceml}", flush=True)
-    return found
+        yield outcome
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError in the body if it takes longer."""
+
+    def over(number: int, frame: object) -> None:
+        raise TimeoutError(f"not done after {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 10.0)  # again and again: what cleans up may hang as well
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _seconds(value: float | None) -> str:
@@ -141,6 +184,7 @@ def _live_row(item: Outcome) -> dict[str, Any]:
         "delay_s": item.delay_s,
         "others_first": item.wrong,
         "state": item.state,
+        "failed": item.failed,
         "steps": item.steps,
         "said": [(round(said.at_s, 1), said.findings) for said in item.said],
         "evidence": item.evidence,

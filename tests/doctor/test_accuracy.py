@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -92,6 +93,41 @@ def test_a_fault_is_named_first_of_a_real_job(tmp_path, recipe):
     assert [item["truth"] == item["verdict"] for item in found["live"]] == [True], text
     assert code == 0
     assert found["live"][0]["delay_s"] is not None
+
+
+STOPPED_MIDWAY = """
+import sys, time, os, signal
+import doctor_accuracy as accuracy
+from _doctor_live import Outcome
+
+def watch(truth, seconds, *, hardware):
+    seen.append(truth)
+    if len(seen) == 1:
+        return Outcome(truth)
+    if len(seen) == 2:
+        raise OSError("no such case")
+    if len(seen) == 3:
+        time.sleep(60)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(60)
+
+seen = []
+accuracy.watch, accuracy.LIMIT_S = watch, 0.5
+sys.argv = ["doctor_accuracy.py", "--live", "--seconds", "0.5", "--json", sys.argv[1], "--only", "ddp", "single", "fsdp"]
+sys.exit(accuracy.main())
+"""
+
+
+def test_results_are_kept_if_it_is_stopped_and_no_case_takes_others_along(tmp_path):
+    found = tmp_path / "accuracy.json"
+    path = {"PYTHONPATH": f"{REPOSITORY / 'benchmarks'}:{REPOSITORY}"}
+    command = [sys.executable, "-c", STOPPED_MIDWAY, str(found)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, env={**os.environ, **path})
+    assert ran.returncode == 130, ran.stdout + ran.stderr
+    rows = json.loads(found.read_text())["live"]
+    assert [row["failed"] for row in rows] == ["", "OSError: no such case", "TimeoutError: not done after 1 s"]
+    assert [row["right"] for row in rows] == [True, False, False]
+    assert "1 of 3 right" in ran.stdout
 
 
 def test_an_unknown_name_is_refused(tmp_path):
