@@ -97,4 +97,5 @@ def with_outside(place: RankPlace, now: outside.Outside, before: outside.Outside
         process_state=now.state,
         kernel_function=now.kernel_function,
         cpu_percent=used,
+        still=before.turns == now.turns if before is not None and same and now.turns is not None else None,
     )

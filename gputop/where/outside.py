@@ -1,25 +1,32 @@
-"""What /proc shows of a process: its state, what its main thread waits for, and its processor time."""
+"""What /proc shows of a process: its state, what its main thread waits for, and its processor time.
+
+A main thread that waits for events while it has loader workers waits for them, as torch's DataLoader does.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 
+from gputop.groups import WORKER_NAME
 from gputop.sources.host import procfs, waits
 
 _WORDS = {"open": "opens a file", "sync": "writes files to the disk", "child": "waits for a child process"}
+_WORKER_WAITS = {"lock": "waits for a lock", "poll": "waits for work", "receive": "waits for a socket"}
 _DEVICE_PREFIX = "/dev/"
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """One reading of a process. ``ticks``: its processor time, in kernel ticks."""
+    """One reading of a process. ``ticks``: its processor time, in kernel ticks; ``turns``: how often its main thread ran."""
 
     state: str
     start_ticks: int
     ticks: int
     doing: str | None
     kernel_function: str | None
+    turns: int | None = None
 
 
 def look(pid: int) -> Outside | None:
@@ -30,7 +37,10 @@ def look(pid: int) -> Outside | None:
         return None
     if stat is None or stat.state in procfs.DEAD_STATES:
         return None
-    return Outside(stat.state, stat.start_ticks, stat.cpu_ticks, _doing(pid, stat.state), _wait_channel(pid))
+    turns = None
+    with suppress(PermissionError):
+        turns = procfs.read_turns(pid)
+    return Outside(stat.state, stat.start_ticks, stat.cpu_ticks, _doing(pid, stat.state), _wait_channel(pid), turns)
 
 
 def _wait_channel(pid: int) -> str | None:
@@ -54,7 +64,48 @@ def _doing(pid: int, state: str) -> str | None:
         return f"{call.name}s {_file(pid, call.first)}"
     if call.name == "file lock":
         return f"waits for the lock of {_file(pid, call.first)}"
+    if call.name == "poll":
+        return _workers(pid)
     return _WORDS.get(call.name)
+
+
+def _workers(pid: int) -> str | None:
+    """Return that a process waits for its loader workers, and what these do; None if it has none."""
+    doing: Counter[str] = Counter()
+    pids: dict[str, int] = {}
+    for child in procfs.read_children(pid):
+        with suppress(OSError):
+            stat = procfs.read_stat(child)
+            if stat is not None and stat.comm == WORKER_NAME:
+                words = _worker(child, stat.state)
+                doing[words] += 1
+                pids.setdefault(words, child)
+    if not doing:
+        return None
+    if doing.total() == 1:
+        ((words, worker),) = pids.items()
+        return f"waits for its loader worker {worker}, which {words}"
+    told = (
+        f"{worker} {words}" if doing[words] == 1 else f"{doing[words]} like {worker}, which {words}"
+        for words, worker in pids.items()
+    )
+    return f"waits for its {doing.total()} loader workers: {'; '.join(told)}"
+
+
+def _worker(pid: int, state: str) -> str:
+    if state in procfs.DEAD_STATES:
+        return "has died"
+    known = {"T": "is stopped", "t": "is held by a tracer", "D": "waits for a disk", "R": "runs"}.get(state) or _doing(
+        pid, state
+    )
+    if known is not None:
+        return known
+    with suppress(OSError):
+        call = waits.read_call(pid)
+        if call is not None and call.name in _WORKER_WAITS:
+            return _WORKER_WAITS[call.name]
+    channel = _wait_channel(pid)
+    return f"waits in {channel}" if channel is not None else "waits"
 
 
 def _file(pid: int, descriptor: int) -> str:

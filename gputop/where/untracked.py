@@ -12,7 +12,10 @@ from gputop.sources.host import procfs
 from gputop.where import outside
 from gputop.where.beside import Mute, places_of, rank_of
 from gputop.whereabouts.records import Whereabouts
-from gputop.whereabouts.verdict import STILL_S, judged
+from gputop.whereabouts.verdict import judged
+
+LOOK_S = 1.0
+"""How long processes are looked at: a rank that waits for others gets no core all the while."""
 
 
 def ask_process(pid: int) -> Whereabouts:
@@ -42,7 +45,7 @@ def ask_processes(pids: Sequence[int]) -> Whereabouts:
 def _told(pid: int, ranks: Mapping[int, int | None]) -> Whereabouts:
     """Return where processes are, by PID and rank; ``pid``: the one that names them."""
     before, began = {other: outside.look(other) for other in ranks}, time.monotonic()
-    time.sleep(STILL_S)
+    time.sleep(LOOK_S)
     passed_s = time.monotonic() - began
     found = [Mute(other, rank, "untracked") for other, rank in sorted(ranks.items(), key=lambda item: item[1] or 0)]
     places = places_of(found, before, passed_s)

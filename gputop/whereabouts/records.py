@@ -59,6 +59,8 @@ class RankPlace:
     """The kernel function that the main thread waits in (wchan)."""
     cpu_percent: float | None = None
     """CPU use while it was asked; 100 is one core."""
+    still: bool | None = None
+    """Whether its main thread was given no core at all while it was asked; None if /proc does not tell."""
     exit_code: int | None = None
     world_size: int | None = None
     """World size of its run."""

@@ -78,8 +78,9 @@ def _perhaps(places: Sequence[RankPlace]) -> str | None:
         what = f"{agree(late, 'is', 'are')} in no collective while {them}"
     else:
         late = [place for place in there if place.doing is not None or place.state in _HELD]
+        late = late or [place for place in there if place.still is False]
         ahead = [place for place in there if place not in late]
-        if any(place.process_state != "S" for place in ahead):
+        if any(place.process_state != "S" or place.still is False for place in ahead):
             return None
         what = " or ".join(dict.fromkeys(_does(late, place) for place in late))
     if not late or not ahead:
@@ -88,6 +89,8 @@ def _perhaps(places: Sequence[RankPlace]) -> str | None:
 
 
 def _does(places: Sequence[RankPlace], place: RankPlace) -> str:
+    if place.doing is None and place.state == "untracked":
+        return f"{agree(places, 'runs', 'run')} while the others wait"
     if place.doing is None:
         return agree(places, *STATES[place.state])
     verb, space, rest = place.doing.partition(" ")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +30,46 @@ def test_a_process_that_waits_for_a_file_lock_says_for_which(tmp_path: Path, cal
         finally:
             child.kill()
             child.communicate()
+
+
+WORKERS = """
+import os, select, sys, time
+def worker(call):
+    child = os.fork()
+    if child == 0:
+        with open("/proc/self/comm", "w") as name:
+            name.write("pt_data_worker")
+        call()
+        os._exit(0)
+    return child
+names = {"sleeps": lambda: time.sleep(600), "ends": lambda: None}
+print(*[worker(names[name]) for name in sys.argv[1:]], flush=True)
+poll = select.poll()
+poll.register(sys.stdin)
+poll.poll()
+"""
+
+
+@pytest.mark.parametrize(
+    ("workers", "words"),
+    [
+        (["sleeps"], "waits for its loader worker {0}, which sleeps"),
+        (["ends"], "waits for its loader worker {0}, which has died"),
+        (["sleeps", "ends", "sleeps"], "waits for its 3 loader workers: 2 like {0}, which sleeps; {1} has died"),
+    ],
+)
+def test_a_process_that_waits_for_its_loader_says_what_the_workers_do(workers: list[str], words: str) -> None:
+    command = [sys.executable, "-c", WORKERS, *workers]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
+        try:
+            assert child.stdout is not None
+            pids = child.stdout.readline().split()
+            if not Path(f"/proc/{child.pid}/task/{child.pid}/children").exists():
+                pytest.skip("this kernel does not list children")
+            wanted = words.format(*pids)
+            eventually(lambda: (found := outside.look(child.pid)) is not None and found.doing == wanted, "it says so")
+        finally:
+            os.killpg(child.pid, signal.SIGKILL)
 
 
 def _doing(pid: int) -> str | None:

@@ -190,6 +190,12 @@ def test_of_ranks_that_cannot_be_asked_the_one_that_does_something_else_may_be_b
     assert summary(ask(unasked(0), stopped)) == (
         "which rank is behind is not known; it may be rank 1, which is stopped by a signal (T)"
     )
+    runs = unasked(1, process_state="R", still=False)
+    assert summary(ask(unasked(0, still=True), runs)) == (
+        "which rank is behind is not known; it may be rank 1, which runs while the others wait"
+    )
+    assert "may be" not in (summary(ask(unasked(0, still=False), runs)) or ""), "healthy ranks get a core from time to time"
+    assert "may be" not in (summary(ask(unasked(0, still=False), late)) or ""), "it is no wait for the one that sleeps"
     assert ask(unasked(0), late).behind == ()
     for places in ([unasked(0), unasked(1)], [replace(late, rank=0), late], [unasked(0, process_state="R"), late], [late]):
         assert "may be" not in (summary(ask(*places)) or ""), places

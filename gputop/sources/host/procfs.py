@@ -180,6 +180,24 @@ def read_queued_ns(pid: int) -> int | None:
     return int(words[1]) if len(words) >= 2 and words[1].isdigit() else None
 
 
+def read_turns(pid: int) -> int | None:
+    """Read how often the main thread has been given a core; ``None`` if the system does not tell.
+
+    Raises:
+        PermissionError: hidepid.
+    """
+    words = (read_of_process(f"/proc/{pid}/schedstat") or b"").split()
+    return int(words[2]) if len(words) >= 3 and words[2].isdigit() else None
+
+
+def read_children(pid: int) -> list[int]:
+    """Read the processes that the main thread has forked; empty if there are none, or the kernel does not list them."""
+    try:
+        return [int(word) for word in (read_of_process(f"/proc/{pid}/task/{pid}/children") or b"").split()]
+    except (OSError, ValueError):
+        return []
+
+
 def read_environ(pid: int) -> dict[str, str] | None:
     """Read the environment at launch; ``None`` if the process is gone or a zombie.
 
