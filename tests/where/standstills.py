@@ -36,6 +36,11 @@ def validate():
         time.sleep(0.05)  # BRANCH
 
 
+def rest():
+    while scene() == "asleep":
+        time.sleep(3)  # ASLEEP
+
+
 def hold_the_lock():
     pipe = os.open(os.path.join(FOLDER, "fifo"), os.O_RDWR)
     ctypes.PyDLL(None).read(pipe, ctypes.create_string_buffer(1), 1)  # LOCK
@@ -61,6 +66,8 @@ while True:
     if rank == 1:
         if now[0] == "branch":
             validate()
+        elif now[0] == "asleep":
+            rest()
         elif now[0] == "lock":
             hold_the_lock()
         elif now[0] == "reads":

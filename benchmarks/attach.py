@@ -1,0 +1,237 @@
+"""How long gputop takes to show a training that has run for a while without it, and to name the rank that others wait for.
+
+Each training is started by ``torchrun`` (two ranks), ``torch.multiprocessing.spawn`` (two processes) or ``python``: with
+``nohup``, recorded by TensorBoard, W&B offline, Lightning's CSVLogger and Transformers' Trainer state, or in tmux. gputop
+starts 20 s after it (W&B writes its file every 15 s, so 35 s after those with ``nohup``). ``gputop --stream`` shows when the
+run, its ranks and each curve are there, value for value; then ``gputop`` itself shows when the best curve is on the screen.
+
+``gputop where`` is asked about two real gloo ranks that stand still in one way after another. Its time is that of the whole
+command, from its start to its end; an answer counts only if it names the rank and the line, or, of a rank that has left, its
+exit code: gloo's other rank fails at once.
+
+    python benchmarks/attach.py [--quick] [--json FILE]
+
+Takes about five minutes on two idle cores; ``--quick`` leaves out most of the trainings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from untracked_start import APART, CURVE, WANDB_WRITES_S, shown_after_s  # noqa: E402 - from the checkout
+
+from gputop.snapshot import ProcessRun, Snapshot  # noqa: E402
+from tests.tracking.kit import Home, clean_environment  # noqa: E402
+from tests.untracked.test_matrix import LOSSES, SOURCES, WAYS, command, environment, started  # noqa: E402
+from tests.where.test_real_standstills import LINES, Ranks  # noqa: E402
+
+STREAM = (sys.executable, "-m", "gputop", "--virtual", "2", "--stream", "-i", "1")
+AFTER_S = 20.0
+READY_S = 300.0
+SEEN_S = 15.0
+CULPRITS = {
+    "a longer branch": ("branch", "BRANCH"),
+    "asleep": ("asleep", "ASLEEP"),
+    "C code keeps Python's lock": ("lock", "LOCK"),
+    "a slow disk": ("reads", "READS"),
+    "stopped by SIGSTOP": ("train", None),
+    "different collectives": ("mismatch", "BARRIER"),
+}
+"""What rank 1 does -> the scene of ``tests/where/standstills.py``, and the mark of the line."""
+
+
+class Watching:
+    """``gputop --stream`` beside a training: when it showed what for the first time."""
+
+    def __init__(self, state: Path) -> None:
+        self._began = time.perf_counter()
+        self._process = subprocess.Popen(STREAM, stdout=subprocess.PIPE, env={**os.environ, "GPUTOP_DIR": str(state)})
+        self._points: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
+        self.shown: dict[str, float] = {}
+        self._thread = threading.Thread(target=self._read, daemon=True)
+
+    def until(self, way: str, pids: set[int], sources: set[str]) -> dict[str, float]:
+        """Return after how many seconds each was shown: "run", "ranks", and the sources; what is missing never was."""
+        self._way, self._pids = way, pids
+        wanted = {"run", "ranks", *sources}
+        self._thread.start()
+        while time.perf_counter() - self._began < SEEN_S and not wanted <= self.shown.keys():
+            time.sleep(0.02)
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait()
+        return self.shown
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            passed_s = time.perf_counter() - self._began
+            snapshot = Snapshot.from_json(line)
+            for points in snapshot.points:
+                self._points[points.run_id, points.metric].update(zip(points.steps, points.values, strict=True))
+            for run in snapshot.process_runs:
+                if {rank.pid for rank in run.ranks} & self._pids and run.name == f"{self._way}.py":
+                    for name in self._shows(run):
+                        self.shown.setdefault(name, passed_s)
+
+    def _shows(self, run: ProcessRun) -> Iterator[str]:
+        launcher, ranks = WAYS[self._way]
+        yield "run"
+        if [rank.rank for rank in run.ranks] == ranks and (run.launcher.name if run.launcher else None) == launcher:
+            yield "ranks"
+        losses: object = LOSSES
+        for curve in run.curves:
+            for metric in ("loss", "train_loss"):
+                if self._points.get((curve.run_id, metric)) == losses:
+                    yield curve.source
+
+
+@contextlib.contextmanager
+def training(way: str, folder: Path, tmux: bool) -> Iterator[None]:
+    """Start a training in its folder and wait until it has recorded its steps and is old enough."""
+    began = time.monotonic()
+    words = command(way, folder / way, ("output",) if tmux else tuple(SOURCES))
+    if tmux:
+        server = ("tmux", "-f", "/dev/null", "-S", f"{folder}/s")
+        begin = (*server, "new-session", "-d", "-c", str(folder / way), "-x", "90", "-y", "20", shlex.join(words))
+        subprocess.run(begin, check=True, env=environment(folder))
+    else:
+        line = f"nohup {shlex.join(words)} > nohup.out 2>&1 < /dev/null &"
+        subprocess.run(["sh", "-c", line], cwd=folder / way, env=environment(folder), check=True)
+    try:
+        while not (folder / way / "ready").exists():
+            if time.monotonic() - began > READY_S:
+                raise SystemExit(f"The training by {way} did not begin.")
+            time.sleep(0.05)
+        time.sleep(max(0.0, began + (AFTER_S if tmux else WANDB_WRITES_S) - time.monotonic()))
+        yield
+    finally:
+        if tmux:
+            subprocess.run((*server, "kill-server"), check=False)
+        for pid in started(folder):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def shown(way: str, tmux: bool, state: Path) -> dict[str, float]:
+    """Return after how many seconds gputop shows a training started this way, its ranks and its curves."""
+    sources = {"its output in tmux"} if tmux else set(SOURCES.values())
+    best = "its output in tmux" if tmux else SOURCES["tensorboard"]
+    with tempfile.TemporaryDirectory(dir="/tmp") as name, training(way, Path(name), tmux):  # a socket's path must be short
+        found = Watching(state).until(way, started(Path(name)), sources)
+        screen = shown_after_s({"source": f"not tracked, from {re.escape(best)}", "curve": CURVE}, {"GPUTOP_DIR": str(state)})
+        return {**found, "screen": max(screen.values())}
+
+
+def asked(state: Path, run_id: str | None) -> tuple[dict[str, Any], float]:
+    """Return the answer of ``gputop where``, and how long the command took."""
+    words = [sys.executable, "-m", "gputop", "where", "--json", *([run_id] if run_id is not None else [])]
+    began = time.perf_counter()
+    done = subprocess.run(words, env=clean_environment(state), capture_output=True, check=False)
+    return json.loads(done.stdout), time.perf_counter() - began
+
+
+def culprits(folder: Path) -> dict[str, float | None]:
+    """Return for each way to stand still how long the question took whose answer names rank 1 and its line; None: never."""
+    home = Home(folder / "state")
+    ranks = Ranks(home, folder)
+    found: dict[str, float | None] = {}
+    try:
+        for name, (scene, mark) in CULPRITS.items():
+            ranks.scene(scene)
+            held = os.open(folder / "fifo", os.O_RDWR) if scene == "reads" else None
+            stopped = ranks.pid(1) if mark is None else None
+            if stopped is not None:
+                os.kill(stopped, signal.SIGSTOP)
+            found[name] = _named(home.state, functools.partial(_is_at, mark))
+            if stopped is not None:
+                os.kill(stopped, signal.SIGCONT)
+            if scene == "lock":
+                (folder / "fifo").write_text("x")
+            if scene != "mismatch":
+                ranks.scene("train")
+            if held is not None:
+                os.close(held)
+    finally:
+        ranks.close()
+    second = folder / "second"
+    second.mkdir()
+    home = Home(second / "state")
+    ranks = Ranks(home, second)
+    try:
+        run_id = home.only_run().run_id
+        ranks.scene("exits")
+        ranks.process.wait(READY_S)
+        found["has exited"] = _named(home.state, lambda place: place["exit_code"] == 7, run_id)
+    finally:
+        ranks.close()
+    return found
+
+
+def _is_at(mark: str | None, place: dict[str, Any]) -> bool:
+    return bool(place["state"] == "stopped" if mark is None else place["line"] == LINES[mark])
+
+
+def _named(state: Path, holds: Callable[[dict[str, Any]], bool], run_id: str | None = None) -> float | None:
+    until = time.monotonic() + SEEN_S
+    while time.monotonic() < until:
+        answer, took_s = asked(state, run_id)
+        if (run_id or 1 in answer["behind"]) and holds(next(place for place in answer["ranks"] if place["rank"] == 1)):
+            return took_s
+    return None
+
+
+def main() -> None:
+    """Print the tables, and write them as JSON if requested."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="torchrun with nohup and python in tmux only")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--apart", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if not options.apart and subprocess.run((*APART, "true"), capture_output=True, check=False).returncode == 0:
+        os.execvp(APART[0], (*APART, sys.executable, __file__, *sys.argv[1:], "--apart"))
+    cases = [("torchrun", False), ("plain", True)] if options.quick else [(way, tmux) for tmux in (False, True) for way in WAYS]
+    columns = ("run", "ranks", *SOURCES.values(), "its output in tmux", "screen")
+    with tempfile.TemporaryDirectory() as name:
+        asked_s = culprits(Path(name))
+        subprocess.run((*STREAM, "-n", "2"), env={**os.environ, "GPUTOP_DIR": f"{name}/state2"}, stdout=subprocess.DEVNULL)
+        found = {(way, tmux): shown(way, tmux, Path(name) / "state2") for way, tmux in cases}
+    print(f"seconds until gputop shows a training that it did not start; load {os.getloadavg()[0]:.1f}")
+    heads = ("run", "ranks", "TensorBd", "W&B", "CSV", "Trainer", "output", "tmux", "screen")
+    print(f"{'started by':22}" + "".join(f"{head:>9}" for head in heads))
+    for (way, tmux), seen in found.items():
+        print(
+            f"{way + (' in tmux' if tmux else ' by nohup'):22}" + "".join(f"{_told(seen.get(column)):>9}" for column in columns)
+        )
+    print("\nseconds until gputop where names the rank that the other one waits for, and its line")
+    for what, took_s in asked_s.items():
+        print(f"{what:30}{_told(took_s):>6}")
+    if options.json:
+        rows = {f"{way}{' tmux' if tmux else ''}": seen for (way, tmux), seen in found.items()}
+        options.json.write_text(json.dumps({"load": os.getloadavg()[0], "shown_s": rows, "where_s": asked_s}, indent=1) + "\n")
+
+
+def _told(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:.2f}"
+
+
+if __name__ == "__main__":
+    main()
