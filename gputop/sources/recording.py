@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-from gputop.errors import GputopError
+from gputop.errors import GputopError, UsageError
 from gputop.snapshot import SCHEMA_VERSION, FormatError, Snapshot
 from gputop.stream import SnapshotReader
 from gputop.wire import LEVELS_MAX, LINE_MAX_BYTES, parse_json
@@ -26,6 +27,9 @@ class Place(NamedTuple):
 
 
 BEGINNING = Place(0, 1)
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
+"""Endings of names of compressed files, which a recording is not: after a kill, the end of such a file could not be read."""
+_GZIP = b"\x1f\x8b"
 
 
 class Recorder:
@@ -35,8 +39,12 @@ class Recorder:
         """Create ``path``; never overwrite an existing file.
 
         Raises:
+            UsageError: the name is that of a compressed file.
             GputopError: the file exists or cannot be written.
         """
+        if path.suffix.lower() in COMPRESSED:
+            message = f"{path} has the name of a compressed file, and a recording is plain text."
+            raise UsageError(message, f"Record to {path.with_suffix('')}, and compress that later.")
         try:
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError as error:
@@ -100,6 +108,8 @@ def read_from(path: Path, start: Place = BEGINNING) -> Iterator[tuple[Place, Sna
         offset = start.offset
         for number, line in enumerate(iter(lambda: file.readline(LINE_MAX_BYTES), b""), start.line):
             place, offset = Place(offset, number), offset + len(line)
+            if offset == len(line) and line.startswith(_GZIP):
+                raise GputopError(f"{path} is compressed.", f"Unpack it first: gunzip {shlex.quote(str(path))}")
             if len(line) == LINE_MAX_BYTES:
                 raise GputopError(
                     f"{path}, line {number}: longer than any snapshot.", "Only files of gputop record can be replayed."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import threading
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gputop.agent.feed import ReplayFeed, landmark
-from gputop.errors import GputopError
+from gputop.errors import GputopError, UsageError
 from gputop.snapshot import Snapshot
 from gputop.sources.recording import Recorder, read_recording
 from tests import samples
@@ -86,6 +87,20 @@ def test_a_newer_recording_is_refused(tmp_path: Path) -> None:
     (tmp_path / "r").write_text('{"gputop_recording": 99, "schema_version": 1}\n')
     with pytest.raises(GputopError, match="newer gputop"):
         list(read_recording(tmp_path / "r"))
+
+
+def test_a_recording_is_never_called_compressed(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"r\.ndjson\.gz has the name of a compressed file"):
+        Recorder(tmp_path / "r.ndjson.gz")
+    assert not (tmp_path / "r.ndjson.gz").exists()
+
+
+def test_a_compressed_recording_is_named_so(tmp_path: Path) -> None:
+    recorded(tmp_path / "r", 2, gap_s=1.0)
+    (tmp_path / "r.gz").write_bytes(gzip.compress((tmp_path / "r").read_bytes()))
+    with pytest.raises(GputopError, match="is compressed") as raised:
+        list(read_recording(tmp_path / "r.gz"))
+    assert raised.value.hint == f"Unpack it first: gunzip {tmp_path / 'r.gz'}"
 
 
 def test_replay_delivers_all_in_order(tmp_path: Path) -> None:
