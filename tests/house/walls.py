@@ -170,7 +170,7 @@ _TABLE = {
     ),
     "tui/screens": (
         "ground doctor/findings history jobs tui/drawing tui/drawing/doctor tui/drawing/gpus tui/drawing/processes"
-        " tui/drawing/untracked tui/state tui/terminal tui/widgets"
+        " tui/drawing/runs tui/drawing/untracked tui/state tui/terminal tui/widgets"
     ),
     "tui/screens/run": (
         "ground history tui/drawing tui/drawing/charts tui/drawing/runs tui/drawing/untracked tui/screens tui/state tui/widgets"

@@ -17,6 +17,7 @@ from gputop.recipes import catalogue
 from gputop.snapshot import Device, Points, Rank, Run, Snapshot
 from gputop.tracking.reader.runs import RunReader
 from gputop.tui.drawing import comparison
+from gputop.tui.screens import compare
 from gputop.tui.screens.compare import CompareScreen
 from gputop.tui.state.view import View
 from tests import samples
@@ -61,6 +62,8 @@ def scaling() -> tuple[list[AJob], Snapshot, History]:
             steps = tuple(range(40))
             speeds = tuple(1.0 if step < 10 else speed / count for step in steps)  # the warm-up does not count
             points.append(Points(f"job-{count}", rank, "samples_per_s", steps, tuple(map(float, steps)), speeds))
+            losses = tuple(2.0 / (1 + count * step) for step in steps)
+            points.append(Points(f"job-{count}", rank, "loss", steps, tuple(map(float, steps)), losses))
             epochs = tuple(0.0 if step < 15 else 1.0 if step < 25 else 2.0 for step in steps)
             points.append(Points(f"job-{count}", rank, "epoch", steps, tuple(map(float, steps)), epochs))
     snapshot = samples.snapshot(runs=tuple(runs), points=tuple(points))
@@ -99,7 +102,8 @@ def test_a_small_loss_is_never_cut(loss: float, text: str) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_the_screen(size: tuple[int, int]) -> None:
+async def test_the_screen(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compare, "POLL_S", 1e6)  # no job of these is in the store
     found, snapshot, history = scaling()
     view = View(snapshot, history)
     app = ScreenApp(CompareScreen(found, "job-2", view), view)  # type: ignore[arg-type]
@@ -110,6 +114,22 @@ async def test_the_screen(size: tuple[int, int]) -> None:
         text = text_of(app)
         for words in ("1 000", "1 800", "2 400", "1.80x", "2.40x", "4 GPUs", "90%", "ideal, if no GPU waited"):
             assert words in text, words
+        assert "━ 1 GPU  ━ 2 GPUs  ━ 4 GPUs" in text, "the curves' legend"
+        blank = sum(not line.strip() for line in text.splitlines())
+        assert blank <= 2, text
+
+
+async def test_a_low_screen_keeps_the_table_and_the_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compare, "POLL_S", 1e6)
+    found, snapshot, history = scaling()
+    view = View(snapshot, history)
+    app = ScreenApp(CompareScreen(found, "job-2", view), view)  # type: ignore[arg-type]
+    async with app.run_test(size=(80, 16)) as pilot:
+        await pilot.pause()
+        app.give(view)
+        await pilot.pause()
+        assert "ideal, if no GPU waited" in text_of(app)
+        assert "━ 2 GPUs" not in text_of(app)
 
 
 def test_a_real_series_is_told_as_its_journals_tell_it(home: Home) -> None:
