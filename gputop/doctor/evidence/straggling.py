@@ -1,5 +1,8 @@
 """Find the rank that the others wait for. The wait shows in the backward pass, so the culprit has the shortest one. Pure.
 
+On a GPU, the host only queues work: its times of forward and backward say when, and it waits where it reads a value. Where the
+ranks report times by CUDA events, of one step in about half a second, those count instead.
+
 In DDP every rank's step takes equally long. Measured (docs/rules.md#measures): 50 ms of data on rank 1 give rank 0 a
 backward of 60.7 ms and rank 1 one of 10.5 ms, both in steps of 63 ms. The score is the victim's wait as a share of its
 step.
@@ -34,11 +37,31 @@ CONSTANT_SHARE = 0.8
 """From this share of the steps with a wait, one rank counts as the culprit."""
 TURNS_SHARE = 0.7
 """Up to this share no single rank is the culprit (with two ranks, chance gives one of them more than half)."""
-PARTS = ("phase/data", "phase/forward", "phase/optimizer")
-BACKWARD = "phase/backward"
-STEP = "step_s"
+DATA, FORWARD, OPTIMIZER = "phase/data", "phase/forward", "phase/optimizer"
 REST = "rest"
 """The part of a step outside all phases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The metrics of a step and its parts by one clock, and in how many steps a wait must show."""
+
+    step: str
+    backward: str
+    parts: Mapping[str, str]
+    """Part -> metric."""
+    window_steps: int
+
+
+HOST = Clock("step_s", "phase/backward", {name: name for name in (DATA, FORWARD, OPTIMIZER)}, WINDOW_STEPS)
+GPU = Clock("cuda/step_s", "cuda/backward_s", {FORWARD: "cuda/forward_s", OPTIMIZER: "cuda/optimizer_s"}, 5)
+"""Three windows of 5 are about as long as those on the host: two steps a second are timed."""
+
+
+def clock_of(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> Clock:
+    """Return by which clock the steps of these ranks are known: that of their GPUs, if each reports it."""
+    timed = all(evidence.series(group.run_id, rank, name) for rank in ranks for name in (GPU.step, GPU.backward))
+    return GPU if timed else HOST
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +78,7 @@ class Straggling:
     gap_s: float
     step_s: float
     excess_s: Mapping[str, float]
+    clock: Clock = HOST
 
     def explained_by(self, part: str) -> float:
         """Return the share of the gap that a part explains."""
@@ -71,20 +95,21 @@ def straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> St
 
 
 def _straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> Straggling | None:
-    if len(ranks) < 2 or _nobody_waits(evidence, group, ranks):
+    clock = clock_of(evidence, group, ranks)
+    if len(ranks) < 2 or (clock is HOST and _nobody_waits(evidence, group, ranks)):
         return None
     number = 2 * WINDOWS * WINDOW_STEPS
-    backward = {rank: windows.latest(evidence.series(group.run_id, rank, BACKWARD), number) for rank in ranks}
+    backward = {rank: windows.latest(evidence.series(group.run_id, rank, clock.backward), number) for rank in ranks}
     looked_at = set.intersection(*map(set, backward.values()))
-    whole = {rank: windows.at(evidence.series(group.run_id, rank, STEP), looked_at) for rank in ranks}
+    whole = {rank: windows.at(evidence.series(group.run_id, rank, clock.step), looked_at) for rank in ranks}
     common = looked_at.intersection(*whole.values())
-    steps = sorted(step for step in common if step >= WARM_UP_STEPS)[-WINDOWS * WINDOW_STEPS :]
-    if len(steps) < WINDOWS * WINDOW_STEPS:
+    steps = sorted(step for step in common if step >= WARM_UP_STEPS)[-WINDOWS * clock.window_steps :]
+    if len(steps) < WINDOWS * clock.window_steps:
         return None
     waits: list[float] = []
-    for at in reversed(range(0, len(steps), WINDOW_STEPS)):
+    for at in reversed(range(0, len(steps), clock.window_steps)):
         # Check the newest window first: in most runs, no rank waits, and one window is enough to tell.
-        piece = _waits(backward, whole, steps[at : at + WINDOW_STEPS])
+        piece = _waits(backward, whole, steps[at : at + clock.window_steps])
         if piece is None or units.mean(piece) < SCORE_MIN:
             return None
         waits = piece + waits
@@ -104,17 +129,18 @@ def _straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> S
         len(steps),
         _excess(backward, at_fault, ranks, sign=-1.0),
         units.mean([statistics.median(whole[rank][step] for rank in ranks) for step in steps]),
-        _parts(evidence, group, ranks, at_fault, whole, backward),
+        _parts(evidence, group, ranks, clock, at_fault, whole, backward),
+        clock,
     )
 
 
 def _nobody_waits(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> bool:
     """Return whether the newest window alone rules out waiting, without a table of all windows, as in most runs."""
-    backward = [evidence.series(group.run_id, rank, BACKWARD)[-WINDOW_STEPS:] for rank in ranks]
+    backward = [evidence.series(group.run_id, rank, HOST.backward)[-WINDOW_STEPS:] for rank in ranks]
     steps = backward[0].steps
     if len(steps) < WINDOW_STEPS or steps != array("q", sorted(set(steps))) or steps[0] < WARM_UP_STEPS:
         return False
-    whole = [_points_at(evidence.series(group.run_id, rank, STEP), steps) for rank in ranks]
+    whole = [_points_at(evidence.series(group.run_id, rank, HOST.step), steps) for rank in ranks]
     if any(series.steps != steps or not series.finite() for series in (*backward, *whole)):
         return False
     waited = 0.0
@@ -171,19 +197,36 @@ def _parts(
     evidence: Evidence,
     group: RankGroup,
     ranks: Sequence[int],
+    clock: Clock,
     at_fault: Mapping[int, int],
     whole: Mapping[int, Mapping[int, float]],
     backward: Mapping[int, Mapping[int, float]],
 ) -> dict[str, float]:
-    parts = {name: {rank: windows.at(evidence.series(group.run_id, rank, name), at_fault) for rank in ranks} for name in PARTS}
+    parts = {
+        part: {rank: windows.at(evidence.series(group.run_id, rank, name), at_fault) for rank in ranks}
+        for part, name in clock.parts.items()
+    }
     rest: dict[int, dict[int, float]] = {}
     for rank in ranks:
         rest[rank] = {
-            step: whole[rank][step] - backward[rank][step] - sum(parts[name][rank].get(step, 0.0) for name in PARTS)
+            step: whole[rank][step] - backward[rank][step] - sum(each[rank].get(step, 0.0) for each in parts.values())
             for step in at_fault
         }
+    if clock is GPU:
+        # A host that waits for data longer than others delays its GPU, but only while that has nothing to do.
+        waited = {rank: _usual(evidence, group, rank, DATA) for rank in ranks}
+        waited = {rank: seconds - min(waited.values()) for rank, seconds in waited.items()}
+        parts[DATA] = {rank: {step: min(waited[rank], max(0.0, each[step])) for step in each} for rank, each in rest.items()}
+        rest = {rank: {step: each[step] - parts[DATA][rank][step] for step in each} for rank, each in rest.items()}
     found = {name: _excess(series, at_fault, ranks, 1.0) for name, series in parts.items()}
     return {**found, REST: _excess(rest, at_fault, ranks, 1.0)}
+
+
+def _usual(evidence: Evidence, group: RankGroup, rank: int, name: str) -> float:
+    """Return the mean time of a part in the host's newest steps; a step without it counts as 0."""
+    steps = evidence.series(group.run_id, rank, HOST.step)[-WINDOWS * WINDOW_STEPS :]
+    known = windows.at(evidence.series(group.run_id, rank, name), set(steps.steps))
+    return sum(known.values()) / len(steps) if len(steps) else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,12 +280,14 @@ def cost_of(work: Work, evidence: Evidence, group: RankGroup, ranks: Sequence[in
     and the wait for it cancel out.
     """
     journals = [rank for rank in (group.run.ranks if group.run is not None else ()) if rank.rank in ranks]
+    if clock_of(evidence, group, ranks) is GPU:
+        return None  # its times arrive a few steps later, with the number of that step
     pairs: list[tuple[int, float]] = []
     shares: list[float] = []
     for rank in journals:
         sizes = called(rank)
         forward, backward, whole = (
-            windows.at(evidence.series(group.run_id, rank.rank, name), sizes) for name in ("phase/forward", BACKWARD, STEP)
+            windows.at(evidence.series(group.run_id, rank.rank, name), sizes) for name in (FORWARD, HOST.backward, HOST.step)
         )
         for step in sorted(set(sizes) & set(forward) & set(backward) & set(whole)):
             pairs.append((sizes[step][1], forward[step]))
@@ -266,7 +311,10 @@ def _rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
 def _loaded(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> Work | None:
     for name, unit in (("tokens_per_s", "tokens"), ("samples_per_s", "samples")):
         rates = {rank: windows.latest(evidence.series(group.run_id, rank, name), 2 * WINDOW_STEPS) for rank in ranks}
-        took = {rank: windows.at(evidence.series(group.run_id, rank, STEP), rates[rank]) for rank in ranks}
+        paces = {rank: evidence.series(group.run_id, rank, "pace_s") for rank in ranks}
+        # On a GPU, throughput goes by the pace; the host's time of a single step says nothing about it.
+        by = {rank: paces[rank] or evidence.series(group.run_id, rank, HOST.step) for rank in ranks}
+        took = {rank: windows.at(by[rank], rates[rank]) for rank in ranks}
         steps = set.intersection(*(set(rates[rank]) & set(took[rank]) for rank in ranks))
         if len(steps) >= WINDOW_STEPS:
             amounts = [[rates[rank][step] * took[rank][step] for rank in ranks] for step in steps]

@@ -6,7 +6,7 @@ import statistics
 
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
-from gputop.doctor.evidence.straggling import COVERAGE_MIN, WINDOW_STEPS, Straggling
+from gputop.doctor.evidence.straggling import COVERAGE_MIN, GPU, WINDOW_STEPS, Straggling
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
 from gputop.doctor.rules.pace.main_threads import (
@@ -233,6 +233,8 @@ def _waits_for_its_gpu(evidence: Evidence, group: RankGroup, found: Straggling) 
 
     If only one rank calls ``loss.item()``, it waits there for its GPU. The others run ahead, and wait when they launch kernels.
     """
+    if found.clock is GPU:
+        return False  # its times are the GPU's own
     times = [evidence.series(group.run_id, found.culprit or 0, name)[-WINDOW_STEPS:] for name in _KERNELS]
     if not all(series and series.finite() for series in times):
         return False

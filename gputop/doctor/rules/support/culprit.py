@@ -18,7 +18,7 @@ from gputop.doctor.rules.support.rule import Suspicion
 from gputop.snapshot import Device, Rank
 
 SEVERE_SCORE = 0.2
-SOURCES = ("journal: phase/*, step_s of all ranks",)
+SOURCES = ("journal: phase/*, step_s of all ranks; on GPUs cuda/*",)
 INTERRUPTED_PER_S = 20.0
 """From here on, other threads take several percent of a core: Linux lets each run for about 3 ms (our choice). Measured: 103
 to 139 for a program that got a third of a core."""
@@ -97,7 +97,7 @@ def _facts(found: Straggling) -> list[Fact]:
         Fact(
             f"the others wait {found.score:.0%} of each step for {who} (over {found.steps} steps)",
             round(found.score, 3),
-            "journal: phase/backward of all ranks",
+            f"journal: {found.clock.backward} of all ranks",
         ),
         Fact(
             f"{_NAMES[longest]} takes {who} {found.excess_s[longest] * 1e3:.1f} ms longer, and the gap in the others' "
@@ -105,7 +105,7 @@ def _facts(found: Straggling) -> list[Fact]:
             round(found.excess_s[longest], 6),
             "journal: phases of the step",
         ),
-        Fact(f"a step takes {found.step_s * 1e3:.1f} ms", round(found.step_s, 6), "journal: step_s"),
+        Fact(f"a step takes {found.step_s * 1e3:.1f} ms", round(found.step_s, 6), f"journal: {found.clock.step}"),
     ]
 
 
