@@ -114,7 +114,9 @@ def own_directory() -> Iterator[str]:
 
 
 def watch(truth: Truth, seconds: float, *, hardware: bool = False) -> Outcome:
-    """Run one case until its verdict is stable, its job has ended, or ``seconds`` have passed since it began.
+    """Run one case until its verdict is stable, its job has ended, or ``seconds`` have passed since its first step.
+
+    Without any step, it is watched for twice as long: on a crowded machine, a job takes long to begin.
 
     ``hardware``: on this machine's GPUs, instead of two virtual ones.
     """
@@ -169,7 +171,9 @@ def _watch(outcome: Outcome, sampler: Sampler, doctor: Doctor, job_id: str, bega
     due = began
     ended_s: float | None = None
     steady = 0.0
-    while (now := time.monotonic() - began) < seconds and (ended_s is None or now - ended_s < AFTER_END_S):
+    while (now := time.monotonic() - began) < seconds + marks.stepped(seconds):
+        if ended_s is not None and now - ended_s >= AFTER_END_S:
+            return
         snapshot = sampler.take()
         findings = [finding for finding in doctor.observe(snapshot) if _concerns(finding, snapshot, job_id)]
         at_s = time.monotonic() - began
@@ -198,6 +202,10 @@ class _Marks:
     stepped_s: float | None = None
     moved_s: float | None = None
     steps: int = 0
+
+    def stepped(self, seconds: float) -> float:
+        """Return when the first step came, at most ``seconds``."""
+        return seconds if self.stepped_s is None else min(seconds, self.stepped_s)
 
     def see(self, snapshot: Snapshot, job_id: str, at_s: float, ended_s: float | None) -> tuple[float | None, int]:
         steps = sum(rank.step or 0 for run in snapshot.runs if run.run_id.startswith(job_id) for rank in run.ranks)

@@ -79,7 +79,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--hardware", action="store_true", help="real jobs on this machine's GPUs, where they are enough")
     parser.add_argument("--scenes", action="store_true", help="only simulated scenes")
     parser.add_argument("--only", nargs="*", default=(), metavar="ID", help='rules ("A07"), recipes, scenes, or "healthy"')
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="watch each job for at most this long (default: 60)")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="watch each job for this long from its first step (60)")
     parser.add_argument("--traceml", metavar="PYTHON", help="also run the same scripts under the TraceML of this Python")
     parser.add_argument("--json", metavar="FILE", help="write all results to this file")
     return parser.parse_args()
@@ -114,7 +114,7 @@ def _live(only: Callable[[str | None], bool], seconds: float, traceml: str | Non
         if not any(map(only, names)) or (gpus is not None and truth.recipe.min_devices > gpus):
             continue
         try:
-            with _limited(seconds + LIMIT_S):
+            with _limited(2 * seconds + LIMIT_S):
                 outcome = watch(truth, seconds, hardware=hardware)
         except Exception as error:  # noqa: BLE001 - one case must not cost the results of the others
             outcome = Outcome(truth, failed=f"{type(error).__name__}: {error}")

@@ -125,7 +125,7 @@ def test_results_are_kept_if_it_is_stopped_and_no_case_takes_others_along(tmp_pa
     ran = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, env={**os.environ, **path})
     assert ran.returncode == 130, ran.stdout + ran.stderr
     rows = json.loads(found.read_text())["live"]
-    assert [row["failed"] for row in rows] == ["", "OSError: no such case", "TimeoutError: not done after 1 s"]
+    assert [row["failed"] for row in rows] == ["", "OSError: no such case", "TimeoutError: not done after 1.5 s"]
     assert [row["right"] for row in rows] == [True, False, False]
     assert "1 of 3 right" in ran.stdout
 
