@@ -281,9 +281,10 @@ def reached(options: argparse.Namespace, *, live: bool = False, screen: bool = F
     Raises:
         UsageError: ``--via`` or ``--remote`` cannot work.
     """
+    from gputop.hosts.connection import ending_with_us
     from gputop.hosts.logins import Logins
 
-    with Logins(transport_of(options), live=live, screen=screen) as logins:
+    with ending_with_us(), Logins(transport_of(options), live=live, screen=screen) as logins:
         yield logins.transport
 
 

@@ -7,7 +7,6 @@ control characters removed, and none of them can make this machine run anything.
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
 import threading
 import time
@@ -16,11 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from subprocess import Popen
 
-from gputop.agent.lines import ChildLines, end_group, ended
+from gputop.agent.lines import ChildLines, ended
 from gputop.errors import EXIT_OK
+from gputop.hosts.connection import CONNECTING_MOST, Connection
 from gputop.hosts.feed import CLOSING_MOST
 from gputop.hosts.state import ASKING_STATES, Failure, HostState, HostStatus, failure_of_gputop, failure_of_login
-from gputop.hosts.stream import CONNECT_S, CONNECTING_MOST, TURN_S
+from gputop.hosts.stream import CONNECT_S, TURN_S
 from gputop.hosts.transport import HELLO, Transport, is_said
 from gputop.terminal_text import strip_controls
 
@@ -121,20 +121,20 @@ class Errands:
 
     def send(self, host: str, line: bytes) -> None:
         """Write a line to the command on a host, if it is still there."""
-        self._errands[host].send(line)
+        self._errands[host].connection.write(line)
 
     def close(self) -> None:
         """End all connections; gputop there ends when its input closes."""
         self._closed.set()
         with ThreadPoolExecutor(CLOSING_MOST) as pool:
-            list(pool.map(_Errand.close, self._errands.values()))
+            list(pool.map(lambda errand: errand.connection.close(), self._errands.values()))
 
     def leave(self, within_s: float) -> None:
         """Close the input of every command, let them end by themselves within this time, and close the rest."""
         for errand in self._errands.values():
-            errand.end_input()
+            errand.connection.end_input()
         until = time.monotonic() + within_s
-        while time.monotonic() < until and any(errand.is_open for errand in self._errands.values()):
+        while time.monotonic() < until and any(errand.connection.is_open for errand in self._errands.values()):
             time.sleep(LEAVING_LOOKS_S)
         self.close()
 
@@ -162,19 +162,15 @@ class _Errand:
         self._transport = transport
         self._arguments = arguments
         self._deliver = deliver
-        self._turn = turn
         self._first = first
         self._limits = limits
-        self._closed = threading.Event()
-        self._lock = threading.Lock()
-        """Held while the process is replaced or ended, so that ``close`` leaves none behind."""
-        self._process: Popen[bytes] | None = None
+        self.connection = Connection(host, transport, turn)
 
     def run(self) -> None:
         """Run the command to its end; again after the user has logged in, if the login needs an answer."""
         end, asking = self._tried(), self._transport.asking
         while end.failure is not None and end.failure.state in ASKING_STATES:
-            failure = asking.refused(self.host, end.failure, self._closed)
+            failure = asking.refused(self.host, end.failure, self.connection.closed)
             if failure is not None:
                 end = replace(end, failure=failure)
                 break
@@ -188,64 +184,16 @@ class _Errand:
             end = self._once()
             if end.failure is None or end.failure.state != "busy" or tried == BUSY_TRIES - 1:
                 break
-            self._closed.wait(BUSY_WAIT_S)
+            self.connection.closed.wait(BUSY_WAIT_S)
         return end
 
-    def send(self, line: bytes) -> None:
-        process = self._process
-        if process is not None and process.stdin is not None:
-            with contextlib.suppress(OSError, ValueError):
-                os.write(process.stdin.fileno(), line)
-
-    @property
-    def is_open(self) -> bool:
-        process = self._process
-        return process is not None and process.poll() is None
-
-    def end_input(self) -> None:
-        self._closed.set()
-        self._transport.asking.settled(self.host)
-        with self._lock:
-            if self._process is not None and self._process.stdin is not None:
-                with contextlib.suppress(OSError):
-                    self._process.stdin.close()
-
-    def close(self) -> None:
-        self._closed.set()
-        self._transport.asking.settled(self.host)
-        with self._lock:
-            if self._process is not None:
-                end_group(self._process, 0.5)
-
     def _once(self) -> End:
-        turn = contextlib.ExitStack()
-        with turn:
-            while not self._turn.acquire(timeout=0.2):
-                if self._closed.is_set():
-                    return End(None)
-            turn.callback(self._turn.release)
-            self._transport.look_up(self.host)  # before the lock, for which ``close`` waits
-            with self._lock:
-                if self._closed.is_set():
-                    return End(None)
-                try:
-                    process = self._process = self._transport.open(self.host)
-                except OSError as error:
-                    what = f"{self._transport.template[0]} cannot be started: {error.strerror}."
-                    return End(None, failure=Failure("failed", what))
-            try:
-                return self._read(process, turn.close)
-            finally:
-                with self._lock:
-                    end_group(process)
-                    for pipe in (process.stdin, process.stdout, process.stderr):
-                        if pipe is not None:
-                            with contextlib.suppress(OSError):
-                                pipe.close()
+        found = self.connection.use(self._read)
+        return End(None, failure=found) if isinstance(found, Failure) else found or End(None)
 
-    def _read(self, process: Popen[bytes], connected: Callable[[], None]) -> End:
-        self.send(self._transport.line(self._arguments))
-        lines = _Lines(process, self._limits, (lambda: None) if self._transport.is_behind_another(self.host) else connected)
+    def _read(self, process: Popen[bytes], connected: Callable[[], object], give_turn: Callable[[], object]) -> End:
+        self.connection.write(self._transport.line(self._arguments))
+        lines = _Lines(process, self._limits, give_turn)
         for line in lines.lines():
             if lines.connected:
                 lines.count(line)
@@ -259,7 +207,7 @@ class _Errand:
             elif is_said(line, HELLO):
                 lines.connected = True
                 self._transport.asking.settled(self.host)
-                self.send(self._first)
+                self.connection.write(self._first)
                 connected()
             lines.look()
             if lines.failure:

@@ -7,10 +7,11 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from gputop.hosts.connection import CONNECTING_MOST
 from gputop.hosts.feed import CLOSING_MOST
 from gputop.hosts.following import Following, Links
 from gputop.hosts.state import HostStatus
-from gputop.hosts.stream import CONNECTING_MOST, Heard, HostStream
+from gputop.hosts.stream import Heard, HostStream
 from gputop.hosts.transport import Transport
 
 NEWS_MAX = 512

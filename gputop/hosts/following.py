@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
+from gputop.hosts.connection import CONNECTING_MOST
 from gputop.hosts.state import HostStatus
-from gputop.hosts.stream import CONNECTING_MOST, Heard, HostStream
+from gputop.hosts.stream import Heard, HostStream
 from gputop.hosts.transport import Transport
 
 Deliver: TypeAlias = Callable[[Heard], object]

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gputop.hosts import jumps
+from gputop.hosts.connection import CONNECTING_MOST
 from gputop.hosts.jumps import Command
-from gputop.hosts.stream import CONNECTING_MOST
 from gputop.hosts.transport import PATIENT, Transport
 from gputop.terminal_text import printable
 

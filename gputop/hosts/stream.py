@@ -20,9 +20,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gputop.agent.lines import ChildLines, end_group, ended
+from gputop.agent.lines import ChildLines, ended
 from gputop.clocks import ClockAnswer, ClockWatch, Compared
 from gputop.hosts import checked, traveling
+from gputop.hosts.connection import CONNECTING_MOST, Connection
 from gputop.hosts.state import (
     ASKING_STATES,
     PERSON_STATES,
@@ -39,8 +40,6 @@ from gputop.questions import Answer, command_of
 from gputop.snapshot import Snapshot
 from gputop.wire import FormatError
 
-CONNECTING_MOST = 8
-"""Maximum number of connections begun at a time. sshd turns some away from 10 on (MaxStartups 10:30:100)."""
 TURN_S = 3.0
 """After this time, a host that is not reached through another one lets the next one connect. It loads only its own sshd, and
 half of a list of hosts may be down: ssh gives up on each after 10 s."""
@@ -100,9 +99,10 @@ class HostStream:
         self.failures = 0
         """Consecutive connections that ended."""
         self._transport = transport
+        self._connection = Connection(host, transport, turn or threading.Semaphore(CONNECTING_MOST))
+        self._closed = self._connection.closed
         self._arguments = tuple(arguments)
         self._deliver = deliver
-        self._turn = turn or threading.Semaphore(CONNECTING_MOST)
         self._tries = tries
         self._wanted: dict[str, Mapping[str, Any]] = {}
         self._clock = ClockWatch(lambda question: self.send(command_of(question)))
@@ -111,10 +111,6 @@ class HostStream:
         """Whether snapshots may have waited in the pipe for this machine."""
         self._delivered_at = -math.inf
         """When the last snapshot was taken by the screen; monotonic."""
-        self._closed = threading.Event()
-        self._lock = threading.Lock()
-        """Held while the process is replaced or ended, so that ``close`` leaves none behind."""
-        self._process: subprocess.Popen[bytes] | None = None
         self._said_hello = False
 
     def start(self) -> None:
@@ -154,60 +150,35 @@ class HostStream:
 
     def send(self, command: Mapping[str, Any]) -> None:
         """Send a command if the host is there to read it; never wait."""
-        process = self._process
-        if process is None or process.stdin is None or not self._said_hello:
-            return
-        # A pipe accepts a line of this length entirely or not at all.
-        with contextlib.suppress(OSError, ValueError):
-            os.write(process.stdin.fileno(), json.dumps(command).encode() + b"\n")
+        if self._said_hello:
+            # A pipe accepts a line of this length entirely or not at all.
+            self._connection.write(json.dumps(command).encode() + b"\n")
 
     def close(self) -> None:
         """End the connection: gputop there ends when its input closes."""
-        self._closed.set()
-        self._transport.asking.settled(self.status.host)
-        with self._lock:
-            if self._process is not None:
-                end_group(self._process, 0.5)
+        self._connection.close()
 
     def _follow(self) -> Failure:
         """Connect and read until the end; return why it ended."""
-        while not self._turn.acquire(timeout=0.2):
-            if self._closed.is_set():
-                return Failure("ended", "")
-        connecting = contextlib.ExitStack()
-        connecting.callback(self._turn.release)
-        with connecting:
-            self._say("connecting", self.status.message, self.status.hint)
-            self._transport.look_up(self.status.host)  # before the lock, for which ``close`` waits
-            try:
-                with self._lock:
-                    if self._closed.is_set():
-                        return Failure("ended", "")
-                    process = self._process = self._transport.open(self.status.host)
-            except OSError as error:
-                return Failure("failed", f"{self._transport.template[0]} cannot be started: {error.strerror}.")
-            try:
-                return self._read(process, connecting.close)
-            finally:
-                self._said_hello = False
-                with self._lock:
-                    end_group(process)
-                    for pipe in (process.stdin, process.stdout, process.stderr):
-                        if pipe is not None:
-                            with contextlib.suppress(OSError):
-                                pipe.close()
 
-    def _read(self, process: subprocess.Popen[bytes], connected: Callable[[], None]) -> Failure:
+        def begin() -> None:
+            self._say("connecting", self.status.message, self.status.hint)
+
+        try:
+            return self._connection.use(self._read, begin) or Failure("ended", "")
+        finally:
+            self._said_hello = False
+
+    def _read(
+        self, process: subprocess.Popen[bytes], connected: Callable[[], object], give_turn: Callable[[], object]
+    ) -> Failure:
         assert process.stdin is not None
         # The screen's thread writes here too and must not wait for a host that does not read.
         os.set_blocking(process.stdin.fileno(), False)
-        with contextlib.suppress(OSError):
-            os.write(process.stdin.fileno(), self._transport.line(self._arguments, travels=True))
-        keeps_turn = self._transport.is_behind_another(self.status.host)
-        lines = _HostLines(
-            process, lambda: self._say("slow", "Its readings are late.", ""), (lambda: None) if keeps_turn else connected
-        )
+        self._connection.write(self._transport.line(self._arguments, travels=True))
+        lines = _HostLines(process, lambda: self._say("slow", "Its readings are late.", ""), give_turn)
         bad, came, traveled = 0, False, False
+        login = self._transport.shown_login(self.status.host)
         for line in lines.lines():
             if not self._said_hello:
                 if is_said(line, traveling.WANTED) and not traveled:
@@ -238,7 +209,6 @@ class HostStream:
             if interval_s is not None:
                 came = True
                 lines.expect_every(interval_s)
-        login = self._transport.shown_login(self.status.host)
         if lines.gave_up:
             if came:
                 return Failure("mute", lines.failure)

@@ -44,7 +44,7 @@ def run_app(feed: Feed, settings: Settings, over: HostJobs | None = None) -> int
         found.over = over
         return found
 
-    return _run(app, feed.close, settings, lambda settings: _first_picture(feed, settings))
+    return _run(app, feed.close, settings, lambda settings: _first_picture(feed, settings), [feed])
 
 
 def run_hosts_app(hosts: Sequence[HostFeed], settings: Settings, over: HostJobs | None = None, more: More | None = None) -> int:
@@ -71,7 +71,7 @@ def run_hosts_app(hosts: Sequence[HostFeed], settings: Settings, over: HostJobs 
 
         close_all(apps[0].feeds() if apps else hosts)
 
-    return _run(app, close, settings, lambda settings: None)
+    return _run(app, close, settings, lambda settings: None, hosts)
 
 
 def _run(
@@ -79,6 +79,7 @@ def _run(
     close: Callable[[], None],
     settings: Settings,
     first_picture: Callable[[Settings], FirstPicture | None],
+    feeds: Sequence[Feed],
 ) -> int:
     try:
         take_terminal()
@@ -101,7 +102,7 @@ def _run(
             first.leave()
         return app is not None
 
-    watch(sys.__stdin__.fileno() if sys.__stdin__ is not None else -1, leave)
+    watch(sys.__stdin__.fileno() if sys.__stdin__ is not None else -1, leave, _abandon(feeds))
     collect_rarely()
     with long_lived():
         first = first_picture(settings)
@@ -123,6 +124,15 @@ def _run(
         if said:
             print(printable(said), file=sys.stderr)  # noqa: T201 - the screen is closed; this prints to the plain terminal
     return app.return_code or 0
+
+
+def _abandon(feeds: Sequence[Feed]) -> Callable[[], object]:
+    """Return what ends the connections to hosts where nothing can be waited for."""
+    if all(feed.host is None for feed in feeds):
+        return lambda: None
+    from gputop.hosts.connection import abandon_all
+
+    return abandon_all
 
 
 def _first_picture(feed: Feed, settings: Settings) -> FirstPicture | None:

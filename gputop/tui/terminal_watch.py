@@ -29,13 +29,13 @@ _LEAVE_SCREEN = b"\x1b[?1000l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?2004l\x1b[?7
 """What Textual's driver writes at its end: mouse, pasting and keyboard as before, the normal screen, the cursor."""
 
 
-def watch(descriptor: int, leave: Callable[[], bool]) -> threading.Thread | None:
+def watch(descriptor: int, leave: Callable[[], bool], abandon: Callable[[], object] = lambda: None) -> threading.Thread | None:
     """Call ``leave`` from a thread on a signal of ``END_SIGNALS``, and once the terminal behind ``descriptor`` hangs up.
 
-    If the process still runs ``EXIT_TIMEOUT_S`` later, it restores the terminal and exits with 128 and the signal's number; at
-    once if ``leave`` returns False, because Textual's screen has not started. A signal that is ignored stays so. Launched runs
-    have their own sessions and are not affected. Return None if ``descriptor`` is no terminal. Call from the main thread,
-    before the screen starts.
+    If the process still runs ``EXIT_TIMEOUT_S`` later, it calls ``abandon``, which waits for nothing, restores the terminal,
+    and exits with 128 and the signal's number; at once if ``leave`` returns False, because Textual's screen has not started. A
+    signal that is ignored stays so. Launched runs have their own sessions and are not affected. Return None if ``descriptor``
+    is no terminal. Call from the main thread, before the screen starts.
     """
     try:
         if not os.isatty(descriptor):
@@ -53,12 +53,20 @@ def watch(descriptor: int, leave: Callable[[], bool]) -> threading.Thread | None
     for number in END_SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, end)
-    thread = threading.Thread(target=_wait, args=(descriptor, before, wake_reader, leave), name="gputop-terminal", daemon=True)
+
+    def give_up(code: int, last: bytes = _LEAVE_SCREEN) -> None:
+        try:
+            abandon()
+        finally:
+            _end(descriptor, before, code, last)
+
+    arguments = (descriptor, wake_reader, leave, give_up)
+    thread = threading.Thread(target=_wait, args=arguments, name="gputop-terminal", daemon=True)
     thread.start()
     return thread
 
 
-def _wait(descriptor: int, before: list[Any], wake_reader: int, leave: Callable[[], bool]) -> None:
+def _wait(descriptor: int, wake_reader: int, leave: Callable[[], bool], give_up: Callable[..., None]) -> None:
     poller = select.poll()
     poller.register(descriptor, 0)  # no events requested: hangups and errors are always reported
     poller.register(wake_reader, select.POLLIN)
@@ -67,15 +75,15 @@ def _wait(descriptor: int, before: list[Any], wake_reader: int, leave: Callable[
         if wake_reader in found:
             code = 128 + os.read(wake_reader, 1)[0]
             break
-    timer = threading.Timer(EXIT_TIMEOUT_S, _end, (descriptor, before, code))
+    timer = threading.Timer(EXIT_TIMEOUT_S, give_up, (code,))
     timer.daemon = True
     timer.start()
     with contextlib.suppress(RuntimeError):  # the screen is about to begin, or has just ended
         if not leave():
-            _end(descriptor, before, code, b"")
+            give_up(code, b"")
 
 
-def _end(descriptor: int, before: list[Any], code: int, last: bytes = _LEAVE_SCREEN) -> None:
+def _end(descriptor: int, before: list[Any], code: int, last: bytes) -> None:
     """Give the terminal back without waiting for anything, and exit."""
     with contextlib.suppress(OSError, termios.error):
         termios.tcsetattr(descriptor, termios.TCSANOW, before)

@@ -20,6 +20,7 @@ import pytest
 from gputop.agent import lines
 from gputop.clocks import Compared
 from gputop.errors import UsageError
+from gputop.hosts import connection
 from gputop.hosts import stream as stream_module
 from gputop.hosts.feed import feeds_of
 from gputop.hosts.fleet import Fleet, read_once
@@ -152,7 +153,7 @@ def test_gputop_is_found_where_people_install_it(tmp_path: Path) -> None:
 def test_a_lost_connection_comes_back(lab: Lab, tmp_path: Path, follow: Callable[..., Followed]) -> None:
     followed = follow("a", transport_of(lab.via, gputop_there(tmp_path)))
     followed.until(lambda: len(followed.sequences) > 2)
-    process = followed.stream._process
+    process = followed.stream._connection.process
     assert process is not None
     process.send_signal(signal.SIGKILL)
     followed.until(lambda: "ended" in followed.states)
@@ -215,7 +216,7 @@ def test_hosts_that_do_not_answer_hold_up_no_other(
     """Half of a cluster may be down, and its names come first."""
     monkeypatch.setattr(stream_module, "CONNECT_S", 1e9)
     monkeypatch.setattr(stream_module, "TURN_S", 0.1)
-    silent = [f"silent{number}" for number in range(stream_module.CONNECTING_MOST)]
+    silent = [f"silent{number}" for number in range(connection.CONNECTING_MOST)]
     fleet = Fleet(links_by([*silent, "a"], python_there("print(line)\nsys.stdin.read()", SOME_ANSWER), AGENT))
     fleet.start()
     try:
@@ -238,7 +239,7 @@ def test_only_hosts_behind_others_wait_for_one_another(lab: Lab) -> None:
 def test_nothing_stays_behind_on_the_other_side(tmp_path: Path, follow: Callable[..., Followed]) -> None:
     followed = follow("a", transport_of(HERE, gputop_there(tmp_path)), (*AGENT[:2], "1h", *AGENT[3:]))
     followed.until(lambda: followed.sequences)
-    process = followed.stream._process
+    process = followed.stream._connection.process
     assert process is not None
     assert process.stdin is not None
     process.stdin.close()  # as sshd closes it when the connection is gone

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.hosts.machines.sshd import Lab, gputop_there, lab, needs_sshd
+from tests.patience import DEADLINE_S
 from tests.terminal import Terminal
+from tests.tracking.kit import eventually
 
 assert lab
 pytestmark = needs_sshd
@@ -90,3 +92,13 @@ def test_a_host_that_cannot_be_reached_ends_the_screen_with_a_sentence(lab: Lab,
     with Terminal(command(lab, host, tmp_path / "there"), environment) as terminal:
         assert terminal.wait_exit(60.0) == 1
         assert said in terminal.text()
+
+
+def test_a_connection_that_is_being_made_ends_with_the_terminal(lab: Lab, tmp_path: Path) -> None:
+    """ssh would wait a minute for the host that says nothing."""
+    with Terminal(command(lab, "silent", tmp_path / "there"), {"HOME": str(tmp_path)}) as terminal:
+        process = terminal.process
+        begun = eventually(lambda: [pid for pid in children(process.pid) if b"silent" in arguments(pid)], "ssh connects")
+        terminal.hang_up()
+        process.wait(DEADLINE_S)
+        eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in begun), "ssh ends, too")
