@@ -38,8 +38,8 @@ RANKS_MOST = 4096
 POINTS_MOST = 2_000_000
 """Maximum number of metric values in one snapshot: twice the number in one answer."""
 INTEGER_MAX = 1 << 64
-OPENINGS_MOST = 1_000_000
-"""Lists and objects in one line. A hundred ranks with fifty metrics make some 20,000; each costs about a hundred bytes here."""
+OPENINGS_MOST = 300_000
+"""Lists and objects in one line. A hundred ranks with fifty metrics make some 20,000; this many take a second to decode."""
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 """Lone surrogates: JSON may hold one, but text with one cannot be encoded."""

@@ -17,6 +17,7 @@ HostState = Literal[
     "connecting",
     "live",
     "slow",
+    "flooding",
     "mute",
     "unknown_host_key",
     "changed_host_key",
@@ -38,15 +39,17 @@ HostState = Literal[
 ]
 """State of a host.
 
-"slow": its line is late, but the connection is up; "mute": the connection was closed because of that; "busy": the connection
-was closed before the login; "unreadable": the data is not a stream of gputop; "failed": gputop or the command ended with an
-error; "ended": the link was lost after readings had arrived. For a host that a Prometheus server knows: "target_down": the
-server cannot read the exporter there; "old_samples": what it has read is too old.
+"slow": its line is late, but the connection is up; "flooding": it sends more than gputop reads from one host; "mute": the
+connection was closed because nothing arrived; "busy": the connection was closed before the login; "unreadable": the data is not a
+stream of gputop; "failed": gputop or the command ended with an error; "ended": the link was lost after readings had arrived.
+For a host that a Prometheus server knows: "target_down": the server cannot read the exporter there; "old_samples": what it has
+read is too old.
 """
 WORDS: Mapping[HostState, str] = {
     "connecting": "connecting",
     "live": "live",
     "slow": "slow",
+    "flooding": "sends too much",
     "mute": "mute",
     "unknown_host_key": "unknown host key",
     "changed_host_key": "changed host key",
@@ -67,7 +70,7 @@ WORDS: Mapping[HostState, str] = {
     "old_samples": "old samples",
 }
 """A state in words."""
-SHOWING_STATES: frozenset[HostState] = frozenset({"live", "slow"})
+SHOWING_STATES: frozenset[HostState] = frozenset({"live", "slow", "flooding"})
 """The connection is up, and readings arrive."""
 ASKING_STATES: frozenset[HostState] = frozenset({"permission_denied", "unknown_host_key"})
 """The states of a login without questions after which a login with questions may succeed."""

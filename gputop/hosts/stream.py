@@ -23,6 +23,7 @@ from typing import Any
 from gputop.agent.lines import ChildLines, ended
 from gputop.clocks import ClockAnswer, ClockWatch, Compared
 from gputop.hosts import checked, traveling
+from gputop.hosts.budget import Budget
 from gputop.hosts.connection import CONNECTING_MOST, Connection
 from gputop.hosts.state import (
     ASKING_STATES,
@@ -58,11 +59,15 @@ JITTER = 0.25
 """The fraction by which a wait varies, so that hosts that were lost together do not reconnect together."""
 HEALTHY_S = 60.0
 """After this time, the next failure counts as the first."""
+NOISE_LINES_MAX = 1000
+"""How many lines a login may print before gputop there says hello."""
 BAD_LINES_MAX = 20
 """After this many unreadable lines in a row, the connection is given up."""
 _DECODING = threading.Lock()
 """Held to decode a line. Decoding in many threads at once is no faster, because each needs the interpreter, but it leaves the
 screen's thread only its share: 1/129 with 128 hosts on a busy machine, too little to answer a key."""
+FLOODS = "It sends more than gputop reads from one host: its readings come late, and some are old."
+FLOODS_HINT = "See what runs as gputop there."
 CLOCK_READINGS = 60
 """The clocks are compared over this many snapshots: the quickest one is the most exact."""
 HELD_UP_S = 1.0
@@ -111,6 +116,9 @@ class HostStream:
         """Whether snapshots may have waited in the pipe for this machine."""
         self._delivered_at = -math.inf
         """When the last snapshot was taken by the screen; monotonic."""
+        self._budget = Budget()
+        self._spent_s = 0.0
+        """CPU time for decoding the last line."""
         self._said_hello = False
 
     def start(self) -> None:
@@ -177,7 +185,7 @@ class HostStream:
         os.set_blocking(process.stdin.fileno(), False)
         self._connection.write(self._transport.line(self._arguments, travels=True))
         lines = _HostLines(process, lambda: self._say("slow", "Its readings are late.", ""), give_turn)
-        bad, came, traveled = 0, False, False
+        noise, bad, came, traveled = 0, 0, False, False
         login = self._transport.shown_login(self.status.host)
         for line in lines.lines():
             if not self._said_hello:
@@ -193,12 +201,16 @@ class HostStream:
                     connected()
                     for command in self._wanted.values():
                         self.send(command)
+                noise += 1
+                if noise > NOISE_LINES_MAX:
+                    return Failure("unreadable", "Its login prints without end.", f"Try it: {login}")
                 continue
             try:
                 interval_s = self._take(line)
             except checked.NewerStreamError as error:
                 return Failure("newer_gputop", f"The gputop there is newer: {error}.", "Update gputop here.")
             except FormatError:
+                self._pace()
                 bad += 1
                 if bad > BAD_LINES_MAX:
                     return Failure(
@@ -208,6 +220,8 @@ class HostStream:
             bad = 0
             if interval_s is not None:
                 came = True
+            self._pace()
+            if interval_s is not None:
                 lines.expect_every(interval_s)
         if lines.gave_up:
             if came:
@@ -232,6 +246,13 @@ class HostStream:
                     with contextlib.suppress(BlockingIOError):
                         left = left[os.write(pipe, left[:_PIECE_BYTES]) :]
 
+    def _pace(self) -> None:
+        """Wait before the next line of a host that sends too much: what it has sent stays in the pipe, and the host waits."""
+        pause_s = self._budget.spend(self._spent_s)
+        if pause_s > 0:
+            self._say("flooding", FLOODS, FLOODS_HINT)
+            self._closed.wait(pause_s)
+
     def _take(self, line: bytes) -> float | None:
         """Pass on what a line holds; return the interval in seconds if it is a snapshot.
 
@@ -240,8 +261,12 @@ class HostStream:
         """
         arrived_at, waited_s = time.time(), time.monotonic() - self._delivered_at
         with _DECODING:
-            answer = checked.answer_of(line)
-            snapshot = checked.snapshot_in(line) if answer is None else None
+            began_s = time.thread_time()
+            try:
+                answer = checked.answer_of(line)
+                snapshot = checked.snapshot_in(line) if answer is None else None
+            finally:
+                self._spent_s = time.thread_time() - began_s
         if isinstance(answer, ClockAnswer):
             self._clock.take(answer, arrived_at)
             return None
@@ -252,14 +277,18 @@ class HostStream:
         self._held_up = self._held_up and waited_s < snapshot.interval_s / 2
         if not self._held_up:
             self._offsets.append(snapshot.time - arrived_at)
-        since = self.status.since if self.status.state == "live" else arrived_at
+        floods = self._budget.is_over
+        state: HostState = "flooding" if floods else "live"
+        since = self.status.since if self.status.state == state else arrived_at
         self._clock.look(arrived_at)
         clock = self._clock.best or Compared(max(self._offsets), math.inf)
         is_compared = clock.error_s < math.inf
         self.status = HostStatus(
             self.status.host,
-            "live",
+            state,
             since,
+            FLOODS if floods else None,
+            FLOODS_HINT if floods else None,
             last_heard_at=min(arrived_at, snapshot.time - clock.offset_s) if is_compared else arrived_at,
             clock_offset_s=clock.offset_s,
             clock_error_s=clock.error_s if is_compared else None,
@@ -282,7 +311,7 @@ class _HostLines(ChildLines):
     """The lines of one connection, each with a deadline."""
 
     def __init__(self, process: subprocess.Popen[bytes], say_late: Callable[[], None], give_turn: Callable[[], object]) -> None:
-        super().__init__(process, "It", checked.LINE_MAX_BYTES)
+        super().__init__(process, "It", checked.LINE_MAX_BYTES, may_flood=True)
         self.gave_up = False
         self._say_late = say_late
         self._give_turn = give_turn

@@ -20,7 +20,7 @@ import pytest
 from gputop.agent import lines
 from gputop.clocks import Compared
 from gputop.errors import UsageError
-from gputop.hosts import connection
+from gputop.hosts import budget, connection
 from gputop.hosts import stream as stream_module
 from gputop.hosts.feed import feeds_of
 from gputop.hosts.fleet import Fleet, read_once
@@ -311,7 +311,7 @@ def test_a_login_may_talk_before_and_gputop_between(
 
 BAD_HOSTS = {
     "rubbish": ("while True: print('x' * 70); time.sleep(0.001)", "unreadable", "not a gputop stream"),
-    "flood": ("while True: print(line)", "live unreadable", "far more than requested"),
+    "flood": ("while True: print(line)", "live flooding", "sends more than gputop reads"),
     "endless line": ("while True: sys.stdout.write('x' * 65536)", "unreadable", "a line without an end"),
     "newer": ("print(line.replace('_version\":1', '_version\":9')); sys.stdin.read()", "newer_gputop", "there is newer"),
     "older": ("sys.stderr.write('gputop: Unrecognized arguments: --x.'); sys.exit(2)", "older_gputop", "does not know"),
@@ -334,12 +334,63 @@ def test_a_host_that_sends_what_it_should_not(
     if does == "silent from the start":
         monkeypatch.setattr(stream_module, "START_S", 1.0)
     monkeypatch.setattr(stream_module, "BACKOFF_S", (60.0,))
+    monkeypatch.setattr(budget, "SAVED_S", 0.2)
     followed = follow("a", python_there(code))
     followed.until(lambda: followed.states[-1] == states.split()[-1])
     assert followed.states == ["connecting", *states.split()]
     message = str(followed.stream.status.message)
     assert words in message
     assert message.isprintable()
+
+
+HEAVY = """
+import json
+whole = json.loads(line)
+whole["processes"] *= 4000 // len(whole["processes"])
+heavy = json.dumps(whole)
+while True: print(heavy)
+"""
+"""Each line is right, and takes long to decode."""
+
+
+def test_a_host_that_sends_more_than_its_share_is_read_slowly_and_the_others_are_current(
+    tmp_path: Path, python_there: Callable[..., Transport], monkeypatch: pytest.MonkeyPatch, follow: Callable[..., Followed]
+) -> None:
+    monkeypatch.setattr(budget, "SAVED_S", 0.2)
+    flooding = follow("a", python_there(HEAVY))
+    other = follow("b", transport_of(HERE, gputop_there(tmp_path / "other")))
+    flooding.until(lambda: flooding.states[-1] == "flooding")
+    other.until(lambda: len(other.sequences) > 1)
+    came = len(other.sequences)
+    other.until(lambda: len(other.sequences) > came + 10)
+    assert flooding.states == ["connecting", "live", "flooding"]
+    assert "sends more than gputop reads" in flooding.stream.status.sentence
+    assert "a: sends too much." in flooding.stream.status.sentence
+    assert "flooding" not in other.states
+
+
+def test_a_login_that_prints_without_end_is_given_up(follow: Callable[..., Followed]) -> None:
+    followed = follow("a", transport_of("yes {host}"))
+    followed.until(lambda: followed.states[-1] == "unreadable")
+    assert followed.stream.status.message == "Its login prints without end."
+
+
+def test_what_a_host_may_take_is_a_share_of_the_time() -> None:
+    now = [0.0]
+    account = budget.Budget(lambda: now[0])
+    began = spent = 0.0
+    for _ in range(200):
+        spent += 0.5
+        now[0] += 0.5 + account.spend(0.5)
+        began = began or (now[0] if account.is_over else 0.0)
+    assert spent <= budget.SAVED_S + budget.SHARE * now[0]
+    assert began
+    now[0] += budget.CALM_S + 1.0
+    assert not account.is_over
+    calm = budget.Budget(lambda: now[0])
+    for _ in range(1000):
+        now[0] += 1.0
+        assert calm.spend(0.02) == 0.0, "8 busy GPUs, once a second"
 
 
 def test_an_error_of_ours_in_reading_a_host_is_told_and_tried_again(
