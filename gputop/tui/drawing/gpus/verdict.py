@@ -6,7 +6,7 @@ import re
 
 from gputop import units
 from gputop.doctor.findings.finding import Finding
-from gputop.snapshot import LIVE_STATES
+from gputop.snapshot import LIVE_STATES, ProcessRun, Run
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.energy import energy_words
 from gputop.tui.drawing.gpus.balance import WINDOW_S, Balance, balance, evenness_words
@@ -94,17 +94,28 @@ def _why(view: View, found: Balance) -> Line:
 
 def _is_of_another_run(view: View, finding: Finding) -> bool:
     """Return whether a finding is about a run other than the shown one, or than all that are alive."""
+    alive = view.snapshot.process_runs
     if finding.run is None:
-        return False
+        owner = _untracked_owner(view, finding)
+        shown = view.run
+        if owner is None or shown is None:
+            return owner is not None and len(alive) > 1
+        return shown.run_id not in owner.curve_ids and not {rank.local_pid for rank in shown.ranks} & set(finding.pids)
     if view.run is not None:
         return finding.run != view.run.run_id
-    alive = view.snapshot.process_runs
     return bool(alive) and not any(finding.run in (run.run_id, *run.curve_ids) for run in alive)
+
+
+def _untracked_owner(view: View, finding: Finding) -> ProcessRun | None:
+    """Return the run without a journal that a finding is about: that of its processes, as such a run has no id."""
+    pids = set(finding.pids)
+    return next((run for run in view.snapshot.process_runs if any(rank.pid in pids for rank in run.ranks)), None)
 
 
 def _run_name(view: View, finding: Finding) -> str:
     """Return the name of the run that a finding is about; "another run" if it is no longer in the snapshot."""
-    found = next((run for run in view.snapshot.runs if run.run_id == finding.run), None)
+    found: Run | ProcessRun | None = next((run for run in view.snapshot.runs if run.run_id == finding.run), None)
+    found = found or _untracked_owner(view, finding)
     return clean(found.name) if found is not None else "another run"
 
 

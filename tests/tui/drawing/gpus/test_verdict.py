@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gputop.doctor.findings.finding import Finding
-from gputop.snapshot import Device, DeviceUse, LaunchEnvironment, Points, Problem, Process, ProcessRun
+from gputop.snapshot import Device, DeviceUse, LaunchEnvironment, Points, Problem, Process, ProcessRank, ProcessRun
 from gputop.tui.drawing.energy import energy_words
 from gputop.tui.drawing.gpus.balance import balance
 from gputop.tui.drawing.gpus.verdict import verdict_line
@@ -148,6 +148,27 @@ def test_a_problem_of_another_run_is_named_as_such_and_comes_after_those_of_this
     assert "  sweep-3: The run was stopped from outside (15)" in plain(verdict_line(alive, 160))
     both = replace(alive, findings=(stopped, replace(dashboards.POWER, severity="warning", run=view.run.run_id)))
     assert f"  {dashboards.POWER.title.split(':')[0]} (+1)" in plain(verdict_line(both, 160))
+
+
+def test_a_problem_of_an_untracked_run_is_that_of_its_processes() -> None:
+    """It has no id: the verdict showed it as the chosen run's."""
+    view = dashboards.healthy()
+    assert view.run is not None
+    gloo = replace(dashboards.ONE_GPU, run=None, title="Gradients travel through gloo", pids=(991,))
+    job = ProcessRun("launcher:990", "old_job.py", ranks=(ProcessRank(991, 0), ProcessRank(992, 1)))
+    beside = replace(view, snapshot=replace(view.snapshot, process_runs=(job,)), findings=(gloo,))
+    assert "  old_job.py: Gradients travel through gloo" in plain(verdict_line(beside, 160))
+    own = replace(beside, findings=(replace(gloo, pids=(991, view.run.ranks[0].pid or 0)),))
+    assert "old_job.py" not in plain(verdict_line(own, 160)), "it concerns the chosen run, too"
+    curve = replace(beside, snapshot=replace(beside.snapshot, process_runs=(replace(job, run_id=view.run.run_id),)))
+    assert "old_job.py" not in plain(verdict_line(curve, 160)), "the chosen run is its curve"
+    alone = replace(beside, run_id=None, snapshot=replace(beside.snapshot, runs=()))
+    assert "old_job.py" not in plain(verdict_line(alone, 160)), "there is no other run"
+    other = ProcessRun("pid:7", "train.py", ranks=(ProcessRank(7),))
+    several = replace(alone, snapshot=replace(alone.snapshot, process_runs=(other, job)))
+    assert "  old_job.py: Gradients travel through gloo" in plain(verdict_line(several, 160))
+    machine = replace(several, findings=(replace(gloo, pids=()),))
+    assert "  Gradients travel through gloo" in plain(verdict_line(machine, 160))
 
 
 def test_after_an_untracked_run_has_ended_its_problem_is_not_that_of_the_next() -> None:
