@@ -76,5 +76,7 @@ while True:
             sys.exit(7)
         elif now[0] == "mismatch":
             dist.barrier()  # BARRIER
+    if now[0] == "sources":
+        dist.broadcast(number, rank)  # SOURCES
     sync()
     time.sleep(0.01)

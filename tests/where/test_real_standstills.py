@@ -180,6 +180,18 @@ def test_the_rank_that_the_others_wait_for_is_named_with_its_line(ranks: Ranks, 
         assert "TracerPid:\t0\n" in status
 
 
+def test_ranks_that_name_different_sources_move_no_more_and_none_is_behind(ranks: Ranks) -> None:
+    ranks.scene("sources")
+    found = ranks.until(lambda found: found.verdict is not None)
+    assert str(found.verdict).startswith("all ranks have waited in broadcast #")
+    assert (found.behind, [place.line for place in found.ranks]) == ((), [LINES["SOURCES"]] * 2)
+    done = subprocess.run(
+        [sys.executable, "-m", "gputop", "where"],
+        env=clean_environment(ranks.home.state), capture_output=True, text=True, timeout=180, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stdout + done.stderr
+
+
 def test_a_rank_that_has_left_is_named(ranks: Ranks) -> None:
     """gloo tells the other ranks at once that it is gone: they fail, and do not wait for it."""
     run = ranks.home.only_run()
