@@ -14,6 +14,7 @@ LONG_S = 10.0
 """If all ranks stay in one collective for this long without a step, it is not just slow. An estimate."""
 FIRST_S = 60.0
 """The same for the first collective, which sets up the connections: NCCL takes half a minute for thousands of ranks."""
+_MEETING = "init_process_group"
 _RECEIVES, _SENDS = {"recv", "irecv", "recv_object_list"}, {"send", "isend", "send_object_list"}
 _HELD = ("stopped", "traced", "disk")
 _MUTE = ("silent", "stopped", "traced", "disk", "before_torch")
@@ -52,9 +53,12 @@ def _all_wait(places: Sequence[RankPlace]) -> str | None:
     if len(places) < 2 or len(waiting) < len(places):
         return None
     stood_s = min(place.stands_s or 0.0 for place in places)
-    if stood_s < (FIRST_S if any(place.begun == 1 for place in places) else LONG_S):
+    names = {place.operation for place in places}
+    if stood_s < (FIRST_S if _MEETING in names or any(place.begun == 1 for place in places) else LONG_S):
         return None
-    names, waited = {place.operation for place in places}, f"have waited in {_operations(places)} for {units.duration(stood_s)}"
+    waited = f"have waited in {_operations(places)} for {units.duration(stood_s)}"
+    if names == {_MEETING}:
+        return f"all ranks here {waited}: they do not reach the address at which they meet, or other ranks are missing"
     if max((place.world_size or 0 for place in places), default=0) > len(places):
         return f"all ranks here {waited}: whether another machine's rank is behind, gputop where -H shows"
     if names <= _RECEIVES:

@@ -167,6 +167,18 @@ def test_ranks_that_all_do_the_same_half_of_an_exchange(operation: str, words: s
     assert ask(waiting(0, operation=operation), waiting(1, operation=operation)).verdict == words
 
 
+def test_ranks_that_do_not_meet_are_told_after_a_minute() -> None:
+    """The name of the host is wrong, or other ranks were never started. A large launch takes its time."""
+    meeting = {"operation": "init_process_group", "begun": None}
+    assert ask(waiting(0, **meeting), waiting(1, **meeting)).verdict is None
+    found = ask(*(waiting(rank, **meeting, since=NOW - 90.0) for rank in (0, 1)))
+    assert (found.behind, found.verdict) == (
+        (),
+        "all ranks here have waited in init_process_group for 1m30s: they do not reach the address at which they meet, "
+        "or other ranks are missing",
+    )
+
+
 def test_ranks_of_one_machine_say_that_they_are_not_all() -> None:
     found = ask(*(waiting(rank, world_size=4) for rank in (0, 1)))
     assert found.verdict == (
