@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import importlib.util
 import json
 import os
 import re
@@ -41,12 +42,13 @@ from untracked_start import APART, CURVE, WANDB_WRITES_S, shown_after_s  # noqa:
 
 from gputop.snapshot import ProcessRun, Snapshot  # noqa: E402
 from tests.tracking.kit import Home, clean_environment  # noqa: E402
-from tests.untracked.test_matrix import LOSSES, SOURCES, WAYS, command, environment, started  # noqa: E402
+from tests.untracked.test_matrix import LIBRARIES, LOSSES, SOURCES, WAYS, command, environment, started  # noqa: E402
 from tests.where.test_real_standstills import LINES, Ranks  # noqa: E402
 
 STREAM = (sys.executable, "-m", "gputop", "--virtual", "2", "--stream", "-i", "1")
 AFTER_S = 20.0
 READY_S = 300.0
+GRACE_S = 5.0
 SEEN_S = 15.0
 CULPRITS = {
     "a longer branch": ("branch", "BRANCH"),
@@ -118,8 +120,10 @@ def training(way: str, folder: Path, tmux: bool) -> Iterator[None]:
         subprocess.run(["sh", "-c", line], cwd=folder / way, env=environment(folder), check=True)
     try:
         while not (folder / way / "ready").exists():
-            if time.monotonic() - began > READY_S:
-                raise SystemExit(f"The training by {way} did not begin.")
+            waited_s = time.monotonic() - began
+            if waited_s > READY_S or (waited_s > GRACE_S and not started(folder)):
+                output = folder / way / "nohup.out"
+                raise SystemExit(f"The training by {way} did not begin:\n{output.read_text() if output.exists() else ''}")
             time.sleep(0.05)
         time.sleep(max(0.0, began + (AFTER_S if tmux else WANDB_WRITES_S) - time.monotonic()))
         yield
@@ -208,6 +212,9 @@ def main() -> None:
     options = parser.parse_args()
     if not options.apart and subprocess.run((*APART, "true"), capture_output=True, check=False).returncode == 0:
         os.execvp(APART[0], (*APART, sys.executable, __file__, *sys.argv[1:], "--apart"))
+    missing = [name for name in LIBRARIES.values() if importlib.util.find_spec(name) is None]
+    if missing:
+        raise SystemExit(f"The trainings need {', '.join(missing)}: make bench installs them.")
     cases = [("torchrun", False), ("plain", True)] if options.quick else [(way, tmux) for tmux in (False, True) for way in WAYS]
     columns = ("run", "ranks", *SOURCES.values(), "its output in tmux", "screen")
     with tempfile.TemporaryDirectory() as name:
