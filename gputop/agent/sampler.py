@@ -100,6 +100,8 @@ class Sampler:
         """The ids of those that are only curves of untracked runs."""
         self.explained = True
         """Whether the error texts in the output of untracked runs are read. Set it before the first snapshot."""
+        self.has_points = True
+        """Whether snapshots hold the points of runs, besides their newest values. Set it before the first one."""
         self.is_asked_once = False
         """Whether there is only one snapshot, which then waits longer for the curves of untracked runs."""
         self._found = ProcessRuns()
@@ -216,7 +218,7 @@ class Sampler:
                 return RunUpdate()
             from gputop.tracking.reader.runs import RunReader
 
-            self._runs = RunReader()
+            self._runs = RunReader() if self.has_points else RunReader(backlog_points=None)
         return self._runs.poll(self._note_lost_run)
 
     def _add_printed_runs(self, update: RunUpdate) -> RunUpdate:

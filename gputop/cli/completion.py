@@ -74,7 +74,7 @@ def names(kind: str) -> list[str]:
     else:
         from gputop.tracking.reader.runs import RunReader
 
-        runs = RunReader(backlog_points=2, recent_runs=NAMES_MAX).poll().runs
+        runs = RunReader(backlog_points=None, recent_runs=NAMES_MAX).poll().runs
         found = [word for run in runs for word in (run.name, run.run_id)]
     return [word for word in dict.fromkeys(found) if re.fullmatch(r"[\w./:@%+=-]+", word)]
 

@@ -39,8 +39,8 @@ def once(options: argparse.Namespace) -> int:
     from gputop.agent.sampler import take_once
 
     sampler = sampler_of(options)
-    sampler.explained = options.json
-    snapshot = take_once(sampler, rates=options.json)  # the text shows neither rates nor error texts
+    sampler.explained = sampler.has_points = options.json  # the text shows neither error texts nor curves
+    snapshot = take_once(sampler, rates=options.json)
     if options.json:
         print(snapshot.to_json())
     else:

@@ -155,7 +155,7 @@ def _profile(options: argparse.Namespace) -> int:
     from gputop.cli.live.profile import profile
     from gputop.cli.stored.shelf import Shelf
 
-    return profile(options, Shelf(backlog_points=2).live)
+    return profile(options, Shelf(backlog_points=None).live)
 
 
 def _where(options: argparse.Namespace) -> int:

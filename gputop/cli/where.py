@@ -49,7 +49,7 @@ def where(
         py_spy.program()
     if options.run is not None:
         return _tell(_answer(options.run), options)
-    live = [run for run in Shelf(backlog_points=2).poll().runs if run.state in LIVE_STATES]
+    live = [run for run in Shelf(backlog_points=None).poll().runs if run.state in LIVE_STATES]
     newest = _before_steps(live[0] if live else None)
     if newest is not None:
         return _tell(newest, options)
@@ -120,7 +120,7 @@ def _newest_untracked(snapshot: Snapshot) -> Whereabouts:
 
 
 def _answer(name: str) -> Whereabouts:
-    runs = Shelf(backlog_points=2)
+    runs = Shelf(backlog_points=None)
     found = runs.poll().runs
     if name.isdigit() and not any(name in (run.run_id, run.name) for run in found):
         run = _run_of(int(name), found)

@@ -20,7 +20,7 @@ _SILENCE = "Move that file away to silence this message."
 class Shelf:
     """All runs of this user for one command, and those that cannot be read."""
 
-    def __init__(self, *, recent_runs: int = EVERYTHING, backlog_points: int) -> None:
+    def __init__(self, *, recent_runs: int = EVERYTHING, backlog_points: int | None) -> None:
         self.reader = RunReader(recent_runs=recent_runs, backlog_points=backlog_points)
         self._lost: dict[str, str] = {}
 
@@ -87,7 +87,7 @@ def find_run(name: str) -> Run:
         UsageError: there is no such run.
         GputopError: it cannot be read.
     """
-    shelf = Shelf(backlog_points=2)
+    shelf = Shelf(backlog_points=None)
     return shelf.find(name, shelf.poll().runs)
 
 

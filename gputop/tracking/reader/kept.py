@@ -83,7 +83,7 @@ class KeptLog:
         self._head = head
         self._points = list(points)
 
-    def poll(self, budget: int, backlog_points: int, poll_points: int) -> int:
+    def poll(self, budget: int, backlog_points: int | None, poll_points: int) -> int:
         """Read nothing: everything is known."""
         return 0
 

@@ -92,7 +92,7 @@ class RankLog:
         self._heard_at = time.monotonic() - self._first_age_s()
         self._shift = _clock_shift(self.identity)
         self._fresh: dict[str, Decimator] = {}
-        self._limit = 0
+        self._limit: int | None = 0
         self._rank: Rank | None = None
         self.judge()
         if self.elsewhere and self.alive:
@@ -111,11 +111,11 @@ class RankLog:
         """Whether all of the journal was read, and no error ended the reading."""
         return self._caught_up
 
-    def poll(self, budget: int, backlog_points: int, poll_points: int) -> int:
-        """Read new records, at most about ``budget`` bytes; return how many bytes were read."""
+    def poll(self, budget: int, backlog_points: int | None, poll_points: int) -> int:
+        """Read new records, at most about ``budget`` bytes; return how many bytes were read. None: keep no points."""
         if self.done:
             return 0
-        self._limit = poll_points if self._caught_up else backlog_points
+        self._limit = poll_points if self._caught_up and backlog_points is not None else backlog_points
         try:
             # Judge the state first: the read that follows then contains all that a dead process wrote.
             self.judge()
@@ -231,11 +231,13 @@ class RankLog:
             # Drop the times of the previous training's steps: this one may not measure all of them.
             self.metrics = {name: value for name, value in self.metrics.items() if not name.startswith(form.PHASE)}
         for name, column in zip(names, columns, strict=True):
+            self.metrics[name] = column[-1]
+            if self._limit is None:
+                continue
             fresh = self._fresh.get(name)
             if fresh is None:
                 fresh = self._fresh[name] = Decimator(self._limit)
             fresh.extend(steps, times_ns, column, self._wall, walls)
-            self.metrics[name] = column[-1]
         if not all(name.startswith(form.PHASE) for name in names):
             self._number(names, max(steps))
         self.last_log_at = self._wall(times_ns[-1]) or None

@@ -48,15 +48,19 @@ class RunReader:
         self,
         runs_dir: Path | None = None,
         *,
-        backlog_points: int = 2000,
+        backlog_points: int | None = 2000,
         recent_runs: int = 20,
         only: Container[str] | None = None,
     ) -> None:
-        """Read nothing yet: ``poll`` does, and directories may be created later. With ``only``, follow no other run ids."""
+        """Read nothing yet: ``poll`` does, and directories may be created later. With ``only``, follow no other run ids.
+
+        ``backlog_points`` is how many points of each metric the past is reduced to. With None, no points are passed on, only
+        the runs with their newest values: that takes half the time.
+        """
         self._only = only
         self._runs_dir = Path(os.path.abspath(runs_dir or default_runs_dir()))
         self._backlog_points = backlog_points
-        self._keeper = kept.Keeper(backlog_points)
+        self._keeper = kept.Keeper(backlog_points or 0)
         self._recent_runs = recent_runs
         self._followed: dict[str, Followed] = {}
         self._directories: dict[str, Path] = {}
@@ -233,7 +237,7 @@ class RunReader:
     def _opened(self, archive: Path | None, ring: Path | None) -> RankLog | KeptLog:
         """Return the journal, or what is kept of it."""
         shared = self._is_shared and archive is not None and archive.is_relative_to(self._runs_dir)
-        found = kept.load(archive, self._backlog_points) if archive is not None and ring is None and not shared else None
+        found = kept.load(archive, self._backlog_points or 0) if archive is not None and ring is None and not shared else None
         if found is not None:
             return found
         log = RankLog(archive, ring, shared=shared)

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gputop.cli.main import main
-from gputop.snapshot import Points
+from gputop.snapshot import Points, Run
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal.read import JournalReader
 from gputop.tracking.reader import kept
@@ -50,6 +50,37 @@ def read(home: Home, points: int = kept.KEPT_POINTS) -> RunUpdate:
         update = reader.poll()
     reader.close()
     return RunUpdate(update.runs, tuple(found))
+
+
+def timeless(update: RunUpdate) -> list[Run]:
+    """The runs without their times, which each reader derives from the clocks anew."""
+    return [
+        replace(
+            run,
+            created_at=None,
+            ended_at=None,
+            ranks=tuple(replace(rank, last_log_at=None) for rank in run.ranks),
+        )
+        for run in update.runs
+    ]
+
+
+@pytest.mark.parametrize("end", [False, True])
+def test_without_points_a_reader_knows_the_same_of_the_runs(home: Home, end: bool) -> None:
+    journal(home, "a", 5000, end=end)
+    with_points = RunReader(home.runs)
+    expected = timeless(with_points.poll())
+    with_points.close()
+    for path in (home.runs / "a").glob(f"*{kept.SUFFIX}"):
+        path.unlink()
+    reader = RunReader(home.runs, backlog_points=None)
+    for _ in range(2):
+        update = reader.poll()
+        assert timeless(update) == expected
+        assert not update.points
+    reader.close()
+    # What it kept of an ended run misleads no reader that needs points.
+    assert len(read(home).points) == len({"loss"})
 
 
 def beside(path: Path) -> Path:
