@@ -23,8 +23,8 @@ from gputop.tui.screens.stopping import IN_ANOTHER_CONTAINER, not_here
 from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy
 from gputop.tui.state.view import View
-from gputop.tui.widgets.pane import Pane
 from gputop.tui.widgets.requests import Asked
+from gputop.tui.widgets.ruled import RuledPane
 
 ASK_EVERY_S = 2.0
 """Details change, and a question or its answer may get lost because the sampler answers only the newest question."""
@@ -96,7 +96,7 @@ class ProcessScreen(_AskingScreen):
 
     def compose_body(self) -> ComposeResult:
         """Yield the text."""
-        yield Pane(id="process")
+        yield RuledPane(id="process")
 
     @property
     def wants_answer(self) -> bool:
@@ -113,7 +113,7 @@ class ProcessScreen(_AskingScreen):
         now = find_process(self.process, view)
         self.gone = now is None
         self.process = now or self.process
-        pane = self.query_one("#process", Pane)
+        pane = self.query_one("#process", RuledPane)
         columns = max(20, pane.inner_size.width)
         past = process_past_lines(view, self.process, columns)
         lines = [*past, *((BLANK,) if past else ()), *process_lines(self.process, view.snapshot, columns, self.details)]
@@ -149,7 +149,7 @@ class EnvironmentScreen(_AskingScreen):
 
     def compose_body(self) -> ComposeResult:
         """Yield the text."""
-        yield Pane(f"Environment of process {self.process.pid} at its start", id="environment")
+        yield RuledPane(f"Environment of process {self.process.pid} at its start", id="environment")
 
     @property
     def wants_answer(self) -> bool:
@@ -162,7 +162,7 @@ class EnvironmentScreen(_AskingScreen):
 
     def draw(self, view: View) -> None:
         """Draw what is known."""
-        pane = self.query_one("#environment", Pane)
+        pane = self.query_one("#environment", RuledPane)
         columns = max(20, pane.inner_size.width)
         pane.set_content(self._lines(view, columns))
 

@@ -11,7 +11,7 @@ from gputop.tui.drawing.line import Line, Span, fit_text
 from gputop.tui.drawing.prose import BLANK, heading, wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
 from gputop.tui.state.keys import KEYS
-from gputop.tui.widgets.pane import Pane
+from gputop.tui.widgets.ruled import RuledPane
 
 WORDS = (
     ("GPU, device", "a physical GPU, a MIG instance or a virtual GPU; known by its UUID, shown by its index"),
@@ -58,12 +58,12 @@ class HelpScreen(SubScreen):
 
     def compose_body(self) -> ComposeResult:
         """Yield the text."""
-        yield Pane("Keys and words", id="help")
+        yield RuledPane("Keys and words", id="help")
 
     def fill(self) -> None:
         """Draw the header, and the text in one or two columns: it needs no view."""
         super().fill()
-        pane = self.query_one("#help", Pane)
+        pane = self.query_one("#help", RuledPane)
         columns = max(40, pane.inner_size.width)
         if columns < _TWO_COLUMNS_FROM:
             pane.set_content([*key_lines(columns), *word_lines(columns)])

@@ -20,8 +20,8 @@ from gputop.tui.screens.base import KeyHint, SubScreen
 from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy
 from gputop.tui.state.view import View
-from gputop.tui.widgets.pane import Pane
 from gputop.tui.widgets.requests import Asked
+from gputop.tui.widgets.ruled import RuledPane
 from gputop.whereabouts.records import Whereabouts, WhereQuestion
 
 ASK_EVERY_S = 3.0
@@ -43,7 +43,7 @@ class WhereScreen(SubScreen):
 
     def compose_body(self) -> ComposeResult:
         """Yield the text."""
-        yield Pane("Where every rank is", id="where")
+        yield RuledPane("Where every rank is", id="where")
 
     def head_text(self, view: View) -> Line:
         """Show the run's name."""
@@ -88,7 +88,7 @@ class WhereScreen(SubScreen):
 
     def draw(self, view: View) -> None:
         """Draw the last answer."""
-        pane = self.query_one("#where", Pane)
+        pane = self.query_one("#where", RuledPane)
         columns = max(20, pane.inner_size.width)
         if view.feed != "live":
             lines = wrapped("This is a recording: its ranks cannot be asked.", columns, "warn")

@@ -20,8 +20,8 @@ from gputop.tui.screens.base import KeyHint, SubScreen
 from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy
 from gputop.tui.state.view import View
-from gputop.tui.widgets.pane import Pane
 from gputop.tui.widgets.requests import Asked
+from gputop.tui.widgets.ruled import RuledPane
 
 ASK_AGAIN_S = 10.0
 """A question about the cost may get lost; the profile itself is requested only once."""
@@ -46,7 +46,7 @@ class ProfileScreen(SubScreen):
 
     def compose_body(self) -> ComposeResult:
         """Yield the text."""
-        yield Pane("A profile of a few steps", id="profile")
+        yield RuledPane("A profile of a few steps", id="profile")
 
     def head_text(self, view: View) -> Line:
         """Show the run's name."""
@@ -88,7 +88,7 @@ class ProfileScreen(SubScreen):
 
     def draw(self, view: View) -> None:
         """Draw the last answer."""
-        pane = self.query_one("#profile", Pane)
+        pane = self.query_one("#profile", RuledPane)
         columns = max(20, pane.inner_size.width)
         pane.set_content(self._lines(view, columns))
 
