@@ -19,7 +19,7 @@ _SHARED = ("loss", "lr", "epoch", "training")
 _AUTOMATIC_PREFIXES = (AUTOMATIC_PREFIX, "phase/", "cuda/")
 _AUTOMATIC = frozenset(
     (
-        *("step_s", "samples_per_s", "tokens_per_s", "first_batch_s", "checkpoint_s", "gc_s"),
+        *("step_s", "pace_s", "samples_per_s", "tokens_per_s", "first_batch_s", "checkpoint_s", "gc_s"),
         *("memory_peak_bytes", "memory_allocated_bytes"),
     )
 )

@@ -41,7 +41,9 @@ Automatic tracking writes one record of metrics for each step. Times are in seco
 | `loss` | The loss. Of several losses `loss/<variable>`; `loss/0`, `loss/1` where optimizers take turns on one line. |
 | `lr` | The learning rate. |
 | `step_s` | Duration of the step. |
-| `samples_per_s`, `tokens_per_s` | Throughput. |
+| `pace_s` | On a GPU, the mean duration of a step over the last 5 s. There, `step_s` is the time in which the host queued the \
+step, or waited for those before it. |
+| `samples_per_s`, `tokens_per_s` | Throughput; on a GPU, by `pace_s`. |
 | `epoch` | The epoch. |
 | `training` | The number of the training that begins at this step, from a process's second training on: 2, 3, … |
 | `phase/data`, `phase/forward`, `phase/backward`, `phase/optimizer`, `phase/evaluation` | Time in each part of the step. |

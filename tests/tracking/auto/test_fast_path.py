@@ -300,10 +300,16 @@ def test_throughput_is_told_by_the_usual_time_of_a_step_and_not_without_it() -> 
     iteration.add_call(64, 0)
     iteration.add_loss()
     iteration.put(values, 0.002, 0.058, in_full=True, has_loader=False, optimizer=True)
-    assert (values["step_s"], values["samples_per_s"]) == (0.002, pytest.approx(64 / 0.058))
+    assert (values["step_s"], values["pace_s"], values["samples_per_s"]) == (0.002, 0.058, pytest.approx(64 / 0.058))
     values.clear()
     iteration.put(values, 0.002, None, in_full=True, has_loader=False, optimizer=True)
-    assert "samples_per_s" not in values
+    assert not {"samples_per_s", "pace_s"} & values.keys()
+
+
+def test_a_run_on_the_cpu_has_no_pace_beside_its_step_times() -> None:
+    iteration, values, took = Iteration(), {}, 0.058
+    iteration.put(values, took, took, in_full=True, has_loader=False, optimizer=True)
+    assert values == {"step_s": took, "phase/optimizer": 0.0}
 
 
 def test_a_run_on_a_gpu_records_its_throughput_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,4 +327,5 @@ def test_a_run_on_a_gpu_records_its_throughput_by_the_clock(monkeypatch: pytest.
         values: dict[str, float] = {}
         steps._timings(values, 1000.0 + step // 20 + step % 20 * 0.001)
         told.append(values.get("samples_per_s"))
+    assert values["pace_s"] == pytest.approx(0.05, rel=0.5)
     assert all(rate is not None and 80 < rate < 330 for rate in told[40:]), "160 in truth; by single steps, 8,000"

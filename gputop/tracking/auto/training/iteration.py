@@ -155,6 +155,8 @@ class Iteration:
             values["phase/evaluation"] = self.evaluation_s
         if took is not None and took > 0.0:  # a script may stop the clock, as tests do
             values["step_s"] = took
+            if usual_s is not None and usual_s != took:
+                values["pace_s"] = usual_s
             # Without a loader, rows are counted in the model's calls, which is valid only if each call has one loss.
             known = has_loader or (self._calls == self._losses and not self.missed_forwards)
             if known and usual_s and self._rows:
