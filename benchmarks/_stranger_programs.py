@@ -110,7 +110,10 @@ ALL: tuple[Program, ...] = (
 
 
 def watch(program: Program, how: How, seconds: float) -> Told:
-    """Run a program for at most ``seconds`` and return what was said about it."""
+    """Run a program, watch it for ``seconds`` from its first line, and return what was said about it.
+
+    A program that prints nothing is watched for twice as long: on a crowded machine, it takes long to begin.
+    """
     case = program.case
     with own_directory() as directory, tempfile.TemporaryDirectory(prefix="stranger-") as folder:
         output = Path(folder) / "train.log"
@@ -194,7 +197,11 @@ def _watch(
     first_s = ended_s = None
     printed = _Printed(output)
     steady = 0.0
-    while (now := time.monotonic() - began) < seconds and (ended_s is None or now - ended_s < AFTER_END_S):
+    while (now := time.monotonic() - began) < seconds + min(
+        seconds, printed.first_s if printed.first_s is not None else seconds
+    ):
+        if ended_s is not None and now - ended_s >= AFTER_END_S:
+            break
         if process.poll() is not None and ended_s is None:
             ended_s = now
         printed.look(now)

@@ -77,7 +77,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--name-set-aside", action="store_true", help="also name its cases: for their author")
     parser.add_argument("--how", nargs="+", choices=HOWS, default=HOWS, help="watch programs in these ways (default: both)")
     parser.add_argument("--only", nargs="*", default=(), metavar="NAME", help="these cases")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="watch each program for at most this long (default: 75)")
+    parser.add_argument(
+        "--seconds", type=float, default=SECONDS, help="watch each program for this long from its first line (75)"
+    )
     parser.add_argument("--json", metavar="FILE", help="write the figures to this file")
     parser.add_argument("--page", action="store_true", help="write docs/doctor-accuracy.md")
     return parser.parse_args()
