@@ -40,7 +40,7 @@ HostState = Literal[
 """State of a host.
 
 "slow": its line is late, but the connection is up; "flooding": it sends more than gputop reads from one host; "mute": the
-connection was closed because nothing arrived; "busy": the connection was closed before the login; "unreadable": the data is not a
+connection was closed because it was silent; "busy": the connection was closed before the login; "unreadable": the data is not a
 stream of gputop; "failed": gputop or the command ended with an error; "ended": the link was lost after readings had arrived.
 For a host that a Prometheus server knows: "target_down": the server cannot read the exporter there; "old_samples": what it has
 read is too old.
