@@ -10,7 +10,8 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator
 from typing import TypeVar
 
 from gputop.agent.lines import end_group
@@ -19,7 +20,8 @@ from gputop.hosts.transport import Transport
 
 CONNECTING_MOST = 8
 """Connections that are begun at a time. sshd turns some away from 10 on (MaxStartups 10:30:100)."""
-CLOSE_S = 0.5
+CLOSE_S, LOOK_S = 0.5, 0.02
+"""How long commands may take to end before they are killed, and how often to look."""
 T = TypeVar("T")
 _OPEN: set[int] = set()
 """The commands that run now, by PID: each leads a process group."""
@@ -96,16 +98,35 @@ class Connection:
                 with contextlib.suppress(OSError):
                     self.process.stdin.close()
 
-    def close(self) -> None:
+    def close(self, within_s: float = CLOSE_S) -> None:
         """End the command: gputop there ends when its input closes."""
         self._begin_to_close()
         with self._lock:
             if self.process is not None:
-                end_group(self.process, CLOSE_S)
+                end_group(self.process, within_s)
+
+    def begin_to_end(self) -> None:
+        """Do so without waiting for its end; ``close`` does the rest."""
+        self._begin_to_close()
+        with self._lock:
+            if self.process is not None and self.process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self.process.pid, signal.SIGTERM)
 
     def _begin_to_close(self) -> None:
         self.closed.set()
         self.transport.asking.settled(self.host)
+
+
+def close_all(connections: Collection[Connection]) -> None:
+    """End all of them at once, in this thread: at its exit, Python starts no others."""
+    for one in connections:
+        one.begin_to_end()
+    until = time.monotonic() + CLOSE_S
+    while time.monotonic() < until and any(one.is_open for one in connections):
+        time.sleep(LOOK_S)
+    for one in connections:
+        one.close(LOOK_S)
 
 
 @contextlib.contextmanager

@@ -11,14 +11,12 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from subprocess import Popen
 
 from gputop.agent.lines import ChildLines, ended
 from gputop.errors import EXIT_OK
-from gputop.hosts.connection import CONNECTING_MOST, Connection
-from gputop.hosts.feed import CLOSING_MOST
+from gputop.hosts.connection import CONNECTING_MOST, Connection, close_all
 from gputop.hosts.state import ASKING_STATES, Failure, HostState, HostStatus, failure_of_gputop, failure_of_login
 from gputop.hosts.stream import CONNECT_S, TURN_S
 from gputop.hosts.transport import HELLO, Transport, is_said
@@ -126,8 +124,7 @@ class Errands:
     def close(self) -> None:
         """End all connections; gputop there ends when its input closes."""
         self._closed.set()
-        with ThreadPoolExecutor(CLOSING_MOST) as pool:
-            list(pool.map(lambda errand: errand.connection.close(), self._errands.values()))
+        close_all([errand.connection for errand in self._errands.values()])
 
     def leave(self, within_s: float) -> None:
         """Close the input of every command, let them end by themselves within this time, and close the rest."""

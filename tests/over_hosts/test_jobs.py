@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -276,3 +278,22 @@ esac
     said = capsys.readouterr()
     assert said.out == "good:\n\nwhat it knows\n", "nothing of a host that was cut off is shown as what it knows"
     assert "endless: unreadable. It sent far more than requested." in said.err
+
+
+CLOSES_AT_ITS_EXIT = """
+import atexit
+from gputop.hosts.errand import Errands
+from gputop.hosts.transport import transport_of
+errands = Errands(transport_of({via!r}, "sleep"), ("a", "b"), ("600",))
+errands.start()
+atexit.register(errands.close)
+"""
+
+
+def test_connections_are_closed_while_python_ends(tmp_path: Path) -> None:
+    """The log on the launch screen closes them in a thread, which nothing waits for; pools of threads take no work by then."""
+    script = tmp_path / "closes.py"
+    script.write_text(CLOSES_AT_ITS_EXIT.format(via=HERE))
+    words = [sys.executable, str(script)]
+    done = subprocess.run(words, env={**os.environ, "PYTHONPATH": str(REPOSITORY)}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
