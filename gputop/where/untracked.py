@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
+from gputop import units
 from gputop.command_line import script_name
 from gputop.errors import UsageError
 from gputop.sources.host import procfs
-from gputop.where import outside
+from gputop.where import messages, outside
 from gputop.where.beside import Mute, places_of, rank_of
-from gputop.whereabouts.records import Whereabouts
+from gputop.whereabouts.records import RankPlace, Whereabouts
 from gputop.whereabouts.verdict import judged
 
 LOOK_S = 1.0
@@ -48,9 +50,21 @@ def _told(pid: int, ranks: Mapping[int, int | None]) -> Whereabouts:
     time.sleep(LOOK_S)
     passed_s = time.monotonic() - began
     found = [Mute(other, rank, "untracked") for other, rank in sorted(ranks.items(), key=lambda item: item[1] or 0)]
-    places = places_of(found, before, passed_s)
+    places = _with_messages(places_of(found, before, passed_s))
     name = script_name(procfs.command_line_of(pid) or ()) or f"process {pid}"
     return judged(None, name, time.time(), places)
+
+
+def _with_messages(places: Sequence[RankPlace]) -> list[RankPlace]:
+    """Name those that have sent nothing since the others did, if all ranks only wait and nothing else tells them apart."""
+    alike = all(place.process_state == "S" and place.doing is None and place.still is not False for place in places)
+    silent = messages.silent([place.pid for place in places if place.pid is not None]) if len(places) > 1 and alike else {}
+    return [
+        replace(place, doing=f"has sent nothing for {units.duration(silent[place.pid])}, and the others have since")
+        if place.pid in silent
+        else place
+        for place in places
+    ]
 
 
 def _ranks_beside(pid: int) -> list[int]:

@@ -26,7 +26,7 @@ STATES: Mapping[str, tuple[str, str]] = {
     ),
 }
 """What a rank in a state does, and what several do."""
-DOING = {"reads": "read", "writes": "write", "opens": "open", "sleeps": "sleep", "waits": "wait"}
+DOING = {"reads": "read", "writes": "write", "opens": "open", "sleeps": "sleep", "waits": "wait", "has": "have"}
 """The verbs with which ``RankPlace.doing`` begins, and what several ranks do."""
 GRADIENTS = "the exchange of gradients"
 _FROM_OUTSIDE = ("untracked", "before_torch", "forked")

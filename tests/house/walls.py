@@ -90,7 +90,7 @@ _TABLE = {
     "sources/network": "ground sources/host",
     "sources": "ground sources/host",
     "sources/nvml": "ground sources sources/host",
-    "where": "ground sources/host tracking/journal tracking/standing",
+    "where": "ground sources/host sources/network tracking/journal tracking/standing",
     "profiles": "ground tracking/journal tracking/profiling where",
     "untracked/files": "ground tracking/printed",
     "untracked": (

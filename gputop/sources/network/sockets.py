@@ -23,6 +23,8 @@ _HEADER = struct.Struct("=IHHII")
 _DIAG_MESSAGE = struct.Struct("=4B2s2s16s16sI8sIIIII")
 _ADDRESS_MESSAGE = struct.Struct("=4BI")
 _ATTRIBUTE = struct.Struct("=HH")
+_LAST_DATA, _LAST_DATA_AT = struct.Struct("=III"), 44
+"""How many milliseconds ago data was sent, a segment acknowledged, and data received; and where this is in ``tcp_info``."""
 ANSWER_S = 1.0
 """The kernel answers within milliseconds, if it answers at all."""
 MOST = 50_000
@@ -46,6 +48,44 @@ class Connection(NamedTuple):
     doubled_segments: int | None = None
     """Of the repeated ones, those that the receiver had already (Linux 4.19)."""
     round_trip_us: int | None = None
+
+
+class Exchange(NamedTuple):
+    """One end of an established TCP connection: its ends as address and port, and how long ago data went each way."""
+
+    inode: int
+    local: tuple[bytes, bytes]
+    remote: tuple[bytes, bytes]
+    sent_ago_s: float
+    received_ago_s: float
+
+
+def read_exchanges() -> list[Exchange]:
+    """Return the last messages of all TCP connections of this network namespace, also over loopback.
+
+    Raises:
+        OSError: the kernel does not tell.
+    """
+    found: list[Exchange] = []
+    for family in (socket.AF_INET, socket.AF_INET6):
+        body = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 1 << (_INET_DIAG_INFO - 1), 0, _ESTABLISHED)
+        for payload in _dump(_NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY, body):
+            exchange = parse_exchange(payload)
+            if exchange is not None:
+                found.append(exchange)
+            if len(found) >= MOST:
+                return found
+    return found
+
+
+def parse_exchange(payload: bytes) -> Exchange | None:
+    """Parse one message of a dump; None if the kernel does not say when data was sent."""
+    fields = _DIAG_MESSAGE.unpack_from(payload)
+    info = next((value for kind, value in _attributes(payload, _DIAG_MESSAGE.size) if kind == _INET_DIAG_INFO), b"")
+    if len(info) < _LAST_DATA.size + _LAST_DATA_AT:
+        return None
+    sent_ms, _, received_ms = _LAST_DATA.unpack_from(info, _LAST_DATA_AT)
+    return Exchange(fields[14], (fields[6], fields[4]), (fields[7], fields[5]), sent_ms / 1e3, received_ms / 1e3)
 
 
 def read_connections() -> list[Connection]:
