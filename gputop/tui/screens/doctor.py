@@ -10,7 +10,7 @@ from textual.containers import Container, Vertical
 
 from gputop.doctor.findings.finding import EVIDENCE, Finding
 from gputop.tui.drawing.doctor import finding as finding_text
-from gputop.tui.drawing.doctor.pane import headline, looked_at, names_of_runs, undecided_lines
+from gputop.tui.drawing.doctor.pane import headline, looked_at, names_of_runs, undecided_items
 from gputop.tui.drawing.doctor.rules import history_lines, why_not_lines
 from gputop.tui.drawing.gpus.involved import draw_involved
 from gputop.tui.drawing.line import Drawing, Line, Span, dimmed
@@ -21,7 +21,7 @@ from gputop.tui.state.copying import Copy
 from gputop.tui.state.grouping import listed
 from gputop.tui.state.view import View
 from gputop.tui.widgets.choice_list import ChoiceList, Item
-from gputop.tui.widgets.pane import Pane
+from gputop.tui.widgets.ruled import RuledPane
 
 _WHY_NOT = "why not"
 _HISTORY = "history"
@@ -29,6 +29,10 @@ _ABSTAINED = "abstained"
 _HEALTHY = "healthy"
 _UNDECIDED = "undecided"
 _LIST_ROWS_SMALL = 8
+
+
+class Findings(ChoiceList, RuledPane):
+    """The list of what was found, under a rule."""
 
 
 class DoctorScreen(SubScreen):
@@ -62,10 +66,10 @@ class DoctorScreen(SubScreen):
     def compose_body(self) -> ComposeResult:
         """Yield the list and the text panes."""
         with Container(id="body"):
-            yield ChoiceList("Findings", id="findings")
+            yield Findings("Findings", id="findings")
             with Vertical(id="right"):
-                yield Pane(id="finding")
-                yield Pane(id="involved")
+                yield RuledPane(id="finding")
+                yield RuledPane(id="involved")
 
     def set_heights(self) -> None:
         """Draw the list, and give it and the GPUs involved the heights of what they hold."""
@@ -104,14 +108,14 @@ class DoctorScreen(SubScreen):
             items.append(Item((Span(_not_judged(view), "dim"),), _ABSTAINED))
         # On a small terminal, the list takes only the rows it needs and leaves the rest to the text.
         if self.has_class("small"):
-            shown.styles.height = min(len(items) + 2, _LIST_ROWS_SMALL)
+            shown.styles.height = min(len(items) + 1, _LIST_ROWS_SMALL)
         elif shown.styles.inline.has_rule("height"):  # clearing it lays out the screen again, even if it is not set
             shown.styles.height = None
         shown.set_items(items, subtitle=_count(view))
 
     def draw(self, view: View) -> None:
         """Draw the text and the GPUs involved."""
-        pane = self.query_one("#finding", Pane)
+        pane = self.query_one("#finding", RuledPane)
         columns = max(20, pane.inner_size.width)
         chosen, key = self.chosen_finding(), self.query_one("#findings", ChoiceList).chosen
         if chosen is not None:
@@ -121,24 +125,24 @@ class DoctorScreen(SubScreen):
         elif key == _HISTORY and view.diagnosis is not None:
             title, lines = "History", history_lines(view.diagnosis.episodes, columns)
         elif key == _UNDECIDED:
-            title, lines = "Undecided", tuple(undecided_lines(view, columns))
+            title, lines = "Undecided", tuple(undecided_items(view, columns))
         elif key == _ABSTAINED:
             title, lines = "Could say more with …", _abstained_lines(view, columns)
         else:
             title, lines = "Undecided" if view.undecided else "No problem found", _healthy_lines(view, columns)
         pane.set_content(lines, title=(Span(title, "title"),))
         if self._involved is not None:
-            self.query_one("#involved", Pane).set_content(self._involved.lines, title=self._involved.title)
+            self.query_one("#involved", RuledPane).set_content(self._involved.lines, title=self._involved.title)
 
     def _find_involved(self, view: View) -> None:
-        pane, chosen = self.query_one("#involved", Pane), self.chosen_finding()
-        columns = max(20, self.query_one("#finding", Pane).inner_size.width)  # as wide, and always visible
+        pane, chosen = self.query_one("#involved", RuledPane), self.chosen_finding()
+        columns = max(20, self.query_one("#finding", RuledPane).inner_size.width)  # as wide, and always visible
         room = max(4, self.size.height * 2 // 5)
         drawn = draw_involved(chosen, view, columns, room - 2) if chosen is not None else None
         self._involved = drawn if drawn is not None and drawn.lines else None
         pane.display = self._involved is not None and not self.has_class("small")
         if self._involved is not None:
-            pane.styles.height = len(self._involved.lines) + 2
+            pane.styles.height = len(self._involved.lines) + 1
 
     def chosen_finding(self) -> Finding | None:
         """Return the finding under the cursor, or None if the row is not a finding."""
@@ -153,7 +157,7 @@ class DoctorScreen(SubScreen):
     def on_choice_list_chosen(self, event: ChoiceList.Chosen) -> None:
         """Show the chosen finding from its top."""
         event.stop()
-        self.query_one("#finding", Pane).first = 0
+        self.query_one("#finding", RuledPane).first = 0
         self.settle()
 
     def on_choice_list_pressed(self, event: ChoiceList.Pressed) -> None:
@@ -163,7 +167,7 @@ class DoctorScreen(SubScreen):
 
     def action_read(self) -> None:
         """Focus the text for scrolling."""
-        self.focus_now(self.query_one("#finding", Pane))
+        self.focus_now(self.query_one("#finding", RuledPane))
         self.settle()
 
     def copyable(self) -> Copy | None:
@@ -200,7 +204,7 @@ def _count(view: View) -> Line:
 def _healthy_lines(view: View, columns: int) -> tuple[Line, ...]:
     runs = len({run.run_id for run in view.snapshot.runs} - view.snapshot.untracked_ids) + len(view.snapshot.process_runs)
     lines: list[Line] = [
-        *(undecided_lines(view, columns) or wrapped("No problem found, as far as gputop can see from here.", columns, "ok")),
+        *(undecided_items(view, columns) or wrapped("No problem found, as far as gputop can see from here.", columns, "ok")),
         BLANK,
         *wrapped(looked_at(view.snapshot), columns),
         BLANK,

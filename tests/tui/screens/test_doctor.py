@@ -91,13 +91,15 @@ async def test_a_finding_that_went_stays_in_the_history() -> None:
 
 
 async def test_what_is_watched_is_listed_beside_what_was_found() -> None:
-    watched = (Undecided("E02", "There is too little work in a step", 20.0),)
+    watched = (Undecided("E02", "There is too little work in a step", 20.0), Undecided(None, "process 4000 warms up", 9.0))
     for found in (view_after((one_gpu_works, range(40))), view_after((healthy, range(20)))):
         assert "ndecided" not in await shown(found, (160, 50))
         view = replace(found, undecided=watched)
         text = await shown(view, (160, 50), "undecided" if found.findings else "")
         assert "no problem" not in text.lower()
         assert "Undecided" in text
+        assert "· watching for: There is too little work in a step" in text
+        assert "· process 4000 warms up" in text
         assert "watching for: There is too little work in a step" in text
 
 

@@ -167,7 +167,15 @@ def undecided_lines(view: View, width: int) -> list[Line]:
 
     Seconds are left out: they would change the screen every second.
     """
-    if not view.undecided:
-        return []
+    names = _undecided_names(view)
+    return wrap(f"Undecided: {'; '.join(names)}", width) if names else []
+
+
+def undecided_items(view: View, width: int) -> list[Line]:
+    """Return the same as a list, for a pane whose title says that it is undecided."""
+    return [part for name in _undecided_names(view) for part in wrap(f"· {name}", width, indent="  ")]
+
+
+def _undecided_names(view: View) -> list[str]:
     names = (clean(item.title) if item.rule is None else f"watching for: {clean(item.title)}" for item in view.undecided)
-    return wrap(f"Undecided: {'; '.join(dict.fromkeys(names))}", width)
+    return list(dict.fromkeys(names))
