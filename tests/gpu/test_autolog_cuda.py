@@ -94,7 +94,7 @@ for step in range(600):
             loss.backward()
             optimizer.step()
     if tracked is not None:
-        fast += tracked.tracked().fast.mode == "fast"
+        fast += tracked.tracked().training.fast.mode == "fast"
     if step % 100 == 99:
         strict("default")
         torch.cuda.synchronize()

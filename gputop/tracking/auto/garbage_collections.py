@@ -6,13 +6,13 @@ import gc
 from time import perf_counter
 from typing import Any
 
-from gputop.tracking.auto.steps import Steps
 from gputop.tracking.auto.training.iteration import GC_S
+from gputop.tracking.auto.training.state import Training
 from gputop.tracking.journal.handlers import has_handlers
 from gputop.tracking.no_compile import exclude
 
 
-def listen(torch: Any, steps: Steps) -> None:
+def listen(torch: Any, training: Training) -> None:
     """Time the collections from now on; once per process."""
     started = 0.0
 
@@ -22,9 +22,9 @@ def listen(torch: Any, steps: Steps) -> None:
             started = perf_counter()
         else:
             took = perf_counter() - started
-            steps.iteration.add_collection(took)
+            training.iteration.add_collection(took)
             if took >= GC_S:
-                steps.fast.end_soon()  # nothing more: this may run between any two of our lines
+                training.fast.end_soon()  # nothing more: this may run between any two of our lines
 
     def check() -> None:
         """Listen, unless the script handles signals: Python drops what a handler raises while a listener runs."""
@@ -35,4 +35,4 @@ def listen(torch: Any, steps: Steps) -> None:
             gc.callbacks.append(collected)
 
     exclude(torch, collected, check)
-    steps.check_collector_with(check)
+    training.check_collector_with(check)

@@ -17,17 +17,20 @@ from typing import Any
 
 from gputop.facts.measured import Checkpoint
 from gputop.tracking.auto import garbage_collections
+from gputop.tracking.auto.backwards import Backwards
 from gputop.tracking.auto.loader_hooks import patch_loader
 from gputop.tracking.auto.losses import packed
 from gputop.tracking.auto.losses.reduction import divided_by, read, step_loss
 from gputop.tracking.auto.losses.sites import Site, Sites
 from gputop.tracking.auto.losses.user_code import UserCode, accelerate_divides_by, columns_of, label
 from gputop.tracking.auto.losses.values import value_of
+from gputop.tracking.auto.other_threads import OtherThreads
 from gputop.tracking.auto.readings import ddp, gpu
 from gputop.tracking.auto.readings.batches import Batches
 from gputop.tracking.auto.readings.ddp import Gradients
 from gputop.tracking.auto.readings.loader import Feed, counts, first_tensor, is_integer, is_table
 from gputop.tracking.auto.steps import Steps
+from gputop.tracking.auto.timings import Timings
 from gputop.tracking.auto.training.fast_path import FastPath
 from gputop.tracking.auto.training.iteration import Iteration
 from gputop.tracking.auto.training.optimizers import Optimizers
@@ -35,6 +38,8 @@ from gputop.tracking.auto.training.pace import Pace
 from gputop.tracking.auto.training.several_losses import Several
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.auto.training.threads import Threads, has_ended
+from gputop.tracking.auto.training.usual import Usual, is_plain
+from gputop.tracking.auto.without_optimizer import WithoutOptimizer
 from gputop.tracking.manual_steps import ManualSteps, sorted_leaves
 from gputop.tracking.no_compile import exclude, no_compile
 from gputop.tracking.stand_in import passed_over, stands_for
@@ -45,6 +50,11 @@ _NOT_COMPILED = (
         Training,
         Threads,
         Steps,
+        Backwards,
+        OtherThreads,
+        WithoutOptimizer,
+        Timings,
+        Usual,
         FastPath,
         Several,
         Pace,
@@ -57,7 +67,7 @@ _NOT_COMPILED = (
         Batches,
         Gradients,
     ),
-    *(ManualSteps, first_tensor, counts, is_integer, is_table, value_of, read, step_loss, divided_by),
+    *(ManualSteps, is_plain, first_tensor, counts, is_integer, is_table, value_of, read, step_loss, divided_by),
     *(accelerate_divides_by, packed.may_read, has_ended, columns_of, label, sorted_leaves, unseen, has_modes),
 )
 """What the wrappers call."""
@@ -71,46 +81,52 @@ def patch(torch: Any, steps: Steps) -> None:
     _patch_optimizers(torch, steps)
     _patch_scaler(torch, steps)
     patch_loader(torch, steps)
-    _patch_save(torch, steps)
+    _patch_save(torch, steps.training)
     ddp.listen(torch, no_compile)
     gpu.listen(torch, no_compile)
-    garbage_collections.listen(torch, steps)
+    garbage_collections.listen(torch, steps.training)
 
 
 def _patch_backward(torch: Any, steps: Steps) -> None:
     original = torch.autograd.backward  # Tensor.backward calls it by this name
-    fast, tensor = steps.fast, torch.Tensor
+    training, tensor = steps.training, torch.Tensor
+    fast = training.fast
 
     @passed_over
     def full(tensors: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # A nested backward is part of the outer one (reentrant checkpointing), even if autograd's own thread runs it for a GPU.
         if fast.in_backward:
             return original(tensors, *args, **kwargs)
-        steps.end_early()
-        if steps.off or (steps.thread and get_ident() != steps.thread and not steps.moves_here(tensors)):
+        training.end_early()
+        if training.off or (
+            training.thread and get_ident() != training.thread and not steps.other_threads.goes_on_here(tensors)
+        ):
             return original(tensors, *args, **kwargs)
+        backwards = steps.backwards
         try:
             with unseen(torch):
-                steps.before_backward(tensors)
+                if not training.taken:
+                    _listen_to_keras(torch, steps)
+                backwards.before(tensors)
         except Exception as error:  # noqa: BLE001 - the user's backward runs next, whatever went wrong with its loss
-            steps.failed(error)
-        clock = steps.wanted.clock
+            training.failed(error)
+        clock = training.wanted.clock
         mark = clock.start() if clock is not None and clock.running else None
         started = perf_counter()
         fast.begin_backward()
         try:
             result = original(tensors, *args, **kwargs)
         except BaseException:
-            steps.backward_failed()
+            backwards.failed()
             raise
         finally:
             fast.end_backward()
-        steps.iteration.add_backward(perf_counter() - started)
+        training.iteration.add_backward(perf_counter() - started)
         if clock is not None and mark is not None:
             clock.stop("cuda/backward_s", mark)
-        if steps.by_hand is not None:
+        if steps.without_optimizer.looks:
             with unseen(torch):
-                steps.after_backward()
+                steps.without_optimizer.after_backward()
         return result
 
     @stands_for(original)
@@ -141,8 +157,15 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
     if takes(original, backward):
         torch.autograd.backward = backward
     else:
-        steps.without_fast_path()
+        training.without_fast_path()
         torch.autograd.backward = with_other_arguments
+
+
+def _listen_to_keras(torch: Any, steps: Steps) -> None:
+    if "keras" in sys.modules:
+        from gputop.tracking.auto.keras import listen
+
+        listen(torch, steps)
 
 
 def takes(original: Any, wrapper: Any) -> bool:
@@ -159,20 +182,21 @@ def takes(original: Any, wrapper: Any) -> bool:
 
 
 def _patch_optimizers(torch: Any, steps: Steps) -> None:
-    fast = steps.fast
+    training = steps.training
+    fast = training.fast
     # Both return True while torch.compile traces; the first is cheaper to call, but not every torch has it.
     compiling: Callable[[], bool] = getattr(torch.compiler, "is_dynamo_compiling", torch.compiler.is_compiling)
 
     def traced() -> None:
         # Marked as a constant, so torch.compile calls it while tracing, and it leaves nothing in the graph.
-        steps.lose_sight()
+        training.lose_sight()
 
     traced._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
     def before(optimizer: Any, args: Any, kwargs: Any) -> None:
         if compiling():
             traced()
-        elif fast.mode != "fast" and not steps.off:
+        elif fast.mode != "fast" and not training.off:
             steps.before_step(optimizer)
 
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -180,17 +204,17 @@ def _patch_optimizers(torch: Any, steps: Steps) -> None:
             try:
                 if fast.stepped(optimizer):
                     if fast.step == fast.pause_at or fast.mode != "fast":
-                        steps.pause()
+                        training.pause()
                     return
-                steps.end_early()
+                training.end_early()
             except Exception as error:  # noqa: BLE001 - as above
-                steps.failed(error)
-        if steps.off or compiling():
+                training.failed(error)
+        if training.off or compiling():
             return
         try:
             steps.after_step(optimizer)
         except Exception as error:  # noqa: BLE001 - as above
-            steps.failed(error)
+            training.failed(error)
 
     exclude(torch, before, after)
     optimizers: Any = sys.modules["torch.optim.optimizer"]  # torch.optim shadows the module's name
@@ -202,53 +226,54 @@ def _patch_scaler(torch: Any, steps: Steps) -> None:
     scaler: Any = getattr(getattr(torch.amp, "grad_scaler", None), "GradScaler", None)
     if scaler is None:
         return
+    training = steps.training
     original_scale, original_step = scaler.scale, scaler.step
 
     @stands_for(original_scale)
     def scale(self: Any, outputs: Any) -> Any:
         result = original_scale(self, outputs)
         try:
-            if not steps.off and result is not outputs and isinstance(result, torch.Tensor):
-                steps.scaled(result, outputs)
+            if not training.off and result is not outputs and isinstance(result, torch.Tensor):
+                steps.backwards.scaled(result, outputs)
         except Exception as error:  # noqa: BLE001 - as above
-            steps.failed(error)
+            training.failed(error)
         return result
 
     @stands_for(original_step)
     def step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        taken = steps.all_taken
+        taken = training.all_taken
         result = original_step(self, optimizer, *args, **kwargs)
-        if not steps.off and steps.all_taken == taken and not steps.on_other_thread():
-            steps.end_early()
+        if not training.off and training.all_taken == taken and not training.on_other_thread():
+            training.end_early()
             try:
                 steps.after_step(optimizer, skipped=True)
             except Exception as error:  # noqa: BLE001 - as above
-                steps.failed(error)
+                training.failed(error)
         return result
 
     scaler.scale, scaler.step = scale, step
 
 
-def _patch_save(torch: Any, steps: Steps) -> None:
+def _patch_save(torch: Any, training: Training) -> None:
     original = torch.save
 
     @stands_for(original)
     def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
-        run = steps.run
-        if steps.off or run is None or steps.on_other_thread():
+        run = training.run
+        if training.off or run is None or training.on_other_thread():
             return original(obj, f, *args, **kwargs)
         started = perf_counter()
         result = original(obj, f, *args, **kwargs)
         try:
-            steps.end_early()
+            training.end_early()
             seconds = perf_counter() - started
-            steps.iteration.interrupt()
+            training.iteration.interrupt()
             path = os.fspath(f) if isinstance(f, str | os.PathLike) else getattr(f, "name", None)
             size = os.stat(path).st_size if isinstance(path, str) and not hasattr(f, "write") else None
-            steps.note(checkpoint_s=seconds)
-            run.fact("checkpoint", Checkpoint.filled(seconds=seconds, bytes=size, path=path, step=steps.step))
+            training.note({"checkpoint_s": seconds})
+            run.fact("checkpoint", Checkpoint.filled(seconds=seconds, bytes=size, path=path, step=training.step))
         except Exception as error:  # noqa: BLE001 - as above
-            steps.failed(error)
+            training.failed(error)
         return result
 
     save.__module__ = torch.__name__  # where it now is: pickle looks for it there, for a process that is to save

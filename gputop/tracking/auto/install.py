@@ -31,23 +31,24 @@ def install(torch: Any) -> None:
         return
     try:
         steps = _steps = Steps(torch)
+        training = steps.training
         patch(torch, steps)
         os.register_at_fork(after_in_child=steps.reset)
-        ending.use_libraries(lambda path: steps.code.is_library(path))
+        ending.use_libraries(lambda path: training.code.is_library(path))
         if os.environ.get("GPUTOP_LAUNCH_ID") or os.environ.get("GPUTOP_JOB_ID"):
-            early_failure.record(lambda: steps.off or steps.run is not None)
+            early_failure.record(lambda: training.off or training.run is not None)
     except Exception as error:  # noqa: BLE001 - an unknown torch: the script continues, untracked
         if _steps is not None:
-            _steps.failed(error)
+            _steps.training.failed(error)
         return
     with suppress(Exception):  # a system without what this needs: tracking continues
         if is_launched():
             from gputop.tracking.standing import early
 
             early.start(torch, ending.is_library)
-            steps.call_before_workers(early.revive)
+            training.call_before_workers(early.revive)
 
 
 def tracked() -> Steps | None:
-    """Return the tracked state of this process; None before torch is imported."""
+    """Return what follows the training of this process; None before torch is imported."""
     return _steps

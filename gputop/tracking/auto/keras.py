@@ -9,38 +9,14 @@ from __future__ import annotations
 
 import sys
 import weakref
-from typing import Any, Protocol
+from typing import Any
 
+from gputop.tracking.auto.steps import Steps
 from gputop.tracking.stand_in import stands_for
 
 _OPTIMIZERS = "keras.src.optimizers.base_optimizer"
 _CALLBACKS = "keras.src.callbacks.callback_list"
 _listening = False
-
-
-class Stepping(Protocol):
-    """Receives an optimizer's steps."""
-
-    stepping: bool
-
-    @property
-    def off(self) -> bool:
-        """Whether tracking records nothing."""
-
-    def before_step(self) -> None:
-        """Note that a step begins."""
-
-    def after_step(self, optimizer: Any) -> None:
-        """Note that a step has ended."""
-
-    def tell_epoch(self, epoch: float) -> None:
-        """Take the epoch from the framework."""
-
-    def without_fast_path(self) -> None:
-        """Measure every iteration in full from now on."""
-
-    def failed(self, error: Exception) -> None:
-        """Stop tracking after an error."""
 
 
 class Seen:
@@ -65,7 +41,7 @@ class Seen:
         return [group]
 
 
-def listen(torch: Any, steps: Stepping) -> None:
+def listen(torch: Any, steps: Steps) -> None:
     """Hook into Keras's optimizers, once, if Keras trains on torch in this process."""
     global _listening
     module: Any = sys.modules.get(_OPTIMIZERS)
@@ -73,13 +49,13 @@ def listen(torch: Any, steps: Stepping) -> None:
     if _listening or base is None:
         return
     _listening = True
-    original = base.apply
+    original, training = base.apply, steps.training
     seen: weakref.WeakKeyDictionary[Any, Seen] = weakref.WeakKeyDictionary()
 
     @stands_for(original)
     def apply(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         # An optimizer that scales losses calls its inner optimizer.
-        if steps.off or steps.stepping or torch.compiler.is_compiling():
+        if training.off or training.stepping or torch.compiler.is_compiling():
             return original(self, *args, **kwargs)
         steps.before_step()
         result = original(self, *args, **kwargs)
@@ -87,17 +63,17 @@ def listen(torch: Any, steps: Stepping) -> None:
             known = seen.get(self)
             if known is None:
                 known = seen[self] = Seen(self)
-                steps.without_fast_path()  # which ends where a torch optimizer steps
+                training.without_fast_path()  # which ends where a torch optimizer steps
             steps.after_step(known)
         except Exception as error:  # noqa: BLE001 - the training continues without tracking
-            steps.failed(error)
+            training.failed(error)
         return result
 
     base.apply = apply
     _listen_to_epochs(steps)
 
 
-def _listen_to_epochs(steps: Stepping) -> None:
+def _listen_to_epochs(steps: Steps) -> None:
     """Take the epoch from Keras, which may begin a new iteration over its data without a new loader."""
     callbacks: Any = getattr(sys.modules.get(_CALLBACKS), "CallbackList", None)
     original = getattr(callbacks, "on_epoch_begin", None)
@@ -107,7 +83,7 @@ def _listen_to_epochs(steps: Stepping) -> None:
     @stands_for(original)
     def on_epoch_begin(self: Any, epoch: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(epoch, int):
-            steps.tell_epoch(float(epoch))
+            steps.epochs.tell(float(epoch))
         return original(self, epoch, *args, **kwargs)
 
     callbacks.on_epoch_begin = on_epoch_begin

@@ -635,7 +635,7 @@ optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 for _ in range(2):
     net(torch.ones(1, 2)).sum().backward()
     optimizer.step()
-steps = sys.modules["gputop.tracking.auto.install"].tracked()
+steps = sys.modules["gputop.tracking.auto.install"].tracked().training
 held = [Pinned(), Pinned(), Pinned()]
 steps.sites.added, steps.fast.loss, steps.journal._late._pools[4] = held
 freed = []

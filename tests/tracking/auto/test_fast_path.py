@@ -120,7 +120,7 @@ def step():
     loss.backward()
     optimizer.step()
     losses.append(loss.item())
-    return install.tracked()
+    return install.tracked().training
 """
 
 
@@ -210,7 +210,7 @@ def train(until):
 
 
 batches = iter(loader)
-train(lambda number: number > 100 and install.tracked().fast.mode == "fast")
+train(lambda number: number > 100 and install.tracked().training.fast.mode == "fast")
 child = os.fork()
 train(lambda number: number == 20)
 if child:
@@ -244,7 +244,7 @@ quick, slow = iter(torch.utils.data.DataLoader(range(1000))), iter(torch.utils.d
 meant = []
 for number in range(700):
     next(quick)
-    tracked = install.tracked()
+    tracked = install.tracked().training
     if number > 300 and number % 50 == 0 and tracked.fast.mode == "fast":
         next(slow)
         meant.append(tracked.reached + 1)
@@ -315,17 +315,21 @@ def test_a_run_on_the_cpu_has_no_pace_beside_its_step_times() -> None:
 def test_a_run_on_a_gpu_records_its_throughput_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    from gputop.tracking.auto.steps import Steps
+    from gputop.tracking.auto.timings import Timings
+    from gputop.tracking.auto.training.epochs import Epochs
+    from gputop.tracking.auto.training.state import Training
 
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
-    monkeypatch.setattr("gputop.tracking.auto.steps.memory_values", lambda cuda: {})
-    steps, told = Steps(torch), []
+    monkeypatch.setattr("gputop.tracking.auto.timings.memory_values", lambda cuda: {})
+    training, told = Training(torch), []
+    timings = Timings(training, Epochs())
     for step in range(120):  # the host queues 20 steps in 20 ms, and waits for them until the second is over
-        steps.step = step
-        steps.iteration.add_call(8, 0)
-        steps.iteration.add_loss()
+        training.next_iteration()
+        training.iteration.add_call(8, 0)
+        training.iteration.add_loss()
         values: dict[str, float] = {}
-        steps._timings(values, 1000.0 + step // 20 + step % 20 * 0.001)
+        timings.put(values, 1000.0 + step // 20 + step % 20 * 0.001, has_optimizer=True)
+        training.iteration.begin()
         told.append(values.get("samples_per_s"))
     assert values["pace_s"] == pytest.approx(0.05, rel=0.5)
     assert all(rate is not None and 80 < rate < 330 for rate in told[40:]), "160 in truth; by single steps, 8,000"

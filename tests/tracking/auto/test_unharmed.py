@@ -393,7 +393,7 @@ def fail():
 
 model = torch.nn.Linear(4, 1)
 list(train(model))
-sys.modules["gputop.tracking.auto.install"].tracked().sites.take_back = fail
+sys.modules["gputop.tracking.auto.install"].tracked().training.sites.take_back = fail
 try:
     Failing.apply(model(torch.ones(2, 4)).mean()).backward()
 except Exception as error:
@@ -447,7 +447,7 @@ for _ in range(12):
     said.append(loss.item())
 print(said)
 tracked = sys.modules["gputop.tracking.auto.install"].tracked()
-print(tracked.models.searches._number, sum(map(len, tracked.optimizers._together)))
+print(tracked.models.searches._number, sum(map(len, tracked.training.optimizers._together)))
 """
 
 

@@ -1,4 +1,4 @@
-"""The state of a training is written by its own modules; the others ask it to change."""
+"""The state of a training is written by its own module; the others ask it to change."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from tests import REPOSITORY
 
 AUTO = REPOSITORY / "gputop" / "tracking" / "auto"
-STATE = ("steps.py", "training/state.py")
-NAMES = ("steps", "self.steps", "self._steps", "training", "self._training")
+STATE = "training/state.py"
+NAMES = ("steps", "self.steps", "self._steps", "training", "self.training", "self._training", "steps.training")
 """What the other modules call the state."""
 
 
@@ -23,7 +23,7 @@ def written(path: Path) -> list[str]:
 
 
 def test_no_other_module_writes_the_state_of_a_training() -> None:
-    modules = [path for path in sorted(AUTO.rglob("*.py")) if str(path.relative_to(AUTO)) not in STATE]
+    modules = [path for path in sorted(AUTO.rglob("*.py")) if str(path.relative_to(AUTO)) != STATE]
     assert len(modules) > 20
     assert [line for path in modules for line in written(path)] == []
 

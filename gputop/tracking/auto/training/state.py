@@ -1,61 +1,49 @@
 """The state of the training in this process: the run, the optimizers, the loader, and the current iteration.
 
-The parts of automatic tracking share it: they read it, and call its methods. ``Steps`` advances it from iteration to iteration.
-One thread trains at a time (``threads``); others are ignored.
+The parts of automatic tracking share it: they read it, and call its methods, which are its only writers. ``Steps`` advances it
+from iteration to iteration. One thread trains at a time (``threads``); others are ignored.
 """
 
 from __future__ import annotations
 
 import os
+import weakref
 from collections import deque
 from collections.abc import Callable
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
-from gputop.tracking.auto.losses.sites import Site, Sites
+from gputop.tracking.auto.losses.sites import Sites
 from gputop.tracking.auto.losses.user_code import UserCode
 from gputop.tracking.auto.readings.ddp import Gradients
 from gputop.tracking.auto.training.fast_path import FastPath, Stretch
 from gputop.tracking.auto.training.iteration import Iteration
 from gputop.tracking.auto.training.optimizers import Optimizers
 from gputop.tracking.auto.training.pace import WRITE_EVERY_S, Pace
+from gputop.tracking.auto.training.records import Records
 from gputop.tracking.auto.training.several_losses import Several
 from gputop.tracking.auto.training.threads import Threads
+from gputop.tracking.auto.training.usual import Usual
+from gputop.tracking.auto.training.wanted import Wanted
 from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.notice import reason, tell
 
 if TYPE_CHECKING:  # the first step opens the run: ``import gputop`` stays cheap
-    from gputop.tracking.auto.readings.gpu import Clock
     from gputop.tracking.auto.readings.loader import Feed
-    from gputop.tracking.auto.training.records import Records
     from gputop.tracking.journal.writing.writer import Journal
     from gputop.tracking.run import Run
 
 RECENT_STEPS = 33
 
 
-class Wanted:
-    """What the facts of a run need from the next steps. Only ``Facts`` writes it."""
-
-    __slots__ = ("batches_from", "clock", "facts_due")
-
-    def __init__(self) -> None:
-        self.facts_due = 0
-        """The step after which facts are next collected."""
-        self.batches_from = 0
-        """Batches are checksummed from this step on, because the fact will soon be recorded."""
-        self.clock: Clock | None = None
-        """Times the parts of a step on the GPU."""
-
-
 class Training:
     """The state of one process's training."""
 
-    def __init__(self, torch: Any) -> None:
+    def __init__(self, torch: Any, on_failure: Callable[[], None] | None = None) -> None:
+        """``on_failure`` is called once, when automatic tracking stops after an error."""
         self.torch = torch
         self.fast = FastPath(torch)
-        self.on_failure: Callable[[], None] | None = None
-        """Called once when automatic tracking stops after an error."""
+        self._on_failure = on_failure
         self.check_collector: Callable[[], None] = lambda: None
         """Starts timing Python's garbage collections, or stops it if the script handles signals."""
         self._on_workers: Callable[[], None] | None = None
@@ -91,13 +79,10 @@ class Training:
         """The loader of the last fetched batch."""
         self.stepping = False
         """Whether an optimizer's step is running, so that a backward belongs to its closure."""
+        self._stepping_on: weakref.ref[Any] | None = None
+        """The optimizer whose step is running, or last ran."""
         self.pace = Pace()
-        self._fetches = False
-        """Whether each iteration fetches batches from a DataLoader."""
-        self._usual: list[Site] = []
-        """The lines that run backward in an iteration."""
-        self._scales = False
-        """Whether a GradScaler scales their losses."""
+        self.usual = Usual()
         self._stretch: Stretch | None = None
         self._between_steps: Callable[[], None] | None = None
         self.fast.leave("full")
@@ -132,8 +117,8 @@ class Training:
         let_through(error)
         if not self.off:
             self.fast.stop()
-            if self.on_failure is not None:
-                self.on_failure()
+            if self._on_failure is not None:
+                self._on_failure()
             stops = f"automatic tracking stops, the training goes on ({reason(error)})."
             tell(stops)
             if self.run is not None:
@@ -188,25 +173,88 @@ class Training:
         self.iteration.add_batch(another_loader=feed is not self.loader)
         self.loader = feed
 
-    def is_plain(self) -> bool:
-        """Return whether the iteration that is ending on the full path had nothing special."""
-        sites = self.sites
-        if not self.partial:
-            self._usual, self._scales, self._fetches = list(sites.pending), sites.scaled_in_step, self.iteration.fetched > 0
-        return (
-            len(self.optimizers) == 1
-            and bool(sites.pending)
-            and not self.iteration.evaluation_s
-            and not (self.partial or self.iteration.interrupted or self.iteration.several_loaders or sites.inside or self.blind)
+    def is_idle(self) -> bool:
+        """Return whether the training is between two iterations."""
+        return not (self.sites.pending or self.stepping or self.fast.in_backward or self.fast.loss is not None)
+
+    def go_on_here(self) -> None:
+        """Follow the training to this thread, and drop what a thread that has ended has left unfinished."""
+        if self.fast.mode == "fast":
+            self._end_early()
+        if not self.threads.in_turn and not self.is_idle():
+            self.sites.take()
+            self.stepping = False
+            self.iteration.interrupt()
+        self.thread = get_ident()
+        if self.threads.in_turn:
+            self.without_fast_path()  # which is for one thread
+
+    def begin_step(self, optimizer: Any) -> None:
+        """Note that an optimizer's step begins; closures run inside it. None: one of which nothing is known."""
+        self.stepping = True
+        self._stepping_on = None if optimizer is None else weakref.ref(optimizer)
+        self.sites.begin_step()
+        self.iteration.begin_step()
+
+    def end_step(self, skipped: bool) -> None:
+        """Note that an optimizer's step has ended, or that its scaler skipped it."""
+        self.stepping = False
+        if not skipped:
+            self.taken += 1
+
+    def begins_again(self) -> bool:
+        """Return whether the gradients from before this optimizer step are gone: its closure computes the same loss again."""
+        optimizer = self._stepping_on() if self._stepping_on is not None else None
+        return optimizer is not None and all(
+            weight.grad is None for group in optimizer.param_groups for weight in group["params"]
         )
 
-    def accumulates(self) -> bool:
-        """Return whether a line of the usual iteration has run backward more than once in a step."""
-        return any(site.accumulates for site in self._usual)
+    def open(self, run: Run, own: bool) -> None:
+        """Train on this thread, and write to this run; ``own``: tracking opened it itself."""
+        self.thread = get_ident()
+        self.run, self.journal, self.records = run, run.journal, Records(run, own)
+
+    def begin_run(self) -> None:
+        """Start over for the run that was just opened: no steps, optimizers or losses."""
+        self.start_over()
+        self.step = (0 if self.journal is None else self.journal.automatic_from) - 1
+        self.sites.begin_run()
+        self.optimizers = Optimizers()
+        self.threads = Threads()
+        self.mark = None
+        self.recent_s.clear()
+
+    def begin_training(self) -> None:
+        """Begin another training of this run: its steps continue, its losses start over."""
+        self.start_over()
+        self.sites.begin_training()
+        self.iteration.interrupt()  # by what came between the trainings
+        if not self.iteration.fetched:
+            self.loader = None
+        elif self.loader is not None:
+            self.loader.begin_training()
+
+    def next_iteration(self) -> None:
+        """Count an iteration."""
+        self.step += 1
+
+    def restart_clock(self, now: float) -> float | None:
+        """Return when the last step ended, and note that another one ends ``now``."""
+        mark, self.mark = self.mark, now
+        return mark
+
+    def forget_gradients(self) -> None:
+        """Forget the backwards so far."""
+        self.gradients = Gradients()
+
+    def note(self, metrics: dict[str, Any]) -> None:
+        """Write metrics outside of a step's record, such as the time of a checkpoint."""
+        if metrics and self.records is not None:
+            self.records.note(self.step, metrics)
 
     def decide(self, plain: bool) -> None:
         """Decide after a full-path iteration whether the next ones are fast; ``plain``: it had nothing special."""
-        pace, journal = self.pace, self.journal
+        pace, journal, usual = self.pace, self.journal, self.usual
         pace.count(plain, in_full=not self.partial)
         self.fast.leave("full")
         if (
@@ -219,16 +267,16 @@ class Training:
         ):
             return
         feed, optimizer = self.loader, self.optimizers.last
-        if optimizer is None or (feed is not None and feed.batches.counting) or not self.sites.are_steady(self._usual):
+        if optimizer is None or (feed is not None and feed.batches.counting) or not self.sites.are_steady(usual.lines):
             return
-        names = self.records.names_if_fast([str(site.name) for site in self._usual])
+        names = self.records.names_if_fast([str(site.name) for site in usual.lines])
         if names is None:
             return
         if pace.adapt(self.recent_s):
             journal.own_ns = int(WRITE_EVERY_S * 1e9) if pace.write_every else 0
         last = pace.last_before_full(self.step, min(self.wanted.facts_due, self.wanted.batches_from))
         if last > self.step and self.mark is not None:
-            simple = not self._scales and self.sites.only() is not None
+            simple = not usual.scales and self.sites.only() is not None
             self._stretch = journal.stretch = Stretch(*names)
             self.fast.begin(
                 step=self.step,
@@ -236,11 +284,11 @@ class Training:
                 last_step=last,
                 pause_every=pace.write_every,
                 optimizer=optimizer,
-                feed=feed if self._fetches else None,
+                feed=feed if usual.fetches else None,
                 thread=self.thread,
                 stretch=self._stretch,
                 late=journal.stage,
-                several=None if simple else Several(self.torch, self.sites, self._usual),
+                several=None if simple else Several(self.torch, self.sites, usual.lines),
             )
 
     def pause(self) -> None:
@@ -294,5 +342,5 @@ class Training:
         fast.leave("rest")
         self.iteration.resume(gc_s, fast.data_s, fetched)
         if fast.loss is not None:
-            self.sites.hand_in(self._usual[0], fast.loss)
+            self.sites.hand_in(self.usual.lines[0], fast.loss)
             fast.hand_over_loss()

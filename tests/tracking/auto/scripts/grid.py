@@ -25,7 +25,7 @@ def training(width):
 
 
 def facts():
-    found = copy.deepcopy(sys.modules["gputop.tracking.auto.install"].tracked().run.facts)
+    found = copy.deepcopy(sys.modules["gputop.tracking.auto.install"].tracked().training.run.facts)
     return {name: found.get(name) for name in ("model", "optimizer")}
 
 

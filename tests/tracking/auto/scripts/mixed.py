@@ -218,7 +218,7 @@ def train(seed, full):
     gputop.finish()
     weights = [item.tolist() for item in training.model.state_dict().values()]
     print(seed, hashlib.sha256(json.dumps([training.said, weights]).encode()).hexdigest(), flush=True)
-    if steps.off or (not full and len(looked_at) > ITERATIONS * 0.7):
+    if steps.training.off or (not full and len(looked_at) > ITERATIONS * 0.7):
         print(f"seed {seed}: {len(looked_at)} iterations took the full path", file=sys.stderr)
         os._exit(1)
 

@@ -78,7 +78,7 @@ for case in (accumulated, scaled, scaled_and_accumulated, two):
         for number in range(STEPS):
             optimizer.zero_grad()
             losses.append(case(model, optimizer, number))
-            fast += install.tracked().fast.mode == "fast"
+            fast += install.tracked().training.fast.mode == "fast"
         if GPU:
             late.let_all_arrive()
     told[case.__name__] = {"losses": losses, "fast": fast}

@@ -1,0 +1,89 @@
+"""Takes the loss of each backward on the full path, and the batch that it is computed on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gputop.tracking.auto.losses import values as loss_values
+from gputop.tracking.auto.training.epochs import Epochs
+from gputop.tracking.auto.training.state import Training
+from gputop.tracking.auto.without_optimizer import WithoutOptimizer
+from gputop.tracking.journal.notice import tell
+from gputop.tracking.unseen import unseen
+
+NO_NUMBERS = ("DTensor", "FakeTensor", "FunctionalTensor")
+"""Tensors without a value of their own on this rank, or without any value."""
+
+
+class Backwards:
+    """What is read at a backward. Keeps nothing itself."""
+
+    def __init__(self, training: Training, epochs: Epochs, without_optimizer: WithoutOptimizer) -> None:
+        self._training = training
+        self._epochs = epochs
+        self._without_optimizer = without_optimizer
+        self._tensor = training.torch.Tensor
+
+    def scaled(self, result: Any, loss: Any) -> None:
+        """Remember the loss that a GradScaler scaled."""
+        training = self._training
+        if not training.fast.takes_several:
+            training.end_early()
+        with unseen(training.torch):
+            training.sites.scaled(result, loss)
+
+    def before(self, tensors: Any) -> None:
+        """Read the loss that backward is about to run on. Called on the training thread."""
+        training = self._training
+        sites = training.sites
+        sites.begin_backward()
+        if not training.partial:
+            training.gradients.backward()
+        if training.blind:
+            training.fast.stop()
+            tell("automatic tracking stops, the training goes on: torch.compile hides the optimizer's steps. Use run.log.")
+            return
+        tensor = self._only(tensors)
+        if tensor is None:
+            return
+        if training.iteration.evaluated():
+            training.iteration.interrupt()
+        self._take_batch()
+        shown, part = sites.unscaled(tensor)
+        number = loss_values.value_of(training.torch, shown)
+        if number is None:
+            return
+        site = sites.here()
+        self._without_optimizer.before_backward(site, tensor)
+        again = training.stepping and site.count > 0 and training.begins_again()
+        if sites.add(site, number, part, tensor, training.stepping, again):
+            training.iteration.add_loss()
+
+    def _only(self, tensors: Any) -> Any:
+        """Return the only tensor that backward runs on; None if there are several, or if it has no value."""
+        if type(tensors) is self._tensor:
+            return tensors
+        tensor = tensors[0] if isinstance(tensors, tuple | list) and len(tensors) == 1 else tensors
+        return tensor if isinstance(tensor, self._tensor) and type(tensor).__name__ not in NO_NUMBERS else None
+
+    def _take_batch(self) -> None:
+        """Count the batch that was fetched last as one that the training runs on."""
+        training = self._training
+        feed = training.loader
+        if feed is None:
+            return
+        training.iteration.add_rows(*feed.take())
+        if feed.feeds_training():
+            self._epochs.add(feed)
+            if training.run is not None and not training.run.disabled:
+                feed.record_facts(training.run)
+
+    def failed(self) -> None:
+        """Take back a backward that raised: the script may retry it."""
+        training = self._training
+        try:
+            training.sites.take_back()
+            if not training.partial:
+                training.gradients.take_back()
+        except Exception as error:  # noqa: BLE001 - the script gets the error of its backward, and no other one
+            training.failed(error)
