@@ -1,23 +1,28 @@
-"""Passes a screen's questions to their readers, each in its own thread. A reader is imported with its first question."""
+"""Passes a screen's questions to their readers, each in its own thread. A reader is imported with its first question.
+
+A profile and a run's whereabouts take seconds, so only one of each is answered at a time: a question that arrives meanwhile is
+dropped, and the screen asks again.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
+from gputop.agent.one_at_a_time import OneAtATime
 from gputop.agent.process_reader import ProcessReader
 from gputop.clocks import ClockAnswer, ClockQuestion
 from gputop.process import ProcessQuestion
-from gputop.profiled import ProfileQuestion
+from gputop.profiled import STEPS_MAX, Profile, ProfileQuestion
 from gputop.questions import Answer, Question
 from gputop.run_questions import GpusQuestion, RunsQuestion
 from gputop.snapshot import Run
+from gputop.whereabouts import Whereabouts, WhereQuestion
 
 if TYPE_CHECKING:
-    from gputop.agent.profile_reader import ProfileReader
     from gputop.agent.run_shelf import RunShelf
-    from gputop.agent.where_reader import WhereReader
 
 
 class Answering:
@@ -27,8 +32,8 @@ class Answering:
         self._deliver = deliver
         self._processes = ProcessReader(deliver)
         self._shelf: RunShelf | None = None
-        self._where: WhereReader | None = None
-        self._profiles: ProfileReader | None = None
+        self._where: OneAtATime[Whereabouts] = OneAtATime("where", deliver)
+        self._profiles: OneAtATime[Profile] = OneAtATime("profile", deliver)
 
     def ask(self, question: Question, runs: Sequence[Run], curves: Collection[str] = ()) -> None:
         """Queue the question and return at once.
@@ -50,14 +55,19 @@ class Answering:
 
             ask(question, self._deliver)
         elif isinstance(question, ProfileQuestion):
-            if self._profiles is None:
-                from gputop.agent.profile_reader import ProfileReader
-
-                self._profiles = ProfileReader(self._deliver)
-            self._profiles.ask(question, runs)
+            if 1 <= question.steps <= STEPS_MAX:
+                self._profiles.ask(partial(_profile, question, runs))
         else:
-            if self._where is None:
-                from gputop.agent.where_reader import WhereReader
+            self._where.ask(partial(_whereabouts, question, runs, curves))
 
-                self._where = WhereReader(self._deliver)
-            self._where.ask(question, runs, curves)
+
+def _profile(question: ProfileQuestion, runs: Sequence[Run]) -> Profile:
+    from gputop.agent.profile_reader import answer_to
+
+    return answer_to(question, runs)
+
+
+def _whereabouts(question: WhereQuestion, runs: Sequence[Run], curves: Collection[str]) -> Whereabouts:
+    from gputop.agent.where_reader import answer_to
+
+    return answer_to(question, runs, curves)

@@ -1,14 +1,9 @@
-"""Answers a screen's question where the ranks of a run are, in a thread of its own: it takes two seconds, and /proc can hang.
-
-One question at a time: one that arrives meanwhile is dropped, and the screen asks again. The code that asks ranks is
-imported with the first question.
-"""
+"""Answers a screen's question where the ranks of a run are. The code that asks ranks is imported with the first question."""
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from gputop.errors import GputopError, describe_unexpected
@@ -16,40 +11,12 @@ from gputop.snapshot import LIVE_STATES, Run
 from gputop.whereabouts.records import Whereabouts, WhereQuestion
 
 
-class WhereReader:
-    """Answers one question at a time; calls ``deliver`` in the thread that found the answer."""
+def answer_to(question: WhereQuestion, runs: Sequence[Run], curves: Collection[str] = ()) -> Whereabouts:
+    """Ask the ranks of a run where they are. Takes two seconds, and longer if /proc hangs.
 
-    def __init__(self, deliver: Callable[[Whereabouts], object]) -> None:
-        self._deliver = deliver
-        self._busy = threading.Lock()
-
-    def ask(self, question: WhereQuestion, runs: Sequence[Run], curves: Collection[str] = ()) -> None:
-        """Ask the ranks of a run and return at once; ignore questions while another is open.
-
-        ``curves``: the ids of runs that are only a curve of an untracked run, with only the ranks that wrote it.
-        """
-        if not self._busy.acquire(blocking=False):
-            return
-        threading.Thread(target=self._run, args=(question, _run_in(question, runs, curves)), daemon=True, name="where").start()
-
-    def _run(self, question: WhereQuestion, run: Run | None) -> None:
-        try:
-            found = _answer(question, run)
-        finally:
-            self._busy.release()
-        self._deliver(found)
-
-
-def _run_in(question: WhereQuestion, runs: Sequence[Run], curves: Collection[str]) -> Run | None:
-    """Return the run that is asked about; also the one that the processes have opened since, with their first step."""
-    named = next((run for run in runs if run.run_id == question.run_id), None)
-    pids = set(question.pids)
-    tracked = (run for run in runs if run.run_id not in curves)
-    opened = (run for run in tracked for rank in run.ranks if rank.local_pid in pids and rank.state in LIVE_STATES)
-    return named or next(opened, None)
-
-
-def _answer(question: WhereQuestion, run: Run | None) -> Whereabouts:
+    ``curves``: the ids of runs that are only a curve of an untracked run, with only the ranks that wrote it.
+    """
+    run = _run_in(question, runs, curves)
     name = run.name if run is not None else question.run_id
     try:
         if run is not None:
@@ -66,3 +33,12 @@ def _answer(question: WhereQuestion, run: Run | None) -> Whereabouts:
         return Whereabouts(question.run_id, name, time.time(), problem=str(error).rstrip("."))
     except Exception as error:  # noqa: BLE001 - the screen shows the error, and the next question is still answered
         return Whereabouts(question.run_id, name, time.time(), problem=f"gputop could not ask: {describe_unexpected(error)}")
+
+
+def _run_in(question: WhereQuestion, runs: Sequence[Run], curves: Collection[str]) -> Run | None:
+    """Return the run that is asked about; also the one that the processes have opened since, with their first step."""
+    named = next((run for run in runs if run.run_id == question.run_id), None)
+    pids = set(question.pids)
+    tracked = (run for run in runs if run.run_id not in curves)
+    opened = (run for run in tracked for rank in run.ranks if rank.local_pid in pids and rank.state in LIVE_STATES)
+    return named or next(opened, None)

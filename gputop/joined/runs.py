@@ -62,6 +62,11 @@ class Part:
     current: bool = True
 
 
+def silent_hosts(parts: Sequence[Part]) -> tuple[str, ...]:
+    """Return the hosts of these parts whose link is lost."""
+    return tuple(part.host for part in parts if not part.current)
+
+
 @dataclass(frozen=True, slots=True)
 class JoinedRun:
     """One run over machines. ``run`` has each rank once, with times by this machine's clock."""
@@ -94,7 +99,7 @@ class JoinedRun:
     @property
     def silent(self) -> tuple[str, ...]:
         """The hosts with ranks of the run whose link is lost."""
-        return tuple(part.host for part in self.parts if not part.current)
+        return silent_hosts(self.parts)
 
     @property
     def slowest(self) -> Slowest | None:

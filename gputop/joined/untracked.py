@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gputop.joined.runs import Part, Seen
+from gputop.joined.runs import Part, Seen, silent_hosts
 from gputop.process import LaunchEnvironment, ProcessRun
 from gputop.snapshot import Snapshot
 
@@ -42,7 +42,7 @@ class JoinedProcessRun:
     @property
     def silent(self) -> tuple[str, ...]:
         """The hosts with ranks of the run whose link is lost."""
-        return tuple(part.host for part in self.parts if not part.current)
+        return silent_hosts(self.parts)
 
     def as_data(self) -> dict[str, Any]:
         """Return the run for JSON. A host that is not ``current`` is listed by its last reading."""

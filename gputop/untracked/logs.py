@@ -9,6 +9,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+from gputop.jobs.output.follower import size_bytes
 from gputop.jobs.output.printed_rank import PrintedFile, PrintedRank
 from gputop.untracked.outputs import READ_BYTES, TAIL, OutputFile
 from gputop.untracked.starts import newest_start
@@ -37,7 +38,7 @@ class OpenLogs:
         for number, files in found.items():
             rank = self.ranks.setdefault(number, PrintedRank())
             for file in files:
-                self._found_bytes.setdefault(file.path, _size(file.path))
+                self._found_bytes.setdefault(file.path, size_bytes(file.path))
                 rank.files.setdefault(file.path, PrintedFile(file.path, TAIL, newest_start))
         for rank in self.ranks.values():
             for path in [path for path in rank.files if self._is_something_else(path)]:
@@ -45,7 +46,7 @@ class OpenLogs:
         self.identities = frozenset(file.identity for files in found.values() for file in files)
 
     def _is_something_else(self, path: Path) -> bool:
-        return path not in self._with_values and _size(path) > self._found_bytes[path] + PATIENCE_BYTES
+        return path not in self._with_values and size_bytes(path) > self._found_bytes[path] + PATIENCE_BYTES
 
     def read(self, lock: threading.Lock) -> None:
         """Read the next piece of each; ``lock``: that of the run."""
@@ -56,10 +57,3 @@ class OpenLogs:
                     rank.take_in(file, steps, at)
                     if steps:
                         self._with_values.add(path)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import re
 import signal
 import socket
@@ -18,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from gputop.agent.sampler import Sampler
-from gputop.agent.where_reader import WhereReader
+from gputop.agent.where_reader import answer_to
 from gputop.cli.where import lines
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import Finding
@@ -54,9 +53,7 @@ def ask(pids: set[int]) -> Whereabouts | None:
 
 def answered(question: WhereQuestion) -> Whereabouts:
     """The answer that a screen gets."""
-    answers: queue.Queue[Whereabouts] = queue.Queue()
-    WhereReader(answers.put).ask(question, ())
-    return answers.get(timeout=60)
+    return answer_to(question, ())
 
 
 def diagnosed(home: Home, monkeypatch: pytest.MonkeyPatch, pid: int | None) -> Finding:

@@ -13,6 +13,8 @@ import os
 import signal
 from contextlib import suppress
 
+from gputop.tracking.journal.writing.own_file import identity_of
+
 _BELOW_LAST = range(9, 16)
 """Signals counted down from SIGRTMAX. Tools often use the very last ones, C libraries the first ones."""
 _STANDARD_STREAMS = 3
@@ -38,14 +40,14 @@ class LastWords:
             os.close(first)
             faulthandler.register(number, file=fd, all_threads=False, chain=False)
             self.signal, self.descriptor = number, fd
-            self._identity = _identity(fd)
+            self._identity = identity_of(fd)
 
     def check(self) -> None:
         """Give up the signal if the script uses it, or the descriptor, for something else."""
         if not self.signal:
             return
         try:
-            ours = _identity(self.descriptor) == self._identity
+            ours = identity_of(self.descriptor) == self._identity
         except OSError:
             ours = False
         if signal.getsignal(self.signal) is not signal.SIG_DFL:  # it does not know ours
@@ -72,8 +74,3 @@ def _is_free(number: int) -> bool:
     for name in ("SigBlk", "SigIgn", "SigCgt"):
         taken |= int(lines[name], 16)
     return not taken >> (number - 1) & 1 and signal.getsignal(number) is signal.SIG_DFL
-
-
-def _identity(fd: int) -> tuple[int, int]:
-    found = os.fstat(fd)
-    return found.st_dev, found.st_ino

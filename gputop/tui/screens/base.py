@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, NamedTuple
 
 from textual import events
@@ -141,6 +141,11 @@ class SubScreen(SettledScreen[None]):
         newest = getattr(self.app, "view", None)
         if isinstance(newest, View):
             self.take(newest)
+
+    def repeat(self, every_s: float, call: Callable[[], None]) -> None:
+        """Call now, and then at this interval for as long as the screen exists."""
+        call()
+        self.set_interval(every_s, call)
 
     def take_size(self, size: Size) -> None:
         """Choose what a screen of this size shows."""

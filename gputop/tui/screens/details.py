@@ -49,8 +49,7 @@ class _AskingScreen(SubScreen):
 
     def on_mount(self) -> None:
         """Ask now and at intervals."""
-        self._ask()
-        self.set_interval(ASK_EVERY_S, self._ask)
+        self.repeat(ASK_EVERY_S, self._ask)
 
     def _ask(self) -> None:
         if self.is_current and self.view is not None and self.wants_answer and not why_not_asked(self.process, self.view):

@@ -53,8 +53,7 @@ class GpuScreen(SubScreen):
     def on_mount(self) -> None:
         """Have PCIe throughput measured while this screen is open: on some GPUs that costs a blocking call."""
         self.app.post_message(PcieWanted(True))
-        self._ask()
-        self.set_interval(ASK_EVERY_S, self._ask)
+        self.repeat(ASK_EVERY_S, self._ask)
 
     def _ask(self) -> None:
         """Ask for what was recorded of the chosen run's GPUs, until there is an answer."""

@@ -72,8 +72,7 @@ class WhereScreen(SubScreen):
 
     def on_mount(self) -> None:
         """Ask, now and at intervals."""
-        self._ask()
-        self.set_interval(ASK_EVERY_S, self._ask)
+        self.repeat(ASK_EVERY_S, self._ask)
 
     def _ask(self) -> None:
         if self.is_current and self.view is not None and self.view.feed == "live" and not self.view.paused:

@@ -10,11 +10,12 @@ from textual.binding import Binding, BindingType
 
 from gputop.errors import UsageError
 from gputop.filters.processes import parse
+from gputop.history.history import ProcessKey, process_key
 from gputop.snapshot import Process, Snapshot
 from gputop.tui.drawing.late_lines import LateLines
 from gputop.tui.drawing.line import Drawing, Line, clean, line
 from gputop.tui.drawing.processes.pane import columns_for, draw_processes, scrolls_most
-from gputop.tui.drawing.processes.rows import SORTABLE, Order, Row, Tag, process_rows, tag_of
+from gputop.tui.drawing.processes.rows import SORTABLE, Order, Row, process_rows
 from gputop.tui.drawing.table import column_at
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget
@@ -37,7 +38,7 @@ class ProcessesPane(TypedFilter, ViewPane):
         self.order = Order()
         self.scrolled = 0
         """How many steps to the right the commands are scrolled; the first shows them whole."""
-        self._tagged: frozenset[Tag] = frozenset()
+        self._tagged: frozenset[ProcessKey] = frozenset()
         self._typed = ""
         self._problem: UsageError | None = None
         """Why the filter as typed is invalid; the last valid one then applies."""
@@ -51,7 +52,7 @@ class ProcessesPane(TypedFilter, ViewPane):
         """Return the table."""
         self._rows_shown = self._rows_in(view)
         if self._tagged:
-            self._tagged &= {tag_of(process) for process in view.snapshot.processes}
+            self._tagged &= {process_key(process) for process in view.snapshot.processes}
         if self.scrolled:
             self.scrolled = min(self.scrolled, scrolls_most(self._rows_shown, columns))
         drawing = draw_processes(view, self._rows_shown, self.order, columns, self._tagged, self.scrolled)
@@ -109,7 +110,7 @@ class ProcessesPane(TypedFilter, ViewPane):
     def tagged_processes(self) -> tuple[Process, ...]:
         """The tagged processes that still exist, including those that the filter hides."""
         found = self.view.snapshot.processes if self.view is not None else ()
-        return tuple(process for process in found if tag_of(process) in self._tagged)
+        return tuple(process for process in found if process_key(process) in self._tagged)
 
     def tag(self) -> None:
         """Tag or untag the process under the cursor, and go to the next row; on a run's row, all its processes."""
@@ -117,7 +118,7 @@ class ProcessesPane(TypedFilter, ViewPane):
         if row is None:
             return
         found = [held.process for held in self._rows_shown if held is row or (row.kind == "run" and held.run is row.run)]
-        tags = frozenset(tag_of(process) for process in found if process is not None)
+        tags = frozenset(process_key(process) for process in found if process is not None)
         if not tags:
             self.app.notify("Only processes can be tagged, and this row is not one.")
         self._tagged = self._tagged - tags if tags <= self._tagged else self._tagged | tags

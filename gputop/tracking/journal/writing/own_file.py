@@ -25,7 +25,7 @@ class OwnFile:
         """Take over a descriptor that was just opened from ``path``."""
         self._path = path
         self._fd = _above_standard_streams(fd)
-        self._identity = _identity(self._fd)
+        self._identity = identity_of(self._fd)
 
     def write(self, raw: bytes | memoryview[int], offset: int) -> None:
         """Write all bytes at ``offset``.
@@ -81,7 +81,7 @@ class OwnFile:
 
     def _is_ours(self, fd: int) -> bool:
         try:
-            return fd >= 0 and _identity(fd) == self._identity
+            return fd >= 0 and identity_of(fd) == self._identity
         except OSError:  # the number is free now
             return False
 
@@ -96,7 +96,12 @@ class OwnFile:
         return self._fd
 
 
-def _identity(fd: int) -> tuple[int, int]:
+def identity_of(fd: int) -> tuple[int, int]:
+    """Return device and inode of an open file, which show later whether the descriptor still refers to it.
+
+    Raises:
+        OSError: the descriptor is closed.
+    """
     found = os.fstat(fd)
     return found.st_dev, found.st_ino
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from gputop import units
+from gputop.history.history import ProcessKey, process_key
 from gputop.snapshot import Device, Problem
 from gputop.tui.drawing.late_lines import LateLines
 from gputop.tui.drawing.line import ASCII_ELLIPSIS, ELLIPSIS, Drawing, Line, Span, clean, clip, line, text_width, wrap
 from gputop.tui.drawing.processes.commands import SCROLL_CELLS, command_text, indent, scrolled_text
-from gputop.tui.drawing.processes.rows import DESCENDING, Order, Row, Tag, tag_of
+from gputop.tui.drawing.processes.rows import DESCENDING, Order, Row
 from gputop.tui.drawing.table import Cells, Column, fitting, heading_line, row_line
 from gputop.tui.state.view import View
 
@@ -95,7 +96,7 @@ def coarse(seconds: float) -> str:
 
 
 def draw_processes(
-    view: View, rows: Sequence[Row], order: Order, width: int, tagged: Set[Tag] = frozenset(), scrolled: int = 0
+    view: View, rows: Sequence[Row], order: Order, width: int, tagged: Set[ProcessKey] = frozenset(), scrolled: int = 0
 ) -> Drawing:
     """Return the pane: a heading line, then one line per row. Without rows: why there are none.
 
@@ -142,9 +143,9 @@ def _with_longer_runs(columns: tuple[tuple[Column, int], ...], rows: Sequence[Ro
     return tuple((column, size + changes.get(column.key, 0)) for column, size in columns)
 
 
-def _mark(row: Row, involved: Set[int], tagged: Set[Tag], ascii_only: bool) -> str:
+def _mark(row: Row, involved: Set[int], tagged: Set[ProcessKey], ascii_only: bool) -> str:
     """Return the mark before a row: of a tag, or of the doctor's first finding as in the GPU pane; "" for none."""
-    if row.process is not None and tag_of(row.process) in tagged:
+    if row.process is not None and process_key(row.process) in tagged:
         return "*" if ascii_only else "●"
     return (">" if ascii_only else "▸") if row.pid in involved else ""
 

@@ -29,10 +29,6 @@ class Order:
         return replace(self, sort=SORTABLE[(place + by) % len(SORTABLE)])
 
 
-Tag = tuple[int, float | None]
-"""PID and start (wall clock) of a tagged process."""
-
-
 @dataclass(frozen=True, slots=True)
 class Row:
     """One row of the table.
@@ -55,11 +51,6 @@ class Row:
     def pid(self) -> int | None:
         """The process's PID; None for other rows."""
         return self.process.pid if self.process else None
-
-
-def tag_of(process: Process) -> Tag:
-    """Return what a tag remembers a process by: a later one with the same PID does not have it."""
-    return process.pid, process.started_at
 
 
 def process_rows(snapshot: Snapshot, order: Order) -> tuple[Row, ...]:

@@ -133,8 +133,7 @@ class RecipeEntry:
 
     def order(self, values: Mapping[str, str]) -> tuple[NodeOrder, str] | None:
         """Return the recipe, which a Slurm job runs on all GPUs of its nodes, if the form asks for that."""
-        sbatch = values.get(SBATCH, "").strip()
-        return (self.order_for_hosts(values), sbatch) if sbatch else None
+        return _order_for_slurm(self, values)
 
     def order_for_hosts(self, values: Mapping[str, str]) -> NodeOrder:
         """Return the recipe with these values, on as many GPUs of each host as suit it."""
@@ -213,8 +212,7 @@ class OwnEntry:
 
     def order(self, values: Mapping[str, str]) -> tuple[NodeOrder, str] | None:
         """Return what Slurm is to run, if the form asks for that."""
-        sbatch = values.get(SBATCH, "").strip()
-        return (self.order_for_hosts(values), sbatch) if sbatch else None
+        return _order_for_slurm(self, values)
 
     def order_for_hosts(self, values: Mapping[str, str]) -> NodeOrder:
         """Return the command, in the folder of the same name there."""
@@ -269,6 +267,11 @@ def forget(key: str) -> bool:
         return False
     own_commands.forget(key.removeprefix(OWN))
     return True
+
+
+def _order_for_slurm(entry: Launchable, values: Mapping[str, str]) -> tuple[NodeOrder, str] | None:
+    sbatch = values.get(SBATCH, "").strip()
+    return (entry.order_for_hosts(values), sbatch) if sbatch else None
 
 
 def _doubling(most: int) -> Iterable[int]:

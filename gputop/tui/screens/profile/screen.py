@@ -58,8 +58,7 @@ class ProfileScreen(SubScreen):
 
     def on_mount(self) -> None:
         """Ask for its expected cost."""
-        self._ask_cost()
-        self.set_interval(ASK_AGAIN_S, self._ask_cost)
+        self.repeat(ASK_AGAIN_S, self._ask_cost)
 
     @property
     def _can_ask(self) -> bool:

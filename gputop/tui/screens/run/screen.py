@@ -83,8 +83,7 @@ class RunScreen(RunPanes):
 
     def on_mount(self) -> None:
         """Ask for the stored runs, and again while an answer is missing."""
-        self._ask()
-        self.set_interval(ASK_EVERY_S, self._ask)
+        self.repeat(ASK_EVERY_S, self._ask)
 
     def take(self, view: View) -> None:
         """Take the newest view and its chart settings."""
