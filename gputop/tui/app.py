@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from gputop.over_hosts.watched import HostJobs
 
 _OF_RUNS = ("run", "where", "profile")
-"""The screens that ask about runs."""
+"""The screens that send questions about runs."""
 INTERVALS_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 SETTINGS_PROBLEM_S = 15.0
 """For how long a problem with the settings file is shown at start."""
@@ -60,7 +60,7 @@ class GputopApp(WatchingApp):
     TITLE = "gputop"
     CSS_PATH = "gputop.tcss"
     ENABLE_COMMAND_PALETTE = False
-    """Textual's own knows none of our actions."""
+    """Textual's own palette does not know gputop's actions."""
     BINDINGS = [Binding(key.keys, key.action, key.what, show=False) for key in APP_KEYS]  # noqa: RUF012 - Textual's own form
 
     def __init__(self, feed: Feed, settings: Settings) -> None:

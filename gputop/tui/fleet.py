@@ -1,4 +1,4 @@
-"""Several hosts as one screen watches them: a machine for each, and the view of all.
+"""Several hosts that one screen watches: a machine for each, and the view of all.
 
 It must not import Textual: the app and the tests drive it.
 """
@@ -22,7 +22,7 @@ from gputop.tui.state.view import Settings
 JUDGED_EVERY_S, JUDGED_SELDOM_S = 1.0, 4.0
 """How often the runs over hosts are joined and judged: as often as the hosts are read, within these limits."""
 TURN_S = 0.03
-"""After this long, the screen gets its turn before further hosts are processed: keys must not wait for a burst of snapshots."""
+"""After this time, the screen gets its turn before further hosts are processed: keys must not wait for a burst of snapshots."""
 
 
 class Fleet:
@@ -48,7 +48,7 @@ class Fleet:
         self.machines += tuple(Machine(feed, shared_by=len(self.feeds)) for feed in feeds)
 
     def take_in(self) -> bool:
-        """Process what is waiting, one host after another; return whether there may be more after ``TURN_S``."""
+        """Process waiting snapshots, one host after another; return whether there may be more after ``TURN_S``."""
         until = time.monotonic() + TURN_S
         more = False
         for _ in self.machines:
@@ -105,7 +105,7 @@ class Fleet:
         return FleetView(time.time(), hosts, settings, paused, self.runs, self.untracked, self.launches, self.doctor.findings)
 
     def _read_twice(self) -> set[str | None]:
-        """Return Prometheus's hosts that a gputop there also reports, whatever they are called, as long as it reports them."""
+        """Return the hosts from Prometheus that a gputop also reports, whatever their names, as long as it reports them."""
         scraped = [machine for machine in self.machines if _is_of_prometheus(machine)]
         if not scraped:
             return set()

@@ -1,4 +1,5 @@
-"""Keeps the garbage collector from scanning what lives as long as the program, and from looking for every few objects."""
+"""Keeps the garbage collector from scanning objects that live as long as the program, and from running after every few
+objects."""
 
 from __future__ import annotations
 
@@ -7,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 NEW_OBJECTS = 20_000
-"""So many new objects, and the collector looks for cycles among them. A snapshot makes thousands, and nearly all of them are
-gone by the next one without its help: with Python's 700, looking takes up to a tenth of the screen's time."""
+"""After this many new objects, the collector looks for cycles. A snapshot creates thousands, and nearly all are freed before
+the next one without its help: with Python's 700, the collector takes up to a tenth of the screen's time."""
 
 
 @contextmanager

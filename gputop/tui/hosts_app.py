@@ -1,6 +1,6 @@
 """The app of several hosts: the hosts screen first, and the dashboard of one of them over it.
 
-All keys and screens are those of one machine (``app.py``): they apply to the host under the cursor.
+Keys and screens are the same as for one machine (``app.py``) and apply to the host under the cursor.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DRAWN_EVERY_S = 0.4
 """Snapshots of many hosts arrive one by one: those within this time share a drawing of the hosts screen."""
 
 More: TypeAlias = Callable[[Callable[[Sequence[HostFeed]], object]], object]
-"""Takes what is called, in any thread, with the feeds of hosts that are found later."""
+"""Receives a function that is called, on any thread, with the feeds of hosts that are found later."""
 
 
 class HostsApp(GputopApp):
@@ -47,7 +47,7 @@ class HostsApp(GputopApp):
         self._drawing_took_s = 0.0
 
     async def on_mount(self) -> None:
-        """Also ask for the hosts that are found later; Textual calls the handler of the class below by itself."""
+        """Also ask for the hosts that are found later; Textual itself calls the base class's handler."""
         if self._more is not None:
             self._more(lambda feeds: self.post_message(HostsFound(feeds)))
 
@@ -65,7 +65,7 @@ class HostsApp(GputopApp):
         return self.fleet.feeds
 
     def take_in(self) -> bool:
-        """Process what is waiting, for any host; return whether there is more than fits into a turn."""
+        """Process waiting snapshots of any host; return whether there are more than fit into a turn."""
         is_more = self.fleet.take_in()
         if self._paused:
             return is_more
@@ -89,7 +89,7 @@ class HostsApp(GputopApp):
         """Wait for the host: its row says what is wrong."""
 
     def fleet_view(self) -> FleetView:
-        """Return the newest view of all hosts; of a paused screen, the one that is shown."""
+        """Return the newest view of all hosts; while paused, the one that is shown."""
         if self._fleet_view is None or not self._paused:
             self._fleet_view = self.fleet.view(self.settings)
         return self._fleet_view

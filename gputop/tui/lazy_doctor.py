@@ -34,7 +34,7 @@ class LateDoctor:
             self.findings = self.doctor.observe(snapshot)
 
     def begin_anew(self, memory: MetricMemory | None) -> None:
-        """Forget all that was observed: the stream begins again, and ``memory`` with it."""
+        """Forget everything observed: the stream begins again, and ``memory`` with it."""
         self._memory, self.findings = memory, ()
         self._waiting.clear()
         if self.doctor is not None:
@@ -54,7 +54,7 @@ class LateDoctor:
 
     @property
     def undecided(self) -> tuple[Undecided, ...]:
-        """What is suspected but not yet decided."""
+        """Suspicions that are not decided yet."""
         return self.doctor.undecided if self.doctor is not None else ()
 
     def load(self) -> bool:

@@ -1,7 +1,7 @@
 """Imports modules without those that they import and hardly ever use: 1 MiB of the sampler, 3 MiB of the screen.
 
 A screen talks only to processes and a terminal, so asyncio needs no OpenSSL. Textual takes from ``typing_extensions`` names
-that ``typing`` has, too. In place of the other modules stands one that loads them at their first use. Imports nothing.
+that ``typing`` has, too. The other modules are replaced by one that loads them on first use. Imports nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def import_library() -> None:
 
 
 def import_asyncio() -> None:
-    """Import asyncio as on a Python that was built without OpenSSL. Whoever imports ``ssl`` later gets it."""
+    """Import asyncio as on a Python that was built without OpenSSL. A later import of ``ssl`` gets the real module."""
     if "asyncio" in sys.modules or "ssl" in sys.modules:
         return
     modules: dict[str, Any] = sys.modules  # None says that there is no such module
@@ -44,7 +44,7 @@ def for_textual() -> _StandIns:
 
 
 class _StandIns:
-    """A block in which modules that are not loaded yet have stand-ins. Whoever imports one after it gets the module itself."""
+    """A block in which modules that are not loaded yet have stand-ins. Later imports get the module itself."""
 
     def __init__(self, functions: dict[str, tuple[str, ...]]) -> None:
         self._put = {name: _StandIn(name, by_name) for name, by_name in functions.items() if name not in sys.modules}

@@ -1,4 +1,4 @@
-"""One machine as the screen watches it: its feed, and everything derived from the feed; machines share nothing.
+"""One machine that the screen watches: its feed, and everything derived from the feed; machines share nothing.
 
 It must not import Textual: the app and the tests drive it.
 """
@@ -35,7 +35,7 @@ class Machine:
         self.chosen_run: str | None = None
         """The run that the user chose; None follows the newest."""
         self._runs_on_gpus: frozenset[str] = frozenset()
-        """The live runs that were ever seen on a GPU: one that loses its GPU is still the one to look at."""
+        """The live runs that were ever seen on a GPU: a run that loses its GPU stays the shown one."""
         self._made_at = time.monotonic()
 
     def take_in(self) -> list[Snapshot]:
@@ -54,7 +54,7 @@ class Machine:
         return snapshots
 
     def _note_beginning(self, snapshot: Snapshot) -> None:
-        """Forget all if a replay begins again, to go to an earlier place: what is later is not known there."""
+        """Forget everything if a replay begins again to reach an earlier position: later data is not known there."""
         key = snapshot.sequence, snapshot.time
         if key == self._first:
             self.history = History(self._shared_by)

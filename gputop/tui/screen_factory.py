@@ -107,7 +107,7 @@ def _where(app: Host, view: View | None) -> AnyScreen | None:
     from gputop.tui.screens.where import WhereScreen
 
     run = _run_on(app.screen)
-    if isinstance(run, Run) and view is not None:  # a curve has only the ranks that write it: the processes have all
+    if isinstance(run, Run) and view is not None:  # a curve has only the ranks that write it; the processes have all ranks
         run = processes_of(run.run_id, view.snapshot) or run
     if run is None:
         app.notify("Choose a run first. gputop where PID --py-spy asks about other processes.")

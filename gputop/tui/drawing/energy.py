@@ -1,4 +1,4 @@
-"""What a run gets for its energy: the power of its GPUs against its throughput. Pure."""
+"""The energy that a run uses per sample: the power of its GPUs divided by its throughput. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def energy_words(view: View, run: Run) -> str | None:
 def power_w(view: View, run: Run) -> float | None:
     """Return the mean power of a live run's GPUs in W.
 
-    None if a rank is on another machine, if processes of others use one of the GPUs, or if the power of one is unknown.
+    None if a rank is on another machine, if other processes use one of the GPUs, or if the power of one is unknown.
     """
     snapshot = view.snapshot
     known = len(run.ranks) if run.world_size is None else run.world_size

@@ -51,7 +51,7 @@ def header_line(view: View | None, cells: int, remote: str | None = None) -> Lin
 
 
 def waiting_for(remote: str | None) -> Span:
-    """Return what is waited for before there is a snapshot, of another machine if ``remote`` names one."""
+    """Return what the screen waits for before the first snapshot; ``remote`` names the machine if it is another one."""
     return Span("starting …" if remote is None else f"connecting to {clean(remote)} …", "dim")
 
 

@@ -188,13 +188,13 @@ def _cells(job: Job, found: Comparison, snapshot: Snapshot) -> Cells:
 
 
 def _name(job: Job) -> str:
-    """Return the job's name, followed by its recipe if the name does not tell it."""
+    """Return the job's name, followed by its recipe if the name does not show it."""
     recipe = (job.recipe_id or "").removeprefix("faults/")
     return job.name if recipe in job.name else f"{job.name}  {job.recipe_id}"
 
 
 def known_cell(text: str, value: object) -> Span:
-    """Return a cell of a table with this text, or with "-" if the value that it shows is unknown."""
+    """Return a table cell with this text, or with "-" if its value is unknown."""
     return Span(text if value is not None else "-", "text" if value is not None else "dim")
 
 

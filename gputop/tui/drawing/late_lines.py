@@ -1,4 +1,4 @@
-"""Lines of a long list that are drawn when somebody looks at them: of hundreds of rows, a screen shows forty. Pure."""
+"""Lines of a long list that are drawn only when they are shown: of hundreds of rows, a screen shows forty. Pure."""
 
 from __future__ import annotations
 

@@ -113,9 +113,9 @@ class MeanOfRanks:
         """Return the curve.
 
         Args:
-            keys: What tells these columns from those of another metric or other ranks.
+            keys: What distinguishes these columns from those of another metric or other ranks.
             columns: One list of each rank, of the same length.
-            changed_from: The columns before this place are those of the last call, if the keys are.
+            changed_from: With the same keys as in the last call, the columns before this place are unchanged.
             weight: The weight of the past in the curve; the band is not smoothed.
         """
         same = list(keys) == self._keys and len(columns[0]) >= len(self._means)

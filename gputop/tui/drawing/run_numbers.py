@@ -27,7 +27,7 @@ TREND_SHARE, TREND_LEAST, TREND_MOST = 0.1, 5, 200
 TREND_CHANGE = 0.005
 """Means that differ by less than this share are equal."""
 SILENT_AFTER_S, SILENT_GAPS = 60.0, 3.0
-"""A run that has logged nothing for a minute, and for so many of its usual gaps, has no pace: its last one is not today's."""
+"""A run that has logged nothing for a minute, and for this many of its usual gaps, has no pace: its last one is outdated."""
 _RECORDS = 5
 """This many of a rank's newest records show how often it logs."""
 _WARM_UP_SHARE = 0.25
@@ -52,7 +52,7 @@ def counts_lines(run: Run) -> bool:
 def seconds_left(run: Run, history: History) -> float | None:
     """Return the time to the last step at the pace of the newest steps; None if unknown, or if the loss is NaN or infinite.
 
-    Such a run has nothing left to wait for. Nor is anything known of one that goes on after its last step.
+    Such a run has nothing left to wait for. Nothing is known either about a run that continues after its last step.
     """
     now, total = run.step, total_steps(run)
     if run.state not in LIVE_STATES or now is None or total is None or not_finite_since(run, history) is not None:
@@ -66,7 +66,7 @@ def seconds_left(run: Run, history: History) -> float | None:
 def silent_s(run: Run, history: History, now: float) -> float | None:
     """Return for how long a live run has logged nothing, if that is longer than usual for it or a signal has stopped it.
 
-    None while its newest pace and throughput are those of now. ``now`` is the time of the snapshot.
+    None while its newest pace and throughput are current. ``now`` is the time of the snapshot.
     """
     times = [rank.last_log_at for rank in run.ranks if rank.last_log_at is not None]
     if run.state not in LIVE_STATES or not times:
@@ -102,7 +102,7 @@ def _pace(series: MetricSeries) -> float | None:
         return None
     last = len(times) - 1
     first = min(last - 1, bisect_left(times, times[last] - RATE_WINDOW_S, 0, last))
-    # What an untracked run had printed before gputop came all has one time: only the last of it says when that step was.
+    # All values that an untracked run printed before gputop started have one time: it is right only for the last of them.
     first = bisect_right(times, times[first], first, last) - 1
     passed, done = times[last] - times[first], steps[last] - steps[first]
     return done / passed if passed > 0 and done > 0 else None
@@ -151,7 +151,7 @@ def speed(run: Run) -> tuple[str, float] | None:
 
 
 def pace(run: Run, history: History) -> tuple[str, float] | None:
-    """Return what the run gets done a second, as (unit, value): its throughput, else its steps; None if unknown."""
+    """Return the run's pace per second as (unit, value): its throughput, else its steps; None if unknown."""
     found = speed(run)
     if found is not None:
         return (speed_unit(found[0]), found[1]) if math.isfinite(found[1]) else None
@@ -160,7 +160,7 @@ def pace(run: Run, history: History) -> tuple[str, float] | None:
 
 
 def sharing(run: Run, ranks: Iterable[int]) -> list[list[int]] | None:
-    """Return these ranks in groups that are given the same samples, as in tensor parallelism; None if that is unknown."""
+    """Return these ranks in groups that receive the same samples, as in tensor parallelism; None if that is unknown."""
     groups: dict[tuple[bool, int], list[int]] = {}
     facts = {rank.rank: rank.facts for rank in run.ranks}
     for rank in ranks:
@@ -229,7 +229,7 @@ def _settled_mean(series: MetricSeries) -> float | None:
 def latest(run: Run, name: str) -> float | None:
     """Return the mean over the ranks of a metric's newest values; if any is not finite, the first such value.
 
-    If a rank logs no metric of this name, its automatic one counts. Of epochs, it is the one that all ranks have reached.
+    If a rank logs no metric of this name, its automatic one counts. For epochs, return the one that all ranks have reached.
     """
     names = [own_or_automatic(name, rank.metrics) for rank in run.ranks]
     values = [rank.metrics[own] for own, rank in zip(names, run.ranks, strict=True) if own in rank.metrics]

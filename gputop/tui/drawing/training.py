@@ -204,7 +204,7 @@ def _throughput(view: View, run: Run) -> list[Line]:
 
 
 def _trouble(view: View, run: Run) -> Line:
-    """Return which ranks failed, or for how long nothing has been logged."""
+    """Return which ranks failed, or how long nothing has been logged."""
     ended = [rank for rank in run.ranks if rank.state in FAILED_STATES]
     if ended:
         text = ", ".join(

@@ -1,4 +1,4 @@
-"""Where every rank is, in lines: which ranks wait for which, then one paragraph for the ranks at each place. Pure."""
+"""Where every rank is, in lines: which ranks wait for which, then one paragraph per place. Pure."""
 
 from __future__ import annotations
 

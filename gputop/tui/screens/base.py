@@ -30,7 +30,7 @@ class KeyHint(NamedTuple):
     what: str
     action: str = ""
     drop: int = 5
-    """When a narrow line leaves it out: the highest number first, among equals the last; 0 stays."""
+    """The order in which a narrow line drops keys: the highest number first, among equals the last; 0 stays."""
 
 
 MORE = KeyHint("?", "more", "app.help", 0)
@@ -39,7 +39,7 @@ EVERYWHERE = (
     KeyHint(":", "actions", "app.palette", 7),
     KeyHint("?", "help", "app.help", 0),
 )
-"""What a screen over the dashboard names last, if it has room."""
+"""The keys that a screen over the dashboard names last, if there is room."""
 
 
 def fitted(hints: Sequence[KeyHint], columns: int) -> tuple[KeyHint, ...]:
@@ -161,13 +161,13 @@ class SubScreen(SettledScreen[None]):
         self.view = view
 
     def set_heights(self) -> None:
-        """Have the panes show what the terminal can; subclasses set heights here."""
+        """Adapt the panes to the terminal; subclasses set heights here."""
         if self.view is not None:
             for pane in self.query(LinesWidget):
                 pane.draw_ascii(self.view.settings.ascii)
 
     def fill(self) -> None:
-        """Draw the header and the body; without a view, only what is waited for."""
+        """Draw the header and the body; without a view, only what the screen waits for."""
         view = self.view
         if view is None:
             head, waiting = self.query_one("#head", LinesWidget), waiting_for(getattr(self.app, "remote", None))

@@ -35,7 +35,7 @@ from gputop.tui.widgets.training import TrainingPane
 HEADER_LINES, KEY_LINES, RULE_LINES = 2, 1, 1
 PANES = ("GPUs", "training", "processes", "doctor")
 TRAINING_LINES_MIN, PROCESS_LINES_MIN, DOCTOR_LINES_MIN = 6, 4, 4
-"""With less, a chart shows no curve, a table no row worth its heading, and a finding no fix."""
+"""With fewer rows, a chart shows no curve, a table too few rows for its heading, and a finding no fix."""
 DENSITIES = ("auto", "full", "compact")
 
 HINTS = (
@@ -147,7 +147,7 @@ class DashboardScreen(SettledScreen[None]):
         self.settle()
 
     def show_age(self, view: View) -> None:
-        """Draw the header of this view, which differs from the last one in its age only."""
+        """Draw the header of this view, which differs from the last one only in its age."""
         self.view = view
         self.header.show(view)
 

@@ -72,7 +72,7 @@ class DoctorScreen(SubScreen):
                 yield RuledPane(id="involved")
 
     def set_heights(self) -> None:
-        """Draw the list, and give it and the GPUs involved the heights of what they hold."""
+        """Draw the list, and fit its height and that of the GPUs involved to their contents."""
         super().set_heights()
         if self.view is not None:
             self._draw_list(self.view)

@@ -26,7 +26,7 @@ SPAN_FIRST = 1
 
 
 class GpuScreen(SubScreen):
-    """Shows one GPU, also its last readings once it is gone."""
+    """Shows one GPU; once it is gone, its last readings."""
 
     NAME = "GPU"
     AUTO_FOCUS = None

@@ -24,7 +24,7 @@ _MARKS = {"error": ("✗", "x", "bad"), "warning": ("!", "!", "warn"), "info": (
 def draw_doctor(view: View, width: int, height: int) -> Drawing:
     """Return the pane: the first finding in full, the others as far as they fit (each at least by its headline).
 
-    What is undecided takes the lines that are left.
+    Undecided suspicions take the remaining lines.
     """
     findings, names = view.findings, names_of_runs(view)
     lines: list[Line] = []
@@ -40,7 +40,7 @@ def draw_doctor(view: View, width: int, height: int) -> Drawing:
 
 
 def doctor_lines_wanted(view: View, width: int, room: int) -> int:
-    """Return how many of ``room`` lines the findings deserve; none if there are none, since the title says so."""
+    """Return how many of ``room`` lines the findings need; none without findings, because the title says so."""
     if not view.findings:
         return 0
     most = max(MIN_LINES, int(room * SHARE_MOST))
@@ -59,7 +59,7 @@ def doctor_title(findings: Sequence[Finding]) -> Line:
 
 
 def names_of_runs(view: View) -> dict[str, str]:
-    """Return run id -> name if findings have to say which run they are about, because several are known."""
+    """Return run id -> name if findings must name their run, because several are known."""
     runs = view.snapshot.runs
     return {run.run_id: run.name for run in runs} if len(runs) > 1 else {}
 
@@ -111,7 +111,7 @@ def _fix(fix: str, width: int) -> list[Line]:
 
 
 def _in_a_line(view: View) -> Line:
-    """Return what the title says if it is all that there is of the pane."""
+    """Return the title's text if the pane consists of the title only."""
     if not view.undecided:
         return line(("No problem found", "ok"))
     first = view.undecided[0]
@@ -163,7 +163,7 @@ def _healthy(view: View, width: int, height: int) -> list[Line]:
 
 
 def undecided_lines(view: View, width: int) -> list[Line]:
-    """Return what is suspected but not yet decided; nothing if all is decided.
+    """Return suspicions that are not decided yet; nothing if all are.
 
     Seconds are left out: they would change the screen every second.
     """

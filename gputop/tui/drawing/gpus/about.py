@@ -55,7 +55,7 @@ def block(label: str, items: Iterable[Item], cells: int) -> list[Line]:
 
 
 def slow_items(view: View, device: Device) -> list[Item]:
-    """Return what throttles the clocks, since when, and for how long in total since the driver started to count."""
+    """Return what throttles the clocks, since when, and for how long in total since the driver began to count."""
     found: list[Item] = []
     counters: dict[str, int | None] = {
         "at the power limit": device.throttle_power_ns,
@@ -99,7 +99,7 @@ def _since(view: View, device: Device, words: str) -> tuple[float | None, bool]:
 
 
 def memory_items(device: Device, split: MemorySplit | None, within: Sequence[Item] = ()) -> list[Item]:
-    """Return who uses how much memory, in GiB, and how much is free; ``within`` is what the run's own part consists of."""
+    """Return who uses how much memory, in GiB, and how much is free; ``within`` divides the run's own part."""
     used, total = device.memory_used_bytes, device.memory_total_bytes
     free = None if used is None or total is None else max(0, total - used)
     parts: tuple[tuple[str, int | None, str], ...] = (
@@ -117,7 +117,7 @@ def memory_items(device: Device, split: MemorySplit | None, within: Sequence[Ite
 def allocator_items(view: View, device: Device) -> list[Item]:
     """Return what the chosen run's memory consists of, in GiB: tensors, what torch caches, and the rest, the context.
 
-    Nothing if that is not known of each of the run's processes on the device.
+    Nothing if that is unknown for one of the run's processes on the device.
     """
     facts = {rank.local_pid: rank.facts for rank in view.run.ranks} if view.run is not None else {}
     tensors = cached = context = 0
@@ -243,7 +243,7 @@ def identity_items(view: View, device: Device) -> list[Item]:
 
 
 def cuda_index(view: View, device: Device) -> str | None:
-    """Return under which index the chosen run's processes here see this device: "0 for rank 6"; None if unknown."""
+    """Return the index under which the chosen run's processes see this device: "0 for rank 6"; None if unknown."""
     run = view.run
     if run is None:
         return None

@@ -30,7 +30,7 @@ class Balance:
     ``working`` counts the shares of at least ``WORKING_PERCENT``; ``slow`` are those of the working devices that something
     slows down, ``broken`` the devices that are lost or in error. ``evenness`` is mean / max of the known shares (1: all do the
     same; 1/N: one does everything), None while nothing works or fewer than two are known. ``varied`` says that a device worked
-    for a part of ``WINDOW_S`` only: its newest reading may say the opposite of its share.
+    for only a part of ``WINDOW_S``: its newest reading may contradict its share.
     """
 
     devices: tuple[Device, ...]
@@ -130,7 +130,7 @@ def recent_use(view: View, device: Device) -> float | None:
 
 
 class _Use(NamedTuple):
-    """What a device's utilization was over ``WINDOW_S``, in percent."""
+    """A device's utilization over ``WINDOW_S``, in percent."""
 
     mean: float
     lowest: float

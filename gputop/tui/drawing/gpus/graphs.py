@@ -75,7 +75,7 @@ def _block(rows: Rows, device: Device, width: int, height: int) -> list[Line]:
     graph = area(_shares(rows, device, "utilization_percent", 100.0, width), height - 2, rows.view.settings.ascii)
     head: Line = label
     for number in numbers:
-        # In order of importance; what does not fit whole is left out.
+        # In order of importance; a part that does not fit completely is left out.
         longer = joined((head, number), Span("  "))
         head = longer if cells_of(longer) <= width else head
     return [fit(head, width), *graph, (*bar, Span(memory, "text"))]

@@ -1,4 +1,4 @@
-"""What the columns of the GPUs' rows are: words for the rule above them, each where its column is. Pure."""
+"""The headings of the columns of the GPUs' rows, placed on the rule above them. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MARK_CELLS, _UTILIZATION_CELLS = 1, 4
 def heading(layout: Layout, cells: int, past: str) -> Line:
     """Return the names of the columns of a row of ``cells`` cells; ``past`` says how far back its history reaches.
 
-    A name that its column cannot hold is left out: the readings say what they are by their units.
+    A name that does not fit its column is left out: the readings' units identify them.
     """
     spans: list[Span] = []
     at = 0

@@ -101,7 +101,8 @@ def grid_of(view: View, device: Device, cells: int, height: int) -> Grid:
     graphs = known_graphs(view, device)
     columns = 2 if cells >= TWO_COLUMNS_CELLS and len(graphs) > 1 else 1
     rows = min(math.ceil(len(graphs) / columns), max(0, height - 1) // GRAPH_LINES_MIN)
-    # A strip below takes a line of the graphs, but no graph: where there is no line, the text below scrolls by one more.
+    # A strip below takes a line from the graphs, but removes no graph: without a spare line, the text below scrolls by one
+    # more.
     each = (height - 1 - was_slowed(view, device)) // rows if rows else 0
     each = min(GRAPH_LINES_MAX, max(GRAPH_LINES_MIN, each)) if rows else 0
     return Grid(tuple(graphs[: rows * columns]), columns, (cells - GAP * (columns - 1)) // columns, each)
@@ -181,7 +182,7 @@ def held_means(series: Series | None, start: float, end: float, count: int, hold
 def min_mean_max(form: Callable[[float], str], sources: Sequence[Series], stretch: Stretch) -> str:
     """Return "min 48 mean 77 max 98" for the period, each as ``form`` writes it; nothing if no value is known.
 
-    What this screen saw comes first among ``sources``: the others count only for the time before it.
+    This screen's own readings come first among ``sources``: the others count only for the time before them.
     """
     if not (math.isfinite(stretch.start) and math.isfinite(stretch.end) and stretch.start < stretch.end):
         return ""

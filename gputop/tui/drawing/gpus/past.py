@@ -22,7 +22,7 @@ _LEVELS = "▁▂▃▄▅▆▇"
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _ASCII_LEVELS = "_.:-=+#"
 _FULL_SHARE = 0.85
-"""From this share on, a cell has its full height: the difference from 100% is noise."""
+"""From this share on, a cell has its full height: the difference to 100% is noise."""
 RAMP = ("work0", "work1", "work2", "work3")
 """Styles from little work to much; trouble is not on this scale."""
 

@@ -182,7 +182,7 @@ def rows_of(view: View, user_cells: int = 4) -> Rows:
 
 
 def processes_by_device(view: View) -> dict[str, list[Process]]:
-    """Return the processes on each device by UUID; those of an instance also count for the GPU that it is part of."""
+    """Return the processes on each device by UUID; an instance's processes also count for its GPU."""
     parents = {device.uuid: device.parent_uuid for device in view.snapshot.devices if device.parent_uuid is not None}
     found: dict[str, list[Process]] = {}
     for process in view.snapshot.processes:

@@ -12,7 +12,7 @@ from gputop.tui.state.device_state import slowed_by
 from gputop.tui.state.view import View
 
 SEVERITY = ("dim", "warn", "bad")
-"""Styles of causes: where several slow a GPU at once, the strip shows the worst."""
+"""Styles of causes: if several slow a GPU at once, the strip shows the worst."""
 Cause = tuple[str, str]
 """What slows the GPU, in words, and its style."""
 

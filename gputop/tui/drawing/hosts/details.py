@@ -24,9 +24,9 @@ from gputop.tui.drawing.training import draw_training
 from gputop.tui.state.fleet import FleetView, HostView
 
 CLOCK_OFF_S = 1.0
-"""Smaller differences between clocks are not shown where their error has no bound: a snapshot's journey takes part of that."""
+"""Smaller clock differences are not shown if their error has no bound: the snapshot's travel time is part of the difference."""
 CLOCK_KNOWN_OFF_S = 0.1
-"""The same where a bound is known, if the difference is above that too: far below a step of most trainings."""
+"""The same if a bound is known and the difference exceeds it: far below a step of most trainings."""
 FINDING_LINES_MOST = 6
 FINDING_SHARE = 0.5
 RUN_LINES_MIN = 2
@@ -72,7 +72,7 @@ def draw_host(fleet: FleetView | None, name: str | None, chart: LossChart, width
 
 
 def _machine(host: HostView) -> Line:
-    """Return what the host is, and by how much its clock differs from ours."""
+    """Return what the host is, and by how much its clock differs from this machine's."""
     view = host.view
     if view is None:
         return ()

@@ -15,7 +15,7 @@ from gputop.tui.drawing.line import Line, Span, clean, clip, joined, line
 from gputop.tui.state.fleet import FleetView
 
 PLACES_MOST = 16
-"""Hosts of a run that a line names."""
+"""Maximum number of hosts that a line names."""
 
 
 def of_host(fleet: FleetView, host: str) -> tuple[JoinedRun, ...]:
@@ -34,7 +34,7 @@ def launches_of_host(fleet: FleetView, host: str) -> tuple[JoinedLaunch, ...]:
 
 
 def found_in(fleet: FleetView, run: JoinedRun | JoinedProcessRun) -> tuple[Finding, ...]:
-    """Return what the doctor finds in a run from all its hosts; of an untracked run, in what these exchange."""
+    """Return the doctor's findings about a run over its hosts; for an untracked run, about the traffic between them."""
     name = run.run.run_id if isinstance(run, JoinedRun) else run.exchange_id
     return tuple(finding for finding in fleet.findings if finding.run == name)
 

@@ -13,7 +13,7 @@ from gputop.tui.drawing.table import Column, fitting, heading_line
 
 HOST_CELLS_MIN, HOST_CELLS_MAX = 8, 24
 STRIP_CELLS_MAX = 32
-"""More GPUs than this share cells of the strip."""
+"""With more GPUs than this, several share a cell of the strip."""
 BESIDE_CELLS_MIN = 64
 """Hosts share a line only if each has this many cells."""
 GAP = "  "
@@ -92,7 +92,7 @@ class DrawnRows:
 
 
 def strip(gpus: Sequence[GpuUse], cells: int, ascii_only: bool) -> Line:
-    """Return the GPUs side by side, each as high as its use; GPUs share a cell where there are more of them than cells."""
+    """Return the GPUs side by side, each as high as its use; GPUs share a cell if there are more GPUs than cells."""
     if not gpus or cells <= 0:
         return ()
     share, wide = -(-len(gpus) // cells), max(1, cells // len(gpus))
@@ -111,7 +111,7 @@ def _cell(group: Sequence[GpuUse], wide: int, ascii_only: bool) -> Span:
     known = [gpu.percent for gpu in group if gpu.percent is not None]
     if not known:
         return Span("?" * wide, "dim")
-    least = min(known)  # of those in one cell, the idlest matters
+    least = min(known)  # of several GPUs in one cell, the idlest matters
     style = "dim" if all(gpu.idles for gpu in group) else f"work{min(3, int(max(0.0, least) / 25))}"
     return Span(sparkline([least], ascii_only=ascii_only) * wide, style)
 

@@ -43,7 +43,7 @@ def notes_of(layers: Sequence[Layer], view: View, start: float, end: float, colu
 
 
 def _first_odd(layer: Layer, whose: str) -> Iterator[Note]:
-    """Yield where values stop being numbers, of whichever rank is first, and at which step."""
+    """Yield where values stop being numbers, on the first such rank, and at which step."""
     firsts = [found for item in layer.series.values() if (found := _first_odd_of(item)) is not None]
     if firsts:
         step, at = min(firsts)

@@ -71,7 +71,7 @@ def strip_lines(
 def devices_of(run: Run, view: View, uuids: Sequence[str]) -> tuple[Device, ...]:
     """Return the devices that a run uses or has used: those of ``uuids``, those that its ranks report, those recorded with it.
 
-    Of a recorded device that is not there any more, only UUID and index are known.
+    Of a recorded device that no longer exists, only UUID and index are known.
     """
     stated = [device for rank in run.ranks for device in Facts(rank.facts).devices]
     known = {*uuids, *(device.uuid for device in stated if device.uuid)}
@@ -163,7 +163,7 @@ def first_subject(run: Run, history: History, *, after: str | None = None) -> st
 
 
 def _split_lines(run: Run, columns: Columns, view: View, cursor: int | None, count: int, ascii_only: bool) -> list[Line]:
-    """Return how a step divides at the cursor, else at the end of what is visible: a bar, and its words with the reason."""
+    """Return how a step divides at the cursor, else at the end of the visible part: a bar, and its words with the reason."""
     if cursor is not None:
         run = _at(run, columns.only(cursor), view.history)
     shares, steps = step_shares(run), step_s(run)

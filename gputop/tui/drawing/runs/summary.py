@@ -1,4 +1,4 @@
-"""The numbers of one run in two lines, and a note for a screen without anything to draw. Pure."""
+"""The numbers of one run in two lines, and a note for a screen that has nothing to draw. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gputop.tui.state.view import View
 
 
 def summary_lines(run: Run, view: View, width: int) -> list[Line]:
-    """Return two lines: progress, time, pace, and the newest values; of a run that is silent, for how long."""
+    """Return two lines: progress, time, pace, and the newest values; for a silent run, how long it has been silent."""
     step, total = run.step, run_numbers.total_steps(run)
     loss = run_numbers.loss_name(run) or "loss"
     since = run_numbers.not_finite_since(run, view.history)

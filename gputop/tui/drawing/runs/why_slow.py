@@ -10,7 +10,7 @@ from gputop.tui.drawing.line import Line, Span, clean, joined, line, width
 from gputop.tui.drawing.run_panel import STYLES, slowest_rank
 
 DATA_SHARE, WAIT_SHARE = 0.15, 0.15
-"""From these shares of a step on, waiting is mentioned: the one for data is the doctor's (rule D01)."""
+"""From these shares of a step on, waiting is mentioned; the share for data is the doctor's limit (rule D01)."""
 REST_SHARE = 0.05
 """Up to this share, the rest of a step counts as the loop's own work."""
 KNOWN_SHARE = 0.5

@@ -22,7 +22,7 @@ def name_line(run: ProcessRun, gone: bool) -> Line:
 
 
 def head_lines(run: ProcessRun, view: View, gone: bool, width: int) -> list[Line]:
-    """Return who started the run, when and where, its GPUs, what of it is missing, and how to track it."""
+    """Return who started the run, when and where, its GPUs, its missing parts, and how to track it."""
     devices = {device.uuid: device for device in view.snapshot.devices}
     count, number = len(run.ranks), any(rank.rank is not None for rank in run.ranks)
     what = ("rank" if count == 1 else "ranks") if number else ("process" if count == 1 else "processes")

@@ -137,7 +137,7 @@ def past_lines(
     subjects: Sequence[Subject] = SUBJECTS,
     room: int | None = None,
 ) -> list[Line]:
-    """Return the rows: of each subject one a rank if they fit into ``room`` lines, else those of the ``chosen`` one.
+    """Return the rows: for each subject one per rank if they fit into ``room`` lines, else those of the ``chosen`` subject.
 
     The other subjects then have one row each, the mean of the ranks.
     """

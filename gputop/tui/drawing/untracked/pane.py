@@ -15,10 +15,10 @@ from gputop.tui.state.view import View
 
 NOT_TRACKED, STARTING = "not tracked", "starting"
 _BY_HAND = ("python", "multiprocessing")
-"""Launchers that are not named: the script starts its ranks itself."""
+"""Launchers that are not named, because the script starts its ranks itself."""
 _GAP = Span("  ")
 NAMED = 2
-"""How many of a curve's files are named, and how many folders of each."""
+"""Maximum number of a curve's files to name, and of folders of each."""
 NAME_CELLS = 24
 OUTPUT = "its output"
 """``ProcessCurve.source`` of a run's output file: the file's name says enough."""
@@ -68,7 +68,7 @@ def run_of_curve(view: View, run_id: str | None) -> ProcessRun | None:
 
 
 def draw_its_curve(view: View, run: ProcessRun, chart: LossChart, width: int, height: int) -> Drawing:
-    """Return the training pane of a run whose curve comes from its files: which, and what its processes show."""
+    """Return the training pane of a run whose curve comes from its files: which files, and what its processes show."""
     devices = {device.uuid: device for device in view.snapshot.devices}
     parts = [line((ranks_text(run), "text")), line((gpus_text(run, devices), "text")), age(run, view.snapshot.time)]
     parts += [line((text, "warn")) for text in absent(run)]
@@ -203,7 +203,7 @@ def age(run: ProcessRun, now: float) -> Line:
 
 
 def load(run: ProcessRun, devices: Mapping[str, Device]) -> list[Line]:
-    """Return the utilization of the run's devices: the mean, and the lowest and highest where they differ."""
+    """Return the utilization of the run's devices: the mean, and the lowest and highest if they differ."""
     known = [
         (devices[uuid].utilization_percent or 0.0, devices[uuid].index)
         for uuid in run.devices

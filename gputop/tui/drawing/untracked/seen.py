@@ -1,4 +1,4 @@
-"""The ranks of an untracked run that a screen has seen: one that ends stays, with what was known of it. Pure."""
+"""The ranks of an untracked run that a screen has seen: one that has ended stays, with its last values. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import NamedTuple
 from gputop.snapshot import Process, ProcessRank, ProcessRun, Snapshot
 
 GONE_KEPT = 128
-"""How many ranks that have ended are kept: without numbers, they could come and go without end."""
+"""Maximum number of ended ranks to keep: ranks without numbers could accumulate endlessly."""
 
 
 class SeenRank(NamedTuple):
-    """A rank, its process when it was last listed, and when it was found to be gone (seconds since the epoch)."""
+    """A rank, its process when last listed, and when it was found to have ended (seconds since the epoch)."""
 
     rank: ProcessRank
     process: Process | None
@@ -29,7 +29,7 @@ def ranks_now(run: ProcessRun, snapshot: Snapshot) -> tuple[SeenRank, ...]:
 def with_gone(before: Collection[SeenRank], now: Collection[SeenRank], time: float) -> tuple[SeenRank, ...]:
     """Return the ranks that are there now and those of ``before`` that are not, by number.
 
-    A rank that was started again takes the place of its former process.
+    A restarted rank replaces its former process.
     """
     pids, numbers = {seen.rank.pid for seen in now}, {seen.rank.rank for seen in now} - {None}
     gone = [

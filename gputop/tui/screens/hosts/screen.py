@@ -23,7 +23,7 @@ from gputop.tui.widgets.requests import HostChosen
 from gputop.tui.widgets.ruled import RuledPane
 
 DETAIL_LINES_MIN = 8
-"""With less, the details say too little to be worth hiding hosts."""
+"""With fewer rows, the details are not worth hiding hosts."""
 HEAD_LINES, KEY_LINES = 2, 1
 
 HINTS = (

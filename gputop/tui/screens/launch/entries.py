@@ -112,7 +112,7 @@ class RecipeEntry:
         return form.default_devices(self.recipe, snapshot)
 
     def fields(self, view: View, values: Mapping[str, str], picked: Iterable[str]) -> list[Field]:
-        """Return Start, the GPUs, Slurm where it is there, and the recipe's options."""
+        """Return Start, the GPUs, Slurm if it is available, and the recipe's options."""
         fields = form.fields_of(self.recipe, view, values, picked)
         if has_slurm() and self.recipe.launcher == "torchrun":  # the others train on one machine
             at = next(place for place, field in enumerate(fields) if field.name == form.OPTIONS)

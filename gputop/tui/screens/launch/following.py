@@ -28,9 +28,9 @@ from gputop.tui.widgets.choice_list import ChoiceList, Item
 
 FRAME_LINES = 2
 JOBS_LINES, JOBS_LINES_LOW, JOBS_LINES_SMALL = 10, 6, 5
-"""Most lines of the list of jobs with its frame; on a low and on a small screen."""
+"""Maximum lines of the list of jobs with its frame; on a low and on a small screen."""
 SLURM_POLL_S = 10.0
-"""How often Slurm is asked: it serves a whole cluster."""
+"""How often to ask Slurm: it serves a whole cluster."""
 
 
 class JobsScreen(SubScreen):
@@ -39,21 +39,21 @@ class JobsScreen(SubScreen):
     def __init__(self, view: View | None, over: HostJobs | None) -> None:
         super().__init__(view)
         self.over = over
-        """The hosts that it starts jobs on and lists the jobs of; None: this machine."""
+        """The hosts on which it starts and lists jobs; None: this machine."""
         self.jobs: list[Job] = []
         self.problems: tuple[GputopError, ...] = ()
         self._followed: str | None = None
         self._follower: Follower | None = None
         self._polling = False
         self._lines_given = 0
-        """How many lines the list of jobs was given; 0 before the screen's first layout, which comes by itself."""
+        """Lines given to the list of jobs; 0 before the screen's first layout, which happens by itself."""
         self.polled = False
-        """Whether it is known which jobs there are."""
+        """Whether the jobs are known."""
         self._asking_slurm = False
         self._slurm_due = 0.0
-        """When Slurm is asked again, monotonic seconds."""
+        """When to ask Slurm again, in monotonic seconds."""
         self._slurm_problem: str | None = None
-        """What kept Slurm from answering last: it is said once."""
+        """Why Slurm did not answer last time; it is reported once."""
 
     def take_size(self, size: Size) -> None:
         """Give empty panes one line, and the others the room."""
@@ -61,13 +61,13 @@ class JobsScreen(SubScreen):
         self.choose_classes(idle=self._idle())
 
     def set_heights(self) -> None:
-        """Give the list of jobs the lines that it needs; the log has the others."""
+        """Give the list of jobs the lines that it needs; the log gets the others."""
         super().set_heights()
         self._lines_given = self._jobs_lines()
         self.query_one("#jobs").styles.height = self._lines_given
 
     def make_room(self) -> None:
-        """Show the jobs and the log in the room that they need, if that changed."""
+        """Fit the jobs and the log to the rows that they need, if these changed."""
         changed = self.has_class("idle") != self._idle() or self._lines_given != self._jobs_lines()
         self.choose_classes(idle=self._idle())
         if changed and self._lines_given:
@@ -117,12 +117,12 @@ class JobsScreen(SubScreen):
         if not self._polling:
             self._polling = True
             self._poll(self._follower)
-        # Not by a timer: one that is stopped keeps its closed screen in memory until it would have rung.
+        # Not a timer: a stopped one keeps its closed screen in memory until it would have fired.
         if time.monotonic() >= self._slurm_due:
             self.ask_slurm()
 
     def on_unmount(self) -> None:
-        """End the connections that a log is read over."""
+        """End the connections over which a log is read."""
         self._close_follower()
 
     def _close_follower(self) -> None:
@@ -143,7 +143,7 @@ class JobsScreen(SubScreen):
         self.post_message(SlurmSaid([str(problem) for problem in problems]))
 
     def on_slurm_said(self, event: SlurmSaid) -> None:
-        """Say once what keeps Slurm from answering."""
+        """Report once why Slurm does not answer."""
         self._asking_slurm = False
         for problem in event.problems:
             if problem != self._slurm_problem:

@@ -1,4 +1,4 @@
-"""The form's fields where the launch screen starts things on hosts: which hosts, instead of which GPUs of this machine."""
+"""The form's fields when the launch screen starts on hosts: the hosts, instead of this machine's GPUs."""
 
 from __future__ import annotations
 

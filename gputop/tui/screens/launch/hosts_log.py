@@ -1,4 +1,4 @@
-"""The log of a job that runs on other machines: the followed lines and a search in them. No file of this machine is its own."""
+"""The log of a job that runs on other machines: the followed lines and a search in them. It has no file on this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class HostsJobLog(JobLog):
     """Index of the line that was found."""
 
     def sources(self) -> tuple[logs.Source, ...]:
-        """Return no file: a host names its jobs as it likes, and one of this machine may have the same id."""
+        """Return no file: a host chooses its job ids, and a job of this machine may have the same one."""
         return ()
 
     def action_next_rank(self) -> None:

@@ -27,7 +27,7 @@ LAUNCHER = -1
 
 
 def pointed_at(lines: Iterable[Line]) -> list[Line]:
-    """Return the lines of what a search found."""
+    """Return the lines found by a search."""
     return [tuple(Span(span.text, "accent") for span in line) for line in lines]
 
 
@@ -170,7 +170,7 @@ class JobLog(LogView):
 
     @property
     def _is_away(self) -> bool:
-        """Whether a search is running, or something else than the log's end is shown: Esc leaves it."""
+        """Whether a search is running, or anything other than the log's end is shown: Esc leaves it."""
         return self._searching or self._place is not None
 
     def _escape(self) -> None:

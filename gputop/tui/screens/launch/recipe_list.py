@@ -1,4 +1,4 @@
-"""The list of what can be started, with a search: "/" and a few letters leave the entries that hold them."""
+"""The list of what can be started, with a search: "/" and a few letters keep the entries that contain them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RecipeList(ChoiceList):
     """The searched text; None while nothing is searched for."""
 
     def found(self, entries: Iterable[_EntryT]) -> list[_EntryT]:
-        """Return the entries that hold every word of the searched text."""
+        """Return the entries that contain every word of the searched text."""
         words = (self.sought or "").casefold().split()
         return [entry for entry in entries if all(word in f"{entry.key} {entry.summary}".casefold() for word in words)]
 

@@ -1,6 +1,6 @@
 """The launch screen: recipes, the form of the chosen one, the jobs with their logs.
 
-What follows jobs is in ``following``, what starts them in ``starting``.
+``following`` follows jobs; ``starting`` starts them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gputop.tui.widgets.form import Field, Form
 from gputop.tui.widgets.requests import LayoutChanged
 
 POLL_S = 0.5
-"""How often the jobs and the log are polled while the screen is open."""
+"""How often to poll the jobs and the log while the screen is open."""
 _FIRST = "ddp"
 """The recipe chosen initially: gputop is about training on several GPUs."""
 

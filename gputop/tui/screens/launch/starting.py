@@ -1,4 +1,4 @@
-"""Starting what the launch screen's form says: here, on hosts, by Slurm, or at several numbers of GPUs."""
+"""Starts what the launch screen's form describes: here, on hosts, through Slurm, or on several numbers of GPUs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gputop.tui.state.view import View
 from gputop.tui.widgets.form import Form
 
 SOON_S = 1.5
-"""How long after its submission Slurm is asked about a job: where there is room, it starts within a second."""
+"""How long after its submission to ask Slurm about a job: if there are free nodes, it starts within a second."""
 
 _Form = tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]]
 """What a job is started from: the entry's key, the UUIDs of the GPUs, the values."""
@@ -46,7 +46,7 @@ class StartingScreen(JobsScreen):
         self._asked: _Form | None = None
         """The form for which the user was asked whether to start a second job like it."""
         self._submitting: _Form | None = None
-        """The form that hosts or Slurm are asked to start, until they have answered."""
+        """The form that hosts or Slurm were asked to start, until they have answered."""
 
     def _started(self, started: Sequence[Job], message: str, hint: str, *, warn: bool = False) -> None:
         """Show the jobs that were just started, with a message in the form."""
@@ -108,7 +108,7 @@ class StartingScreen(JobsScreen):
         self._started([job], f"Started {job.name}.", f"{hint} Esc: watch it on the dashboard.", warn=bool(others))
 
     def _may_submit(self, form: Form, wanted: _Form) -> bool:
-        """Return whether hosts or Slurm may be asked to start the form; not before they have answered the last time."""
+        """Return whether hosts or Slurm may be asked to start the form: only once they have answered the last request."""
         if self._submitting is not None:
             self._show_message(
                 form, "warn", "The last start has not been answered yet.", "Its job will appear in the list, or the error here."
@@ -153,7 +153,7 @@ class StartingScreen(JobsScreen):
         self.post_message(Submitted(job, entry.started((), values)))
 
     def _submit(self, entry: Launchable, order: NodeOrder, sbatch: str, values: dict[str, str]) -> None:
-        """Submit it to Slurm, which may take its time."""
+        """Submit it to Slurm, which may take a while."""
         job = slurm_submit_apart.submit_apart(order, sbatch)
         self.post_message(Submitted(job, entry.started((), values)))
 
@@ -161,7 +161,7 @@ class StartingScreen(JobsScreen):
         self.post_message(Submitted(None, None, error))
 
     def on_submitted(self, event: Submitted) -> None:
-        """Show the job, or why hosts or Slurm do not take it."""
+        """Show the job, or why hosts or Slurm refused it."""
         wanted, self._submitting = self._submitting, None
         if event.job is not None:
             if wanted is not None:
