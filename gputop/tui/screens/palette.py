@@ -25,7 +25,7 @@ NOT_LISTED = frozenset(("line", "page", "edge", "press", "palette", "screen.copy
 _COLUMNS, _ROWS = 80, 18
 _KEY_COLUMNS = 16
 WORD_COLUMNS = _COLUMNS - 4 - _KEY_COLUMNS
-"""What an action does, in so many cells: on a terminal of 80 columns it is not cut."""
+"""Cells for an action's description: on a terminal of 80 columns it is not cut."""
 
 
 class Choice(NamedTuple):
@@ -50,7 +50,7 @@ def choices(screen: Screen[Any]) -> tuple[Choice, ...]:
 
 
 class ActionList(ChoiceList):
-    """The actions that hold every typed word; each printable key belongs to the search."""
+    """The actions that contain every typed word; each printable key belongs to the search."""
 
     def __init__(self, all_choices: Sequence[Choice]) -> None:
         super().__init__("Actions", id="palette")
@@ -58,7 +58,7 @@ class ActionList(ChoiceList):
         self.typed = ""
 
     def found(self) -> list[tuple[int, Choice]]:
-        """Return the choices that hold every typed word, with their numbers; those that begin with the text come first."""
+        """Return the choices that contain every typed word, with their numbers; those that begin with the text come first."""
         words = self.typed.casefold().split()
         kept = [
             (number, choice)

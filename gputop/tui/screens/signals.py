@@ -16,7 +16,7 @@ from gputop.tui.widgets.form import Field, Form
 _CANCEL = Field("no", "Cancel", "button", detail=(Span("Esc or n", "dim"),), help="nothing is signaled")
 
 _LINES_BESIDE = 13
-"""Lines of the box next to the list: its frame, the title, the buttons, and what may follow the last process."""
+"""Lines of the box besides the list: its frame, the title, the buttons, and what may follow the last process."""
 
 
 class SignalScreen(Question):

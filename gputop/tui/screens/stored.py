@@ -15,7 +15,7 @@ ASK_EVERY_S = 3.0
 
 
 class StoredRuns:
-    """Knows the stored runs of one screen. A replay has none: its recording holds what there was."""
+    """Knows the stored runs of one screen. A replay has none: everything is in its recording."""
 
     def __init__(self) -> None:
         self.listed: tuple[Run, ...] = ()
@@ -69,7 +69,7 @@ class StoredRuns:
         """Return a run as the stream has it, else as it is stored, else as it was last seen; None if it is unknown."""
         found = next((run for run in listed_runs(view.snapshot) if run.run_id == run_id), None) or self._whole.get(run_id)
         found = found or next((run for run in self.listed if run.run_id == run_id), None)
-        if found is not None and without_curve(run_id, view.snapshot) is None:  # of which nothing says how it ended
+        if found is not None and without_curve(run_id, view.snapshot) is None:  # nothing shows how it ended
             self._last[run_id] = found
         elif found is not None:
             return found

@@ -22,13 +22,13 @@ from gputop.tui.widgets.lines import LinesWidget
 from gputop.tui.widgets.ruled import RuledPane
 
 FINDING_LINES = 8
-"""Most lines of a finding."""
+"""Maximum lines of a finding."""
 FINDINGS_SHARE = 3
-"""The findings take at most one part in so many of the rows."""
+"""The findings take at most a third of the rows: one part in this many."""
 
 
 class UntrackedScreen(SubScreen):
-    """Shows one run that gputop does not track, also its last values once its processes have ended."""
+    """Shows one run that gputop does not track; once its processes have ended, its last values."""
 
     NAME = "untracked run"
     DEFAULT_CSS = """
@@ -53,9 +53,9 @@ class UntrackedScreen(SubScreen):
         super().__init__(view)
         self.run_shown = run
         self.gone_at: float | None = None
-        """When the run was found to be gone, in seconds since the epoch."""
+        """When the run was found to have ended, in seconds since the epoch."""
         self.subject = 0
-        """Place in ``SUBJECTS`` of what every rank has a row of, if not all rows fit."""
+        """Index in ``SUBJECTS`` of the subject of which every rank has a row, if not all rows fit."""
         self._seen: tuple[SeenRank, ...] = ()
         if view is not None:
             self._see(view)

@@ -36,9 +36,9 @@ STALL_SHARE_MIN = 0.05
 EVALUATION_SHARE_MIN = 0.4
 PLAYS_SHARE = 0.125
 """At least 3 stalls of 5 times the median, at intervals that vary by less than 10% (docs/rules.md#e07). A stall is reported
-if it costs 5% of the time; an evaluation, and a stall of unknown cause, is more than "possible" from 40%; but a stall of
-unknown cause is never more in a session, where a person reads the result and types on. An evaluation's call takes about a third
-of a step, the forward of a batch; one that takes an eighth is none (our choice)."""
+if it costs 5% of the time; an evaluation, and a stall of unknown cause, is more than "possible" from 40%; in a session, where
+the user reads results and types, a stall of unknown cause stays "possible". An evaluation's call takes about a third of a step,
+the forward of a batch; one that takes an eighth is not one (our choice)."""
 
 
 def memory_churn(evidence: Evidence, group: RankGroup) -> Judgement:

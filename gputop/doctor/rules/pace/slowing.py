@@ -35,7 +35,7 @@ TIMES = "the times of its values"
 """Stands for a metric: the pace of a run that logs neither step times nor a throughput."""
 SPAN_BY_TIMES_S = 45.0
 PARTS_FEW = 4
-"""So few parts are enough to call it possible if the last is ``MUCH_SLOWER``, as where only epochs are logged."""
+"""This many parts are enough for "possible" if the last is ``MUCH_SLOWER``, for example if only epochs are logged."""
 READ_EVERY_S = 1.0
 """What a run prints is read once a second, so the time of each part may be this much shorter or longer."""
 

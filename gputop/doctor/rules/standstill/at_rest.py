@@ -238,7 +238,7 @@ def _is_asleep(evidence: Evidence, process: Process) -> bool:
 
 
 def _one_is_served(evidence: Evidence, processes: Sequence[Process]) -> bool:
-    """Return whether some ranks wait for another thread, and the rest for what others do for them: an upload, a program."""
+    """Return whether some ranks wait for another thread, and the rest for something outside, such as an upload or a program."""
     others = [process for process in processes if not _is_locked(evidence, process)]
     samples = [evidence.still.samples(process, STOOD_MIN_S, SAMPLES_MIN) for process in others]
     served = all(sum(seen[word] for word in _SERVED) >= SERVED_SHARE * max(1, seen.total()) for seen in samples)

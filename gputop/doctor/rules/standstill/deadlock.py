@@ -10,11 +10,11 @@ from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 
 DEADLOCK_HOLD_S = 15.0
-"""A thread that waits with a time limit, as progress bars have one, has run by then (our choice)."""
+"""A thread that waits with a time limit, such as a progress bar's, has run by then (our choice)."""
 
 
 def deadlock(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge G01 for a process without a journal: no step ends, and no thread is left that could let another one go on.
+    """Judge G01 for a process without a journal: no step ends, and no thread is left that could release another one.
 
     Ranks of one run wait in collectives, where a thread of the backend waits for the network; so none of them looks like this.
     """
@@ -36,7 +36,7 @@ def deadlock(evidence: Evidence, group: RankGroup) -> Judgement:
             Fact(f"{threads} for a lock of this process, and no CPU is used", number, f"/proc/{process.pid}/task/*/syscall"),
         ],
         "A deadlock: a thread holds a lock and waits for what only another can do, which waits for that lock. Or a thread "
-        "waits for an item that nobody will put into a queue.",
+        "waits for a queue item that no thread will put there.",
         f"py-spy dump --pid {process.pid}  # which thread holds the lock, and what does it wait for?",
         "It has finished its work and waits on purpose to be ended by a signal.",
         pids=[process.pid],

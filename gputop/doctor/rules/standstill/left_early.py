@@ -34,7 +34,7 @@ with torch.distributed.algorithms.join.Join([model]):  # around the loop"""
 
 
 PEERS = ("gloo_peer", "nccl_peer_closed", "nccl_remote", "store_lost")
-"""What ranks print that lost the connection to another one."""
+"""What ranks print after losing the connection to another one."""
 RANKS_MOST = 4096
 """A world size comes from a file, and may be any number."""
 LAUNCHERS = ("child_failed", "elastic_exit", "srun_exit", "mpi_exit", "deepspeed_exit")
@@ -63,7 +63,7 @@ def only_consequences(output: Output) -> Suspicion | None:
         f"{who} lost the connection to a rank that had left or died, and the run ended",
         tuple(quoted(match) for match in (*lost[:2], *reports[:1])),
         "A rank left the loop before the others (its data ended, or it alone reached a break or a return), or it died "
-        "without a word. Each exchange needs every rank, so the others lose the connection.",
+        "silently. Each exchange needs every rank, so the others lose the connection.",
         f"{_look_there(output.run, away)}{_FIX}",
         "The output of another rank contains an earlier error.",
         devices=output.devices,

@@ -1,4 +1,4 @@
-"""For how long an untracked run has logged no step, and whether that is long for it."""
+"""How long an untracked run has logged no step, and whether that is unusual for it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Standing(NamedTuple):
 
 
 def standing(evidence: Evidence, group: RankGroup) -> Standing | None:
-    """Return for how long no rank has logged a step; None while that is nothing unusual, or if steps are unknown."""
+    """Return how long no rank has logged a step; None while that is usual, or if steps are unknown."""
     run, ranks = logged.run_id(group), logged.ranks_of(group)
     if group.run is not None or run is None or not ranks:
         return None

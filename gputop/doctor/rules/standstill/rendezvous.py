@@ -18,7 +18,7 @@ G03_CPU_PERCENT = 10.0
 """A rank that waits for the others uses less CPU than this; one that reads a data set uses more (our choice)."""
 G03_AGE_S = 20.0
 G03_SAMPLED_S, G03_RUNS_MIN = 15.0, 2
-"""A rank that waits for others is never seen to run; one that works in turns, or on a crowded machine, now and then is."""
+"""A rank that waits for others is never seen running; one that works in turns, or on a crowded machine, sometimes is."""
 G03_EARLY_S, G03_EARLY_HOLD_S = 8.0, 3.0
 """"Possible" from this age: programs import torch for a few seconds and use little CPU while they read (our choice)."""
 G03_AGE_MAX_S = 2400.0

@@ -29,7 +29,7 @@ WORKERS_BUSY_PERCENT = 50.0
 IDLE_CPU_PERCENT = 10.0
 QUIET_MIN_S = 5.0
 QUIET_STEPS = 20.0
-"""No step for this long and for this many usual steps: the run may hang (our choice). Nothing is said yet but that."""
+"""No step for this long and for this many usual steps: the run may hang, and only that is reported (our choice)."""
 QUIET_HOLD_S = 35.0
 """A rank itself reports after 30 s that it stands still, and where, unless its Python code does not run."""
 STACK_SHOWN = 2
@@ -171,11 +171,13 @@ def judge_several(evidence: Evidence, group: RankGroup, stalls: Stalls) -> Judge
         fix = f"py-spy dump --pid {pid} --native  # where it is now\n# every rank must call the same collective operations"
     elif {stacks.exchange_of(stall) for stall in places} == {"send"}:
         title = "The training hangs: all ranks send, and none receives"
-        cause = "A send may end only when the other rank receives. Here each rank sends first, so that none comes to receive."
+        cause = "A send may end only when the other rank receives. Here each rank sends first, so none gets to its receive."
         fix = _EXCHANGE_FIX
     elif {stacks.exchange_of(stall) for stall in places} == {"recv"}:
         title = "The training hangs: all ranks wait to receive, and none sends"
-        cause = "Each rank waits for a message of another one, which waits itself: a send is missing, or comes after the wait."
+        cause = (
+            "Each rank waits for a message from another one that is waiting, too: a send is missing, or comes after the wait."
+        )
         fix = _EXCHANGE_FIX
     else:
         title = "The training hangs: no rank completes a step"

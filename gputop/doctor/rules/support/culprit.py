@@ -1,4 +1,4 @@
-"""The rank that all others wait for, and what a finding on it says: what the rules on stragglers share."""
+"""The rank that all others wait for, and the findings about it; shared by the rules on stragglers."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _facts(found: Straggling) -> list[Fact]:
 
 
 def taken_cores(evidence: Evidence, group: RankGroup, known: Culprit) -> list[Fact]:
-    """Return what shows that others take the culprit's cores, so that its times say little about itself; empty: nothing does.
+    """Return the evidence that other processes take the culprit's cores, so that its times say little; empty if there is none.
 
     Pressure is that of the whole machine. It counts only for virtual GPUs, which are its cores.
     """
@@ -138,7 +138,7 @@ def waiting(
 ) -> Suspicion:
     """Return the suspicion of a wait: with its facts, and about the culprit's process and device.
 
-    If others take its cores (``taken``), the cause and what to type are theirs, and the suspicion is only possible.
+    If others take its cores (``taken``), the cause and the fix concern them, and the suspicion is only possible.
     """
     pids = [known.pid] if isinstance(known.pid, int) else None
     devices = [known.device] if known.device is not None else None

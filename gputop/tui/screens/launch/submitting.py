@@ -1,4 +1,4 @@
-"""Messages to the launch screen from threads that start jobs elsewhere, and what becomes of a start when the screen ends."""
+"""Messages to the launch screen from threads that start jobs elsewhere, and what happens to a start when the screen ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gputop.recipes.nodes import NodeOrder
 
 
 class SlurmSaid(Message):
-    """Slurm was asked about its jobs. ``problems``: what kept it from answering, in sentences."""
+    """Slurm was asked about its jobs. ``problems``: why it did not answer, in sentences."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__()
@@ -22,7 +22,7 @@ class SlurmSaid(Message):
 
 
 class Submitted(Message):
-    """Slurm took a job, or ``error`` says why not. ``problem``: what went wrong besides."""
+    """Slurm accepted a job, or ``error`` says why not. ``problem``: what else went wrong."""
 
     def __init__(self, job: Job | None, problem: str | None, error: GputopError | None = None) -> None:
         super().__init__()

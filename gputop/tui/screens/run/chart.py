@@ -33,7 +33,7 @@ class RunChart:
         self.x_kind = "time"
         self.window = Window()
         self.whole: tuple[float, float] | None = None
-        """From the first x to the last of what was drawn last."""
+        """The first and the last x of the newest drawing."""
         self.columns = 1
         self.names: tuple[str, ...] = ()
 

@@ -10,11 +10,11 @@ _LOG = KeyHint("Y", "log", "screen.log_axis", 5)
 _SMOOTH = KeyHint("[ ]", "smooth", "screen.smooth(1)", 6)
 _OVERLAY = KeyHint("Space", "overlay", "screen.mark", 1)
 _UNSEEN_OVERLAY = _OVERLAY._replace(drop=7)
-"""Where the list with the run is not visible."""
+"""For when the list with the run is not visible."""
 _FILTER = KeyHint("/", "filter", "screen.filter", 1)
 _TABLE = KeyHint("t", "table", "screen.table", 4)
 _CHARTS = KeyHint("t", "charts", "screen.table", 1)
-"""Where the tables are in the place of the charts."""
+"""For when the tables replace the charts."""
 
 _CHART = (
     KeyHint("arrows", "read", "screen.read(-1)", 2),

@@ -36,11 +36,11 @@ from gputop.tui.widgets.run_list import RunList
 
 USE_TITLE: Line = (Span("On the same axis", "title"),)
 CHART_LINES_MIN = 10
-"""A chart keeps this many lines, with its title and legend, whatever is below it."""
+"""A chart keeps this many lines, including its title and legend, whatever is below it."""
 CONFIG_SHARE_LEAST, LIST_HEAD_LINES = 0.4, 3
 """Share of the side that the configuration may take however many runs there are, and the list's rule, heading and filter."""
 RANK_LINES, RANK_LINES_LOW = 11, 6
-"""Most lines of the table of ranks below the charts, and on a low screen."""
+"""Maximum lines of the table of ranks below the charts, and on a low screen."""
 
 
 class RunPanes(ChartScreen):
@@ -53,14 +53,14 @@ class RunPanes(ChartScreen):
         self.marked: dict[str, str] = {}
         """Ids of the runs whose curves stay while others are chosen -> style of the curve."""
         self.uuids: tuple[str, ...] = ()
-        """Of the GPUs that the run was last seen on."""
+        """The UUIDs of the GPUs that the run was last seen on."""
         self.subject: str | None = None
         """What the rows of ranks show; None chooses by what the run records."""
         self.process_subject = 0
         """Which rows of the processes of an untracked run every rank has (``drawing/untracked/below_chart.py``)."""
         self._chart: large_chart.Chart | None = None
         self._use: tuple[Line, ...] = ()
-        """What ``set_heights`` has found out: the chart, whose height it sets, and the lines below it."""
+        """Results of ``set_heights``: the chart, whose height it sets, and the lines below it."""
 
     def compose_body(self) -> ComposeResult:
         """Yield the summary, the charts and the tables."""
