@@ -110,7 +110,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("fails", FAILURES, ids=lambda text: FAILURES[text])
-def test_a_sampler_that_fails_is_replaced_and_the_reason_told(
+def test_a_sampler_that_fails_is_replaced_and_the_reason_shown(
     watch: Callable[..., Watched], fails: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "said nothing" in FAILURES[fails]:  # on a busy machine, others say nothing for a second either
@@ -130,7 +130,7 @@ def test_errors_that_nobody_asked_for_stop_nothing(watch: Callable[..., Watched]
     assert watched.problems == []
 
 
-def test_a_line_that_cannot_be_read_costs_itself_alone(watch: Callable[..., Watched]) -> None:
+def test_a_line_that_cannot_be_read_affects_no_other(watch: Callable[..., Watched]) -> None:
     watched = watch("print('[' * 100_000); print(later, flush=True)")
     watched.until(lambda: watched.sequences == [7, 3])
     assert watched.feed.problem() is None

@@ -70,7 +70,7 @@ def ras() -> Iterator[Ras]:
         yield service
 
 
-def test_nobody_is_asked_while_steps_come_and_somebody_once_they_stop(ras: Ras) -> None:
+def test_no_process_is_asked_while_steps_come_and_one_is_once_they_stop(ras: Ras) -> None:
     machine = Machine(ras)
     assert machine.seconds(3 * QUIET_S, trains=True) == 0
     assert machine.seconds(STILL_MIN_S, trains=False) == 0
@@ -88,7 +88,7 @@ def test_slow_steps_are_no_standstill(ras: Ras) -> None:
 
 
 @pytest.mark.parametrize("when", ["stood still", "requested"])
-def test_nobody_is_asked_in_the_first_minute(ras: Ras, when: WhenToAsk) -> None:
+def test_no_process_is_asked_in_the_first_minute(ras: Ras, when: WhenToAsk) -> None:
     machine = Machine(ras, when)
     assert machine.seconds(3, trains=True) == 0
     assert machine.seconds(QUIET_S - 4, trains=False) == 0
@@ -96,7 +96,7 @@ def test_nobody_is_asked_in_the_first_minute(ras: Ras, when: WhenToAsk) -> None:
 
 
 @pytest.mark.parametrize("when", ["stood still", "requested"])
-def test_nobody_is_asked_while_a_communicator_is_made_or_a_rank_begins_or_ends(ras: Ras, when: WhenToAsk) -> None:
+def test_no_process_is_asked_while_a_communicator_is_made_or_a_rank_begins_or_ends(ras: Ras, when: WhenToAsk) -> None:
     machine = Machine(ras, when)
     machine.seconds(5, trains=True)
     assert machine.seconds(2 * QUIET_S, trains=False) > 0

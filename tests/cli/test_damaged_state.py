@@ -156,7 +156,7 @@ def test_a_run_that_cannot_be_read_is_named_and_the_rest_is_shown(home: Home, ca
 @FUZZ
 @given(seed=seeds)
 @example(seed=271814)  # a ring that claims an endless stream used up what may be read of all runs
-def test_a_damaged_journal_costs_itself_alone(seed: int, home: Home) -> None:
+def test_a_damaged_journal_affects_no_other(seed: int, home: Home) -> None:
     if not home.runs.exists():
         write_run(home, "good")
         write_run(home, "bad")
@@ -215,7 +215,7 @@ def only_words(action: Callable[[], Any]) -> None:
         action()
 
 
-def test_a_recording_with_an_odd_header_is_told_in_words(tmp_path: Path) -> None:
+def test_a_recording_with_an_odd_header_is_reported_in_words(tmp_path: Path) -> None:
     path = tmp_path / "recording"
     for version in (*ODD[:10], [], {}):
         path.write_text(json.dumps({"gputop_recording": version}) + "\n")
@@ -302,7 +302,7 @@ def test_commands_of_ones_own_that_cannot_be_read_are_left_alone(tmp_path: Path,
 
 @FUZZ
 @given(seed=seeds)
-def test_a_damaged_job_costs_itself_alone(seed: int, home: Home) -> None:
+def test_a_damaged_job_affects_no_other(seed: int, home: Home) -> None:
     chance = random.Random(seed)
     spec = {
         "name": "n",

@@ -31,7 +31,7 @@ def run(command: str, redirected: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_output_that_is_full_or_closed_is_told_in_one_line(command: str) -> None:
+def test_output_that_is_full_or_closed_is_reported_in_one_line(command: str) -> None:
     for redirected, wanted in ((">/dev/full", FULL), (">&-", CLOSED)):
         done = run(command, redirected)
         assert done.returncode == 1, (redirected, done)

@@ -169,7 +169,7 @@ def _fields(one: Any) -> dict[str, Any]:
     return {name: getattr(one, name) for name in one.__dataclass_fields__}
 
 
-def test_no_command_lets_a_name_steer_the_terminal(home: Home, tmp_path: Path) -> None:
+def test_no_command_lets_a_name_control_the_terminal(home: Home, tmp_path: Path) -> None:
     called = cases(tmp_path)
     progs = {parser.prog for parser in commands(build_parser())}
     assert progs == set(called), "call each command here with hostile names of every origin"

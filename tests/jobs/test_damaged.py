@@ -61,7 +61,7 @@ def shown() -> tuple[set[str], set[str]]:
     return {job.id for job in listing.jobs}, {str(problem).split()[1] for problem in listing.problems}
 
 
-def test_one_damaged_record_costs_its_own_job_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_damaged_record_affects_only_its_own_job(monkeypatch: pytest.MonkeyPatch) -> None:
     good = ended(store.start(launch("pass")))
     odd = good.directory.with_name("odd")
     shutil.copytree(good.directory, odd)

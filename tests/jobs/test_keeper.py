@@ -184,7 +184,7 @@ def test_the_keeper_goes_on_without_the_supervisor_and_ends_with_the_job(tmp_pat
     assert not (printer.job.directory / record.RESERVE).exists()
 
 
-def test_a_job_goes_on_when_everything_of_gputop_is_killed(tmp_path: Path) -> None:
+def test_a_job_continues_when_everything_of_gputop_is_killed(tmp_path: Path) -> None:
     printer = Printer(tmp_path)
     pids = supervisor_of(printer.job), keeper_of(printer.job)
     for pid in pids:

@@ -101,7 +101,7 @@ def listed(home: Home, job_id: str) -> dict[str, object]:
     return next(item for item in found if item["id"] == job_id)
 
 
-def test_it_survives_whoever_started_it_and_every_hangup(home: Home, script: str) -> None:
+def test_it_survives_its_starter_and_every_hangup(home: Home, script: str) -> None:
     starter = home.start(START, script, PYTHONPATH=str(REPOSITORY))
     assert starter.stdout is not None
     job_id = starter.stdout.readline().strip()

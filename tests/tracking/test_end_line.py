@@ -73,7 +73,7 @@ def test_a_command_that_trains_several_times_says_how_often(home: Home) -> None:
 @pytest.mark.parametrize(
     "setting", ["GPUTOP_SILENT=1", "GPUTOP=0", "GPUTOP_MODE=disabled", "GPUTOP_JOB_ID=a-job", "redirected"]
 )
-def test_it_is_not_printed_where_nobody_wants_it(home: Home, setting: str) -> None:
+def test_it_is_not_printed_where_it_is_unwanted(home: Home, setting: str) -> None:
     name, _, value = setting.partition("=")
     if name == "redirected":
         shell = f"{PYTHON} -m gputop run -- {PYTHON} -c {shlex.quote(PRINTS)} 2> {shlex.quote(str(home.state))}.err"

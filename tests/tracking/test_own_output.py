@@ -171,7 +171,7 @@ for step in range(30):
 
 
 @pytest.mark.warm
-def test_a_training_without_an_optimizer_is_told_by_automatic_tracking(home: Home) -> None:
+def test_a_training_without_an_optimizer_is_reported_by_automatic_tracking(home: Home) -> None:
     pytest.importorskip("torch")
     assert home.run(WITHOUT_OPTIMIZER, command=(*RUN, sys.executable), **AUTO)[0] == 0
     (archive,) = home.archives()

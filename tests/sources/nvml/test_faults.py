@@ -195,7 +195,7 @@ def test_a_gpu_that_this_user_may_not_open(tmp_path: Path) -> None:
 # -- hanging calls --------------------------------------------------------------------------------------------
 
 
-def test_a_hanging_call_stales_its_gpu_alone_and_ends(tmp_path: Path) -> None:
+def test_a_hanging_call_stales_only_its_gpu_and_ends(tmp_path: Path) -> None:
     path = h100_box(4).write(tmp_path / "s")
     with Watch(path, STALE_MIN_S=0.3) as watch:
         watch.settled()

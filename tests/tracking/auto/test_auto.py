@@ -617,7 +617,7 @@ def test_what_takes_the_place_of_a_function_is_pickled_and_called_as_that(home: 
 
 
 @pytest.mark.real_start("the end of Python itself")
-def test_the_objects_of_a_script_are_freed_at_its_end_as_ever(home: Home) -> None:
+def test_the_objects_of_a_script_are_freed_at_its_end_as_without_gputop(home: Home) -> None:
     said = both(home, sys.executable, "last_words.py")
     assert said["weights"]
     assert len(series(home)["loss"]) == 40

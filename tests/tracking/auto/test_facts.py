@@ -537,7 +537,7 @@ def test_of_several_meshes_the_one_with_the_fewest_groups_of_samples_tells() -> 
     assert group_of(loading, mesh_of((1, 1), odd=2, dp=4), mesh_of((1,), dp=2)) == (2, 4)
 
 
-def test_a_mesh_whose_groups_were_destroyed_tells_nothing() -> None:
+def test_a_mesh_whose_groups_were_destroyed_shows_nothing() -> None:
     """torch keeps meshes, and gives the groups of a later training the same names."""
     before, now = object(), object()
     groups = {now: ALL}

@@ -61,7 +61,7 @@ def same(home: Home, *command: str, stdin: str = "", **environment: str) -> subp
     return tracked
 
 
-def test_a_python_finds_itself_as_ever(home: Home) -> None:
+def test_a_python_finds_itself_as_without_gputop(home: Home) -> None:
     path = home.state / "look.py"
     home.state.mkdir()
     path.write_text(LOOK)

@@ -77,7 +77,7 @@ NUMBERS = {
 }
 
 
-def test_modules_that_the_script_froze_are_found_by_their_calls_or_the_reason_is_told(home: Home) -> None:
+def test_modules_that_the_script_froze_are_found_by_their_calls_or_the_reason_is_recorded(home: Home) -> None:
     done = home.finish((sys.executable, "frozen.py"), SCRIPTS)
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
     reader = RunReader(home.runs)

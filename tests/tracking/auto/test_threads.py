@@ -173,7 +173,7 @@ threads[0].run()
 """
 
 
-def test_a_training_beside_another_one_changes_none_of_its_numbers_and_is_told(home: Home) -> None:
+def test_a_training_next_to_another_one_changes_none_of_its_numbers_and_is_reported(home: Home) -> None:
     code, out, err = home.run(TRAIN.replace("WAY", BESIDE), command=(*RUN, sys.executable))
     assert (code, err) == (0, "")
     found = series(home)["loss"]

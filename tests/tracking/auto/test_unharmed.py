@@ -371,7 +371,7 @@ print(calls)
 """
 
 
-def test_a_profile_of_all_calls_does_not_overflow_with_ours(home: Home) -> None:
+def test_a_profile_of_all_calls_does_not_overflow_with_gputop_calls(home: Home) -> None:
     plain = int(home.run(TRAIN + PROFILED)[1])
     code, out, err = home.run(TRAIN + PROFILED, command=(*RUN, sys.executable))
     assert (code, err) == (0, "")

@@ -37,7 +37,7 @@ sys.stdin.readline()
 """
 
 
-def test_a_fork_prints_no_warning_and_the_run_goes_on(home: Home) -> None:
+def test_a_fork_prints_no_warning_and_the_run_continues(home: Home) -> None:
     process = home.start(FORKS)
     assert process.stdin is not None
     assert process.stdout is not None

@@ -353,7 +353,7 @@ def test_a_full_disk_silences_the_archive_with_one_warning(home: Home, thread: s
     assert (run.state, run.ranks[0].exit_code) == ("failed" if code else "finished", code), "the end takes no room"
 
 
-def test_a_deleted_run_directory_is_told_once_and_the_live_view_stays(home: Home, tmp_path: Path) -> None:
+def test_a_deleted_run_directory_is_reported_once_and_the_live_view_stays(home: Home, tmp_path: Path) -> None:
     script = (
         "import gputop, os, sys, time\nrun = gputop.init(name='orphan')\nrun.log(loss=0.0)\nprint('up')\nstep = 0\n"
         "while not os.path.exists(sys.argv[1]):\n    step += 1\n    run.log(loss=float(step))\n    time.sleep(0.002)"
@@ -380,7 +380,7 @@ def test_a_deleted_run_directory_is_told_once_and_the_live_view_stays(home: Home
 
 
 @pytest.mark.parametrize("obstacle", ["file", "proc"])
-def test_where_nothing_can_be_written_the_training_goes_on(home: Home, tmp_path: Path, obstacle: str) -> None:
+def test_where_nothing_can_be_written_the_training_continues(home: Home, tmp_path: Path, obstacle: str) -> None:
     place = tmp_path / "obstacle" / "below" if obstacle == "file" else Path("/proc/nowhere")
     if obstacle == "file":
         place.parent.write_text("no directory")
@@ -503,7 +503,7 @@ def test_a_squatted_live_directory_is_not_used(home: Home, tmp_path: Path, monke
         ("mkdir -m 700 $P", None),
     ],
 )
-def test_who_sits_in_the_live_directory_is_told(home: Home, squat: str, words: str | None) -> None:
+def test_the_owner_of_a_squatted_live_directory_is_named(home: Home, squat: str, words: str | None) -> None:
     if places.file_system(Path("/tmp")) == "tmpfs":
         pytest.skip("/tmp is a second place for rings here")
     own = f'mount -t tmpfs none /dev/shm && P=/dev/shm/gputop-$(id -u) && {squat} && exec "$0" "$@"'
@@ -672,7 +672,7 @@ def test_a_container_that_forbids_the_copying_call_has_a_ring_all_the_same(home:
 
 
 @pytest.mark.parametrize(("left", "then"), [(0, "log"), (200_000, "log"), (0, "finish")])
-def test_a_ring_that_shrinks_is_left(home: Home, left: int, then: str) -> None:
+def test_a_ring_that_shrinks_is_abandoned(home: Home, left: int, then: str) -> None:
     process = home.start(SHRUNK)
     assert process.stdin is not None
     assert process.stdout is not None

@@ -205,7 +205,7 @@ def test_a_journal_of_the_first_version_is_read(home: Home) -> None:
     assert said.events[-1] == (form.TEXT, 2, {"level": "info", "message": "done"})
 
 
-def test_a_new_kind_of_record_is_skipped_alone(home: Home) -> None:
+def test_only_a_new_kind_of_record_is_skipped(home: Home) -> None:
     opened = open_journal(home, thread=False)
     opened.journal.log(loss=1.0)
     archive = opened.archive_path
@@ -230,7 +230,7 @@ def test_links_are_not_followed(home: Home, tmp_path: Path) -> None:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(seed=st.integers(0, 2**32), holes=st.integers(1, 30))
-def test_any_damage_is_survived_and_costs_its_segments_alone(
+def test_any_damage_is_survived_and_costs_only_its_segments(
     tmp_path_factory: pytest.TempPathFactory, seed: int, holes: int
 ) -> None:
     directory = tmp_path_factory.mktemp("damage")

@@ -114,7 +114,7 @@ def test_a_job_that_has_ended_is_not_offered_to_be_stopped() -> None:
         ({}, {"remote": "node1"}, "It runs on node1"),  # also where it claims to be this machine
     ],
 )
-def test_what_is_not_ours_is_refused(
+def test_processes_that_must_not_be_stopped_are_refused(
     child: subprocess.Popen[bytes], changes: dict[str, object], view_changes: dict[str, object], words: str
 ) -> None:
     target = target_of_process(process_of(child.pid, **changes), here(**view_changes))
@@ -136,7 +136,7 @@ def test_a_job_and_a_run_of_another_machine_are_refused(child: subprocess.Popen[
         assert target.pid is target.job_id is None
 
 
-def test_a_pid_that_changed_hands_is_left_alone(child: subprocess.Popen[bytes]) -> None:
+def test_a_reused_pid_is_not_signaled(child: subprocess.Popen[bytes]) -> None:
     ticks = identity.start_ticks(child.pid)
     assert ticks is not None
     with pytest.raises(GputopError, match="has ended already"):

@@ -119,7 +119,7 @@ def test_a_signal_ends_the_screen_and_gives_the_terminal_back(tmp_path: Path, nu
         assert terminal.received.rindex(b"\x1b[?1049l") > terminal.received.rindex(b"\x1b[?1049h")
 
 
-def test_a_signal_ends_the_screen_that_nobody_reads(tmp_path: Path) -> None:
+def test_a_signal_ends_the_screen_when_the_terminal_reads_nothing(tmp_path: Path) -> None:
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
     cooked = local_modes(master)
