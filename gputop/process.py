@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from gputop.whereabouts.records import RankPlace
 from gputop.wire import AnswerLine
+
+ProcessKey: TypeAlias = "tuple[int, float | None]"
+"""PID and start of a process, on the wall clock, in seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +136,11 @@ class Process:
     """Regular files open for writing only, without gputop's own logs and journals; at most 16."""
     workers: Workers | None = None
     """Its DataLoader workers; None if there are none."""
+
+    @property
+    def key(self) -> ProcessKey:
+        """A key that distinguishes the process from a later one with the same PID."""
+        return self.pid, self.started_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from gputop.profiled import STEPS_MAX, Profile, ProfileQuestion
 from gputop.questions import Answer, Question
 from gputop.run_questions import GpusQuestion, RunsQuestion
 from gputop.snapshot import Run
-from gputop.whereabouts import Whereabouts, WhereQuestion
+from gputop.whereabouts.records import Whereabouts, WhereQuestion
 
 if TYPE_CHECKING:
     from gputop.agent.run_shelf import RunShelf

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from gputop.history.metrics import ENDED_RUNS_KEPT, MetricMemory, MetricSeries
 from gputop.history.series import BUCKETS, Series
 
 if TYPE_CHECKING:
+    from gputop.process import ProcessKey
     from gputop.run_questions import GpuPast
     from gputop.snapshot import Points, Process, Snapshot
 
@@ -45,14 +46,6 @@ SHARED_DEVICE_BUCKETS, SHARED_METRIC_BUCKETS = 512, 64
 PAST_BUCKETS = 1024
 """Buckets of each recorded reading of a run's GPU."""
 RECORDED_READINGS = ("utilization_percent", "memory_used_bytes", "power_w")
-
-
-ProcessKey: TypeAlias = "tuple[int, float | None]"
-
-
-def process_key(process: Process) -> ProcessKey:
-    """Return a key that distinguishes a process from a later one with the same PID."""
-    return process.pid, process.started_at
 
 
 def _add(held: dict[tuple[str, str], Series], key: tuple[str, str], time: float, value: float | None) -> None:
@@ -103,7 +96,7 @@ class History:
     def _observe_processes(self, snapshot: Snapshot) -> None:
         ranks = {rank.pid for run in snapshot.process_runs for rank in run.ranks}
         listed = {
-            process_key(process): process
+            process.key: process
             for process in snapshot.processes
             if process.devices or (process.pid in ranks and process.in_namespace)
         }
@@ -130,11 +123,11 @@ class History:
 
     def process(self, process: Process, uuid: str, reading: str) -> Series | None:
         """Return a reading of ``PROCESS_READINGS`` of a process on a device; None if it was never known."""
-        return self._processes.get(process_key(process), {}).get((uuid, reading))
+        return self._processes.get(process.key, {}).get((uuid, reading))
 
     def rank(self, process: Process, reading: str) -> Series | None:
         """Return a reading of ``RANK_READINGS`` of a rank of an untracked run; None if it was never known."""
-        return self._processes.get(process_key(process), {}).get((_OF_PROCESS, reading))
+        return self._processes.get(process.key, {}).get((_OF_PROCESS, reading))
 
     def recall(self, points: Iterable[Points]) -> None:
         """Add the past of runs that the stream does not carry; a run whose metrics are known keeps them."""

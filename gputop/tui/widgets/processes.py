@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 
 from gputop.errors import UsageError
 from gputop.filters.processes import parse
-from gputop.history.history import ProcessKey, process_key
+from gputop.process import ProcessKey
 from gputop.snapshot import Process, Snapshot
 from gputop.tui.drawing.late_lines import LateLines
 from gputop.tui.drawing.line import Drawing, Line, clean, line
@@ -52,7 +52,7 @@ class ProcessesPane(TypedFilter, ViewPane):
         """Return the table."""
         self._rows_shown = self._rows_in(view)
         if self._tagged:
-            self._tagged &= {process_key(process) for process in view.snapshot.processes}
+            self._tagged &= {process.key for process in view.snapshot.processes}
         if self.scrolled:
             self.scrolled = min(self.scrolled, scrolls_most(self._rows_shown, columns))
         drawing = draw_processes(view, self._rows_shown, self.order, columns, self._tagged, self.scrolled)
@@ -110,7 +110,7 @@ class ProcessesPane(TypedFilter, ViewPane):
     def tagged_processes(self) -> tuple[Process, ...]:
         """The tagged processes that still exist, including those that the filter hides."""
         found = self.view.snapshot.processes if self.view is not None else ()
-        return tuple(process for process in found if process_key(process) in self._tagged)
+        return tuple(process for process in found if process.key in self._tagged)
 
     def tag(self) -> None:
         """Tag or untag the process under the cursor, and go to the next row; on a run's row, all its processes."""
@@ -118,7 +118,7 @@ class ProcessesPane(TypedFilter, ViewPane):
         if row is None:
             return
         found = [held.process for held in self._rows_shown if held is row or (row.kind == "run" and held.run is row.run)]
-        tags = frozenset(process_key(process) for process in found if process is not None)
+        tags = frozenset(process.key for process in found if process is not None)
         if not tags:
             self.app.notify("Only processes can be tagged, and this row is not one.")
         self._tagged = self._tagged - tags if tags <= self._tagged else self._tagged | tags

@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from gputop import units
-from gputop.history.history import ProcessKey, process_key
+from gputop.process import ProcessKey
 from gputop.snapshot import Device, Problem
 from gputop.tui.drawing.late_lines import LateLines
 from gputop.tui.drawing.line import ASCII_ELLIPSIS, ELLIPSIS, Drawing, Line, Span, clean, clip, line, text_width, wrap
@@ -145,7 +145,7 @@ def _with_longer_runs(columns: tuple[tuple[Column, int], ...], rows: Sequence[Ro
 
 def _mark(row: Row, involved: Set[int], tagged: Set[ProcessKey], ascii_only: bool) -> str:
     """Return the mark before a row: of a tag, or of the doctor's first finding as in the GPU pane; "" for none."""
-    if row.process is not None and process_key(row.process) in tagged:
+    if row.process is not None and row.process.key in tagged:
         return "*" if ascii_only else "●"
     return (">" if ascii_only else "▸") if row.pid in involved else ""
 
