@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from gputop.hosts.feed import HostFeed
 from gputop.hosts.state import SHOWING_STATES
 from gputop.joined.launches import JoinedLaunch, waiting_launches
+from gputop.joined.machines import named_twice
 from gputop.joined.runs import JoinedRun, Seen, shared_runs
 from gputop.joined.stream import JoinedStream
 from gputop.joined.untracked import JoinedProcessRun, untracked_runs
@@ -36,6 +37,8 @@ class Fleet:
         self.runs: tuple[JoinedRun, ...] = ()
         self.untracked: tuple[JoinedProcessRun, ...] = ()
         self.launches: tuple[JoinedLaunch, ...] = ()
+        self.twice: dict[str, str] = {}
+        """Hosts that are a machine which another name stands for, each with that name."""
         self._stream = JoinedStream()
         self._joined_at = -JUDGED_SELDOM_S
         self._next = 0
@@ -75,6 +78,8 @@ class Fleet:
             for feed, machine in zip(self.feeds, self.machines, strict=True)
             if machine.latest is not None
         ]
+        self.twice = named_twice(seen)
+        seen = [one for one in seen if one.host not in self.twice]
         self.runs, self.untracked = shared_runs(seen), untracked_runs(seen)
         unread = [str(machine.feed.host) for machine in self.machines if machine.latest is None]
         self.launches = waiting_launches(seen, time.time(), unread)
@@ -95,14 +100,15 @@ class Fleet:
 
     def view(self, settings: Settings, *, paused: bool = False) -> FleetView:
         """Return what the hosts screen shows now."""
-        twice = self._read_twice()
+        self._join()
+        twice = self._read_twice() | self.twice.keys()
         hosts = tuple(
             HostView(feed.link, machine.view(settings, paused=paused))
             for feed, machine in zip(self.feeds, self.machines, strict=True)
             if feed.host not in twice
         )
-        self._join()
-        return FleetView(time.time(), hosts, settings, paused, self.runs, self.untracked, self.launches, self.doctor.findings)
+        over = (self.runs, self.untracked, self.launches, self.doctor.findings)
+        return FleetView(time.time(), hosts, settings, paused, *over, self.twice)
 
     def _read_twice(self) -> set[str | None]:
         """Return the hosts from Prometheus that a gputop also reports, whatever their names, as long as it reports them."""

@@ -72,12 +72,13 @@ class _Watched:
         """Judge the runs over hosts by what has arrived so far."""
         from gputop.doctor.watch import standing
         from gputop.joined.launches import HOLD_S, waiting_launches
+        from gputop.joined.machines import once_each
         from gputop.joined.runs import shared_runs
         from gputop.joined.troubles import failed_apart
         from gputop.joined.untracked import untracked_runs
 
         self.add(status.host for status in statuses)
-        seen = self._read(statuses)
+        seen = once_each(self._read(statuses))
         self.runs = shared_runs(seen)
         if self._untracked_since_s is None and untracked_runs(seen):
             self._untracked_since_s = time.monotonic()
@@ -95,6 +96,12 @@ class _Watched:
         current = {status.host: status.state in SHOWING_STATES for status in statuses}
         return [replace(self.seen[host], current=current[host]) for host in self.doctors if host in self.seen]
 
+    def twice(self) -> dict[str, str]:
+        """Return the hosts that are a machine which another name stands for, each with that name."""
+        from gputop.joined.machines import named_twice
+
+        return named_twice(self.seen.values())
+
     @property
     def unread(self) -> list[str]:
         """The hosts without a reading."""
@@ -109,9 +116,10 @@ class _Watched:
 
     def untracked(self, statuses: Sequence[HostStatus]) -> tuple[JoinedProcessRun, ...]:
         """Return the untracked runs over hosts, judging by what has arrived."""
+        from gputop.joined.machines import once_each
         from gputop.joined.untracked import untracked_runs
 
-        return untracked_runs(self._read(statuses))
+        return untracked_runs(once_each(self._read(statuses)))
 
     def troubles(self) -> list[tuple[JoinedRun, tuple[str, ...]]]:
         """Return the runs over hosts, and what is wrong between the hosts of each."""
@@ -189,6 +197,7 @@ def _print(
 ) -> None:
     from gputop.doctor.findings.finding import findings_json
     from gputop.doctor.report import text_report
+    from gputop.joined.machines import same_machine
 
     over, untracked = watched.over_outcome, watched.untracked(statuses)
     if options.as_json:
@@ -203,11 +212,14 @@ def _print(
         over_hosts["incomplete_launches"] = [launch.as_data() for launch in launches]
         print(json.dumps({"hosts": data, **over_hosts, "untracked_runs": [run.as_data() for run in untracked]}))
         return
-    blocks = []
+    blocks, twice = [], watched.twice()
     for status in statuses:
         host, outcome = status.host, watched.outcomes.get(status.host)
         if outcome is None:
             blocks.append(status.sentence)
+            continue
+        if host in twice:
+            blocks.append(f"{host}: {same_machine(twice[host])}.")
             continue
         abstained = watched.doctors[host].abstained
         report = text_report(outcome.findings, abstained, outcome.snapshot, outcome.suppressed, outcome.undecided)

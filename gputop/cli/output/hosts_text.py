@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from gputop import units
 from gputop.cli.output.once import RUN_COLUMNS, machine_lines, process_run_lines, run_row
 from gputop.hosts.stream import Heard
+from gputop.joined.machines import named_twice, same_machine
 from gputop.joined.runs import Seen, join
 from gputop.joined.untracked import untracked_runs
 from gputop.snapshot import LIVE_STATES
@@ -17,10 +18,16 @@ from gputop.terminal_text import printable, table
 def hosts_text(heard: Sequence[Heard]) -> str:
     """Return the readings as lines of text, without a final newline."""
     parts: list[str] = []
+    seen = [Seen(one.status.host, one.snapshot, one.status.clock_offset_s or 0.0) for one in heard if one.snapshot is not None]
+    twice = named_twice(seen)
+    seen = [one for one in seen if one.host not in twice]
     for one in heard:
         parts += [""] if parts else []
         if one.snapshot is None:
             parts.append(one.status.sentence)
+            continue
+        if one.status.host in twice:
+            parts.append(f"{one.status.host}: {same_machine(twice[one.status.host])}.")
             continue
         first, *rest = machine_lines(one.snapshot)
         host, name = one.status.host, one.snapshot.host.hostname
@@ -29,7 +36,6 @@ def hosts_text(heard: Sequence[Heard]) -> str:
         parts += [first if name == host else f"{host} = {first}", *rest]
         if one.snapshot.process_runs:
             parts += ["", *process_run_lines(one.snapshot)]
-    seen = [Seen(one.status.host, one.snapshot, one.status.clock_offset_s or 0.0) for one in heard if one.snapshot is not None]
     over = [
         (
             run.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gputop.doctor.findings.finding import Finding
@@ -42,3 +43,5 @@ class FleetView:
     """The launches over several hosts that wait for one of them: their ranks have not met."""
     findings: tuple[Finding, ...] = ()
     """What the doctor finds from several hosts together; ``Finding.run`` is one of ``runs``."""
+    twice: Mapping[str, str] = field(default_factory=dict)
+    """Hosts that are not among ``hosts``, because another name stands for the same machine, each with that name."""

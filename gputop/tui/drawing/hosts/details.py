@@ -44,6 +44,10 @@ def draw_host(fleet: FleetView | None, name: str | None, chart: LossChart, width
     view = host.view
     if view is None:
         return Drawing(title, tuple(lines or [line(("No reading yet.", "dim"))]))
+    also = [name for name, first in fleet.twice.items() if first == host.status.host]
+    if also:
+        are = "names the same machine, and is" if len(also) == 1 else "name the same machine, and are"
+        lines += wrap(clean(f"{', '.join(also)} {are} not shown."), width, "dim")
     missing = missing_gpus(host)
     if missing is not None:
         lines += wrap(clean(f"{missing.message} {missing.hint}"), width, "dim")

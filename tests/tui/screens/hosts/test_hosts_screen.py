@@ -107,6 +107,18 @@ async def test_a_machine_that_prometheus_tells_of_too_is_one_row() -> None:
         assert shown == {"gpu1", "gpu2", "10.0.0.1"}, "only Prometheus tells of it now"
 
 
+async def test_a_machine_with_two_names_is_one_row_and_says_so() -> None:
+    first, again = (
+        HostStill(live("gpu1"), *working("gpu1", devices=2)),
+        HostStill(live("10.0.0.1"), *working("gpu1", devices=2)),
+    )
+    app = hosts_app(first, again, HostStill(live("gpu2"), *working("gpu2", devices=2)), interval_s=60.0)
+    async with app.run_test(size=(120, 30)) as pilot:
+        text = await until(pilot, app, "2 hosts · 4 GPUs", "10.0.0.1 names the same machine, and is not shown.")
+        assert sorted(listed(app)) == ["gpu1", "gpu2"]
+        assert "over 2 hosts" not in text, "a run of one machine is no run over hosts"
+
+
 async def test_a_host_is_opened_and_left_again() -> None:
     app = hosts_app(*five(), interval_s=60.0)
     async with app.run_test(size=(160, 50)) as pilot:
