@@ -18,6 +18,7 @@ from gputop.joined.untracked import JoinedProcessRun, untracked_runs
 from gputop.tui.lazy_doctor import LateDoctor
 from gputop.tui.machine import Machine
 from gputop.tui.state.fleet import FleetView, HostView
+from gputop.tui.state.own_cost import Cost
 from gputop.tui.state.view import Settings
 
 JUDGED_EVERY_S, JUDGED_SELDOM_S = 1.0, 4.0
@@ -98,8 +99,8 @@ class Fleet:
         """Return the machine of a host."""
         return next((machine for machine in self.machines if machine.feed.host == host), None)
 
-    def view(self, settings: Settings, *, paused: bool = False) -> FleetView:
-        """Return what the hosts screen shows now."""
+    def view(self, settings: Settings, *, paused: bool = False, own_cost: Cost | None = None) -> FleetView:
+        """Return what the hosts screen shows now, and what showing it costs."""
         self._join()
         twice = self._read_twice() | self.twice.keys()
         hosts = tuple(
@@ -108,7 +109,7 @@ class Fleet:
             if feed.host not in twice
         )
         over = (self.runs, self.untracked, self.launches, self.doctor.findings)
-        return FleetView(time.time(), hosts, settings, paused, *over, self.twice)
+        return FleetView(time.time(), hosts, settings, paused, *over, self.twice, own_cost)
 
     def _read_twice(self) -> set[str | None]:
         """Return the hosts from Prometheus that a gputop also reports, whatever their names, as long as it reports them."""

@@ -91,7 +91,7 @@ class HostsApp(GputopApp):
     def fleet_view(self) -> FleetView:
         """Return the newest view of all hosts; while paused, the one that is shown."""
         if self._fleet_view is None or not self._paused:
-            self._fleet_view = self.fleet.view(self.settings)
+            self._fleet_view = self.fleet.view(self.settings, own_cost=self._look_at_cost())
         return self._fleet_view
 
     def _draw_hosts(self) -> None:
@@ -135,18 +135,18 @@ class HostsApp(GputopApp):
         machine = self.fleet.machine(message.host) if message.host is not None else None
         if machine is not None and machine is not self.machine:
             self.machine = machine
-            self.view = machine.view(self.settings, paused=self._paused)
+            self.view = machine.view(self.settings, paused=self._paused, own_cost=self._look_at_cost())
 
     async def _open(self, name: str) -> None:
         """Open a screen; over the hosts screen, it shows the newest reading of the host under the cursor."""
         if isinstance(self.screen, HostsScreen) and (self.view is None or not self._paused):
-            self.view = self.machine.view(self.settings, paused=self._paused)
+            self.view = self.machine.view(self.settings, paused=self._paused, own_cost=self._look_at_cost())
         await super()._open(name)
 
     async def on_host_opened(self, message: HostOpened) -> None:
         """Open the dashboard of a host over the hosts screen."""
         self.on_host_chosen(HostChosen(message.host))
-        self.view = self.machine.view(self.settings, paused=self._paused)
+        self.view = self.machine.view(self.settings, paused=self._paused, own_cost=self._look_at_cost())
         if self.view is None:
             self.notify(f"There is no reading of {message.host} yet.")
             return

@@ -10,6 +10,7 @@ from gputop.hosts.state import SHOWING_STATES, HostStatus
 from gputop.joined.launches import JoinedLaunch
 from gputop.joined.runs import JoinedRun
 from gputop.joined.untracked import JoinedProcessRun
+from gputop.tui.state.own_cost import Cost
 from gputop.tui.state.settings import Settings
 from gputop.tui.state.view import View
 
@@ -45,3 +46,5 @@ class FleetView:
     """What the doctor finds from several hosts together; ``Finding.run`` is one of ``runs``."""
     twice: Mapping[str, str] = field(default_factory=dict)
     """Hosts that are not among ``hosts``, because another name stands for the same machine, each with that name."""
+    own_cost: Cost | None = None
+    """What gputop itself takes on this machine; None before it is known."""

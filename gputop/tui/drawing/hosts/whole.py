@@ -13,6 +13,8 @@ from gputop.tui.drawing.line import Line, Span, clean, clip, fit, joined, line, 
 from gputop.tui.state.fleet import FleetView
 
 _DOT = Span(" · ", "dim")
+OWN_COST_CELLS_MIN = 100
+"""On a narrower screen, what gputop itself takes is left out."""
 
 
 def header_line(fleet: FleetView | None, rows: Sequence[HostRow], cells: int) -> Line:
@@ -21,8 +23,10 @@ def header_line(fleet: FleetView | None, rows: Sequence[HostRow], cells: int) ->
     if fleet is None:
         return spread((*name, Span("  starting …", "dim")), (), cells)
     count = joined((line((_number(len(fleet.hosts), "host"), "value")), _gpus(fleet, rows), _simulated(fleet)), _DOT)
+    own = line(("gputop ", "dim"), (fleet.own_cost.words(), "dim")) if fleet.own_cost is not None else ()
     right = joined(
         (
+            own if cells >= OWN_COST_CELLS_MIN else (),
             line(("PAUSED", "accent")) if fleet.paused else (),
             line(units.clock(fleet.time)),
             line((f"{fleet.settings.interval_s:g} s", "dim")),

@@ -17,6 +17,7 @@ from gputop.questions import Answer, Question
 from gputop.snapshot import Device, Host, Snapshot
 from gputop.tui.hosts_app import HostsApp
 from gputop.tui.screens.hosts.screen import HostsScreen
+from gputop.tui.state.own_cost import OwnCost
 from gputop.tui.state.view import Settings
 from gputop.whereabouts.records import RankPlace, Whereabouts, WhereQuestion
 from tests import samples
@@ -117,6 +118,18 @@ async def test_a_machine_with_two_names_is_one_row_and_says_so() -> None:
         text = await until(pilot, app, "2 hosts · 4 GPUs", "10.0.0.1 names the same machine, and is not shown.")
         assert sorted(listed(app)) == ["gpu1", "gpu2"]
         assert "over 2 hosts" not in text, "a run of one machine is no run over hosts"
+
+
+async def test_what_gputop_itself_takes_is_shown_over_hosts_and_on_their_dashboards() -> None:
+    now = itertools.count(0.0, 30.0)
+    app = hosts_app(*five(), interval_s=60.0)
+    app._own_cost = OwnCost(lambda: next(now), lambda: 0.0)
+    async with app.run_test(size=(160, 50)) as pilot:
+        await shown(pilot, app)
+        assert "gputop 0.0%" in await until(pilot, app, "5 hosts", "gputop 0.0%")
+        await pilot.press("down", "enter")
+        text = await until(pilot, app, "ON wrong", "Processes")
+        assert "gputop 0.0%" in text.splitlines()[0], "from the first frame on"
 
 
 async def test_a_host_is_opened_and_left_again() -> None:
