@@ -76,6 +76,16 @@ def command_lines() -> list[bytes]:
     return found
 
 
+def at_work_in(folder: Path) -> list[bytes]:
+    """The command lines of the processes whose directory is this one."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (path / "cwd").readlink() == folder:
+                found.append((path / "cmdline").read_bytes())
+    return found
+
+
 def listed(capsys: pytest.CaptureFixture[str]) -> list[str]:
     """The row of the newest job."""
     capsys.readouterr()
@@ -169,6 +179,7 @@ def test_a_recipe_over_two_nodes(nodes: Slurm, there: Path, home: Home, capsys: 
         eventually(trains, "both nodes train", TRAIN_S)
         row = listed(capsys)
         assert (row[:3], row[-2:]) == ([job_id, "running", "ddp"], ["on", "n[1-2]"])
+        assert len(at_work_in(there)) > 3, "a launcher and a rank on each node"
         assert main(["logs", job_id]) == 0
         said = capsys.readouterr().out
         assert "[n1 local rank 0" in said
@@ -176,7 +187,7 @@ def test_a_recipe_over_two_nodes(nodes: Slurm, there: Path, home: Home, capsys: 
     finally:
         reader.close()
         assert main(["stop", job_id]) == 0
-    assert not any(b"ddp.py" in line and b"2000" in line for line in command_lines())
+    assert not at_work_in(there), "it is stopped, and nothing is left of it"
 
 
 SQUEUE = r"""printf '%s\n' "$@" > {asked}
