@@ -82,14 +82,15 @@ def _workers(pid: int) -> str | None:
                 pids.setdefault(words, child)
     if not doing:
         return None
-    if doing.total() == 1:
+    total = sum(doing.values())
+    if total == 1:
         ((words, worker),) = pids.items()
         return f"waits for its loader worker {worker}, which {words}"
     told = (
         f"{worker} {words}" if doing[words] == 1 else f"{doing[words]} like {worker}, which {words}"
         for words, worker in pids.items()
     )
-    return f"waits for its {doing.total()} loader workers: {'; '.join(told)}"
+    return f"waits for its {total} loader workers: {'; '.join(told)}"
 
 
 def _worker(pid: int, state: str) -> str:
