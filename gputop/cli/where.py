@@ -49,7 +49,7 @@ def where(
         py_spy.program()
     if options.run is not None:
         return _tell(_answer(options.run), options)
-    live = [run for run in Shelf(backlog_points=None).poll().runs if run.state in LIVE_STATES]
+    live = live_runs(Shelf(backlog_points=None).poll().runs)
     newest = _before_steps(live[0] if live else None)
     if newest is not None:
         return _tell(newest, options)
@@ -60,6 +60,13 @@ def where(
     if sampler.source.name == "nvml":  # only a driver's threads can hang
         return exit_with(sampler, code)
     return code
+
+
+def live_runs(runs: Sequence[Run]) -> list[Run]:
+    """Return the live runs in their order, those with a rank on this machine first: only they can be asked here."""
+    live = [run for run in runs if run.state in LIVE_STATES]
+    here = [run for run in live if any(rank.local_pid is not None and rank.state in LIVE_STATES for rank in run.ranks)]
+    return [*here, *(run for run in live if run not in here)]
 
 
 def where_of_hosts(options: argparse.Namespace, fleet: Fleet) -> int:

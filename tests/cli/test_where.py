@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests import REPOSITORY, nvml_sim
+from gputop.cli.where import live_runs
+from tests import REPOSITORY, nvml_sim, samples
 
 WHERE = (sys.executable, "-m", "gputop", "where")
 ALONE = (
@@ -70,6 +72,15 @@ def ask_for_the_newest(folder: Path) -> None:
         process.kill()
         process.wait()
     assert ask(machine, folder / "scenario").stdout.startswith("paused.py\n"), "this user's, though it is stopped"
+
+
+def test_a_run_of_another_machine_is_meant_only_if_there_is_none_here() -> None:
+    """A home directory that machines share holds the runs of all of them."""
+    local = samples.run(run_id="here")
+    far = replace(local, run_id="there", ranks=tuple(replace(rank, elsewhere=True) for rank in local.ranks))
+    part = replace(local, run_id="both", ranks=(*far.ranks[:2], *local.ranks[2:]))
+    ended = samples.run(run_id="ended", state="finished")
+    assert [run.run_id for run in live_runs((far, ended, part, local))] == ["both", "here", "there"]
 
 
 def test_where_nothing_trains_says_so(alone: tuple[str, ...], tmp_path: Path) -> None:
