@@ -21,6 +21,8 @@ _NODES_MAX = 400
 """How much of a loss's graph is searched for weights."""
 _VALUES = 1024
 """How many values of a gradient are compared, to detect a reset that leaves no other trace: ``p.grad.data.zero_()``."""
+_KEPT = "summed_grad"
+"""Where a weight keeps the gradients of a step's earlier parts, with Opacus: what is reset is then no step's gradient."""
 
 _deciding = False
 
@@ -87,7 +89,9 @@ class ManualSteps:
         self._state = self._look()
 
     def _is_reset(self) -> bool:
-        return self._state is not None and bool(self._alive()) and self._look() != self._state
+        if self._state is None or not self._alive() or self._look() == self._state:
+            return False
+        return not any(getattr(leaf, _KEPT, None) is not None for leaf in self._alive())
 
     def _alive(self) -> list[Any]:
         return [leaf for leaf in (known() for known in self._leaves) if leaf is not None]

@@ -1,0 +1,52 @@
+"""A step whose parts each reset the gradients: the optimizer keeps the sum elsewhere until its step."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from tests.tracking.kit import Home, home, read_all
+
+assert home
+RUN = (sys.executable, "-m", "gputop", "run", "--", sys.executable)
+
+PRIVATE = """
+import json, torch
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+PARTS = %d
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+losses = []
+for number in range(PARTS * 6):
+    for weight in model.parameters():
+        weight.grad = None
+    loss = model(torch.randn(8, 4)).square().mean()
+    loss.backward()
+    losses.append(loss.item())
+    for weight in model.parameters():
+        # As Opacus does: clipped, noisy sums of the gradients of each sample.
+        kept = getattr(weight, "summed_grad", None)
+        weight.summed_grad = weight.grad if kept is None else kept + weight.grad
+    if number %% PARTS == PARTS - 1:
+        for weight in model.parameters():
+            weight.grad, weight.summed_grad = weight.summed_grad / PARTS, None
+        optimizer.step()
+print(json.dumps(losses))
+"""
+
+
+@pytest.mark.parametrize("parts", [2, 30])
+def test_parts_that_an_optimizer_keeps_elsewhere_are_no_steps_of_their_own(home: Home, parts: int) -> None:
+    """With 30 of them, tracking took the parts of the first step for steps without an optimizer."""
+    code, out, err = home.run(PRIVATE % parts, command=RUN)
+    assert code == 0, err
+    losses = json.loads(out.splitlines()[0])
+    (archive,) = home.archives()
+    found = read_all(archive).series["loss"]
+    assert [step for step, _ in found] == list(range(6))
+    means = [sum(losses[first : first + parts]) / parts for first in range(0, len(losses), parts)]
+    assert [value for _, value in found] == pytest.approx(means, rel=1e-5)
