@@ -12,11 +12,16 @@ from textual.geometry import Region
 from textual.screen import Screen
 from textual.widget import Widget
 
+from gputop.run_questions import GpusAnswer, GpusQuestion
 from gputop.tui.drawing.line import plain
+from gputop.tui.screens import dashboard as dashboard_module
+from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.widgets.requests import ProcessChosen, RunChosen, RunOpened, SettingsChanged
 from tests import samples
+from tests.patience import DEADLINE_S
 from tests.tui import dashboards
 from tests.tui.dashboards import DashboardApp
+from tests.tui.kit import whole_app
 
 
 @pytest.fixture(autouse=True)
@@ -405,3 +410,21 @@ LOOKS = {
 def test_looks(look: str, snap_compare: Any) -> None:
     size, make, theme = LOOKS[look]
     assert snap_compare(DashboardApp(make(), theme), terminal_size=size)
+
+
+async def test_the_past_of_an_older_runs_gpus_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dashboard_module, "ASK_EVERY_S", 0.02)
+    app = whole_app(samples.snapshot(runs=(samples.run(created_at=samples.EPOCH - 600.0),)))
+    feed: Any = app.feed
+    async with app.run_test(size=(160, 50)) as pilot:
+        until = time.monotonic() + DEADLINE_S
+        while not (asked := [item for item in feed.asked if isinstance(item, GpusQuestion)]):
+            assert time.monotonic() < until
+            await pilot.pause(0.02)
+        assert asked[0] == GpusQuestion(("run-1",))
+        dashboard = app.screen
+        assert isinstance(dashboard, DashboardScreen)
+        dashboard.take_answer(GpusAnswer(asked[0]))
+        feed.asked.clear()
+        await pilot.pause(0.2)
+        assert not [item for item in feed.asked if isinstance(item, GpusQuestion)]

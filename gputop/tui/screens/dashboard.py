@@ -12,6 +12,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 
 from gputop.history.smoothing import next_smoothing
+from gputop.questions import Answer
+from gputop.run_questions import GpusAnswer
 from gputop.snapshot import Process, ProcessRun, Run
 from gputop.tui.drawing.doctor.pane import doctor_lines_wanted
 from gputop.tui.drawing.gpus.pane import SHARE_MOST, lines_wanted
@@ -19,6 +21,7 @@ from gputop.tui.drawing.processes.rows import SORTABLE, Order
 from gputop.tui.drawing.training import how_to_track
 from gputop.tui.screens.base import KeyBar, KeyHint
 from gputop.tui.screens.stacking import Need, stack
+from gputop.tui.screens.stored import ASK_EVERY_S, StoredRuns
 from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy
 from gputop.tui.state.layout import Layout
@@ -28,7 +31,7 @@ from gputop.tui.widgets.doctor_pane import DoctorPane
 from gputop.tui.widgets.gpus import GpusPane
 from gputop.tui.widgets.header import Header
 from gputop.tui.widgets.processes import ProcessesPane
-from gputop.tui.widgets.requests import RunChosen, SettingsChanged
+from gputop.tui.widgets.requests import Asked, RunChosen, SettingsChanged
 from gputop.tui.widgets.ruled import ViewPane
 from gputop.tui.widgets.training import TrainingPane
 
@@ -113,6 +116,7 @@ class DashboardScreen(SettledScreen[None]):
         self._over_hosts = over_hosts
         held = layout or Layout()
         self.view: View | None = None
+        self._stored = StoredRuns()
         self.header = Header()
         self.gpus, self.training = GpusPane(), TrainingPane()
         self.processes, self.doctor = ProcessesPane(), DoctorPane()
@@ -134,6 +138,19 @@ class DashboardScreen(SettledScreen[None]):
     def on_mount(self) -> None:
         """Focus the process table."""
         self.focus_now(self.processes)
+        self.set_interval(ASK_EVERY_S, self._ask_for_past)
+
+    def _ask_for_past(self) -> None:
+        """Ask for what was recorded of the shown run's GPUs before this screen was opened, until there is an answer."""
+        question = self._stored.past_question(self.view) if self.view is not None and self.is_current else None
+        if question is not None:
+            self.post_message(Asked(question))
+
+    def take_answer(self, answer: Answer) -> None:
+        """Keep what was recorded."""
+        if isinstance(answer, GpusAnswer) and self.view is not None:
+            self._stored.take_gpus(answer, self.view.history)
+            self.settle()
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
         """Take what arrived while another screen covered this one."""

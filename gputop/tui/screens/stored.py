@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from gputop.history.history import History
 from gputop.run_questions import GpusAnswer, GpusQuestion, RunsAnswer, RunsQuestion
-from gputop.snapshot import Run
+from gputop.snapshot import LIVE_STATES, Run
 from gputop.tui.state.untracked import listed_runs, without_curve
 from gputop.tui.state.view import View
 
@@ -44,6 +44,13 @@ class StoredRuns:
         if view.feed != "live" or not run_id or run_id in self._gpus_known or without_curve(run_id, view.snapshot):
             return None
         return GpusQuestion((run_id,))
+
+    def past_question(self, view: View) -> GpusQuestion | None:
+        """Return what to ask for the GPUs of a live run that is older than what this screen has seen; None if it is known."""
+        run, began = view.run, view.history.started_at
+        if run is None or run.state not in LIVE_STATES or began is None or (run.created_at or began) >= began:
+            return None
+        return self.gpus_question(run.run_id, view)
 
     def take_gpus(self, answer: GpusAnswer, history: History) -> None:
         """Keep an answer; the readings go to the history."""

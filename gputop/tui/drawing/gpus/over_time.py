@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gputop import units
 from gputop.history.series import Series
 from gputop.snapshot import Device
-from gputop.tui.drawing.gpus.past import area, column_end
+from gputop.tui.drawing.gpus.past import RECORDED_HOLD_S, area, column_end
 from gputop.tui.drawing.gpus.rows import is_hot, memory_text
 from gputop.tui.drawing.gpus.slowed import slowed_strip, was_slowed
 from gputop.tui.drawing.line import Line, Span, beside, fit, line, spread, width
@@ -17,7 +17,7 @@ from gputop.tui.state.view import View
 
 SPANS: tuple[tuple[str, float | None], ...] = (("1 min", 60.0), ("5 min", 300.0), ("30 min", 1800.0), ("whole run", None))
 """The periods that a user can choose, in seconds; None: the whole run, to the extent that it was watched or recorded."""
-RECORDED_HOLD_S, RECORDED_HOLD_SHARE = 15.0, 1 / 200
+RECORDED_HOLD_SHARE = 1 / 200
 """A recorded reading is valid for three of the recorder's intervals, which grow with the run: 5 s, and a 700th of its age."""
 HOLD_INTERVALS = 3
 """A reading is valid for this long; then a device counts as stale."""

@@ -17,6 +17,8 @@ SECONDS_PER_COLUMN, YOUNG_S, YOUNG_SECONDS_PER_COLUMN = 10.0, 300.0, 5.0
 """Time per column of a row, and in the first minutes of the history, so that a row fills sooner. Columns start at multiples of
 it, so that a tick changes one character, not the whole line."""
 
+RECORDED_HOLD_S = 15.0
+"""A recorded reading holds for three of the recorder's first intervals."""
 _LEVELS = "▁▂▃▄▅▆▇"
 """It ends below a full block, so that rows never run into one another."""
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
@@ -38,6 +40,21 @@ def recent_means(series: Series | None, end: float, seconds: float, count: int) 
     if series is None or series.width > 1 or count < 2:
         return _means(series, end, seconds, count)
     return [*_past_means(series, end - seconds, seconds, count - 1), *_means(series, end, seconds, 1)]
+
+
+def with_recorded(means: Sequence[float | None], recorded: Series | None, end: float, seconds: float) -> Sequence[float | None]:
+    """Return the means with those before the first known one as they were recorded with a run, each held until the next."""
+    lead = next((place for place, mean in enumerate(means) if mean is not None), len(means))
+    if recorded is None or not lead or not math.isfinite(end):
+        return means
+    past = list(_past_means(recorded, end, seconds, len(means)))[:lead]
+    most = math.ceil(RECORDED_HOLD_S / seconds)
+    held = most
+    for place in range(1, lead):
+        held = 0 if past[place] is not None else held + 1
+        if 0 < held <= most:
+            past[place] = past[place - 1]
+    return [*past, *means[lead:]]
 
 
 def row_seconds(view: View) -> float:

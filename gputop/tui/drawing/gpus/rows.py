@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gputop import units
 from gputop.tui.drawing.bars import segments
-from gputop.tui.drawing.gpus.past import column_end, recent_means, row_of_means, row_seconds
+from gputop.tui.drawing.gpus.past import column_end, recent_means, row_of_means, row_seconds, with_recorded
 from gputop.tui.drawing.line import Line, Span, clean, clip, fit, fit_text, joined, line, text_width
 from gputop.tui.state.device_state import slowness, throttle, trouble
 from gputop.tui.state.memory_split import MemorySplit, memory_splits
@@ -154,7 +154,9 @@ class Rows:
             return fit(line((text, "dim")), layout.past)
         series = self.view.history.device(device.uuid, "utilization_percent")
         seconds = row_seconds(self.view)
-        means = recent_means(series, column_end(self.view.snapshot.time, seconds), seconds, layout.past)
+        end = column_end(self.view.snapshot.time, seconds)
+        recorded = self.view.history.recorded(self.view.run_id or "", device.uuid, "utilization_percent")
+        means = with_recorded(recent_means(series, end, seconds, layout.past), recorded, end, seconds)
         return row_of_means(means, self.view.settings.ascii)
 
 

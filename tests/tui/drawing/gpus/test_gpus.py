@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gputop.history.series import Series
+from gputop.run_questions import GpuPast
 from gputop.snapshot import DeviceUse, Problem
 from gputop.tui.drawing.gpus.pane import draw_gpus, lines_wanted, places
 from gputop.tui.drawing.gpus.past import area, recent_means, row_of_means, row_of_past
@@ -100,6 +101,27 @@ def test_every_gpu_is_visible(count: int, size: tuple[int, int], room: int, most
     words = " ".join(texts(lines)).split()
     assert all(f"{90 + index % 8}%" in words for index in range(8))
     assert sum(word.endswith("%") for word in words) == count
+
+
+def test_a_row_begins_with_what_was_recorded_with_the_run() -> None:
+    devices = tuple(samples.device(index, utilization_percent=90.0) for index in range(8))
+    seen = [samples.snapshot(1000 + tick * 10, interval_s=10.0, devices=devices) for tick in range(8)]
+    view = dashboards.view_of(seen, density="compact")
+    before = len(plain(row_past(view)).strip())
+    assert 0 < before < 20
+    times = tuple(samples.EPOCH + 5.0 * place for place in range(180))
+    recorded = GpuPast("run-1", devices[0].uuid, 0, times, (50.0,) * 180, (1 << 30,) * 180, (600.0,) * 180)
+    view.history.recall_gpus(view.run_id or "", [recorded])
+    past = row_past(view)
+    assert len(plain(past).strip()) > before, "the time before the screen was opened"
+    assert plain(past).strip()[0] != plain(past).strip()[-1]
+    assert len(plain(row_past(view, 1)).strip()) == before, "nothing was recorded of the others"
+
+
+def row_past(view: View, index: int = 0) -> Line:
+    (row, layout) = draw_gpus(view, 158, 8).lines[index], row_layout(158, 2, unmeasured(view.snapshot.devices))
+    start = 1 + layout.label + 1 + layout.user + 1 + 4 + 1
+    return cut(row, start, start + layout.past)
 
 
 def test_what_no_gpu_reports_takes_no_cell() -> None:
