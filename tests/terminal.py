@@ -169,7 +169,7 @@ class Terminal:
                 size, since = len(self.received), time.monotonic()
         return self.text()
 
-    def wait_exit(self, timeout_s: float = 30.0) -> int:
+    def wait_exit(self, timeout_s: float = DEADLINE_S) -> int:
         """Wait for the program's end and return its exit code."""
         code = self.process.wait(timeout_s)
         self._thread.join(2.0)

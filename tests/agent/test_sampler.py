@@ -137,7 +137,7 @@ def test_the_agent_measures_pcie_throughput_where_it_costs_something_only_while_
     with Agent("-i", "200ms", env=nvml_sim.environment(path)) as agent:
 
         def until(source: str | None) -> None:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + DEADLINE_S
             while time.monotonic() < deadline:
                 if any(device.pcie_throughput_source == source for device in agent.next().devices):
                     return
@@ -237,7 +237,7 @@ def test_stream_counts_and_survives_head(h100: dict[str, str]) -> None:
 def test_record_then_replay_is_the_same_stream(tmp_path: Path, h100: dict[str, str]) -> None:
     file = tmp_path / "r.ndjson"
     recorder = subprocess.Popen([*GPUTOP, "record", str(file), "-i", "100ms"], env=h100, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + DEADLINE_S
     while (not file.exists() or file.read_bytes().count(b"\n") < 4) and time.monotonic() < deadline:
         time.sleep(0.05)
     recorder.send_signal(signal.SIGINT)
@@ -282,7 +282,7 @@ def test_nccl_is_asked_on_request_only_and_what_it_says_comes_with_the_stream(tm
         ras.answer = ras_job(0xCF264AF53EDBE986, ras_rank(0, rank.pid, all_reduce=7))
         scenario = nvml_sim.h100_box(2, pids=(rank.pid,)).near(0, "0-1", 0).write(tmp_path / "scenario")
         environment = nvml_sim.environment(scenario)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + DEADLINE_S
         try:
             with Agent("-i", "100ms", env=environment) as agent:
                 seen = 0

@@ -71,7 +71,7 @@ def test_a_terminal_gets_color_unless_it_wants_none(state: Home) -> None:
     environment = {**clean_environment(state.state), "NO_COLOR": ""}
     command = [sys.executable, "-m", "gputop", "runs", "plot", "two"]
     with Terminal(command, environment, 100, 30) as terminal:
-        assert terminal.wait_exit(60.0) == 0
+        assert terminal.wait_exit() == 0
         shown = terminal.received.decode()
     assert COLOR in shown
     assert re.search("[\u2801-\u28ff]", shown)
@@ -79,7 +79,7 @@ def test_a_terminal_gets_color_unless_it_wants_none(state: Home) -> None:
     for arguments, changed in (((), {"NO_COLOR": "1"}), (("--no-color",), {})):
         command = [sys.executable, "-m", "gputop", *arguments, "runs", "plot", "two"]
         with Terminal(command, {**environment, **changed}, 100, 30) as terminal:
-            assert terminal.wait_exit(60.0) == 0
+            assert terminal.wait_exit() == 0
             shown = terminal.received.decode()
         assert "\x1b" not in shown
         assert "***" in shown

@@ -120,7 +120,7 @@ def test_on_a_terminal_the_configuration_is_cut_and_says_how_to_see_it(lenet: Ho
     command = (sys.executable, "-m", "gputop", "runs", "show", "lenet")
     for more, shown in (((), False), (("--all",), True)):
         with Terminal((*command, *more), clean_environment(lenet.state), columns=80, rows=180) as terminal:
-            assert terminal.wait_exit(60.0) == 0
+            assert terminal.wait_exit() == 0
             text = terminal.text()
         assert ("setting_100" in text) is shown
         assert ("… 95 more: gputop runs show first --all" in text) is not shown

@@ -19,6 +19,7 @@ from gputop.jobs.store import Job
 from gputop.places import runs_dir
 from gputop.recipes.catalogue import Launch
 from gputop.snapshot import Points, Problem, Run
+from tests.patience import DEADLINE_S
 from tests.tracking.kit import eventually
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="jobs are known by /proc")
@@ -39,7 +40,7 @@ def nothing_left() -> Iterator[None]:
     for job in store.list_jobs():
         identity.signal_marked(job.id, signal.SIGKILL)
     for process in spawn.started:
-        process.wait(30)
+        process.wait(DEADLINE_S)
 
 
 def start(code: str, *arguments: str) -> Job:

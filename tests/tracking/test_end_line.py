@@ -28,7 +28,7 @@ for rank in "01":
 def ends(home: Home, *words: str, **environment: str) -> tuple[int, list[str]]:
     """Run ``gputop run`` with these words in a terminal; return its exit code and the last lines that gputop printed."""
     with Terminal((*RUN, *words), clean_environment(home.state, **environment)) as terminal:
-        code = terminal.wait_exit(60.0)
+        code = terminal.wait_exit()
         return code, [line for line in terminal.lines() if line.startswith("gputop:")]
 
 
@@ -78,7 +78,7 @@ def test_it_is_not_printed_where_it_is_unwanted(home: Home, setting: str) -> Non
     if name == "redirected":
         shell = f"{PYTHON} -m gputop run -- {PYTHON} -c {shlex.quote(PRINTS)} 2> {shlex.quote(str(home.state))}.err"
         with Terminal(("sh", "-c", shell), clean_environment(home.state)) as terminal:
-            assert terminal.wait_exit(60.0) == 0
+            assert terminal.wait_exit() == 0
             assert "gputop" not in terminal.text()
         assert home.state.with_name("state.err").read_text() == ""
     else:
@@ -106,7 +106,7 @@ def test_a_training_without_a_step_says_so_also_where_its_output_is_kept(home: H
     both = home.finish(("sh", "-c", f"{run} 0 > {shlex.quote(str(log))} 2>&1"), home.state)
     assert (both.returncode, both.stderr, log.read_text()) == (0, "", f"{line}\n")
     with Terminal(("sh", "-c", f"{run} 3 > {shlex.quote(str(log))}"), clean_environment(home.state)) as terminal:
-        assert terminal.wait_exit(60.0) == 3
+        assert terminal.wait_exit() == 3
         terminal.wait_for("runs show train", timeout_s=DEADLINE_S)
         assert [text for text in terminal.lines() if text] == [line]
     shown = home.finish((sys.executable, "-m", "gputop", "runs", "show", "train"), home.state).stdout
@@ -130,5 +130,5 @@ def test_neither_the_script_nor_its_children_see_how_it_is_done(home: Home) -> N
     )
     inner = f"import subprocess, sys\n{look}\nsubprocess.run([sys.executable, '-c', {look!r}])"
     with Terminal((*RUN, *python(inner)), clean_environment(home.state)) as terminal:
-        assert terminal.wait_exit(60.0) == 0
+        assert terminal.wait_exit() == 0
         assert terminal.lines()[:3] == ["[] []", "[] []", NO_STEP]

@@ -19,6 +19,7 @@ from gputop.snapshot import Snapshot
 from gputop.tui.first_picture import picture
 from gputop.tui.state.settings import Settings
 from tests import nvml_sim
+from tests.patience import DEADLINE_S
 from tests.terminal import Terminal
 from tests.tui.test_simulated_screen import GPUTOP, different_box, gpu_row
 
@@ -64,8 +65,7 @@ def test_gpus_are_on_the_screen_before_textual_is_imported(tmp_path: Path, envir
         (tmp_path / "go").touch()
         terminal.wait_for("Keys")  # what was typed meanwhile has opened the help
         terminal.press("escape")
-        terminal.wait_for("3 Processes")
-        assert terminal.find("1 GPUs") == placed
+        terminal.wait_for(lambda text: "3 Processes" in text and terminal.find("1 GPUs") == placed)
         assert terminal.received.count(ENTER) == 1, "the screen is entered once: entering it again clears it"
         terminal.press("q")
         assert terminal.wait_exit() == 0
@@ -86,7 +86,7 @@ def test_a_signal_meanwhile_restores_the_terminal(environment: dict[str, str], n
         assert terminal.wait_exit() == 128 + number
         assert terminal.received.rpartition(ENTER)[2].count(LEAVE) == 1
         assert attributes(terminal) == before
-        assert not psutil.wait_procs(sampler, 20)[1]
+        assert not psutil.wait_procs(sampler, DEADLINE_S)[1]
 
 
 def test_without_a_first_look_the_terminal_stays_as_it_is_until_textual_draws(
@@ -193,7 +193,8 @@ def test_a_wrong_command_line_leaves_no_sampler_behind(environment: dict[str, st
         assert "gputop: " in terminal.text()
         assert ENTER not in terminal.received
     found = [p for p in psutil.process_iter(["environ"]) if (p.info["environ"] or {}).get("TEXTUAL_MAY_COME")]
-    assert not [p for p in found if p.info["environ"]["TEXTUAL_MAY_COME"] == environment["TEXTUAL_MAY_COME"]]
+    left = [p for p in found if p.info["environ"]["TEXTUAL_MAY_COME"] == environment["TEXTUAL_MAY_COME"]]
+    assert not psutil.wait_procs(left, DEADLINE_S)[1]
 
 
 def test_the_settings_of_the_screen_are_those_of_its_sampler(tmp_path: Path, environment: dict[str, str]) -> None:
