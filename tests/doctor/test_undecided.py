@@ -13,6 +13,7 @@ from gputop.doctor.report import text_report
 from gputop.doctor.rules import RULES
 from gputop.doctor.watch import IDLE_S, LONGEST_S, SETTLED_S, Outcome, changed, watch
 from gputop.snapshot import Snapshot
+from tests.doctor.rules.test_covered import ROOMS
 from tests.doctor.scenes import efficiency, placement
 from tests.doctor.scenes.base import Scene, gpus, ids, scene, single, use
 from tests.doctor.scenes.near import starts as near_starts
@@ -58,6 +59,14 @@ def young(second: int) -> Snapshot:
 def test_a_healthy_run_is_settled_after_ten_seconds() -> None:
     outcome, read = watched(healthy)
     assert (ids(outcome.findings), outcome.undecided, read) == ([], (), SETTLED_S)
+
+
+def test_whatever_is_healthy_is_settled_after_ten_seconds() -> None:
+    rows = {row[-3]: row[-2] for room in ROOMS for row in getattr(room, "HEALTHY", ())}
+    assert len(rows) > 80
+    later = [name for name, of in rows.items() if watched(of)[1] > SETTLED_S]
+    # Its one process begins with the watch, and warms up for half a minute.
+    assert later == ["memory of processes that a container hides"]
 
 
 def test_a_machine_without_training_is_settled_sooner() -> None:
