@@ -46,6 +46,8 @@ _RATE = re.compile(r"^lr(?:/|$)|(?:^|/)(?:lr|learning_rate)$")
 """Frameworks' names for the learning rate: lr, one per parameter group (lr/0), or Transformers' learning_rate."""
 _TOTAL = re.compile(r"(?i)(?:train(?:ing)?[/_])?(?:loss|total_?loss|loss[/_]total)")
 """The sum of a task's losses, as detectors and speech models log it next to its parts."""
+_HELD_OUT = re.compile(r"(?i)(?:^|[/_.-])(?:val|valid|validation|eval|evaluation|test|dev)(?:[/_.-]|$)")
+"""Names of what is measured on data that is not trained on."""
 _OPPOSED = re.compile(
     r"(?i)(?:^|[/_.\d-])(?:d|g|dis|disc|discriminator|gen|generator|adv\w*|fake|real|critic|actor|policy|value|vf|pg|q\d?|alpha)(?:[/_.\d-]|$)"
 )
@@ -271,7 +273,7 @@ def _converged(evidence: Evidence, group: RankGroup, rank: Rank, name: str, seri
 
 def _flat_by_epochs(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: PointSeries) -> Judgement:
     """Judge a run that reports once an epoch: neither its loss nor that of the evaluation has ever moved."""
-    evaluated = next((item for item in sorted(rank.metrics) if "loss" in item.lower() and not is_training_loss(item)), None)
+    evaluated = next((item for item in sorted(rank.metrics) if "loss" in item.lower() and _HELD_OUT.search(item)), None)
     other = evidence.series(logged.run_id(group), rank.rank, evaluated) if evaluated is not None else PointSeries()
     if min(len(series), len(other)) < FLAT_VALUES or series.steps[0] > _SEEN_FROM_STEP:
         return None

@@ -148,9 +148,11 @@ def test_a_loss_that_is_0_at_once_or_from_the_start_is_possibly_one_that_nothing
     assert [(item.id, item.confidence) for item in said if item.id == "J03"] == [("J03", "possible")]
 
 
-def by_epochs(tmp_path: Path, loss: Callable[[int], float], held_out: Callable[[int], float]) -> list[tuple[str, str]]:
+def by_epochs(
+    tmp_path: Path, loss: Callable[[int], float], held_out: Callable[[int], float], other: str = "val_loss"
+) -> list[tuple[str, str]]:
     log = tmp_path / "train.log"
-    log.write_text("".join(f"[{n:03d}] train_loss={loss(n):.4f} val_loss={held_out(n):.4f}\n" for n in range(45)))
+    log.write_text("".join(f"[{n:03d}] train_loss={loss(n):.4f} {other}={held_out(n):.4f}\n" for n in range(45)))
     return [(item.id, item.confidence) for item in explain_logs([str(log)])[0]]
 
 
@@ -170,6 +172,10 @@ def chance(epoch: int) -> float:
 )
 def test_a_loss_that_moves_in_training_or_evaluation_learns(tmp_path: Path, loss, held_out) -> None:
     assert by_epochs(tmp_path, loss, held_out) == []
+
+
+def test_a_scale_that_never_moves_is_no_evaluation(tmp_path: Path) -> None:
+    assert by_epochs(tmp_path, chance, lambda epoch: 65536.0, "loss_scale") == []
 
 
 def test_a_loss_that_neither_training_nor_evaluation_moves_in_many_epochs(tmp_path: Path) -> None:
