@@ -216,7 +216,7 @@ class ReplayFeed(Inbox):
     def _wait(self, gap_s: float, position_s: float) -> bool:
         """Wait for the gap before this position at the current speed; return False if closed, or if it is to begin anew.
 
-        A step ends the wait at once. There is none on the way to where ``seek`` wants to be.
+        A step ends the wait at once. There is no wait on the way to the target of ``seek``.
         """
         left = min(MAX_GAP_S, max(0.0, gap_s))
         with self._wake:
@@ -257,7 +257,7 @@ class ReplayFeed(Inbox):
         return self._ended
 
     def seek(self, by_s: float) -> None:
-        """Go so many seconds forward, or back if negative; further calls add to it."""
+        """Go this many seconds forward, or back if negative; further calls add up."""
         with self._wake:
             target_s = max(0.0, (self._position_s if self._target_s is None else self._target_s) + by_s)
             self._target_s, self._anew = target_s, target_s < self._position_s

@@ -63,7 +63,7 @@ _LOGS = Key(LOG, "")
 
 
 def next_look_s(found: bool, followed_s: float, took_s: float) -> float:
-    """Return how long to wait for the next search, after one that took so long of a run followed for so long."""
+    """Return how long to wait for the next search, given how long the last one took and how long the run was followed."""
     wait_s = LOOK_S if found else min(LOOK_S, max(FIRST_LOOK_S, followed_s / PATIENCE))
     return max(wait_s, LOOK_SHARE * took_s)
 

@@ -50,7 +50,7 @@ class Stall:
             steps: the training.
             evaluating: returns whether a module is being evaluated.
             flush: records the facts that are counted continuously. Called on the thread.
-            ended: called on the thread if it ends because the process forks: the next step has to start it again.
+            ended: called on the thread if it ends because the process forks: the next step must start it again.
         """
         self._steps = steps
         self._ended = ended

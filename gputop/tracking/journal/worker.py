@@ -89,7 +89,7 @@ class Worker:
         self._alarm.acquire(timeout=seconds)
 
     def has_to_leave(self) -> bool:
-        """Return whether the thread has to return now; called on the thread, which then does."""
+        """Return whether the thread must return now; called on the thread, which then does."""
         if self.stopping:
             return True
         if not self._fork:

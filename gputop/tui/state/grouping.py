@@ -42,7 +42,7 @@ def _is_gone(finding: Finding, snapshot: Snapshot) -> bool:
     if finding.run is None:
         return False
     runs = {run.run_id for run in snapshot.runs} | {run.key for run in snapshot.process_runs}
-    runs |= {match.run_id for match in snapshot.logs if match.run_id is not None}  # what a run printed outlives it
+    runs |= {match.run_id for match in snapshot.logs if match.run_id is not None}  # a run's output outlives it
     return finding.run not in runs and not {process.pid for process in snapshot.processes} & set(finding.pids)
 
 

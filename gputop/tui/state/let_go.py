@@ -1,4 +1,4 @@
-"""Lets a thread of Textual's let go of what it worked for: it remembers its last worker, and so a closed screen."""
+"""Makes a thread of Textual release its last worker, which it otherwise keeps, and with it a closed screen."""
 
 from __future__ import annotations
 

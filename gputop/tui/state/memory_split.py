@@ -1,4 +1,4 @@
-"""Whose memory is in use on each device: the chosen run's, other processes', the driver's, or nobody's on the list. Pure."""
+"""Whose memory is in use on each device: the chosen run's, other processes', the driver's, or of no listed owner. Pure."""
 
 from __future__ import annotations
 

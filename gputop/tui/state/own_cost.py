@@ -9,12 +9,12 @@ from typing import NamedTuple
 from gputop import units
 
 EVERY_S = 10.0
-"""Each number is the mean of so long, and stays until the next: the header must not change, and cost, at every tick."""
+"""Each number is the mean over this time, and stays until the next: the header must not change, and cost, on every tick."""
 
 
 class Cost(NamedTuple):
     """``cpu_percent``: share of one core, of the sampler too if it runs on this machine. ``sent_bytes_per_s``: to the terminal,
-    None if nobody counts it.
+    None if it is not counted.
     """
 
     cpu_percent: float
@@ -27,12 +27,12 @@ class Cost(NamedTuple):
 
 
 class OwnCost:
-    """Measures it from the first look on: the start costs more than what follows."""
+    """Measures it from the first call on, because the start costs more."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, cpu_s: Callable[[], float] = time.process_time) -> None:
         self._clock, self._cpu_s = clock, cpu_s
         self._began: tuple[float, float, int | None] | None = None
-        """When the present time began (seconds), the CPU time (seconds) and the bytes sent until then."""
+        """When the current interval began (seconds), and the CPU time (seconds) and bytes sent until then."""
         self._sampler: list[float] = []
         """The sampler's shares of a core since then, in percent."""
         self._known: Cost | None = None
@@ -41,7 +41,7 @@ class OwnCost:
         """Return the newest cost; None before it is known.
 
         Called for each snapshot with the sampler's share of a core (None: it runs elsewhere, or is unknown) and all bytes sent
-        so far (None: nobody counts them).
+        so far (None: they are not counted).
         """
         now = self._clock()
         if sampler_percent is not None:

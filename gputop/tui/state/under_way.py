@@ -1,6 +1,6 @@
-"""What the screen asks others to do, in threads that quitting does not wait for: each says at the end how it was left.
+"""Requests of the screen to others, in threads that quitting does not wait for; each reports at the end what becomes of it.
 
-Textual's own threads hold up its end until they have ended, which a host that hangs may delay by minutes.
+Textual waits at its end for its own threads, which a hanging host may delay by minutes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gputop.errors import PLEASE_REPORT, GputopError, describe_unexpected
 
 
 class UnderWay:
-    """The requests of one process that are not answered yet."""
+    """The unanswered requests of one process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -23,8 +23,8 @@ class UnderWay:
     def start(self, work: Callable[[], object], leave: Callable[[], str], on_error: Callable[[GputopError], object]) -> None:
         """Run ``work`` in a thread, which may post messages.
 
-        ``leave`` is called if the screen ends before: it takes a second at most, and returns what becomes of the request.
-        ``on_error`` is called with what ``work`` raises, also with what nobody expected: who waits for an answer gets one.
+        ``leave`` is called if the screen ends first: it takes at most a second, and returns what becomes of the request.
+        ``on_error`` receives what ``work`` raises, even if unexpected: whoever waits for an answer gets one.
         """
         context = copy_context()
         with self._lock:
@@ -46,11 +46,11 @@ class UnderWay:
         threading.Thread(target=run, daemon=True, name="request").start()
 
     def leave(self) -> tuple[str, ...]:
-        """Leave what is not answered; return a sentence on each."""
+        """Leave the unanswered requests; return a sentence on each."""
         with self._lock:
             left, self._left = list(self._left.values()), {}
         return tuple(leave() for leave in left)
 
 
 UNDER_WAY = UnderWay()
-"""Those of this process: it ends with its screen."""
+"""The requests of this process, which ends with its screen."""

@@ -1,4 +1,5 @@
-"""Untracked runs in a list of runs: they have a tag, and those without a curve, in no ``Snapshot.runs``, are listed as well."""
+"""Untracked runs in a list of runs: they have a tag, and those without a curve, which are not in ``Snapshot.runs``, are listed
+as well."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ TAG = "untracked"
 
 
 def listed_runs(snapshot: Snapshot) -> tuple[Run, ...]:
-    """Return the runs of a snapshot, also those of which only the processes are known; untracked ones have a tag."""
+    """Return the runs of a snapshot, including those known only by their processes; untracked ones have a tag."""
     if not snapshot.process_runs:
         return snapshot.runs
     curves = {run_id for run in snapshot.process_runs if not run.starting for run_id in run.curve_ids}

@@ -52,7 +52,7 @@ class View:
     """Rules that could not judge, and what each one needs (``doctor/diagnosis.py``)."""
 
     undecided: tuple[Undecided, ...] = ()
-    """What is suspected but not yet decided."""
+    """Suspicions that are not decided yet."""
 
     diagnosis: Doctor | None = None
     """The doctor, for what it knows in addition to its findings: what explains what, each rule's verdict, and past episodes."""
@@ -106,7 +106,7 @@ def newest_run(runs: Sequence[Run], on_gpus: Collection[str] = ()) -> Run | None
 
 
 def live_runs(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs that have not ended: one that lost a rank goes on while another is alive."""
+    """Return the runs that have not ended: a run that lost a rank continues while another rank is alive."""
     return [run for run in runs if _is_alive(run)]
 
 

@@ -1,8 +1,8 @@
 """A compositor that asks a widget for only its changed cells, if the widget can paint them.
 
 Textual renders every line of every widget near a change and crops them all. On the dashboard, painting and sending only the
-changed cells leaves an eighth of the traffic (measured, true color: 15.4 KB a tick before, 1.9 KB after). Where all of a screen
-changes, Textual also renders the containers, of which nothing is visible.
+changed cells leaves an eighth of the traffic (measured, true color: 15.4 KB a tick before, 1.9 KB after). If the whole screen
+changes, Textual also renders the containers, which are invisible.
 
 The module imports private names of Textual: import it only after ``private_textual`` has checked them.
 """
@@ -25,14 +25,14 @@ class SparingCompositor(Compositor):
 
     crops_left = True
     held = False
-    """Whether changes are only collected: the screen is laid out, and what belongs into it is still to come."""
+    """Whether changes are only collected: the screen is laid out, but its contents are still to come."""
 
     def render_update(self, full: bool = False, screen_stack: list[Screen[Any]] | None = None, simplify: bool = False) -> Any:
         """Return the update of what has changed; None while it is held. A ``full`` one is a picture of the screen."""
         if self.held and not full:
             return None
         if not full:
-            # Each frame makes Textual forget which widgets are to be repainted, also one that does not show all of them.
+            # Each frame makes Textual forget which widgets need repainting, even if it does not show all of them.
             self.update_widgets(set(self.visible_widgets))
         if not full and self.size.region in self._dirty_regions:
             pieces = self._painted_pieces([(y, 0, self.size.width) for y in range(self.size.height)])

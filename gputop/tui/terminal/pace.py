@@ -1,8 +1,8 @@
 """Keeps frames from queueing on a slow link: the next one waits until the terminal confirms that the last has arrived.
 
 Between gputop and the terminal lie buffers of any size (ssh, sshd, TCP, kubectl), which gputop cannot see. So it asks the
-terminal how it is: the answer comes when all that was sent before has arrived. The question is DSR of ECMA-48 (8.3.35), which
-every terminal since the VT100 answers. Imports no Textual and reads nothing: ``patient_input`` does.
+terminal for its status: the answer comes once everything sent before has arrived. The question is DSR of ECMA-48 (8.3.35),
+which every terminal since the VT100 answers. Imports no Textual and reads nothing: ``patient_input`` does.
 """
 
 from __future__ import annotations
@@ -14,50 +14,53 @@ from collections.abc import Callable
 ASK = "\x1b[5n"
 ANSWER = "\x1b[0n"
 _BEGUN = (ANSWER[:3], ANSWER[:2])
-"""What may be the beginning of an answer. A lone Escape is taken for the key: an answer comes in one piece."""
+"""Possible beginnings of an answer. A lone Escape counts as the key: an answer comes in one piece."""
 UNASKED_BYTES = 1400
-"""So much is sent without a question: a TCP segment, which takes 0.14 s at 10 kB/s."""
+"""This much is sent without a question: a TCP segment, which takes 0.14 s at 10 kB/s."""
 PATIENCE_S = 10.0
-"""An answer that takes longer is not waited for; nor is any other, if none has arrived before."""
+"""An answer that takes longer is not waited for; if none has arrived before, no later one is either."""
 LEAST_PATIENCE_S = 1.0
-"""From a terminal that has answered, an answer is lost after so long, unless others have taken a while, too."""
+"""If a terminal has answered before, an answer counts as lost after this time, unless recent ones have taken long, too."""
 PATIENCE_TIMES = 4.0
-"""An answer is lost that takes so many times as long as the longest of late: frames differ in size."""
+"""An answer counts as lost after this many times the longest recent answer time: frames differ in size."""
 OVERDUE_S = 0.25
 OVERDUE_TIMES = 2.0
-"""A key is not kept waiting for an answer that takes so long, and so many times as long as the longest of late."""
+"""A key does not wait for an answer that takes this long, and this many times as long as the longest recent one."""
 FADES = 0.9
-"""What of the longest answer's time is left after each answer: a link recovers."""
+"""The share of the longest answer's time that is kept after each answer, because a link recovers."""
 LOST_MOST = 3
-"""So many lost in a row, and no frame waits until an answer comes: another terminal may have taken the place of the first."""
+"""After this many consecutive lost answers, no frame waits until an answer comes: another terminal may have replaced the
+first."""
 LEAVING_S = 2.0
-"""The end waits so long for an answer at most: one that came after it would be read by the shell."""
+"""The end waits at most this long for an answer: the shell would read one that comes later."""
 FIRST_S = 2.0
-"""The end waits for the first answer of all only so long after its question: most that do not answer by then never do."""
+"""The end waits for a first answer only this long after its question: most terminals that have not answered by then never
+do."""
 
 
 class Pace:
-    """What is known of the terminal's answers. The thread that reads keys calls ``answered``, the screen's calls the rest."""
+    """What is known about the terminal's answers. The thread that reads keys calls ``answered``, the screen's calls the
+    rest."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._unasked = 0
         self._asked_at: float | None = None
         self._passed = False
-        """Whether frames no longer wait for the answer that is out, which the end still does."""
+        """Whether frames no longer wait for the pending answer; the end still does."""
         self._passed_by = False
         """Whether ``pass_by`` has let a frame pass since the last answer."""
         self._answers: bool | None = None
-        """Whether this terminal answers; None: it has not yet, and has had little time."""
+        """Whether this terminal answers; None: it has not yet, and had little time."""
         self._longest_s = 0.0
-        """How long the longest answer of late has taken."""
+        """How long the longest recent answer took."""
         self._lost = 0
-        """How many answers in a row have not come in time."""
+        """How many consecutive answers have not come in time."""
         self._nothing_open = threading.Event()
         self._nothing_open.set()
 
     def sent(self, count: int) -> None:
-        """Note that so many characters were sent: few take more than a byte."""
+        """Note that this many characters were sent: few take more than a byte."""
         self._unasked += count
 
     def is_to_ask(self) -> bool:
@@ -75,13 +78,13 @@ class Pace:
 
     @property
     def patience_s(self) -> float:
-        """How long an answer is waited for, in seconds."""
+        """How long to wait for an answer, in seconds."""
         if self._answers is not True:
             return PATIENCE_S
         return min(PATIENCE_S, max(LEAST_PATIENCE_S, PATIENCE_TIMES * self._longest_s))
 
     def _waits(self) -> bool:
-        """Whether an answer is out, and still waited for."""
+        """Whether an answer is pending and still waited for."""
         age_s = self._age_s()
         if age_s is not None and age_s > self.patience_s:
             self._answers = self._answers or False
@@ -103,20 +106,20 @@ class Pace:
         self.forget()
 
     def forget(self) -> None:
-        """Wait for no answer: it has come, or the terminal was another program's in between."""
+        """Wait for no answer: it has come, or another program used the terminal meanwhile."""
         self._asked_at, self._passed, self._passed_by = None, False, False
         self._nothing_open.set()
 
     def pass_by(self) -> None:
-        """Let the next frame pass an answer that is out: the terminal has changed, and may never give it.
+        """Let the next frame pass a pending answer: the terminal has changed and may never send it.
 
-        Only once until an answer comes: a corner that is dragged changes the terminal often, and frames would queue.
+        Only once until an answer comes: dragging a corner changes the terminal often, and frames would queue.
         """
         if self._asked_at is not None and not self._passed_by:
             self._passed = self._passed_by = True
 
     def hurry(self) -> bool:
-        """Let the next frame pass an answer that is overdue, as a person waits; return whether one is."""
+        """Let the next frame pass an overdue answer, because the user is waiting; return whether one is overdue."""
         age_s = self._age_s()
         if not self.is_behind or age_s is None or age_s <= max(OVERDUE_S, OVERDUE_TIMES * self._longest_s):
             return False
@@ -124,7 +127,7 @@ class Pace:
         return True
 
     def wait(self) -> None:
-        """Wait for an answer that is out while it may still come, ``LEAVING_S`` at most."""
+        """Wait for a pending answer while it may still come, at most ``LEAVING_S``."""
         age_s = self._age_s()
         limit_s = self.patience_s if self._answers else FIRST_S
         if self._answers is not False and age_s is not None and age_s < limit_s:
@@ -132,14 +135,15 @@ class Pace:
 
 
 class Answers:
-    """Takes the terminal's answers out of what it sends: they are no keys."""
+    """Removes the terminal's answers from its input: they are not keys."""
 
     def __init__(self, answered: Callable[[], object]) -> None:
         self._answered = answered
         self._begun = ""
 
     def without(self, text: str) -> str:
-        """Return the text without answers; what may be the beginning of one is kept back until more comes, or ``rest``."""
+        """Return the text without answers; a possible beginning of one is held back until more arrives, or ``rest`` is
+        called."""
         parts = (self.rest() + text).split(ANSWER)
         for _ in parts[1:]:
             self._answered()
@@ -148,6 +152,6 @@ class Answers:
         return "".join(parts).removesuffix(self._begun)
 
     def rest(self) -> str:
-        """Return what was kept back: nothing has followed."""
+        """Return what was held back: nothing has followed."""
         begun, self._begun = self._begun, ""
         return begun

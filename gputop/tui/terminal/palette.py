@@ -49,7 +49,7 @@ _ROLES: Mapping[str, tuple[str, str, str, str, str]] = {
     "rank6":   ("#ff8a5c", "#b43a08", "#ff8a5c", "bright_magenta", "none"),
     "rank7":   ("#b5bdc7", "#505963", "#b5bdc7", "none", "none"),
 }  # fmt: skip
-"""Role -> its style in each of ``LOOKS``. "colorblind" tells good from bad by blue and orange, never by red and green.
+"""Role -> its style in each of ``LOOKS``. "colorblind" distinguishes good from bad by blue and orange, never by red and green.
 
 A word, a mark or a position repeats what a color says: "mono" has no colors.
 """

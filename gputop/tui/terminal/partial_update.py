@@ -91,7 +91,7 @@ class PartialUpdate(CompositorUpdate):
         for x, y, text in runs:
             moves.append(_move(place, (x, y), below=sure))
             place = (x + cell_len(text), y)
-            # Terminals disagree about how wide some characters are: after others than these, a row is counted from its start.
+            # Terminals disagree about the width of some characters: after any but these, a row is counted from its start.
             sure = (sure or moves[-1].endswith("H")) and text.isascii() and place[0] < self.columns
         return moves
 
@@ -110,7 +110,7 @@ def _by_style(pieces: Sequence[Piece]) -> dict[Style, list[tuple[int, int, str]]
 def _move(place: tuple[int, int] | None, to: tuple[int, int], *, below: bool) -> str:
     """Return a short sequence that moves the cursor; it stays where it is after the cells before.
 
-    ``below``: whether it is sure to be at ``place``, so that it may go from there to another row.
+    ``below``: whether it is certainly at ``place``, so that it may move from there to another row.
     """
     x, y = to
     if place == to:

@@ -1,7 +1,7 @@
-"""The keys of a terminal, waited for without a clock, and its answers to whether all has arrived (``pace``).
+"""Waits for a terminal's keys without polling, and for its answers that everything has arrived (``pace``).
 
 Textual polls for keys ten times a second, and waits for up to two polls when it closes. Here the thread sleeps until a key
-arrives, and ends when it is woken for that.
+arrives, and ends when it is woken to do so.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def patient(driver: type[Any]) -> type[Any]:
             self.sent_bytes += len(data.encode(errors="replace"))
 
         def ask(self) -> None:
-            """Ask the terminal whether it has come so far, if enough was sent for that."""
+            """Ask the terminal whether it has received everything, if enough was sent since the last question."""
             if self.pace.is_to_ask():
                 super().write(ASK)
 

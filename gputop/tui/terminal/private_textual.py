@@ -83,7 +83,8 @@ def _updates_partially() -> bool:
 
 
 def _sets(of: type[Any], name: str) -> bool:
-    """Return whether a class sets an attribute when it is made: to make an app or a driver would take the terminal."""
+    """Return whether a class sets an attribute in its constructor, without constructing an app or a driver, which would take
+    over the terminal."""
     return name in of.__init__.__code__.co_names
 
 
@@ -97,7 +98,7 @@ def _linux_driver() -> Any:
 
 
 _RESUMED = "_must_signal_resume"
-"""The driver's mark that it has left the screen for SIGTSTP, and is to tell the app when it has started it again."""
+"""The driver's flag that it has left the screen for SIGTSTP, and must notify the app when it starts it again."""
 
 
 CHECKS: Mapping[str, Callable[[], bool]] = MappingProxyType(
@@ -189,7 +190,7 @@ def install_compositor(screen: Screen[Any]) -> None:
 
 
 def driver_of(app: App[Any]) -> Any:
-    """Return what an app reads the terminal with; None before it has it, and where this Textual gives it another name."""
+    """Return the app's driver, which reads the terminal; None before there is one, or if this Textual gives it another name."""
     return getattr(app, "_driver", None)
 
 
@@ -213,12 +214,12 @@ def can_settle(screen: Screen[Any]) -> bool:
 
 
 def hold(screen: Screen[Any]) -> None:
-    """Collect what is to be painted, until ``let_go``."""
+    """Collect what needs painting, until ``let_go``."""
     _set_held(screen, True)
 
 
 def let_go(screen: Screen[Any]) -> None:
-    """Paint again what changes."""
+    """Resume painting changes."""
     _set_held(screen, False)
 
 
@@ -238,7 +239,7 @@ def lay_out(screen: Screen[Any], size: Size, *, always: bool = False) -> bool | 
     if not asking and not always:
         return None
     before = {widget: widget.size for widget in widgets}
-    # What the widgets would ask of the screen is done here.
+    # The requests that the widgets would send to the screen are handled here.
     with screen.prevent(messages.Layout, messages.Update):
         for widget in asking:
             widget._check_refresh()
@@ -261,7 +262,7 @@ def refresh_quietly(widget: Widget, regions: Sequence[Region]) -> None:
 
 
 def paint_changed(screen: Screen[Any]) -> None:
-    """Paint what has changed on a screen now, rather than after five messages and a timer. Only if ``can_settle``.
+    """Paint the changes of a screen now, rather than after five messages and a timer. Only if ``can_settle``.
 
     A screen that is not on top, or that collects changes, paints as Textual does it.
     """
@@ -298,7 +299,7 @@ def restart(driver: Any) -> None:
 
 
 def parser_of_keys() -> Any:
-    """Return a new parser of what a terminal sends, with ``feed`` and ``tick``; None if this Textual has none as expected."""
+    """Return a new parser of a terminal's input, with ``feed`` and ``tick``; None if this Textual has none as expected."""
     try:
         parser = import_module("textual._xterm_parser").XTermParser()
         events = [event.key for event in parser.feed("a")]

@@ -1,7 +1,7 @@
 """A screen that opens, takes a new size and changes its layout in one frame each.
 
 Textual shows each layout as soon as it is made: first empty panes, then their content, then the content again where it has
-changed the height of a pane. Here, nothing is shown until every pane has its size and what belongs into it.
+changed the height of a pane. Here, nothing is shown until every pane has its size and its contents.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gputop.tui.terminal.private_textual import (
 )
 
 ROUNDS = 3
-"""Content sets heights, and heights set content: after so many layouts, what there is is shown."""
+"""Content sets heights, and heights set content: after this many layouts, the screen is shown as it is."""
 FREED_AFTER_S = 2.0
 """How long after its end a screen is freed: a stopped timer keeps it for up to a second."""
 
@@ -47,15 +47,15 @@ class SettledScreen(Screen[ScreenResultType]):
         self._laid_out: Size | None = None
         """The size that the panes were last laid out for; ``size`` is always the terminal's."""
         self._unseen = False
-        """Whether a layout was made that was not painted."""
+        """Whether there is a layout that was not painted yet."""
         self._changed = False
         """Whether classes were changed since the last layout."""
 
     def on_unmount(self) -> None:
-        """Free the screen, and what is kept of what it drew, in a moment.
+        """Free the screen, and the caches of what it drew, in a moment.
 
-        A screen is thousands of objects that refer to one another. What the collector has seen while the screen was open, it
-        would not look at again for a hundred screens.
+        A screen is thousands of objects that refer to one another. Those that the collector has seen while the screen was
+        open would not be examined again for a hundred screens.
         """
         # The current context refers to this screen.
         asyncio.get_running_loop().call_later(FREED_AFTER_S, _free, context=Context())
@@ -64,10 +64,10 @@ class SettledScreen(Screen[ScreenResultType]):
         """Set classes for this size of the terminal; called before a layout."""
 
     def set_heights(self) -> None:
-        """Set the heights that follow from what the panes are to hold; their widths are known. Called before each ``fill``."""
+        """Set the heights that follow from the panes' contents; their widths are known. Called before each ``fill``."""
 
     def fill(self) -> None:
-        """Draw what is known into the panes, which have their sizes. A height that is set only here costs a second call."""
+        """Draw the panes, which have their sizes. Setting a height only here costs a second call."""
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
         """Appear with the newest content: for the first time, or after the screen above was closed."""
@@ -75,18 +75,18 @@ class SettledScreen(Screen[ScreenResultType]):
             event.refresh_styles = False  # they were set a moment ago
         self._take(self.app.size)
         self._lay_out_unseen()
-        # After all that Textual does now to open this screen or to close another one, of which each would make a frame.
+        # After everything that Textual does now to open this screen or to close another one: each step would make a frame.
         self.app.call_next(self.settle, now=True)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Take a new size, unless it is the one that the screen was laid out for already."""
+        """Take a new size, unless the screen is already laid out for it."""
         if event.size != self._taken or not can_settle(self):
             self.resize(event.size)
         else:
             event.prevent_default()
 
     def resize(self, size: Size) -> None:
-        """Take a size of the terminal, and show all again: it may have been another one for a moment."""
+        """Take a size of the terminal, and show everything again: the size may have been different for a moment."""
         self._take(size)
         self.settle(now=True)
 
@@ -111,7 +111,7 @@ class SettledScreen(Screen[ScreenResultType]):
         self.set_focus(pane)
 
     def settle(self, *, now: bool = False) -> None:
-        """Set the heights, lay out, draw, and show all of it at once; a drawing that changes the layout costs another round.
+        """Set the heights, lay out, draw, and show everything at once; a drawing that changes the layout costs another round.
 
         ``now``: show it even if the layout stays.
         """
@@ -139,14 +139,14 @@ class SettledScreen(Screen[ScreenResultType]):
             paint_changed(self)
 
     def note_changed(self, pane: Widget, regions: Sequence[Region]) -> None:
-        """Have changed regions of a pane painted: by ``settle`` if it draws now, else when Textual gets to it."""
+        """Request painting of a pane's changed regions: by ``settle`` if it draws now, else by Textual later."""
         if self._settling:
             refresh_quietly(pane, regions)
         else:
             pane.refresh(*regions)
 
     def _lay_out_unseen(self) -> bool:
-        """Lay out what needs it, without showing it; return whether a pane has another size now."""
+        """Lay out the screen if needed, without showing it; return whether a pane now has another size."""
         hold(self)
         if not can_settle(self) or self._taken is None:
             return False
@@ -158,7 +158,7 @@ class SettledScreen(Screen[ScreenResultType]):
         return bool(resized)
 
     def _settle_late(self) -> None:
-        """Draw now and after the next layout: when a Textual that gputop does not know makes it, is up to that."""
+        """Draw now and after the next layout, whenever an unknown Textual makes it."""
         if self._changed:
             self._changed = False
             self.update_node_styles(animate=False)

@@ -27,7 +27,7 @@ BRIDGED_CELLS = 3
 """Up to this many unchanged cells of one style are sent again rather than skipped: moving the cursor takes as many bytes."""
 _PLAIN = Style.null()
 _LINES = ("underline", "underline2", "strike", "overline", "frame", "encircle")
-"""What is drawn on a blank, too."""
+"""Styles that are visible on a blank, too."""
 
 
 class ShownCells:
@@ -170,7 +170,7 @@ def _differing(y: int, before: Row, after: Row, spans: Sequence[range], wide: Co
 def _bridged(row: Row, start: int, end: int) -> bool:
     """Return whether the cells between two changes are few, and can be sent in the style of those on both sides."""
     if start == end:
-        return True  # where a screen opens, nearly all
+        return True  # when a screen opens, nearly all
     if end - start > BRIDGED_CELLS:
         return False
     cells = [cell for cell in row[start - 1 : end + 1] if cell is not None]

@@ -1,4 +1,4 @@
-"""An app that sends the terminal only what differs from what it shows, and nothing while the last frame is on its way."""
+"""An app that sends the terminal only what differs from what it shows, and nothing while the last frame is in transit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from gputop.tui.terminal.settled_screen import SettledScreen
 
 
 class SparingApp(App[None]):
-    """Compares each update with the cells that the terminal shows. An unknown Textual draws and reads as it does without it."""
+    """Compares each update with the cells that the terminal shows. With an unknown Textual, the app draws and reads as Textual
+    does."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,7 +27,7 @@ class SparingApp(App[None]):
             self.driver_class = patient(self.driver_class)
         self._held = False
         self._late = False
-        """Whether a frame was left out, because the one before it was on its way."""
+        """Whether a frame was skipped because the previous one was in transit."""
 
     async def on_mount(self) -> None:
         """Redraw after a suspension: the terminal then shows an empty screen."""
@@ -82,13 +83,13 @@ class SparingApp(App[None]):
             driver_of(self).ask()
 
     def go_on(self) -> None:
-        """Draw what was left out: all that differs now from what the terminal shows."""
+        """Draw what was skipped: everything that differs now from what the terminal shows."""
         if self._late and self.is_running:
             self._late = False
             self.screen.refresh(layout=True)
 
     def hold(self) -> None:
-        """Leave on the terminal what another part of the program has drawn, until ``let_go``."""
+        """Keep what another part of the program has drawn on the terminal, until ``let_go``."""
         self._held = True
 
     def let_go(self) -> None:

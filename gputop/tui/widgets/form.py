@@ -188,7 +188,7 @@ class Form(ChoiceList):
         self.redraw()
 
     def watch_has_focus(self, has_focus: bool) -> None:
-        """Show which field is active, or that keys go elsewhere now."""
+        """Show which field is active, or that keys now go elsewhere."""
         super().watch_has_focus(has_focus)
         self.redraw()
 

@@ -1,4 +1,4 @@
-"""The base of every live widget: a tuple of lines, of which only the changed cells are repainted.
+"""The base of every live widget: a tuple of lines whose changed cells alone are repainted.
 
 It paints and scrolls by itself, because each nested widget adds layout and style work to every refresh. ``pane`` draws a titled
 box around it. No hover styles, no animation.

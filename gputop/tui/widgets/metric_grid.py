@@ -42,7 +42,7 @@ class MetricGrid(TypedFilter, RuledPane):
         self._shape = Shape(1, 1, 1, 1)
 
     def set_metrics(self, names: tuple[str, ...], chart_of: Callable[[str, int, int], Chart | None]) -> None:
-        """Show these metrics; ``chart_of`` makes the chart of one in so many columns and lines, or None without values."""
+        """Show these metrics; ``chart_of`` makes the chart of a metric for the given columns and lines; None without values."""
         self.names, self.chart_of = names, chart_of
         self.lay_out()
 
@@ -54,7 +54,7 @@ class MetricGrid(TypedFilter, RuledPane):
         """Draw the page with the chosen metric."""
         columns, rows = self.inner_size
         if rows < 1:
-            self.set_content(())  # It has no room yet, which says nothing on its metrics.
+            self.set_content(())  # It has no space yet, which says nothing about its metrics.
             return
         names = self._found
         if not names:
@@ -82,7 +82,7 @@ class MetricGrid(TypedFilter, RuledPane):
         return self._text
 
     def set_filter(self, text: str) -> None:
-        """Show the metrics whose names hold every word."""
+        """Show the metrics whose names contain every word."""
         self._text = text
         self.lay_out()
 

@@ -39,7 +39,7 @@ class TrainingPane(ViewPane):
         return named_keys(("Enter", "details"), ("r", "ranks"), ("Y", "log"), ("[ ]", "smooth"))
 
     def action_open(self) -> None:
-        """Open the run screen; while only untracked runs are alive, that of the largest."""
+        """Open the run screen; while only untracked runs are alive, the largest one's."""
         if self.view is None:
             return
         if self.view.run is not None:

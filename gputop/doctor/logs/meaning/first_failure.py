@@ -35,7 +35,7 @@ _SHELL_GOES_ON = frozenset({"command_not_found", "conda_activate"})
 
 
 def fatal(failures: list[Observation], passed: frozenset[tuple[str, int]]) -> list[Observation]:
-    """Leave out unknown exceptions if their rank failed again later: the rank had gone on.
+    """Leave out unknown exceptions if their rank failed again later: the rank had continued.
 
     How a process ended is no second failure, unless progress followed the exception (``passed``: file and place).
     """

@@ -37,7 +37,7 @@ _MEMORY = (
     ("exceeded memory limit (", r"slurmstepd: error: (?P<why>(?:Step|Job) \S+ exceeded memory limit \(\d+ > \d+\))"),
 )
 _KERNEL: tuple[tuple[str, Confidence], ...] = (
-    # A time, a host, the kernel's own clock; and a word or two of whoever quotes it.
+    # A time, a host, the kernel's own clock; and a word or two from the program that quotes it.
     (r"^(?:.{0,60}\d:\d\d(?:[:.]\d\d)?\S{0,16} )?(?:\[ *\d+\.\d+\] ?)?(?:\S+ ){0,2}(?:\[ *\d+\.\d+\] ?)?", "certain"),
     # In a sentence of the script's own, it may be what the script reads or writes about.
     ("", "possible"),

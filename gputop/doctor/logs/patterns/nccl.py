@@ -287,7 +287,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"Failed to (?P<what>\w+) NVLink SHARP \(NVLS\) Multicast memory.{0,200}?: CUDA error (?P<error>\d+)",
         "NCCL cannot use NVLink SHARP: its memory cannot be shared by the switches (CUDA error {error})",
         "The Fabric Manager of this host, or an NVSwitch, is not in order; in a container, it may not be reachable.",
-        "NCCL_NVLS_ENABLE=0 torchrun ...  # goes on without it, a little slower\n"
+        "NCCL_NVLS_ENABLE=0 torchrun ...  # continues without it, a little slower\n"
         "systemctl status nvidia-fabricmanager; nvidia-smi -q | grep -A3 Fabric  # for the host's administrators",
         refuted_by="It fails in the same way with NCCL_NVLS_ENABLE=0.",
     ),

@@ -154,7 +154,7 @@ def _far(columns: Mapping[int, Sequence[float]]) -> list[int]:
         middle = units.mean([means[other] for other in others]) if others else 0.0
         between = windows.squares((means[other] for other in others), middle)
         variance = (sum(squares[other] for other in others) + size * between) / max(1, size * len(others))
-        # These sums round in another order than the exact check, so half of the threshold makes sure to miss nothing.
+        # These sums round in another order than the exact check, so half of the threshold is used to miss nothing.
         if abs(mean - middle) > LOSS_DEVIATION / 2 * math.sqrt(variance) or variance <= 0:
             far.append(rank)
     return far

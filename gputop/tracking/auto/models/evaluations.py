@@ -21,7 +21,7 @@ class Evaluations:
         self._wrapped = False
 
     def add(self, took_s: float) -> None:
-        """Count an evaluation that took so many seconds."""
+        """Count an evaluation that took this many seconds."""
         self._seconds += took_s
         self.calls += 1
 

@@ -175,7 +175,7 @@ class FastPath:
         self.mode = "fast"
 
     def takes(self, tensor: Any) -> bool:
-        """Take the loss that a backward begins on, and return True; return False if the full path has to take it."""
+        """Take the loss that a backward begins on, and return True; return False if the full path must take it."""
         if self.loss is not None or self.in_backward:
             return False
         several = self._several

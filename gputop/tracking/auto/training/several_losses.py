@@ -22,7 +22,7 @@ class Several:
         self._usual = usual
 
     def takes(self, tensor: Any) -> bool:
-        """Take the loss that a backward begins on, and return True; return False if the full path has to take it."""
+        """Take the loss that a backward begins on, and return True; return False if the full path must take it."""
         sites = self._sites
         site = sites.here()
         if site not in self._usual:

@@ -133,7 +133,7 @@ class Training:
         self._on_workers = call
 
     def workers_begin(self) -> None:
-        """Do what has to be done where a loader may have forked its workers, while there is no run."""
+        """Do what is necessary where a loader may have forked its workers, while there is no run."""
         if self._on_workers is not None:
             self._on_workers()
 
@@ -143,7 +143,7 @@ class Training:
         self.fast.end_soon()
 
     def do_between_steps(self) -> None:
-        """Do what a profile has to do now, if there is one. Called on the training's thread."""
+        """Do what a profile must do now, if there is one. Called on the training's thread."""
         call = self._between_steps  # read once: the profile's own thread takes it away
         if call is not None:
             call()
