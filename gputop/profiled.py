@@ -140,20 +140,20 @@ def lines(profile: Profile) -> list[str]:
         return [where, f"No profile. {profile.why or 'N/A'}", *([profile.hint] if profile.hint else [])]
     if profile.state == "offer":
         return [where, offer_text(profile)]
-    told = [where, f"{_steps(profile.steps)} recorded. {cost_text(profile)}"]
-    told += [f"Note: {profile.note}."] if profile.note else []
-    told += ["", "IN A STEP"]
-    told += _indented([(f"{share:.0%}", _time(took), words) for words, took, share in shares_of(profile)])
+    shown = [where, f"{_steps(profile.steps)} recorded. {cost_text(profile)}"]
+    shown += [f"Note: {profile.note}."] if profile.note else []
+    shown += ["", "IN A STEP"]
+    shown += _indented([(f"{share:.0%}", _time(took), words) for words, took, share in shares_of(profile)])
     if profile.gpu_busy_s is not None and profile.recorded_s:
-        told += ["", f"The GPU was busy for {profile.gpu_busy_s / profile.recorded_s:.0%} of that time."]
+        shown += ["", f"The GPU was busy for {profile.gpu_busy_s / profile.recorded_s:.0%} of that time."]
     if profile.script_lines and profile.samples:
-        told += ["", f"LINES OF THE SCRIPT, BY {units.count(profile.samples)} SAMPLES"]
-        told += _indented(
+        shown += ["", f"LINES OF THE SCRIPT, BY {units.count(profile.samples)} SAMPLES"]
+        shown += _indented(
             [(f"{found.samples / profile.samples:.0%}", found.line) for found in profile.script_lines], right=(0,)
         )
     for title, found in (("OPERATORS, BY THEIR OWN TIME", profile.operators), ("KERNELS", profile.kernels)):
-        told += ["", title, *_table(found)] if found else []
-    return [*told, "", f"Trace for ui.perfetto.dev: {profile.trace or 'N/A'}"]
+        shown += ["", title, *_table(found)] if found else []
+    return [*shown, "", f"Trace for ui.perfetto.dev: {profile.trace or 'N/A'}"]
 
 
 def _table(found: Sequence[Hot]) -> list[str]:

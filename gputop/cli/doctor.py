@@ -204,10 +204,10 @@ class _Progress:
         sys.stderr.flush()
 
 
-def _text(outcome: Outcome, diagnosis: Doctor, told: Finding | None = None) -> str:
+def _text(outcome: Outcome, diagnosis: Doctor, earlier: Finding | None = None) -> str:
     from gputop.doctor.report import text_report
 
-    return text_report(outcome.findings, diagnosis.abstained, outcome.snapshot, outcome.suppressed, outcome.undecided, told)
+    return text_report(outcome.findings, diagnosis.abstained, outcome.snapshot, outcome.suppressed, outcome.undecided, earlier)
 
 
 def _watch(options: argparse.Namespace, sampler: Sampler) -> int:

@@ -128,8 +128,8 @@ def once(options: argparse.Namespace, source: Sequence[str]) -> int:
     if watch is not None:
         uuids = frozenset[str]().union(*map(_gpus, heard))
         without = others_than(one.status.host for one in heard)
-        told = [one for one in watch.once() if not without(one.status.host)]
-        heard += tuple(one for one in told if not (found := _gpus(one)) or not found <= uuids)
+        read = [one for one in watch.once() if not without(one.status.host)]
+        heard += tuple(one for one in read if not (found := _gpus(one)) or not found <= uuids)
     if options.json:
         from gputop.cli.output.hosts_json import once_lines
 

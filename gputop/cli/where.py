@@ -151,18 +151,18 @@ def lines(answer: Whereabouts, *, by_host: bool = False) -> list[str]:
     """Return the answer as text: the verdict, then one line for the ranks at each place; ``by_host`` names their hosts."""
     head = f"{answer.name}  {answer.run_id}" if answer.run_id is not None else answer.name
     known = summary(answer)
-    told = [f"{head}: {known}." if known is not None else head]
+    found = [f"{head}: {known}." if known is not None else head]
     for places in folded(answer.ranks):
         behind = any(place.rank in answer.behind for place in places)
         them = _who_where(places) if by_host else who(places)
         used = _used(places)
-        told.append(f"{_MARK if behind else '  '}{them}: {sentence(places, max(answer.taken_at, time.time()))}{used}")
+        found.append(f"{_MARK if behind else '  '}{them}: {sentence(places, max(answer.taken_at, time.time()))}{used}")
         if behind:
             pids = [str(place.pid) for place in places if place.pid is not None]
             one = len(places) == 1
             whose = "its stack" if one else f"the stack of {who(places[:1])}"
-            told.append(f"    process{'' if one else 'es'} {', '.join(pids)}; {whose}: {' < '.join(places[0].stack) or 'N/A'}")
-    return told
+            found.append(f"    process{'' if one else 'es'} {', '.join(pids)}; {whose}: {' < '.join(places[0].stack) or 'N/A'}")
+    return found
 
 
 def _used(places: Sequence[RankPlace]) -> str:

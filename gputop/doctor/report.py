@@ -24,22 +24,24 @@ def text_report(
     snapshot: Snapshot | None,
     suppressed: Sequence[Finding] = (),
     undecided: Sequence[Undecided] = (),
-    told: Finding | None = None,
+    earlier: Finding | None = None,
 ) -> str:
     """Return the whole report: each finding with its evidence, cause, fix, what would refute it, and what it explains.
 
-    Undecided suspicions and rules that could not judge come last. ``told`` was printed before, so it is only named.
+    Undecided suspicions and rules that could not judge come last. ``earlier`` was printed before, so it is only named.
     """
     blocks = []
     for number, finding in enumerate(findings, 1):
-        if told is not None and _same(finding, told):
+        if earlier is not None and _same(finding, earlier):
             explained = _explained(finding, suppressed)
             blocks += ["\n".join([f"{finding.id} (above): explains", *explained])] if explained else []
         else:
             blocks.append(finding_text(finding, number, len(findings), suppressed))
-    if told is not None and not any(_same(finding, told) for finding in findings):
-        roots = next((item.suppressed_by for item in suppressed if _same(item, told)), ())
-        blocks.insert(0, f"{told.id} (above): " + (f"explained by {', '.join(roots)}." if roots else "it no longer applies."))
+    if earlier is not None and not any(_same(finding, earlier) for finding in findings):
+        roots = next((item.suppressed_by for item in suppressed if _same(item, earlier)), ())
+        blocks.insert(
+            0, f"{earlier.id} (above): " + (f"explained by {', '.join(roots)}." if roots else "it no longer applies.")
+        )
     if undecided:
         blocks.append(undecided_text(undecided))
     if not findings:

@@ -22,11 +22,11 @@ def held_lines(facts: Mapping[str, Any], most: int = 8) -> list[str]:
     found = Facts(facts).out_of_memory
     if found is None:
         return []
-    told = f"torch held {bytes_text(found.allocated_bytes)}, and {bytes_text(found.cached_bytes)} cached but free"
+    head = f"torch held {bytes_text(found.allocated_bytes)}, and {bytes_text(found.cached_bytes)} cached but free"
     if found.largest_free_bytes is not None:
-        told += f", {bytes_text(found.largest_free_bytes)} of it in one piece"
+        head += f", {bytes_text(found.largest_free_bytes)} of it in one piece"
     lines = [
         f"{bytes_text(line.bytes)} in {line.blocks} block{'' if line.blocks == 1 else 's'} from {line.line}"
         for line in found.lines[:most]
     ]
-    return [told, *(lines or [UNKNOWN_LINES])]
+    return [head, *(lines or [UNKNOWN_LINES])]

@@ -73,11 +73,11 @@ class HostJobs:
         Raises:
             GputopError: one of its processes may be left on a host that reports this, or that did not answer in time.
         """
-        told: list[str] = []
-        left = stop_over(job.hosts or self.hosts, self.transport, job.id, told.append)
+        notes: list[str] = []
+        left = stop_over(job.hosts or self.hosts, self.transport, job.id, notes.append)
         self.expire_listing()
         if left:
-            said = [*(end.sentence(host) for host, end in left.items()), *(f"{line}." for line in told)]
+            said = [*(end.sentence(host) for host, end in left.items()), *(f"{line}." for line in notes)]
             raise GputopError(" ".join(said), may_still_run(left, self.transport, job.id))
         return f"Job {job.id} has ended on {', '.join(job.hosts)}."
 

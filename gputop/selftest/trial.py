@@ -130,8 +130,8 @@ def _watch(trial: Trial, source: Source, devices: Sequence[Device], seconds: flo
     if seen.run is None:
         trial.last_line = _last_line(place / "output")
     else:
-        told = f"Ctrl-C: exit code {units.number(code)}, the run is {seen.run.state}"
-        trial.checks.append(Check("end", seen.run.state in ("stopped", "finished"), told))
+        text = f"Ctrl-C: exit code {units.number(code)}, the run is {seen.run.state}"
+        trial.checks.append(Check("end", seen.run.state in ("stopped", "finished"), text))
 
 
 def _snapshots(
@@ -178,16 +178,16 @@ def _judge(trial: Trial, seen: _Seen, devices: Sequence[Device], idle: Sequence[
     )
     checks = [Check("run", len(run.ranks) == len(devices), started)]
     finite = [value for value in seen.losses if math.isfinite(value)]
-    told = f"{units.metric(finite[0])} to {units.metric(finite[-1])} in {len(seen.losses)} values" if finite else "no value"
-    checks.append(Check("loss", len(finite) > 1 and len(finite) == len(seen.losses), told))
+    text = f"{units.metric(finite[0])} to {units.metric(finite[-1])} in {len(seen.losses)} values" if finite else "no value"
+    checks.append(Check("loss", len(finite) > 1 and len(finite) == len(seen.losses), text))
     checks += [_process_check(rank, device, seen) for rank, device in zip(run.ranks, devices, strict=False)]
     for place, device in enumerate(devices):
         values = [look.utilization_percent[place] for look in trial.looks]
         most = max((value for value in values if value is not None), default=None)
         before = idle[place]
         works = most is not None and most > (before or 0.0)
-        told = f"GPU {device.index}: {units.percent(before)} before, at most {units.percent(most)}"
-        checks.append(Check("utilisation", works, told))
+        text = f"GPU {device.index}: {units.percent(before)} before, at most {units.percent(most)}"
+        checks.append(Check("utilisation", works, text))
     on_gpus = all(device.kind == "gpu" for device in devices)
     problems = _missing(run.ranks, COUNTED_ON_A_GPU if on_gpus else ())
     if on_gpus or problems:
@@ -215,10 +215,10 @@ def _process_check(rank: Rank, device: Device, seen: _Seen) -> Check:
     memory = Facts(rank.facts).cuda_memory
     reserved = None if memory is None else memory.reserved_bytes
     enough = reserved is None or held >= reserved
-    told = f"rank {rank.rank}: on GPU {device.index} with {units.bytes_text(held)}"
+    text = f"rank {rank.rank}: on GPU {device.index} with {units.bytes_text(held)}"
     if reserved is not None:
-        told += f", of which torch holds {units.bytes_text(reserved)}"
-    return Check("process", uuids == {device.uuid} and enough, told)
+        text += f", of which torch holds {units.bytes_text(reserved)}"
+    return Check("process", uuids == {device.uuid} and enough, text)
 
 
 def _look(at_s: float, devices: Sequence[Device]) -> Look:

@@ -138,10 +138,10 @@ def ask_waiting(waiting: Waiting) -> Whereabouts:
     missing = [rank for rank in range(min(waiting.world_size, RANKS_MAX)) if rank not in known]
     if answer.behind or not missing or not there or not all(place.waits for place in there):
         return answer
-    told = f"rank{'s' if len(missing) > 1 else ''} {units.ranges(missing)} of {waiting.world_size}"
+    absent = f"rank{'s' if len(missing) > 1 else ''} {units.ranges(missing)} of {waiting.world_size}"
     waits = f"wait{'s' if len(there) == 1 else ''} in {' and '.join(sorted({operation_of(place) for place in there}))}"
     be = "are" if len(missing) > 1 else "is"
-    return replace(answer, verdict=f"{who(there)} {waits}; {told} {be} not on this machine, or had not imported torch")
+    return replace(answer, verdict=f"{who(there)} {waits}; {absent} {be} not on this machine, or had not imported torch")
 
 
 def _by_rank(place: RankPlace) -> tuple[bool, int]:

@@ -80,20 +80,20 @@ def by_torch(ranks: Sequence[Rank], now: float) -> Behind | None:
 
     ``now``: wall clock of the snapshot, in seconds since the epoch.
     """
-    told = {rank.rank: stands for rank in ranks if (stands := facts_of(rank).standing) is not None}
-    begun = {rank: stands.begun for rank, stands in told.items() if stands.begun is not None and stands.since is not None}
+    reported = {rank.rank: stands for rank in ranks if (stands := facts_of(rank).standing) is not None}
+    begun = {rank: stands.begun for rank, stands in reported.items() if stands.begun is not None and stands.since is not None}
     if len(ranks) < 2 or len(begun) < len(ranks):
         return None
     most = max(begun.values())
     ahead = [rank for rank in ranks if begun[rank.rank] == most]
     slow = [rank for rank in ranks if begun[rank.rank] < most]
-    still_s = now - max(stands.since for stands in told.values() if stands.since is not None)
-    if not slow or still_s < STILL_S or not all(_waits(told[rank.rank]) for rank in ahead):
+    still_s = now - max(stands.since for stands in reported.values() if stands.since is not None)
+    if not slow or still_s < STILL_S or not all(_waits(reported[rank.rank]) for rank in ahead):
         return None
-    if any(stacks.pauses(told[rank.rank]) or stacks.compiles(told[rank.rank]) for rank in slow):
+    if any(stacks.pauses(reported[rank.rank]) or stacks.compiles(reported[rank.rank]) for rank in slow):
         return None
-    operations = Counter(told[rank.rank].operation or _UNNAMED[told[rank.rank].phase == "backward"] for rank in ahead)
-    return Behind(operations.most_common(1)[0][0], most, _counted(ahead), _counted(slow), still_s, told)
+    operations = Counter(reported[rank.rank].operation or _UNNAMED[reported[rank.rank].phase == "backward"] for rank in ahead)
+    return Behind(operations.most_common(1)[0][0], most, _counted(ahead), _counted(slow), still_s, reported)
 
 
 _UNNAMED = ("a collective operation", "the exchange of gradients")

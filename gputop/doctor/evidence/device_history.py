@@ -137,9 +137,9 @@ class DeviceHistory:
         working = self._at_work(uuid)
         if not working:
             return 0.0
-        told = [reading.throttle_reasons for reading in working if reading.throttle_reasons]
+        throttled = [reading.throttle_reasons for reading in working if reading.throttle_reasons]
         wanted = frozenset(reasons)
-        return sum(not wanted.isdisjoint(said) for said in told) / len(working)
+        return sum(not wanted.isdisjoint(said) for said in throttled) / len(working)
 
     def mean_at_work(self, uuid: str, name: str) -> float | None:
         """Return the mean of a field of ``Reading`` over the readings in which the device works."""

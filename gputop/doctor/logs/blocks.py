@@ -47,12 +47,12 @@ class Blocks:
     def whose(self, prefixed: int | None, text: str) -> tuple[Key, str]:
         """Return who wrote a line, by its rank or by the words that begin its lines, and the rest of the line."""
         block = self.open.get(prefixed)
-        told = self._leads.strip(text)
-        if told is None and block is not None and block.begin:
-            told = self._leads.learn(block.begin, text)
-        if told is None:
+        split = self._leads.strip(text)
+        if split is None and block is not None and block.begin:
+            split = self._leads.learn(block.begin, text)
+        if split is None:
             return prefixed, text
-        lead, rest = told
+        lead, rest = split
         key = lead if prefixed is None else f"{prefixed} {lead}"
         if self._leads.is_logged(lead):
             self._speakers[key] = prefixed

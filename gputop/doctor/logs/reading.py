@@ -103,12 +103,12 @@ class Reading:
         if self.blocks.open or self.kept.any or self.last_words.words:
             return
         lines = self._pieces.ending()
-        told = trouble_in([rank_and_text(line)[1] for line in lines])
-        if told is not None:
-            rank, text = rank_and_text(lines[told])
+        place = trouble_in([rank_and_text(line)[1] for line in lines])
+        if place is not None:
+            rank, text = rank_and_text(lines[place])
             rank = self._rank if rank is None else rank
-            at = max(1, self._pieces.lines - (len(lines) - 1 - told))
-            time = time_of(lines[told], self._written_at)
+            at = max(1, self._pieces.lines - (len(lines) - 1 - place))
+            time = time_of(lines[place], self._written_at)
             self.last_words.add("trouble", Observation(text.strip(), self._name, 0, rank, time, at=at))
 
     def _line(self, raw: str, at: int) -> None:
@@ -193,15 +193,15 @@ class Reading:
             excepted.known = True
         warned = bool(found) and is_warning(text)
         for pattern, groups in found:
-            told = rank if rank is not None else number(groups.get("rank"))
-            if told is None and self.summary.open and self.summary.root is not None:
-                told = self.summary.root.rank
+            of_rank = rank if rank is not None else number(groups.get("rank"))
+            if of_rank is None and self.summary.open and self.summary.root is not None:
+                of_rank = self.summary.root.rank
             self._note(
                 Observation(
                     text.strip(),
                     self._name,
                     self._pieces.number(at),
-                    told,
+                    of_rank,
                     time_of(raw, self._written_at),
                     pattern,
                     groups,

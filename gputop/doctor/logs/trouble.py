@@ -57,21 +57,21 @@ def trouble_in(texts: Sequence[str]) -> int | None:
     boxed = _box_at_end(texts)
     if boxed is not None:
         return boxed
-    following, told, refused = 0, None, None
+    following, trouble, refused = 0, None, None
     for at in range(len(texts) - 1, -1, -1):
         text = texts[at]
         if following > REFUSED_FOLLOWING:
             break
         if not may_be_last(text):
-            return refused if _DONE.search(text) is not None else told
+            return refused if _DONE.search(text) is not None else trouble
         if _is_harmless(text):
             pass
         elif _is_refusal(text):
-            told = refused = at
+            trouble = refused = at
         elif following <= TROUBLE_FOLLOWING and _is_trouble(text):
-            told = at
+            trouble = at
         following += is_ordinary(text)
-    return told
+    return trouble
 
 
 def _box_at_end(texts: Sequence[str]) -> int | None:

@@ -163,8 +163,8 @@ def of_run(
 ) -> tuple[LogMatch, ...]:
     """Return one match for each text and rank of a run's output, the root cause first; ``unproven``: see ``LogMatch``."""
     kept: dict[tuple[str, int | None], Observation] = {}
-    told = [seen for seen in others if seen.pattern is None or seen.pattern.kind != REASON]  # alone a reason says nothing
-    for seen in ([root] if root is not None else []) + told:
+    explained = [seen for seen in others if seen.pattern is None or seen.pattern.kind != REASON]  # alone a reason says nothing
+    for seen in ([root] if root is not None else []) + explained:
         kept.setdefault((_name(seen), seen.rank), seen)
     return tuple(_match(run_id, job_id, state, seen, unproven) for seen in list(kept.values())[:MATCHES_MAX])
 

@@ -38,8 +38,8 @@ def may_divide(group: RankGroup) -> bool:
     ranks = tracked.ranks_of(group)
     if any(wrapped_by(rank) is not None for rank in ranks) or weights_differ(ranks) is not None:
         return False
-    told = [(facts_of(rank).process_group, rank.steps_taken or 0) for rank in ranks]
-    return all(fact is not None and exchanges(fact) >= 2 * steps > 0 for fact, steps in told)
+    known = [(facts_of(rank).process_group, rank.steps_taken or 0) for rank in ranks]
+    return all(fact is not None and exchanges(fact) >= 2 * steps > 0 for fact, steps in known)
 
 
 def equal_losses(evidence: Evidence, group: RankGroup, ranks: tuple[Rank, ...], name: str) -> int:

@@ -188,12 +188,12 @@ def full_network(evidence: Evidence) -> Mapping[str, Judgement]:
 
 def _full(evidence: Evidence, exchange: Exchange) -> Judgement:
     hosts = exchange.hosts
-    told: list[Fact] = []
+    shown: list[Fact] = []
     for host in hosts:
         fact = _full_on(evidence, host, hosts)
         if fact is None:
             return None
-        told.append(fact)
+        shown.append(fact)
     ranks = [rank for held in hosts.values() for rank in held]
     shares = [communication_share(rank, _step_s(evidence, exchange.id, rank)) for rank in ranks]
     known = [share for share in shares if share is not None]
@@ -201,7 +201,7 @@ def _full(evidence: Evidence, exchange: Exchange) -> Judgement:
     if exposed is not None and exposed < EXPOSED_MIN:
         return None  # The network is full, but computing hides that.
     confidence: Confidence = "likely" if exposed is not None and exposed >= EXPOSED_LIKELY else "possible"
-    facts = told[:6]
+    facts = shown[:6]
     if exposed is not None:
         facts.append(Fact(f"each rank waits {exposed:.0%} of a step or more for gradients", round(exposed, 3), "journal: ddp"))
     finding = Finding(

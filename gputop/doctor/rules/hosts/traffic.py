@@ -104,9 +104,9 @@ def exchanges(evidence: Evidence) -> list[Exchange]:
     """Return each run over hosts, and the hosts among which other ranks exchange something: those of untracked runs."""
     tracked = runs_over_hosts(evidence)
     found = [Exchange(run.run_id, hosts) for run, hosts in tracked]
-    told = {path.hostname for path in (evidence.snapshot.paths if evidence.snapshot is not None else ())} - {None}
+    reporting = {path.hostname for path in (evidence.snapshot.paths if evidence.snapshot is not None else ())} - {None}
     groups: list[set[str]] = []
-    for path in paths_between(evidence, [host for host in told if host is not None]):
+    for path in paths_between(evidence, [host for host in reporting if host is not None]):
         ends = {path.sender, path.receiver}
         if any(ends <= hosts.keys() for _, hosts in tracked):
             continue

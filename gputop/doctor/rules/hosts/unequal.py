@@ -53,8 +53,8 @@ def _judged(evidence: Evidence, run: Run, hosts: Mapping[str, Sequence[Rank]]) -
             title = f"Unequal hosts: the GPUs of {host} have {bytes_text(own)}, those of the others {bytes_text(most)}"
     counts = {name: len(ranks) for name, ranks in hosts.items()}
     if len(set(counts.values())) > 1:
-        told = ", ".join(f"{words.count(number, 'rank')} on {name}" for name, number in sorted(counts.items()))
-        facts.append(Fact(told, list(counts.values()), "journal"))
+        ranks_text = ", ".join(f"{words.count(number, 'rank')} on {name}" for name, number in sorted(counts.items()))
+        facts.append(Fact(ranks_text, list(counts.values()), "journal"))
     finding = Finding(
         id="K04",
         severity="warning" if slow is not None else "info",
@@ -95,9 +95,9 @@ def _small(hosts: Mapping[str, Sequence[Rank]]) -> tuple[str, int, int] | None:
     """Return the host whose GPUs have the least memory, that memory, and the least of the others; None if all are alike."""
     sizes: dict[str, int] = {}
     for host, ranks in hosts.items():
-        told = [fact.total_bytes if (fact := facts_of(rank).cuda_memory) is not None else None for rank in ranks]
-        known = [size for size in told if size]
-        if len(known) < len(told):
+        totals = [fact.total_bytes if (fact := facts_of(rank).cuda_memory) is not None else None for rank in ranks]
+        known = [size for size in totals if size]
+        if len(known) < len(totals):
             return None
         sizes[host] = max(known)
     host = min(sizes, key=lambda name: sizes[name])

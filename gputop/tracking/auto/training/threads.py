@@ -1,6 +1,6 @@
 """Which threads run the training: one, until it continues on another one, or on several that take turns.
 
-Trainings that run at the same time on several threads cannot be told apart in one record: the first one is followed, and
+Trainings that run at the same time on several threads cannot be separated in one record: the first one is followed, and
 the steps of the others are counted.
 """
 
