@@ -215,6 +215,7 @@ ENDS: tuple[tuple[str, str, dict[str, str]], ...] = (
         {"why": "PREEMPTION"},
     ),
     ("slurm_cancelled", "slurmstepd: error: *** STEP 1234.0 ON node7 CANCELLED AT 2026-05-01T10:00:00 ***", {"job": "1234.0"}),
+    ("srun_killed", "srun: error: node7: task 3: Killed", {"host": "node7", "tasks": "3"}),
     ("srun_exit", "srun: error: node7: task 3: Exited with exit code 1", {"tasks": "3", "code": "1"}),
     ("srun_exit", "srun: error: node7: tasks 0-2: Terminated", {"tasks": "0-2"}),
     ("mpi_exit", "Primary job  terminated normally, but 1 process returned", {}),

@@ -108,6 +108,18 @@ def test_a_signal_gives_way_to_the_reason_that_whoever_sent_it_gives_later(end: 
     assert first(f"{STEPS}{end}{STEPS}{stop}").id != id_, "what came long before is no reason"
 
 
+SRUN_KILLED = "srun: error: n2: task 1: Killed\n"
+
+
+def test_the_node_whose_task_was_killed_comes_before_what_slurm_does_about_it() -> None:
+    cancelled = "slurmstepd-n1: error: *** STEP 1.0 ON n1 CANCELLED AT 2026-02-11T04:00:00 ***\n"
+    after = f"{cancelled}srun: error: n1: task 0: Terminated\n"
+    found = first(f"{SRUN_KILLED}{after}")
+    assert (found.id, found.title) == ("srun_killed", "Task 1 on n2 was killed")
+    assert first(f"{cancelled}{SRUN_KILLED}").id == "slurm_cancelled", "scancel kills what does not end"
+    assert first(f"{FRAMES}ValueError: bad batch\n{SRUN_KILLED}{after}").id == "exception"
+
+
 @pytest.mark.parametrize("begin", ["", "    main()\n", "in <module>\n    main()\n"])
 def test_a_traceback_whose_beginning_is_missing_is_read(begin: str) -> None:
     found = first(f"{begin}{FRAMES}shards.read.ShardFault: shard 17 is empty\n")

@@ -11,10 +11,13 @@ from gputop.doctor.logs.patterns.pattern import REASON
 from gputop.doctor.logs.scan import LogScan
 
 _ENDS = frozenset(
-    {"cpp_terminate", "killed", "sigkill", "signal_crash", "slurm_cancelled", "python_fatal", "stopped", "pin_thread"}
+    {
+        *("cpp_terminate", "killed", "sigkill", "signal_crash", "slurm_cancelled", "srun_killed", "python_fatal", "stopped"),
+        "pin_thread",
+    }
 )
 """How a process or a thread ended, seen by others: an exception before it, after which nothing continued, comes first."""
-_SIGNALS = frozenset({"killed", "sigkill", "slurm_cancelled", "stopped"})
+_SIGNALS = frozenset({"killed", "sigkill", "slurm_cancelled", "srun_killed", "stopped"})
 _SENDERS = frozenset({"kernel_oom", "memory_limit", "pod_evicted", "slurm_preempted", "slurm_time_limit", "time_limit"})
 """Reasons for such a signal: often logged only after the shell has reported the signal."""
 _REPORTS = re.compile(

@@ -125,6 +125,7 @@ REFUTED_BY = {
     "slurm_cancelled": "sacct shows the job as completed.",
     "slurm_preempted": "sacct shows the job as completed.",
     "slurm_time_limit": "sacct shows a state other than TIMEOUT.",
+    "srun_killed": "sacct shows the task as completed.",
     "srun_exit": "The task ended with 0.",
     "wandb_key": "wandb login --verify succeeds on this host.",
     "syntax": "python -m py_compile of the same file with the same Python prints nothing.",

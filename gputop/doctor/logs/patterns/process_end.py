@@ -183,12 +183,24 @@ PATTERNS: tuple[Pattern, ...] = (
         "sacct -j {job} --format=JobID,State,ExitCode,Reason  # or squeue, scontrol show job {job}",
         confidence="likely",
     ),
+    failure(
+        "srun_killed",
+        None,
+        "srun: error:",
+        r"srun: error: (?P<host>\S+): tasks? (?P<tasks>[\d,-]+): Killed",
+        "Task {tasks} on {host} was killed",
+        "Nothing in it failed: it got SIGKILL there, from the kernel when memory ran out, or from somebody. The tasks on the "
+        "other nodes wait for it, or Slurm ends them.",
+        "ssh {host} sudo dmesg --ctime | grep -i -E 'killed process|oom' | tail\n"
+        "sacct -j JOB --format=JobID,NodeList,State,ExitCode,MaxRSS  # what each step used",
+        confidence="likely",
+    ),
     cascade(
         "srun_exit",
         "G04",
         "srun: error:",
         r"srun: error: (?P<host>\S+): tasks? (?P<tasks>[\d,-]+): (?:Exited with exit code "
-        r"(?P<code>\d+)|(?P<why>Killed|Terminated|Aborted))",
+        r"(?P<code>\d+)|(?P<why>Terminated|Aborted))",
         "Task {tasks} on {host} ended",
         _AFTER,
         "# the output of task {tasks}: srun --label, or --output=%j-%t.log",
