@@ -3,7 +3,8 @@
 gputop needs none of these libraries. What is not installed is named and left out; a virtual environment for all of them:
 
     python3 -m venv /tmp/trainers && /tmp/trainers/bin/pip install -e . pytest ultralytics timm trl peft datasets \\
-        sentence-transformers stable-baselines3 fastai pytorch-ignite skorch mmengine
+        sentence-transformers stable-baselines3 fastai pytorch-ignite skorch mmengine \\
+        pytorch-tabnet schedulefree opacus gpytorch torch-geometric litgpt pyro-ppl
     /tmp/trainers/bin/python benchmarks/trainers.py [NAME…]
 
 The record (``trainers/record.py``) contains the value of every backward and how many came before each optimizer step. Each

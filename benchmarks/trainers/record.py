@@ -36,14 +36,19 @@ def stepped(optimizer, args, kwargs):
         optimizers.append(optimizer)
 
 
-def done():
+def digest_of(optimizer):
     digest = hashlib.sha256()
-    for optimizer in optimizers:
-        for group in optimizer.param_groups:
-            for parameter in group["params"]:
-                local = getattr(parameter, "_local_tensor", parameter)
-                digest.update(local.detach().float().cpu().contiguous().numpy().tobytes())
-    record = {"backwards": backwards, "steps": steps, "optimizers": len(optimizers), "weights": digest.hexdigest()}
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            local = getattr(parameter, "_local_tensor", parameter)
+            digest.update(local.detach().float().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def done():
+    # Sorted: Pyro has an optimizer for each parameter, and steps them in the order of a set.
+    weights = sorted(digest_of(optimizer) for optimizer in optimizers)
+    record = {"backwards": backwards, "steps": steps, "optimizers": len(optimizers), "weights": weights}
     with open(os.environ["RECORD"] + "." + os.environ.get("RANK", "0"), "w") as file:
         json.dump(record, file)
 
