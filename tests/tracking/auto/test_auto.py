@@ -384,7 +384,7 @@ def test_a_language_model_without_a_loader(home: Home) -> None:
 
 
 def test_ranks_of_torchrun(home: Home) -> None:
-    torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
     said = both(home, *torchrun, "ddp.py")
     run = home.only_run()
     assert (run.state, [rank.rank for rank in run.ranks]) == ("finished", [0, 1])
