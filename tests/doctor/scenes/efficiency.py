@@ -134,6 +134,13 @@ def plays_between_bursts(second):
     return _evaluates(second, 40_000)
 
 
+def waits_for_its_environments(second):
+    """Rollouts: small calls, and waits for processes that play, of which tracking knows nothing."""
+    (run,) = long_pauses(second).runs
+    ranks = tuple(replace(rank, facts={**rank.facts, "evaluation": _calls(40_000)}) for rank in run.ranks)
+    return replace(long_pauses(second), runs=(replace(run, ranks=ranks),))
+
+
 def evaluates_in_whole_batches(second):
     return _evaluates(second, 2_000)
 
@@ -142,8 +149,11 @@ def _evaluates(second, calls):
     base = long_evaluations(second)
     (run,) = base.runs
     (rank,) = run.ranks
-    fact = {"calls": calls, "seconds": 400.0, "parameter_device": "cuda:0", "wrapped": None}
-    return replace(base, runs=(replace(run, ranks=(replace(rank, facts={**rank.facts, "evaluation": fact}),)),))
+    return replace(base, runs=(replace(run, ranks=(replace(rank, facts={**rank.facts, "evaluation": _calls(calls)}),)),))
+
+
+def _calls(number):
+    return {"calls": number, "seconds": 400.0, "parameter_device": "cuda:0", "wrapped": None}
 
 
 def garbage(second):
@@ -229,6 +239,7 @@ POSSIBLE = (
     ("E07", "long pauses without times of the GPU", long_pauses_without_times_of_the_gpu, 110),
     ("E07", "long pauses at a prompt", long_pauses_at_a_prompt, 110),
     ("E07", "games between bursts of steps", plays_between_bursts, 60),
+    ("E07", "environments between bursts of steps", waits_for_its_environments, 110),
 )
 
 

@@ -183,7 +183,7 @@ def stalls_that_return(evidence: Evidence, group: RankGroup) -> Judgement:
         # What tracking does not know may be an evaluation, too, or the user reads what the last cell printed.
         share_max = 1.0 if cause == "other" and _in_session(member) else EVALUATION_SHARE_MIN
         deliberate = cause in ("evaluation", "epoch", "other") and found.excess_share < share_max
-        deliberate = deliberate or (cause == "evaluation" and _plays(member, found))
+        deliberate = deliberate or (cause in ("evaluation", "other") and _plays(member, found))
         # The loop may only wait for its GPU, whose times are not known.
         deliberate = deliberate or (cause == "other" and works is None and _is_on_gpu(member))
         finding = tracked.about(
