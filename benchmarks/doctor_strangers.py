@@ -250,7 +250,7 @@ also made these corrections.
 
 On a crowded machine (a load of 30 on two cores), 36 healthy programs of the open half were run again, each attached and
 tracked. Attached, none raised an alarm. Tracked, one did: E07 for an agent that collects experience between its updates; the
-rule was corrected, and the program was not run again.
+rule was corrected, and the program raised none when it was run once more.
 
 - **right**: the first finding is the cause, or a healthy case raised no alarm.
 - **acceptable**: it is true but says less: the exception without its reason, or the rank that died without the cause.
