@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.doctor.scenes.base import Scene
-from tests.doctor.scenes.near import Pair
+from tests.doctor.scenes.near.pairs import Pair
 from tests.doctor.scenes.pace import MS, turn
 from tests.doctor.tracked import CALM, ddp
 
