@@ -7,6 +7,7 @@ A chart is plain data; ``draw`` draws it with braille dots, ``printed_plot`` wit
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -182,6 +183,8 @@ def problem_of(chart: Chart) -> Span | None:
     """Return why there is nothing to draw, or None."""
     if chart.width < SMALLEST[0] or chart.height < SMALLEST[1]:
         return Span("too small for a chart", "dim")
+    if not math.isfinite(chart.x_end - chart.x_start):
+        return Span("its values lie too far apart to draw", "dim")
     if _values(chart) and chart.x_end >= chart.x_start:
         return None
     if chart.marks:
