@@ -38,15 +38,20 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from untracked_start import APART, CURVE, WANDB_WRITES_S, shown_after_s  # noqa: E402 - from the checkout
-
-from gputop.snapshot import ProcessRun, Snapshot  # noqa: E402
+from gputop.snapshot import ProcessRun, Snapshot  # noqa: E402 - from the checkout
+from tests.terminal import Terminal  # noqa: E402
 from tests.tracking.kit import Home, clean_environment  # noqa: E402
 from tests.untracked.test_matrix import LIBRARIES, LOSSES, SOURCES, WAYS, command, environment, started  # noqa: E402
 from tests.where.test_real_standstills import LINES, Ranks  # noqa: E402
 
 STREAM = (sys.executable, "-m", "gputop", "--virtual", "2", "--stream", "-i", "1")
+SCREEN = [sys.executable, "-m", "gputop", "--virtual", "2", "-i", "1"]
+APART = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "--kill-child")
+CURVE = r"[\u2801-\u28ff]{3}"
+"""Three cells of a curve in a row."""
+DEADLINE_S = 60.0
 AFTER_S = 20.0
+WANDB_WRITES_S = 35.0
 READY_S = 300.0
 GRACE_S = 5.0
 SEEN_S = 15.0
@@ -104,6 +109,20 @@ class Watching:
             for metric in ("loss", "train_loss"):
                 if self._points.get((curve.run_id, metric)) == losses:
                     yield curve.source
+
+
+def shown_after_s(wanted: dict[str, str], environment: dict[str, str]) -> dict[str, float]:
+    """Start gputop and return after how many seconds the screen shows each of the patterns."""
+    began = time.perf_counter()
+    found: dict[str, float] = {}
+    with Terminal(SCREEN, environment) as terminal:
+        while len(found) < len(wanted):
+            text, passed_s = terminal.text(), time.perf_counter() - began
+            found |= {name: passed_s for name, pattern in wanted.items() if name not in found and re.search(pattern, text)}
+            if passed_s > DEADLINE_S:
+                raise SystemExit(f"gputop did not show all of {', '.join(wanted)} within {DEADLINE_S:g} s:\n{text}")
+            time.sleep(0.005)
+    return found
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """How many readings the curve of a run takes that trained before gputop came: counted, because a busy machine is slow.
 
 The agent reads every second, so a curve in the second reading is there within 3 s of gputop's start where starting takes less
-than two: ``benchmarks/untracked_start.py`` measures that on an idle machine.
+than two: ``benchmarks/attach.py`` measures that on an idle machine.
 """
 
 from __future__ import annotations
