@@ -98,9 +98,7 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
         if fast.in_backward:
             return original(tensors, *args, **kwargs)
         training.end_early()
-        if training.off or (
-            training.thread and get_ident() != training.thread and not steps.other_threads.goes_on_here(tensors)
-        ):
+        if training.off or (get_ident() != training.thread and not steps.other_threads.goes_on_here(tensors)):
             return original(tensors, *args, **kwargs)
         backwards = steps.backwards
         try:

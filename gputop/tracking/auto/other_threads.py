@@ -22,27 +22,40 @@ class OtherThreads:
         self._training = training
 
     def goes_on_here(self, tensors: Any) -> bool:
-        """Return whether a backward that begins on another thread belongs to the training, which then goes on there."""
-        training = self._training
+        """Return whether a backward belongs to the training that begins on another thread, or before the first step.
+
+        The training then goes on there.
+        """
+        training, threads = self._training, self._training.threads
         try:
-            threads, idle = training.threads, training.is_idle()
+            if not training.thread:
+                return not threads.begins_elsewhere(get_ident(), lambda: self._loss(tensors) is not None)
+            idle = training.is_idle()
             may_hold = idle and threads.may_hold
-            if threads.follows_backward(idle, (idle and not len(training.optimizers)) or has_ended(training.thread)):
+            is_over = (idle and not len(training.optimizers)) or has_ended(training.thread)
+            if threads.follows_backward(idle, is_over, lambda: self._loss(tensors) is not None):
                 training.go_on_here()
                 return True
-            if may_hold and type(tensors) is training.torch.Tensor:
-                with unseen(training.torch):
-                    value = loss_values.value_of(training.torch, training.sites.unscaled(tensors)[0])
-                if value is not None:
-                    threads.hold((training.sites.here(), value))
+            value = self._loss(tensors) if may_hold else None
+            if value is not None:
+                threads.hold((training.sites.here(), value))
         except Exception as error:  # noqa: BLE001 - the script's backward runs next
             training.failed(error)
         return False
 
+    def _loss(self, tensors: Any) -> Any:
+        """Return the value that a backward begins at; None if that is not a single number."""
+        training = self._training
+        if type(tensors) is not training.torch.Tensor:
+            return None
+        with unseen(training.torch):
+            return loss_values.value_of(training.torch, training.sites.unscaled(tensors)[0])
+
     def is_foreign(self, optimizer: Any) -> bool:
         """Return whether a step that ends on this thread is not of the training, which otherwise goes on here."""
-        training = self._training
-        if not training.thread or get_ident() == training.thread:
+        training, here = self._training, get_ident()
+        training.threads.note_step(here)
+        if not training.thread or here == training.thread:
             return False
         if not training.threads.follows_step(training.is_idle(), training.optimizers.knows(optimizer)):
             return True
@@ -55,6 +68,8 @@ class OtherThreads:
         threads, sites = training.threads, training.sites
         if not threads.backward:
             return
+        if threads.loses_loss:
+            sites.take()
         loss = threads.stepped(without_loss=not sites.pending and (sites.settled or bool(held)))
         if threads.in_turn:
             training.without_fast_path()

@@ -113,24 +113,28 @@ class Stall:
     def _watch(self) -> None:
         try:
             said_at, early_at, stood = 0.0, 0.0, (0.0, 0.0)
+            ignored, elsewhere = 0, 0.0
             look_s = min(LOOK_S, self.floor_s / 4)
             while not self._leaves_after(look_s):
                 mark, run = self._steps.marked, self._steps.run
                 now = time.perf_counter()
                 if run is None or mark is None:
                     continue
-                if mark != stood[0] and stood[1] > look_s:
+                if ignored != self._steps.threads.ignored:
+                    ignored, elsewhere = self._steps.threads.ignored, now
+                last = max(mark, elsewhere)  # a script that trains on threads that are not followed does not stand still
+                if last != stood[0] and stood[1] > look_s:
                     self._pause_s = max(self._pause_s, stood[1] + look_s)
-                stood = mark, now - mark
+                stood = last, now - last
                 limit = self._limit_s()
-                early = now - mark < limit
-                if early and (early_at > mark or now - mark < self._early_s()):
+                early = now - last < limit
+                if early and (early_at > last or now - last < self._early_s()):
                     continue
-                if not early and said_at > mark and now - said_at < max(AGAIN_S, limit):
+                if not early and said_at > last and now - said_at < max(AGAIN_S, limit):
                     continue
                 said_at, early_at = (said_at, now) if early else (now, early_at)
                 self._flush()
-                found = self._where(now - mark, early)
+                found = self._where(now - last, early)
                 if self._steps.marked == mark and not self._worker.stopping:
                     self.stalled = True
                     run.fact("stalled", found)

@@ -125,6 +125,61 @@ def test_a_training_is_followed_from_thread_to_thread(home: Home, way: str) -> N
     assert list(found.values()) == pytest.approx(json.loads(out), rel=1e-5)
 
 
+PIPELINE = """
+import queue
+
+
+class Stage:
+    def __init__(self, layer):
+        self.layer, self.tasks, self.done = layer, queue.Queue(), queue.Queue()
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        while True:
+            self.done.put(self.tasks.get()())
+
+
+first, last = Stage(torch.nn.Linear(4, 8)), Stage(torch.nn.Linear(8, 1))
+optimizer = torch.optim.SGD([*first.layer.parameters(), *last.layer.parameters()], lr=0.01)
+
+
+def end(cut):
+    here = cut.detach().requires_grad_()
+    loss = (last.layer(here) - 1).square().mean() / PIECES
+    loss.backward()
+    return loss.item(), here.grad
+
+
+for _ in range(30):
+    optimizer.zero_grad()
+    for piece in torch.randn(4 * PIECES, 4).chunk(PIECES):
+        first.tasks.put(lambda piece=piece: first.layer(piece))
+    cuts, total = [], 0.0
+    for _ in range(PIECES):
+        cuts.append(first.done.get())
+        last.tasks.put(lambda cut=cuts[-1]: end(cut))
+    for cut in cuts:
+        loss, gradients = last.done.get()
+        total += loss
+        first.tasks.put(lambda cut=cut, gradients=gradients: cut.backward(gradients))
+    for _ in cuts:
+        first.done.get()
+    said.append(total)
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("pieces", [1, 4])
+def test_a_pipeline_of_stages_on_threads_of_their_own_is_one_training(home: Home, pieces: int) -> None:
+    code, out, err = home.run(TRAIN.replace("WAY", PIPELINE.replace("PIECES", str(pieces))), command=(*RUN, sys.executable))
+    assert (code, err) == (0, "")
+    recorded, told = series(home), json.loads(out)
+    assert list(recorded["lr"]) == list(range(30))
+    for step, loss in recorded["loss"].items():
+        assert loss == pytest.approx(told[step], rel=1e-5)
+    assert set(recorded["loss"]) >= set(range(2, 30))
+
+
 BESIDE = """
 ready = [threading.Event() for _ in range(2)]
 
@@ -180,6 +235,34 @@ def test_a_training_next_to_another_one_changes_none_of_its_numbers_and_is_repor
     assert list(found.values()) == pytest.approx(json.loads(out), rel=1e-5)
     (archive,) = home.archives()
     assert sum("64 steps on other threads" in str(value) for _, _, value in read_all(archive).events) == 1
+
+
+GOES_ON = """
+import time
+one, other = made(), made()
+iterations(*one, 5)
+
+
+def trains_on():
+    until = time.monotonic() + 4.0
+    while time.monotonic() < until:
+        backward(*other)
+        other[1].step()
+        time.sleep(0.005)
+
+
+on_a_new_thread(trains_on)
+"""
+
+
+def test_a_script_that_goes_on_training_on_another_thread_is_not_stalled(home: Home) -> None:
+    script = TRAIN.replace("WAY", GOES_ON)
+    code, _, err = home.run(script, command=(*RUN, sys.executable), GPUTOP_STALL_S="2")
+    assert (code, err) == (0, "")
+    (archive,) = home.archives()
+    events = [str(value) for _, _, value in read_all(archive).events]
+    assert any("steps on other threads" in event for event in events)
+    assert not any("stalled" in event for event in events)
 
 
 SCALED = """

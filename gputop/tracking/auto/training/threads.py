@@ -7,13 +7,14 @@ the steps of the others are counted.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 
 class Threads:
     """What is known of threads other than the one that trains. Its methods are its only writers."""
 
-    __slots__ = ("_held", "_holds", "_several", "backward", "ignored", "in_turn")
+    __slots__ = ("_first", "_held", "_holds", "_several", "_stepper", "backward", "ignored", "in_turn", "loses_loss")
 
     def __init__(self) -> None:
         self.in_turn = False
@@ -24,22 +25,53 @@ class Threads:
         """How many optimizer steps belong to other trainings."""
         self.backward = False
         """Whether a backward that was not followed has run since the training's last step."""
+        self.loses_loss = False
+        """Whether the training itself had such a backward, and that began at a loss: the loss of the step is not known."""
+        self._first = 0
+        """The thread of the first backward, before the first step."""
+        self._stepper: int | None = None
+        """The thread of all optimizer steps so far; 0: of several."""
         self._holds = True
         self._held: Any = None
 
-    def follows_backward(self, idle: bool, is_over: bool) -> bool:
-        """Return whether a backward that begins on another thread belongs to the training.
+    def follows_backward(self, idle: bool, is_over: bool, begins_at_loss: Callable[[], bool]) -> bool:
+        """Return whether a backward that begins on another thread belongs to the training, which then goes on there.
+
+        In the middle of an iteration, one thread makes all steps: threads share its backward, as the stages of a pipeline do.
+        If several make steps, they train at the same time.
 
         Args:
             idle: the training is between two iterations.
             is_over: its thread has ended, or no optimizer of it exists any more.
+            begins_at_loss: returns whether the backward begins at a loss, and not at gradients that another one computed.
         """
-        if self.in_turn and not idle:
+        if self.in_turn and not idle and not self._stepper:
             self.in_turn, self._several = False, True
-        if self.in_turn or is_over:
+        if is_over or (self.in_turn and idle):
             return True
+        if self.in_turn:
+            self.loses_loss = self.loses_loss or begins_at_loss()
+        elif self._held is not None and begins_at_loss():
+            self._held = None  # it is only a part of the step's loss
         self.backward = True
         return False
+
+    def begins_elsewhere(self, thread: int, begins_at_loss: Callable[[], bool]) -> bool:
+        """Return whether a backward before the first step runs on another thread than the first one.
+
+        Such backwards may run at the same time, so they are not followed. See ``follows_backward``.
+        """
+        self._first = self._first or thread
+        if self._first == thread:
+            return False
+        self.loses_loss = self.loses_loss or begins_at_loss()
+        self.backward = True
+        return True
+
+    def note_step(self, thread: int) -> None:
+        """Note on which thread an optimizer steps."""
+        if self._stepper != thread:
+            self._stepper = thread if self._stepper is None else 0
 
     def follows_step(self, idle: bool, known: bool) -> bool:
         """Return whether an optimizer's step on another thread belongs to the training.
@@ -62,7 +94,7 @@ class Threads:
         if without_loss and not self._several:
             self.in_turn = True
         held, self._held = self._held, None
-        self.backward = False
+        self.backward = self.loses_loss = False
         return held
 
     @property
