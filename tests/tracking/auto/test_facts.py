@@ -27,6 +27,7 @@ from gputop.tracking.auto.readings.parallel import place_of
 from gputop.tracking.auto.readings.waits import COPIES, WAITS, Waits
 from gputop.tracking.auto.stall import Stall
 from gputop.tracking.auto.training.records import Records, claim, release
+from gputop.tracking.auto.training.threads import Threads
 from gputop.tracking.ending import shortened
 from gputop.tracking.reader.runs import RunReader
 from gputop.tui.drawing import run_numbers, training
@@ -684,8 +685,9 @@ def _standing(monkeypatch: pytest.MonkeyPatch, step: int, longest_s: float) -> l
     monkeypatch.setenv("GPUTOP_STALL_S", "3")  # between a third of it and this, a thread gets its turn also on a busy machine
     told = _Told()
     steps = SimpleNamespace(
-        recent_s=[0.002, longest_s], run=told, journal=None, thread=0, stepping=False, reached=step, marked=time.perf_counter()
-    )
+        recent_s=[0.002, longest_s], run=told, journal=None, thread=0, stepping=False, reached=step, marked=time.perf_counter(),
+        threads=Threads(),
+    )  # fmt: skip
     stall = Stall(steps, lambda: False, lambda: None, lambda: None)  # type: ignore[arg-type]
     stall.start()
     try:
