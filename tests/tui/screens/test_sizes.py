@@ -157,6 +157,8 @@ async def test_every_size(snapshot: SnapshotAssertion, three_jobs: None, name: s
                 await pilot.resize_terminal(columns, rows)
                 await settle(pilot)
                 await settle(pilot)
+                while app.screen.size != (columns, rows):  # on a busy machine the screen learns its new size late
+                    await settle(pilot)
                 size, found = f"{columns}x{rows}", text_of(app).splitlines()
                 if theme == "dark":
                     words[size] = found
