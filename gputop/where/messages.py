@@ -16,13 +16,13 @@ from gputop.sources.network import paths, sockets
 APART_S = 0.005
 """Ranks leave a collective within this time of one another. A guess: on a loaded machine it takes a millisecond or two."""
 RESTS_S = 1.0
-"""Nobody has sent anything for so long."""
+"""Ranks rest if none of them has sent or received anything for this time."""
 _READINGS = 3
-"""Of so many readings the quickest counts: while the kernel lists connections, time passes."""
+"""The quickest of this many readings counts, because time passes while the kernel lists connections."""
 
 
 def silent(pids: Collection[int]) -> dict[int, float]:
-    """Return those of these ranks that the others may wait for, and for how many seconds each has sent nothing to them."""
+    """Return the ranks that the others may wait for, and for how many seconds each of them has sent nothing."""
     quickest: tuple[float, list[sockets.Exchange]] | None = None
     with suppress(OSError):
         for _ in range(_READINGS):

@@ -37,7 +37,7 @@ def is_at_rest(pilot: Pilot[Any]) -> bool:
         or screen._recompose_required
         or bool(screen._dirty_widgets)
         or bool(screen._callbacks)
-        or app._resize_event is not None  # a new size that the screen is told by a timer
+        or app._resize_event is not None  # a timer passes a new size on to the screen
     )
     return not due and all(pump._message_queue.empty() for pump in (app, *screen.walk_children(with_self=True)))
 

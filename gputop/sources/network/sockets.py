@@ -9,9 +9,10 @@ from __future__ import annotations
 import ipaddress
 import socket
 import struct
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeVar
 
+_Read = TypeVar("_Read")
 _NETLINK_ROUTE, _NETLINK_SOCK_DIAG = 0, 4
 _SOCK_DIAG_BY_FAMILY, _RTM_GETADDR = 20, 22
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
@@ -66,16 +67,7 @@ def read_exchanges() -> list[Exchange]:
     Raises:
         OSError: the kernel does not tell.
     """
-    found: list[Exchange] = []
-    for family in (socket.AF_INET, socket.AF_INET6):
-        body = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 1 << (_INET_DIAG_INFO - 1), 0, _ESTABLISHED)
-        for payload in _dump(_NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY, body):
-            exchange = parse_exchange(payload)
-            if exchange is not None:
-                found.append(exchange)
-            if len(found) >= MOST:
-                return found
-    return found
+    return _established(parse_exchange)
 
 
 def parse_exchange(payload: bytes) -> Exchange | None:
@@ -94,13 +86,18 @@ def read_connections() -> list[Connection]:
     Raises:
         OSError: the kernel does not tell, for example in a sandbox.
     """
-    found: list[Connection] = []
+    return _established(parse_connection)
+
+
+def _established(parse: Callable[[bytes], _Read | None]) -> list[_Read]:
+    """Return what ``parse`` finds in the kernel's messages about established TCP connections; ``MOST`` at most."""
+    found: list[_Read] = []
     for family in (socket.AF_INET, socket.AF_INET6):
         body = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 1 << (_INET_DIAG_INFO - 1), 0, _ESTABLISHED)
         for payload in _dump(_NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY, body):
-            connection = parse_connection(payload)
-            if connection is not None:
-                found.append(connection)
+            read = parse(payload)
+            if read is not None:
+                found.append(read)
             if len(found) >= MOST:
                 return found
     return found

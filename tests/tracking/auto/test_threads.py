@@ -180,6 +180,32 @@ def test_a_pipeline_of_stages_on_threads_of_their_own_is_one_training(home: Home
     assert set(recorded["loss"]) >= set(range(2, 30))
 
 
+SHARED = """
+optimizer = torch.optim.SGD([*(one := made()[0]).parameters(), *(two := made()[0]).parameters()], lr=0.01)
+
+
+def half(model):
+    loss = (model(torch.randn(4, 4)) - 1).square().mean() / 2
+    loss.backward()
+    return loss.item()
+
+
+with ThreadPoolExecutor(1) as first, ThreadPoolExecutor(1) as second:
+    for _ in range(30):
+        optimizer.zero_grad()
+        said.append(first.submit(half, one).result() + second.submit(half, two).result())
+        optimizer.step()
+"""
+
+
+def test_a_loss_of_which_a_part_may_be_missing_is_not_recorded(home: Home) -> None:
+    code, out, err = home.run(TRAIN.replace("WAY", SHARED), command=(*RUN, sys.executable))
+    assert (code, err) == (0, "")
+    recorded, told = series(home), json.loads(out)
+    assert list(recorded["lr"]) == list(range(30))
+    assert recorded.get("loss", {}) == {step: pytest.approx(told[step], rel=1e-5) for step in recorded.get("loss", {})}
+
+
 BESIDE = """
 ready = [threading.Event() for _ in range(2)]
 
