@@ -9,20 +9,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
+from gputop.agent import process_reader
+from gputop.agent.newest_wins import NewestWins
 from gputop.agent.one_at_a_time import OneAtATime
-from gputop.agent.process_reader import ProcessReader
 from gputop.clocks import ClockAnswer, ClockQuestion
-from gputop.process import ProcessQuestion
+from gputop.process import ProcessAnswer, ProcessQuestion
 from gputop.profiled import STEPS_MAX, Profile, ProfileQuestion
 from gputop.questions import Answer, Question
-from gputop.run_questions import GpusQuestion, RunsQuestion
+from gputop.run_questions import GpusQuestion, RunsAnswer, RunsQuestion
 from gputop.snapshot import Run
 from gputop.whereabouts.records import Whereabouts, WhereQuestion
-
-if TYPE_CHECKING:
-    from gputop.agent.run_shelf import RunShelf
 
 
 class Answering:
@@ -30,8 +27,10 @@ class Answering:
 
     def __init__(self, deliver: Callable[[Answer], object]) -> None:
         self._deliver = deliver
-        self._processes = ProcessReader(deliver)
-        self._shelf: RunShelf | None = None
+        self._processes: NewestWins[ProcessQuestion, ProcessAnswer] = NewestWins(
+            "process", process_reader.answer_to, deliver, process_reader.READERS_MAX
+        )
+        self._runs: NewestWins[RunsQuestion, RunsAnswer] = NewestWins("runs", _stored_runs, deliver)
         self._where: OneAtATime[Whereabouts] = OneAtATime("where", deliver)
         self._profiles: OneAtATime[Profile] = OneAtATime("profile", deliver)
 
@@ -45,11 +44,7 @@ class Answering:
         elif isinstance(question, ClockQuestion):
             self._deliver(ClockAnswer(question, time.time()))
         elif isinstance(question, RunsQuestion):
-            if self._shelf is None:
-                from gputop.agent.run_shelf import RunShelf
-
-                self._shelf = RunShelf(self._deliver)
-            self._shelf.ask(question)
+            self._runs.ask(question)
         elif isinstance(question, GpusQuestion):
             from gputop.agent.gpu_pasts import ask
 
@@ -59,6 +54,12 @@ class Answering:
                 self._profiles.ask(partial(_profile, question, runs))
         else:
             self._where.ask(partial(_whereabouts, question, runs, curves))
+
+
+def _stored_runs(question: RunsQuestion) -> RunsAnswer:
+    from gputop.agent.stored_runs import answer_to
+
+    return answer_to(question)
 
 
 def _profile(question: ProfileQuestion, runs: Sequence[Run]) -> Profile:

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from gputop.agent.run_shelf import answer_to
+from gputop.agent.stored_runs import answer_to
 from gputop.run_questions import RunsQuestion
 from gputop.tracking.reader import kept
 from gputop.tracking.reader.rank_log import RankLog

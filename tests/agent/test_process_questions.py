@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from gputop.agent import process_reader
-from gputop.agent.process_reader import ENVIRONMENT_MAX_CHARACTERS, READERS_MAX, VALUE_MAX_CHARACTERS, ProcessReader
+from gputop.agent.newest_wins import NewestWins
+from gputop.agent.process_reader import ENVIRONMENT_MAX_CHARACTERS, READERS_MAX, VALUE_MAX_CHARACTERS
 from gputop.agent.sampler import Sampler
 from gputop.agent.serving import serve
 from gputop.agent.source import NoSource
@@ -158,7 +159,7 @@ def test_a_read_that_hangs_delays_no_snapshot(proc: Callable[..., Reads]) -> Non
 def test_another_process_is_answered_while_one_hangs(proc: Callable[..., Reads]) -> None:
     reads = proc(7)
     answers: queue.Queue[ProcessAnswer] = queue.Queue()
-    reader = ProcessReader(answers.put)
+    reader = NewestWins("process", process_reader.answer_to, answers.put, READERS_MAX)
     for _ in range(20):  # a screen asks every two seconds
         reader.ask(ProcessQuestion(7))
     reader.ask(ProcessQuestion(8))
@@ -172,7 +173,7 @@ def test_the_latest_question_wins_and_few_reads_hang_at_once(proc: Callable[...,
     hanging = range(1, READERS_MAX + 1)
     reads = proc(*hanging)
     answers: queue.Queue[ProcessAnswer] = queue.Queue()
-    reader = ProcessReader(answers.put)
+    reader = NewestWins("process", process_reader.answer_to, answers.put, READERS_MAX)
     for pid in hanging:
         reader.ask(ProcessQuestion(pid))
         assert reads.begun.get(timeout=DEADLINE_S) == pid
@@ -189,7 +190,7 @@ def test_a_read_that_fails_is_told_and_the_next_one_is_made(monkeypatch: pytest.
 
     monkeypatch.setattr(process_reader, "details_of", fail)
     answers: queue.Queue[ProcessAnswer] = queue.Queue()
-    reader = ProcessReader(answers.put)
+    reader = NewestWins("process", process_reader.answer_to, answers.put, READERS_MAX)
     for _ in range(2):
         reader.ask(ProcessQuestion(7))
         answer = answers.get(timeout=DEADLINE_S)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gputop.agent import run_shelf
-from gputop.agent.run_shelf import answer_to
+from gputop.agent import stored_runs
+from gputop.agent.stored_runs import answer_to
 from gputop.filters.runs import last_value
 from gputop.process import ProcessAnswer
 from gputop.run_questions import RunsAnswer, RunsQuestion
@@ -74,7 +74,7 @@ def test_an_answer_survives_its_line_and_damage_is_told(many: Home) -> None:
 
 
 def test_an_answer_stays_small_enough_for_one_line(many: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_shelf, "ANSWERED_POINTS", 100)
+    monkeypatch.setattr(stored_runs, "ANSWERED_POINTS", 100)
     answer = answer_to(RunsQuestion(tuple(f"r{number:02}" for number in range(10))))
     assert 0 < sum(len(points.steps) for points in answer.points) <= 100
     loss = next(points for points in answer.points if (points.run_id, points.metric) == ("r05", "loss"))
@@ -83,6 +83,6 @@ def test_an_answer_stays_small_enough_for_one_line(many: Home, monkeypatch: pyte
 
 def test_a_list_carries_the_means_of_the_ranks() -> None:
     ranks = tuple(Rank(rank, metrics={"loss": 1.0 + rank, "own": 7.0} if rank else {"loss": 1.0}) for rank in range(4))
-    short = run_shelf._short(Run("r", "r", ranks=ranks))
+    short = stored_runs._short(Run("r", "r", ranks=ranks))
     assert [dict(rank.metrics) for rank in short.ranks] == [{"loss": 2.5, "own": 7.0}, {}, {}, {}]
     assert last_value(short, "loss") == last_value(Run("r", "r", ranks=ranks), "loss")

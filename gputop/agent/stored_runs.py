@@ -1,13 +1,9 @@
-"""Answers a screen's questions about stored runs in a thread: a thousand journals take longer than a screen may wait.
-
-The newest question wins: it replaces one that is still waiting.
-"""
+"""Answers a screen's questions about stored runs. A thousand journals take longer than a screen may wait."""
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gputop import units
@@ -22,36 +18,6 @@ ANSWERED_POINTS = 1_000_000
 """Most points in one answer, about 40 MB. With a hundred ranks and dozens of metrics, each series gets fewer points."""
 LISTED_POINTS, WHOLE_POINTS = 0, KEPT_POINTS
 """Points to read of each metric and rank: for a list, which shows none, and for a chart."""
-
-
-class RunShelf:
-    """Answers one question at a time; calls ``deliver`` with each answer in the thread that read it."""
-
-    def __init__(self, deliver: Callable[[RunsAnswer], object]) -> None:
-        self._deliver = deliver
-        self._lock = threading.Lock()
-        self._waiting: RunsQuestion | None = None
-        self._busy = False
-
-    def ask(self, question: RunsQuestion) -> None:
-        """Queue the question and return at once."""
-        with self._lock:
-            self._waiting = question
-            if self._busy:
-                return
-            self._busy = True
-        threading.Thread(target=self._run, daemon=True, name="runs").start()
-
-    def _run(self) -> None:
-        while (question := self._take()) is not None:
-            self._deliver(answer_to(question))
-
-    def _take(self) -> RunsQuestion | None:
-        """Take the waiting question; without one, this thread ends."""
-        with self._lock:
-            question, self._waiting = self._waiting, None
-            self._busy = question is not None
-            return question
 
 
 def answer_to(question: RunsQuestion) -> RunsAnswer:
