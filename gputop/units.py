@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from gputop.errors import UsageError
 
@@ -157,10 +157,10 @@ def parse_duration(text: str) -> float:
     return float(found[1]) * _SECONDS[found[2]]
 
 
-def ranges(numbers: Iterable[int], *, compact: bool = False) -> str:
+def ranges(numbers: Iterable[int], *, compact: bool = False, form: Callable[[int], str] = str) -> str:
     """Return sorted numbers with consecutive ones joined: 0, 1, 2, 5, 6 -> "0-2, 5, 6".
 
-    ``compact`` uses fewer characters, for a table cell: "0-2,5-6".
+    ``compact`` uses fewer characters, for a table cell: "0-2,5-6". ``form`` writes one number.
     """
     groups: list[list[int]] = []
     for number in sorted(set(numbers)):
@@ -169,7 +169,7 @@ def ranges(numbers: Iterable[int], *, compact: bool = False) -> str:
         else:
             groups.append([number])
     joined = 2 if compact else 3
-    parts = [f"{group[0]}-{group[-1]}" if len(group) >= joined else ", ".join(map(str, group)) for group in groups]
+    parts = [f"{form(group[0])}-{form(group[-1])}" if len(group) >= joined else ", ".join(map(form, group)) for group in groups]
     return ("," if compact else ", ").join(parts)
 
 

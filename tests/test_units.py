@@ -115,3 +115,7 @@ def test_texts_write_percent_without_a_space() -> None:
 
 def test_little_memory_is_not_nothing() -> None:
     assert [units.gib_or_mib(value) for value in (None, 0, 19 << 20, 1 << 30)] == [units.UNKNOWN, "0M", "19M", "1.0G"]
+
+
+def test_joined_numbers_may_have_another_form() -> None:
+    assert units.ranges((12_000, 12_001, 12_002, 14_000), form=units.count) == "12 000-12 002, 14 000"

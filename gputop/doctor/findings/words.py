@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gputop import units
 from gputop.snapshot import Device
 from gputop.units import ranges
 
@@ -45,5 +46,5 @@ def agree(number: int, one: str, several: str) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """Return "1 rank" or "4 ranks"."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    """Return "1 rank" or "4 000 ranks"."""
+    return f"{units.count(number)} {noun}{'' if number == 1 else 's'}"

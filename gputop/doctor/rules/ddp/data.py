@@ -109,7 +109,8 @@ def _same(
     size = tracked.world(group)
     facts = [
         Fact(
-            f"{tracked.who([rank.rank for rank in ranks], size)} read the same batch in all steps {steps[0]}-{steps[-1]}",
+            f"{tracked.who([rank.rank for rank in ranks], size)} read the same batch in all steps "
+            f"{units.count(steps[0])}-{units.count(steps[-1])}",
             len(steps),
             "journal: batches (checksums)",
         )
@@ -117,7 +118,9 @@ def _same(
     name = tracked.loss_of(ranks)
     losses = equal_losses(evidence, group, ranks, name) if name is not None else 0
     if losses:
-        facts.append(Fact(f"and had the same loss, to the last digit, in {losses} steps", losses, f"journal: {name}"))
+        facts.append(
+            Fact(f"and had the same loss, to the last digit, in {units.count(losses)} steps", losses, f"journal: {name}")
+        )
     facts += _loader_facts(feed, used)
     return tracked.about(
         group,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts import stated
@@ -43,7 +44,7 @@ def differing_weights(ranks: tuple[Rank, ...], from_step: int = 0) -> tuple[bool
     if found is None:
         return None, []
     step, differ = found
-    text = f"at step {step} the weights {'differ between' if differ else 'are the same on'} the ranks"
+    text = f"at step {units.count(step)} the weights {'differ between' if differ else 'are the same on'} the ranks"
     return differ, [Fact(text, differ, "journal: parameters")]
 
 
@@ -233,7 +234,8 @@ def not_wrapped(evidence: Evidence, group: RankGroup) -> Judgement:
             f"no DDP, FSDP or other wrapper around {model_class(ranks[0]) or 'the model'} on any rank", None, "journal: model"
         ),
         Fact(
-            f"{words.count(most, 'collective')} that could average gradients, in {ranks[0].steps_taken} steps ({calls} in "
+            f"{words.count(most, 'collective')} that could average gradients, in "
+            f"{units.count(ranks[0].steps_taken)} steps ({units.count(calls)} in "
             "total)",
             most,
             "journal: process_group",

@@ -82,8 +82,12 @@ def _nan_finding(group: RankGroup, name: str, number: int, steps: Sequence[int],
         "certain",
         f"The loss of rank {number} is not finite, and rank 0 does not show it",
         [
-            Fact(f"rank {number}: NaN or infinite at steps {units.ranges(steps)}", list(steps), f"journal: {name}"),
-            Fact(f"rank 0 at step {steps[-1]}: {shown:.4g}", shown, f"journal: {name}"),
+            Fact(
+                f"rank {number}: NaN or infinite at steps {units.ranges(steps, form=units.count)}",
+                list(steps),
+                f"journal: {name}",
+            ),
+            Fact(f"rank 0 at step {units.count(steps[-1])}: {shown:.4g}", shown, f"journal: {name}"),
         ],
         "The script logs the loss of one rank. The gradients of another rank spoil the average for all.",
         f"{_REDUCE}\nassert torch.isfinite(loss), batch  # on every rank, to find the sample",
@@ -118,7 +122,7 @@ def _deviates(group: RankGroup, name: str, losses: dict[int, dict[int, float]]) 
                 f"The loss of rank {number} is far from the other ranks' losses",
                 [
                     Fact(
-                        f"rank {number} lies {gap:+.3g} from the mean of the others over {len(steps)} steps, "
+                        f"rank {number} lies {gap:+.3g} from the mean of the others over {units.count(len(steps))} steps, "
                         f"{abs(gap) / spread:.1f} of their standard deviations",
                         gap,
                         f"journal: {name}",

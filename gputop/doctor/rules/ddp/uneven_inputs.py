@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.calls import wrapped_by
@@ -86,7 +87,9 @@ def _hangs(group: RankGroup, waiting: Sequence[Rank], done: Sequence[Rank]) -> F
         where = stall(rank)
         if where is not None:
             frame = f" in {where.stack[0]}" if where.stack else ""
-            facts.append(Fact(f"rank {rank.rank} has waited since step {where.step}{frame}", where.step, "journal: stalled"))
+            facts.append(
+                Fact(f"rank {rank.rank} has waited since step {units.count(where.step)}{frame}", where.step, "journal: stalled")
+            )
     feeds = {rank.rank: facts_of(rank).loader for rank in (*done, *waiting)}
     lengths = {rank: feed.length for rank, feed in feeds.items() if feed is not None and feed.length}
     if len(set(lengths.values())) > 1:

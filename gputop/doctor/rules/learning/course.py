@@ -90,11 +90,11 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
     facts = [
         Fact(f"the median of the newest {NEWEST} losses is {units.metric(now)}", now, where),
         Fact(
-            f"about {units.metric(start.mean)} at step {start.step}, where it began",
+            f"about {units.metric(start.mean)} at step {units.count(start.step)}, where it began",
             start.mean,
             where,
         ),
-        Fact(f"about {units.metric(best.mean)} from step {best.step}, at its lowest", best.mean, where),
+        Fact(f"about {units.metric(best.mean)} from step {units.count(best.step)}, at its lowest", best.mean, where),
     ]
     finding = tracked.about(
         group,
@@ -106,7 +106,7 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
         "The steps overshoot: the learning rate is too high at this point of the run, or the gradients of a few batches "
         "are far larger than usual.",
         "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # before optimizer.step()\n"
-        f"# continue from a checkpoint near step {best.step}, with a lower learning rate or a longer warm-up",
+        f"# continue from a checkpoint near step {units.count(best.step)}, with a lower learning rate or a longer warm-up",
         "The task became harder on purpose (a curriculum, another data set), or the target moves with the model.",
     )
     return Suspicion(finding, 5.0 if sure else 10.0)
@@ -221,11 +221,11 @@ def _no_rate(evidence: Evidence, group: RankGroup, rank: Rank) -> Judgement:
         return None
     series = evidence.series(logged.run_id(group), rank.rank, names[0])
     last = next((point for point in reversed(series) if point.value), None)
-    since = f"since step {last.step + 1}" if last is not None else f"for {len(series)} steps or more"
+    since = f"since step {units.count(last.step + 1)}" if last is not None else f"for {units.count(len(series))} steps or more"
     where = f"{logged.source(group)}: {names[0]}"
     facts = [Fact(f"lr is 0 {since}", 0.0, where)]
     if last is not None:
-        facts.append(Fact(f"it was {units.metric(last.value)} at step {last.step}", last.value, where))
+        facts.append(Fact(f"it was {units.metric(last.value)} at step {units.count(last.step)}", last.value, where))
     cause = "The optimizer multiplies each step by the learning rate: with 0, the weights do not change."
     fix = "# give the schedule as many steps as the run has, or end the run there\nprint(scheduler.get_last_lr())"
     # A printed rate may be rounded to 0.
@@ -249,7 +249,7 @@ def _same(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: P
     title = f"The last {number} losses are all {units.metric(newest[0])}"
     facts = [
         Fact(
-            f"steps {series.steps[-number]} to {series.steps[-1]}: equal to the last digit",
+            f"steps {units.count(series.steps[-number])} to {units.count(series.steps[-1])}: equal to the last digit",
             newest[0],
             where,
         )
@@ -304,10 +304,10 @@ def _flat(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: P
     if steps < FLAT_STEPS or abs(now - start) > FLAT_SHARE * abs(start) or widest > FLAT_BAND * abs(start):
         return None
     where = f"{logged.source(group)}: {name}"
-    title = f"The loss is where it began after {steps} steps: {units.metric(now)}"
+    title = f"The loss is where it began after {units.count(steps)} steps: {units.metric(now)}"
     facts = [
         Fact(
-            f"about {units.metric(start)} at step {stretches[0].step}, {units.metric(now)} now",
+            f"about {units.metric(start)} at step {units.count(stretches[0].step)}, {units.metric(now)} now",
             now,
             where,
         ),

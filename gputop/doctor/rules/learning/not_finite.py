@@ -43,7 +43,11 @@ def loss_not_finite(evidence: Evidence, group: RankGroup) -> Judgement:
     first = min(lost, key=lambda item: (item.since, item.rank.rank))
     numbers = [item.rank.rank for item in lost]
     whose = "" if len(lost) == len(ranks) else f" of {tracked.who(numbers, tracked.world(group))}"
-    since = f"since step {first.since}" if first.before is not None else f"since step {first.since} or earlier"
+    since = (
+        f"since step {units.count(first.since)}"
+        if first.before is not None
+        else f"since step {units.count(first.since)} or earlier"
+    )
     what = (
         f"The gradients{whose} are NaN, and the loss is shown as 0,"
         if first.replaced
@@ -127,11 +131,13 @@ def _is_lost(series: PointSeries) -> bool:
 
 def _facts(evidence: Evidence, group: RankGroup, first: _Lost, several: bool) -> list[Fact]:
     whose = f" of rank {first.rank.rank}" if several else ""
-    was = f", {units.metric(first.before[1])} at step {first.before[0]}" if first.before is not None else ""
+    was = f", {units.metric(first.before[1])} at step {units.count(first.before[0])}" if first.before is not None else ""
     where = logged.source(group)
     facts = [
         Fact(
-            f"{first.metric}{whose} has not been finite since step {first.since}{was}", first.since, f"{where}: {first.metric}"
+            f"{first.metric}{whose} has not been finite since step {units.count(first.since)}{was}",
+            first.since,
+            f"{where}: {first.metric}",
         )
     ]
     for metric in sorted(first.rank.metrics):
@@ -143,11 +149,11 @@ def _facts(evidence: Evidence, group: RankGroup, first: _Lost, several: bool) ->
             at, _ = evidence.not_finite_since(logged.run_id(group), first.rank.rank, metric)
             if at is not None and at < first.since and _is_lost(series):
                 # The gradient norm usually goes first: it shows the cause.
-                facts.append(Fact(f"{metric} has not been finite since step {at}", at, f"{where}: {metric}"))
+                facts.append(Fact(f"{metric} has not been finite since step {units.count(at)}", at, f"{where}: {metric}"))
         elif metric == "lr" or metric.endswith(("/lr", "learning_rate")):
             known = [point for point in series if point.step <= first.since and math.isfinite(point.value)]
             if known:
-                text = f"{metric} was {units.metric(known[-1].value)} at step {known[-1].step}"
+                text = f"{metric} was {units.metric(known[-1].value)} at step {units.count(known[-1].step)}"
                 facts.append(Fact(text, known[-1].value, f"{where}: {metric}"))
     return facts
 
@@ -162,5 +168,5 @@ def _rise(series: PointSeries, metric: str, since: int, where: str) -> list[Fact
         return []
     usual = statistics.median(point.value for point in before[-_USUAL_OF:-1])
     last = before[-1]
-    text = f"{metric} was {units.metric(last.value)} at step {last.step}, usually {units.metric(usual)}"
+    text = f"{metric} was {units.metric(last.value)} at step {units.count(last.step)}, usually {units.metric(usual)}"
     return [Fact(text, last.value, f"{where}: {metric}")]

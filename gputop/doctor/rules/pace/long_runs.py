@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gputop import units
 from gputop.command_line import is_session
 from gputop.doctor.evidence import data_waits, windows
 from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
@@ -53,12 +54,17 @@ def memory_churn(evidence: Evidence, group: RankGroup) -> Judgement:
         if calls >= max(WARM_UP_STEPS, EMPTY_CACHE_PER_STEP * rank.steps_taken):
             return Suspicion(
                 _churn(
-                    group, devices, f"empty_cache() runs in the loop: {calls} times in {rank.steps_taken} steps", calls, True
+                    group,
+                    devices,
+                    f"empty_cache() runs in the loop: {units.count(calls)} times in {units.count(rank.steps_taken)} steps",
+                    calls,
+                    True,
                 )
             )
         retries = fact.retries or 0
         if retries >= RETRIES_MIN and retries * 100 >= RETRIES_PER_100_STEPS * rank.steps_taken:
-            text = f"GPU memory is short: the allocator had to retry {retries} times in {rank.steps_taken} steps"
+            many = f"{units.count(retries)} times in {units.count(rank.steps_taken)} steps"
+            text = f"GPU memory is short: the allocator had to retry {many}"
             return Suspicion(_churn(group, devices, text, retries, False))
         leak = _leak(evidence, group, member, fact)
         if leak is not None:
@@ -103,7 +109,7 @@ def _churn(group: RankGroup, devices: Sequence[Device], title: str, count: int, 
         [
             Fact(f"{words.count(count, 'call')} of empty_cache()", count, "journal: cuda_memory")
             if on_command
-            else Fact(f"{count} allocations failed at first and were retried", count, "journal: cuda_memory")
+            else Fact(f"{units.count(count)} allocations failed at first and were retried", count, "journal: cuda_memory")
         ],
         "empty_cache returns all unused memory to the driver: it waits for the GPU, and the next step must allocate the "
         "memory again. It does not reduce the memory that the step needs."
@@ -139,14 +145,14 @@ def _leak(evidence: Evidence, group: RankGroup, member: Member, fact: CudaMemory
             "E04",
             "warning",
             "likely",
-            f"GPU memory grows with every step: {bytes_text(found[0])} in {steps} steps",
+            f"GPU memory grows with every step: {bytes_text(found[0])} in {units.count(steps)} steps",
             [
                 Fact(
                     f"{bytes_text(points[0].value)} to {bytes_text(points[-1].value)}, R² {found[1]:.2f}",
                     found[0],
                     metric,
                 ),
-                Fact(f"at this rate, the GPU is full in about {more} steps", more, metric),
+                Fact(f"at this rate, the GPU is full in about {units.count(more)} steps", more, metric),
             ],
             "Something keeps the tensors of each step: a sum of losses that still hold their graphs, or a list of outputs.",
             "total += loss.detach()  # or loss.item(), not total += loss\noutputs.append(y.detach().cpu())",
@@ -191,14 +197,19 @@ def stalls_that_return(evidence: Evidence, group: RankGroup) -> Judgement:
             "E07",
             "info" if deliberate else "warning",
             "possible" if deliberate else "likely",
-            f"Every {found.period:.0f} steps {name} stalls the loop: {found.excess_share:.0%} of the time",
+            f"Every {units.count(found.period)} steps {name} stalls the loop: {found.excess_share:.0%} of the time",
             [
                 Fact(
-                    f"{len(found.steps)} steps took {found.mean_s:.2f} s, where the median is {found.median_s * 1000:.0f} ms",
+                    f"{words.count(len(found.steps), 'step')} took {found.mean_s:.2f} s, "
+                    f"where the median is {found.median_s * 1000:.0f} ms",
                     found.mean_s,
                     "journal: step_s",
                 ),
-                Fact(f"every {found.period:.0f} steps, last at step {found.steps[-1]}", found.period, "journal: step_s"),
+                Fact(
+                    f"every {units.count(found.period)} steps, last at step {units.count(found.steps[-1])}",
+                    found.period,
+                    "journal: step_s",
+                ),
             ],
             why,
             fix,

@@ -71,8 +71,8 @@ def slows_down(evidence: Evidence, group: RankGroup) -> Judgement:
     where = f"{logged.source(group)}: {course.metric}"
     first, last = course.seconds[0], course.seconds[-1]
     facts = [
-        Fact(f"{_pace(course, first)} from step {course.steps[0]}", first, where),
-        Fact(f"{_pace(course, last)} from step {course.steps[-1]}", last, where),
+        Fact(f"{_pace(course, first)} from step {units.count(course.steps[0])}", first, where),
+        Fact(f"{_pace(course, last)} from step {units.count(course.steps[-1])}", last, where),
         Fact("almost every part of the run is slower than the previous one", round(_rising(course.seconds), 2), where),
     ]
     finding = tracked.about(

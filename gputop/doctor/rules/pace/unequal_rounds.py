@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.evidence.rounds import PAUSES_MIN, SHARE_MIN, Rounds, waits_between
@@ -63,8 +64,8 @@ def _waits(group: RankGroup, rule: str, found: Rounds, title: str, cause: str, f
             "journal: step_s of all ranks",
         ),
         Fact(
-            f"rank {found.waiting} makes about {found.steps:.0f} steps from one pause to the next, rank {found.working} "
-            f"about {found.steps_of_other:.0f}",
+            f"rank {found.waiting} makes about {units.count(found.steps)} steps from one pause to the next, "
+            f"rank {found.working} about {units.count(found.steps_of_other)}",
             round(found.steps_of_other),
             "journal: step_s of all ranks",
         ),

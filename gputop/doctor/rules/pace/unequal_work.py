@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gputop import units
 from gputop.doctor.evidence import straggling as waits
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
@@ -70,7 +71,7 @@ _UNEQUAL = (
 
 
 def _ratio(work: waits.Work) -> Fact:
-    text = f"maximum over mean of the ranks' {work.unit} per step: {work.ratio:.2f} (over {work.steps} steps)"
+    text = f"maximum over mean of the ranks' {work.unit} per step: {work.ratio:.2f} (over {units.count(work.steps)} steps)"
     return Fact(text, round(work.ratio, 3), work.source)
 
 
@@ -89,7 +90,8 @@ def _measured(evidence: Evidence, group: RankGroup) -> Judgement:
     facts = [
         _ratio(work),
         Fact(
-            f"the time of a rank's forward pass follows its {work.unit} (rank correlation {follows:.2f} over {steps} steps)",
+            f"the time of a rank's forward pass follows its {work.unit} "
+            f"(rank correlation {follows:.2f} over {units.count(steps)} steps)",
             round(follows, 3),
             "journal: phase/forward, batches",
         ),

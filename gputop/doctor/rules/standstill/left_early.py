@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gputop import units
 from gputop.doctor.evidence import collective_counts, stacks
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
@@ -133,7 +134,7 @@ def others_wait(evidence: Evidence, run: Run, alive: Sequence[Rank], group: Rank
     facts = [
         Fact(
             f"{numbers} {'has' if len(left) == 1 else 'have'} finished without an error"
-            + (f", at step {at}" if at is not None else ""),
+            + (f", at step {units.count(at)}" if at is not None else ""),
             at,
             "journal",
         ),
@@ -141,7 +142,9 @@ def others_wait(evidence: Evidence, run: Run, alive: Sequence[Rank], group: Rank
     ]
     for rank, stall in (stalls or [])[:3]:
         frame = f" in {stall.stack[0]}" if stall.stack else ""
-        facts.append(Fact(f"rank {rank.rank} has waited since step {stall.step}{frame}", stall.step, "journal: stalled"))
+        facts.append(
+            Fact(f"rank {rank.rank} has waited since step {units.count(stall.step)}{frame}", stall.step, "journal: stalled")
+        )
     if counted is not None:
         facts.append(counted)
     pids = {rank.pid for rank in left}

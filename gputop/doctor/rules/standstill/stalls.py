@@ -214,7 +214,9 @@ def _stalled_s(evidence: Evidence, stalls: Stalls) -> float:
 
 def _stall_facts(stalls: Stalls) -> list[Fact]:
     step = min((stall.step for _, stall in stalls.values() if stall.step is not None), default=None)
-    said = Fact(f"no step since step {step}" if step is not None else "no step completes", step, "journal: stalled")
+    said = Fact(
+        f"no step since step {units.count(step)}" if step is not None else "no step completes", step, "journal: stalled"
+    )
     return [said, *(stall_fact(rank, stall) for rank, (_, stall) in stalls.items())]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gputop import units
 from gputop.doctor.evidence import straggling as waits
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
@@ -95,7 +96,7 @@ def _facts(found: Straggling) -> list[Fact]:
     longest = max(found.excess_s, key=lambda name: found.excess_s[name])
     return [
         Fact(
-            f"the others wait {found.score:.0%} of each step for {who} (over {found.steps} steps)",
+            f"the others wait {found.score:.0%} of each step for {who} (over {units.count(found.steps)} steps)",
             round(found.score, 3),
             f"journal: {found.clock.backward} of all ranks",
         ),

@@ -14,6 +14,7 @@ from hypothesis import strategies as some
 from gputop.cli.doctor import explain_logs
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence.levels import FIRST_STRETCHES, STRETCHES_MAX, Levels
+from gputop.snapshot import Snapshot
 from tests.doctor.scenes.base import check_first_verdict, ids, only_shown, play, verdict
 from tests.doctor.scenes.near import learning as scenes
 
@@ -27,6 +28,17 @@ def test_a_nan_names_its_step_the_rate_and_the_gradient_before_it() -> None:
     assert "grad_norm was 900 at step 158, usually 2.05" in told
     assert "grad_norm has not been finite since step 159" in told
     assert "lr was 0.5 at step 160" in told
+
+
+def test_findings_separate_the_thousands_of_a_step_as_the_screens_do() -> None:
+    def later(second: int) -> Snapshot:
+        shot = scenes.becomes_nan(second)
+        points = tuple(replace(part, steps=tuple(step + 12_000 for step in part.steps)) for part in shot.points)
+        return replace(shot, points=points)
+
+    finding = check_first_verdict("J01", later, 30)
+    assert finding.title == "The loss is NaN or infinite since step 12 160"
+    assert "grad_norm was 900 at step 12 158, usually 2.05" in [fact.text for fact in finding.evidence]
 
 
 def test_a_nan_keeps_its_step_however_long_the_run_goes_on() -> None:
