@@ -23,11 +23,11 @@ def test_the_truth_is_within_the_error(offset: float, there: float, waits: float
 
 
 @pytest.mark.parametrize(("received", "answered"), [(None, 6.0), (math.nan, 6.0), (5.0, math.inf), (7.0, 6.0), (5.0, 9.0)])
-def test_times_that_cannot_be_are_no_comparison(received: float | None, answered: float) -> None:
+def test_impossible_times_are_not_compared(received: float | None, answered: float) -> None:
     assert compared(ClockAnswer(ClockQuestion(4.0, received), answered), 7.0) is None
 
 
-def test_times_near_the_end_of_numbers_are_no_comparison() -> None:
+def test_times_near_the_limits_of_floats_are_not_compared() -> None:
     assert compared(ClockAnswer(ClockQuestion(4.0, 1.7e308), 1.7e308), 7.0) is None
 
 
@@ -44,7 +44,7 @@ def test_the_least_error_counts_and_an_answer_to_no_question_does_not() -> None:
     assert watch.best.error_s == pytest.approx(0.1)
 
 
-def test_it_asks_soon_at_first_then_seldom_and_again_where_the_clock_was_set_back() -> None:
+def test_it_asks_often_at_first_then_rarely_and_again_if_the_clock_was_set_back() -> None:
     asked: list[ClockQuestion] = []
     watch = ClockWatch(asked.append)
     for tick in range(300):

@@ -24,9 +24,9 @@ from gputop.command_line import is_session
         ("", False),
     ],
 )
-def test_a_session_is_told_from_a_script(command: str, typed: bool) -> None:
+def test_a_session_is_distinguished_from_a_script(command: str, typed: bool) -> None:
     assert is_session(command.split()) == typed
 
 
-def test_an_unknown_command_is_no_session() -> None:
+def test_an_unknown_command_is_not_a_session() -> None:
     assert not is_session(None)

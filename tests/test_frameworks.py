@@ -47,7 +47,7 @@ def test_another_list_is_found(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
-def test_each_module_tells_of_its_framework(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_module_reveals_its_framework(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in MODULES:
         monkeypatch.delitem(sys.modules, module, raising=False)
     assert settings.frameworks() == []

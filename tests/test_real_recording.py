@@ -59,7 +59,7 @@ def test_the_doctor_finds_nothing_wrong_with_a_healthy_run(snapshots: list[Snaps
     assert [doctor.observe(snapshot) for snapshot in snapshots] == [()] * len(snapshots)
 
 
-def test_several_jobs_on_one_gpu_are_said_to_share_it_and_nothing_else_is_wrong_with_the_healthy_one() -> None:
+def test_several_jobs_on_one_gpu_share_it_and_the_healthy_one_has_no_other_finding() -> None:
     doctor, said = Doctor(), set()
     for line in gzip.decompress(SHARED.read_bytes()).decode().splitlines()[1:]:
         snapshot = Snapshot.from_json(line)

@@ -56,7 +56,7 @@ def test_any_metric_value_comes_back(values: list[float], metrics: dict[str, flo
 
 
 @given(st.text())
-def test_anything_else_is_refused_in_words(text: str) -> None:
+def test_anything_else_is_refused_with_a_message(text: str) -> None:
     with pytest.raises(FormatError):
         Snapshot.from_json(text)
 
