@@ -278,7 +278,7 @@ for _ in range(2):
     assert home.only_run().name == "own"
 
 
-def test_a_hook_that_fails_is_told_and_the_training_goes_on(home: Home) -> None:
+def test_a_failing_hook_is_reported_and_the_training_continues(home: Home) -> None:
     script = """
 from gputop.tracking.journal.harmless import harmless
 @harmless
