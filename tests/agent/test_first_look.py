@@ -27,7 +27,7 @@ def first_lines(scenario: Scenario, tmp_path: Path, *options: str) -> list[bytes
     return lines
 
 
-def test_it_is_what_the_snapshot_after_it_says(tmp_path: Path) -> None:
+def test_the_first_look_equals_the_snapshot_after_it(tmp_path: Path) -> None:
     scenario = nvml_sim.h100_box(3, busy=2).set(1, utilization=41, memory_used=7 * GIB, power=123.5, temperature=55)
     lines = first_lines(scenario, tmp_path, OPTION)
     look, snapshot = first_look_in(lines[0]), Snapshot.from_json(lines[1])
@@ -63,7 +63,7 @@ def test_what_is_unusual_waits_for_the_first_snapshot(scenario: Scenario, tmp_pa
     assert all(Snapshot.from_json(line) for line in first_lines(scenario, tmp_path, OPTION))
 
 
-def test_nobody_gets_it_unasked(tmp_path: Path) -> None:
+def test_the_first_look_is_sent_only_on_request(tmp_path: Path) -> None:
     assert all(Snapshot.from_json(line) for line in first_lines(nvml_sim.h100_box(1), tmp_path))
 
 

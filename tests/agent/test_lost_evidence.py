@@ -82,7 +82,7 @@ def lost(doctor: Doctor | LateDoctor) -> list[Abstained]:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_one_bad_snapshot_ends_nothing_and_is_told_once(part: str, quiet: None) -> None:
+def test_one_bad_snapshot_ends_nothing_and_is_reported_once(part: str, quiet: None) -> None:
     doctor = Doctor()
     for second in range(30):
         found = doctor.observe(with_bad(second, part) if second == 20 else FAULT(second))
@@ -97,7 +97,7 @@ def test_one_bad_snapshot_ends_nothing_and_is_told_once(part: str, quiet: None) 
 
 
 @pytest.mark.parametrize("part", ["processes", "points"])
-def test_what_fails_in_every_snapshot_is_told_once_and_the_rest_is_judged(part: str, quiet: None) -> None:
+def test_a_failure_in_every_snapshot_is_reported_once_and_the_rest_is_judged(part: str, quiet: None) -> None:
     doctor = Doctor()
     for second in range(30):
         found = doctor.observe(with_bad(second, part))
@@ -105,7 +105,7 @@ def test_what_fails_in_every_snapshot_is_told_once_and_the_rest_is_judged(part: 
     assert [item.why for item in lost(doctor) if PARTS[part] in item.why] == [lost(doctor)[0].why]
 
 
-def test_a_loss_is_told_as_long_as_rules_look_back_on_it(quiet: None) -> None:
+def test_lost_evidence_is_reported_for_as_long_as_rules_look_back_on_it(quiet: None) -> None:
     doctor = Doctor()
     doctor.observe(with_bad(0, "processes"))
     told = [bool(doctor.observe(FAULT(second)) and lost(doctor)) for second in range(1, int(LOST_KEPT_S) + 10)]
@@ -147,7 +147,7 @@ def test_lost_evidence_fails_the_tests() -> None:
             observe(with_bad(0, "processes"))
 
 
-async def test_the_screen_tells_of_it(quiet: None) -> None:
+async def test_the_screen_shows_lost_evidence(quiet: None) -> None:
     late = LateDoctor()
     late.observe(with_bad(0, "processes"))
     late.load()
@@ -234,7 +234,7 @@ def test_what_a_person_did_wrong_is_still_an_error() -> None:
         reads.take()
 
 
-def test_gputop_doctor_goes_on_and_says_what_was_lost(
+def test_gputop_doctor_continues_and_says_what_was_lost(
     quiet: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     path = tmp_path / "run.jsonl"

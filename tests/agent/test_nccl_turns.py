@@ -78,7 +78,7 @@ def test_no_process_is_asked_while_steps_come_and_one_is_once_they_stop(ras: Ras
     assert machine.second(trains=True) == 0, "it goes on"
 
 
-def test_slow_steps_are_no_standstill(ras: Ras) -> None:
+def test_slow_steps_are_not_a_standstill(ras: Ras) -> None:
     machine = Machine(ras)
     for _ in range(5):  # each step takes 20 s
         machine.seconds(19, trains=False)
@@ -119,7 +119,7 @@ def test_no_process_is_asked_while_a_communicator_is_made_or_a_rank_begins_or_en
     assert machine.second(trains=False) > 0
 
 
-def test_a_training_that_goes_on_at_the_same_address_protects_the_one_that_stands_still(ras: Ras) -> None:
+def test_a_live_training_at_the_same_address_protects_the_one_that_stands_still(ras: Ras) -> None:
     machine = Machine(ras)
     other = machine.process(99, run_id=None)
     machine.processes.append(other)

@@ -184,7 +184,7 @@ def test_the_latest_question_wins_and_few_reads_hang_at_once(proc: Callable[...,
     assert found == {*hanging, 103}
 
 
-def test_a_read_that_fails_is_told_and_the_next_one_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_read_is_reported_and_the_next_one_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(pid: int) -> None:
         raise ZeroDivisionError("nobody expected this")
 
@@ -209,7 +209,7 @@ def test_an_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert answer.omitted == len(huge) - len(answer.environment) > 0
 
 
-def test_an_answer_comes_back_equal_and_is_no_snapshot() -> None:
+def test_an_answer_comes_back_equal_and_is_not_a_snapshot() -> None:
     details = ProcessDetails(threads=3, cpu_affinity=(0, 1), working_directory="/tmp/größe")
     for answer in (
         ProcessAnswer(ProcessQuestion(7), details),

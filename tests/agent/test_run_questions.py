@@ -60,7 +60,7 @@ def test_the_agent_lists_all_runs_and_reads_one_whole(many: Home) -> None:
         assert losses["r01"].values[:2] == (1.0, pytest.approx(1 - 1 / 30))
 
 
-def test_an_answer_survives_its_line_and_damage_is_told(many: Home) -> None:
+def test_an_answer_survives_its_line_and_damage_is_reported(many: Home) -> None:
     (many.runs / "r03" / "rank-00000.gpr").write_bytes(b"no journal")
     answer = answer_to(RunsQuestion(("r02", "r03")))
     assert [run.run_id for run in answer.runs] == ["r02"]

@@ -205,7 +205,7 @@ def test_an_agent_whose_lines_nobody_reads_ends_with_its_parent(h100: dict[str, 
     [(nvml_sim.driver_mismatch(), "version"), (nvml_sim.driver_not_loaded(), "not loaded")],
     ids=["mismatch", "not-loaded"],
 )
-def test_no_usable_driver_is_told_with_exit_code_3(tmp_path: Path, scenario: nvml_sim.Scenario, words: str) -> None:
+def test_a_missing_driver_is_reported_with_exit_code_3(tmp_path: Path, scenario: nvml_sim.Scenario, words: str) -> None:
     env = nvml_sim.environment(scenario.write(tmp_path / "scenario"))
     done = run("--once", env=env)
     assert done.returncode == 3
@@ -320,7 +320,7 @@ def test_pick_gives_the_freest(h100: dict[str, str]) -> None:
     "arguments",
     ["--interval fast", "-i 0", "--gpu", "dance", "replay /nonexistent", "runs show nobody", "logs x", "demo dance"],
 )
-def test_wrong_usage_is_one_line_of_words(arguments: str) -> None:
+def test_wrong_usage_is_reported_in_one_line(arguments: str) -> None:
     done = run(*arguments.split(), env={**os.environ, "COLUMNS": "80"})
     assert done.returncode in (1, 2)
     assert "Traceback" not in done.stderr
