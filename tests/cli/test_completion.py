@@ -80,7 +80,7 @@ def test_every_command_of_the_parser_is_in_the_script(scripts: Path) -> None:
         assert all(flag in text for flag in command.options)
 
 
-def test_names_of_runs_are_words(home: Home) -> None:
+def test_names_of_runs_are_completed_as_words(home: Home) -> None:
     home.run("import gputop\nfor name in ('first', 'two words', 'a;b'): gputop.init(name=name).finish()")
     env = dict(os.environ) | {"GPUTOP_DIR": str(home.state)}
     done = subprocess.run([*SCRIPT, "--names", "runs"], capture_output=True, text=True, env=env, timeout=180, check=True)

@@ -215,7 +215,7 @@ def only_words(action: Callable[[], Any]) -> None:
         action()
 
 
-def test_a_recording_with_an_odd_header_is_reported_in_words(tmp_path: Path) -> None:
+def test_a_recording_with_an_odd_header_is_reported_without_a_traceback(tmp_path: Path) -> None:
     path = tmp_path / "recording"
     for version in (*ODD[:10], [], {}):
         path.write_text(json.dumps({"gputop_recording": version}) + "\n")
@@ -231,7 +231,7 @@ def test_a_recording_with_an_odd_header_is_reported_in_words(tmp_path: Path) -> 
 
 @FUZZ
 @given(seed=seeds)
-def test_a_damaged_recording_is_told_in_words(seed: int, tmp_path: Path) -> None:
+def test_a_damaged_recording_is_reported_without_a_traceback(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     path, whole = tmp_path / "recording", tmp_path / "whole"
     if not whole.exists():

@@ -108,7 +108,7 @@ def test_a_run_that_does_not_exist_is_wrong_usage_and_not_a_clean_bill(tmp_path:
     assert doctor("--run", "resnet18-ddp", "--replay", str(recording)).returncode in (0, 1)
 
 
-def test_a_run_that_is_watched_no_more_is_told_from_one_that_never_was() -> None:
+def test_a_run_that_is_no_longer_watched_differs_from_one_that_never_was() -> None:
     for number in range(22):
         script = f"import gputop; gputop.init(name='n{number}').finish()"
         subprocess.run([sys.executable, "-c", script], check=True, timeout=180)

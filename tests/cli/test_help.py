@@ -81,7 +81,7 @@ def test_the_program_prints_it(words: tuple[str, ...]) -> None:
     assert EXAMPLE.search(printed.partition("\nexample")[2]), printed
 
 
-def test_options_before_run_are_refused_in_words() -> None:
+def test_options_before_run_are_refused_with_a_message() -> None:
     done = subprocess.run([sys.executable, "-m", "gputop", "--readonly", "run"], capture_output=True, text=True)
     assert (done.returncode, "gputop run" in done.stderr, "Traceback" in done.stderr) == (2, True, False)
 

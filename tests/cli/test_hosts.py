@@ -121,7 +121,7 @@ def test_the_runs_of_several_hosts_are_listed_and_shown_together(tmp_path: Path,
     assert "gputop runs -H lists them." in capsys.readouterr().err
 
 
-def test_a_host_that_prometheus_tells_of_too_is_read_once_and_by_its_own_gputop(
+def test_a_host_that_prometheus_also_reports_is_read_once_by_its_own_gputop(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server = FakeServer(answer_queries)
@@ -202,7 +202,7 @@ def test_the_doctor_waits_for_the_network_of_a_run_that_is_not_tracked(monkeypat
     assert watched.settled(0)
 
 
-def test_a_host_may_tell_of_a_run_without_a_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_host_may_report_a_run_without_a_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = tmp_path / "told"
     told.write_text(json.dumps({"hostname": "a", "time": 1.0, "not_tracked": [{"key": "x", "name": "train.py"}]}) + "\n")
     assert main(["runs", "-H", "a", "--via", HERE, "--remote", f"cat {shlex.quote(str(told))} #"]) == 0

@@ -114,7 +114,9 @@ def test_files_of_ended_trainings_become_runs_and_only_once(
     assert sorted(path.name for path in state_dir().iterdir()) == ["runs"]
 
 
-def test_a_single_file_and_what_is_none(home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_single_file_is_imported_and_other_paths_are_refused(
+    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert "imported" in said(capsys, "import", str(write_csv(tmp_path)))
     assert set(stored(home)) == {"version_0"}
     data = tmp_path / "data.csv"

@@ -186,7 +186,7 @@ def test_a_host_that_sends_nonsense_starts_nothing(
     assert not (tmp_path / "x").exists()
 
 
-def test_the_reason_is_told_where_no_host_could_start_it(
+def test_the_reason_is_shown_if_no_host_could_start_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -48,12 +48,12 @@ def test_closed_errors_and_input_change_nothing(redirected: str) -> None:
     assert (done.returncode, done.stdout) == (2, "")
 
 
-def test_nothing_at_all_can_be_said() -> None:
+def test_no_stream_is_left_for_a_message() -> None:
     done = run("--once --virtual 1", "<&- >&- 2>&-")
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
 
 
-def test_a_reader_that_leaves_is_no_error() -> None:
+def test_a_reader_that_closes_the_pipe_is_not_an_error() -> None:
     done = run("doctor --rules", "| head -1")
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == 1
