@@ -76,7 +76,7 @@ def test_idx_files_are_read_in_their_shape(tmp_path_factory: pytest.TempPathFact
         (b"\0\0\x08\x02" + struct.pack(">II", 2**32 - 1, 2**32 - 1), "should contain"),
     ],
 )
-def test_a_damaged_idx_file_is_told(tmp_path: Path, raw: bytes, words: str) -> None:
+def test_a_damaged_idx_file_is_reported(tmp_path: Path, raw: bytes, words: str) -> None:
     path = tmp_path / "file"
     path.write_bytes(raw)
     with pytest.raises(idx.IdxError, match=words):
@@ -99,7 +99,7 @@ def test_mnist_is_found_in_a_folder_or_as_torchvision_keeps_it(tmp_path: Path, f
         idx.load(tmp_path, "t10k")
 
 
-def test_images_and_labels_that_do_not_fit_are_told(tmp_path: Path) -> None:
+def test_images_and_labels_that_do_not_match_are_reported(tmp_path: Path) -> None:
     images, labels = tmp_path / "train-images-idx3-ubyte", tmp_path / "train-labels-idx1-ubyte"
     idx_file(images, 0x0803, (2, 28, 28), bytes(2 * 784))
     idx_file(labels, 0x0801, (3,), bytes(3))

@@ -176,7 +176,7 @@ def test_without_a_sampler_all_ranks_see_the_same_and_an_epoch_is_as_long_as_on_
     assert ran.series("loss", 0) == ran.series("loss", 1)
 
 
-def test_without_set_epoch_every_epoch_begins_alike() -> None:
+def test_without_set_epoch_every_epoch_has_the_same_order() -> None:
     for begins in ended_well("no_set_epoch").beginnings():
         assert len(begins) == 2
         assert len(set(begins)) == 1

@@ -132,7 +132,7 @@ def test_foonet_prints_what_each_replica_gets() -> None:
     ]
 
 
-def test_from_scratch_learns_with_all_copies_alike() -> None:
+def test_from_scratch_learns_with_identical_copies() -> None:
     ran = run_demo("from_scratch", ranks=0, **EASY)
     knows_the_digits(ran)
     assert claims(ran.run) == [[0, 1]]
