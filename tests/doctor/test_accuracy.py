@@ -44,19 +44,19 @@ def test_what_resembles_it_is_left_alone(name, scene, seconds):
     assert {item.id for found in play(scene, seconds) for item in found if item.confidence != "possible"} == set()
 
 
-def test_a_mask_of_the_script_is_told_with_the_line_to_remove():
+def test_a_mask_of_the_script_is_named_with_the_line_to_remove():
     finding = play(hides_in_the_script, 12)[-1][0]
     assert finding.title == "The script hides GPUs: GPUTOP_VIRTUAL_DEVICES shows 1 of 2 GPUs"
     assert 'os.environ["GPUTOP_VIRTUAL_DEVICES"] = "0"' in finding.fix
     assert finding.evidence[0].text == "the script sets GPUTOP_VIRTUAL_DEVICES=0; at launch it was 0,1"
 
 
-def test_a_rhythm_is_seen_among_strangers_and_not_among_chance():
+def test_regular_stalls_are_found_among_others_but_not_among_random_ones():
     assert windows.regular([1201, 1221, 1241, 1249, 1261, 1281, 1301, 1321, 1341, 1361, 1381, 1401, 1405, 1421], 0.1)
     assert not windows.regular([1201, 1214, 1241, 1249, 1272, 1281, 1310, 1321, 1349, 1361, 1388, 1401, 1405, 1431], 0.1)
 
 
-def test_rules_that_look_seldom_are_those_with_long_windows():
+def test_rules_that_run_rarely_have_long_windows():
     assert {rule.id for rule in GROUP_RULES if rule.every_s} >= {"E07", "C11", "E06"}
     assert not any(rule.every_s for rule in GROUP_RULES if rule.id in ("A01", "A07", "C01", "C03"))
 

@@ -84,7 +84,7 @@ def test_the_same_stream_gives_the_same_findings():
     assert play(fault, 20) == play(fault, 20)
 
 
-def test_a_snapshot_that_travelled_as_json_is_judged_alike():
+def test_a_snapshot_read_back_from_json_is_judged_the_same():
     assert play(lambda second: Snapshot.from_json(fault(second).to_json()), 15) == play(fault, 15)
 
 
@@ -116,7 +116,7 @@ def test_a_rule_declares_how_severe_and_how_sure_its_findings_are(monkeypatch):
 # ---- the report
 
 
-def test_report_tells_evidence_sources_cause_fix_and_what_refutes():
+def test_report_has_evidence_sources_cause_fix_and_what_refutes():
     doctor = Doctor()
     findings = play(fault, 15, doctor)[-1]
     report = text_report(findings, doctor.abstained, fault(15))
@@ -130,7 +130,7 @@ def test_report_tells_evidence_sources_cause_fix_and_what_refutes():
     assert max(len(line) for line in report.splitlines() if "set_device" not in line) <= 100
 
 
-def test_report_of_a_healthy_machine_is_one_line_that_says_what_was_looked_at():
+def test_report_of_a_healthy_machine_is_one_line_that_says_what_was_checked():
     report = text_report((), (), scene(0, gpus(range(8)), tuple(rank(n, use(n)) for n in range(8)), (journal(8, 0),)))
     assert report == "No problem found. Looked at 8 GPUs, 8 processes on them, 1 tracked run."
 

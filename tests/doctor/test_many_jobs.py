@@ -49,7 +49,7 @@ def test_a_fault_among_many_jobs_is_found_and_stays() -> None:
     assert all("A07" in found for found in said[first:])
 
 
-def test_a_look_at_many_jobs_judges_some_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_observation_of_many_jobs_judges_some_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     doctor, judged = Doctor(), set[str]()
     judge = Doctor._judge_group
 

@@ -66,7 +66,7 @@ def record(**changes: object) -> Preflight:
     return replace(RECORD, **changes)  # type: ignore[arg-type]
 
 
-def test_a_machine_in_order_has_no_finding_and_says_what_was_looked_at() -> None:
+def test_a_healthy_machine_has_no_finding_and_says_what_was_checked() -> None:
     report = check(RECORD, machine())
     assert report.findings == ()
     names = [item.name for item in report.checks]
@@ -165,7 +165,7 @@ def test_this_machine_is_read(tmp_path: Path) -> None:
     assert read_preflight({"PATH": str(tmp_path)}, ask_torch=False).interpreter is None
 
 
-def test_a_python_that_hangs_or_dies_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_that_hangs_or_dies_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gputop.sources.preflight.TORCH_TIMEOUT_S", 0.5)
     program = tmp_path / "python"
     for body, words in (("sleep 60", "did not answer"), ("exit 3", "exit code 3")):

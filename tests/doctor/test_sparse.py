@@ -41,10 +41,10 @@ def thinned(points: Points, part: int) -> Points:
 
 
 @pytest.mark.parametrize(("rule", "name", "scene", "seconds"), WAITED_FOR, ids=[f"{row[0]}-{row[1]}" for row in WAITED_FOR])
-def test_who_is_waited_for_is_found(rule: str, name: str, scene: Scene, seconds: int) -> None:
+def test_the_rank_that_others_wait_for_is_found(rule: str, name: str, scene: Scene, seconds: int) -> None:
     said = play(quick(scene), seconds)
     assert ids(said[-1])[:1] == [rule]
 
 
-def test_nobody_is_waited_for_where_all_are_in_step() -> None:
+def test_no_rank_is_named_if_all_are_in_step() -> None:
     assert all(not ids(found) for found in play(quick(pace.even), 60))

@@ -39,7 +39,7 @@ def test_each_log_belongs_to_a_case(judged: tuple[dict, str]) -> None:
     assert files["set aside"] >= 127
 
 
-def test_the_name_of_a_log_says_nothing_for_the_doctor() -> None:
+def test_the_name_of_a_log_does_not_help_the_doctor() -> None:
     """A fix that quotes the file's name must not pass for one that names the cause."""
     code = f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r}); sys.path.insert(0, {str(REPOSITORY)!r})\n"
     code += """
@@ -54,7 +54,7 @@ print(judge(case, [Finding("exception", fix="the mean is nan: read loss-turns-na
     assert ran.stdout.split() == ["acceptable", "right"], ran.stderr
 
 
-def test_no_healthy_log_is_an_alarm(judged: tuple[dict, str]) -> None:
+def test_no_healthy_log_raises_an_alarm(judged: tuple[dict, str]) -> None:
     _, printed = judged
     assert re.findall(r"from the log[^:]*: (\S+) is false alarm", printed) == []
 
@@ -66,7 +66,7 @@ def test_no_case_that_is_set_aside_is_named(judged: tuple[dict, str]) -> None:
     assert "set aside, from the log" not in printed
 
 
-def test_healthy_work_in_odd_shapes_is_no_alarm(tmp_path: Path) -> None:
+def test_unusual_healthy_work_raises_no_alarm(tmp_path: Path) -> None:
     names = f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r})\nfrom _stranger_healthy import HEALTHY; print(*HEALTHY)"
     known = subprocess.run([sys.executable, "-c", names], capture_output=True, text=True, check=True, cwd=REPOSITORY).stdout
     found = tmp_path / "numbers.json"

@@ -87,7 +87,7 @@ def test_the_watch_outlasts_what_needs_longer() -> None:
     assert 30 <= read <= 40
 
 
-def test_a_run_that_warms_up_is_undecided_and_then_told() -> None:
+def test_a_run_that_warms_up_is_undecided_and_then_reported() -> None:
     stream = Stream(young, 12)
     outcome = watch(Doctor(), stream)
     assert (outcome.findings, [item.rule for item in outcome.undecided]) == ((), [None])
@@ -123,7 +123,7 @@ def test_a_root_that_does_not_stand_yet_hides_nothing() -> None:
 
 
 @pytest.mark.parametrize("found", [True, False])
-def test_the_report_tells_undecided_from_nothing_found(found: bool) -> None:
+def test_the_report_distinguishes_undecided_from_nothing_found(found: bool) -> None:
     outcome = watch(Doctor(), Stream(young, 12))
     report = text_report((), (), outcome.snapshot, (), outcome.undecided if found else ())
     assert ("Undecided:" in report) is found
@@ -144,7 +144,7 @@ def test_the_json_has_a_word_for_each_of_the_three() -> None:
     assert findings_json((note,))["verdict"] == "nothing found"
 
 
-def test_a_watch_tells_that_something_is_decided_now() -> None:
+def test_a_watch_reports_what_is_decided_now() -> None:
     """Without a finding before and after, "undecided" stood on the terminal for good."""
     before = watch(Doctor(), Stream(young, 12))
     waited = replace(before, undecided=tuple(replace(item, needs_s=item.needs_s - 1) for item in before.undecided))
@@ -176,7 +176,7 @@ def test_a_launch_without_a_step_is_undecided_and_holds_up_no_watch() -> None:
     assert [item.needs_s for item in watch(Doctor(), Stream(near_starts.prepares, 12)).undecided] == [pytest.approx(19.0)]
 
 
-def test_who_holds_up_the_first_step_is_told_and_decides_it() -> None:
+def test_the_rank_that_holds_up_the_first_step_is_named_and_decides_it() -> None:
     outcome, read = watched(near_starts.starts)
     assert [(item.id, item.severity, item.confidence) for item in outcome.findings] == [("G01", "error", "likely")]
     assert outcome.findings[0].title == (
@@ -216,7 +216,7 @@ def test_a_run_whose_steps_have_just_stopped_is_undecided() -> None:
     assert (finding.confidence, finding.evidence[0].text) == ("possible", "no step for 49s, where one takes 300 ms")
 
 
-def test_a_pause_of_a_few_seconds_is_no_reason_to_watch() -> None:
+def test_a_pause_of_a_few_seconds_does_not_prolong_the_watch() -> None:
     doctor = Doctor()
     for second in range(15):
         doctor.observe(stopped_after_ten_seconds(second))

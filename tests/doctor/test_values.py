@@ -132,7 +132,7 @@ def odd(snapshot: Snapshot, values: Sequence[float], chance: random.Random, fact
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=list(HealthCheck),
 )
-def test_no_value_that_a_run_may_tell_breaks_a_rule(scene, values, seed, facts):
+def test_no_reported_value_breaks_a_rule(scene, values, seed, facts):
     chance, doctor = random.Random(seed), Doctor()
     for second in (0, 1, 2, 30):
         shot = scene(second)
@@ -151,7 +151,7 @@ def rules_failing(scene, seconds):
 
 
 @pytest.mark.parametrize("value", [1e200, 1e308, -1e308, math.inf, math.nan, -0.0, 5e-324])
-def test_a_loss_that_runs_away_is_no_end_of_the_doctor(value, monkeypatch):
+def test_a_diverging_loss_does_not_stop_the_doctor(value, monkeypatch):
     monkeypatch.setattr(Doctor, "raises", False)
     metrics = {**CALM, "loss": lambda rank, step: value * (1 + step % 7 * 0.1)}
     assert rules_failing(lambda second: ddp(second, world=2, metrics=metrics), 20) == []
@@ -206,7 +206,7 @@ def broken(monkeypatch):
     monkeypatch.setattr("gputop.doctor.diagnosis.MACHINE_RULES", machine)
 
 
-def test_a_rule_that_fails_is_told_once_and_the_others_go_on(broken):
+def test_a_failing_rule_is_reported_once_and_the_others_continue(broken):
     fault = next(scene for rule, _, scene, _ in ddp_scenes.FAULTS if rule == "C01")
     doctor = Doctor()
     for second in range(30):

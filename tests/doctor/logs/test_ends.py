@@ -43,7 +43,7 @@ def first(text: str) -> Finding:
     ],
 )
 @pytest.mark.parametrize("lead", ["", "[rank3]: ", "2026-05-01T10:00:00.123456789Z stderr F "])
-def test_an_error_of_two_lines_is_told_with_its_reason(lines: str, id_: str, words: str, lead: str) -> None:
+def test_an_error_of_two_lines_is_shown_with_its_reason(lines: str, id_: str, words: str, lead: str) -> None:
     found = first(STEPS + "".join(f"{lead}{line}\n" for line in lines.splitlines()) + "Aborted (core dumped)\n")
     assert found.id == id_
     assert words in found.title + found.cause
@@ -59,7 +59,7 @@ def test_errors_of_two_lines_that_ranks_write_between_each_other_are_kept_apart(
     ]
 
 
-def test_a_first_line_is_told_alone_where_another_one_follows() -> None:
+def test_a_first_line_is_shown_alone_if_another_first_line_follows() -> None:
     seen = scan("terminate called after throwing an instance of 'A'\nterminate called after throwing an instance of 'B'\n")
     assert [item.groups["type"] for item in seen.observations] == ["A", "B"]
 
@@ -76,7 +76,7 @@ def test_a_first_line_is_told_alone_where_another_one_follows() -> None:
         ("run.sh: line 17: 12345 Aborted                 (core dumped) python train.py", "last_words", "Aborted"),
     ],
 )
-def test_an_exit_code_is_told_by_the_signal_that_it_stands_for(line: str, id_: str, words: str) -> None:
+def test_an_exit_code_is_shown_as_the_signal_that_it_stands_for(line: str, id_: str, words: str) -> None:
     found = first(f"{STEPS}{line}\n")
     assert (found.id, found.confidence) == (id_, "likely")
     assert words in found.title + found.cause
@@ -103,7 +103,7 @@ LIMIT = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-02-11T04:00:00 DUE
 
 @pytest.mark.parametrize(("end", "id_"), [(EVICTED, "pod_evicted"), (LIMIT, "slurm_time_limit")])
 @pytest.mark.parametrize("stop", ["Terminated\n", "train.sh: line 9: 4711 Killed                  python train.py\n"])
-def test_a_signal_gives_way_to_the_reason_that_whoever_sent_it_gives_later(end: str, id_: str, stop: str) -> None:
+def test_a_signal_gives_way_to_a_later_reason_of_its_sender(end: str, id_: str, stop: str) -> None:
     assert first(f"{STEPS}{stop}{end}").id == id_
     assert first(f"{STEPS}{end}{STEPS}{stop}").id != id_, "what came long before is no reason"
 
@@ -136,11 +136,11 @@ def test_a_part_of_a_log_may_begin_within_a_traceback() -> None:
 
 
 @pytest.mark.parametrize("begin", ["step 1\nstep 2\n", "Stack (most recent call last):\nlogged\n"])
-def test_frames_that_other_lines_precede_are_no_traceback(begin: str) -> None:
+def test_frames_after_other_lines_are_not_a_traceback(begin: str) -> None:
     assert scan(f"{begin}{FRAMES}shards.read: shard 17 is empty\n").observations == []
 
 
-def test_the_rest_of_a_stack_is_no_failure() -> None:
+def test_the_rest_of_a_stack_is_not_a_failure() -> None:
     assert explain([scan(f"{FRAMES}step: 7\n{STEPS}")]).findings == ()
 
 
@@ -166,11 +166,11 @@ def test_a_notebook_s_traceback_is_read() -> None:
     assert first(cell).title == "The script failed with ValueError at cell 12, line 5"
 
 
-def test_a_notebook_that_goes_on_has_caught_it() -> None:
+def test_a_notebook_that_continues_has_caught_the_exception() -> None:
     assert all(found.confidence == "possible" for found in explain([scan(NOTEBOOK + STEPS)]).findings)
 
 
-def test_an_exception_whose_message_begins_on_the_next_line_is_told_with_it() -> None:
+def test_an_exception_is_shown_with_a_message_that_begins_on_the_next_line() -> None:
     head = f"Traceback (most recent call last):\n{FRAMES}"
     assert "backend='x' raised: KeyError: 'op'" in first(f"{head}dynamo.Failed: backend='x' raised:\nKeyError: 'op'\n").cause
     assert "ShardFault: shard 17 is empty." in first(f"{head}shards.ShardFault:\n\nshard 17 is empty\n").cause
@@ -208,12 +208,12 @@ def test_an_error_that_glog_marks_is_the_last_word() -> None:
 
 
 @pytest.mark.parametrize("line", TROUBLE)
-def test_trouble_before_the_last_steps_or_a_result_is_none(line: str) -> None:
+def test_trouble_before_the_last_steps_or_a_result_is_ignored(line: str) -> None:
     assert explain([scan(f"{STEPS}{line}\n{STEPS}")]).findings == ()
     assert explain([scan(f"{STEPS}{line}\nmodel saved to out.pt\nbye\n")]).findings == ()
 
 
-def test_trouble_far_from_the_end_is_none() -> None:
+def test_trouble_far_from_the_end_is_ignored() -> None:
     after = "some more words\n" * 4
     assert explain([scan(f"{STEPS}{TROUBLE[0]}\n{after}")]).findings == ()
 
@@ -234,14 +234,14 @@ LIMIT = "The batch system ended the job at its time limit"
 
 @pytest.mark.parametrize("line", TIMEOUTS)
 @pytest.mark.parametrize("before", ["", f"Traceback (most recent call last):\n{FRAMES}"])
-def test_a_request_that_times_out_is_no_time_limit_of_a_job(line: str, before: str) -> None:
+def test_a_request_that_times_out_is_not_a_job_s_time_limit(line: str, before: str) -> None:
     found = explain([scan(f"{STEPS}{before}{line}\n")]).findings
     assert not any(LIMIT in finding.title for finding in found)
     if before:
         assert found[0].title == "The script failed with DeadlineExceeded at train.py:60 (main)"
 
 
-def test_the_rest_of_an_exception_is_no_report_of_kubernetes() -> None:
+def test_the_rest_of_an_exception_is_not_a_kubernetes_report() -> None:
     found = first(f"Traceback (most recent call last):\n{FRAMES}shards.ShardFault: 504\n  reason: DeadlineExceeded\n")
     assert (found.id, LIMIT in found.title) == ("exception", False)
     assert LIMIT in first(f"{STEPS}status:\n  reason: DeadlineExceeded\n").title
@@ -273,7 +273,7 @@ def test_what_ranks_without_number_begin_and_do_not_end_is_not_kept(name: str) -
         assert len(kept) <= OPEN_MAX
 
 
-def test_a_first_line_that_is_kept_no_longer_is_told_alone() -> None:
+def test_a_first_line_that_is_no_longer_kept_is_shown_alone() -> None:
     begin = "terminate called after throwing an instance of 'A'\n"
     log = (
         "".join(f"[rank{rank}]: {begin}" for rank in range(OPEN_MAX + 1))
@@ -283,7 +283,7 @@ def test_a_first_line_that_is_kept_no_longer_is_told_alone() -> None:
     assert (seen[0], seen[9]) == (None, "early")
 
 
-def test_a_traceback_that_is_followed_no_longer_is_told_as_far_as_it_came() -> None:
+def test_a_traceback_that_is_no_longer_followed_is_shown_as_far_as_it_was_read() -> None:
     log = LogScan("train.log")
     log.feed(b"[rank7]: Traceback (most recent call last):\n[rank7]: KeyError: 'speaker'\n")
     for rank in range(100, 100 + OPEN_MAX):

@@ -43,12 +43,12 @@ MATCHED = (
 """Those that are tried at a line's first character only."""
 
 
-def test_no_known_text_takes_the_square_of_a_line_to_search_for() -> None:
+def test_no_known_text_is_quadratic_in_the_length_of_a_line() -> None:
     assert {pattern.expression: found for pattern in PATTERNS if (found := quadratic(pattern.expression)) is not None} == {}
 
 
 @pytest.mark.parametrize("expression", SEARCHED, ids=lambda expression: str(expression.pattern)[:30])
-def test_no_other_expression_over_lines_does(expression: re.Pattern[str] | re.Pattern[bytes]) -> None:
+def test_no_other_expression_over_lines_is_quadratic(expression: re.Pattern[str] | re.Pattern[bytes]) -> None:
     text = expression.pattern if isinstance(expression.pattern, str) else expression.pattern.decode("latin-1")
     assert quadratic(f"^(?:{text})" if expression in MATCHED else text) is None
 
@@ -64,7 +64,7 @@ def test_no_other_expression_over_lines_does(expression: re.Pattern[str] | re.Pa
         "10:00/a/10:00/b/10:00/c/",
     ],
 )
-def test_no_words_learned_from_a_log_do(lead: str) -> None:
+def test_no_pattern_learned_from_a_log_is_quadratic(lead: str) -> None:
     learned = leads.Leads()
     found = learned.learn(f"{lead}Traceback (most recent call last):", f'{lead}  File "/a/train.py", line 3, in main')
     assert found is not None

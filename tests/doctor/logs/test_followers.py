@@ -70,13 +70,13 @@ def test_a_rank_s_own_part_of_it_is_read() -> None:
     assert finding.title == "The distributed checkpoint lacks head.weight"
 
 
-def test_an_unknown_exception_of_a_rank_is_told_with_the_coordinator_s_line() -> None:
+def test_an_unknown_exception_of_a_rank_is_shown_with_the_coordinator_s_line() -> None:
     (finding, *_) = findings(coordinated(0, 1).replace(MISSING, "KeyError: 'scheduler'"))
     assert "KeyError" in finding.title
     assert "train.py:41" in finding.title
 
 
-def test_a_quoted_line_of_source_is_no_error_where_the_frames_are_missing() -> None:
+def test_a_quoted_source_line_is_not_an_error_if_the_frames_are_missing() -> None:
     quoted = '    raise RuntimeError(f"Missing key in checkpoint state_dict: {fqn}.")\n'
     assert findings(STEPS + quoted + LATER) == ()
     assert findings(STEPS + quoted) == ()

@@ -30,7 +30,7 @@ def looks(number: int) -> int:
     return Counted.looks
 
 
-def test_settling_a_text_does_not_look_at_all_others() -> None:
+def test_settling_one_text_does_not_examine_all_others() -> None:
     """A mebibyte of a log with a traceback in every step took 8 s."""
     few = looks(200)
     assert looks(400) <= 2.2 * few

@@ -61,7 +61,7 @@ def test_a_log_that_ends_with_an_error_is_not_silent(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ENDS)
-def test_a_line_that_training_follows_is_no_end(name: str) -> None:
+def test_a_line_before_more_training_does_not_end_the_run(name: str) -> None:
     line, _, _ = ENDS[name]
     assert findings(f"{STEPS}{line}\n{STEPS}") == ()
 
@@ -79,7 +79,7 @@ HEALTHY = (
 
 
 @pytest.mark.parametrize("line", HEALTHY)
-def test_a_line_that_only_has_the_word_says_nothing(line: str) -> None:
+def test_a_line_that_only_contains_the_word_is_ignored(line: str) -> None:
     assert findings(f"{STEPS}{line}\n") == ()
 
 
@@ -105,7 +105,7 @@ WENT_ON = (
 
 
 @pytest.mark.parametrize("text", WENT_ON)
-def test_an_error_that_the_script_s_own_words_follow_is_no_end(text: str) -> None:
+def test_an_error_before_more_output_of_the_script_does_not_end_the_run(text: str) -> None:
     assert findings(f"{STEPS}{text}\n") == ()
 
 
@@ -139,17 +139,17 @@ def test_an_error_that_the_end_of_the_run_follows_is_survived() -> None:
     assert findings(f"{STEPS}ERROR the sample grid was not uploaded\ntraining finished\n") == ()
 
 
-def test_a_known_text_says_more_than_the_last_words() -> None:
+def test_a_known_text_takes_precedence_over_the_last_words() -> None:
     found = findings(f"{STEPS}ERROR: rank 0 gives up\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n")
     assert found[0].id == "H02"
 
 
-def test_the_first_error_is_told_and_not_what_others_report_of_it() -> None:
+def test_the_first_error_is_shown_and_not_what_others_report_of_it() -> None:
     found = findings(f"{STEPS}FATAL: tokenizer.model is not in /ckpt\nmake: *** [Makefile:3: train] Error 1\n")
     assert "tokenizer.model" in found[0].title
 
 
-def test_the_exception_in_a_group_is_told() -> None:
+def test_the_exception_in_a_group_is_shown() -> None:
     log = """\
   + Exception Group Traceback (most recent call last):
   |   File "/home/ann/load.py", line 10, in <module>
@@ -174,7 +174,7 @@ def test_a_traceback_that_is_cut_off_names_its_place() -> None:
 
 
 @pytest.mark.parametrize("line", ['{"step": 1, "error": 0.31, "loss": 2.0}', "worker exit code 0 done", "Exit code: 0"])
-def test_an_ordinary_line_is_not_looked_at(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ordinary_line_is_not_examined(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A look at one takes some 20 times as long as a search for literals in a whole piece, by the line."""
     looked: list[str] = []
     scan = LogScan("train.log")
@@ -209,14 +209,14 @@ LAUNCHERS = (
 
 
 @pytest.mark.parametrize("line", LAUNCHERS)
-def test_what_a_launcher_raises_of_another_process_is_no_cause(line: str) -> None:
+def test_a_launcher_s_exception_about_another_process_is_not_the_cause(line: str) -> None:
     frames = 'Traceback (most recent call last):\n  File "/home/ann/{}.py", line 9, in <module>\n    main()\n{}\n'
     found = findings(frames.format("train", "KeyError: 'speaker-7'") + frames.format("start", line))
     assert "KeyError at train.py:9" in found[0].title
 
 
 @pytest.mark.parametrize("line", [LAUNCHERS[0], LAUNCHERS[2]])  # the other one is a known text
-def test_it_is_told_where_nothing_else_is(line: str) -> None:
+def test_it_is_shown_if_nothing_else_is(line: str) -> None:
     log = f'Traceback (most recent call last):\n  File "/home/ann/start.py", line 9, in <module>\n    main()\n{line}\n'
     assert "start.py:9" in findings(log)[0].title
 
@@ -242,7 +242,7 @@ Please check the following:
 {RULE}"""
 
 
-def test_the_box_of_help_in_which_a_launcher_refuses_is_told() -> None:
+def test_the_box_of_help_in_which_a_launcher_refuses_is_shown() -> None:
     found = findings("+ mpirun -np 8 python train.py\n" + SLOTS)[0]
     assert (found.confidence, found.title) == ("certain", "Open MPI has fewer slots than the command asks for (8)")
     found = findings(HELP)[0]
@@ -251,7 +251,7 @@ def test_the_box_of_help_in_which_a_launcher_refuses_is_told() -> None:
 
 
 @pytest.mark.parametrize("box", [HELP, SLOTS, f"{RULE}training complete, best score 0.91\n{RULE}"])
-def test_a_box_that_training_follows_or_that_tells_of_no_trouble_is_no_end(box: str) -> None:
+def test_a_box_before_more_training_or_without_trouble_does_not_end_the_run(box: str) -> None:
     assert [item for item in findings(f"{STEPS}{box}{STEPS}") if item.confidence != "possible"] == []
     if box not in (HELP, SLOTS):
         assert findings(STEPS + box) == ()
@@ -278,7 +278,7 @@ def test_an_unknown_warning_of_nccl_comes_before_the_connections_that_are_lost_a
     assert "ids of 3 ranks" in found.title
 
 
-def test_an_unknown_warning_of_nccl_that_training_follows_is_none() -> None:
+def test_an_unknown_warning_of_nccl_before_more_training_is_ignored() -> None:
     assert findings(f"{WARN}{INFO * 9}{STEPS}") == ()
     assert findings(f"{WARN}{STEPS}{LOST}")[0].id != "last_words"
 
@@ -341,7 +341,7 @@ HEALTHY_ENDS = (
 
 @pytest.mark.parametrize("line", HEALTHY_ENDS)
 @pytest.mark.parametrize("before", ["", "Training done in 3 min\n"])
-def test_a_run_that_ended_well_is_no_trouble(line: str, before: str) -> None:
+def test_a_run_that_ended_well_has_no_finding(line: str, before: str) -> None:
     assert findings(f"{STEPS}{before}{line}\n") == ()
 
 

@@ -184,7 +184,7 @@ def test_a_scan_stops_at_each_known_line(name: str, line: str, values: dict[str,
 
 
 @pytest.mark.parametrize("line", NOT_MATCHING)
-def test_a_line_that_says_nothing(line: str) -> None:
+def test_an_ordinary_line_matches_no_pattern(line: str) -> None:
     assert [pattern.id for pattern, _ in matches(line)] == []
     assert told(f"{line}\n").findings == ()
 
@@ -210,7 +210,7 @@ def test_every_finding_of_a_log_says_what_would_refute_it(name: str, line: str, 
             assert finding.refuted_by.strip(), finding
 
 
-def test_what_refutes_a_text_is_said_of_texts_that_there_are() -> None:
+def test_each_text_on_what_refutes_belongs_to_a_known_text() -> None:
     assert set(REFUTED_BY) <= set(IDS)
     assert {pattern.id for pattern in PATTERNS if not pattern.refuted_by} == set(REFUTED_BY)
 
@@ -248,7 +248,7 @@ def test_names_of_a_checkpoint_outside_of_a_traceback_say_something_by_the_prefi
 SKIPPED = "I0614 12:05:40.000 1401 trainer.py:201] step=3400 loss=2.3\n" * 2
 
 
-def test_a_script_that_says_first_that_it_skips_goes_on() -> None:
+def test_a_script_that_announces_a_skip_continues() -> None:
     """Also where it logs in glog's form, which torch's own C++ code has, too."""
     log = "W0614 12:05:30.900 1401 wds.py:88] skipping sample 3:\n" + traceback("PIL.UnidentifiedImageError: no image")
     assert [finding.confidence for finding in told(log + SKIPPED).findings] == ["possible"]
@@ -281,7 +281,7 @@ def test_the_last_of_texts_that_a_run_survived_ends_it_where_no_progress_follows
     assert survived.findings[0].evidence[1].text == "progress followed this text 4 times: it ended no run"
 
 
-def test_a_warning_that_says_how_it_goes_on_is_no_alarm() -> None:
+def test_a_warning_with_a_fallback_raises_no_alarm() -> None:
     warned = "WARNING CUDA out of memory with batch=64. Reducing to batch=32 and retrying (1/3).\n"
     assert [finding.confidence for finding in told(warned + PROGRESS).findings] == ["possible"]
 
@@ -318,7 +318,7 @@ def test_no_line_is_evidence_twice() -> None:
         assert len(texts) == len(set(texts)), texts
 
 
-def test_an_xid_is_told_by_what_its_number_means() -> None:
+def test_an_xid_is_shown_with_what_its_number_means() -> None:
     def log(xid: int) -> str:
         return f"[ 812.1] NVRM: Xid (PCI:0000:3b:00): {xid}, pid=812, name=python\n"
 
@@ -415,7 +415,7 @@ def test_an_exception_of_a_known_text_is_named_with_its_rank_and_line(name: str,
     assert finding.evidence[0].source == f"train.log:{PROGRESS.count(chr(10)) + 7}"
 
 
-def test_what_a_batch_system_says_after_an_exception_is_no_part_of_it() -> None:
+def test_output_of_a_batch_system_after_an_exception_is_not_part_of_it() -> None:
     missing = traceback("ModuleNotFoundError: No module named 'apex'")
     for end in ("srun: error: node-12: task 0: Exited with exit code 1", "make: *** [Makefile:3: train] Error 1"):
         finding = told(f"{missing}{end}\n").findings[0]
@@ -445,7 +445,7 @@ def test_the_line_that_says_which_system_call_failed_says_more_than_the_one_befo
     assert (finding.id, finding.title) == ("nccl_connect", "NCCL cannot reach 10.0.0.9<4123>: No route to host")
 
 
-def test_ranks_that_lost_the_store_are_no_cause_though_they_say_so_first() -> None:
+def test_ranks_that_lost_the_store_are_not_the_cause_even_if_they_come_first() -> None:
     lost = traceback("torch.distributed.DistNetworkError: failed to recv, got 0 bytes", "[rank1]: ")
     finding = told(lost + traceback("KeyError: 'labels'", "[rank0]: ", line=88)).findings[0]
     assert (finding.id, finding.title) == ("exception", "Rank 0 failed with KeyError at train.py:88 (main)")
@@ -482,7 +482,7 @@ def test_the_root_is_the_rank_that_torchrun_names_and_not_the_cascade() -> None:
     assert {item.pattern.id for item in explanation.consequences if item.pattern} == {"gloo_peer", "child_failed"}
 
 
-def test_without_torchrun_a_cascade_is_no_root_wherever_it_stands() -> None:
+def test_without_torchrun_a_cascade_is_never_the_root() -> None:
     assert told(traceback(GLOO, "[rank0]: ") + traceback(OOM, "[rank3]: ")).findings[0].id == "H02"
 
 
@@ -522,7 +522,7 @@ def test_a_rank_that_was_killed() -> None:
     assert any("SIGKILL" in fact.text for fact in finding.evidence)
 
 
-def test_the_local_rank_that_a_launcher_names_is_no_rank() -> None:
+def test_a_launcher_s_local_rank_is_not_taken_for_a_rank() -> None:
     """On the second node of two with four ranks each, local rank 1 is rank 5."""
     line = "E1121 api.py:1002] failed (exitcode: -9) local_rank: 1 (pid: 8001) of binary: python\n"
     explained = told(line + torchrun_summary(5, "-9"))
@@ -532,7 +532,7 @@ def test_the_local_rank_that_a_launcher_names_is_no_rank() -> None:
     assert any("rank 5 was ended by SIGKILL" in fact.text for fact in explained.findings[0].evidence)
 
 
-def test_a_rank_without_words_is_named_with_how_it_ended() -> None:
+def test_a_silent_rank_is_named_with_how_it_ended() -> None:
     finding = told(traceback(GLOO, "[rank0]: ") + torchrun_summary(1, "-11", [0])).findings[0]
     assert (finding.id, finding.confidence) == ("signal_crash", "likely")
     assert "Rank 1 on node7 was ended by SIGSEGV" in finding.title
@@ -545,7 +545,7 @@ def test_a_rank_that_aborted_may_have_followed_others(others: str, confidence: s
     assert "Rank 1 on node7 was ended by SIGABRT" in finding.title
 
 
-def test_consequences_alone_say_that_they_are_no_cause() -> None:
+def test_consequences_alone_are_labeled_as_such() -> None:
     finding = told(traceback(GLOO)).findings[0]
     assert (finding.id, finding.confidence) == ("G04", "possible")
     assert "only what followed" in finding.cause
@@ -578,7 +578,7 @@ def test_what_a_rank_raised_comes_before_how_the_shell_saw_it_end() -> None:
 
 
 @pytest.mark.parametrize("thrown", ["std::runtime_error", "c10::DistBackendError"])
-def test_how_a_watchdog_ends_its_process_is_no_cause(thrown: str) -> None:
+def test_a_watchdog_that_ends_its_process_is_not_the_cause(thrown: str) -> None:
     text = WATCHDOG.format(rank=1, number=12, op="ALLREDUCE")
     end = f"terminate called after throwing an instance of '{thrown}'\n  what():  {text}Aborted (core dumped)\n"
     assert [finding.id for finding in told(text + end).findings] == ["G01"]
@@ -621,7 +621,7 @@ CAUSED = "\nThe above exception was the direct cause of the following exception:
         ((CAUSED, HANDLING), "ValueError: unmatched", None),
     ],
 )
-def test_the_direct_cause_of_a_chain_is_told_with_what_it_began_with(
+def test_the_direct_cause_of_a_chain_is_shown_with_the_first_exception(
     links: tuple[str, str], raised: str, began: str | None
 ) -> None:
     text = traceback("ValueError: unmatched", line=3) + links[0] + traceback("ArrowInvalid: quotation in row 4113", line=5)
@@ -712,14 +712,14 @@ def test_a_failed_replica_is_certain_only_with_the_inner_error_that_replicas_mak
     assert any("IndexError: index 7" in fact.text for fact in finding.evidence)
 
 
-def test_a_handled_exception_is_no_root_when_another_one_ends_the_run() -> None:
+def test_a_handled_exception_is_not_the_root_if_another_one_ends_the_run() -> None:
     text = traceback("ConnectionError: wandb is offline") + "step 1 loss 0.4\nstep 2 loss 0.3\n" + traceback(OOM)
     assert told(text).findings[0].id == "H02"
     text = traceback("ConnectionError: wandb is offline") + "step 1 loss 0.4\n" * 60 + traceback("TypeError: no")
     assert told(text).findings[0].title.startswith("The script failed with TypeError")
 
 
-def test_what_python_ignores_at_its_end_is_no_failure() -> None:
+def test_an_exception_that_python_ignores_at_exit_is_not_a_failure() -> None:
     text = "step 9\nException ignored in: <function _Iter.__del__ at 0x7f>\n" + traceback("AttributeError: x")
     assert told(text).findings == ()
     assert told(traceback("KeyboardInterrupt")).findings == ()
@@ -756,7 +756,7 @@ def test_escapes_carriage_returns_and_a_progress_bar_before_the_error() -> None:
         ("2026-11-21 10:00:00 boom", None, "2026-11-21 10:00:00 boom"),
     ],
 )
-def test_whose_line_it_is(line: str, rank: int | None, text: str) -> None:
+def test_each_line_is_assigned_to_its_rank(line: str, rank: int | None, text: str) -> None:
     assert rank_and_text(line) == (rank, text)
 
 
@@ -770,7 +770,7 @@ def test_when_a_line_was_written() -> None:
     assert december == time_of("2026-12-31 23:59:00")
 
 
-def test_a_warning_is_told_and_is_not_the_root() -> None:
+def test_a_warning_is_shown_but_is_not_the_root() -> None:
     warning = (
         "[W1121 04:26:52.1 socket.cpp:464] [c10d] The server socket has failed to bind to [::]:29500 "
         "(errno: 98 - Address already in use).\n"
@@ -780,7 +780,7 @@ def test_a_warning_is_told_and_is_not_the_root() -> None:
     assert [finding.severity for finding in explanation.findings] == ["error", "warning"]
 
 
-def test_what_torch_warns_of_without_its_cost_is_no_alarm() -> None:
+def test_a_harmless_warning_of_torch_raises_no_alarm() -> None:
     steps = "".join(f"epoch {number} loss {2 / number:.3f}\n" for number in range(1, 9))
     many = next(line for name, line, _ in MATCHING if name == "too_many_workers")
     (found,) = told(f"{many}\n{steps}").findings

@@ -31,7 +31,7 @@ PREFIXES = {
 
 
 @pytest.mark.parametrize("name", PREFIXES)
-def test_a_traceback_is_read_behind_words_that_stand_before_each_line(name: str) -> None:
+def test_a_traceback_is_read_behind_a_prefix_on_each_line(name: str) -> None:
     lines = ["training begins", *(PREFIXES[name].format(n=n) + line for n, line in enumerate(TRACEBACK)), "bye"]
     (finding,) = explain([scan("\n".join(lines))]).findings
     assert finding.id == "exception"
@@ -63,14 +63,14 @@ def test_a_rank_is_read_before_a_traceback(name: str) -> None:
     assert finding.title == "Rank 3 failed with ValueError at serve.py:21 (start)"
 
 
-def test_ranks_behind_the_same_words_are_kept_apart() -> None:
+def test_ranks_with_the_same_prefix_are_kept_apart() -> None:
     other = [line.replace("ValueError", "KeyError") for line in TRACEBACK]
     lines = [f"{rank}: [main] {text}" for pair in zip(TRACEBACK, other, strict=True) for rank, text in enumerate(pair)]
     seen = scan("\n".join(lines)).observations
     assert [(item.rank, item.line.partition(":")[0]) for item in seen] == [(0, "ValueError"), (1, "KeyError")]
 
 
-def test_a_line_without_the_words_ends_the_traceback() -> None:
+def test_a_line_without_the_prefix_ends_the_traceback() -> None:
     before = PREFIXES["vLLM"]
     lines = [before.format(n=n) + line for n, line in enumerate(TRACEBACK[:-1])]
     (found,) = explain([scan("\n".join([*lines, "step 4 loss 2.1", "KeyError: 'x'"]))]).findings
@@ -84,7 +84,7 @@ def test_lines_of_another_process_between_them_do_not_disturb() -> None:
     assert "ValueError at serve.py:21 (start)" in finding.title
 
 
-def test_a_known_text_is_known_behind_them() -> None:
+def test_a_known_text_is_found_behind_a_prefix() -> None:
     error = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79.15 GiB of"
     lines = [PREFIXES["Ray"].format(n=n) + line for n, line in enumerate((*TRACEBACK[:-1], error))]
     (finding,) = explain([scan("\n".join(lines))]).findings
@@ -118,7 +118,7 @@ def test_a_traceback_within_a_json_object_is_read() -> None:
         assert seen.where == "train.py:212 (<module>)"
 
 
-def test_what_only_looks_like_json_or_a_box_is_a_line() -> None:
+def test_a_line_that_only_resembles_json_or_a_box_stays_a_line() -> None:
     for line in ("{Traceback (most recent call last)", "[" * 5000 + "Traceback (most recent call last)", "│ a table │", "╭─╮"):
         assert scan(f"{line}\n").observations == []
 
@@ -161,7 +161,7 @@ def test_the_other_fields_of_an_object_still_count() -> None:
     assert seen.pattern.id == "nan_loss"
 
 
-def test_a_negative_rank_is_none() -> None:
+def test_a_negative_rank_is_ignored() -> None:
     """Launchers set the rank to -1 where no process group is."""
     for record in (
         {"message": "\n".join(TRACEBACK), "rank": -1},
@@ -174,7 +174,7 @@ def test_a_negative_rank_is_none() -> None:
         assert finding.title == "The script failed with ValueError at serve.py:21 (start)"
 
 
-def test_a_rank_of_thousands_of_digits_is_words() -> None:
+def test_a_rank_of_thousands_of_digits_is_plain_text() -> None:
     for lead in (f"[rank{'9' * 5000}]: ", f"[rank {'9' * 5000}] ", f"[1,{'9' * 5000}]<stderr>:"):
         log = LogScan("train.log")
         log.feed(b"RuntimeError: CUDA error: invalid device ordinal\n" + b"more words\n" * 300)
@@ -183,7 +183,7 @@ def test_a_rank_of_thousands_of_digits_is_words() -> None:
         assert log.ranks == set()
 
 
-def test_an_empty_line_behind_words_is_none_of_the_script_s_own() -> None:
+def test_an_empty_line_after_a_prefix_is_not_the_script_s_own() -> None:
     lines = [*TRACEBACK, "", "", "", "", "", ""]
     log = scan("\n".join(f"trainer-1  | {line}" for line in lines))
     assert log.tail.plain == 0

@@ -34,12 +34,12 @@ def test_tracebacks_in_a_script_s_own_report_end_no_run_that_goes_on(before: str
 
 
 @pytest.mark.parametrize("before", ["    | ", "    "])
-def test_the_last_traceback_of_a_log_is_told_though_it_is_indented(before: str) -> None:
+def test_the_last_traceback_of_a_log_is_shown_even_if_indented(before: str) -> None:
     found = alarms(f"{STEPS}the worker failed\n{quoted(before)}")[0]
     assert "NameError at answer.py:3 (main)" in found.title
 
 
-def test_a_word_after_an_indented_traceback_is_no_exception() -> None:
+def test_a_word_after_an_indented_traceback_is_not_an_exception() -> None:
     found = explain([scan(f"report\n{quoted('    ')}stored\n")]).findings
     assert "NameError" in found[0].title
 
@@ -92,7 +92,7 @@ def test_a_server_that_answers_no_more_failed_of_it(lead: str, rest: str) -> Non
     [("2026-06-11 10:00:20,001 INFO step {} loss 2.5\n", True), ("2026-06-11 10:00:05,001 INFO step {} loss 2.5\n", False),
      ("step {} loss 2.5\n", False)],
 )  # fmt: skip
-def test_progress_of_a_later_time_than_a_logged_traceback_is_no_buffered_output(second: str, survived: bool) -> None:
+def test_progress_later_than_a_logged_traceback_is_not_buffered_output(second: str, survived: bool) -> None:
     log = quoted("2026-06-11 10:00:12,001 ERROR trainer: ") + "".join(second.format(step) for step in range(9))
     assert (alarms(log) == []) is survived
 
@@ -137,7 +137,7 @@ def progress(bytes_: int) -> str:
 
 
 @pytest.mark.parametrize("text", [GROUP, PLAIN, "Exception in thread Thread-4:\n" + PLAIN])
-def test_more_output_than_python_holds_back_shows_that_the_script_goes_on(text: str) -> None:
+def test_more_output_than_python_buffers_shows_that_the_script_continues(text: str) -> None:
     assert alarms(f"{STEPS}{text}{progress(BUFFERED_BYTES // 2)}")
     assert alarms(f"{STEPS}{text}{progress(2 * BUFFERED_BYTES)}") == []
 
@@ -157,16 +157,16 @@ PROVOKED = "[rank3] caught: torch.OutOfMemoryError: CUDA out of memory. Tried to
 
 
 @pytest.mark.parametrize("after", [STEPS, "Killed by nobody: the tests are all there is\n", ""])
-def test_what_tests_provoke_that_pass_is_no_failure(after: str) -> None:
+def test_errors_provoked_by_passing_tests_are_not_failures(after: str) -> None:
     assert alarms(SESSION.format(PROVOKED, "9 passed, 1 skipped, 3 warnings") + after) == []
 
 
 @pytest.mark.parametrize("outcome", ["1 failed, 8 passed", "8 passed, 1 error", "3 errors"])
-def test_what_tests_say_that_fail_is_told(outcome: str) -> None:
+def test_the_output_of_failing_tests_is_shown(outcome: str) -> None:
     assert alarms(SESSION.format(PROVOKED, outcome))
 
 
-def test_what_fails_before_or_after_tests_is_told() -> None:
+def test_a_failure_before_or_after_tests_is_shown() -> None:
     passed = SESSION.format(PROVOKED, "9 passed")
     assert [item.title for item in alarms(passed + STEPS + RAISED.format("ValueError: x"))] == [
         "The script failed with ValueError at answer.py:3 (main)"

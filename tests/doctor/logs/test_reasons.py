@@ -68,7 +68,7 @@ def test_a_build_that_nothing_reports_as_failed_says_nothing_certain(rest: str) 
     assert [found for found in findings(log) if found.confidence != "possible"] == []
 
 
-def test_a_build_that_the_run_does_without_is_no_fault() -> None:
+def test_a_failed_build_of_an_optional_extension_is_not_a_fault() -> None:
     assert [found for found in findings(BUILD + STEPS) if found.confidence != "possible"] == []
 
 

@@ -34,7 +34,7 @@ def live() -> set[str]:
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=[f"{pair.rule}-{pair.name}" for pair in PAIRS])
-def test_a_fault_is_told_and_what_is_near_to_it_is_not(pair: Pair) -> None:
+def test_a_fault_is_found_and_its_look_alike_is_not(pair: Pair) -> None:
     told, _ = heard(pair.fault, pair.seconds)
     mild = BY_ID[pair.rule].confidences == ("possible",)  # such a rule is never louder
     floor = max(LEVELS.index(pair.at_most), LEVELS.index("" if mild else "possible"))

@@ -379,7 +379,7 @@ def test_b02_names_an_uneven_split():
     assert finding.title == "DataParallel: 10 rows split unevenly, 3 to 1"
 
 
-def test_b05_tells_an_argument_that_does_not_divide_from_a_batch_that_does_not():
+def test_b05_distinguishes_an_indivisible_argument_from_an_indivisible_batch():
     facts = lambda s: dp_facts(8, [2, 0, 0, 0], s, devices=4, underused_calls=10 * s)  # noqa: E731
     finding = last_verdict(lambda s: data_parallel(s, facts(s), places=range(4), count=4))
     assert finding.id == "B05"
@@ -473,7 +473,7 @@ def test_h01_is_part_of_a07_where_that_stands():
     assert said[-1][0].title == "3 of 4 ranks share GPU 0; 6 GPUs have none"
 
 
-def test_memory_that_the_driver_does_not_tell_is_said_and_not_guessed():
+def test_memory_that_the_driver_does_not_report_is_unknown_and_not_guessed():
     from gputop.doctor.diagnosis import Doctor
 
     def unknown(second):

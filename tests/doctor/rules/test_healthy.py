@@ -323,7 +323,7 @@ def test_readings_that_fail_now_and_then_neither_alarm_nor_silence():
     assert all(findings == () for findings in play(flaky, 90))
 
 
-def test_what_cannot_be_judged_is_said_with_what_it_would_take():
+def test_what_cannot_be_judged_is_listed_with_the_missing_evidence():
     doctor = Doctor()
     play(inference_server, 20, doctor)
     assert [item.rule for item in doctor.abstained] == ["A01"]

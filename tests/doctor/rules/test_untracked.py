@@ -33,7 +33,7 @@ def test_what_shows_from_outside_is_judged(name: str) -> None:
     assert BY_ID[rule].without_tracking != "none"
 
 
-def test_workers_that_take_turns_are_no_matter_while_no_gpu_waits() -> None:
+def test_workers_that_take_turns_do_not_matter_while_no_gpu_waits() -> None:
     assert ids(play(not_tracked(loading.pressed_and_in_time), 40)[-1]) == []
 
 

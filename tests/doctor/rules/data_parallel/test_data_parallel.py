@@ -32,7 +32,7 @@ def test_fault_is_the_first_verdict(rule, name, scene, seconds):
 @pytest.mark.parametrize(
     ("rule", "name", "scene", "seconds"), LOOK_ALIKES, ids=[f"{item[0]} {item[1]}" for item in LOOK_ALIKES]
 )
-def test_look_alike_is_not(rule, name, scene, seconds):
+def test_a_look_alike_is_not_reported(rule, name, scene, seconds):
     assert all(rule not in ids(said) for said in play(scene, seconds))
 
 

@@ -71,7 +71,7 @@ def test_weak_evidence_is_only_possible(rule, name, scene, seconds):
 @pytest.mark.parametrize(
     ("rule", "name", "scene", "seconds"), LOOK_ALIKES, ids=[f"{item[0]} {item[1]}" for item in LOOK_ALIKES]
 )
-def test_look_alike_is_not(rule, name, scene, seconds):
+def test_a_look_alike_is_not_reported(rule, name, scene, seconds):
     assert all(rule not in ids(said) for said in play(scene, seconds))
 
 
@@ -80,7 +80,7 @@ def test_healthy_run_is_left_alone(name, scene, seconds):
     assert_silent(scene, seconds)
 
 
-def test_ranks_that_exchange_what_they_should_are_told_from_those_that_do_not():
+def test_ranks_that_exchange_gradients_are_distinguished_from_those_that_do_not():
     for rule, name, scene, seconds in by_hand.FAULTS:
         said = play(scene, seconds)[-1]
         assert [(item.id, item.severity) for item in said[:1]] == [(rule, "error")], name

@@ -44,7 +44,7 @@ def test_a_host_whose_paths_are_slow_both_ways_is_named() -> None:
     assert found.title == "Slow network: the link of node3 carries 160 Mb/s, the others 800 Mb/s or more"
 
 
-def test_what_a_host_sends_or_receives_is_told_apart() -> None:
+def test_sending_and_receiving_of_a_host_are_separate() -> None:
     ring = (
         network.path("node1", "node2", 40.0),
         network.path("node1", "node3", 40.0),

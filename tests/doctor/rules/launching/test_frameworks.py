@@ -11,7 +11,7 @@ from tests.doctor.scenes.base import gpus, ids, last_verdict, play, scene, singl
 # ---- A09
 
 
-def test_a09_tells_the_wrapper_and_gives_the_launch_line():
+def test_a09_names_the_wrapper_and_gives_the_launch_line():
     finding = last_verdict(placement.trainer)
     assert (finding.severity, finding.confidence) == ("warning", "certain")
     assert finding.title == "The Trainer runs nn.DataParallel on 4 GPUs: one process, slower than DDP"

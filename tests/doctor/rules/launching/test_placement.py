@@ -69,7 +69,7 @@ def test_a04_where_cuda_refuses_to_start():
     assert "CUDA_VISIBLE_DEVICES=2,3 torchrun" in finding.fix
 
 
-def test_a04_goes_by_the_number_of_devices_where_cuda_tells_no_uuids():
+def test_a04_uses_the_number_of_devices_if_cuda_reports_no_uuids():
     def counted(second):
         shot = placement.set_late(second)
         facts = dict(shot.runs[0].ranks[0].facts)
@@ -161,7 +161,7 @@ def test_a06_abstains_until_the_card_is_known():
 # ---- A08, A13, A15, A17
 
 
-def test_a08_tells_rank_and_local_rank_of_the_failed_rank():
+def test_a08_names_rank_and_local_rank_of_the_failed_rank():
     finding = last_verdict(placement.second_machine, 3)
     assert finding.title == "Rank 5 used GPU 5 on a machine with 4 GPUs: RANK is not LOCAL_RANK"
     assert any("rank 5 is local rank 1" in fact.text for fact in finding.evidence)
@@ -209,7 +209,7 @@ def test_a17_gives_the_same_launch_by_torchrun():
     assert finding.fix.startswith("torchrun --nproc_per_node=4 train.py --lr 1\n")
 
 
-def test_what_a_run_said_is_no_matter_once_it_goes_on():
+def test_output_of_a_run_no_longer_counts_once_it_continues():
     def goes_on(second):
         shot = placement.local_rank_refused(second)
         return replace(shot, runs=(replace(shot.runs[0], state="running"),))
@@ -217,7 +217,7 @@ def test_what_a_run_said_is_no_matter_once_it_goes_on():
     assert play(goes_on, 5)[-1] == ()
 
 
-def test_what_a_launch_without_a_journal_said_is_judged_too():
+def test_output_of_a_launch_without_a_journal_is_judged_too():
     def launched(second):
         line = "train.py: error: unrecognized arguments: --local-rank=0"
         shot = scene(second, gpus([], 4))
@@ -229,7 +229,7 @@ def test_what_a_launch_without_a_journal_said_is_judged_too():
 # ---- A14
 
 
-def test_a14_tells_ranks_that_share_an_instance():
+def test_a14_names_ranks_that_share_an_instance():
     finding = last_verdict(placement.ranks_on_one_instance)
     assert (finding.severity, finding.title) == ("error", "2 ranks on MIG: a process sees one of 4 instances")
     assert "2 ranks share one instance" in finding.evidence[1].text
@@ -249,7 +249,7 @@ def test_a14_leaves_ranks_on_instances_of_their_own_alone():
 # ---- A18
 
 
-def test_a18_tells_how_many_and_what_starts_them_as_one():
+def test_a18_says_how_many_there_are_and_how_to_start_them_as_one_run():
     finding = last_verdict(placement.independent)
     assert finding.title == "4 processes of one script train 4 models: none knows about the others"
     assert finding.pids == (4000, 4001, 4002, 4003)
@@ -312,5 +312,5 @@ def test_a19_shows_the_contexts_and_hides_that_ranks_share_gpus():
     assert "no nn.DataParallel" in finding.fix
 
 
-def test_a19_is_certain_by_the_ranks_own_word():
+def test_a19_is_certain_if_the_ranks_report_it():
     assert last_verdict(placement.doubled_by_its_word).confidence == "certain"

@@ -49,7 +49,7 @@ def test_a_nan_keeps_its_step_however_long_the_run_goes_on() -> None:
     assert "grad_norm has not been finite since step 159" in told
 
 
-def test_zeros_in_place_of_a_nan_loss_are_told_by_the_gradients() -> None:
+def test_the_gradients_reveal_a_nan_loss_that_is_logged_as_zero() -> None:
     finding = check_first_verdict("J01", scenes.zeros_hide_nan, 40)
     assert (finding.title, finding.confidence) == (
         "The gradients are NaN, and the loss is shown as 0, since step 160",
@@ -63,11 +63,11 @@ def test_a_nan_of_several_ranks_names_the_first() -> None:
     assert finding.evidence[0].text.startswith("loss of rank 2 has not been finite since step 160")
 
 
-def test_a_loss_that_was_never_finite_is_no_invented_step() -> None:
+def test_a_loss_that_was_never_finite_names_no_invented_step() -> None:
     assert verdict(scenes.never_finite, 10).title == "The loss is NaN or infinite since step 98 or earlier"
 
 
-def test_a_nan_is_told_at_the_third_value_and_goes_with_its_run() -> None:
+def test_a_nan_is_reported_at_the_third_value_and_until_its_run_ends() -> None:
     doctor = Doctor()
     said = play(scenes.becomes_nan, 30, doctor)
     first = next(second for second, found in enumerate(said) if "J01" in ids(found))

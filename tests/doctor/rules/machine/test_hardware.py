@@ -53,7 +53,7 @@ def test_no_threshold_that_was_never_measured_calls_itself_certain(fault):
 # ---- H02
 
 
-def test_h02_says_who_had_room():
+def test_h02_names_the_gpus_with_free_memory():
     finding = last_verdict(hardware.out_of_memory)
     assert finding.title == "GPU 0 ran out of memory, GPUs 1-3 had free memory"
     assert (finding.severity, finding.confidence, finding.devices) == ("error", "certain", (uuid(0),))
@@ -131,7 +131,7 @@ def test_h03_abstains_where_the_neighbour_is_not_measured():
     assert "H03" in [item.rule for item in doctor.abstained]
 
 
-def test_h03_is_told_once_for_two_runs_of_one_user_on_one_gpu():
+def test_h03_is_reported_once_for_two_runs_of_one_user_on_one_gpu():
     def packed(second):
         runs = (single(4000, use(0, 20, 50), second=second, visible=1), single(4001, use(0, 20, 45), second=second, visible=1))
         return scene(second, gpus([0], 1), runs)
@@ -204,7 +204,7 @@ def test_h05_of_a_worker_s_end_where_nobody_counts_kills_is_likely():
     assert counted.confidence == "certain"
 
 
-def test_h05_names_the_run_whose_rank_was_killed_without_a_word():
+def test_h05_names_the_run_whose_rank_was_killed_silently():
     def by_its_code(second):
         shot = hardware.killed_for_memory(second)
         runs = tuple(replace(run, ranks=tuple(replace(r, exit_code=-9) for r in run.ranks)) for run in shot.runs)
@@ -224,7 +224,7 @@ def test_h05_is_nobodys_matter_on_an_idle_machine():
 # ---- I01, I02, I03, I07
 
 
-def test_i01_tells_the_share_the_temperature_and_the_clocks_lost():
+def test_i01_shows_the_share_the_temperature_and_the_clocks_lost():
     finding = last_verdict(hardware.hot, 25)
     assert finding.title == "GPU 2 is throttled by heat: clocks 24% lower"
     assert "heat held the clocks down for 35% of the last minute, according to the driver's counter" in texts(finding)
@@ -250,7 +250,7 @@ def test_i02_compares_the_limit_with_the_peers_and_is_information_where_all_are_
     ]
 
 
-def test_i03_is_told_once_where_the_board_gives_every_card_fewer_lanes():
+def test_i03_is_reported_once_if_the_board_gives_every_card_fewer_lanes():
     assert last_verdict(hardware.narrow, 40).title == "GPU 2 has a PCIe link of x4; x16 is possible"
     assert "sudo lspci -vv -s 0000:03:00.0" in last_verdict(hardware.narrow, 40).fix
 
@@ -271,7 +271,7 @@ def test_i07_speaks_of_all_gpus_at_once():
     assert said[0].fix.splitlines()[0] == "sudo nvidia-smi -i 0,1,2,3 -rgc"
 
 
-def test_a_counter_that_was_reset_is_no_throttling():
+def test_a_reset_counter_is_not_throttling():
     history = DeviceHistory()
     for second in range(30):
         counted = 5 * 10**9 + second * 10**9 if second < 15 else 0
@@ -283,7 +283,7 @@ def test_a_counter_that_was_reset_is_no_throttling():
 # ---- I04, I05, I06, I09, I10
 
 
-def test_i04_tells_hardware_from_software():
+def test_i04_distinguishes_hardware_from_software():
     finding = last_verdict(hardware.memory_error, 10)
     assert finding.title == "GPU 1: Xid 94, contained uncorrected ECC error"
     assert "sudo nvidia-smi --gpu-reset -i 1" in finding.fix

@@ -28,17 +28,17 @@ def test_threads_in_the_wrong_place_are_the_first_verdict(rule: str, name: str, 
 
 
 @pytest.mark.parametrize(("rule", "name", "scene", "seconds"), BESIDE, ids=[row[1] for row in BESIDE])
-def test_threads_are_told_beside_the_wait(rule: str, name: str, scene: Scene, seconds: int) -> None:
+def test_threads_are_reported_next_to_the_wait(rule: str, name: str, scene: Scene, seconds: int) -> None:
     assert rule in ids(play(scene, seconds)[-1])
 
 
 @pytest.mark.parametrize(("rule", "name", "scene", "seconds"), LOOK_ALIKES, ids=[row[1] for row in LOOK_ALIKES])
-def test_look_alikes_are_not_told_at_all(rule: str, name: str, scene: Scene, seconds: int) -> None:
+def test_look_alikes_are_not_reported_at_all(rule: str, name: str, scene: Scene, seconds: int) -> None:
     assert all(rule not in ids(found) for found in play(scene, seconds))
 
 
 @pytest.mark.parametrize(("name", "scene", "seconds"), HEALTHY, ids=[row[0] for row in HEALTHY])
-def test_nobody_waits_and_nothing_is_said(name: str, scene: Scene, seconds: int) -> None:
+def test_nothing_is_reported_if_no_rank_waits(name: str, scene: Scene, seconds: int) -> None:
     assert {(item.id, item.title) for found in play(scene, seconds) for item in found} == set()
 
 

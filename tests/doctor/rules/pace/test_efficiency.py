@@ -61,7 +61,7 @@ def test_weak_evidence_is_only_possible(rule, name, scene, seconds):
 @pytest.mark.parametrize(
     ("rule", "name", "scene", "seconds"), LOOK_ALIKES, ids=[f"{item[0]} {item[1]}" for item in LOOK_ALIKES]
 )
-def test_look_alike_is_not(rule, name, scene, seconds):
+def test_a_look_alike_is_not_reported(rule, name, scene, seconds):
     assert all(rule not in ids(said) for said in play(scene, seconds))
 
 
@@ -76,7 +76,7 @@ def test_every_rule_of_the_family_has_a_fault_and_a_look_alike():
     assert {item[0] for item in LOOK_ALIKES} == family
 
 
-def test_nothing_is_said_of_warm_up():
+def test_warm_up_is_not_reported():
     """The first half minute of a run, whatever it shows."""
     assert all(said == () for said in play(item_in_each_step, 25))
 

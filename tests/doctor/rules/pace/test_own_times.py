@@ -15,7 +15,7 @@ def logs(data_s: float, step_s: float = 0.5, names: tuple[str, str] = ("data_tim
 
 
 @pytest.mark.parametrize("names", [("data_time", "time"), ("train/data_time", "train/time"), ("data_s", "step_time")])
-def test_a_large_share_is_told_with_the_names_it_comes_from(names: tuple[str, str]) -> None:
+def test_a_large_share_is_reported_with_the_metrics_it_comes_from(names: tuple[str, str]) -> None:
     finding = verdict(only_shown(logs(0.3, names=names), {"source": "log"}), 30)
     assert (finding.id, finding.severity, finding.confidence) == ("D01", "warning", "likely")
     assert finding.title == "The run waits for data: 60% of each step, by its own numbers"
@@ -31,5 +31,5 @@ def test_a_large_share_is_told_with_the_names_it_comes_from(names: tuple[str, st
         "times of two things": logs(0.3, names=("train/data_time", "val/time")),
     }.items(),
 )
-def test_what_is_no_wait_for_data(name: str, scene: Scene) -> None:
+def test_other_waits_are_not_waits_for_data(name: str, scene: Scene) -> None:
     assert "D01" not in ids(play(only_shown(scene), 30)[-1]), name

@@ -136,7 +136,7 @@ def test_a_rank_whose_cores_others_take_is_no_slow_gpu() -> None:
         assert "nvidia-smi" not in found.fix
 
 
-def test_one_that_is_seldom_interrupted_is_slow_itself() -> None:
+def test_a_rank_that_is_rarely_interrupted_is_slow_itself() -> None:
     assert verdict(calm_rank).confidence == "likely"
     assert verdict(calm_rank).id == "F02"
 

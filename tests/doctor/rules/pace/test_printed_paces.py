@@ -65,18 +65,18 @@ def falling(line: Line) -> list[str]:
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_a_pace_that_falls_is_told_and_one_that_stays_is_not(tmp_path: Path, name: str) -> None:
+def test_a_falling_pace_is_reported_and_a_steady_one_is_not(tmp_path: Path, name: str) -> None:
     line = PRINTED[name]
     assert told(tmp_path, falling(line)) == ["E10"]
     assert told(tmp_path, [line(number, 1 + number % 3 * 0.1) for number in range(LINES)]) == []
 
 
 @pytest.mark.parametrize("name", LONGER)
-def test_steps_that_are_longer_on_purpose_are_not_told(tmp_path: Path, name: str) -> None:
+def test_steps_that_are_longer_on_purpose_are_not_reported(tmp_path: Path, name: str) -> None:
     assert told(tmp_path, falling(LONGER[name])) == []
 
 
-def test_evaluation_that_takes_longer_than_training_is_told(tmp_path: Path) -> None:
+def test_evaluation_that_takes_longer_than_training_is_reported(tmp_path: Path) -> None:
     def script(evaluation_s: float) -> list[str]:
         return [
             line
@@ -102,7 +102,7 @@ def test_evaluation_that_takes_longer_than_training_is_told(tmp_path: Path) -> N
     assert told(tmp_path, ["Validation took 90.0 s"] * 6) == []  # it only evaluates
 
 
-def test_the_output_of_an_untracked_run_tells_its_pace_too() -> None:
+def test_the_output_of_an_untracked_run_also_shows_its_pace() -> None:
     line = PRINTED["a bar"](7, 2.0).encode() + b"\n"
     ((_, metrics),) = Transcript(with_pace=True).feed(line)
     assert metrics["it_per_sec"] == 2.0
@@ -110,7 +110,7 @@ def test_the_output_of_an_untracked_run_tells_its_pace_too() -> None:
     assert "it_per_sec" not in plain
 
 
-def test_two_times_side_by_side_tell_how_long_training_and_evaluation_took() -> None:
+def test_two_times_side_by_side_are_read_as_training_and_evaluation() -> None:
     for line in (
         "step 20 val_acc 0.2 train 12.0s eval 250 ms",
         "epoch 3 | train: 12 sec | val: 0.25s",
@@ -145,7 +145,7 @@ def test_other_numbers_are_no_pace() -> None:
 
 @pytest.mark.parametrize("name", ["lr", "learning_rate", "train/learning_rate"])
 @pytest.mark.parametrize("rate", [0.0, 3e-5])
-def test_a_printed_learning_rate_of_0_is_told_by_each_of_its_names(tmp_path: Path, name: str, rate: float) -> None:
+def test_a_printed_learning_rate_of_0_is_recognized_by_each_of_its_names(tmp_path: Path, name: str, rate: float) -> None:
     log = tmp_path / "train.log"
     log.write_text("".join(f"{ {'loss': 2.3 + (at * 7 % 11) / 100, name: rate, 'epoch': at / 100} }\n" for at in range(130)))
     found, _ = explain_logs([str(log)])
@@ -175,7 +175,7 @@ def test_a_bar_that_is_drawn_again_says_nothing_new_of_its_loss(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("name", SET_ANEW)
-def test_a_loss_that_is_set_in_each_step_and_stays_the_same_is_told(tmp_path: Path, name: str) -> None:
+def test_a_loss_that_is_logged_in_each_step_and_never_changes_is_reported(tmp_path: Path, name: str) -> None:
     log = tmp_path / "train.log"
     log.write_text("".join(map(SET_ANEW[name], range(330))) + "\n")
     assert [finding.id for finding in explain_logs([str(log)])[0]] == ["J03"]

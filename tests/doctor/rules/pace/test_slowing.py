@@ -31,7 +31,7 @@ def test_it_says_how_much_slower_and_since_when() -> None:
     assert finding.fix.startswith("gputop where run-1")
 
 
-def test_the_throughput_that_an_untracked_run_prints_tells_it_too() -> None:
+def test_the_printed_throughput_of_an_untracked_run_shows_it_too() -> None:
     finding = told(only_shown(scenes.rate_falls, {"source": "log"}))
     assert finding.evidence[0].source == "its output: throughput"
     assert finding.evidence[0].text.startswith("throughput 2")
@@ -48,7 +48,7 @@ def printed(tmp_path: Path, rates: list[float]) -> list[str]:
     return ids(judge(*found))
 
 
-def test_few_printed_values_tell_it_where_every_part_is_slower(tmp_path: Path) -> None:
+def test_few_printed_values_show_it_if_every_part_is_slower(tmp_path: Path) -> None:
     falls = [40e3 / (1 + n / 30) for n in range(60)]
     assert printed(tmp_path, falls) == ["E10"]
     assert printed(tmp_path, falls[:30]) == [], "too few"
@@ -62,13 +62,13 @@ def test_a_minute_is_needed() -> None:
     assert told(scenes.slows_down, 40) is None
 
 
-def test_a_throughput_beyond_numbers_is_none() -> None:
+def test_a_throughput_that_overflows_is_ignored() -> None:
     """An untracked run's output may say anything; the rules are asked with such values at random elsewhere, too."""
     stretches = [Stretch(10 * number, 1e308, 10_000) for number in range(32)]
     assert slowing._parts("tokens_per_s", stretches) is None
 
 
-def test_steps_that_go_back_are_no_end_of_the_rule() -> None:
+def test_steps_that_go_back_do_not_stop_the_rule() -> None:
     again = [Stretch(step, 1.0, 50) for step in (0, *range(4000, 5000, 100), *range(200, 5000, 100))]
     course = slowing._parts("samples_per_s", again)
     assert course is None or len(course.seconds) == slowing.PARTS
@@ -97,7 +97,7 @@ def only_losses(step_s: Callable[[float], float]) -> Scene:
     return shown
 
 
-def test_the_times_of_an_untracked_runs_losses_tell_it_too() -> None:
+def test_the_times_of_an_untracked_runs_losses_show_it_too() -> None:
     finding = told(only_losses(lambda at: 0.02 + at / 1000))
     assert finding.evidence[0].source == "its files: the times of its values"
     assert "steps took" in finding.evidence[0].text
@@ -123,7 +123,7 @@ def test_the_times_of_an_untracked_runs_losses_tell_it_too() -> None:
         "a part out of order",
     ],
 )
-def test_the_times_of_losses_tell_no_other_change_of_pace(pace: Callable[[float], float]) -> None:
+def test_the_times_of_losses_show_no_other_change_of_pace(pace: Callable[[float], float]) -> None:
     assert told(only_losses(pace)) is None
 
 
@@ -147,7 +147,7 @@ def test_the_marks_of_a_long_course_stay_few() -> None:
     assert steps == tuple(sorted(set(steps)))
 
 
-def test_a_part_out_of_order_is_no_matter_where_steps_get_much_slower() -> None:
+def test_a_part_out_of_order_does_not_matter_if_steps_get_much_slower() -> None:
     assert told(only_losses(lambda at: (0.02 + at / 300) * (0.8 if 52 < at < 62 else 1))) is not None
 
 

@@ -113,7 +113,7 @@ def test_from_outside_ranks_that_all_poll_hang_if_no_backward_runs() -> None:
     assert [item.confidence for item in play(no_backward_threads, 110)[-1] if item.id == "G01"] == ["possible"]
 
 
-def test_counts_tell_nothing_before_three_askings_agree() -> None:
+def test_counts_prove_nothing_until_three_queries_agree() -> None:
     said = play(one_not_entered, 30)
     first = next(second for second, found in enumerate(said) if "G01" in ids(found))
     assert 20 <= first <= 25
@@ -124,7 +124,7 @@ def test_counts_tell_nothing_before_three_askings_agree() -> None:
     assert evidence.still.counts_s(item) == 0.0
 
 
-def test_ranks_in_different_operations_are_no_matter_of_one_that_is_behind() -> None:
+def test_ranks_in_different_operations_are_not_blamed_on_one_that_is_behind() -> None:
     def crossed(second: int):
         base = one_not_entered(second)
         counts = ({"AllReduce": 5, "AllGather": 1}, {"AllReduce": 4, "AllGather": 2})
@@ -135,7 +135,7 @@ def test_ranks_in_different_operations_are_no_matter_of_one_that_is_behind() -> 
     assert not any("behind" in item.title for item in play(crossed, 60)[-1])
 
 
-def test_a_dead_rank_is_told_by_nccl_with_the_process_that_is_gone() -> None:
+def test_nccl_names_a_dead_rank_and_its_ended_process() -> None:
     finding = verdict(one_dead_by_nccl, 30)
     assert (finding.title, finding.confidence) == ("Rank 2 died, the others wait", "certain")
     assert any("process 4002 no longer exists" in fact.text for fact in finding.evidence)
@@ -196,13 +196,13 @@ def test_waiting_for_a_disk_is_counted_over_a_minute() -> None:
     assert evidence.still.disks_s(replace(process, pid=1)) == float("inf")
 
 
-def test_a_first_word_of_a_standstill_is_possible_and_names_the_rank() -> None:
+def test_the_first_report_of_a_standstill_is_possible_and_names_the_rank() -> None:
     for second, found in enumerate(play(may_wait_for_rank_2, 12)):
         assert [(item.id, item.confidence) for item in found] == ([("G01", "possible")] if second > 1 else []), second
     assert verdict(may_wait_for_rank_2, 12).title == "All ranks wait for rank 2, which does nothing"
 
 
-def test_a_first_word_becomes_an_alarm_with_the_second() -> None:
+def test_a_second_report_turns_the_first_into_an_alarm() -> None:
     said = [play(may_wait_for_rank_2, 8), play(surely_waits_for_rank_2, 8)]
     doctor = Doctor()
     both = [
@@ -213,7 +213,7 @@ def test_a_first_word_becomes_an_alarm_with_the_second() -> None:
     assert [found[0].confidence for found in said[1] if found] == ["likely"] * 5
 
 
-def test_first_words_in_different_collectives_are_possible() -> None:
+def test_first_reports_from_different_collectives_are_possible() -> None:
     found = verdict(may_differ, 12)
     assert (found.id, found.confidence, found.severity) == ("C08", "possible", "warning")
     assert "took a different path" in found.title
@@ -224,7 +224,7 @@ def test_first_words_in_different_collectives_are_possible() -> None:
     [may_evaluate, may_compile, may_load, may_work, may_all_wait, may_write],
     ids=["evaluates", "compiles", "loads", "works", "no rank stands out", "writes"],
 )
-def test_a_first_word_is_no_standstill_where_a_rank_has_something_to_do(scene: Scene) -> None:
+def test_a_first_report_is_not_a_standstill_if_a_rank_is_busy(scene: Scene) -> None:
     assert all(not found for found in play(scene, 20))
 
 
@@ -284,7 +284,7 @@ def test_ranks_that_all_send_or_all_receive_wait_for_each_other(scene: Scene, ti
     assert fix in finding.fix
 
 
-def test_ranks_in_one_barrier_are_no_exchange() -> None:
+def test_ranks_in_one_barrier_do_not_exchange_data() -> None:
     finding = play(all_in_a_barrier, 60)[-1][0]
     assert finding.title == "The training hangs: no rank completes a step"
     assert any("train.py:80 test" in fact.text for fact in finding.evidence)

@@ -37,7 +37,7 @@ def test_a_lost_rank_is_the_first_verdict(rule: str, name: str, scene: Scene, se
 
 
 @pytest.mark.parametrize(("name", "scene", "seconds"), HEALTHY, ids=[row[0] for row in HEALTHY])
-def test_tasks_that_know_nothing_of_each_other_are_left_alone(name: str, scene: Scene, seconds: int) -> None:
+def test_independent_tasks_are_left_alone(name: str, scene: Scene, seconds: int) -> None:
     for second, found in enumerate(play(scene, seconds)):
         assert [(item.id, item.title) for item in found if item.confidence != "possible"] == [], second
 
@@ -90,7 +90,7 @@ def test_nobody_waits_for_a_task_of_a_sweep(scene: Scene) -> None:
     assert "ranks 0, 2 go on: steps advance" in [fact.text for fact in finding.evidence]
 
 
-def test_ranks_that_stand_still_are_said_to_wait() -> None:
+def test_ranks_that_stand_still_are_reported_as_waiting() -> None:
     finding = verdict(leaves_and_others_wait, 40)
     assert finding.title == "Rank 1 failed (exit code 1), the others wait for it"
     assert (finding.severity, finding.confidence) == ("error", "certain")

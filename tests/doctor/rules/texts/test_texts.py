@@ -60,7 +60,7 @@ def test_a_text_of_a_job_that_failed_names_the_cause(pattern: str, run_state: st
 
 
 @pytest.mark.parametrize("run_state", [None, "failed"])
-def test_a_compiler_s_words_are_told_of_a_job_that_failed_of_them(run_state: str | None) -> None:
+def test_a_compiler_error_is_shown_for_the_job_that_it_ended(run_state: str | None) -> None:
     found = said("toolchain", "failed", run_state)[0]
     assert (found.id, found.confidence) == ("toolchain", "likely")
     assert "gcc up to version 11" in found.title

@@ -33,7 +33,7 @@ def said(*runs: Run, at: float = 110.0) -> list[Finding]:
     return [item for item in Doctor().observe(replace(shot, time=EPOCH + at)) if item.id == "exception"]
 
 
-def test_it_is_told_with_its_place_and_the_command_to_repeat() -> None:
+def test_it_is_shown_with_its_place_and_the_command_to_repeat() -> None:
     (finding,) = said(failed_run(ODD))
     assert (finding.severity, finding.confidence) == ("error", "certain")
     assert finding.title == "run-1 failed with TokenBudgetExceeded at train.py:5"
@@ -59,7 +59,7 @@ def test_of_several_ranks_the_one_whose_text_follows_from_no_other_is_named() ->
     ],
     ids=["its command runs again", "its command ran well since", "it ended an hour ago", "it ended well", "it is alive"],
 )
-def test_it_is_not_told_where_it_is_history_or_ended_nothing(runs: tuple[Run, ...], at: float) -> None:
+def test_an_old_error_or_one_that_ended_nothing_is_not_shown(runs: tuple[Run, ...], at: float) -> None:
     assert said(*runs, at=at) == []
 
 
