@@ -45,7 +45,7 @@ def of_run(found: dict[str, Any], metric: str) -> list[tuple[dict[str, str], flo
     return [(labels, value) for labels, value in found.get(metric, ()) if labels["run_id"] in ids]
 
 
-def test_a_scrape_tells_of_the_machine_and_its_runs(home: Home, tmp_path: Path) -> None:
+def test_a_scrape_contains_the_machine_and_its_runs(home: Home, tmp_path: Path) -> None:
     pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
     machine = nvml_sim.h100_box(2, busy=1).set(1, power=None, power_instant=None)
     environment = nvml_sim.environment(machine.write(tmp_path / "scenario"))
@@ -109,7 +109,7 @@ def test_without_the_library_it_says_how_to_get_it(tmp_path: Path) -> None:
         (("-g", "9", "--port", "0"), 1, "There is no GPU '9'"),
     ],
 )
-def test_what_cannot_be_served_is_said_in_a_sentence(
+def test_what_cannot_be_served_is_reported_in_a_sentence(
     home: Home, tmp_path: Path, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
     pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")

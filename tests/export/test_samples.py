@@ -25,7 +25,7 @@ def assert_sound(found: list[Sample]) -> None:
     assert len({(sample.metric, sample.labels) for sample in found}) == len(found)
 
 
-def test_a_training_machine_is_told_with_its_runs_ranks_and_findings() -> None:
+def test_a_training_machine_is_exported_with_its_runs_ranks_and_findings() -> None:
     snapshot = samples.ranks_on_one_gpu()
     doctor = Doctor()
     findings = [
