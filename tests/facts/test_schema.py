@@ -137,7 +137,7 @@ def test_a_record_without_a_vital_key_says_nothing() -> None:
     assert Gradients.of({}) is Gradients.of("steps") is None
 
 
-def test_null_and_missing_are_told_apart() -> None:
+def test_null_differs_from_missing() -> None:
     fact = Environment({"device_order": None})
     assert fact.has(Environment.device_order)
     assert not fact.has(Environment.omp_num_threads)
