@@ -133,7 +133,7 @@ def test_waits_and_copies_of_a_loop_that_waits(home: Home, tmp_path: Path) -> No
     assert len(series["loss"]) == steps
 
 
-def test_it_waits_for_nothing_and_tells_times_memory_and_devices(home: Home) -> None:
+def test_it_waits_for_nothing_and_records_times_memory_and_devices(home: Home) -> None:
     facts, series, steps = tracked(home, "quiet")
     assert len(series["loss"]) == steps
     assert facts["synchronizations"]["per_step"] == 0
