@@ -68,12 +68,12 @@ def test_a_line_of_millions_of_records_is_not_even_parsed(monkeypatch: pytest.Mo
         snapshot_in(b'{"unknown":[' + b"[]," * 3_000_000 + b"[]]}")
 
 
-def test_a_newer_stream_is_told_apart() -> None:
+def test_a_newer_stream_is_recognized() -> None:
     with pytest.raises(checked.NewerStreamError):
         snapshot_in(line(plain(schema_version=99)))
 
 
-def test_numbers_are_bounded_and_the_rest_is_said() -> None:
+def test_numbers_are_bounded_and_the_omitted_ones_counted() -> None:
     snapshot = samples.snapshot()
     many = replace(
         snapshot,

@@ -236,7 +236,7 @@ def test_without_a_terminal_nothing_is_asked(places: Places) -> None:
         leave(terminal)
 
 
-def test_what_asks_nothing_is_no_login_to_ask_for() -> None:
+def test_a_login_that_asks_nothing_needs_no_terminal() -> None:
     asks = {"ssh {host}": True, "ssh -F my.config me@{host} sudo -n": True, "ssh -o BatchMode=yes {host}": False}
     asks |= {"kubectl exec -i {host} --": False, "ssh -o HostName={host}.lab gate": False}
     transports = {via: Transport(tuple(shlex.split(via))) for via in asks}

@@ -116,7 +116,7 @@ def names(count: int) -> list[str]:
     return [f"n{number}" for number in range(count)]
 
 
-def test_hosts_are_asked_for_once_and_told_how_it_went(asking: Asking) -> None:
+def test_each_host_asks_for_its_login_once_and_the_result_is_shown(asking: Asking) -> None:
     asked = asking("logged in", "failed")
     assert asked.ask(["a", "b"]) == ["a", "b"]
     assert asked.others.told == {"a": None, "b": DENIED}
@@ -159,7 +159,7 @@ def test_a_host_that_is_silent_holds_up_a_live_command_only_until_others_are_qui
     assert "no answer yet from mute0, mute1, mute2, mute3, mute4 and 2 others." in asked.said[-1]
 
 
-def test_nothing_is_said_where_every_host_answers(asking: Asking) -> None:
+def test_nothing_is_printed_if_every_host_answers(asking: Asking) -> None:
     asked = asking(screen=True)
     for host in ("a", "b"):
         asked.logins.settled(host)
@@ -216,7 +216,7 @@ def test_the_questions_end_where_the_user_or_ssh_gives_up(outcomes: list[Outcome
     assert len(asking(*outcomes).ask(names(6))) == count
 
 
-def test_the_number_of_hosts_that_are_not_tried_is_told(asking: Asking) -> None:
+def test_the_number_of_untried_hosts_is_shown(asking: Asking) -> None:
     asked = asking(*["failed unasked"] * 3)
     asked.ask(names(64))
     assert "so none is tried for the 61 other hosts." in asked.said[-1]

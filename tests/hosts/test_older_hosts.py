@@ -28,7 +28,7 @@ assert machine
 
 
 @pytest.mark.parametrize("version", ["3.8", "3.9"])
-def test_a_host_with_an_older_python_tells_the_same(version: str, machine: Machine, tmp_path: Path) -> None:
+def test_a_host_with_an_older_python_reports_the_same(version: str, machine: Machine, tmp_path: Path) -> None:
     pythons = {"older": python_of(version), "own": PYTHON}
     marks = {name: f"GPUTOP_TEST_HOST={tmp_path}/{name}" for name in pythons}
     feeds = {

@@ -393,7 +393,7 @@ def test_what_a_host_may_take_is_a_share_of_the_time() -> None:
         assert calm.spend(0.02) == 0.0, "8 busy GPUs, once a second"
 
 
-def test_an_error_of_ours_in_reading_a_host_is_told_and_tried_again(
+def test_our_own_error_in_reading_a_host_is_reported_and_the_host_retried(
     follow: Callable[..., Followed], python_there: Callable[..., Transport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def break_once(line: bytes) -> Snapshot:

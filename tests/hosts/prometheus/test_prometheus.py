@@ -146,7 +146,7 @@ def test_what_each_exporter_says_of_a_gpu() -> None:
     ]
 
 
-def test_a_gpu_that_two_exporters_tell_of_is_one_gpu() -> None:
+def test_a_gpu_that_two_exporters_report_is_one_gpu() -> None:
     values = series(DCGM, "dcgm", "node1:9400") + series(NVITOP, "nvitop", "node1:8000")
     targets = [{"job": job, "instance": f"node1:{port}"} for job, port in (("dcgm", 9400), ("nvitop", 8000))]
     found = hosts_in(values, [Series(target, (NOW, str(NOW - 1))) for target in targets], [], values)
@@ -293,7 +293,7 @@ def serve() -> Iterator[Callable[[Answer], FakeServer]]:
         (http('{"status":"error","error":"too \\u001b[2Jmany\\nsamples."}', "422 No"), "failed", "error: too many samples."),
     ],
 )
-def test_whatever_a_server_sends_is_a_state_in_words(
+def test_any_answer_of_a_server_becomes_a_state_with_a_message(
     answer: Answer,
     state: str,
     words: str,
@@ -343,7 +343,7 @@ def test_a_password_goes_to_its_server_alone(tmp_path: Path, serve: Callable[[An
         *("http://u:\udcffpw@h:1", "http://h:1/\udcff", "http://\udcff:1"),
     ],
 )
-def test_what_is_no_url_of_a_server_is_refused_without_quoting_it(url: str) -> None:
+def test_an_invalid_server_url_is_refused_without_quoting_it(url: str) -> None:
     with pytest.raises(GputopError, match="is not the URL of a server") as raised:
         server_of(url)
     assert url not in raised.value.message
@@ -388,7 +388,7 @@ def test_a_host_does_not_stay_live_where_reading_its_server_fails_in_an_unforese
         Watch(Server("http://x"), 1.0)
 
 
-def test_later_hosts_are_told_although_no_host_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_later_hosts_are_reported_although_no_host_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     """-H may name all the machines that the server knows at the start."""
     first = read(DCGM, "node1:9400", interval_s=0.1)
     later = {**first, "node2": first["node1"]}
@@ -408,7 +408,7 @@ def test_half_a_character_in_a_label_is_left_out(serve: Callable[[Answer], FakeS
     assert any(b"job%3D~%22gpus%22" in request for request in server.asked)
 
 
-def test_the_doctor_makes_nothing_of_what_prometheus_cannot_tell() -> None:
+def test_the_doctor_concludes_nothing_from_what_prometheus_lacks() -> None:
     heard: list[Heard] = []
     host = PrometheusHost(object.__new__(Watch), "node1", heard.append)
     host.take(read(DCGM, "node1:9400")["node1"], None)
@@ -566,7 +566,7 @@ def test_hosts_that_come_and_go_while_the_screen_runs(tmp_path: Path, serve: Cal
         assert terminal.wait_exit() == 0
 
 
-def test_nobody_answers() -> None:
+def test_a_server_that_refuses_the_connection_is_an_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
     with pytest.raises(GputopError, match="refuses the connection"):

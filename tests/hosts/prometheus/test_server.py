@@ -119,7 +119,7 @@ def scraping(home: Home, tmp_path: Path) -> Iterator[Scraping]:
             started.communicate()
 
 
-def test_prometheus_tells_of_its_hosts_and_scrapes_the_export(scraping: Scraping, capsys: pytest.CaptureFixture[str]) -> None:
+def test_prometheus_lists_its_hosts_and_scrapes_the_export(scraping: Scraping, capsys: pytest.CaptureFixture[str]) -> None:
     client = Client(server_of(scraping.url))
 
     def answers(query: str) -> list[str]:
