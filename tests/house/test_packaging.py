@@ -74,7 +74,7 @@ def test_the_distribution_has_its_name_in_one_place() -> None:
     assert holding == ["pyproject.toml"]
 
 
-def test_nobody_is_told_to_install_the_other_gputop() -> None:
+def test_no_text_tells_the_user_to_install_the_other_gputop() -> None:
     pattern = re.compile(r"(pip|pipx|uv|uvx)\s+(tool\s+)?(install|run)?\s*['\"]?gputop\b")
     for path in (REPOSITORY / "README.md", *(REPOSITORY / "gputop").rglob("*.py"), *(REPOSITORY / "demos").rglob("*.py")):
         assert not pattern.search(path.read_text()), path
