@@ -114,14 +114,14 @@ def test_exit_code_and_output_are_the_command_s(attached: Attached) -> None:
     assert process.returncode == 7
 
 
-def test_it_dies_of_what_the_command_died_of(attached: Attached) -> None:
+def test_gputop_ends_by_the_signal_that_ended_the_command(attached: Attached) -> None:
     process = attached.start("sh", "-c", "kill -TERM $$")
     assert process.wait(DEADLINE_S) == -signal.SIGTERM
     process = attached.start("sh", "-c", "kill -KILL $$")
     assert process.wait(DEADLINE_S) == 128 + signal.SIGKILL
 
 
-def test_what_cannot_be_started_is_told(attached: Attached) -> None:
+def test_a_command_that_cannot_start_is_reported(attached: Attached) -> None:
     process = attached.start("/no/such/program")
     out, _ = process.communicate(timeout=DEADLINE_S)
     assert "GputopError" in out

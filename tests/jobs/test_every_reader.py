@@ -196,7 +196,7 @@ def test_appending_while_it_is_read_loses_and_doubles_nothing(out: Path, reader:
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_what_is_no_file_is_passed_over(out: Path, reader: type[Reader]) -> None:
+def test_what_is_not_a_regular_file_is_skipped(out: Path, reader: type[Reader]) -> None:
     reading = reader()
     out.unlink()
     os.mkfifo(out)

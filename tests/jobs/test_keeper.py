@@ -133,7 +133,7 @@ def test_a_job_on_a_disk_that_others_filled_says_why_it_ended(small_disk: Path, 
     assert not (failed.directory / record.RESERVE).exists()
 
 
-def test_what_is_printed_while_the_disk_is_full_is_written_when_there_is_room(small_disk: Path, tmp_path: Path) -> None:
+def test_output_while_the_disk_is_full_is_written_once_there_is_space(small_disk: Path, tmp_path: Path) -> None:
     printer = Printer(tmp_path)
     fill(small_disk)
     printer.print_lines(500)
@@ -172,7 +172,7 @@ def test_killed_keepers_lose_nothing(tmp_path: Path) -> None:
     assert numbers_of(failed) == list(range(1, 901))
 
 
-def test_the_keeper_goes_on_without_the_supervisor_and_ends_with_the_job(tmp_path: Path) -> None:
+def test_the_keeper_continues_without_the_supervisor_and_ends_with_the_job(tmp_path: Path) -> None:
     printer = Printer(tmp_path)
     pid = keeper_of(printer.job)
     os.kill(supervisor_of(printer.job), signal.SIGKILL)

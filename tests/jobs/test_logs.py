@@ -73,7 +73,7 @@ def test_the_follower_gives_each_line_once_and_the_one_being_written(job: Path) 
         assert follower.poll() == []
 
 
-def test_a_cut_log_is_said_and_read_on(job: Path) -> None:
+def test_a_truncated_log_is_reported_and_read_on(job: Path) -> None:
     out = job / record.OUT_LOG
     out.write_text("first\nsecond\n")
     follower = LogFollower("job-1")
@@ -99,7 +99,7 @@ def test_a_large_log_is_read_at_its_end_in_bounded_memory(job: Path) -> None:
     assert peak < 2**21
 
 
-def test_a_burst_between_two_polls_is_skipped_and_said(job: Path) -> None:
+def test_a_burst_between_two_polls_is_skipped_and_reported(job: Path) -> None:
     out = job / record.OUT_LOG
     out.write_text("begin\n")
     follower = LogFollower("job-1", max_bytes=100)
@@ -135,6 +135,6 @@ def test_ranks_are_labelled_and_the_newest_attempt_counts(job: Path) -> None:
     assert follower.poll() == ["loss 1.1"]
 
 
-def test_no_job_is_told() -> None:
+def test_a_missing_job_is_reported() -> None:
     with pytest.raises(UsageError, match="no job"):
         tail("nobody")

@@ -172,7 +172,7 @@ subprocess.CalledProcessError: Command '['ninja', '-v']' returned non-zero exit 
 
 
 @pytest.mark.parametrize(("report", "patterns"), [(REPORT, ["toolchain", "exception"]), ("", [])])
-def test_a_compiler_s_words_are_a_match_only_where_they_are_the_root(report: str, patterns: list[str]) -> None:
+def test_a_compiler_error_matches_only_if_it_is_the_root(report: str, patterns: list[str]) -> None:
     scan = LogScan("train.log")
     scan.feed(f"{COMPILER}\n{report}".encode())
     scan.end()

@@ -107,7 +107,7 @@ def test_the_parts_of_a_launch_over_hosts_are_runs_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(("code", "state"), [(0, "finished"), (3, "failed")])
-def test_its_end_is_the_jobs(code: int, state: str) -> None:
+def test_a_printed_run_ends_with_its_job(code: int, state: str) -> None:
     start(PLAIN, "0", str(code))
     seen = Seen(PrintedRuns(patience_s=0.0))
     run = seen.until(lambda run: run.ended_at is not None)

@@ -34,7 +34,7 @@ def test_each_waits_for_the_one_before_it_and_a_failure_does_not_end_the_series(
     assert log.read_text().split("\n")[:-1] == ["a begins", "a ends", "b begins", "b ends", "c begins", "c ends"]
 
 
-def test_one_that_waits_can_be_stopped_and_the_next_goes_on(home: Home, tmp_path: Path) -> None:
+def test_a_waiting_job_can_be_stopped_and_the_next_one_starts(home: Home, tmp_path: Path) -> None:
     log = tmp_path / "log"
     first, second, third = series.start([launch(log, "a", seconds=2.0), launch(log, "b"), launch(log, "c", seconds=0.0)])
     eventually(lambda: store.find(second.id).state == "waiting", "the second waits")

@@ -87,7 +87,7 @@ def test_stop_reaches_a_job_whose_supervisor_is_stopped() -> None:
     assert (stopped.state, stopped.signal) == ("stopped", "SIGTERM")
 
 
-def test_a_job_whose_supervisor_does_not_go_on_is_stopped_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_with_a_hanging_supervisor_is_stopped_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stopping, "ANSWER_PATIENCE_S", 0.3)
     job = store.start(launch(SLEEP))
     says(job, "up")
@@ -104,7 +104,7 @@ def test_a_job_whose_supervisor_does_not_go_on_is_stopped_from_outside(monkeypat
     assert store.find(job.id).state == "stopped", "the supervisor that went on after all says the same"
 
 
-def test_a_suspended_demo_goes_on_after_it_is_continued(tmp_path: Path) -> None:
+def test_a_suspended_demo_resumes_when_continued(tmp_path: Path) -> None:
     attached = Attached()
     process = attached.start(sys.executable, "-c", UNTIL_FILE, str(tmp_path / "go"))
     assert process.stdout is not None

@@ -29,7 +29,7 @@ def order(folder: Path) -> NodeOrder:
     return NodeOrder(store.new_id(), 0, 1, command=command, environment={"KEY": "sesame"}, cwd=str(folder), name="mine")
 
 
-def test_the_job_is_kept_and_its_variables_are_no_words(home: Home, programs: Path, tmp_path: Path) -> None:
+def test_the_job_is_stored_and_its_variables_are_not_command_words(home: Home, programs: Path, tmp_path: Path) -> None:
     asked = tmp_path / "asked here"
     stand_in(programs, sbatch=f'cat >{shlex.quote(str(asked))}; pwd >>{shlex.quote(str(asked))}; echo "4711;"', scontrol="true")
     job = submit_apart(order(tmp_path), "-N2")
@@ -40,7 +40,7 @@ def test_the_job_is_kept_and_its_variables_are_no_words(home: Home, programs: Pa
     assert said.splitlines()[-1] == os.getcwd(), "sbatch tells the job where it was submitted"
 
 
-def test_a_refusal_is_told_as_if_it_came_from_here(home: Home, programs: Path, tmp_path: Path) -> None:
+def test_a_refusal_is_reported_as_if_it_came_from_here(home: Home, programs: Path, tmp_path: Path) -> None:
     stand_in(programs, sbatch="echo 'sbatch: error: Invalid partition' >&2; exit 1")
     with pytest.raises(GputopError, match="Invalid partition"):
         submit_apart(order(tmp_path), "-p none")

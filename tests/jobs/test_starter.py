@@ -47,7 +47,7 @@ def test_a_job_whose_starter_is_gone_is_asked_to_end(
     assert (asked["signal"], asked["pid"]) == ("SIGTERM", gone["pid"])
 
 
-def test_a_kept_job_goes_on(tmp_path: Path, gone: dict[str, Any], child: subprocess.Popen[bytes]) -> None:
+def test_a_kept_job_continues(tmp_path: Path, gone: dict[str, Any], child: subprocess.Popen[bytes]) -> None:
     record.write_json(tmp_path / record.KEPT, {"at": 1.0})
     found = supervisor(tmp_path, gone)
     assert found._wait(child) == 0

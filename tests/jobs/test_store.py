@@ -93,7 +93,7 @@ def test_files_are_private() -> None:
         assert stat.S_IMODE((job.directory / name).stat().st_mode) == 0o600, name
 
 
-def test_a_failed_a_killed_and_an_impossible_command_are_told_apart() -> None:
+def test_failed_killed_and_impossible_commands_have_different_states() -> None:
     failed = store.start(launch("raise SystemExit(7)"))
     killed = store.start(launch("import os, signal; os.kill(os.getpid(), signal.SIGKILL)"))
     impossible = store.start(Launch(("/no/such/program",), {}, os.getcwd(), "nothing"))
