@@ -30,7 +30,7 @@ def test_a_launch_says_which_host_it_waits_for() -> None:
     assert said(seen("a", "running"), unread=("b",)) == ["1 of its 2 hosts has not been heard from; no reading of b"]
 
 
-def test_a_launch_that_waits_for_no_host_is_not_told() -> None:
+def test_a_launch_that_waits_for_no_host_is_not_listed() -> None:
     assert not said(seen("a", "running"), seen("b", "running"))
     assert not said(seen("a", "running")), "the user watches only this host"
     assert not said(seen("a", "running"), seen("b", "failed", NOW - HOLD_S / 2)), "it ends on one host after another"

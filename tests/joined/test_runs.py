@@ -54,7 +54,7 @@ def test_ranks_are_joined_with_their_host_and_gpu() -> None:
     assert (found.missing, found.elsewhere, found.silent) == ((), (), ())
 
 
-def test_what_is_not_there_is_told() -> None:
+def test_what_is_missing_is_named() -> None:
     first, second = two_hosts()
     found = only(join([first]))
     assert found.missing == (4, 5, 6, 7)
@@ -64,7 +64,7 @@ def test_what_is_not_there_is_told() -> None:
     assert only(join([Seen("a", machine("node-a", shared))])).elsewhere == ("node-b",)
 
 
-def test_a_curve_from_a_file_says_nothing_of_other_ranks() -> None:
+def test_a_curve_from_a_file_says_nothing_about_other_ranks() -> None:
     """Such a run lists the rank that writes the file, and the size of the world that its processes were given."""
     ours = run(rank(0, "node-a"), world_size=2)
     process_run = ProcessRun("launcher:1", "train.py", world_size=2, curves=(ProcessCurve(ours.run_id, "its output"),))

@@ -26,7 +26,7 @@ def test_ranks_that_failed_on_one_host_do_not_hide_the_run_from_the_others() -> 
     assert shared_runs([half("failed")]) == ()
 
 
-def test_a_run_that_failed_here_tells_of_ranks_on_a_host_that_was_not_read() -> None:
+def test_a_run_that_failed_here_names_ranks_on_a_host_that_was_not_read() -> None:
     found = only(failed_apart([half("failed")], NOW + 5.0))
     assert troubles(found, ["b"]) == ("ranks 4-7 of 8 have not been heard from; no reading of b", "ranks 0-3 failed on a")
     assert failed_apart([half("failed")], NOW + REPORTED_S + 1.0) == (), "that is long ago"

@@ -60,7 +60,7 @@ def test_ranks_that_meet_at_one_address_are_one_run() -> None:
     assert found.missing == (4, 5)
 
 
-def test_hosts_that_are_silent_and_ranks_that_are_nowhere_are_told() -> None:
+def test_silent_hosts_and_missing_ranks_are_listed() -> None:
     (found,) = untracked_runs([node("a", FIRST, world_size=6), replace(node("b", SECOND, world_size=6), current=False)])
     assert untracked_troubles(found, ["c"]) == (
         "b has not been heard from",
@@ -75,7 +75,7 @@ def test_hosts_that_are_silent_and_ranks_that_are_nowhere_are_told() -> None:
     }
 
 
-def test_each_rank_is_told_with_its_gpu() -> None:
+def test_each_rank_is_listed_with_its_gpu() -> None:
     on = {"a": (samples.device(3),), "b": (samples.device(5),)}
     seen = []
     for one in (node("a", range(1), world_size=2), node("b", range(1, 2), world_size=2)):

@@ -70,7 +70,7 @@ def test_a_rank_counts_as_its_own_host_says() -> None:
     assert [(held.state, held.hostname) for held in found.ranks[2:]] == [("elsewhere", "node-b")] * 2
 
 
-def test_ranks_of_which_nothing_is_heard_are_named() -> None:
+def test_silent_ranks_are_named() -> None:
     silent = over_hosts(run("a", "b"), [A], NOW)
     assert [held.rank for held in silent.ranks] == [0, 1]
     assert summary(silent) == "which rank is behind is not known: nothing is heard from ranks 2, 3"
