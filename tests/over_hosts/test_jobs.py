@@ -116,7 +116,7 @@ def test_jobs_of_hosts_whose_clocks_differ_have_times_of_this_machine(tmp_path: 
     assert not took.startswith("3h")
 
 
-def test_a_launch_that_lost_a_node_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_launch_that_lost_a_node_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Before its ranks have met, the others wait for the node for ten minutes, and nothing else shows it."""
     whole = {"id": "w", "launch_id": "w", "name": "whole", "state": "running"}
     part = {"id": "x", "launch_id": "x", "name": "tiny"}
