@@ -133,7 +133,7 @@ def test_question_and_answer_travel() -> None:
     assert STEPS_MAX == exchange.STEPS_MAX
 
 
-def test_the_words() -> None:
+def test_the_report_in_words() -> None:
     offer = Profile("r", "gpt", 0, "offer", steps=3, step_s=0.1, expected_s=0.6)
     assert offer_text(offer) == (
         "A profile of 3 steps costs the training about 600.0 ms, 6 times a step's time. "
