@@ -30,7 +30,9 @@ def own(command: str, cwd: Path, **more: object) -> OwnCommand:
     return OwnCommand("mine", command, str(cwd), **more)  # type: ignore[arg-type]
 
 
-def test_words_variables_and_the_number_of_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_is_split_into_words_variables_and_the_number_of_gpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("GPUTOP_AUTO", raising=False)
     (tmp_path / "train.py").touch()
     line = "LR=0.1 NOTE='a b' python train.py --nproc={gpus} --name 'x y'"
@@ -81,9 +83,7 @@ def test_words_variables_and_the_number_of_gpus(tmp_path: Path, monkeypatch: pyt
         ("python KEY=x", {}, ["python", "KEY=x"]),
     ],
 )
-def test_variables_that_env_is_given_are_no_words_of_the_command(
-    words: str, variables: dict[str, str], command: list[str]
-) -> None:
+def test_variables_after_env_are_not_words_of_the_command(words: str, variables: dict[str, str], command: list[str]) -> None:
     assert own_commands.apart(words.split()) == (variables, command)
 
 
@@ -104,7 +104,7 @@ def test_a_script_alone_is_run_by_this_python(tmp_path: Path) -> None:
         ("python missing.py", "There is no missing.py"),
     ],
 )
-def test_what_cannot_be_started_is_told_in_a_sentence(tmp_path: Path, line: str, words: str) -> None:
+def test_a_command_that_cannot_start_is_reported_in_a_sentence(tmp_path: Path, line: str, words: str) -> None:
     with pytest.raises(UsageError, match=words) as told:
         own_commands.prepare(own(line, tmp_path), ())
     assert told.value.hint

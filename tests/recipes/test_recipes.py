@@ -106,7 +106,7 @@ def test_virtual_gpus_are_chosen_by_index_and_cuda_is_hidden() -> None:
         ("ddp", virtual(2), {"data": "/nowhere/at/all"}, "There is no folder"),
     ],
 )
-def test_a_wrong_choice_is_told_with_a_way_out(
+def test_a_wrong_choice_is_reported_with_the_valid_ones(
     recipe: str, devices: tuple[Device, ...], values: dict[str, object], words: str
 ) -> None:
     with pytest.raises(UsageError) as told:
@@ -120,7 +120,7 @@ def test_an_unknown_recipe_names_the_known_ones() -> None:
         find("dpp")
 
 
-def test_missing_torch_is_told_and_torch_is_never_imported() -> None:
+def test_missing_torch_is_reported_and_torch_is_never_imported() -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from gputop.recipes.catalogue import find, prepare\n"
