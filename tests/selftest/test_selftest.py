@@ -77,7 +77,7 @@ def test_a_real_gpu_becomes_a_machine(tmp_path: Path, gpu: str) -> None:
     assert_becomes_a_machine(json.loads(path.read_text()), tmp_path / "machine")
 
 
-def test_the_file_names_nothing_of_the_machine(tmp_path: Path) -> None:
+def test_the_file_does_not_identify_the_machine(tmp_path: Path) -> None:
     _, bundle = selftest_on(nvml_sim.h100_box(2, busy=1), tmp_path / "box")
     text = json.dumps(bundle)
     for name in (nvml_sim.Scenario.uuid(0), "GPU-", "00000000:", str(tmp_path)):
@@ -86,7 +86,7 @@ def test_the_file_names_nothing_of_the_machine(tmp_path: Path) -> None:
         assert f'"{word}"' not in text
 
 
-def test_a_driver_that_hangs_is_told_with_the_call(tmp_path: Path) -> None:
+def test_a_hanging_driver_is_reported_with_the_call(tmp_path: Path) -> None:
     script = """
 from gputop.selftest.driver import probe
 from gputop.sources.nvml.calls import initialize
