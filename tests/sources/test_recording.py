@@ -65,7 +65,7 @@ def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
     assert (tmp_path / "r").read_text() == "thesis"
 
 
-def test_a_full_disk_is_told_in_words(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_without_a_traceback(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "r")
     import os
 
@@ -77,7 +77,7 @@ def test_a_full_disk_is_told_in_words(tmp_path: Path) -> None:
 
 @given(st.binary(min_size=1, max_size=200))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(40))
-def test_a_foreign_file_gives_words_and_no_traceback(tmp_path: Path, data: bytes) -> None:
+def test_a_foreign_file_is_reported_without_a_traceback(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "foreign").write_bytes(data + b"\n")
     with pytest.raises(GputopError):
         list(read_recording(tmp_path / "foreign"))
@@ -174,7 +174,7 @@ def test_replay_speeds_up(tmp_path: Path) -> None:
     assert "×0.25" in (feed.status() or "")
 
 
-def test_replay_of_a_damaged_file_ends_with_words(tmp_path: Path) -> None:
+def test_replay_of_a_damaged_file_ends_with_a_message(tmp_path: Path) -> None:
     recorded(tmp_path / "r", 2, gap_s=0.0)
     with (tmp_path / "r").open("a") as file:
         file.write("garbage\n")

@@ -126,7 +126,7 @@ def test_a_mask_maps_local_ranks_as_cuda_does(processes: Processes) -> None:
         ("²", ()),
     ],
 )
-def test_masks_end_at_the_first_entry_that_is_none(mask: str, visible: tuple[int, ...]) -> None:
+def test_masks_end_at_the_first_invalid_entry(mask: str, visible: tuple[int, ...]) -> None:
     assert visible_devices(mask, ("GPU-a", "GPU-b", "GPU-c", "GPU-d")) == visible
 
 
@@ -135,7 +135,7 @@ def test_no_mask_gives_a_device_that_is_not_there(mask: str) -> None:
     assert set(visible_devices(mask, ("GPU-a", "GPU-b"))) <= {0, 1}
 
 
-def test_ranks_beyond_the_last_gpu_are_told(processes: Processes) -> None:
+def test_ranks_beyond_the_last_gpu_are_reported(processes: Processes) -> None:
     far, _ = processes.ready(IDLE, LOCAL_RANK="7000")
     masked, _ = processes.ready(IDLE, LOCAL_RANK="5", GPUTOP_VIRTUAL_DEVICES="1")
     outside, _ = processes.ready(IDLE, GPUTOP_VIRTUAL_DEVICES="2")
@@ -153,12 +153,12 @@ def test_ranks_beyond_the_last_gpu_are_told(processes: Processes) -> None:
         assert words in told
 
 
-def test_what_has_no_pytorch_is_no_rank(processes: Processes) -> None:
+def test_a_process_without_pytorch_is_not_a_rank(processes: Processes) -> None:
     child, _ = processes.ready(IDLE, torch=False, LOCAL_RANK="0")
     assert users(VirtualSource(2).read(), child.pid) == {}
 
 
-def test_workers_of_a_rank_are_no_ranks(processes: Processes) -> None:
+def test_workers_of_a_rank_are_not_ranks(processes: Processes) -> None:
     forks = """
 child = os.fork()
 if child:
@@ -181,7 +181,7 @@ idle()
     assert users(VirtualSource(2).read([Claim(rank.pid, 1)]), *pids) == {rank.pid: [1]}
 
 
-def test_a_launcher_is_no_rank(processes: Processes) -> None:
+def test_a_launcher_is_not_a_rank(processes: Processes) -> None:
     spawn = """
 import subprocess
 child = subprocess.Popen([sys.executable, "-c", sys.argv[-1]], env=dict(os.environ, LOCAL_RANK="1"))
@@ -313,7 +313,7 @@ def test_scaling_keeps_proportions_and_never_passes_a_hundred(found: dict[tuple[
         assert all(after * max(100.0, total) == pytest.approx(before * 100) for before, after in mine)
 
 
-def test_death_between_two_readings_is_no_error(processes: Processes) -> None:
+def test_death_between_two_readings_is_not_an_error(processes: Processes) -> None:
     claimed, _ = processes.ready(IDLE)
     found, _ = processes.ready(IDLE, LOCAL_RANK="1")
     source = VirtualSource(2)
@@ -398,7 +398,7 @@ def test_readings_in_quick_succession_keep_the_values(processes: Processes, monk
     assert again.devices[0].utilization_percent == first.devices[0].utilization_percent
 
 
-def test_ranks_are_looked_for_seldom(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_are_searched_for_rarely(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(virtual, "SEARCH_EVERY_S", 1e9)
     source = VirtualSource(2)
     source.read()

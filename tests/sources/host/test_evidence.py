@@ -87,7 +87,7 @@ def test_a_pinned_process_shows_its_core_and_how_busy_its_main_thread_is(process
     assert process.cores_used == (), "an idle thread says nothing of where work is done"
 
 
-def test_where_a_process_sleeps_is_told_and_a_running_one_sleeps_nowhere(processes: Processes) -> None:
+def test_a_sleeping_process_shows_where_it_sleeps_and_a_running_one_does_not(processes: Processes) -> None:
     child, _ = processes.ready("say('ready'); time.sleep(100)")
     asleep = until(child.pid, lambda process: process.state == "S" and process.waits_in)
     assert asleep.waits_in == Path(f"/proc/{child.pid}/wchan").read_text()
@@ -222,7 +222,7 @@ def test_settings_are_those_of_the_list_and_no_others() -> None:
     assert not [name for name in SETTINGS if any(word in name for word in ("KEY", "TOKEN_", "SECRET", "PASS"))]
 
 
-def test_the_mps_server_is_told_from_its_control_daemon(processes: Processes) -> None:
+def test_the_mps_server_is_distinguished_from_its_control_daemon(processes: Processes) -> None:
     server = processes.folder / "nvidia-cuda-mps-server"
     control = processes.folder / "nvidia-cuda-mps-control"
     reader = HostReader()
@@ -319,7 +319,7 @@ def test_inside_a_container_what_is_mounted_is_its_own(tree: Tree) -> None:
     assert Cgroup(tree.root).read_oom_kills() == 1
 
 
-def test_no_limit_is_no_quota(tree: Tree) -> None:
+def test_no_limit_means_no_quota(tree: Tree) -> None:
     v2(tree)
     tree.write("sys/fs/cgroup/user.slice/user-7.slice/session-3.scope/cpu.max", "max 100000\n")
     assert Cgroup(tree.root).read_cpu() is None

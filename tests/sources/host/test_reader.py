@@ -80,7 +80,7 @@ def test_a_rank_is_described_in_full(processes: Processes) -> None:
     assert (process.launcher, process.cpu_percent) == (None, None)
 
 
-def test_the_journal_has_the_last_word_on_run_and_rank(processes: Processes) -> None:
+def test_the_journal_decides_run_and_rank(processes: Processes) -> None:
     child, _ = processes.ready(IDLE, RANK="5", GPUTOP_RUN_ID="run-7")
     process = read(HostReader(), child.pid, ("run-8", 2))
     assert (process.run_id, process.rank) == ("run-8", 2)
@@ -165,7 +165,7 @@ finally:
         (None, None),
     ],
 )
-def test_launchers_are_told_by_their_command(command: tuple[str, ...] | None, launcher: str | None) -> None:
+def test_launchers_are_recognized_by_their_command(command: tuple[str, ...] | None, launcher: str | None) -> None:
     assert launcher_name(command) == launcher
 
 
@@ -325,7 +325,7 @@ def test_open_driver_files_are_seen(processes: Processes, monkeypatch: pytest.Mo
     assert (read(reader, child.pid).nvidia_open, read(reader, other.pid).nvidia_open) == (True, False)
 
 
-def test_autograd_threads_tell_the_devices_that_backward_runs_on(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_autograd_threads_show_the_devices_that_backward_runs_on(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_threads, "SCAN_S", 0.0)
     threads = """
 def named(name, run):
@@ -355,7 +355,7 @@ idle()
 @pytest.mark.parametrize(
     ("name", "index"), [("pt_autograd_12", 12), ("pt_autograd_", None), ("python", None), ("pt_autograd_x", None)]
 )
-def test_autograd_threads_are_told_by_name(name: str, index: int | None) -> None:
+def test_autograd_threads_are_recognized_by_name(name: str, index: int | None) -> None:
     assert host_threads.autograd_index(name) == index
 
 
@@ -500,7 +500,7 @@ def test_secrets_in_an_environment_are_masked(processes: Processes) -> None:
 
 
 @pytest.mark.parametrize("name", ["PWD", "PATH", "CUDA_VISIBLE_DEVICES", "MASTER_ADDR", "SSH_AUTH_SOCK", "TORCHELASTIC_RUN_ID"])
-def test_what_is_no_secret_stays(name: str) -> None:
+def test_variables_that_are_not_secret_stay(name: str) -> None:
     assert mask_secret(name, "/some/value") == "/some/value"
 
 

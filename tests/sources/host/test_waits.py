@@ -79,7 +79,7 @@ WAITS = "threading.Thread(target=lock.acquire, daemon=True).start(); "
         "another process's lock",
     ],
 )
-def test_threads_that_all_wait_for_each_other_are_told_from_those_that_something_may_wake(
+def test_deadlocked_threads_are_distinguished_from_those_that_something_may_wake(
     processes: Processes, code: str, locked: bool
 ) -> None:
     child, _ = processes.ready(f"say('ready'); {code}")

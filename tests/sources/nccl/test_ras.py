@@ -128,7 +128,7 @@ def asking(ras: Ras, *pids: int) -> Question:
     return Question((ras.address,), frozenset(pids), frozenset(pids))
 
 
-def test_every_rank_is_told_with_its_gpu_and_counts() -> None:
+def test_every_rank_is_read_with_its_gpu_and_counts() -> None:
     error = rank(1, 12, all_reduce=99, async_error=6)
     with Ras(job(0xAE94423CFBB2EF4A, rank(0, 11), error)) as ras:
         (found,) = ask_all(asking(ras, 11, 12))
@@ -162,7 +162,7 @@ def test_states_are_named_as_in_nccls_own_text(status: dict[str, Any], state: st
     assert parse_json(job(1, rank(0, 11, init_state=5))).communicators[0].ranks[0].async_error == "invalid usage"
 
 
-def test_a_missing_rank_is_told_although_nccl_forgets_a_comma() -> None:
+def test_a_missing_rank_is_read_although_nccl_omits_a_comma() -> None:
     right = job(1, rank(0, 11), absent=(missing(1, 12), missing(2, 13, dead=True)), version="2.28.9")
     wrong = re.sub(r'("nvml_dev": [12]),', r"\1", right)  # as NCCL 2.28.7 to 2.29.7 write it
     with pytest.raises(json.JSONDecodeError):
@@ -204,14 +204,14 @@ def test_a_stopped_process_among_those_that_share_the_port(monkeypatch: pytest.M
     assert found.ranks[0].pid == 11
 
 
-def test_nobody_who_listens_is_no_error() -> None:
+def test_a_missing_ras_service_is_not_an_error() -> None:
     with Ras("") as gone:
         pass
     assert ask_all(asking(gone, 11)) == ()
 
 
 @pytest.mark.parametrize("answer", ["", "Internal error\n", '{"nccl_version": "3"}', "[]", "{"])
-def test_what_is_no_answer_of_nccl_is_told_apart(answer: str) -> None:
+def test_what_nccl_did_not_send_is_rejected(answer: str) -> None:
     with Ras(answer) as ras, pytest.raises(RasError):
         ask_once(ras.address)
 
@@ -270,7 +270,7 @@ Warnings
 """
 
 
-def test_text_tells_of_those_that_stand_out_and_the_rest_follows() -> None:
+def test_text_lists_the_ranks_that_stand_out_and_the_rest_follows() -> None:
     answer = parse_text(MISMATCH)
     assert answer.nccl_version == "2.27.7"
     (found,) = answer.communicators
@@ -324,7 +324,7 @@ Warnings
 """
 
 
-def test_text_tells_of_missing_dead_and_failing_ranks() -> None:
+def test_text_lists_missing_dead_and_failing_ranks() -> None:
     (found,) = parse_text(INCOMPLETE).communicators
     assert [(item.rank, item.pid, item.state, item.async_error) for item in found.ranks] == [
         (0, 70, "finalize", None),

@@ -69,7 +69,7 @@ def test_an_old_kernel_leaves_out_what_it_does_not_count() -> None:
     assert (found.acked_bytes, found.busy_us, found.doubled_segments) == (None, None, None)
 
 
-def test_this_kernel_tells_of_its_addresses_and_its_sockets() -> None:
+def test_this_kernel_reports_its_addresses_and_its_sockets() -> None:
     try:
         addresses, connections = sockets.read_addresses(), sockets.read_connections()
     except OSError as error:
@@ -179,7 +179,7 @@ def test_unknown_times_stay_unknown(kernel: Kernel) -> None:
     assert (found.sent_bytes, found.sending_s, found.receiver_limited_s, found.lost_segments) == (5, None, None, None)
 
 
-def test_where_the_kernel_does_not_tell_there_are_no_paths(kernel: Kernel) -> None:
+def test_there_are_no_paths_if_the_kernel_reports_none(kernel: Kernel) -> None:
     def refuses() -> list[Connection]:
         raise OSError(93, "Protocol not supported")
 

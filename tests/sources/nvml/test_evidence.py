@@ -82,13 +82,13 @@ def test_a_hanging_wait_for_events_holds_nothing_up(tmp_path: Path) -> None:
         assert watch.process.wait(DEADLINE_S) == 0
 
 
-def test_a_driver_without_events_is_no_error(tmp_path: Path) -> None:
+def test_a_driver_without_events_is_not_an_error(tmp_path: Path) -> None:
     scenario = h100_box(1).error(ANY, "nvmlDeviceRegisterEvents", NOT_SUPPORTED)
     with Watch(scenario.write(tmp_path / "s"), slow=0.1, WAIT_MS=50) as watch:
         assert watch.settled().devices[0].xid_errors == ()
 
 
-def test_the_errors_of_the_others_are_told_while_one_gpu_hangs(tmp_path: Path) -> None:
+def test_errors_of_other_gpus_are_reported_while_one_hangs(tmp_path: Path) -> None:
     scenario = one_hangs(1, 3, "nvmlDeviceGetUtilizationRates")
     with Watch(scenario.write(tmp_path / "s"), slow=0.1, WAIT_MS=50) as watch:
         watch.until(lambda found: found.devices[0].state == "ok")

@@ -250,7 +250,7 @@ def test_gpus_that_support_nothing_show_nothing(tmp_path: Path) -> None:
     assert "GPUs 0, 1" in reading.notes[0].message
 
 
-def test_a_refused_process_list_is_no_empty_one(tmp_path: Path) -> None:
+def test_a_refused_process_list_is_not_an_empty_one(tmp_path: Path) -> None:
     with Watch(no_permission(2).write(tmp_path / "s")) as watch:
         reading = watch.settled()
     assert reading.uses == {}

@@ -73,7 +73,7 @@ def test_a_virtual_gpu_says_what_its_host_keeps(tmp_path: Path) -> None:
     assert "no process list for GPU 0" in text
 
 
-def test_a_virtual_gpu_without_a_license_is_told_before_it_is_slow(tmp_path: Path) -> None:
+def test_an_unlicensed_virtual_gpu_is_reported_before_it_slows_down(tmp_path: Path) -> None:
     snapshot = snapshot_of(vgpu_guest(licensed=0), tmp_path)
     (note,) = (note for note in snapshot.notes if note.code in ("vgpu", "unlicensed"))
     assert (note.code, "GPU 0 has no license" in note.message) == ("unlicensed", True)
@@ -90,14 +90,14 @@ def test_under_wsl_processes_have_no_memory_and_the_gpu_no_utilization(tmp_path:
     assert process.devices == (DeviceUse(gpu.uuid, None, None, "C"),)
 
 
-def test_a_jetson_that_tells_nothing_shows_nothing(tmp_path: Path) -> None:
+def test_a_jetson_that_reports_nothing_shows_nothing(tmp_path: Path) -> None:
     snapshot = snapshot_of(jetson(), tmp_path)
     (gpu,) = snapshot.devices
     known = (gpu.utilization_percent, gpu.memory_total_bytes, gpu.power_w, gpu.temperature_c, gpu.sm_clock_mhz)
     assert (gpu.state, known) == ("ok", (None,) * 5)
 
 
-def test_a_jetson_without_the_library_is_told_what_reads_it(tmp_path: Path) -> None:
+def test_a_jetson_without_the_library_gets_a_hint_on_what_reads_it(tmp_path: Path) -> None:
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc/nv_tegra_release").touch()
     problem = library.missing(tmp_path)
