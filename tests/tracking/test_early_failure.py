@@ -29,7 +29,7 @@ def ended(home: Home, name: str, lines: str) -> int:
     return done.returncode
 
 
-def test_an_exit_with_an_error_is_a_run_with_its_words(home: Home) -> None:
+def test_an_exit_with_an_error_is_a_run_with_its_message(home: Home) -> None:
     cases = {
         "usage": (REFUSES, 2, "SystemExit", "fit.py: error: the following arguments are required: --data"),
         "code": ("sys.exit(3)", 3, "SystemExit", "exit code 3"),
@@ -50,7 +50,7 @@ def test_an_exit_with_an_error_is_a_run_with_its_words(home: Home) -> None:
         assert (rank.facts["error"]["type"], rank.facts["error"]["message"]) == (kind, message)
 
 
-def test_an_exit_without_an_error_or_of_another_s_program_is_no_run(home: Home) -> None:
+def test_an_exit_without_an_error_or_of_another_program_is_not_a_run(home: Home) -> None:
     """Also one by a signal's number, by the user, of a child, and of a launcher that passes on the code of its ranks."""
     for number, lines in enumerate(("sys.exit()", "sys.exit(143)", "raise KeyboardInterrupt", HELP, CHILD, LAUNCHER)):
         ended(home, f"case{number}", lines)

@@ -49,7 +49,7 @@ def test_it_names_the_run_its_steps_and_its_loss(home: Home) -> None:
     assert ends(home, *python("import gputop; gputop.init(name='my run'); 1 / 0")) == (1, [line])
 
 
-def test_a_command_that_trains_nothing_is_told_so(home: Home) -> None:
+def test_a_command_that_trains_nothing_says_so(home: Home) -> None:
     assert ends(home, *python("print('hello')")) == (0, [NO_STEP])
 
 
@@ -116,7 +116,7 @@ def test_a_training_without_a_step_says_so_also_where_its_output_is_kept(home: H
     assert (only.stdout, only.stderr) == ("", f"{NO_STEP}\n")
 
 
-def test_a_run_that_cannot_be_kept_is_not_told_to_have_no_step(home: Home) -> None:
+def test_a_run_that_cannot_be_stored_is_not_reported_as_having_no_step(home: Home) -> None:
     own = "import gputop; run = gputop.init()\nfor i in range(3): run.log(loss=i)"
     for train in (own, PRINTS):
         code, lines = ends(home, *python(train), GPUTOP_DIR="/proc/nowhere")

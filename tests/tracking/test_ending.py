@@ -117,7 +117,7 @@ def test_a_program_that_is_not_there_ends_no_run_of_a_child(home: Home) -> None:
     reader.close()
 
 
-def test_execve_takes_a_descriptor_as_ever(home: Home) -> None:
+def test_execve_takes_a_descriptor_as_without_gputop(home: Home) -> None:
     script = (
         "import os\nbefore = os.execve in os.supports_fd\nimport gputop\ngputop.init()\n"
         "print(before == (os.execve in os.supports_fd))"
@@ -173,7 +173,7 @@ ERRORS = {
 
 @pytest.mark.parametrize("automatic", [False, pytest.param(True, marks=pytest.mark.warm)])
 @pytest.mark.parametrize("way", ERRORS)
-def test_the_error_is_told_once_whoever_records_the_run(home: Home, way: str, automatic: bool) -> None:
+def test_the_error_is_recorded_once_whatever_records_the_run(home: Home, way: str, automatic: bool) -> None:
     line, kind = ERRORS[way]
     if automatic:
         pytest.importorskip("torch")
@@ -205,7 +205,7 @@ print(sys.excepthook is sys.__excepthook__)
 
 
 @pytest.mark.parametrize("tracked", ["import gputop; gputop.init()", pytest.param("import torch", marks=pytest.mark.warm)])
-def test_a_console_of_the_script_shows_its_errors_as_ever(home: Home, tracked: str) -> None:
+def test_a_console_of_the_script_shows_its_errors_as_without_gputop(home: Home, tracked: str) -> None:
     """Python's own looks whether somebody has put a hook for errors in the place of the original."""
     command = () if "gputop" in tracked else (sys.executable, "-m", "gputop", "run", "--", sys.executable)
     if command:

@@ -85,7 +85,7 @@ def test_the_lines_that_hold_most_come_first(cuda: SimpleNamespace) -> None:
     assert "5.0 GiB in 2 blocks from train.py:88 forward" in " ".join(screen.split())
 
 
-def test_without_a_snapshot_the_sums_are_told(cuda: SimpleNamespace) -> None:
+def test_without_a_snapshot_only_the_totals_are_shown(cuda: SimpleNamespace) -> None:
     cuda.memory.memory_snapshot = lambda include_traces: [][3]
     found = out_of_memory.fact(RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"), is_library)
     assert found == {"allocated_bytes": 5 * GIB, "cached_bytes": 2 * GIB, "largest_free_bytes": None, "lines": []}
@@ -100,7 +100,7 @@ def test_a_torch_that_can_only_take_the_whole_history_is_asked_for_sums(cuda: Si
     assert not taken
 
 
-def test_other_errors_and_other_torches_tell_nothing(cuda: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_and_other_versions_of_torch_add_nothing(cuda: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     assert out_of_memory.fact(ValueError("no"), is_library) is None
     cuda.is_initialized = lambda: False
     assert out_of_memory.fact(OutOfMemoryError("full"), is_library) is None

@@ -84,7 +84,7 @@ NOT_HEARD = {
 
 
 @pytest.mark.parametrize("kind", NOT_HEARD)
-def test_what_is_no_training_opens_no_run(home: Home, kind: str) -> None:
+def test_a_program_that_does_not_train_opens_no_run(home: Home, kind: str) -> None:
     code, _, err = home.run(NOT_HEARD[kind], command=(*RUN, sys.executable), **AUTO)
     assert (code, err) == (0, "")
     assert not home.archives()
@@ -119,7 +119,7 @@ except TypeError as error:
 
 
 @pytest.mark.warm
-def test_a_training_of_torch_is_told_by_automatic_tracking(home: Home) -> None:
+def test_automatic_tracking_recognizes_a_torch_training(home: Home) -> None:
     pytest.importorskip("torch")
     script = """
 import torch
@@ -181,9 +181,7 @@ def test_a_training_without_an_optimizer_is_reported_by_automatic_tracking(home:
 
 
 @pytest.mark.parametrize(("lines", "end", "code"), [(30, "", None), (9, "sys.exit(3)", 3), (9, "raise ValueError('no')", 1)])
-def test_a_training_with_torch_that_no_hook_sees_is_told_by_its_lines(
-    home: Home, lines: int, end: str, code: int | None
-) -> None:
+def test_a_torch_training_without_hooks_is_recognized_by_its_output(home: Home, lines: int, end: str, code: int | None) -> None:
     (home.state / "torch").mkdir(parents=True)
     (home.state / "torch" / "__init__.py").write_text("")  # nothing that hooks could listen to
     script = f"import sys, torch\nfor step in range({lines}): print('step', step, 'loss:', 0.5)\n{end}\n"
@@ -194,7 +192,7 @@ def test_a_training_with_torch_that_no_hook_sees_is_told_by_its_lines(
     assert (run.state, run.ranks[0].exit_code) == ("failed", code) if code else run.state == "finished"
 
 
-def test_a_closed_pipe_ends_it_as_ever(tmp_path: Path) -> None:
+def test_a_closed_pipe_ends_it_as_without_gputop(tmp_path: Path) -> None:
     code = "for n in range(10**6): print('step', n, 'loss: 0.5')"
     command = f"{shlex.join((*RUN, sys.executable, '-c', code))} | head -n 1"
     done = subprocess.run(

@@ -63,7 +63,7 @@ def test_steps_that_cannot_be_profiled(trainer: Trainer | None, words: str) -> N
     assert words in str(obstacle(trainer))
 
 
-def test_others_come_first(torch: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_profilers_take_precedence(torch: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     torch._is_profiler_enabled = True
     assert "itself is using torch's profiler" in str(obstacle(Trainer()))
     torch._is_profiler_enabled = False

@@ -140,7 +140,7 @@ def test_init_twice_makes_two_runs_that_both_end(home: Home) -> None:
     }
 
 
-def test_resume_goes_on_with_the_same_run(home: Home) -> None:
+def test_resume_continues_the_same_run(home: Home) -> None:
     home.run("import gputop\nrun = gputop.init(name='first')\nfor step in range(3): run.log(loss=1.0)", GPUTOP_RUN_ID="long")
     home.run("import gputop\nrun = gputop.init(resume='long')\nfor step in range(3, 6): run.log({'loss': 2.0}, step=step)")
     update = RunReader(home.runs).poll()
@@ -202,7 +202,7 @@ def test_a_configuration_of_no_known_form_costs_itself_alone(home: Home, capfd: 
     assert "entries of int are not recorded" in capfd.readouterr().err
 
 
-def test_an_exception_in_init_is_told_and_the_run_does_nothing(
+def test_an_exception_in_init_is_reported_and_the_run_does_nothing(
     home: Home, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(identity, "place", lambda: 1 // 0)

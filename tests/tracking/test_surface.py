@@ -212,7 +212,7 @@ def test_any_tags_do(home: Home, tags: str, recorded: list[str] | None) -> None:
     assert home.only_run().ranks[0].facts.get("tags") == recorded
 
 
-def test_a_run_of_an_id_of_its_own_and_one_that_goes_on(home: Home) -> None:
+def test_a_new_id_starts_a_run_and_resume_continues_one(home: Home) -> None:
     script = (
         "import gputop; run = gputop.init(id='mine'{}); [run.log(loss=float(n)) for n in range(4)]; print(run.id, run.step)"
     )

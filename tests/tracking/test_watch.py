@@ -277,7 +277,7 @@ def test_a_gpu_that_is_far_behind_costs_values_and_never_time(
     assert points.values == tuple(float(step) for step in range(100))
 
 
-def test_nothing_is_said_of_cuda_before_it_is_initialized() -> None:
+def test_nothing_is_recorded_about_cuda_before_it_is_initialized() -> None:
     found = evidence.torch_fact()
     assert found is not None
     if not torch.cuda.is_initialized():
@@ -361,7 +361,7 @@ for batch in torch.utils.data.DataLoader(Data(), batch_size=8, num_workers=2, mu
     assert (run.state, run.ranks[0].step, set(run.ranks[0].metrics)) == ("finished", 7, {"mean"})
 
 
-def test_ddp_is_no_data_parallel(tmp_path: Path) -> None:
+def test_ddp_is_not_mistaken_for_data_parallel(tmp_path: Path) -> None:
     """On CUDA, DistributedDataParallel has module, device_ids and dim too; each rank computes its batch as a whole."""
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel

@@ -142,7 +142,7 @@ def test_optimizers_made_for_a_moment_leave_nothing_behind() -> None:
     assert (found.trainings, found.phases) == (2, 3)
 
 
-def test_a_new_optimizer_seldom_looks_at_all_weights() -> None:
+def test_a_new_optimizer_rarely_scans_all_weights() -> None:
     found, kept, passes = Optimizers(), [Optimizer(Weight()) for _ in range(1000)], [{}]
     for optimizer in (*kept, *(Optimizer(Weight()) for _ in range(2000))):
         found.number(optimizer)
@@ -347,7 +347,7 @@ def test_data_parallel_on_the_cpu(home: Home) -> None:
 
 
 @pytest.mark.real_start("torch.compile counts what it compiles from the start")
-def test_a_compiled_model_is_compiled_as_ever(home: Home) -> None:
+def test_a_compiled_model_is_compiled_as_without_gputop(home: Home) -> None:
     # The script prints how many graphs, breaks and frames torch.compile counted: both runs print the same.
     assert_tracked(home, both(home, sys.executable, "compiled.py"))
     assert home.only_run().ranks[0].facts["model"]["wrappers"] == ["OptimizedModule"]
@@ -572,7 +572,7 @@ for name, arguments in {"none": (30, reset_to_none), "accumulated": (12, reset_i
         assert len(found.series["step_s"]) > len(points) // 3
 
 
-def test_backwards_before_an_optimizer_s_first_step_are_no_steps(home: Home) -> None:
+def test_backwards_before_an_optimizer_s_first_step_are_not_steps(home: Home) -> None:
     case = """
 train(15, reset_to_none)
 weight = torch.nn.Parameter(torch.ones(4))

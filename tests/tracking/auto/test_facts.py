@@ -283,7 +283,7 @@ for step in range(40):
 """
 
 
-def test_what_cannot_be_collected_is_told_once_and_the_rest_goes_on(home: Home) -> None:
+def test_a_fact_that_cannot_be_collected_is_reported_once_and_the_rest_continues(home: Home) -> None:
     assert home.run(ODD_MODEL.replace("STEP", ""), command=(*RUN, sys.executable)) == (0, "", "")
     run = home.only_run()
     told = ["model: RuntimeError: not in this version"]
@@ -314,7 +314,7 @@ def waits() -> Any:
     found.close(counts=False)
 
 
-def test_waits_and_copies_are_counted_while_a_step_is_looked_at(waits: Waits) -> None:
+def test_waits_and_copies_are_counted_in_a_measured_step(waits: Waits) -> None:
     host, there = torch.ones(3), torch.ones((), dtype=torch.float64)
     assert waits.synchronizations() is None
     waits.open(lambda: False)
@@ -341,7 +341,7 @@ def test_waits_and_copies_are_counted_while_a_step_is_looked_at(waits: Waits) ->
     )
 
 
-def test_a_wait_that_cannot_be_looked_at_ends_the_counting_and_says_why() -> None:
+def test_a_wait_that_cannot_be_measured_ends_the_counting_and_says_why() -> None:
     told: list[Exception] = []
     waits = Waits(torch, UserCode().frame, lambda tensor: tensor.no_such_attribute, told.append)
     waits.open(lambda: False)
@@ -572,7 +572,7 @@ def test_a_pipeline_over_all_ranks_is_not_taken_for_data_parallelism(monkeypatch
     assert group_of(mesh_of((1, 2), pp=2, dp=4)) == (2, 4)
 
 
-def test_ranks_of_which_nobody_knows_what_they_share_have_no_speed() -> None:
+def test_ranks_that_may_share_samples_have_no_throughput() -> None:
     def speed(**said: Any) -> Any:
         fact = {"backend": "gloo", "world_size": 2, "groups": 1, "mesh": [], **said}
         ranks = [Rank(number, metrics={"samples_per_s": 4.0}, facts={"process_group": fact}) for number in range(2)]
@@ -699,7 +699,7 @@ def _standing(monkeypatch: pytest.MonkeyPatch, step: int, longest_s: float) -> l
     return told.said
 
 
-def test_a_first_word_comes_before_it_is_sure_that_no_step_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_report_comes_before_a_stall_is_certain(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = _standing(monkeypatch, 30, 0.004)
     assert (first["early"], first["step"], first["phase"]) == (True, 30, "other")
     assert "early" not in second
@@ -707,7 +707,7 @@ def test_a_first_word_comes_before_it_is_sure_that_no_step_comes(monkeypatch: py
 
 
 @pytest.mark.parametrize(("step", "longest_s"), [(5, 0.004), (30, 0.2)], ids=["in the warm-up", "after a step of that length"])
-def test_no_first_word_where_as_much_was_seen_before(monkeypatch: pytest.MonkeyPatch, step: int, longest_s: float) -> None:
+def test_no_first_report_if_a_step_took_as_long_before(monkeypatch: pytest.MonkeyPatch, step: int, longest_s: float) -> None:
     (only,) = _standing(monkeypatch, step, longest_s)
     assert "early" not in only
 
@@ -745,7 +745,7 @@ def test_a_loader_made_for_each_epoch_counts_on_where_the_last_one_ended() -> No
     assert made([1, 2], made([1, 2], None)).epoch == 0
 
 
-def test_a_pass_that_trains_nothing_is_no_epoch() -> None:
+def test_a_pass_without_training_is_not_an_epoch() -> None:
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.zeros(4)))
     feed = Feed()
     feed.begin(loader, 0.0)  # a look at the first batch
@@ -761,7 +761,7 @@ def test_a_pass_that_trains_nothing_is_no_epoch() -> None:
     assert after.epoch == 3
 
 
-def test_columns_of_classes_beside_numbers_are_no_tokens() -> None:
+def test_class_columns_next_to_numbers_are_not_tokens() -> None:
     def counted(*batch: torch.Tensor) -> tuple[int, int]:
         feed = Feed()
         feed.begin(torch.utils.data.DataLoader([1, 2]), 0.0)
@@ -774,7 +774,7 @@ def test_columns_of_classes_beside_numbers_are_no_tokens() -> None:
     assert counted(ids, numbers) == (1, 9), "a text with several numbers to predict"
 
 
-def test_an_input_without_a_plain_shape_ends_the_looking_and_nothing_else() -> None:
+def test_an_input_without_a_plain_shape_ends_only_the_measuring() -> None:
     class Nested:
         grad_fn = None
 

@@ -44,12 +44,12 @@ def test_full_iterations_are_spread_evenly(step_s: float) -> None:
         assert min(counts) >= len(steps) / period / 2, period
 
 
-def test_ranks_of_different_pace_look_at_the_same_steps() -> None:
+def test_ranks_of_different_pace_measure_the_same_steps() -> None:
     quick, slow = set(steps_of(0.001)), set(steps_of(0.004))
     assert quick < slow
 
 
-def test_slow_iterations_are_all_looked_at_and_quick_ones_often_enough() -> None:
+def test_slow_iterations_are_all_measured_and_quick_ones_often_enough() -> None:
     assert steps_of(0.05, 100) == list(range(100))
     for step_s in (0.001, 0.002, 0.004, 0.01, 0.03):
         assert len(steps_of(step_s)) / (20_000 * step_s) >= FULL_PER_S / 2
@@ -295,7 +295,7 @@ def test_a_training_on_a_gpu_is_as_fast_as_its_gpu_and_not_as_its_queue() -> Non
     assert rate.after(1003, 3000.0 + RATE_S) == pytest.approx(RATE_S / 2)
 
 
-def test_throughput_is_told_by_the_usual_time_of_a_step_and_not_without_it() -> None:
+def test_throughput_needs_the_usual_time_of_a_step() -> None:
     iteration, values = Iteration(), {}
     iteration.add_call(64, 0)
     iteration.add_loss()

@@ -81,14 +81,14 @@ def test_the_user_s_sitecustomize_runs_alone(home: Home) -> None:
 
 
 @pytest.mark.parametrize("source", ["1/0", "raise ImportError('mine')", "import no_such_module"])
-def test_its_errors_are_shown_as_ever(home: Home, source: str) -> None:
+def test_errors_of_the_user_s_sitecustomize_are_shown_as_without_gputop(home: Home, source: str) -> None:
     done = same(home, sys.executable, "-c", "print('on')", PYTHONPATH=str(theirs(home, source)))
     assert (done.returncode, done.stdout) == (0, "on\n")
     assert "Error in sitecustomize" in done.stderr
 
 
 @pytest.mark.parametrize("theirs", [":/a", "/a:", "/a::/b"])
-def test_an_empty_entry_of_pythonpath_is_the_working_directory_as_ever(home: Home, theirs: str) -> None:
+def test_an_empty_entry_of_pythonpath_stays_the_working_directory(home: Home, theirs: str) -> None:
     same(home, sys.executable, "-c", "import sys; print(sys.path)", PYTHONPATH=theirs)
 
 
@@ -174,7 +174,7 @@ def test_the_terminal_is_the_command_s(home: Home) -> None:
         (["--nonsense", "x"], 2, "--nonsense"),
     ],
 )
-def test_what_cannot_be_started_is_told(home: Home, command: list[str], code: int, words: str) -> None:
+def test_a_command_that_cannot_start_is_reported(home: Home, command: list[str], code: int, words: str) -> None:
     done = run(home, (*RUN, *command))
     assert (done.returncode, done.stdout) == (code, "")
     assert words in done.stderr
@@ -182,7 +182,7 @@ def test_what_cannot_be_started_is_told(home: Home, command: list[str], code: in
 
 
 @pytest.mark.parametrize("flags", [("-I",), ("-uE",), ("-X", "utf8", "-W", "ignore", "-Bs", "-S")])
-def test_a_python_that_ignores_its_environment_is_said_not_to_be_tracked(home: Home, flags: tuple[str, ...]) -> None:
+def test_a_python_that_ignores_its_environment_is_reported_as_untracked(home: Home, flags: tuple[str, ...]) -> None:
     done = run(home, (*RUN, "--", sys.executable, *flags, "-c", "print(1)"))
     assert (done.returncode, done.stdout) == (0, "1\n")
     assert len(done.stderr.splitlines()) == 1
@@ -203,7 +203,7 @@ def test_flags_behind_the_script_are_the_script_s(home: Home) -> None:
         assert run(home, (*RUN, "--", *command)).stderr == ""
 
 
-def test_words_are_split_at_the_first_dashes() -> None:
+def test_arguments_are_split_at_the_first_double_dash() -> None:
     assert run_command.split(["--name", "a", "--", "python", "--", "x"]) == (["--name", "a"], ["python", "--", "x"])
     assert run_command.split(["--name=a", "python", "x.py", "--name", "b"]) == (["--name=a"], ["python", "x.py", "--name", "b"])
     assert run_command.split([]) == ([], [])
@@ -263,7 +263,7 @@ def test_a_training_that_fails_before_its_first_step_is_a_run(home: Home) -> Non
 
 
 @pytest.mark.parametrize("before", ["sys.exit()", "raise KeyboardInterrupt", "import gputop; gputop.init(mode='disabled')"])
-def test_an_exit_on_purpose_before_the_first_step_is_no_run(home: Home, before: str) -> None:
+def test_a_deliberate_exit_before_the_first_step_is_not_a_run(home: Home, before: str) -> None:
     pytest.importorskip("torch")
     run(home, (*RUN, "--", sys.executable, "-c", FAILING.format(before=before)))
     assert not home.archives()

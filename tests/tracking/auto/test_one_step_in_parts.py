@@ -40,7 +40,7 @@ print(json.dumps(losses))
 
 
 @pytest.mark.parametrize("parts", [2, 30])
-def test_parts_that_an_optimizer_keeps_elsewhere_are_no_steps_of_their_own(home: Home, parts: int) -> None:
+def test_parameters_that_an_optimizer_keeps_elsewhere_make_no_extra_steps(home: Home, parts: int) -> None:
     """With 30 of them, tracking took the parts of the first step for steps without an optimizer."""
     code, out, err = home.run(PRIVATE % parts, command=RUN)
     assert code == 0, err

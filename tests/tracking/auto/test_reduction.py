@@ -162,7 +162,7 @@ def test_a_short_last_accumulation_is_divided_by_as_much_as_the_others() -> None
     assert value == pytest.approx(4 / 3 * sum(loss.item() for loss in losses[:3]))
 
 
-def test_a_short_last_accumulation_of_sums_is_no_different() -> None:
+def test_a_short_last_accumulation_of_sums_is_treated_the_same() -> None:
     """As the Trainer of Transformers normalizes: by the items of the whole step, however many micro-batches it has."""
     for sizes in ([8] * 4, [8, 3], [8]):
         found = batches(sizes)
@@ -245,7 +245,7 @@ def test_reading_changes_nothing_and_raises_nothing() -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])
-def test_a_flag_is_no_number_of_items(device: str) -> None:
+def test_a_flag_is_not_a_number_of_items(device: str) -> None:
     """A tensor on "meta" is as unreadable as one on a GPU."""
     loss = torch.ones(3, device=device, requires_grad=True).mean()
     for flag in (True, False):

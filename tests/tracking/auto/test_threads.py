@@ -198,7 +198,7 @@ with ThreadPoolExecutor(1) as first, ThreadPoolExecutor(1) as second:
 """
 
 
-def test_a_loss_of_which_a_part_may_be_missing_is_not_recorded(home: Home) -> None:
+def test_a_loss_that_may_lack_a_part_is_not_recorded(home: Home) -> None:
     code, out, err = home.run(TRAIN.replace("WAY", SHARED), command=(*RUN, sys.executable))
     assert (code, err) == (0, "")
     recorded, told = series(home), json.loads(out)
@@ -281,7 +281,7 @@ on_a_new_thread(trains_on)
 """
 
 
-def test_a_script_that_goes_on_training_on_another_thread_is_not_stalled(home: Home) -> None:
+def test_a_script_that_continues_on_another_thread_is_not_stalled(home: Home) -> None:
     script = TRAIN.replace("WAY", GOES_ON)
     code, _, err = home.run(script, command=(*RUN, sys.executable), GPUTOP_STALL_S="2")
     assert (code, err) == (0, "")

@@ -451,7 +451,7 @@ print(tracked.models.searches._number, sum(map(len, tracked.training.optimizers.
 """
 
 
-def test_an_optimizer_for_each_weight_costs_one_search_and_its_iterations_are_told(home: Home) -> None:
+def test_an_optimizer_for_each_weight_costs_one_search_and_its_iterations_are_recorded(home: Home) -> None:
     code, out, err = home.run(TRAIN + EACH, command=(*RUN, sys.executable))
     assert (code, err) == (0, "")
     losses, counts = out.splitlines()

@@ -199,7 +199,7 @@ def test_what_raises_while_they_are_written_leaves_the_others_for_later_and_writ
     assert [step for step, _ in points(home, "loss")] == list(range(11))
 
 
-def test_those_that_the_training_has_just_written_others_of_are_left_to_it(home: Home) -> None:
+def test_the_thread_leaves_records_to_a_training_that_writes_them(home: Home) -> None:
     _, written = journal()
     written.quick = True
     written.defer({"loss": 0.0}, 0)

@@ -93,7 +93,7 @@ waits.set()
 """
 
 
-def test_what_a_signal_handler_raises_while_a_fork_waits_is_not_taken_for_our_failure(home: Home) -> None:
+def test_an_exception_of_a_signal_handler_during_a_fork_is_not_our_failure(home: Home) -> None:
     assert home.run(RAISES) == (0, "raised\n", "")
 
 
@@ -151,6 +151,6 @@ stop.set()
 """
 
 
-def test_beside_the_threads_of_the_script_ours_stay(home: Home) -> None:
+def test_our_threads_stay_if_the_script_has_threads(home: Home) -> None:
     code, said, error = home.run(OTHERS)
     assert (code, said) == (0, "3 True\n"), error

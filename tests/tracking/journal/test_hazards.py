@@ -65,7 +65,7 @@ def test_kill_9_loses_nothing_that_log_returned_from(home: Home, tmp_path: Path,
     assert before == len(seen)
 
 
-def test_the_ending_is_told_by_the_process_not_by_age(home: Home) -> None:
+def test_the_process_and_not_the_age_shows_that_a_run_has_ended(home: Home) -> None:
     scripts = {
         "finished": "import gputop\ngputop.init().log(loss=1.0)",
         "failed": "import gputop\ngputop.init().log(loss=1.0)\nraise RuntimeError('boom')",

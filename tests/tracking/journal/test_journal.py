@@ -321,7 +321,7 @@ def test_the_reader_of_a_fast_writer_is_never_wrong(home: Home) -> None:
     assert all(value == -step for step, value in sink.series["b"])
 
 
-def test_json_that_is_too_long_is_refused_and_told_not_raised(home: Home, capfd: pytest.CaptureFixture[str]) -> None:
+def test_json_that_is_too_long_is_refused_and_reported_but_not_raised(home: Home, capfd: pytest.CaptureFixture[str]) -> None:
     opened = open_journal(home)
     opened.journal.state("config", "huge", ["x" * 900] * 900)
     opened.journal.log(loss=1.0)

@@ -37,7 +37,7 @@ def test_the_check_finds_those_that_do(expression: str) -> None:
 MANY = "|".join(f"[{first}{second}]?{first}" for first in "abcdefghij" for second in "klmnopqrst")
 
 
-def test_the_check_judges_expressions_with_many_ways_alike() -> None:
+def test_the_check_judges_expressions_with_many_branches() -> None:
     assert quadratic(rf"(?:{MANY})(?:{MANY})?\s*:?\s*1") == "\t"
     assert quadratic(rf"(?:{MANY})(?:{MANY})?\s*:\s*1") is None
 
@@ -70,7 +70,7 @@ MEASURED = (
 
 @pytest.mark.parametrize("name", MEASURED)
 @pytest.mark.parametrize("line", ["{}: 0.5", "step 1 {}=0.5", "[1]\t{} 0.5", "|{}|"])
-def test_a_training_is_heard_whatever_its_measure_is_called(name: str, line: str) -> None:
+def test_a_training_is_recognized_whatever_its_metric_is_called(name: str, line: str) -> None:
     assert (names.is_measured(name), shows_sign(line.format(name))) == (True, True)
 
 

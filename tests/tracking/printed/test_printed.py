@@ -214,7 +214,7 @@ def steps_of(text: str) -> tuple[list[int], int | None]:
     return [step for step, _ in [*transcript.feed(text.encode()), *transcript.end()]], transcript.total_steps
 
 
-def test_steps_that_start_again_go_on() -> None:
+def test_steps_that_restart_continue_the_count() -> None:
     text = "\n".join(f"Epoch [{epoch}/3], Step [{step}/40], Loss: 1.0" for epoch in (1, 2, 3) for step in (20, 40))
     assert steps_of(text) == ([20, 40, 60, 80, 100, 120], 120)
 
@@ -244,7 +244,7 @@ def test_epoch_and_batch_make_one_count() -> None:
     assert steps_of("\n".join(lines)) == ([0, 30, 40, 70, 80, 110], 120)
 
 
-def test_folds_that_begin_again_go_on() -> None:
+def test_folds_that_restart_continue_the_count() -> None:
     lines = [f"| epoch {epoch} | {batch}/10 batches | loss 5.0" for _ in "ab" for epoch in (1, 2) for batch in (5, 10)]
     assert steps_of("\n".join(lines))[0] == [5, 10, 15, 20, 25, 30, 35, 40]
 
@@ -320,7 +320,7 @@ def test_the_parts_of_the_loss_of_older_yolos(heading: str, row: str, metrics: d
     assert found[0][1] == pytest.approx({**metrics, "epoch": 0}, nan_ok=True)
 
 
-def test_such_names_in_other_tables_are_no_loss() -> None:
+def test_such_names_in_other_tables_are_not_losses() -> None:
     assert read("Epoch   box   obj   total\n0   1   2   3\n") == []
     assert read("gpu_mem   free   total   pid\n10.8G   1   2   3\n") == []
 
@@ -443,7 +443,7 @@ def test_a_line_of_the_trainer_has_the_step_of_the_bar_that_is_drawn_below_it(pi
     assert (transcript.total_steps, transcript.counts_lines) == (120, False)
 
 
-def test_without_a_bar_the_lines_of_the_trainer_are_counted_and_said_to_be() -> None:
+def test_without_a_bar_the_trainer_s_lines_are_counted_and_marked_as_counted() -> None:
     """Its bar goes to standard error, or is turned off."""
     lines = [line for line in TRAINER.splitlines() if line.startswith("{")][:2]
     transcript = Transcript(with_bars=True)
@@ -456,7 +456,7 @@ def test_without_a_bar_the_lines_of_the_trainer_are_counted_and_said_to_be() -> 
     assert not shown.counts_lines
 
 
-def test_the_summary_of_the_trainer_is_no_step() -> None:
+def test_the_summary_of_the_trainer_is_not_a_step() -> None:
     lines = [
         "{'loss': '2.5', 'epoch': '0.5'}",
         "{'loss': '2.0', 'epoch': '1'}",

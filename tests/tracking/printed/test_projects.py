@@ -395,7 +395,7 @@ def test_values_and_their_steps(lines: tuple[str, ...], values: Values) -> None:
 
 
 @pytest.mark.parametrize("lines", [FOUND[0][1], ("Epoch(val) [1][157/157]  loss: 1.0",)])
-def test_batches_of_an_evaluation_are_no_total(lines: tuple[str, ...]) -> None:
+def test_batches_of_an_evaluation_are_not_the_total(lines: tuple[str, ...]) -> None:
     transcript = Transcript()
     assert [*transcript.feed("\n".join((*lines, "")).encode())]
     assert transcript.total_steps is None
@@ -424,7 +424,7 @@ def test_ranks_that_print_the_same_step_late_begin_no_epoch() -> None:
     "heading",
     ["| Model | Params | Top1 acc | Loss |", "| class | images | precision | recall | mAP50 |", "| GPU | loss | util |"],
 )
-def test_a_table_between_bars_without_steps_or_epochs_is_no_progress(heading: str) -> None:
+def test_a_table_between_bars_without_steps_or_epochs_is_not_progress(heading: str) -> None:
     row = "| a " + "| 0.5 " * (heading.count("|") - 2) + "|"
     assert read(heading, row, row.replace("0.5", "0.25")) == []
 

@@ -195,7 +195,7 @@ def test_what_is_kept_is_deleted_with_its_run(home: Home, large: Path, monkeypat
     assert not large.parent.exists()
 
 
-def test_a_directory_that_takes_no_file_is_no_error(home: Home, large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_directory_is_not_an_error(home: Home, large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     beside(large).mkdir()
     assert len(read(home).points[0].steps) > 1000
     assert sorted(path.name for path in large.parent.iterdir()) == [large.name, beside(large).name]

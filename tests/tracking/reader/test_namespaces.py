@@ -80,7 +80,7 @@ def test_its_ranks_have_the_pids_of_this_machine_while_they_live(
         reader.close()
 
 
-def test_it_is_not_a_second_run_that_is_not_tracked(home: Home, inside: subprocess.Popen[str]) -> None:
+def test_a_run_in_a_container_is_not_listed_twice(home: Home, inside: subprocess.Popen[str]) -> None:
     sampler = Sampler(VirtualSource(1), 1.0, runs=RunReader(home.runs))
     (pid,) = map(int, Path(f"/proc/{inside.pid}/task/{inside.pid}/children").read_text().split())
 

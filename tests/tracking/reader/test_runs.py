@@ -34,7 +34,7 @@ def by_id(update: reader.RunUpdate) -> dict[str, Run]:
     return {run.run_id: run for run in update.runs}
 
 
-def test_an_empty_or_missing_directory_is_no_error(tmp_path: Path) -> None:
+def test_an_empty_or_missing_directory_is_not_an_error(tmp_path: Path) -> None:
     found = RunReader(tmp_path / "nowhere")
     assert found.poll() == reader.RunUpdate()
     (tmp_path / "nowhere").mkdir()
@@ -152,7 +152,7 @@ def test_only_recent_and_living_runs_are_followed(home: Home) -> None:
     follow.close()
 
 
-def test_what_is_no_journal_is_remembered_and_left_alone(home: Home, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_journal_is_remembered_and_left_alone(home: Home, tmp_path: Path) -> None:
     good = open_rank(home, "good")
     good.journal.log(loss=1.0)
     page = home.archives()[0].read_bytes()[: form.HEADER_BYTES]

@@ -64,7 +64,7 @@ def the_run(reader: RunReader) -> Run:
     return run
 
 
-def test_its_pid_is_nobody_here(home: Home, rank: Elsewhere) -> None:
+def test_a_pid_of_another_machine_is_matched_with_no_process(home: Home, rank: Elsewhere) -> None:
     reader = RunReader(home.runs)
     run = the_run(reader)
     (found,) = run.ranks
@@ -76,7 +76,9 @@ def test_its_pid_is_nobody_here(home: Home, rank: Elsewhere) -> None:
     reader.close()
 
 
-def test_it_is_judged_by_what_comes_of_it(home: Home, rank: Elsewhere, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_of_another_machine_is_judged_by_the_growth_of_its_journal(
+    home: Home, rank: Elsewhere, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = sorted(os.listdir(rank.here.parent))
     long_ago = time.time() - 3600
     os.utime(rank.here, (long_ago, long_ago))

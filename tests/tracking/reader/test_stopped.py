@@ -43,7 +43,7 @@ def forgotten(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             stopping.stop(job.id, grace_s=0.5)
 
 
-def test_a_stop_on_request_and_an_accident_are_told_apart(home: Home) -> None:
+def test_a_requested_stop_differs_from_an_accident(home: Home) -> None:
     job = start()
     eventually(lambda: (rank := first_rank(home)) and rank.step, "it trains")
     assert stopping.stop(job.id, grace_s=2.0).state == "stopped"

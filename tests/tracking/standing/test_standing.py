@@ -69,7 +69,7 @@ def test_the_collective_is_the_one_that_the_script_has_called() -> None:
     assert (nothing.line, nothing.function) == (None, None)
 
 
-def test_counts_that_are_not_due_are_not_told_as_if_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_that_are_not_due_are_not_shown_as_current(monkeypatch: pytest.MonkeyPatch) -> None:
     said = {"last_enqueued_collective": "15", "last_completed_collective": "14"}
     asked = []
 
@@ -157,7 +157,7 @@ def passed_on(reader: RunReader, pid: int) -> dict[str, Any] | None:
     return next((rank.facts.get("standing") for run in reader.poll().runs for rank in run.ranks if rank.pid == pid), None)
 
 
-def test_a_rank_tells_its_line_without_torch_and_takes_nothing_that_is_the_scripts(home: Home) -> None:
+def test_a_rank_reports_its_line_without_torch_and_leaves_the_script_alone(home: Home) -> None:
     processes = [home.start(STANDS.format(before=before, after=""), GPUTOP_WHERE=switch) for before, switch in
                  (("", "1"), (TAKEN, "1"), ("", "0"))]  # fmt: skip
     for process in processes:
