@@ -176,7 +176,7 @@ def test_live_columns_equal_those_of_the_series(samples_count: int) -> None:
     assert got == series.columns(0.0, 10_000.0, 50)
 
 
-def test_steady_end_moves_seldom() -> None:
+def test_the_steady_end_moves_rarely() -> None:
     ends = {steady_end(0.0, float(last)) for last in range(1000)}
     assert len(ends) < 30
     assert all(steady_end(5.0, 5.0 + last) >= 5.0 + last for last in range(1000))
@@ -288,7 +288,7 @@ def rows_text(view: View, order: Order, columns: int = 100) -> list[str]:
     return texts(draw_processes(view, process_rows(view.snapshot, order), order, columns).lines)
 
 
-def test_process_rows_tell_who_is_where() -> None:
+def test_process_rows_show_which_process_is_where() -> None:
     rows = rows_text(dashboards.one_gpu(), Order())
     assert rows[0].split() == ["GPU", "PID", "USER", "GPU-MEM", "SM%", "CPU%", "RSS", "RANK", "RUN", "TIME", "COMMAND"]
     assert rows[1].split()[:11] == ["0", "4000", "ada", "15.0", "GiB", "24", "104", "3.0G", "0", "resnet18-ddp", "10m"]
@@ -376,7 +376,7 @@ def test_process_order_filter_and_tree() -> None:
     assert "No process matches" in rows_text(view, Order(filter=parse("nobody", 0)))[0]
 
 
-def test_memory_of_nobody_is_told() -> None:
+def test_memory_without_an_owner_is_shown() -> None:
     view = dashboards.healthy()
     rest = [row for row in process_rows(view.snapshot, Order()) if row.kind == "rest"]
     assert [row.device.index for row in rest if row.device] == [0, 1, 2, 3]

@@ -11,7 +11,7 @@ def words(lines: object) -> list[str]:
     return [line[0].text for line in lines]  # type: ignore[attr-defined]
 
 
-def test_only_what_is_looked_at_is_drawn_and_once() -> None:
+def test_only_visible_lines_are_drawn_and_only_once() -> None:
     drawn: list[int] = []
 
     def draw(row: int) -> Line:

@@ -38,7 +38,7 @@ def test_a_growing_chart_is_the_one_that_is_drawn_at_once(smoothing: float) -> N
         assert growing.draw(shown, "loss", 60, 12) == LossChart().draw(shown, "loss", 60, 12)
 
 
-def test_another_metric_is_no_continuation() -> None:
+def test_another_metric_does_not_continue_the_series() -> None:
     history = History()
     for rank in range(RANKS):
         logged(history, 0, rank)

@@ -37,7 +37,7 @@ def drawn(*runs: ProcessRun, width: int = 78, height: int = 12) -> list[str]:
     return [plain(drawing.title), *(plain(row).rstrip() for row in drawing.lines)]
 
 
-def test_a_whole_run_is_told_in_a_few_lines() -> None:
+def test_a_whole_run_fits_into_a_few_lines() -> None:
     assert drawn(RUN) == [
         "Training · 1 run not tracked",
         "train.py  torchrun, 4 ranks  up 1d02h  ada",
@@ -62,7 +62,7 @@ def test_a_run_that_gputop_started_waits_for_its_first_step() -> None:
     assert drawn(starting, OTHER)[0] == "Training · 1 run starting · 1 run not tracked"
 
 
-def test_what_is_not_there_is_told() -> None:
+def test_what_is_missing_is_named() -> None:
     waiting = replace(RUN, ranks=(*RUN.ranks[:2], replace(RUN.ranks[3], devices=())), world_size=16, local_world_size=8)
     assert drawn(waiting)[1:6] == [
         "train.py  torchrun, 3 ranks  world size 16  up 1d02h  ada",

@@ -36,7 +36,7 @@ def test_a_run_that_ended_took_its_time(state: str, words: str) -> None:
     assert ("so far" in text) == (state == "running")
 
 
-def test_less_than_one_sample_in_a_second_is_no_zero() -> None:
+def test_less_than_one_sample_per_second_is_not_zero() -> None:
     base = samples.run(world_size=1)
     run = replace(base, ranks=(replace(base.ranks[0], metrics={**base.ranks[0].metrics, "samples_per_s": 0.4}),))
     view = dashboards.view_of([samples.snapshot(runs=(run,))])

@@ -33,7 +33,7 @@ def test_a_folded_pane_says_undecided_in_its_title() -> None:
     )
 
 
-def test_what_is_watched_stands_beside_what_was_found() -> None:
+def test_what_is_watched_is_shown_next_to_what_was_found() -> None:
     for found in (NOTE, FOUND):
         text = shown(view(found, undecided=WATCHED), 6)
         assert found.title in text

@@ -84,7 +84,7 @@ def test_figures() -> None:
     assert [item.batch for item in reached] == [64.0, 128.0, 256.0]
 
 
-def test_what_is_unknown_is_no_number() -> None:
+def test_an_unknown_value_is_not_a_number() -> None:
     _, snapshot, history = scaling()
     lost = [AJob("nowhere", (samples.device(0).uuid,), 1.0)]
     (reached,) = comparison.reached_by(lost, lost[0], snapshot, history)
@@ -132,7 +132,7 @@ async def test_a_low_screen_keeps_the_table_and_the_bars(monkeypatch: pytest.Mon
         assert "━ 2 GPUs" not in text_of(app)
 
 
-def test_a_real_series_is_told_as_its_journals_tell_it(home: Home) -> None:
+def test_a_real_series_is_shown_as_its_journals_record_it(home: Home) -> None:
     pytest.importorskip("torch")
     devices = [Device(index, f"virtual-{index}", "virtual GPU", "virtual") for index in range(2)]
     recipe = catalogue.find("ddp")

@@ -115,7 +115,7 @@ async def test_what_is_not_of_this_machine_is_not_asked_for(
         assert app.asked == []
 
 
-async def test_a_hidden_environment_is_said_to_be() -> None:
+async def test_a_hidden_environment_is_marked_as_hidden() -> None:
     view = on_this_machine()
     screen = EnvironmentScreen(view.snapshot.processes[0], view)
     app = AskedApp(screen, view)
@@ -137,7 +137,7 @@ async def test_a_long_environment_says_what_is_left_out() -> None:
         await until_shown(app, pilot, "7 more variables")
 
 
-async def test_an_unexpected_failure_is_told() -> None:
+async def test_an_unexpected_failure_is_reported() -> None:
     view = on_this_machine()
     for screen in (EnvironmentScreen(view.snapshot.processes[0], view), ProcessScreen(view.snapshot.processes[0], view)):
         app = AskedApp(screen, view)

@@ -58,7 +58,7 @@ async def shown(view: View, size: tuple[int, int], chosen: str = "") -> str:
         return text_of(app)
 
 
-async def test_the_rows_that_a_finding_speaks_of_stand_beside_it() -> None:
+async def test_the_rows_that_a_finding_is_about_are_next_to_it() -> None:
     text = await shown(view_after((one_gpu_works, range(40))), (160, 50))
     assert "Only GPU 0 is used" in text
     beside = text[text.index("GPUs and ranks involved") :]
@@ -90,7 +90,7 @@ async def test_a_finding_that_went_stays_in_the_history() -> None:
     assert re.search(r"\d\d:\d\d:\d\d for \d+s +A07 Only GPU 0 is used", text)
 
 
-async def test_what_is_watched_is_listed_beside_what_was_found() -> None:
+async def test_what_is_watched_is_listed_next_to_what_was_found() -> None:
     watched = (Undecided("E02", "There is too little work in a step", 20.0), Undecided(None, "process 4000 warms up", 9.0))
     for found in (view_after((one_gpu_works, range(40))), view_after((healthy, range(20)))):
         assert "ndecided" not in await shown(found, (160, 50))

@@ -114,7 +114,7 @@ async def test_a_pane_shows_even_a_raw_title_and_line_clean() -> None:
         assert_safe(app)
 
 
-async def test_a_notice_is_no_markup_and_one_line() -> None:
+async def test_a_notice_is_one_line_without_markup() -> None:
     app = GputopApp(NoFeed(), Settings())  # type: ignore[arg-type]
     async with app.run_test(size=(100, 30), notifications=True) as pilot:
         app.notify(f"[bold]{EVIL}[/nothing]")

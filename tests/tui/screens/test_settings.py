@@ -61,7 +61,7 @@ def test_comments_unknown_keys_and_tables_stay() -> None:
         ("gpus = [1.5]", "a list of GPU"),
     ],
 )
-def test_a_value_that_does_not_fit_is_told_and_the_rest_is_used(line: str, words: str) -> None:
+def test_an_invalid_value_is_reported_and_the_rest_is_used(line: str, words: str) -> None:
     write(f"{line}\nlog_axis = true\n")
     loaded = read_settings()
     (problem,) = loaded.problems
@@ -70,7 +70,7 @@ def test_a_value_that_does_not_fit_is_told_and_the_rest_is_used(line: str, words
     assert not loaded.broken
 
 
-def test_a_broken_file_is_told_ignored_and_not_overwritten() -> None:
+def test_a_broken_file_is_reported_ignored_and_not_overwritten() -> None:
     path = write("theme = = dark")
     loaded = read_settings()
     assert loaded.broken
@@ -91,7 +91,7 @@ def test_a_layout_that_cannot_be_changed_safely_is_left_alone() -> None:
     assert path.read_text() == text
 
 
-def test_a_directory_that_cannot_be_written_is_told() -> None:
+def test_a_directory_that_cannot_be_written_is_reported() -> None:
     places.config_path().parent.parent.mkdir(parents=True)
     places.config_path().parent.write_text("a file where the directory should be")
     with pytest.raises(GputopError, match="cannot be"):

@@ -83,7 +83,7 @@ async def test_the_chosen_signal_is_sent(children: list[Child], downs: int, numb
     assert children[1].poll() is None
 
 
-async def test_what_became_of_each_is_told(children: list[Child]) -> None:
+async def test_the_result_of_each_signal_is_shown(children: list[Child]) -> None:
     """One is signaled, one ends while the question is open, and the PID of one belongs to a later process."""
     reused = listed(children[2])
     assert reused.started_at is not None

@@ -66,7 +66,7 @@ def test_a_run_is_stopped_through_one_of_its_processes(child: subprocess.Popen[b
     assert "alive on this machine" in target_of_run(view.snapshot.runs[0], gone).refusal
 
 
-def test_ranks_without_a_common_launcher_are_said_to_go_on(child: subprocess.Popen[bytes]) -> None:
+def test_ranks_without_a_common_launcher_are_reported_as_continuing(child: subprocess.Popen[bytes]) -> None:
     ranks = tuple(process_of(pid, run_id="run-1", rank=place) for place, pid in enumerate((child.pid, 4000, 4001)))
     view = here()
     view = replace(view, snapshot=replace(view.snapshot, processes=ranks))
@@ -144,7 +144,7 @@ def test_a_reused_pid_is_not_signaled(child: subprocess.Popen[bytes]) -> None:
     assert child.poll() is None
 
 
-def test_a_process_that_has_ended_is_said_to_have() -> None:
+def test_an_ended_process_is_reported_as_ended() -> None:
     process = subprocess.Popen([sys.executable, "-c", "pass"])
     process.wait()
     assert target_of_process(process_of(process.pid), here()).refusal == "It has ended."

@@ -100,7 +100,7 @@ def test_an_empty_variable_is_not_an_unset_one() -> None:
         assert words in line
 
 
-def test_what_another_user_hides_is_said() -> None:
+def test_what_another_user_hides_is_marked_as_hidden() -> None:
     snapshot = samples.snapshot()
     process = replace(snapshot.processes[0], command=None, environment=None, hidden=("command", "environment"))
     assert "another user: command, environment" in text(process_lines(process, snapshot, 120))
@@ -140,7 +140,7 @@ async def test_copying_puts_the_finding_on_the_clipboard() -> None:
         assert "[NVML]" in app.clipboard
 
 
-async def test_a_healthy_machine_is_told_what_was_watched() -> None:
+async def test_a_healthy_machine_shows_what_was_watched() -> None:
     app = ScreenApp(DoctorScreen(), view_of(abstained=(Abstained("F01", "no step times yet", "run.log in every step"),)))
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()

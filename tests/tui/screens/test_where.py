@@ -66,7 +66,7 @@ async def test_it_asks_and_shows_who_is_behind() -> None:
 
 
 @pytest.mark.parametrize("change", [{"feed": "replay"}, {"paused": True}], ids=["replay", "paused"])
-async def test_nobody_is_asked_then(change: dict[str, object]) -> None:
+async def test_no_rank_is_asked_from_a_recording_or_a_lost_link(change: dict[str, object]) -> None:
     view = view_of(settings=Settings(ascii=True), **change)
     app = AskedApp(WhereScreen(RUN, view), view)
     async with app.run_test(size=(80, 24)) as pilot:

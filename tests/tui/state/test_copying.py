@@ -42,7 +42,7 @@ async def test_y_copies_what_the_focused_pane_or_the_screen_is_about() -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 160])
-async def test_what_was_copied_is_told_in_two_lines(columns: int) -> None:
+async def test_the_notice_of_a_copy_has_two_lines(columns: int) -> None:
     app = whole_app()
     async with app.run_test(size=(columns, 24), notifications=True) as pilot:
         await pilot.pause()

@@ -35,7 +35,7 @@ def test_the_same_rest_on_every_gpu_is_the_drivers() -> None:
     assert not [row for row in process_rows(snapshot, Order()) if row.kind == "rest"]
 
 
-def test_more_than_on_the_other_gpus_or_more_than_a_driver_takes_is_told() -> None:
+def test_more_memory_than_on_other_gpus_or_than_a_driver_needs_is_reported() -> None:
     (one,) = [split for split in splits(box(600, 620, 900, 600)) if split.unlisted]
     assert one.unlisted == 900 * MIB
     assert [split.unlisted for split in splits(box(5_000, 5_000))] == [5_000 * MIB] * 2
@@ -45,7 +45,7 @@ def test_more_than_on_the_other_gpus_or_more_than_a_driver_takes_is_told() -> No
     assert [(row.device.index, row.memory_bytes) for row in rest if row.device] == [(2, 900 * MIB)]
 
 
-def test_memory_of_others_is_told_from_the_runs() -> None:
+def test_memory_of_others_is_separate_from_the_runs() -> None:
     snapshot = box(10_600, 10_600, held_mib=10_000)
     mine, other = snapshot.processes
     snapshot = replace(snapshot, processes=(mine, replace(other, run_id="another")))

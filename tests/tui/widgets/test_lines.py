@@ -113,7 +113,7 @@ async def test_cursor_moves_and_stays_in_sight() -> None:
         assert widget.cursor == 1
 
 
-async def test_a_click_tells_line_and_column() -> None:
+async def test_a_click_reports_line_and_column() -> None:
     pane = Pane("Title", "1")
     app = LinesApp(pane)
     async with app.run_test(size=(40, 10)) as pilot:
@@ -197,7 +197,7 @@ def test_the_terminal_decides_what_auto_means(environment: dict[str, str], look:
     assert guess_theme(environment) == look
 
 
-def test_colorblind_tells_states_apart_without_red_and_green() -> None:
+def test_colorblind_distinguishes_states_without_red_and_green() -> None:
     """Blue and orange differ in their blue part, which those who confuse red with green still see."""
     styles = PALETTES["colorblind"]
     good, warn, bad = (styles[role].color for role in ("ok", "warn", "bad"))

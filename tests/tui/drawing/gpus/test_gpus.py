@@ -186,13 +186,13 @@ def test_an_area_never_fills_its_top_row() -> None:
     assert drawn == ["▇   ", "██▁ "]
 
 
-def test_a_second_line_tells_who_uses_a_gpu() -> None:
+def test_a_second_line_names_who_uses_a_gpu() -> None:
     lines = draw_gpus(dashboards.healthy(density="full"), 76, 22).lines
     assert len(lines) == 16
     assert "resnet18-ddp rank 0 · SM 88% · tensor 41%" in "\n".join(texts(lines))
 
 
-def test_trouble_is_told_in_words() -> None:
+def test_trouble_is_shown_in_words() -> None:
     view = dashboards.troubled()
     rows = texts(draw_gpus(view, 110, 22).lines)
     shown = "\n".join(rows)

@@ -54,7 +54,7 @@ def test_a_wide_list_says_the_state_in_full() -> None:
         assert "STATE" in plain(heading(grid, width, ascii_only=False))
 
 
-def test_the_gpus_are_counted_only_where_a_host_has_told_them() -> None:
+def test_gpus_are_counted_only_if_a_host_has_reported_them() -> None:
     connecting, unread = HostView(HostStatus("a")), HostView(HostStatus("b", "live"))
     known = HostView(HostStatus("c", "live"), View(samples.snapshot(), History()))
 

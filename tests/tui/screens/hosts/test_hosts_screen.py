@@ -55,7 +55,7 @@ async def shown(pilot: Pilot[None], app: HostsApp) -> str:
     return await until(pilot, app, "Only GPU 0 is used")
 
 
-async def test_what_is_wrong_comes_first_and_is_told_above() -> None:
+async def test_problems_come_first_and_are_named_above() -> None:
     app = hosts_app(*five(), interval_s=60.0)
     async with app.run_test(size=(160, 50)) as pilot:
         text = await shown(pilot, app)
@@ -89,7 +89,7 @@ async def test_an_untracked_run_over_hosts_is_listed_once_with_its_hosts() -> No
         assert "! ranks 4, 5 of 6 have not been heard from; no reading of c" in text
 
 
-async def test_a_machine_that_prometheus_tells_of_too_is_one_row() -> None:
+async def test_a_machine_that_prometheus_also_reports_is_one_row() -> None:
     def told(host: str, *devices: Device) -> HostStill:
         base = samples.snapshot()
         of = replace(base, host=Host(host, source="prometheus"), devices=devices, processes=(), runs=(), points=())

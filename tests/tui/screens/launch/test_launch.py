@@ -168,7 +168,7 @@ async def test_a_job_that_fails_shows_its_exit_code_and_its_error(tiny: None) ->
         await until(pilot, lambda: "failed, exit 1" in text_of(app))
 
 
-async def test_what_is_missing_is_said_in_the_form(tiny: None) -> None:
+async def test_missing_values_are_reported_in_the_form(tiny: None) -> None:
     app = ScreenApp(LaunchScreen(), virtual_view())
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
@@ -192,7 +192,7 @@ async def test_a_wrong_value_is_marked_beside_its_field(tiny: None) -> None:
         assert store.list_jobs() == []
 
 
-async def test_a_failure_to_start_is_told_with_its_hint(tiny: None, tmp_path: Path) -> None:
+async def test_a_failure_to_start_is_shown_with_its_hint(tiny: None, tmp_path: Path) -> None:
     app = ScreenApp(LaunchScreen(), virtual_view())
     async with app.run_test(size=(160, 50)) as pilot:
         await pilot.pause()
@@ -226,7 +226,7 @@ async def test_readonly_and_recordings_start_nothing(tiny: None) -> None:
     assert store.list_jobs() == []
 
 
-async def test_what_was_typed_is_kept_when_another_recipe_was_looked_at(tiny: None) -> None:
+async def test_typed_values_are_kept_while_another_recipe_is_shown(tiny: None) -> None:
     app = ScreenApp(LaunchScreen(), virtual_view())
     async with app.run_test(size=(160, 50)) as pilot:
         await pilot.pause()
@@ -305,7 +305,7 @@ async def test_a_command_of_one_s_own_starts_and_is_kept(tiny: None, tmp_path: P
         assert own_commands.load() == ()
 
 
-async def test_a_gpu_that_somebody_uses_is_told_of_when_it_is_chosen(tiny: None) -> None:
+async def test_choosing_a_gpu_in_use_shows_who_uses_it(tiny: None) -> None:
     view = virtual_view()
     busy = replace(samples.rank_process(0, (DeviceUse("VIRTUAL-0", 2**30, 50.0, ""),)), user="grace", name="python")
     view = replace(view, snapshot=replace(view.snapshot, processes=(busy,)))
@@ -355,7 +355,7 @@ async def test_the_log_is_switched_by_rank_searched_and_paged_and_says_why_it_fa
         await until(pilot, lambda: "is not found" in text_of(app))
 
 
-async def test_a_letter_in_a_number_is_no_key_of_another_action(tiny: None) -> None:
+async def test_a_letter_typed_into_a_number_triggers_no_other_action(tiny: None) -> None:
     """ "q" ended gputop without a question, and "c" opened the comparison."""
     app = ScreenApp(LaunchScreen(), virtual_view())
     async with app.run_test(size=(160, 50)) as pilot:
@@ -552,7 +552,7 @@ async def test_only_what_trains_on_several_nodes_offers_slurm(monkeypatch: pytes
             assert [field.name for field in app.screen.query_one(Form).fields].count(entries.SBATCH) == offers
 
 
-async def test_a_job_that_slurm_does_not_take_is_said_in_the_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_job_that_slurm_refuses_is_reported_in_the_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sbatch").write_text("#!/bin/sh\necho 'sbatch: error: invalid partition specified: gpu' >&2; exit 1\n")
     (tmp_path / "sbatch").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")

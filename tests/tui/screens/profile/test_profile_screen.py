@@ -68,7 +68,7 @@ async def test_it_says_the_cost_and_enter_takes_it() -> None:
         await until_shown(app, pilot, "/home/me/profile-rank-0.json.gz")
 
 
-async def test_what_stands_in_the_way_is_said_and_asked_again() -> None:
+async def test_an_obstacle_is_shown_and_asked_about_again() -> None:
     view = view_of()
     screen = ProfileScreen(RUN, view)
     app = AskedApp(screen, view)

@@ -52,7 +52,7 @@ def test_a_wide_screen_says_how_to_ask_and_stop_a_run_that_goes_on(state: tuple[
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("columns", [60, 80, 100, 120, 160])
-def test_what_is_left_out_is_said(state: tuple[bool, ...], columns: int) -> None:
+def test_omitted_hints_are_announced(state: tuple[bool, ...], columns: int) -> None:
     grid, narrow, listed, zoomed, live = state
     for named in ((BACK, *hints(grid=grid, narrow=narrow, listed=listed, zoomed=zoomed, live=live)), HINTS, LaunchScreen.HINTS):
         kept = fitted(named, columns)

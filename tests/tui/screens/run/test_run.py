@@ -59,7 +59,7 @@ def test_every_rank_has_its_own_style_and_a_falling_loss_falls() -> None:
     assert len(set(tops)) == 4
 
 
-def test_ascii_is_ascii_and_tells_ranks_apart_without_colour() -> None:
+def test_ascii_is_ascii_and_distinguishes_ranks_without_colour() -> None:
     series = series_of([1.0] * 50, [2.0] * 50)
     text = "\n".join(plain(line) for line in large_chart.draw(chart_of(series, ascii=True)))
     assert text.isascii()
@@ -85,7 +85,7 @@ def test_nan_and_infinity_are_marked_and_nothing_else_suffers() -> None:
     assert "".join(bad).count("×") == 2
 
 
-def test_only_nan_is_said_in_words() -> None:
+def test_a_series_of_only_nan_is_described_in_words() -> None:
     text = "".join(plain(line) for line in large_chart.draw(chart_of(series_of([math.nan] * 5))))
     assert "every value so far is NaN or infinite" in text
 
