@@ -188,7 +188,7 @@ def test_a_curve_is_followed_and_found_late(trainings: Trainings, tmp_path: Path
     assert [curve.source for curve in left.process_runs[0].curves] == ["CSV"]
 
 
-def test_what_is_not_its_own_is_no_curve(trainings: Trainings, tmp_path: Path) -> None:
+def test_files_of_other_runs_give_no_curve(trainings: Trainings, tmp_path: Path) -> None:
     here, other = tmp_path / "here", tmp_path / "other"
     for previous in (write_state(here), write_lines(here)):  # a sweep: the run before it has ended a moment ago
         os.utime(previous, (time.time() - 0.2,) * 2)
@@ -227,7 +227,7 @@ def test_a_file_that_two_runs_may_write_is_shown_as_one_of_either(trainings: Tra
     assert sum(points.run_id == shared.run_id for points in found.points) <= 1
 
 
-def test_lines_of_json_that_name_no_step_are_counted_and_said_to_be(trainings: Trainings, tmp_path: Path) -> None:
+def test_json_lines_without_a_step_are_counted_and_marked_as_counted(trainings: Trainings, tmp_path: Path) -> None:
     """DETR's and MAE's log.txt has an epoch in each line; LLaMA-Factory's trainer_log.jsonl knows how many steps come."""
     facts = {}
     for name, lines in (
@@ -395,7 +395,7 @@ def test_a_file_system_that_hangs_holds_up_nothing_else(
     until_known(reader, [run_of(sound), run_of(more)], lambda found: len(found.runs) == 2)
 
 
-def test_an_unexpected_error_in_one_run_is_told_and_spares_the_others(
+def test_an_unexpected_error_in_one_run_is_reported_and_spares_the_others(
     trainings: Trainings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken, sound = trainings.start(tmp_path / "broken"), trainings.start(tmp_path / "sound")

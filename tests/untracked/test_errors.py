@@ -117,7 +117,7 @@ def test_a_known_text_has_the_cause_that_a_log_gets(output: Output) -> None:
     assert "sentencepiece" in found.title + found.cause
 
 
-def test_ranks_that_lost_a_peer_that_left_without_a_word_are_explained(output: Output) -> None:
+def test_ranks_that_lost_a_silent_peer_are_explained(output: Output) -> None:
     """The rank that left printed no error: what the others print only follows from it, and is all that there is."""
     output.write(STEPS + raised(LOST_ITS_PEER) + LAUNCHER_REPORTS)
     output.look(*RANKS)
@@ -141,7 +141,7 @@ def test_a_lost_peer_explains_nothing_while_ranks_live_or_beside_its_cause(outpu
     assert [found.id for found in findings(output.look(ended=True))] == ["exception"]
 
 
-def test_a_connection_that_closes_as_a_run_ends_well_is_no_failure(output: Output) -> None:
+def test_a_connection_that_closes_at_a_normal_end_is_not_a_failure(output: Output) -> None:
     output.write(STEPS + "W1124 04:57:22 TCPStore.cpp:133] [c10d] recvValue failed: Connection was likely closed\ndone\n")
     output.look(*RANKS)
     assert findings(output.look(ended=True)) == ()
@@ -243,7 +243,7 @@ def test_after_a_restart_a_later_error_is_explained(output: Output) -> None:
     assert (match.line, match.job_state) == ("ZeroDivisionError: division by zero", "failed")
 
 
-def test_a_helper_that_leaves_is_no_loss_once_training_goes_on(output: Output) -> None:
+def test_a_helper_that_exits_is_no_loss_once_training_continues(output: Output) -> None:
     output.write(STEPS)
     output.look(*RANKS, 4005)
     output.look(*RANKS)
@@ -299,7 +299,7 @@ def test_a_healthy_run_that_ends_says_nothing(output: Output) -> None:
     assert output.look(ended=True) == ()
 
 
-def test_one_look_reads_a_bounded_piece(output: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_read_is_bounded(output: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(errors_module, "READ_BYTES", 200)
     output.write(STEPS + TRACEBACK)
     looks = 1

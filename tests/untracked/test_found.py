@@ -67,7 +67,7 @@ def test_ranks_of_torchrun_are_one_run_with_all_that_is_known() -> None:
     )
 
 
-def test_missing_ranks_of_this_machine_are_told_apart_from_ranks_elsewhere() -> None:
+def test_missing_ranks_of_this_machine_are_distinguished_from_ranks_elsewhere() -> None:
     environment = LaunchEnvironment(rank=8, local_rank=0, world_size=16, local_world_size=8)
     ranks = [
         torchrun(8 + place, place, environment=replace(environment, rank=8 + place, local_rank=place)) for place in (0, 1, 2, 4)
@@ -84,7 +84,7 @@ def test_ranks_that_wait_in_a_rendezvous_are_a_run_without_a_gpu() -> None:
     assert (numbers(run), run.devices, run.missing_local_ranks) == ([(0, 0, 0), (2, 2, 0)], (), (1, 3))
 
 
-def test_a_rank_with_a_gpu_that_the_driver_does_not_tell_is_not_without_one() -> None:
+def test_a_rank_whose_gpu_the_driver_does_not_report_is_not_without_a_gpu() -> None:
     run = only(torchrun(0, nvidia_open=True), torchrun(1, nvidia_open=False))
     assert [rank.devices for rank in run.ranks] == [None, ()]
     assert run.devices == ()
@@ -170,7 +170,7 @@ def test_one_process_on_several_gpus_is_one_rank() -> None:
     assert (run.key, run.name, run.launcher, run.devices) == ("pid:1", "train.py", None, GPUS[:3])
 
 
-def test_another_users_process_is_shown_as_far_as_the_tree_and_its_command_line_tell() -> None:
+def test_another_users_process_is_shown_by_its_tree_and_command_line() -> None:
     hidden = ("environment", "torch_mapped", "torch_cuda_mapped")
     theirs = [torchrun(rank, rank, environment=None, torch_mapped=None, hidden=hidden) for rank in range(2)]
     theirs = [replace(process, rank=None) for process in theirs]
@@ -193,7 +193,7 @@ def test_another_users_process_is_shown_as_far_as_the_tree_and_its_command_line_
     ],
     ids=["tracked", "window", "desktop", "mps", "dead", "elsewhere"],
 )
-def test_what_is_no_untracked_run(process: Process) -> None:
+def test_other_processes_are_not_untracked_runs(process: Process) -> None:
     assert process_runs([process]) == ()
 
 

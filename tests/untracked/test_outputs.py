@@ -97,7 +97,7 @@ def test_a_redirected_output_becomes_a_curve_and_is_followed(printing: Printing)
     assert reader.poll([]) == Curves((), (), ())
 
 
-def test_steps_that_are_counted_lines_are_said_to_be(tmp_path: Path) -> None:
+def test_steps_counted_from_lines_are_marked_as_counted(tmp_path: Path) -> None:
     """What the Trainer prints names no step; its bar goes elsewhere, or to the same file."""
     path, rank = tmp_path / "trainer.out", PrintedRank()
     rank.files[path] = PrintedFile(path, outputs.TAIL)
@@ -192,7 +192,7 @@ def test_ranks_that_print_through_their_launcher_have_its_curve(printing: Printi
     eventually(lambda: losses(reader.poll([run])), lambda found: found == [{0: pytest.approx(1 / 30, abs=1e-4), 1: None}])
 
 
-def test_lines_that_cannot_be_told_apart_or_found_are_no_curve(printing: Printing) -> None:
+def test_ambiguous_or_missing_lines_give_no_curve(printing: Printing) -> None:
     both = [run_of(printing.start("both.out")), run_of(printing.start("both.out"))]
     piped = run_of(printing.start_into(subprocess.PIPE))
     gone = run_of(printing.start("gone.out"))

@@ -120,7 +120,7 @@ class Looks:
         return self._look()
 
 
-def test_runs_that_are_searched_together_share_a_look_at_all_processes(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_that_are_searched_together_share_one_scan_of_all_processes(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     pids = [shell(f"TRAIN | tee {number}.log") for number in range(3)]
     eventually(lambda: [names(pid) for pid in pids], lambda found: found == [["0.log"], ["1.log"], ["2.log"]])
     looks = Looks(monkeypatch)

@@ -49,7 +49,7 @@ def test_no_output_has_no_start() -> None:
 
 
 @pytest.mark.parametrize("often", [ERROR, BANNER], ids=["an error", "the first lines"])
-def test_what_comes_in_every_step_is_not_looked_at_in_every_step(often: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_of_every_step_are_not_examined_in_every_step(often: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mebibyte of such output took two minutes, on a core that the training wants."""
     looked: list[bytes] = []
     clean = lines.clean

@@ -296,7 +296,7 @@ def test_headings_of_tables_as_people_write_them(heading: str) -> None:
     assert [(value.step, value.value) for value in found] == [(10, 2.5), (20, 2.25)]
 
 
-def test_comments_above_a_table_are_no_heading() -> None:
+def test_comments_above_a_table_are_not_a_heading() -> None:
     table = Table()
     found = table.feed(b"# started by ada, 2026\n\n# with loss, no steps\nepoch,loss\n1,2.5\n")
     assert [(value.step, value.value) for value in found] == [(1, 2.5)]
