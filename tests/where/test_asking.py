@@ -19,7 +19,7 @@ serve()
 """
 
 
-def test_a_rank_that_was_killed_is_told_from_one_that_stands(home: Home) -> None:
+def test_a_killed_rank_is_distinguished_from_one_that_stands_still(home: Home) -> None:
     common = {"WORLD_SIZE": "2", "GPUTOP_RUN_ID": "both"}
     ranks = [home.start(RANK, RANK=str(rank), **common) for rank in range(2)]
     for rank in ranks:

@@ -298,7 +298,7 @@ print(sum(worker.is_running for worker in _workers if "standing" in worker._work
 
 
 @pytest.mark.warm
-def test_only_a_process_of_a_launch_tells_of_itself(home: Home) -> None:
+def test_only_a_process_of_a_launch_reports_itself(home: Home) -> None:
     tracked = (sys.executable, "-m", "gputop", "run", "--", sys.executable)
     torchs = (
         "import __main__, importlib.util, os\n"

@@ -16,7 +16,7 @@ from gputop.whereabouts.records import RankPlace
 RUN = ProcessRun("launcher:1", "train.py", tuple(ProcessRank(pid, pid - 10) for pid in (10, 11, 12)), started_at=1.0)
 
 
-def test_a_run_that_says_nothing_is_left_alone_until_a_look_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_run_is_left_alone_until_a_query_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
     now, looked, read = [100.0], [], []
     monkeypatch.setattr(early_places, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(early_places, "_file_of", lambda pid: looked.append(pid))

@@ -56,7 +56,7 @@ def test_a_process_without_our_handler_gets_no_signal(sent: list[int]) -> None:
     assert process.returncode == 0
 
 
-def test_only_a_process_that_is_all_that_it_said_gets_the_signal(sent: list[int]) -> None:
+def test_only_a_process_that_matches_its_record_gets_the_signal(sent: list[int]) -> None:
     process, page = start("handles")
     state = process_state(process.pid)
     assert state is not None

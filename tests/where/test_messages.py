@@ -54,7 +54,7 @@ def test_the_rank_that_has_not_answered_is_found() -> None:
     ],
     ids=["all wait", "they have left a collective", "they work", "the late one has heard nothing", "one end", "no connection"],
 )
-def test_nobody_is_late_by_chance(connections: list[list[Exchange]]) -> None:
+def test_a_late_message_by_chance_blames_no_rank(connections: list[list[Exchange]]) -> None:
     assert judge(*connections) == {}
 
 

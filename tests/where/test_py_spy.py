@@ -71,7 +71,7 @@ def test_a_process_that_was_stopped_before_is_not_touched(pid: int, tmp_path: Pa
     assert not (tmp_path / "asked").exists()
 
 
-def test_without_it_the_user_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_py_spy_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="py-spy is not installed"):
         py_spy.program()

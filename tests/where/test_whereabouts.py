@@ -33,7 +33,7 @@ def ask(*places: RankPlace) -> Whereabouts:
     return judged("run", "resnet18", NOW, places)
 
 
-def test_ranks_at_one_place_are_told_together_and_the_one_behind_alone() -> None:
+def test_ranks_at_one_place_are_listed_together_and_the_one_behind_alone() -> None:
     places = [waiting(rank) if rank != 3 else elsewhere(3, doing="reads /data/x") for rank in range(8)]
     found = ask(*places)
     assert found.behind == (3,)
@@ -83,7 +83,7 @@ def test_a_group_of_some_ranks_has_counts_of_its_own() -> None:
     assert found.behind == (1,)
 
 
-def test_ranks_in_different_collectives_are_told_with_both() -> None:
+def test_ranks_in_different_collectives_are_listed_with_both() -> None:
     found = ask(waiting(0), waiting(1), waiting(2, operation="barrier"))
     assert found.behind == (2,)
     assert found.verdict == (
@@ -152,7 +152,7 @@ def test_ranks_that_all_wait_in_one_collective_do_not_wait_for_nobody() -> None:
     ],
     ids=["not for long", "they connect", "backward computes", "one is elsewhere", "one sends, one receives"],
 )
-def test_ranks_that_may_just_be_slow_are_no_standstill(places: list[RankPlace]) -> None:
+def test_ranks_that_may_just_be_slow_are_not_at_a_standstill(places: list[RankPlace]) -> None:
     assert "have waited" not in (summary(ask(*places)) or "")
 
 
@@ -167,7 +167,7 @@ def test_ranks_that_all_do_the_same_half_of_an_exchange(operation: str, words: s
     assert ask(waiting(0, operation=operation), waiting(1, operation=operation)).verdict == words
 
 
-def test_ranks_that_do_not_meet_are_told_after_a_minute() -> None:
+def test_ranks_that_do_not_meet_are_reported_after_a_minute() -> None:
     """The name of the host is wrong, or other ranks were never started. A large launch takes its time."""
     meeting = {"operation": "init_process_group", "begun": None}
     assert ask(waiting(0, **meeting), waiting(1, **meeting)).verdict is None
@@ -222,7 +222,7 @@ def test_py_spy_shows_who_is_in_no_collective() -> None:
     assert "may be" not in (summary(ask(ahead, replace(ahead, rank=1))) or "")
 
 
-def test_what_is_said_where_nobody_is_behind() -> None:
+def test_sentences_for_a_run_in_which_no_rank_is_behind() -> None:
     assert summary(ask(elsewhere(0), elsewhere(1))) == "no rank waits for another"
     assert summary(ask(elsewhere(0), elsewhere(1, state="untracked"))) == "which rank is behind is not known"
     assert summary(ask(RankPlace(0, state="ended"), RankPlace(1, state="elsewhere"))) == "no rank is alive on this machine"
@@ -252,7 +252,7 @@ def test_what_a_rank_forked_is_listed_and_changes_no_verdict(places: tuple[RankP
     assert beside.ranks == (*places, *FORKED)
 
 
-def test_a_process_that_cannot_be_asked_is_told_by_what_proc_shows() -> None:
+def test_a_process_that_cannot_be_asked_is_described_by_what_proc_shows() -> None:
     known = RankPlace(0, 4000, state="untracked", process_state="S", kernel_function="futex_do_wait")
     unasked = "cannot be asked: gputop records no training in it"
     assert sentence([known], NOW) == f"{unasked}, it waits in futex_do_wait"
@@ -307,17 +307,17 @@ def test_a_process_that_cannot_be_asked_is_told_by_what_proc_shows() -> None:
         (RankPlace(0, state="ended", exit_code=3), "ended with exit code 3", "ended with exit code 3"),
     ],
 )
-def test_one_rank_and_several_are_told_in_their_number(place: RankPlace, one: str, several: str) -> None:
+def test_sentences_agree_with_one_rank_and_with_several(place: RankPlace, one: str, several: str) -> None:
     assert sentence([place], NOW).startswith(one)
     assert sentence([place, replace(place, rank=1)], NOW).startswith(several)
 
 
-def test_several_processes_without_a_rank_are_told_in_their_number() -> None:
+def test_sentences_agree_with_several_processes_without_a_rank() -> None:
     places = [RankPlace(None, pid) for pid in (41, 42)]
     assert (who(places[:1]), who(places)) == ("process 41", "processes 41, 42")
 
 
-def test_processes_that_do_different_things_are_not_told_together() -> None:
+def test_processes_that_do_different_things_are_listed_separately() -> None:
     """The first one's state stood for all of them."""
     known = RankPlace(0, 4000, state="untracked", process_state="S", kernel_function="futex_do_wait")
     others = [
