@@ -48,20 +48,20 @@ class CurveFile:
         """
         if self._parser.refused:
             return [], True
-        look = self._follower.look(self._kind.read_bytes, finished)
-        if look.restarted:
+        chunk = self._follower.read(self._kind.read_bytes, finished)
+        if chunk.restarted:
             self._restart()
-        if look.skipped_bytes:
-            self._parser.skip(look.skipped_bytes)
-        found = self._parser.feed(look.data) if look.data else []
-        if look.complete:
+        if chunk.skipped_bytes:
+            self._parser.skip(chunk.skipped_bytes)
+        found = self._parser.feed(chunk.data) if chunk.data else []
+        if chunk.complete:
             found += self._parser.end()
         if self._past and self._past_at is None:
-            self._past_at = look.written_at
-        written_at = self._past_at if self._past and self._past_at is not None else look.written_at
-        self._past = self._past and not (look.at_end and look.written_at is not None)
+            self._past_at = chunk.written_at
+        written_at = self._past_at if self._past and self._past_at is not None else chunk.written_at
+        self._past = self._past and not (chunk.at_end and chunk.written_at is not None)
         at = None if finished else written_at if written_at is not None else time.time()
-        return [self._complete(value, at) for value in found if self._is_new(value.name)], look.at_end
+        return [self._complete(value, at) for value in found if self._is_new(value.name)], chunk.at_end
 
     @property
     def counts_lines(self) -> bool:

@@ -14,7 +14,7 @@ from gputop.jobs.output.follower import Backlog, FileFollower, fingerprint, firs
 from tests.fuzzing import examples
 
 ALL = Backlog(0, 1 << 30)
-CHANGES = st.lists(st.sampled_from(("append", "cut", "rewrite", "replace", "recreate", "delete", "look")), max_size=30)
+CHANGES = st.lists(st.sampled_from(("append", "cut", "rewrite", "replace", "recreate", "delete", "chunk")), max_size=30)
 
 
 @settings(max_examples=examples(150), deadline=None)
@@ -28,14 +28,14 @@ def test_what_was_read_is_the_beginning_of_the_file_whatever_happened_to_it(chan
         def lines() -> bytes:
             return b"".join(b"line %d\n" % next(numbers) for _ in range(20))
 
-        for change in [*changes, *["look"] * 1000]:
-            if change == "look":
-                look = follower.look(max_bytes)
-                assert len(look.data) <= max_bytes
-                read = look.data if look.restarted else read + look.data
+        for change in [*changes, *["chunk"] * 1000]:
+            if change == "chunk":
+                chunk = follower.read(max_bytes)
+                assert len(chunk.data) <= max_bytes
+                read = chunk.data if chunk.restarted else read + chunk.data
                 held = path.read_bytes() if path.exists() else None
                 assert held is None or held.startswith(read)
-                if look.at_end and held is not None:
+                if chunk.at_end and held is not None:
                     assert read == held
             elif change == "append" and path.exists():
                 path.write_bytes(path.read_bytes() + lines())
@@ -59,40 +59,40 @@ def test_both_ends_of_a_large_file_and_whole_lines_after_the_gap(tmp_path: Path)
     path = tmp_path / "log"
     path.write_text("".join(f"line {number:04}\n" for number in range(1000)))
     follower = FileFollower(path, Backlog(100, 205))
-    first, second = follower.look(100), follower.look(100)
+    first, second = follower.read(100), follower.read(100)
     assert first.data.startswith(b"line 0000\n")
     assert (first.at_end, first.skipped_bytes) == (False, 0)
     assert second.data.startswith(b"line 0980\n")
     assert second.skipped_bytes == 9800 - 100, "what stands of the line that was cut counts as skipped"
-    rest = [follower.look(100) for _ in range(3)]
-    assert b"".join(look.data for look in rest).endswith(b"line 0999\n")
-    assert [look.at_end for look in rest] == [False, True, True]
+    rest = [follower.read(100) for _ in range(3)]
+    assert b"".join(chunk.data for chunk in rest).endswith(b"line 0999\n")
+    assert [chunk.at_end for chunk in rest] == [False, True, True]
 
 
 def test_a_reader_that_falls_behind_skips_to_the_tail(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"begin\n")
     follower = FileFollower(path, Backlog(0, 100))
-    assert follower.look(50).data == b"begin\n"
+    assert follower.read(50).data == b"begin\n"
     with path.open("ab") as file:
         file.write(b"".join(b"line %04d\n" % number for number in range(1000)))
-    look = follower.look(50)
-    assert look.skipped_bytes
-    assert not look.restarted
-    assert look.data.startswith(b"line ")
+    chunk = follower.read(50)
+    assert chunk.skipped_bytes
+    assert not chunk.restarted
+    assert chunk.data.startswith(b"line ")
     assert follower.offset == path.stat().st_size - 50
 
 
 def test_the_last_line_is_complete_once_nothing_more_is_written(tmp_path: Path) -> None:
     path = tmp_path / "log"
     follower = FileFollower(path, ALL)
-    assert (follower.look(10).complete, follower.look(10).written_at) == (False, None)
+    assert (follower.read(10).complete, follower.read(10).written_at) == (False, None)
     path.write_bytes(b"without an end")
-    assert not follower.look(10, finished=True).complete, "there is more"
-    assert not follower.look(10).complete, "it may go on"
-    assert follower.look(10, finished=True).complete
+    assert not follower.read(10, finished=True).complete, "there is more"
+    assert not follower.read(10).complete, "it may go on"
+    assert follower.read(10, finished=True).complete
     path.unlink()
-    assert follower.look(10, finished=True).complete
+    assert follower.read(10, finished=True).complete
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_where_the_first_whole_line_begins(data: bytes, start: int) -> None:
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret\n")
     (tmp_path / "log").symlink_to(tmp_path / "secret")
-    assert FileFollower(tmp_path / "log", ALL).look(100).data == b""
+    assert FileFollower(tmp_path / "log", ALL).read(100).data == b""
 
 
 def test_a_fingerprint_changes_with_the_file(tmp_path: Path) -> None:

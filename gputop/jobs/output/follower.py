@@ -1,6 +1,6 @@
 """Follows one growing file. The only module that opens a job's output.
 
-``FileFollower`` continues where the last look ended, a bounded number of bytes at a time. It notices when the file was
+``FileFollower`` continues where the last read ended, a bounded number of bytes at a time. It notices when the file was
 truncated or replaced, and skips the middle of a file too large for its ``Backlog``. Parsing is up to the reader:
 
 * ``restarted``: the data are the start of new content; forget everything.
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MARK_BYTES = 512
-"""How much of what was read last is kept and compared at the next look. It is a few lines, which two outputs share only if
+"""How much of what was read last is kept and compared at the next read. It is a few lines, which two outputs share only if
 they begin alike or repeat themselves."""
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -31,7 +31,7 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 class Backlog:
     """How many bytes of a large file are read at its start and at its end.
 
-    A reader that is past the head and more than ``tail_bytes`` behind skips to the tail, at any look.
+    A reader that is past the head and more than ``tail_bytes`` behind skips to the tail, at any read.
     """
 
     head_bytes: int
@@ -44,14 +44,14 @@ ERRORS = Backlog(1 << 20, 8 << 20)
 """For known error texts. The first failure may come early, during imports and setup, but most come last, followed by what
 every rank says about it. A scan takes 70 ms per MiB of ordinary lines (``matches``)."""
 METRICS = Backlog(0, 16 << 20)
-"""For a loss curve: as much of the past as 16 looks read, about 100,000 lines of progress."""
+"""For a loss curve: as much of the past as 16 reads return, about 100,000 lines of progress."""
 SETTLED_S = 1.0
 """Once a file has not been written for this long, its size and time show whether it has changed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What one look at a file found. The module's docstring says what a reader does with it."""
+class Chunk:
+    """What one read of a file found. The module's docstring says what a reader does with it."""
 
     data: bytes = b""
     restarted: bool = False
@@ -64,7 +64,7 @@ class Look:
 
 
 class FileFollower:
-    """Follows one file, which need not exist yet. Keeps no descriptor open between two looks."""
+    """Follows one file, which need not exist yet. Keeps no descriptor open between two reads."""
 
     def __init__(self, path: Path, backlog: Backlog) -> None:
         self.path = path
@@ -76,7 +76,7 @@ class FileFollower:
         self._ended_as: tuple[int, int, int, int] | None = None
         """The state of the file when it was last read to its end."""
 
-    def look(self, max_bytes: int, finished: bool = False) -> Look:
+    def read(self, max_bytes: int, finished: bool = False) -> Chunk:
         """Return at most ``max_bytes`` new bytes. Never raises.
 
         A file that is missing, a link or not a regular file counts as empty.
@@ -87,14 +87,14 @@ class FileFollower:
         """
         written_at = self._unchanged_since()
         if written_at is not None:
-            return Look(complete=finished, written_at=written_at)
+            return Chunk(complete=finished, written_at=written_at)
         handle = open_log(self.path)
         if handle is None:
-            return Look(complete=finished)
+            return Chunk(complete=finished)
         try:
-            return self._look(handle, max_bytes, finished)
+            return self._read(handle, max_bytes, finished)
         except OSError:
-            return Look(complete=finished)
+            return Chunk(complete=finished)
         finally:
             os.close(handle)
 
@@ -110,7 +110,7 @@ class FileFollower:
         settled = found.st_mtime < time.time() - SETTLED_S
         return found.st_mtime if settled and _state_of(found) == self._ended_as else None
 
-    def _look(self, handle: int, max_bytes: int, finished: bool) -> Look:
+    def _read(self, handle: int, max_bytes: int, finished: bool) -> Chunk:
         found = os.fstat(handle)
         offset, mark = self.offset, self._mark
         # Reads the mark and what follows it at once, so that a truncation between two reads cannot go unnoticed.
@@ -129,8 +129,8 @@ class FileFollower:
             skipped = behind - self._backlog.tail_bytes
             offset, mark = offset + skipped, b""
             data = os.pread(handle, max_bytes, offset)
-            if not data:  # truncated meanwhile: the next look notices it
-                return Look(at_end=False, written_at=found.st_mtime)
+            if not data:  # truncated meanwhile: the next read notices it
+                return Chunk(at_end=False, written_at=found.st_mtime)
         self._file = (found.st_dev, found.st_ino)
         self.offset = offset + len(data)
         self._mark = (mark + data)[-MARK_BYTES:]
@@ -139,7 +139,7 @@ class FileFollower:
             data, skipped = data[start:], skipped + start
         at_end = self.offset >= found.st_size
         self._ended_as = _state_of(found) if at_end else None
-        return Look(data, restarted, skipped, at_end, at_end and finished, found.st_mtime)
+        return Chunk(data, restarted, skipped, at_end, at_end and finished, found.st_mtime)
 
 
 def _state_of(found: os.stat_result) -> tuple[int, int, int, int]:

@@ -151,18 +151,18 @@ class _Lines:
 
     def poll(self) -> list[str]:
         """Return the new lines, after a note on what was skipped, if anything."""
-        look = self._file.look(self._max_bytes)
+        chunk = self._file.read(self._max_bytes)
         notes: list[str] = []
-        if look.restarted:
+        if chunk.restarted:
             notes.append("… the log was cut or replaced; it continues here")
-        if look.skipped_bytes:
-            self.skipped_bytes += look.skipped_bytes
+        if chunk.skipped_bytes:
+            self.skipped_bytes += chunk.skipped_bytes
             if self._opened:
-                notes.append(f"… {look.skipped_bytes} bytes skipped")
-        if look.restarted or look.skipped_bytes:
+                notes.append(f"… {chunk.skipped_bytes} bytes skipped")
+        if chunk.restarted or chunk.skipped_bytes:
             self._unfinished = b""
-        self._opened = self._opened or look.written_at is not None
-        *whole, self._unfinished = (self._unfinished + look.data).split(b"\n")
+        self._opened = self._opened or chunk.written_at is not None
+        *whole, self._unfinished = (self._unfinished + chunk.data).split(b"\n")
         self._unfinished = self._unfinished[-self._max_bytes :]  # a line may never end
         return notes + [clean_line(line) for line in whole]
 

@@ -34,23 +34,23 @@ class PrintedFile:
 
     def read(self, finished: bool, max_bytes: int) -> tuple[list[tuple[int, dict[str, float]]], float]:
         """Return the steps and metrics of the new lines, and the time to record for them."""
-        look = self._file.look(max_bytes, finished)
-        if look.restarted:
+        chunk = self._file.read(max_bytes, finished)
+        if chunk.restarted:
             self.transcript = Transcript(with_pace=True, with_bars=True)
-        if look.skipped_bytes:
+        if chunk.skipped_bytes:
             self.transcript.skip()
-        data = look.data
+        data = chunk.data
         if data and self._newest_start is not None:
-            data = data[self._newest_start(data, not look.skipped_bytes) :]
+            data = data[self._newest_start(data, not chunk.skipped_bytes) :]
             self._newest_start = None
         steps = list(self.transcript.feed(data))
-        if look.complete:
+        if chunk.complete:
             steps += self.transcript.end()
         if self._past and self._past_at is None:
-            self._past_at = look.written_at
-        at = self._past_at if self._past and look.written_at is not None and self._past_at is not None else time.time()
-        self._past = self._past and not (look.at_end and look.written_at is not None)
-        self.at_end = look.at_end
+            self._past_at = chunk.written_at
+        at = self._past_at if self._past and chunk.written_at is not None and self._past_at is not None else time.time()
+        self._past = self._past and not (chunk.at_end and chunk.written_at is not None)
+        self.at_end = chunk.at_end
         return steps, at
 
 

@@ -89,19 +89,19 @@ class ScannedLog:
 
     def read(self, max_bytes: int, finished: bool) -> int:
         """Scan at most ``max_bytes`` more and return how many; ``finished``: no more will be written."""
-        look = self._file.look(max_bytes, finished)
-        if look.restarted:
+        chunk = self._file.read(max_bytes, finished)
+        if chunk.restarted:
             self.scan = LogScan(self._name, self._rank)
-        if look.skipped_bytes:
+        if chunk.skipped_bytes:
             self.scan.skip()
-        if look.written_at is not None:
+        if chunk.written_at is not None:
             self.readable = True
-            self.scan.written_at = look.written_at
-        self.scan.feed(look.data)
-        if look.complete:
+            self.scan.written_at = chunk.written_at
+        self.scan.feed(chunk.data)
+        if chunk.complete:
             self.scan.end()
-        self.at_end = look.at_end
-        return len(look.data)
+        self.at_end = chunk.at_end
+        return len(chunk.data)
 
 
 def scan_all(names: Iterable[str]) -> list[LogScan]:
