@@ -81,5 +81,5 @@ def _trial(trial: Trial) -> dict[str, Any]:
         "gpus": trial.gpus,
         "checks": [dataclasses.asdict(check) for check in trial.checks],
         "findings": trial.findings,
-        "looks": [dataclasses.asdict(look) for look in trial.looks],
+        "looks": [dataclasses.asdict(sample) for sample in trial.samples],
     }

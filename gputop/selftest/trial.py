@@ -23,7 +23,7 @@ from gputop.facts.table import Facts
 from gputop.snapshot import Device, Rank, Run, Snapshot, loss_metric
 from gputop.sources.base import Source
 
-LOOK_S = 0.5
+INTERVAL_S = 0.5
 START_S = 180.0
 """How long a training may take to its first step: torch is imported, CUDA starts, kernels are chosen."""
 END_S = 30.0
@@ -48,7 +48,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Sample:
     """Readings of the GPUs that train, at one moment; ``at_s`` counts from the start of the training."""
 
     at_s: float
@@ -64,7 +64,7 @@ class Trial:
     recipe: str
     gpus: tuple[int, ...]
     checks: list[Check] = field(default_factory=list)
-    looks: list[Look] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
     findings: tuple[str, ...] = ()
     """Ids of the doctor's rules."""
     last_line: str = ""
@@ -99,7 +99,7 @@ def train(source: Source, recipe: str, devices: Sequence[Device], seconds: float
 
 
 def _watch(trial: Trial, source: Source, devices: Sequence[Device], seconds: float, virtual: int | None, place: Path) -> None:
-    sampler, doctor, seen = Sampler(source, LOOK_S), Doctor(), _Seen()
+    sampler, doctor, seen = Sampler(source, INTERVAL_S), Doctor(), _Seen()
     idle = _utilizations(sampler.take(), devices)
     command = [
         sys.executable,
@@ -121,7 +121,7 @@ def _watch(trial: Trial, source: Source, devices: Sequence[Device], seconds: flo
         for at_s, snapshot in _snapshots(sampler, process, seconds, seen):
             trial.findings = tuple(finding.id for finding in doctor.observe(snapshot))
             _note(seen, snapshot, at_s)
-            trial.looks.append(_look(at_s, [_same(snapshot, device) for device in devices]))
+            trial.samples.append(_sample(at_s, [_same(snapshot, device) for device in devices]))
         code = _stop(process)
     finally:
         _kill(process)
@@ -147,7 +147,7 @@ def _snapshots(
         if at_s > START_S and seen.first_step_s is None:
             return
         yield at_s, sampler.take()
-        time.sleep(LOOK_S)
+        time.sleep(INTERVAL_S)
 
 
 def _note(seen: _Seen, snapshot: Snapshot, at_s: float) -> None:
@@ -182,7 +182,7 @@ def _judge(trial: Trial, seen: _Seen, devices: Sequence[Device], idle: Sequence[
     checks.append(Check("loss", len(finite) > 1 and len(finite) == len(seen.losses), text))
     checks += [_process_check(rank, device, seen) for rank, device in zip(run.ranks, devices, strict=False)]
     for place, device in enumerate(devices):
-        values = [look.utilization_percent[place] for look in trial.looks]
+        values = [look.utilization_percent[place] for look in trial.samples]
         most = max((value for value in values if value is not None), default=None)
         before = idle[place]
         works = most is not None and most > (before or 0.0)
@@ -221,8 +221,8 @@ def _process_check(rank: Rank, device: Device, seen: _Seen) -> Check:
     return Check("process", uuids == {device.uuid} and enough, text)
 
 
-def _look(at_s: float, devices: Sequence[Device]) -> Look:
-    return Look(
+def _sample(at_s: float, devices: Sequence[Device]) -> Sample:
+    return Sample(
         at_s,
         tuple(device.utilization_percent for device in devices),
         tuple(device.memory_used_bytes for device in devices),
