@@ -42,7 +42,7 @@ def ask_run(run: Run, runs_dir: Path | None = None) -> Whereabouts:
 
 def ask(run_id: str, name: str, ranks: Sequence[Rank], rings: Mapping[int, Ring]) -> Whereabouts:
     """Return where these ranks are now; ``rings``: their rings, by rank."""
-    before = {rank: outside.look(ring.identity.pid) for rank, ring in rings.items()}
+    before = {rank: outside.observe(ring.identity.pid) for rank, ring in rings.items()}
     started = time.monotonic()
     answers = _answers(rings, ANSWER_S)
     if answers:
@@ -85,7 +85,7 @@ def _without_ring(rank: Rank) -> RankPlace:
         return replace(known, state="ended", exit_code=rank.exit_code)
     if rank.elsewhere or rank.hostname not in (None, identity.hostname()) or rank.pid is None:
         return replace(known, state="elsewhere")
-    now = outside.look(rank.pid)
+    now = outside.observe(rank.pid)
     if now is None:
         return replace(known, state="ended", exit_code=rank.exit_code)
     state = _STATES.get(now.state, "untracked")
@@ -94,7 +94,7 @@ def _without_ring(rank: Rank) -> RankPlace:
 
 def _place(rank: Rank, ring: Ring, answer: Page | None, before: Outside | None, passed_s: float) -> RankPlace:
     pid = ring.identity.pid
-    now = outside.look(pid)
+    now = outside.observe(pid)
     if now is None or now.start_ticks != ring.identity.start_ticks:
         return RankPlace(rank.rank, pid, rank.hostname, "ended", exit_code=rank.exit_code)
     used = None if before is None or passed_s <= 0 else 100 * (now.ticks - before.ticks) / TICKS_PER_S / passed_s

@@ -127,7 +127,7 @@ def ask_waiting(waiting: Waiting) -> Whereabouts:
     pid = min(waiting.pids())
     name = script_name(procfs.command_line_of(pid) or ()) or f"process {pid}"
     mute = beside.mute({ring.identity.pid: rank for rank, ring in waiting.rings.items()})
-    before, began = {found.pid: outside.look(found.pid) for found in mute}, time.monotonic()
+    before, began = {found.pid: outside.observe(found.pid) for found in mute}, time.monotonic()
     answer = ask(waiting.run_id, name, waiting.ranks(), waiting.rings)
     there = [place for place in answer.ranks if place.is_there]
     if mute:

@@ -78,7 +78,7 @@ def places_of(found: Collection[Mute], before: Mapping[int, outside.Outside | No
     """Return what /proc shows of them; ``before``: what it showed ``passed_s`` seconds ago."""
     places = []
     for pid, rank, state in found:
-        now = outside.look(pid)
+        now = outside.observe(pid)
         if now is not None:
             # One that was forked may be no rank at all: it is listed, but not judged.
             known = state if state == "forked" else _STATES.get(now.state, state)

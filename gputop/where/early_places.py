@@ -19,8 +19,8 @@ from gputop.where.asking import with_report
 from gputop.where.before_steps import open_memory
 from gputop.whereabouts.records import RankPlace
 
-LOOK_S = 2.0
-LOOK_MAX_S = 60.0
+ASK_S = 2.0
+ASK_MAX_S = 60.0
 MUTE_S = 10.0
 """Python does not run in a rank that has reported nothing for this long."""
 
@@ -31,7 +31,7 @@ class _Known:
 
     path: Path | None = None
     due_s: float = 0.0
-    wait_s: float = LOOK_S
+    wait_s: float = ASK_S
 
 
 class EarlyPlaces:
@@ -76,7 +76,7 @@ def _read(rank: ProcessRank, run: ProcessRun, known: _Known) -> RankPlace | None
         if now_s < known.due_s:
             return None
         known.path = _file_of(rank.pid)
-        known.due_s, known.wait_s = now_s + known.wait_s, min(LOOK_MAX_S, 2 * known.wait_s)
+        known.due_s, known.wait_s = now_s + known.wait_s, min(ASK_MAX_S, 2 * known.wait_s)
     with suppress(OSError):
         ring = open_memory(known.path, rank.pid) if known.path is not None else None
         if ring is not None:

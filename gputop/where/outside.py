@@ -29,7 +29,7 @@ class Outside:
     turns: int | None = None
 
 
-def look(pid: int) -> Outside | None:
+def observe(pid: int) -> Outside | None:
     """Read a process; None if it is gone, or a zombie."""
     try:
         stat = procfs.read_stat(pid)

@@ -16,8 +16,8 @@ from gputop.where.beside import Mute, places_of, rank_of
 from gputop.whereabouts.records import RankPlace, Whereabouts
 from gputop.whereabouts.verdict import judged
 
-LOOK_S = 1.0
-"""How long processes are looked at: a rank that waits for others gets no core all the while."""
+OBSERVED_S = 1.0
+"""How long processes are observed: a rank that waits for others gets no core all the while."""
 
 
 def ask_process(pid: int) -> Whereabouts:
@@ -26,7 +26,7 @@ def ask_process(pid: int) -> Whereabouts:
     Raises:
         UsageError: there is no such process.
     """
-    if outside.look(pid) is None:
+    if outside.observe(pid) is None:
         raise UsageError(f"There is no process {pid}.", "gputop lists runs and processes; gputop where RUN takes a run's name.")
     ranks = {other: rank_of(other) for other in _ranks_beside(pid)}
     return _told(pid, ranks if len(set(ranks.values())) == len(ranks) else {pid: ranks[pid]})
@@ -38,7 +38,7 @@ def ask_processes(pids: Sequence[int]) -> Whereabouts:
     Raises:
         UsageError: none of them is left.
     """
-    ranks = {pid: rank_of(pid) for pid in pids if outside.look(pid) is not None}
+    ranks = {pid: rank_of(pid) for pid in pids if outside.observe(pid) is not None}
     if not ranks:
         raise UsageError("Its processes have ended.")
     return _told(next(iter(ranks)), ranks)
@@ -46,8 +46,8 @@ def ask_processes(pids: Sequence[int]) -> Whereabouts:
 
 def _told(pid: int, ranks: Mapping[int, int | None]) -> Whereabouts:
     """Return where processes are, by PID and rank; ``pid``: the one that names them."""
-    before, began = {other: outside.look(other) for other in ranks}, time.monotonic()
-    time.sleep(LOOK_S)
+    before, began = {other: outside.observe(other) for other in ranks}, time.monotonic()
+    time.sleep(OBSERVED_S)
     passed_s = time.monotonic() - began
     found = [Mute(other, rank, "untracked") for other, rank in sorted(ranks.items(), key=lambda item: item[1] or 0)]
     places = _with_messages(places_of(found, before, passed_s))

@@ -10,7 +10,7 @@ import pytest
 
 from gputop.process import ProcessRank, ProcessRun
 from gputop.where import early_places
-from gputop.where.early_places import LOOK_S, EarlyPlaces
+from gputop.where.early_places import ASK_S, EarlyPlaces
 from gputop.whereabouts.records import RankPlace
 
 RUN = ProcessRun("launcher:1", "train.py", tuple(ProcessRank(pid, pid - 10) for pid in (10, 11, 12)), started_at=1.0)
@@ -26,7 +26,7 @@ def test_a_silent_run_is_left_alone_until_a_query_is_due(monkeypatch: pytest.Mon
     for _ in range(5):
         assert places.add((RUN,)) == (RUN,)
     assert looked == read == [10, 11, 12]
-    now[0] += LOOK_S
+    now[0] += ASK_S
     for _ in range(5):
         assert places.add((RUN,))[0] is RUN
     assert looked == read == [10, 11, 12] * 2

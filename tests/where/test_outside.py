@@ -67,13 +67,13 @@ def test_a_process_that_waits_for_its_loader_says_what_the_workers_do(workers: l
             if not Path(f"/proc/{child.pid}/task/{child.pid}/children").exists():
                 pytest.skip("this kernel does not list children")
             wanted = words.format(*pids)
-            eventually(lambda: (found := outside.look(child.pid)) is not None and found.doing == wanted, "it says so")
+            eventually(lambda: (found := outside.observe(child.pid)) is not None and found.doing == wanted, "it says so")
         finally:
             os.killpg(child.pid, signal.SIGKILL)
 
 
 def _doing(pid: int) -> str | None:
-    found = outside.look(pid)
+    found = outside.observe(pid)
     return found.doing if found is not None else None
 
 
