@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from gputop.wire import LINE_MAX_BYTES
 
-LOOK_S = 1.0
+POLL_S = 1.0
 """How often to check a silent child."""
 FLOOD_LINES = 300
 FLOOD_S = 5.0
@@ -41,7 +41,7 @@ class ChildLines:
         self.heard_at = time.monotonic()
         """When the last bytes arrived, complete line or not."""
         self.failure = ""
-        """Why ``lines`` ended, in one sentence. ``look`` sets it to end ``lines``."""
+        """Why ``lines`` ended, in one sentence. ``judge_silence`` sets it to end ``lines``."""
         self.at_end = False
         """Whether ``lines`` ended because nothing more can come."""
         self._what = what
@@ -56,7 +56,7 @@ class ChildLines:
         """The last lines that the child wrote to standard error."""
         return self._words.decode(errors="replace").strip().splitlines()
 
-    def look(self) -> None:
+    def judge_silence(self) -> None:
         """Judge a child that has written no complete line for a while."""
 
     def lines(self) -> Iterator[bytes]:
@@ -64,11 +64,11 @@ class ChildLines:
         part = bytearray()
         times: deque[float] = deque(maxlen=FLOOD_LINES)
         while self._out in self._open and not self.failure:
-            ready = select.select(self._open, (), (), LOOK_S)[0]
+            ready = select.select(self._open, (), (), POLL_S)[0]
             if self._err in ready:
                 self._drain_errors()
             if self._out not in ready:
-                self.look()
+                self.judge_silence()
                 continue
             data = os.read(self._out, 1 << 20)
             if not data:
@@ -82,7 +82,7 @@ class ChildLines:
                     yield bytes(line)
                     times.append(time.monotonic())
             else:
-                self.look()
+                self.judge_silence()
             if len(part) > self._line_max_bytes:
                 self.failure = f"{self._what} sent a line without an end."
             elif not self._may_flood and len(times) == FLOOD_LINES and times[-1] - times[0] < FLOOD_S:

@@ -125,7 +125,7 @@ class LiveFeed(Inbox):
             # A second one would hang in the same driver.
             self._problem = "The sampler hangs in the kernel. It restarts once it has ended."
             notify()
-            if self._closed.wait(lines.LOOK_S):
+            if self._closed.wait(lines.POLL_S):
                 return False
         if self._closed.wait(wait_s):
             return False
@@ -230,7 +230,7 @@ class _Sampler(ChildLines):
         self._interval_s = interval_s
         self._stopped_at: float | None = None
 
-    def look(self) -> None:
+    def judge_silence(self) -> None:
         """Judge a silent sampler."""
         now = time.monotonic()
         if _state(self.process.pid) not in _STOPPED_STATES:

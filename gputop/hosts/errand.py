@@ -206,7 +206,7 @@ class _Errand:
                 self._transport.asking.settled(self.host)
                 self.connection.write(self._first)
                 connected()
-            lines.look()
+            lines.judge_silence()
             if lines.failure:
                 break
         login = self._transport.shown_login(self.host)
@@ -249,7 +249,7 @@ class _Lines(ChildLines):
         ):
             self.failure = "It sent far more than requested."
 
-    def look(self) -> None:
+    def judge_silence(self) -> None:
         """Give up on a host that never says hello, or takes longer than it may."""
         took_s = time.monotonic() - self._began - self.waited_s
         if took_s > TURN_S:

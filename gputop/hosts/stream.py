@@ -328,7 +328,7 @@ class _HostLines(ChildLines):
         self.expect(LATE_INTERVALS * interval_s + MUTE_S)
         self._late_at = self._line_at + LATE_INTERVALS * interval_s + LATE_S
 
-    def look(self) -> None:
+    def judge_silence(self) -> None:
         """Judge a host that has sent no complete line for a while."""
         now = time.monotonic()
         if self._late_at is not None and now > self._late_at:

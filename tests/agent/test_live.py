@@ -47,7 +47,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for tenths of seconds where the feed waits for seconds."""
     for name, value in (("STOPPED_S", 0.2), ("BACKOFF_S", (0.2,))):
         monkeypatch.setattr(live, name, value)
-    monkeypatch.setattr(lines, "LOOK_S", 0.05)
+    monkeypatch.setattr(lines, "POLL_S", 0.05)
     monkeypatch.setattr(lines, "LINE_MAX_BYTES", 1 << 20)
 
 
@@ -61,7 +61,7 @@ class Watched:
         self._lock = threading.Lock()
         feed.start(self.look)
 
-    def look(self) -> None:
+    def judge_silence(self) -> None:
         problem = self.feed.problem()
         with self._lock:
             if problem and problem not in self.problems:
@@ -73,7 +73,7 @@ class Watched:
         while not happened():
             assert time.monotonic() < deadline, (self.sequences, self.problems)
             time.sleep(0.02)
-            self.look()
+            self.judge_silence()
 
 
 @pytest.fixture
