@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from gputop.untracked.logs import OpenLogs
     from gputop.untracked.panes import PaneReader
 
-LOOK_S = 10.0
+SEARCH_S = 10.0
 """How often to check which files a run writes: a launcher may restart its ranks, and a library may start another file."""
-FIRST_LOOK_S = 2.0
+FIRST_SEARCH_S = 2.0
 """How often to search at first, while none of its files is known."""
 PATIENCE = 5
 """While no file is known, search again after a fifth of the time that the run was followed, within these limits: searching for
 the files of eight such runs costs the sampler as much CPU as everything else."""
-LOOK_SHARE = 50
+SEARCH_SHARE = 50
 """The pause between two searches, as a multiple of the time that one takes."""
 TURN_S = 0.5
 """A turn that reads longer leaves the rest to the next one."""
@@ -44,7 +44,7 @@ SOURCES = 16
 LAST_WORDS_S = 10.0
 """How long to keep reading after a run's last process has ended: its launcher reports on it, and its window shows what the
 shell says."""
-LAST_LOOK_S = 1.0
+LAST_READ_S = 1.0
 READ_ON_S = 30.0
 """How much longer to read if more output is left then."""
 READ_ON_PAUSE_S = 0.1
@@ -62,10 +62,10 @@ class Key(NamedTuple):
 _LOGS = Key(LOG, "")
 
 
-def next_look_s(found: bool, followed_s: float, took_s: float) -> float:
+def next_search_s(found: bool, followed_s: float, took_s: float) -> float:
     """Return how long to wait for the next search, given how long the last one took and how long the run was followed."""
-    wait_s = LOOK_S if found else min(LOOK_S, max(FIRST_LOOK_S, followed_s / PATIENCE))
-    return max(wait_s, LOOK_SHARE * took_s)
+    wait_s = SEARCH_S if found else min(SEARCH_S, max(FIRST_SEARCH_S, followed_s / PATIENCE))
+    return max(wait_s, SEARCH_SHARE * took_s)
 
 
 @dataclass(slots=True)
@@ -186,14 +186,14 @@ class FollowedRun:
                     break
                 (run, tracked), self._asked = self._asked, None
             try:
-                self._look_and_read(run, tracked)
+                self._search_and_read(run, tracked)
             except Exception as error:  # noqa: BLE001 - the sampler tells the user, and reads the other runs
                 self.failure = error
             with self._turn:
                 self._turns += 1
                 self._turn.notify_all()
             try:
-                self._look_for_errors(run)
+                self._scan_for_errors(run)
             except Exception as error:  # noqa: BLE001 - as above
                 self.failure = error
         try:
@@ -213,10 +213,10 @@ class FollowedRun:
             if ended and (self.errors.at_end or time.monotonic() >= until + READ_ON_S):
                 return
             self._rests = True
-            time.sleep(LAST_LOOK_S if not ended else READ_ON_PAUSE_S)
+            time.sleep(LAST_READ_S if not ended else READ_ON_PAUSE_S)
             self._rests = False
 
-    def _look_and_read(self, run: ProcessRun, tracked: Collection[int]) -> None:
+    def _search_and_read(self, run: ProcessRun, tracked: Collection[int]) -> None:
         began = time.monotonic()
         if began >= self._due_s:
             printed = files_of(run)
@@ -224,7 +224,7 @@ class FollowedRun:
             found = [item for item in search(run, tracked) if own.isdisjoint(item.paths)]
             took = time.monotonic() - began
             self._first_s = began if self._first_s is None else self._first_s
-            self._due_s = began + next_look_s(bool(found), began - self._first_s, took)
+            self._due_s = began + next_search_s(bool(found), began - self._first_s, took)
             with self.lock:
                 self._take_in(found, min((rank.rank or 0 for rank in run.ranks), default=0))
                 self._take_in_output(printed)
@@ -246,7 +246,7 @@ class FollowedRun:
             self._pane_due_s = began + PANE_S
             self._read_pane(run)
 
-    def _look_for_errors(self, run: ProcessRun) -> None:
+    def _scan_for_errors(self, run: ProcessRun) -> None:
         if not self._explained:
             return
         if self.errors is None:

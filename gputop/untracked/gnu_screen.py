@@ -22,7 +22,7 @@ from gputop.sources.host import procfs
 
 ANSWER_S = 2.0
 """A session that has not answered in this time is asked again at the next reading."""
-LOOK_S = 0.01
+POLL_S = 0.01
 BYTES_MAX = 1 << 20
 _SESSION = re.compile(r"(?P<pid>\d{1,9})\.[\w.@+-]{1,200}")
 
@@ -70,7 +70,7 @@ def capture(server: str, window: str) -> str | None:
         while not written.exists():
             if time.monotonic() > until:
                 return None
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
         try:
             with window_text.open("rb") as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - BYTES_MAX))

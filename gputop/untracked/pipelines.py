@@ -83,7 +83,7 @@ class SharedReaders:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._looked_s = -math.inf
+        self._scanned_s = -math.inf
         self._readers: dict[Identity, list[int]] = {}
         self._asked: dict[Identity, tuple[float, float]] = {}
         """When a pipe was first and last asked for."""
@@ -96,8 +96,8 @@ class SharedReaders:
             self._asked[pipe] = first_s, now_s
             found = self._reading(pipe)
             known_s = KNOWN_S if found else min(UNREAD_MAX_S, max(SHARED_S, (now_s - first_s) / PATIENCE))
-            if now_s - self._looked_s > known_s:
-                self._looked_s, self._readers = now_s, _readers_of_pipes()
+            if now_s - self._scanned_s > known_s:
+                self._scanned_s, self._readers = now_s, _readers_of_pipes()
                 self._asked = {each: at for each, at in self._asked.items() if now_s - at[1] < 2 * UNREAD_MAX_S}
                 found = self._reading(pipe)
             return found

@@ -15,7 +15,7 @@ _NEAR_BYTES = 4096
 _FIRST_LINES = 2
 _LETTERS_MIN = 8
 """A shorter first line may recur for any reason."""
-_LOOK_LINES = 200
+_PROGRESS_WITHIN_LINES = 200
 """How far from where a start begins to look for its first progress."""
 _PLACES_MAX = 64
 """Maximum number of places to examine, newest first: a script may print a traceback, or its first lines, in every step."""
@@ -67,7 +67,7 @@ def _begins_anew(data: bytes, at: int, *, resumed: bool, unless: bool) -> bool:
     before = last_position(data[max(0, at - _NEAR_BYTES) : at])
     if before is None:
         return False
-    for line in islice(_LINE.finditer(data, at), _LOOK_LINES):
+    for line in islice(_LINE.finditer(data, at), _PROGRESS_WITHIN_LINES):
         text = rank_and_text(clean(line[0]))[1]
         resumed = resumed or says_resumed(text)
         if is_progress(text) and (after := position_of(text)) is not None:

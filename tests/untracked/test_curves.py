@@ -167,9 +167,9 @@ def test_files_of_every_kind_become_the_curve_of_the_run_in_whose_folder_they_li
 
 
 def test_a_curve_is_followed_and_found_late(trainings: Trainings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(followed, "LOOK_S", 0.0)
-    monkeypatch.setattr(followed, "FIRST_LOOK_S", 0.0)
-    monkeypatch.setattr(followed, "LOOK_SHARE", 0)
+    monkeypatch.setattr(followed, "SEARCH_S", 0.0)
+    monkeypatch.setattr(followed, "FIRST_SEARCH_S", 0.0)
+    monkeypatch.setattr(followed, "SEARCH_SHARE", 0)
     pid = trainings.start(tmp_path)
     reader, run = UntrackedCurves(), run_of(pid)
     assert reader.poll([run]).runs == ()
@@ -276,7 +276,7 @@ def logs_of(reader: UntrackedCurves) -> list[list[Path]]:
 def test_a_log_without_values_is_not_read_for_long(
     trainings: Trainings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("LOOK_S", "FIRST_LOOK_S", "LOOK_SHARE"):
+    for name in ("SEARCH_S", "FIRST_SEARCH_S", "SEARCH_SHARE"):
         monkeypatch.setattr(followed, name, 0)
     log = tmp_path / "answers.txt"
     log.write_text("a question\n")
@@ -416,9 +416,9 @@ def test_an_unexpected_error_in_one_run_is_reported_and_spares_the_others(
 
 
 def test_a_run_without_a_file_is_looked_at_ever_more_rarely() -> None:
-    assert [followed.next_look_s(False, seconds, 0.001) for seconds in (0, 5, 20, 45, 3600)] == [2.0, 2.0, 4.0, 9.0, 10.0]
-    assert followed.next_look_s(True, 0.0, 0.001) == 10.0
-    assert followed.next_look_s(False, 0.0, 1.0) == 50.0
+    assert [followed.next_search_s(False, seconds, 0.001) for seconds in (0, 5, 20, 45, 3600)] == [2.0, 2.0, 4.0, 9.0, 10.0]
+    assert followed.next_search_s(True, 0.0, 0.001) == 10.0
+    assert followed.next_search_s(False, 0.0, 1.0) == 50.0
 
 
 @pytest.mark.parametrize(("output", "explained"), [("out.log", False), ("/dev/null", True)])
