@@ -69,7 +69,7 @@ class ClockWatch:
         self._asked_times = 0
         self._kept: deque[Compared] = deque(maxlen=KEPT)
 
-    def look(self, now: float) -> None:
+    def ask_if_due(self, now: float) -> None:
         """Ask if it is time to. Call it after each reading, when the other side is idle. ``now`` is by this machine's clock."""
         wait_s = EAGER_S if self._asked_times < EAGER else EVERY_S
         if self._asked is None or not 0 <= now - self._asked.sent_at < wait_s:

@@ -35,7 +35,7 @@ def test_the_least_error_counts_and_an_answer_to_no_question_does_not() -> None:
     asked: list[ClockQuestion] = []
     watch = ClockWatch(asked.append)
     for now, error_s in ((10.0, 0.4), (11.0, 0.1), (12.0, 0.2)):
-        watch.look(now)
+        watch.ask_if_due(now)
         watch.take(ClockAnswer(ClockQuestion(now, now + error_s), now + error_s), now + 2 * error_s)
     assert [question.sent_at for question in asked] == [10.0, 11.0, 12.0]
     assert watch.best is not None
@@ -48,18 +48,18 @@ def test_it_asks_often_at_first_then_rarely_and_again_if_the_clock_was_set_back(
     asked: list[ClockQuestion] = []
     watch = ClockWatch(asked.append)
     for tick in range(300):
-        watch.look(100.0 + tick / 10)
+        watch.ask_if_due(100.0 + tick / 10)
     times = [question.sent_at for question in asked]
     assert times[:EAGER] == pytest.approx([100.0 + number * EAGER_S for number in range(EAGER)], abs=0.11)
     assert len(times) - EAGER == pytest.approx((30.0 - EAGER * EAGER_S) / EVERY_S, abs=1.0)
-    watch.look(50.0)
+    watch.ask_if_due(50.0)
     assert asked[-1].sent_at == 50.0
 
 
 def test_what_was_compared_before_a_clock_was_set_counts_no_more() -> None:
     watch = ClockWatch(lambda question: None)
     for now, offset_s, error_s in ((10.0, 0.0, 0.01), (11.0, 0.5, 0.1), (12.0, -90.0, 0.3)):
-        watch.look(now)
+        watch.ask_if_due(now)
         watch.take(ClockAnswer(ClockQuestion(now, now + error_s + offset_s), now + error_s + offset_s), now + 2 * error_s)
         assert watch.best is not None
         assert watch.best.offset_s == pytest.approx(-90.0 if now == 12.0 else 0.0, abs=0.001)

@@ -280,7 +280,7 @@ class HostStream:
         floods = self._budget.is_over
         state: HostState = "flooding" if floods else "live"
         since = self.status.since if self.status.state == state else arrived_at
-        self._clock.look(arrived_at)
+        self._clock.ask_if_due(arrived_at)
         clock = self._clock.best or Compared(max(self._offsets), math.inf)
         is_compared = clock.error_s < math.inf
         self.status = HostStatus(

@@ -40,7 +40,7 @@ FULL_PATIENCE_S = 10.0
 LINGER_S = 3600.0
 """How long a keeper waits for room after the job has ended."""
 _TICK_S = 0.1
-_LOOK_S = 1.0
+_POLL_S = 1.0
 _RANKS_S = 0.25
 _FREE_BYTES = 256 << 10
 """Memory is freed in portions of at least this size."""
@@ -110,20 +110,20 @@ class Keeper:
 
     def _keep(self, parent: int) -> None:
         ended_at: float | None = None
-        looked_at = 0.0
+        checked_at = 0.0
         room = RoomAhead(self._path.parent)
         while True:
             self._move(finishing=ended_at is not None)
             now = time.monotonic()
-            if now - looked_at >= _RANKS_S:
-                looked_at = now
+            if now - checked_at >= _RANKS_S:
+                checked_at = now
                 room.hold()
             if os.getppid() != parent and not self._is_used():
                 ended_at = ended_at or now
                 if self._move(finishing=True) or now - ended_at > LINGER_S:
                     break
             # Without the supervisor, each round searches all processes for one that still writes.
-            time.sleep(_TICK_S if os.getppid() == parent else _LOOK_S)
+            time.sleep(_TICK_S if os.getppid() == parent else _POLL_S)
         room.release()
         self._reserve.unlink(missing_ok=True)
 

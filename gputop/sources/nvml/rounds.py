@@ -63,7 +63,7 @@ class Rounds:
             assert self._thread is not None
             worker.thread = self._thread
 
-    def look(self) -> None:
+    def leave_hanging_call(self) -> None:
         """If a call hangs, leave it to its thread, and read the other GPUs in a new one."""
         with self._lock:
             if self._reading is None or time.monotonic() - self._reading[1] < HANGS_S:

@@ -84,7 +84,7 @@ class NvmlSource:
             deadline = time.monotonic() + FIRST_READING_S
             for worker in self._workers:
                 worker.first.wait(max(0.0, deadline - time.monotonic()))
-        self._rounds.look()
+        self._rounds.leave_hanging_call()
         now = time.monotonic()
         devices: list[Device] = []
         uses: dict[int, tuple[DeviceUse, ...]] = {}

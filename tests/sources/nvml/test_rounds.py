@@ -76,7 +76,7 @@ def test_a_call_that_hangs_keeps_its_thread_and_leaves_the_others() -> None:
     one, hung, other = joined(rounds, Gpu(0), Gpu(1, free.wait), Gpu(2))
     first = hung.thread
     until(lambda: one.readings)
-    until(lambda: rounds.look() or other.readings)
+    until(lambda: rounds.leave_hanging_call() or other.readings)
     assert one.thread is other.thread is not first
     assert (hung.thread, first.is_alive(), hung.readings) == (first, True, 0)
     until(has_more(one))
