@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator
 
 import pyte
 import pytest
+from rich.style import Style
 from textual.app import App, ComposeResult
+from textual.color import Color
 from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.widgets import Static
@@ -16,6 +18,7 @@ from textual.widgets import Static
 from gputop.tui.drawing.line import STYLES, Line, cut, line
 from gputop.tui.start import write_fully
 from gputop.tui.terminal.compositor import SparingCompositor
+from gputop.tui.terminal.painting import Look, styles_of
 from gputop.tui.terminal.palette import THEMES
 from gputop.tui.terminal.partial_update import PartialUpdate, Piece
 from gputop.tui.terminal.private_textual import install_compositor
@@ -164,3 +167,10 @@ def test_an_unbuffered_standard_error_loses_nothing() -> None:
     usual = io.TextIOWrapper(io.BytesIO())
     assert write_fully(usual) is usual
     assert write_fully(None) is None
+
+
+@pytest.mark.parametrize("role", ["accent", *(f"rank{number}" for number in range(8))])
+def test_without_colors_a_curve_stands_out_from_the_band_behind_it(role: str) -> None:
+    styles = styles_of(Look("mono", Style.null(), Color.parse("black")))
+    assert styles["band"].dim
+    assert not styles[f"band {role}"].dim
