@@ -182,6 +182,20 @@ def test_an_untracked_run_over_hosts_is_in_the_json_of_each(
     assert json.loads(capfd.readouterr().out)["untracked_runs"] == [over]
 
 
+def test_the_doctor_says_which_names_are_one_machine(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = samples.snapshot()
+    one = replace(told, host=replace(told.host, source="nvml", boot_id="b1"), interval_s=60.0)
+    (tmp_path / "told").write_text(one.to_json() + "\n")
+    there = ["--via", HERE, "--remote", f"cat {shlex.quote(str(tmp_path / 'told'))}; exec cat >/dev/null #"]
+    monkeypatch.setattr(across._Watched, "settled", lambda self, lost: len(self.outcomes) == 2)
+    main(["doctor", "--for", "60s", "--json", "-H", "a,b", *there])
+    found = json.loads(capfd.readouterr().out)
+    assert found["same_machine_as"] == {"b": "a"}
+    assert list(found["hosts"]) == ["a", "b"]
+
+
 def test_the_doctor_waits_for_the_network_of_a_run_that_is_not_tracked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gputop.doctor.watch.settled", lambda doctor, outcome: True)
     watched = across._Watched(["a", "b"])

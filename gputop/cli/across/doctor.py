@@ -100,7 +100,7 @@ class _Watched:
         """Return the hosts that are a machine which another name stands for, each with that name."""
         from gputop.joined.machines import named_twice
 
-        return named_twice(self.seen.values())
+        return named_twice(self.seen[host] for host in self.doctors if host in self.seen)
 
     @property
     def unread(self) -> list[str]:
@@ -210,7 +210,8 @@ def _print(
         joined = None if over is None else findings_json(over.findings, over.suppressed, watched.over.abstained, over.undecided)
         over_hosts: dict[str, object] = {"runs_over_hosts": joined, "incomplete_runs": _incomplete(watched)}
         over_hosts["incomplete_launches"] = [launch.as_data() for launch in launches]
-        print(json.dumps({"hosts": data, **over_hosts, "untracked_runs": [run.as_data() for run in untracked]}))
+        over_hosts["untracked_runs"] = [run.as_data() for run in untracked]
+        print(json.dumps({"hosts": data, "same_machine_as": watched.twice(), **over_hosts}))
         return
     blocks, twice = [], watched.twice()
     for status in statuses:
