@@ -30,6 +30,7 @@ from gputop.tracking.standing.reporter import Reporter
 
 _current = Run(None)
 _initialized = False
+_finished = False
 
 
 @harmless(otherwise=lambda: Run(None))
@@ -69,9 +70,9 @@ def init(
         Always a Run: one that records nothing if disabled or if no file can be created (reported once on stderr).
         A run that is already active in this process is finished first.
     """
-    global _current, _initialized
+    global _current, _initialized, _finished
     _current.finish()
-    _initialized = True
+    _initialized, _finished = True, False
     try:
         given = ignored.get("id")
         _current = _start(project, name, group, tags, dir, mode, resume, str(given) if given else None, total_steps, epochs)
@@ -208,6 +209,11 @@ def initialized() -> bool:
     return _initialized
 
 
+def finished() -> bool:
+    """Return whether the script has ended the active run: ``finish`` was called after the last ``init``."""
+    return _finished
+
+
 def current() -> Run:
     """Return the active run; before ``init`` one that records nothing."""
     return _current
@@ -265,8 +271,10 @@ def active(name: str) -> Any:
 
 @harmless
 def finish(exit_code: int | None = None, **ignored: Any) -> None:
-    """End the active run."""
+    """End the active run. If automatic tracking opened it, the next optimizer step opens another one."""
+    global _finished
     _current.finish(exit_code)
+    _finished = True
 
 
 join = teardown = finish

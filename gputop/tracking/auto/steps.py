@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # imported at the first step otherwise: ``import gputop`` sta
 
 BESIDE = "steps on other threads are not recorded: of trainings that run at the same time, gputop follows the first."
 """The rest of a run's warning, after the number of steps that other threads made."""
+ANEW = "a new optimizer trains the weights of an earlier one. If this is another fold or trial, call gputop.finish() before it."
+"""The rest of a run's note, after the step. Only the script knows: a next phase of one training begins in the same way."""
 
 
 class Steps:
@@ -49,6 +51,7 @@ class Steps:
         self._held = HeldLosses()
         self._training_number = 1
         """Which of several consecutive trainings this is."""
+        self._said_anew = False
         self.training.fast.end_backward()
         self.epochs = Epochs()
         self.other_threads = OtherThreads(self.training)
@@ -173,6 +176,7 @@ class Steps:
         if opened or not known:
             facts.optimizer_added(optimizer)
         if not known:
+            self._say_anew()
             models.add_optimizer(optimizer)
         if models.wrapped:
             models.inspection.wrapping.stepped()
@@ -184,6 +188,13 @@ class Steps:
             facts.due(training.step)
         if searched:
             training.restart_clock(perf_counter())
+
+    def _say_anew(self) -> None:
+        """Say once in a run that its steps may be those of two trainings."""
+        training = self.training
+        if training.optimizers.trains_again and len(training.recent_s) > 1 and training.run is not None and not self._said_anew:
+            self._said_anew = True
+            training.run.text(f"step {training.step}: {ANEW}")
 
     def _begin_training(self, number: int) -> None:
         """Begin another training of this run: its steps continue, its epochs and its losses start over."""
@@ -233,7 +244,7 @@ class Steps:
         training, models = self.training, self._models()
         training.begin_run()
         self._held.clear()
-        self._training_number = 1
+        self._training_number, self._said_anew = 1, False
         self.epochs.begin_run(training.loader)
         models.begin_run()
         self.without_optimizer.write_held()

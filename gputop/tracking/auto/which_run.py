@@ -1,4 +1,8 @@
-"""Which run the steps are written to: the script's, or else one that gputop opens."""
+"""Which run the steps are written to: the script's, or else one that gputop opens.
+
+A script that ends the run that gputop opened (``gputop.finish()`` between folds) gets another one at its next step. If it ends
+its own, it decides itself when the next one begins.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +17,16 @@ class WhichRun:
 
     def __init__(self) -> None:
         self._ours: Run | None = None
+        self._opened = 0
+        """How many runs gputop has opened."""
         self._session: Any = None
         """The module ``gputop.tracking.session``."""
 
     def is_still(self, run: Run) -> bool:
         """Return whether this is still the process's run."""
-        return self._session is not None and self._session.current() is run
+        if self._session is None or self._session.current() is not run:
+            return False
+        return run is not self._ours or not self._session.finished()
 
     def open(self) -> tuple[Run, bool]:
         """Return the script's run, or open one, and whether gputop opened it."""
@@ -31,6 +39,8 @@ class WhichRun:
             return run, False
         from gputop.tracking.journal.identity import launched_id
 
-        ours: Run = self._session.init(resume=launched_id())
+        self._opened += 1
+        shared = launched_id()
+        ours: Run = self._session.init(resume=f"{shared}-{self._opened}" if shared and self._opened > 1 else shared)
         self._ours = ours
         return ours, True

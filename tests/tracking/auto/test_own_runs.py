@@ -11,6 +11,8 @@ import pytest
 from gputop.losses import AUTOMATIC_PREFIX as PREFIX
 from gputop.losses import beside
 from gputop.snapshot import AUTOMATIC_PREFIX, own_or_automatic
+from gputop.tracking.auto.steps import ANEW
+from gputop.tracking.journal import format as form
 from gputop.tracking.reader.runs import RunReader
 from tests.tracking.auto.test_auto import SCRIPTS
 from tests.tracking.kit import Home, home, read_all
@@ -135,3 +137,24 @@ def test_a_line_has_several_losses_only_if_each_optimizer_has_one_of_its_own(hom
             "in turn after a warm-up": {"auto/loss": slow, "auto/loss/1": fast},
         }
         assert found == {name: pytest.approx(losses) for name, losses in expected.get(case, {"auto/loss": one}).items()}, case
+
+
+@pytest.mark.parametrize("ways", ["together", "apart"])
+def test_folds_of_one_model_are_runs_of_their_own_once_the_script_ends_each(home: Home, ways: str) -> None:
+    done = home.finish((*RUN, sys.executable, "kept_folds.py", ways), SCRIPTS)
+    assert (done.returncode, done.stderr) == (0, "")
+    folds = json.loads(done.stdout)["losses"]["loss"]
+    found = [read_all(archive) for archive in home.archives()]
+    shown = [[value for _, value in sorted(rank.series["loss"])] for rank in found]
+    if ways == "together":
+        folds = [[loss for fold in folds for loss in fold]]
+        said = [value for kind, _, value in found[0].events if kind == form.TEXT]
+        assert said == [{"level": "info", "message": f"step 30: {ANEW}"}], "once"
+    assert [len(values) for values in shown] == [len(fold) for fold in folds]
+    for values, fold in zip(
+        sorted(shown, key=lambda values: values[-1]), sorted(folds, key=lambda fold: fold[-1]), strict=True
+    ):
+        assert values == pytest.approx(fold, rel=1e-6)
+    states = [run.state for run in RunReader(home.runs).poll().runs]
+    assert states == ["finished"] * len(folds)
+    assert [[step for step, _ in rank.series["loss"]] for rank in found] == [list(range(len(fold))) for fold in folds]

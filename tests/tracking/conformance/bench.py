@@ -45,7 +45,9 @@ FOLDS = (
     "Folds that reset one model in place (`reset_parameters()`, `load_state_dict` of its first weights) and make a new",
     "optimizer are shown as one training: only the values of the weights could tell that from a next phase of one training,",
     "which starts from its best checkpoint with a new optimizer as well. Folds that each build a new model count separately,",
-    "unless the script keeps the optimizers of earlier folds: while one exists, it may step again.",
+    "unless the script keeps the optimizers of earlier folds: while one exists, it may step again. If a new optimizer",
+    "trains the weights of an earlier one, a note of the run says so. A script that calls `gputop.finish()` between its",
+    "folds gets a run for each of them, with or without `gputop.init`.",
 )
 Points = Mapping[str, list[tuple[int, float]]]
 

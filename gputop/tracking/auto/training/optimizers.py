@@ -45,6 +45,8 @@ class Optimizers:
         """How many trainings have begun."""
         self.phases = 1
         """How often an optimizer was the first one, or the first after all earlier ones were freed."""
+        self.trains_again = False
+        """Whether the newest optimizer has weights that an earlier one had."""
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -72,9 +74,10 @@ class Optimizers:
     def _note_weights(self, optimizer: Any) -> None:
         weights = {id(item): weakref.ref(item) for group in optimizer.param_groups for item in group["params"]}
         known = self._weights
+        self.trains_again = any(key in known and known[key]() is not None for key in weights)
         if self._last is not None and not self._numbers:
             self.phases += 1
-            if not any(key in known and known[key]() is not None for key in weights):
+            if not self.trains_again:
                 self.trainings += 1
                 known.clear()
         known.update(weights)
