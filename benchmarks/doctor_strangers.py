@@ -94,7 +94,7 @@ def _logs(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
     from open_half import posts_wordings as opened_wordings
     from set_aside import by_component as components
     from set_aside import cases as set_aside
-    from set_aside import posts, posts_later, posts_latest, posts_wordings
+    from set_aside import posts, posts_later, posts_latest, posts_packages, posts_wordings
 
     from gputop.cli.doctor import explain_logs
 
@@ -104,6 +104,7 @@ def _logs(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
         "from the log, by component": (*opened_components.LOGS, *components.LOGS),
         "from the log, as posted": (*opened_posts.LOGS, *more_posts.LOGS, *posts.LOGS, *posts_later.LOGS),
         "from the log, by raise site": (*opened_wordings.LOGS, *posts_wordings.LOGS, *posts_latest.LOGS),
+        "from the log, by package": posts_packages.LOGS,
     }
     for how, case in ((how, case) for how, cases in parts.items() for case in cases):
         if not _wanted(case, sets, only):
