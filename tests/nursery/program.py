@@ -6,11 +6,16 @@ session, ``sys.path``, and the sitecustomize that PYTHONPATH names. It returns f
 the script, with its exit code, its exit handlers and its threads.
 
 To the script, torch does not look imported. It imports torch as usual, through every import hook, and gets the loaded module.
+
+A fork ends as Python does, but leaves what was loaded before it to the kernel: to free all of torch, in Python and in C++, took
+three quarters of the CPU of a short training. What happens then needs a real start.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import ctypes
 import gc
 import importlib.util
 import json
@@ -18,12 +23,23 @@ import os
 import select
 import socket
 import sys
+import weakref
 from types import CodeType, ModuleType
 from typing import Any
 
-import numpy.random  # noqa: F401
-import torch
-import torch._dynamo  # the first optimizer loads it
+_loaded: dict[str, Any] = {}
+
+
+@atexit.register  # before torch is imported: handlers run in reverse order, and those of torch still import from it
+def forget() -> None:
+    """Hide the modules that were loaded before the fork from Python, which clears all that it finds."""
+    for name in _loaded:
+        sys.modules.pop(name, None)
+
+
+import numpy.random  # noqa: E402, F401
+import torch  # noqa: E402
+import torch._dynamo  # noqa: E402 - the first optimizer loads it
 
 _POLL_S = 0.01
 _SPEC = torch.__spec__
@@ -55,6 +71,7 @@ class Loaded:
 
 def serve(control: socket.socket) -> CodeType:
     """Fork for each request and report how the fork ended, until the other end closes; in a fork, return the script's code."""
+    keep()
     gc.collect()
     gc.freeze()  # otherwise each fork copies all of torch when it collects garbage, and again at its end: 0.8 s of CPU
     alive: dict[int, int] = {}
@@ -81,6 +98,15 @@ def serve(control: socket.socket) -> CodeType:
                 with contextlib.suppress(OSError):  # no more requests
                     os.write(alive[pid], str(os.waitstatus_to_exitcode(code)).encode())
                 os.close(alive.pop(pid))
+
+
+def keep() -> None:
+    """Let nothing that is loaded now be freed, except modules of Python's own."""
+    own = {*sys.stdlib_module_names, "__main__"}
+    _loaded.update((name, module) for name, module in sys.modules.items() if name.partition(".")[0] not in own)
+    _loaded[""] = _loaded  # frozen, this cycle is never found
+    for finalizer in weakref.finalize._registry:
+        finalizer.atexit = False
 
 
 def born(asked: dict[str, Any], streams: list[int]) -> CodeType:
@@ -110,6 +136,9 @@ def born(asked: dict[str, Any], streams: list[int]) -> CodeType:
             raise
     path = os.path.abspath(script)
     sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
+    libc = ctypes.CDLL(None)
+    for last in (libc._exit, libc.fcloseall):  # the second runs first; both before the destructors of libraries
+        libc.on_exit(last, None)
     main = vars(sys.modules["__main__"])
     for name in [name for name in main if not name.startswith("__")]:
         del main[name]
