@@ -86,17 +86,17 @@ class ManualSteps:
 
     def after_backward(self) -> None:
         """Remember the gradient that a backward has left."""
-        self._state = self._look()
+        self._state = self._gradient_state()
 
     def _is_reset(self) -> bool:
-        if self._state is None or not self._alive() or self._look() == self._state:
+        if self._state is None or not self._alive() or self._gradient_state() == self._state:
             return False
         return not any(getattr(leaf, _KEPT, None) is not None for leaf in self._alive())
 
     def _alive(self) -> list[Any]:
         return [leaf for leaf in (known() for known in self._leaves) if leaf is not None]
 
-    def _look(self) -> tuple[Any, ...] | None:
+    def _gradient_state(self) -> tuple[Any, ...] | None:
         leaf = next(iter(self._alive()), None)
         gradient = None if leaf is None else leaf.grad
         if gradient is None:

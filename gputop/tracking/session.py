@@ -175,9 +175,9 @@ def _ticks(
         if watcher.news():
             opened.journal.want_attention()
         if service is not None:
-            service.look()
+            service.check()
         if gpus is not None:
-            gpus.look()
+            gpus.start_if_needed()
 
     return tick
 

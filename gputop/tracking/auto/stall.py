@@ -30,7 +30,7 @@ EARLY_PAUSES = 2
 EARLY_FROM_STEP = 20
 """An early report of a possible stall comes after a third of ``STALL_S``, if that is also 20 times the longest recent step and
 twice the longest pause so far (an evaluation, a checkpoint, a loader's start), and the warm-up is over."""
-LOOK_S = 2.5
+POLL_S = 2.5
 AGAIN_S = 10.0
 FRAMES_MAX = 30
 _PHASES = {"backward": "backward", "call_module": "forward", "fetch": "data", "save": "checkpoint"}
@@ -114,8 +114,8 @@ class Stall:
         try:
             said_at, early_at, stood = 0.0, 0.0, (0.0, 0.0)
             ignored, elsewhere = 0, 0.0
-            look_s = min(LOOK_S, self.floor_s / 4)
-            while not self._leaves_after(look_s):
+            poll_s = min(POLL_S, self.floor_s / 4)
+            while not self._leaves_after(poll_s):
                 mark, run = self._steps.marked, self._steps.run
                 now = time.perf_counter()
                 if run is None or mark is None:
@@ -123,8 +123,8 @@ class Stall:
                 if ignored != self._steps.threads.ignored:
                     ignored, elsewhere = self._steps.threads.ignored, now
                 last = max(mark, elsewhere)  # a script that trains on threads that are not followed does not stand still
-                if last != stood[0] and stood[1] > look_s:
-                    self._pause_s = max(self._pause_s, stood[1] + look_s)
+                if last != stood[0] and stood[1] > poll_s:
+                    self._pause_s = max(self._pause_s, stood[1] + poll_s)
                 stood = last, now - last
                 limit = self._limit_s()
                 early = now - last < limit

@@ -95,7 +95,7 @@ class Steps:
             self._stop_clock()
         self.without_optimizer.ended_by(optimizer)
         sites, iteration = training.sites, training.iteration
-        if not skipped and not training.partial and not self.without_optimizer.looks:
+        if not skipped and not training.partial and not self.without_optimizer.is_possible:
             iteration.end_step(now)
         # A run that another one replaces is finished first, and so is its journal.
         opened = training.journal is None or training.journal.closed
@@ -121,7 +121,7 @@ class Steps:
         plain = known and not skipped and self._is_plain()
         if opened or iteration.fetched or optimizers.begins_iteration(index, training.loader is not None):
             self._close_iteration()
-            self._timings.put(values, now, not self.without_optimizer.looks)
+            self._timings.put(values, now, not self.without_optimizer.is_possible)
             if self.facts is not None:
                 values.update(self.facts.take_arrived())
             iteration.begin()

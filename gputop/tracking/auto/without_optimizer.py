@@ -25,7 +25,7 @@ class WithoutOptimizer:
         """None once an optimizer has stepped."""
 
     @property
-    def looks(self) -> bool:
+    def is_possible(self) -> bool:
         """Whether there may be such steps: no optimizer has stepped yet."""
         return self._manual is not None
 

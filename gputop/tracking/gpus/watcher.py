@@ -31,7 +31,7 @@ class GpuWatcher:
         self._driver: Driver | None = None
         self._worker = Worker(self._work)
 
-    def look(self) -> None:
+    def start_if_needed(self) -> None:
         """Start the thread once there is a GPU to read; called on the journal's thread, again and again."""
         if not self._worker.is_running and _uuids(self._devices()):
             self._worker.start()

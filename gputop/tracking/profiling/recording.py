@@ -25,8 +25,8 @@ from gputop.tracking.profiling.one_step import OneStep
 from gputop.tracking.standing.reporter import Trainer
 from gputop.tracking.standing.stack import frames_of, where
 
-LOOKS_PER_STEP = 40
-LOOK_MIN_S, LOOK_MAX_S = 0.0005, 0.02
+POLLS_PER_STEP = 40
+POLL_MIN_S, POLL_MAX_S = 0.0005, 0.02
 SAMPLES_MAX = 2000
 LATE_STEPS = 30.0
 """A step that has not ended after this many steps' time is not waited for."""
@@ -55,7 +55,7 @@ class Recording:
 
     def __init__(self, trainer: Trainer, step_s: float, is_library: Callable[[str], bool]) -> None:
         self._trainer, self._step_s, self._is_library = trainer, step_s, is_library
-        self._look_s = min(LOOK_MAX_S, max(LOOK_MIN_S, step_s / LOOKS_PER_STEP))
+        self._poll_s = min(POLL_MAX_S, max(POLL_MIN_S, step_s / POLLS_PER_STEP))
         self._ended = ""
         """Why others ended it."""
         self._one: OneStep | None = None
@@ -151,7 +151,7 @@ class Recording:
             self._wait_for(one)
         finally:
             self._trainer.between_steps(None)
-        self._look()
+        self._note_last_step()
         if one.failure is not None:
             raise Ended(f"torch's profiler failed: {one.failure}") from one.failure
         if self._ended:
@@ -163,12 +163,12 @@ class Recording:
     def _wait_for(self, one: OneStep) -> None:
         """Sample the step, and return once its profiler has stopped. Only the training's thread can stop it."""
         late = time.perf_counter() + LATE_STEPS * self._step_s
-        while not one.stopped.wait(LOOK_MAX_S if one.overdue else self._look_s):
+        while not one.stopped.wait(POLL_MAX_S if one.overdue else self._poll_s):
             if one.begin is None:
                 if (self._ended or time.perf_counter() > late) and one.give_up():
                     return
                 continue
-            self._look()
+            self._note_last_step()
             if len(self.samples) < SAMPLES_MAX:
                 self._sample()
             one.overdue = bool(self._ended) or time.perf_counter() > one.begin + RECORDED_STEPS * self._step_s
@@ -204,16 +204,16 @@ class Recording:
 
     def _next_step(self) -> None:
         """Wait until a step ends."""
-        before = self._look()
+        before = self._note_last_step()
         deadline = time.perf_counter() + LATE_STEPS * self._step_s
-        while self._look() == before:
+        while self._note_last_step() == before:
             if self._ended:
                 raise Ended(self._ended)
             if time.perf_counter() > deadline:
                 raise Ended("no step came for a while")
-            time.sleep(self._look_s)
+            time.sleep(self._poll_s)
 
-    def _look(self) -> tuple[int, float]:
+    def _note_last_step(self) -> tuple[int, float]:
         """Return the last step and when it ended, by ``perf_counter``, and note how long it took."""
         seen = self._trainer.last_step()
         while seen != (again := self._trainer.last_step()):  # the two are written one after the other

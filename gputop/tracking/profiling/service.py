@@ -17,7 +17,7 @@ from gputop.tracking.journal.worker import Worker
 from gputop.tracking.profiling import exchange
 from gputop.tracking.standing import reporter
 
-LOOK_S = 2.0
+POLL_S = 2.0
 KEPT_S = 120.0
 """Traces that were not fetched are removed after this time, because they take memory."""
 RECOVERS_S = 600.0
@@ -44,12 +44,12 @@ class ProfileService:
         """By how much the last recording made a step longer, the most."""
         self._over_at_s = 0.0
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Check for a request if one is due. Returns quickly, never raises."""
         now = time.monotonic()
         if now < self._due_s:
             return
-        self._due_s = now + LOOK_S
+        self._due_s = now + POLL_S
         if self._traces and now - self._traces_at > KEPT_S:
             self._remove_traces()
         try:

@@ -28,7 +28,7 @@ NAME = "gputop-before-steps"
 """Of the memory, as /proc shows it."""
 AFTER_S = 2.0
 """A process that lives shorter than this after its import of torch has nothing to find."""
-LOOK_S = 0.5
+POLL_S = 0.5
 END_S = 0.2
 _LAUNCHERS = ("torch.distributed.launcher.api", "deepspeed.launcher.runner", "deepspeed.launcher.launch")
 """Modules that a process imports, or runs, to start ranks: torchrun and ``accelerate launch`` import the first one."""
@@ -80,7 +80,7 @@ class _Early:
 
     def _attend(self) -> None:
         while not self.worker.has_to_leave():
-            self.worker.sleep(LOOK_S if self._file is not None else max(0.0, self._due_s - time.monotonic()))
+            self.worker.sleep(POLL_S if self._file is not None else max(0.0, self._due_s - time.monotonic()))
             if time.monotonic() < self._due_s or self.worker.stopping:
                 continue
             if _launches():
@@ -92,7 +92,7 @@ class _Early:
                     return
                 self._open()
             if self._file is not None and self._memory is not None and self._reporter is not None:
-                self._reporter.look(self._memory, self._file.modified_ns())
+                self._reporter.write_if_due(self._memory, self._file.modified_ns())
 
     def _open(self) -> None:
         """Make the memory, of a size that nobody can change: so writing to it can end nothing.

@@ -84,7 +84,7 @@ class Reporter:
         self._off = os.environ.get("GPUTOP_WHERE") == "0"
         self._prepared = False
 
-    def look(self, ring: memoryview[int], asked_ns: int) -> None:
+    def write_if_due(self, ring: memoryview[int], asked_ns: int) -> None:
         """Write the page if it is due, or if ``asked_ns``, the ring's time of modification, is new."""
         now = time.perf_counter()
         if self._off or (asked_ns == self._answered_ns and now < self._due_s):

@@ -53,7 +53,7 @@ def test_a_model_that_is_gone_gives_way_to_a_smaller_one() -> None:
 )
 def test_the_largest_tensor_that_a_rank_passes_on_is_its_own(arguments: tuple[Any, ...], elements: int) -> None:
     largest = ddp.Largest()
-    largest.look(arguments)
+    largest.note(arguments)
     assert largest.elements == elements
-    largest.look(([torch.ones(1)],))
+    largest.note(([torch.ones(1)],))
     assert largest.elements == max(1, elements)

@@ -76,7 +76,7 @@ def listen(torch: Any, no_compile: Callable[..., None]) -> None:
 
     no_compile(torch, made, inside=False)
     ddp.__init__ = made
-    for function in (Largest.look, _elements, _sized):
+    for function in (Largest.note, _elements, _sized):
         no_compile(torch, function)
     for method, name in COLLECTIVES.items():
         if method in group.__dict__:
@@ -91,7 +91,7 @@ def _counted(torch: Any, original: Any, method: str, name: str, no_compile: Call
         if weighs:
             try:
                 with unseen(torch):
-                    largest.look(args)
+                    largest.note(args)
             except Exception as error:  # noqa: BLE001 - what cannot be measured is not reported
                 let_through(error)
         return original(self, *args, **kwargs)
@@ -110,7 +110,7 @@ class Largest:
     def __init__(self) -> None:
         self.elements = 0
 
-    def look(self, args: tuple[Any, ...]) -> None:
+    def note(self, args: tuple[Any, ...]) -> None:
         """Note what a call passes on: its last tensors. If the call also has tensors for the result, the last ones are this
         rank's own."""
         # Loops, because torch.compile would compile what a comprehension of an older Python calls.

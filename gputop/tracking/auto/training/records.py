@@ -71,7 +71,7 @@ class Records:
 
     def names_if_fast(self, losses: Sequence[str]) -> tuple[str, tuple[str, ...], str] | None:
         """Return the names of a step's time, its losses and its wait for data; None if something else records one of them."""
-        self._look()
+        self._check_names()
         step_s, data, *found = (self._name(name) for name in ("step_s", "phase/data", *losses))
         shown = tuple(name for name in found if name is not None)
         if step_s is None or data is None or len(shown) < len(losses):
@@ -96,7 +96,7 @@ class Records:
         """Return the values that only automatic tracking writes, under the names that they have in this run."""
         if self._own and not _claimed:
             return values
-        self._look()
+        self._check_names()
         kept: dict[str, Any] = {}
         for name, value in values.items():
             shown = self._name(name)
@@ -106,7 +106,7 @@ class Records:
             self._remember(kept)
         return kept
 
-    def _look(self) -> None:
+    def _check_names(self) -> None:
         """Check which names others use, if that may have changed."""
         journal = self._run.journal
         known = (0 if self._own or journal is None else journal.sets_of_names, len(_claimed))

@@ -42,7 +42,7 @@ ATTEMPTS = 1000
 class Reporter(Protocol):
     """Keeps a page of the ring up to date."""
 
-    def look(self, ring: memoryview[int], asked_ns: int) -> None:
+    def write_if_due(self, ring: memoryview[int], asked_ns: int) -> None:
         """Write the page if it is due; ``asked_ns`` is the ring's time of modification. Returns quickly, never raises."""
 
     def end(self) -> None:
@@ -203,7 +203,7 @@ class OpenJournal:
             return
         asked_ns = ring.asked_ns()
         if asked_ns is not None:
-            self.reporter.look(ring.memory, asked_ns)
+            self.reporter.write_if_due(ring.memory, asked_ns)
             ring.mirror.copy(form.STANDING_OFFSET, form.STANDING_BYTES)
 
     def _tick(self) -> None:
