@@ -82,7 +82,7 @@ def init(
     except Exception as error:  # noqa: BLE001 - the training starts whether or not it can be recorded
         let_through(error)
         why = (error.strerror if isinstance(error, OSError) else None) or reason(error)
-        tell(f"the run is not recorded, the training goes on: {why}.")
+        tell(f"the run is not recorded, the training continues: {why}.")
         _current = Run(None)
     _current.config.update(config)
     return _current
@@ -227,7 +227,7 @@ def log(data: Mapping[str, Any] | None = None, step: int | None = None, commit: 
         _current.log(data, step, commit, **metrics)
     except Exception as error:  # noqa: BLE001 - a guard around this function would cost each call of it
         let_through(error)
-        tell(f"log failed, the training goes on ({reason(error)}).")
+        tell(f"log failed, the training continues ({reason(error)}).")
 
 
 @harmless

@@ -289,7 +289,7 @@ print("went on")
 """
     code, out, err = home.run(script)
     assert (code, out) == (0, "went on\n")
-    assert err.count("hook failed, the training goes on (AttributeError") == 1
+    assert err.count("hook failed, the training continues (AttributeError") == 1
 
 
 @pytest.mark.real_start("what a start loads")

@@ -209,7 +209,7 @@ def test_an_exception_in_init_is_reported_and_the_run_does_nothing(
     run = gputop.init()
     run.log(loss=1.0)
     assert run.disabled
-    assert capfd.readouterr().err.count("the run is not recorded, the training goes on") == 1
+    assert capfd.readouterr().err.count("the run is not recorded, the training continues") == 1
 
 
 RANKS: list[tuple[dict[str, str], tuple[int, int | None, int, int]]] = [

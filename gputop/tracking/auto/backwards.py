@@ -41,7 +41,7 @@ class Backwards:
             training.gradients.backward()
         if training.blind:
             training.fast.stop()
-            tell("automatic tracking stops, the training goes on: torch.compile hides the optimizer's steps. Use run.log.")
+            tell("automatic tracking stops, the training continues: torch.compile hides the optimizer's steps. Use run.log.")
             return
         tensor = self._only(tensors)
         if tensor is None:

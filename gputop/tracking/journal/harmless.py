@@ -67,7 +67,7 @@ def _guarded(
             if isinstance(error, TypeError) and trace is not None and trace.tb_next is None:
                 raise  # the function was not entered: the arguments do not match its signature
             let_through(error)
-            tell(f"{function.__qualname__} failed, the training goes on ({reason(error)}).")
+            tell(f"{function.__qualname__} failed, the training continues ({reason(error)}).")
             return None if otherwise is None else otherwise()
 
     return guarded

@@ -300,7 +300,7 @@ def test_a_fact_that_cannot_be_collected_is_reported_once_and_the_rest_continues
 def test_a_tracking_that_stops_says_so_in_its_journal_too(home: Home) -> None:
     script = ODD_MODEL.replace("STEP", "if step == 2: optimizer.param_groups = []")
     code, _, err = home.run(script, command=(*RUN, sys.executable))
-    stops = "automatic tracking stops, the training goes on (IndexError: list index out of range)."
+    stops = "automatic tracking stops, the training continues (IndexError: list index out of range)."
     assert (code, err) == (0, f"gputop: {stops}\n")
     events = [value for archive in home.archives() for _, _, value in read_all(archive).events if isinstance(value, dict)]
     assert [event["message"] for event in events if event.get("level") == "warning"] == [stops]

@@ -404,7 +404,7 @@ except Exception as error:
 def test_an_error_in_backward_reaches_the_script_and_not_one_of_ours(home: Home) -> None:
     code, out, err = home.run(TRAIN + FAILS, command=(*RUN, sys.executable))
     assert (code, out) == (0, 'ValueError("the script\'s own") None\n'), err
-    assert "automatic tracking stops, the training goes on" in err
+    assert "automatic tracking stops, the training continues" in err
 
 
 TEE = """

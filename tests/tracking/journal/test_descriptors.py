@@ -72,7 +72,7 @@ def test_a_script_that_closes_all_descriptors_keeps_its_own_files(home: Home, tm
     assert (code, out) == (0, "done\n"), err
     assert err.count("gputop:") == err.count("\n") == 1
     assert "recording" in err
-    assert "the training goes on" in err
+    assert "the training continues" in err
     seen = read_all(home.runs / "daemon" / "rank-00000.gpr").series["loss"]
     assert [step for step, _ in seen] == list(range(3001)), "the journal is opened again"
 

@@ -347,7 +347,7 @@ def test_a_full_disk_silences_the_archive_with_one_warning(home: Home, thread: s
     _, err = process.communicate(f"{code}\n")
     assert process.returncode == code
     assert err.count("gputop:") == 1
-    assert "the training goes on" in err
+    assert "the training continues" in err
     assert 100_000 < home.archives()[0].stat().st_size <= 200_000
     run = home.only_run()
     assert (run.state, run.ranks[0].exit_code) == ("failed" if code else "finished", code), "the end takes no room"

@@ -119,7 +119,7 @@ class Training:
             self.fast.stop()
             if self._on_failure is not None:
                 self._on_failure()
-            stops = f"automatic tracking stops, the training goes on ({reason(error)})."
+            stops = f"automatic tracking stops, the training continues ({reason(error)})."
             tell(stops)
             if self.run is not None:
                 self.run.text(stops, "warning")

@@ -192,7 +192,7 @@ class OpenJournal:
         ring.mirror.failed = True
         ring.remove()
         if archive is None or self.journal.archive_state != form.ARCHIVE_GOOD:
-            tell(f"{ring.path} was truncated: the run is no longer recorded, the training goes on.")
+            tell(f"{ring.path} was truncated: the run is no longer recorded, the training continues.")
             return
         tell(f"{ring.path} was truncated: from now on the run is read from the disk, half a second later.")
         self._write_live(archive)
@@ -270,7 +270,7 @@ class OpenJournal:
 
     def _stop_archive(self, error: OSError) -> None:
         self.journal.note_archive(form.ARCHIVE_STOPPED)
-        tell(f"recording to {self._archive_path or 'disk'} stops, the training goes on: {error.strerror or error}.")
+        tell(f"recording to {self._archive_path or 'disk'} stops, the training continues: {error.strerror or error}.")
 
     def note_end(self, state: int, exit_code: int | None) -> None:
         """Write the final state where the last records are: into the ring, or to the archive if there is no ring."""

@@ -25,7 +25,7 @@ class NotKept:
     def __call__(self, *ignored: Any, **also: Any) -> NotKept:
         """Report once that this is not kept."""
         if self._name not in _QUIET:
-            tell(f"{self._name} is not kept: gputop records numbers and text. The training goes on.")
+            tell(f"{self._name} is not kept: gputop records numbers and text. The training continues.")
         return NotKept(self._name) if self._package else self
 
     def __getattr__(self, name: str) -> NotKept:

@@ -162,4 +162,4 @@ class Stream:
             self.note_flushed(position + len(raw))
         except OSError as error:
             self.note_archive(form.ARCHIVE_STOPPED)
-            tell(f"recording stops, the training goes on: {error.strerror or error}.")
+            tell(f"recording stops, the training continues: {error.strerror or error}.")
