@@ -223,74 +223,6 @@ def dimmed(of: Line) -> Line:
     return tuple(Span(span.text, "dim") for span in of)
 
 
-def changed_ranges(old: Line, new: Line, bridge: int = 10**6) -> list[tuple[int, int]]:
-    """Return the cells [start, end) in which two lines of equal width differ, from left to right.
-
-    Ranges with at most ``bridge`` equal cells between them are merged, because moving a terminal's cursor takes bytes as well.
-    A range never splits a wide character.
-    """
-    if old is new or old == new:
-        return []
-    before, after = cells_of(old), cells_of(new)
-    length = max(len(before), len(after))
-    if len(before) != len(after):
-        return [(0, length)]
-    ranges: list[tuple[int, int]] = []
-    for place in [place for place, (cell, other) in enumerate(zip(before, after, strict=True)) if cell != other]:
-        start, end = place, place + 1
-        while start > 0 and (not before[start][0] or not after[start][0]):
-            start -= 1
-        while end < length and (not before[end][0] or not after[end][0]):
-            end += 1
-        if ranges and start - ranges[-1][1] <= bridge:
-            ranges[-1] = (ranges[-1][0], max(end, ranges[-1][1]))
-        else:
-            ranges.append((start, end))
-    return ranges
-
-
-CELLS_SHARED = 512
-"""Cells of one style that are kept: names may contain any character."""
-
-
-class _Cells(dict[str, tuple[str, str]]):
-    """The cells of one style by their character. Rows share them: a screen has thousands of cells, and few that differ."""
-
-    def __init__(self, style: str) -> None:
-        super().__init__()
-        self._style = style
-
-    def __missing__(self, char: str) -> tuple[str, str]:
-        if len(self) >= CELLS_SHARED:
-            self.clear()
-        cell = self[char] = (char, self._style)
-        return cell
-
-
-shared_cells = lru_cache(maxsize=128)(_Cells)
-
-
-@lru_cache(maxsize=256)
-def cells_of(of: Line) -> Sequence[tuple[str, str]]:
-    """Return each cell's character and style; "" follows a wide character. Cached, because a line is compared with its
-    predecessor and its successor, and painted cell by cell.
-    """
-    cells: list[tuple[str, str]] = []
-    for text, style in of:
-        if text.isascii() or cell_len(text) == len(text):
-            shared = shared_cells(style)
-            cells.extend([shared[char] for char in text])
-            continue
-        for char in text:
-            taken = cell_len(char)
-            if taken == 0 and cells:
-                cells[-1] = (cells[-1][0] + char, style)
-            else:
-                cells.append((char, style))
-                cells.extend([("", style)] * (taken - 1))
-    return cells
-
-
 def cut(of: Line, start: int, end: int) -> Line:
     """Return the cells [start, end) of a line; a wide character on an edge belongs to the cell where it begins."""
     kept: list[Span] = []
@@ -306,8 +238,20 @@ def cut(of: Line, start: int, end: int) -> Line:
         elif at - first == len(span.text):
             kept.append(Span(span.text[max(0, start - first) : end - first], span.style))
         else:
-            kept.append(Span("".join(char for char, _ in cells_of((span,))[max(0, start - first) : end - first]), span.style))
+            kept.append(Span("".join(_cells_of(span.text)[max(0, start - first) : end - first]), span.style))
     return tuple(kept)
+
+
+def _cells_of(text: str) -> list[str]:
+    """Return the character of each cell, with its combining marks; "" follows a wide character."""
+    cells: list[str] = []
+    for char in text:
+        taken = cell_len(char)
+        if taken == 0 and cells:
+            cells[-1] += char
+        else:
+            cells += (char, *([""] * (taken - 1)))
+    return cells
 
 
 def named_on(rule: Line, names: Line, start: int, end: int) -> Line:

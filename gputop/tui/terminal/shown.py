@@ -54,29 +54,26 @@ class ShownCells:
         if (self._columns, len(self._rows)) != (columns, rows):
             self._columns, self._rows = columns, [[None] * columns for _ in range(rows)]
             self._wide.clear()
-        changed, spans = self._changed_rows(pieces)
-        differing = [piece for y, row in changed.items() for piece in _differing(y, self._rows[y], row, spans[y], self._wide)]
+        changed = self._changed_rows(pieces)
+        differing = [piece for y, row in changed.items() for piece in _differing(y, self._rows[y], row, self._wide)]
         return _Difference(self, changed, differing, columns) if differing else None
 
-    def _changed_rows(self, pieces: Sequence[Piece]) -> tuple[dict[int, Row], dict[int, list[range]]]:
-        """Return the rows as they will be, and which of their cells the pieces cover."""
+    def _changed_rows(self, pieces: Sequence[Piece]) -> dict[int, Row]:
+        """Return the rows that the pieces are part of, as they will be."""
         rows: dict[int, Row] = {}
-        spans: dict[int, list[range]] = {}
         for x, y, cells in pieces:
             if not 0 <= y < len(self._rows):
                 continue
             row = rows.get(y)
             if row is None:
                 row = rows[y] = list(self._rows[y])
-                spans[y] = []
             expanded, is_wide = _expanded(cells)
             if is_wide:
                 self._wide.add(y)
             first = max(0, -x)
             room = self._columns - x
             row[x + first : x + min(len(expanded), room)] = expanded[first:room]
-            spans[y].append(range(x + first, x + min(len(expanded), room)))
-        return rows, spans
+        return rows
 
     def sent(self, rows: dict[int, Row]) -> None:
         """Record these rows as shown."""
@@ -121,6 +118,27 @@ def blank_of(style: Style) -> Style:
     return style if shows else Style(bgcolor=style.bgcolor)
 
 
+CELLS_SHARED = 512
+"""Cells of one style that are kept: names may contain any character."""
+
+
+class _Cells(dict[str, tuple[str, Style]]):
+    """The cells of one style by their character. Rows share them: a screen has thousands of cells, and few that differ."""
+
+    def __init__(self, style: Style) -> None:
+        super().__init__()
+        self._style = style
+
+    def __missing__(self, character: str) -> tuple[str, Style]:
+        if len(self) >= CELLS_SHARED:
+            self.clear()
+        cell = self[character] = (character, blank_of(self._style) if character == " " else self._style)
+        return cell
+
+
+cells_of = lru_cache(maxsize=128)(_Cells)
+
+
 def _texts(segments: Iterable[Segment]) -> list[tuple[str, Style]]:
     return [(text, style or _PLAIN) for text, style, control in segments if not control]
 
@@ -129,11 +147,10 @@ def _expanded(cells: Cells) -> tuple[Row, bool]:
     """Return one entry per cell, and whether a character takes more or less than one."""
     found: Row = []
     is_wide = False
-    for cell in cells:
-        text, style = cell
-        blank = (" ", blank_of(style))
+    for text, style in cells:
         if text.isascii() or cell_len(text) == len(text):
-            found += [blank if character == " " else (character, style) for character in text]
+            shared = cells_of(style)
+            found += [shared[character] for character in text]
             continue
         is_wide = True
         for character in text:
@@ -145,9 +162,10 @@ def _expanded(cells: Cells) -> tuple[Row, bool]:
     return found, is_wide
 
 
-def _differing(y: int, before: Row, after: Row, spans: Sequence[range], wide: Collection[int]) -> list[Piece]:
-    """Return the cells of a row that must be sent, those next to one another together; only those of ``spans`` may differ."""
-    differs = sorted({x for span in spans for x in span if before[x] != after[x]})
+def _differing(y: int, before: Row, after: Row, wide: Collection[int]) -> list[Piece]:
+    """Return the cells of a row that must be sent, those next to one another together."""
+    # Most are the same object, and comparing two styles takes long.
+    differs = [x for x, (old, new) in enumerate(zip(before, after, strict=True)) if old is not new and old != new]
     if not differs:
         return []
     if y in wide and any(cell is not None and cell[0] == "" for row in (before, after) for cell in row):
@@ -197,7 +215,7 @@ def _pieces(y: int, row: Row, start: int, end: int) -> Iterable[Piece]:
             at, cells, texts, only_blanks = x + 1, [], [], True
             continue
         text, style = cell
-        if texts and style is not held and style != held:  # most are the same object, and comparing two styles takes long
+        if texts and style is not held and style != held:
             if text == " " and blank_of(held) == style:
                 style = held
             elif not (only_blanks and blank_of(style) == held):

@@ -1,7 +1,8 @@
-"""The base of every live widget: a tuple of lines whose changed cells alone are repainted.
+"""The base of every live widget: a tuple of lines whose changed rows alone are repainted.
 
-It paints and scrolls by itself, because each nested widget adds layout and style work to every refresh. ``pane`` draws a titled
-box around it. No hover styles, no animation.
+Which cells of such a row differ from what the terminal shows, ``tui/terminal/shown.py`` finds out. A widget paints and scrolls
+by itself, because each nested widget adds layout and style work to every refresh. ``pane`` draws a titled box around it. No
+hover styles, no animation.
 """
 
 from __future__ import annotations
@@ -24,21 +25,17 @@ from gputop.tui.drawing.line import (
     Line,
     Span,
     ascii_line,
-    cells_of,
-    changed_ranges,
     clean_row,
+    cut,
     full_row,
 )
 from gputop.tui.terminal.painting import CellPainter, look_of, styles_of
 from gputop.tui.terminal.palette import THEMES, palette, theme_name
-from gputop.tui.terminal.private_textual import crops_left
 from gputop.tui.terminal.settled_screen import SettledScreen
 
 __all__ = ["THEMES", "LinesWidget", "palette", "theme_name"]
 
 WHEEL_LINES = 3
-BRIDGE_CELLS = 3
-"""Gaps of at most this many unchanged cells are resent: moving the cursor takes as many bytes."""
 
 
 def _kept(lines: Sequence[Line]) -> Sequence[Line]:
@@ -47,7 +44,7 @@ def _kept(lines: Sequence[Line]) -> Sequence[Line]:
 
 
 class LinesWidget(Widget):
-    """Shows lines; call ``set_lines`` as often as you like: unchanged cells are not repainted.
+    """Shows lines; call ``set_lines`` as often as you like: unchanged rows are not repainted.
 
     With a ``cursor``, the arrow keys move it (``CursorMoved``); without one, they scroll.
     """
@@ -175,7 +172,7 @@ class LinesWidget(Widget):
     # Painting
 
     def repaint(self) -> None:
-        """Compare with what is on screen and refresh only the cells that differ."""
+        """Compare with what is on screen and refresh only the rows that differ."""
         with self.of_one_size():
             if not self.size or self._rows_size != self.size:
                 self._rows_size = None
@@ -187,11 +184,11 @@ class LinesWidget(Widget):
             self._state = state
             screen = self.screen
             old, self._rows = self._rows, self._built()
-            bridge = BRIDGE_CELLS if crops_left(screen) else self.size.width
+            columns = self.size.width
             regions = [
-                Region(start, y, end - start, 1)
+                Region(0, y, columns, 1)
                 for y, (before, after) in enumerate(zip(old, self._rows, strict=True))
-                for start, end in changed_ranges(before, after, bridge)
+                if before != after
             ]
         if regions and isinstance(screen, SettledScreen):
             screen.note_changed(self, regions)
@@ -228,8 +225,8 @@ class LinesWidget(Widget):
         rows, styles, columns = self._rows, styles_of(look_of(self, filtered=True)), self.size.width
 
         def paint(y: int, start: int, end: int) -> list[tuple[str, Style]]:
-            row = rows[y] if end - start == columns else cells_of(rows[y])[start:end]
-            return [(text, styles[style]) for text, style in row if text]
+            row = rows[y] if end - start == columns else cut(rows[y], start, end)
+            return [(text, styles[style]) for text, style in row]
 
         return paint
 

@@ -21,18 +21,13 @@ from gputop.tui.drawing.braille import Trace, chart, dot_columns
 from gputop.tui.drawing.doctor.pane import draw_doctor
 from gputop.tui.drawing.header import header_line
 from gputop.tui.drawing.line import (
-    CELLS_SHARED,
     Line,
-    Span,
     ascii_line,
-    cells_of,
-    changed_ranges,
     clean,
     clip,
     fit,
     line,
     plain,
-    shared_cells,
     spread,
     width,
     wrap,
@@ -81,31 +76,6 @@ def test_ascii_line_keeps_the_width() -> None:
 
 def test_wrap_indents_what_follows() -> None:
     assert texts(tuple(wrap("fix: set the device first", 12, indent="  "))) == ["fix: set the", "  device", "  first"]
-
-
-def test_equal_cells_are_one_object_wherever_they_are() -> None:
-    (first, second), (third, *_) = cells_of((Span("ab", "work1"),)), cells_of((Span("axyz", "work1"),))
-    assert (first, second) == (("a", "work1"), ("b", "work1"))
-    assert third is first
-    assert cells_of((Span("a", "bad"),))[0] == ("a", "bad")
-
-
-def test_however_many_characters_there_are_few_cells_are_kept() -> None:
-    text = "".join(map(chr, (*range(0x100, 0x250), *range(0x400, 0x480), *range(0x2500, 0x25F0), *range(0x2800, 0x2900))))
-    assert len(text) > CELLS_SHARED
-    for at in range(0, len(text), 64):
-        assert [char for char, _ in cells_of((Span(text[at : at + 64], "dim"),))] == list(text[at : at + 64])
-    assert len(shared_cells("dim")) <= CELLS_SHARED
-
-
-def test_changed_ranges_bridge_small_gaps_and_never_cut_a_wide_character() -> None:
-    old, new = line("aaaaaaaaaa"), line("abaaaaaaba")
-    assert changed_ranges(old, new, bridge=3) == [(1, 2), (8, 9)]
-    assert changed_ranges(old, new, bridge=6) == [(1, 9)]
-    assert changed_ranges(old, old) == []
-    assert changed_ranges(line("x日y"), line("x月y"), bridge=0) == [(1, 3)]
-    assert changed_ranges(line("xaby"), line("x日y"), bridge=0) == [(1, 3)]
-    assert changed_ranges((Span("ab", "text"),), (Span("a", "text"), Span("b", "bad"))) == [(1, 2)]
 
 
 # Bars

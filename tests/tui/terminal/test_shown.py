@@ -14,7 +14,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 
 from gputop.tui.terminal.partial_update import PartialUpdate, Piece
-from gputop.tui.terminal.shown import ShownCells
+from gputop.tui.terminal.shown import CELLS_SHARED, ShownCells, cells_of
 
 COLUMNS, ROWS = 24, 4
 CONSOLE = Console(color_system="truecolor", width=COLUMNS, height=ROWS)
@@ -166,3 +166,18 @@ def test_bold_is_changed_alone() -> None:
     screen = pyte.Screen(COLUMNS, ROWS)
     pyte.Stream(screen).feed(sent("bold red", "red"))
     assert [screen.buffer[0][x].bold for x in (0, 2)] == [True, False]
+
+
+def test_equal_cells_are_one_object_and_a_blank_has_no_color_of_text() -> None:
+    bold, plain = Style.parse("bold red"), Style.parse("red")
+    assert cells_of(bold)["a"] is cells_of(Style.parse("bold red"))["a"]
+    assert cells_of(bold)["a"] == ("a", bold) != cells_of(plain)["a"]
+    assert cells_of(bold)[" "] == cells_of(plain)[" "]
+
+
+def test_however_many_characters_there_are_few_cells_are_kept() -> None:
+    characters = list(map(chr, (*range(0x100, 0x250), *range(0x400, 0x480), *range(0x2500, 0x25F0), *range(0x2800, 0x2900))))
+    assert len(characters) > CELLS_SHARED
+    cells = cells_of(Style.parse("dim"))
+    assert [cells[character][0] for character in characters] == characters
+    assert len(cells) <= CELLS_SHARED

@@ -17,6 +17,7 @@ from gputop.tui.terminal.compositor import SparingCompositor
 from gputop.tui.terminal.palette import DARK_BACKGROUND, LIGHT_BACKGROUND, PALETTES, THEMES, palette, theme_name
 from gputop.tui.terminal.partial_update import PartialUpdate
 from gputop.tui.terminal.private_textual import install_compositor
+from gputop.tui.terminal.shown import ShownCells
 from gputop.tui.widgets.lines import LinesWidget
 from gputop.tui.widgets.pane import Pane
 
@@ -72,7 +73,7 @@ async def test_only_what_changed_is_painted_again() -> None:
         widget.set_lines(numbered(5))
         assert widget.painted == []
         widget.set_lines([*numbered(3), line("line X"), line("line 4")])
-        assert widget.painted == [Region(5, 3, 1, 1)]
+        assert widget.painted == [Region(0, 3, 40, 1)]
         await pilot.pause()
         assert pilot.app.text()[:5] == ["line 0", "line 1", "line 2", "line X", "line 4"]  # type: ignore[attr-defined]
 
@@ -263,10 +264,9 @@ async def test_changed_cells_alone_go_to_the_terminal() -> None:
         await pilot.pause()
         compositor = app.screen._compositor
         assert isinstance(compositor, SparingCompositor)
-        terminal = pyte.Screen(40, 3)
+        terminal, shown = pyte.Screen(40, 3), ShownCells()
         stream = pyte.Stream(terminal)
-        for y, text in enumerate("".join(segment.text for segment in strip) for strip in compositor.render_strips()):
-            stream.feed(f"\x1b[{y + 1};1H{text}")
+        stream.feed(shown.sparing(compositor.render_update(full=True), 40, 3).render_segments(app.console))
         widget = app.screen.query_one(LinesWidget)
         updates: list[str] = []
         original = compositor.render_partial_update
@@ -274,7 +274,7 @@ async def test_changed_cells_alone_go_to_the_terminal() -> None:
         def spy() -> object:
             update = original()
             if isinstance(update, PartialUpdate):
-                updates.append(update.render_segments(app.console))
+                updates.append(shown.sparing(update, 40, 3).render_segments(app.console))
             return update
 
         compositor.render_partial_update = spy  # type: ignore[method-assign,assignment]
