@@ -14,6 +14,7 @@ from gputop.tui.drawing.loss import LossChart
 from gputop.tui.drawing.untracked.pane import draw_its_curve, draw_process_runs, tracking_command, untracked_run
 from gputop.tui.state.view import is_outlived, newest_run
 from tests import samples
+from tests.tui import dashboards
 from tests.tui.dashboards import view_of
 
 SNAPSHOT = samples.snapshot(runs=(), points=())
@@ -177,3 +178,17 @@ def test_a_run_that_lost_a_rank_is_shown_while_others_work() -> None:
     ended = replace(left, ranks=tuple(replace(rank, state="killed") for rank in ranks))
     assert is_outlived(ended, (RUN,))
     assert newest_run((ended, later), {left.run_id}) == later
+
+
+def test_among_several_runs_a_finding_names_the_untracked_one_of_its_processes() -> None:
+    view = dashboards.healthy()
+    job = ProcessRun("launcher:990", "old_job.py", ranks=(ProcessRank(991, 0), ProcessRank(992, 1)))
+    gloo = replace(dashboards.ONE_GPU, run=None, title="Gradients travel through gloo", pids=(991,))
+    beside = replace(view, snapshot=replace(view.snapshot, process_runs=(job,)), findings=(gloo,))
+    assert "Gradients travel through gloo · old_job.py" in plain(draw_doctor(beside, 100, 1).lines[0])
+    alone = replace(beside, run_id=None, snapshot=replace(beside.snapshot, runs=()))
+    assert "old_job.py" not in plain(draw_doctor(alone, 100, 1).lines[0])
+    curve = replace(
+        beside, snapshot=replace(beside.snapshot, process_runs=(replace(job, run_id=view.snapshot.runs[0].run_id),))
+    )
+    assert "old_job.py" not in plain(draw_doctor(curve, 100, 1).lines[0]), "the tracked run is its curve: there is no other"

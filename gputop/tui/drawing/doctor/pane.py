@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from gputop.doctor.findings.finding import Finding
 from gputop.groups import compute_uses
 from gputop.snapshot import LIVE_STATES, Snapshot
+from gputop.tui.drawing.doctor.whose import first_clause, shown_run_name
 from gputop.tui.drawing.line import Drawing, Line, clean, clip, line, plain, spread, wrap
 from gputop.tui.state.view import View
 
@@ -17,7 +17,6 @@ MAX_EVIDENCE = 3
 MAX_FIX_LINES = 8
 MIN_LINES_FOR_LONG_TITLE = 6
 MAX_NOT_JUDGED = 2
-_CLAUSE_END = re.compile(r"[:;] ")
 _MARKS = {"error": ("✗", "x", "bad"), "warning": ("!", "!", "warn"), "info": ("i", "i", "dim")}
 
 
@@ -26,12 +25,12 @@ def draw_doctor(view: View, width: int, height: int) -> Drawing:
 
     Undecided suspicions take the remaining lines.
     """
-    findings, names = view.findings, names_of_runs(view)
+    findings = view.findings
     lines: list[Line] = []
     for place, finding in enumerate(findings):
         # Reserve one line for each later headline.
         room = height - len(lines) - (len(findings) - place - 1)
-        lines.extend(brief_finding(finding, width, max(1, room), view.settings.ascii, names.get(finding.run or "", "")))
+        lines.extend(brief_finding(finding, width, max(1, room), view.settings.ascii, shown_run_name(view, finding)))
     lines.extend(undecided_lines(view, width)[: max(0, height - len(lines))] if findings else _healthy(view, width, height))
     title = doctor_title(findings)
     if not findings and height <= 0 and not view.loading:
@@ -56,12 +55,6 @@ def doctor_title(findings: Sequence[Finding]) -> Line:
     if findings:
         return line(("Doctor: ", "title"), (f"{len(findings)} note{'s' * (len(findings) != 1)}", "dim"))
     return line(("Doctor", "title"))
-
-
-def names_of_runs(view: View) -> dict[str, str]:
-    """Return run id -> name if findings must name their run, because several are known."""
-    runs = view.snapshot.runs
-    return {run.run_id: run.name for run in runs} if len(runs) > 1 else {}
 
 
 def headline(finding: Finding, width: int, ascii_only: bool = False, title: str | None = None, run: str = "") -> Line:
@@ -117,7 +110,7 @@ def _in_a_line(view: View) -> Line:
     first = view.undecided[0]
     return line(
         ("Undecided", "text"),
-        (f" · {'' if first.rule is None else 'watching for: '}{clean(_CLAUSE_END.split(first.title)[0])}", "dim"),
+        (f" · {'' if first.rule is None else 'watching for: '}{clean(first_clause(first.title))}", "dim"),
     )
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from gputop import units
 from gputop.doctor.findings.finding import Finding
-from gputop.snapshot import LIVE_STATES, ProcessRun, Run
+from gputop.snapshot import LIVE_STATES
 from gputop.tui.drawing import run_numbers
+from gputop.tui.drawing.doctor.whose import first_clause, run_name, untracked_owner
 from gputop.tui.drawing.energy import energy_words
 from gputop.tui.drawing.gpus.balance import WINDOW_S, Balance, balance, evenness_words
 from gputop.tui.drawing.line import Line, Span, clean, clip, fit, joined, line, width
@@ -16,7 +15,6 @@ from gputop.tui.state.view import View
 
 WHY_CELLS_MIN = 24
 """The reason is cut before it takes less than this."""
-_CLAUSE_END = re.compile(r"(?<!GPU \d)(?<!GPU \d\d)[:;] ")
 
 
 def verdict_line(view: View | None, cells: int) -> Line:
@@ -80,8 +78,10 @@ def _why(view: View, found: Balance) -> Line:
         first = next((finding for finding in problems if not _is_of_another_run(view, finding)), problems[0])
         more = f" (+{len(problems) - 1})" if len(problems) > 1 else ""
         style = "bad" if first.severity == "error" else "warn"
-        whose = (f"{_run_name(view, first)}: ", "text") if _is_of_another_run(view, first) else ("", "text")
-        return line(whose, (clean(_CLAUSE_END.split(first.title)[0]), style), (more, "dim"))
+        whose = (
+            (f"{clean(run_name(view, first) or 'another run')}: ", "text") if _is_of_another_run(view, first) else ("", "text")
+        )
+        return line(whose, (clean(first_clause(first.title)), style), (more, "dim"))
     for device in found.broken:
         broken = trouble(device)
         return line((f"GPU {device.index} is {broken[0] if broken else 'broken'}", "bad"))
@@ -96,7 +96,7 @@ def _is_of_another_run(view: View, finding: Finding) -> bool:
     """Return whether a finding is about a run other than the shown one, or than all that are alive."""
     alive = view.snapshot.process_runs
     if finding.run is None:
-        owner = _untracked_owner(view, finding)
+        owner = untracked_owner(view, finding)
         shown = view.run
         if owner is None or shown is None:
             return owner is not None and len(alive) > 1
@@ -104,19 +104,6 @@ def _is_of_another_run(view: View, finding: Finding) -> bool:
     if view.run is not None:
         return finding.run != view.run.run_id
     return bool(alive) and not any(finding.run in (run.run_id, *run.curve_ids) for run in alive)
-
-
-def _untracked_owner(view: View, finding: Finding) -> ProcessRun | None:
-    """Return the run without a journal that a finding is about: that of its processes, as such a run has no id."""
-    pids = set(finding.pids)
-    return next((run for run in view.snapshot.process_runs if any(rank.pid in pids for rank in run.ranks)), None)
-
-
-def _run_name(view: View, finding: Finding) -> str:
-    """Return the name of the run that a finding is about; "another run" if it is no longer in the snapshot."""
-    found: Run | ProcessRun | None = next((run for run in view.snapshot.runs if run.run_id == finding.run), None)
-    found = found or _untracked_owner(view, finding)
-    return clean(found.name) if found is not None else "another run"
 
 
 def _numbers(view: View, found: Balance) -> dict[str, Line]:

@@ -38,6 +38,12 @@ def test_a_reason_that_begins_with_its_gpu_says_more_than_the_gpu() -> None:
     assert "GPU 0: Xid 43, the GPU stopped processing" in plain(verdict_line(replace(busy_box(), findings=(found,)), 120))
 
 
+def test_a_reason_that_begins_with_its_topic_says_more_than_the_topic() -> None:
+    """It was "2 of 2 GPUs work  DDP (+1)"."""
+    found = Finding("C09", "error", "likely", "DDP: parameters got no gradient", (), "", "", "")
+    assert "DDP: parameters got no gradient" in plain(verdict_line(replace(busy_box(), findings=(found,)), 120))
+
+
 def test_balance_counts_devices_that_the_run_could_use() -> None:
     found = balance(dashboards.one_gpu())
     assert (found.working, len(found.devices)) == (1, 8)
