@@ -33,6 +33,7 @@ class KeyHint(NamedTuple):
     """The order in which a narrow line drops keys: the highest number first, among equals the last; 0 stays."""
 
 
+BACK = KeyHint("Esc", "back", "screen.back", 0)
 MORE = KeyHint("?", "more", "app.help", 0)
 EVERYWHERE = (
     KeyHint("S", "picture", "app.save_screen", 8),
@@ -130,7 +131,7 @@ class SubScreen(SettledScreen[None]):
     def named(self, hints: Sequence[KeyHint]) -> tuple[KeyHint, ...]:
         """Return these keys between those of every screen."""
         known = {hint.key for hint in hints}
-        return (KeyHint("Esc", "back", "screen.back", 0), *hints, *(hint for hint in self.COMMON if hint.key not in known))
+        return (BACK, *hints, *(hint for hint in self.COMMON if hint.key not in known))
 
     def compose_body(self) -> ComposeResult:
         """Yield the widgets between the header and the key bar."""

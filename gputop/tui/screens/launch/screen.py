@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
@@ -17,8 +18,8 @@ from gputop.jobs.store import Job
 from gputop.over_hosts.watched import HostJobs
 from gputop.tui.drawing.line import Line, Span, width
 from gputop.tui.drawing.prose import wrapped
-from gputop.tui.screens.base import KeyHint
-from gputop.tui.screens.launch import entries, hosts_form
+from gputop.tui.screens.base import BACK, KeyBar
+from gputop.tui.screens.launch import entries, hints, hosts_form
 from gputop.tui.screens.launch import form as launch_form
 from gputop.tui.screens.launch.hosts_log import HostsJobLog
 from gputop.tui.screens.launch.listing import list_items
@@ -63,16 +64,7 @@ class LaunchScreen(StartingScreen):
         Binding("3", "pane('jobs')", "go to the jobs", show=False),
         Binding("4", "pane('log')", "go to the log", show=False),
     ]
-    HINTS = (
-        KeyHint("Up/Down", "recipe", "", 3),
-        KeyHint("/", "search", "screen.pane('recipes')", 1),
-        KeyHint("Enter", "its form", "screen.pane('form')", 2),
-        KeyHint("F5", "start", "screen.start", 1),
-        KeyHint("F6", "at 1, 2, 4 GPUs", "screen.start_series", 6),
-        KeyHint("c", "compare", "screen.compare", 4),
-        KeyHint("x", "stop the job", "screen.stop", 2),
-        KeyHint("Tab 1-4", "panes", "app.focus_next"),
-    )
+    HINTS = hints.RECIPES
 
     def __init__(self, view: View | None = None, recipe: str | None = None, over: HostJobs | None = None) -> None:
         super().__init__(view, over)
@@ -176,6 +168,12 @@ class LaunchScreen(StartingScreen):
         return shown != [device.uuid for device in launch_form.usable(self.view.snapshot)]
 
     # Keys and messages
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Name the keys of the pane that has the focus now; in the form, only what is no printable key."""
+        name = event.widget.id or ""
+        shown = hints.HINTS.get(name, hints.RECIPES)
+        self.query_one(KeyBar).set_hints((BACK, *shown) if name == "form" else self.named(shown))
 
     def on_recipe_list_sought(self) -> None:
         """List what is searched for, with the form of its first entry."""

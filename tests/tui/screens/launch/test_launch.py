@@ -104,6 +104,24 @@ async def test_three_keys_start_a_job_and_show_its_log(tiny: None) -> None:
     assert store.find(job.id).active
 
 
+async def test_the_last_line_names_the_keys_of_the_pane_with_the_focus(tiny: None) -> None:
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+
+        async def named(pane: str) -> str:
+            app.screen.query_one(f"#{pane}").focus()
+            await pilot.pause()
+            return text_of(app).splitlines()[-1]
+
+        assert "Up/Down recipe  / search  Enter its form" in await named("recipes")
+        form = await named("form")
+        assert "Esc back  Up/Down field  F5 start" in form
+        assert not re.search(r"(^|  )\S [a-z]", form), "a printable key is typed into the field"
+        assert "Up/Down job  Enter its log  x stop the job" in await named("jobs")
+        assert "r one rank" in await named("log")
+
+
 @pytest.mark.parametrize("size", [(160, 50), (120, 40), (100, 30), (80, 24)], ids=str)
 async def test_names_titles_and_descriptions_are_whole(size: tuple[int, int]) -> None:
     parts = ("id", "title", "description")
