@@ -61,20 +61,31 @@ HINTS = (
 )
 
 
+REPLAY_HINTS = (
+    KeyHint("p", "pause, play", "app.pause", 1),
+    KeyHint("( )", "a minute back, forward", "app.replay_seek(-1)", 1),
+    KeyHint("{ }", "slower, faster", "app.replay_faster", 1),
+    KeyHint(".", "next", "app.replay_step", 4),
+)
 _LOCAL_KEYS = ("l", "k")
-"""Keys that act on this machine, and do nothing on the screen of another one."""
+"""Keys that act on this machine: they do nothing on the screen of another one or of a recording."""
 _TABLE_KEYS = ("/", "Space", "k", "s", "Left/Right")
 """Keys of the processes: named last while their table is not visible."""
 _PANE_KEYS = "1-4"
 
 
-def hints_of(remote: str | None, over_hosts: bool = False, hidden: Sequence[int] = ()) -> tuple[KeyHint, ...]:
-    """Return the keys of the screen of this machine, or of another one.
+def hints_of(
+    remote: str | None, over_hosts: bool = False, hidden: Sequence[int] = (), replay: bool = False
+) -> tuple[KeyHint, ...]:
+    """Return the keys of the screen of this machine, of another one, or of a recording.
 
     ``hidden`` are the places of the panes that are not visible: how to reach them comes first.
     """
     back = (KeyHint("Esc", "hosts", "screen.clear", 1),) if over_hosts else ()
-    hints = [hint for hint in HINTS if remote is None or hint.key not in _LOCAL_KEYS]
+    hints = [hint for hint in HINTS if (remote is None and not replay) or hint.key not in _LOCAL_KEYS]
+    if replay:
+        own = {hint.key for hint in REPLAY_HINTS}
+        hints = [*REPLAY_HINTS, *(hint for hint in hints if hint.key not in own)]
     if PANES.index("processes") in hidden:
         hints = [hint._replace(drop=max(hint.drop, 5)) if hint.key in _TABLE_KEYS else hint for hint in hints]
     if not hidden:
@@ -225,7 +236,8 @@ class DashboardScreen(SettledScreen[None]):
         self.shape = "tabs" if has_tabs(columns, rows) else "all"
         heights = self._heights(columns, rows)
         hidden = [place for place, height in enumerate(heights) if not height]
-        self.keys.set_hints(hints_of(self.view.remote if self.view is not None else None, self._over_hosts, hidden))
+        remote, replay = (self.view.remote, self.view.feed == "replay") if self.view is not None else (None, False)
+        self.keys.set_hints(hints_of(remote, self._over_hosts, hidden, replay))
         layout = (columns, rows, self.shape, self.tab if self.shape == "tabs" else None, *heights)
         if layout == self._layout:
             return

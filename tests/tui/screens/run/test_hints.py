@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from gputop.tui.screens.base import MORE, KeyHint, fitted
-from gputop.tui.screens.dashboard import HINTS
+from gputop.tui.screens.dashboard import HINTS, hints_of
 from gputop.tui.screens.launch.screen import LaunchScreen
 from gputop.tui.screens.run.hints import hints
 from gputop.tui.screens.run.screen import RunScreen
@@ -75,3 +75,11 @@ def test_a_tiny_screen_keeps_the_help() -> None:
         kept = fitted(HINTS, columns)
         assert MORE in kept
         assert columns < 20 or kept[-1].key == "q"
+
+
+@pytest.mark.parametrize("columns", [80, 100, 160])
+def test_a_recording_names_how_to_move_in_it_and_nothing_that_it_cannot_do(columns: int) -> None:
+    kept = [hint.key for hint in fitted(hints_of(None, replay=True), columns)]
+    assert {"p", "( )", "{ }", "q"} <= set(kept)
+    assert not {"l", "k"} & set(kept)
+    assert not {"( )", "{ }"} & {hint.key for hint in hints_of(None)}
