@@ -118,6 +118,12 @@ async def test_the_palette(size: tuple[int, int]) -> None:
         assert await someone.looks_up("doctor") == "d"
 
 
+@pytest.mark.parametrize(("word", "key"), [("picture", "S"), ("screenshot", "S"), ("kill", "k"), ("theme", "F2"), ("fix", "d")])
+async def test_the_palette_knows_what_others_call_it(word: str, key: str) -> None:
+    async with newcomer((160, 50)) as someone:
+        assert await someone.looks_up(word) == key
+
+
 @at_both_sizes
 async def test_zooming(size: tuple[int, int]) -> None:
     async with newcomer(size) as someone:
