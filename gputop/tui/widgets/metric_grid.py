@@ -58,7 +58,7 @@ class MetricGrid(TypedFilter, RuledPane):
             return
         names = self._found
         if not names:
-            text = "No metric has this in its name." if self.names else "No metric yet."
+            text = "No metric has this in its name; Esc clears the search." if self.names else "No metric yet."
             self.set_content(((Span(text, "dim"),),), subtitle=self._searched(0, 1, 1))
             return
         if self.chosen not in names:

@@ -82,7 +82,7 @@ def slow_items(view: View, device: Device) -> list[Item]:
     found += [(f"{name}, in all", _duration(spent)) for name, spent in counters.items() if spent != 0]
     never = [name for name, spent in counters.items() if spent == 0]
     if never:
-        found.append(("never", " or ".join(filter(None, (", ".join(never[:-1]), never[-1])))))
+        found.append(("never", " or ".join(filter(None, (", ".join(never[:-1]), never[-1]))), "dim"))
     return found
 
 
