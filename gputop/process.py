@@ -156,7 +156,8 @@ class ProcessRank:
     local_rank: int | None = None
     devices: tuple[str, ...] | None = ()
     place: RankPlace | None = None
-    """Where it is before its first step, as it reports itself; None while it moves, or if it reports nothing."""
+    """Where it is: before its first step as it reports itself; in an untracked run as /proc shows it, if that shows for which
+    rank the others may wait. None while it moves, or if nothing shows it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from gputop.tracking.reader.runs import RunReader
     from gputop.untracked.curves import Curves, UntrackedCurves
     from gputop.where.early_places import EarlyPlaces
+    from gputop.where.untracked_places import UntrackedPlaces
 
 T = TypeVar("T")
 WARM_UP_S = 0.25
@@ -106,7 +107,7 @@ class Sampler:
         """Whether there is only one snapshot, which then waits longer for the curves of untracked runs."""
         self._found = ProcessRuns()
         self._untracked_curves: UntrackedCurves | None = None
-        self._places: EarlyPlaces | None = None
+        self._places: tuple[EarlyPlaces, UntrackedPlaces] | None = None
         self._network: NetworkWatch | None = None
 
     def take(self) -> Snapshot:
@@ -137,7 +138,7 @@ class Sampler:
             update = RunUpdate(tuple(runs), update.points + curves.points)
         self.listed_runs = update.runs
         self.listed_curves = frozenset(run.run_id for run in curves.runs) if curves is not None else frozenset()
-        foreign = self._read("Where ranks before their first step are", lambda: self._with_places(foreign or ())) or foreign
+        foreign = self._read("Where untracked ranks are", lambda: self._with_places(foreign or (), processes)) or foreign
         host = self._host_record(reading)
         logs = self._read("The errors in the output of jobs", self._log_matches) or ()
         logs += curves.logs if curves is not None else ()
@@ -247,15 +248,17 @@ class Sampler:
         note_failure = partial(self._note_failure, "The curve of a run that gputop does not track")
         return self._untracked_curves.poll(found, tuple(tracked), note_failure)
 
-    def _with_places(self, found: tuple[ProcessRun, ...]) -> tuple[ProcessRun, ...]:
-        """Return the runs with where their ranks say they are; in the first snapshot, no rank has said so yet."""
+    def _with_places(self, found: tuple[ProcessRun, ...], processes: tuple[Process, ...]) -> tuple[ProcessRun, ...]:
+        """Return the runs with where their ranks are; in the first snapshot, that is not known yet."""
         if self._places is None:
             if not self._sequence or not any(len(run.ranks) > 1 for run in found):
                 return found
             from gputop.where.early_places import EarlyPlaces
+            from gputop.where.untracked_places import UntrackedPlaces
 
-            self._places = EarlyPlaces()
-        return self._places.add(found)
+            self._places = EarlyPlaces(), UntrackedPlaces()
+        early, untracked = self._places
+        return untracked.add(early.add(found), processes)
 
     def _log_matches(self) -> tuple[LogMatch, ...]:
         """Return the known error texts in the output of jobs; none in the first snapshot, for which a screen is waiting."""

@@ -74,11 +74,14 @@ def rank_of(pid: int) -> int | None:
     return None
 
 
-def places_of(found: Collection[Mute], before: Mapping[int, outside.Outside | None], passed_s: float) -> list[RankPlace]:
-    """Return what /proc shows of them; ``before``: what it showed ``passed_s`` seconds ago."""
+_Seen = Mapping[int, outside.Outside | None]
+
+
+def places_of(found: Collection[Mute], before: _Seen, passed_s: float, seen: _Seen | None = None) -> list[RankPlace]:
+    """Return what /proc shows of them now, or showed in ``seen``; ``before``: what it showed ``passed_s`` seconds earlier."""
     places = []
     for pid, rank, state in found:
-        now = outside.observe(pid)
+        now = outside.observe(pid) if seen is None else seen.get(pid)
         if now is not None:
             # One that was forked may be no rank at all: it is listed, but not judged.
             known = state if state == "forked" else _STATES.get(now.state, state)

@@ -50,9 +50,22 @@ def _told(pid: int, ranks: Mapping[int, int | None]) -> Whereabouts:
     time.sleep(OBSERVED_S)
     passed_s = time.monotonic() - began
     found = [Mute(other, rank, "untracked") for other, rank in sorted(ranks.items(), key=lambda item: item[1] or 0)]
-    places = _with_messages(places_of(found, before, passed_s))
+    places = places_between(found, before, None, passed_s)
     name = script_name(procfs.command_line_of(pid) or ()) or f"process {pid}"
     return judged(None, name, time.time(), places)
+
+
+def places_between(
+    ranks: Sequence[Mute],
+    before: Mapping[int, outside.Outside | None],
+    now: Mapping[int, outside.Outside | None] | None,
+    passed_s: float,
+) -> list[RankPlace]:
+    """Return where the ranks of a run are, by two readings ``passed_s`` seconds apart, and by their connections.
+
+    ``now``: the second reading; None: read it. A process that is gone has no place.
+    """
+    return _with_messages(places_of(ranks, before, passed_s, now))
 
 
 def _with_messages(places: Sequence[RankPlace]) -> list[RankPlace]:

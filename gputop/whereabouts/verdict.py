@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from gputop import units
 from gputop.whereabouts.records import RankPlace, Whereabouts
@@ -19,6 +20,14 @@ _RECEIVES, _SENDS = {"recv", "irecv", "recv_object_list"}, {"send", "isend", "se
 _HELD = ("stopped", "traced", "disk")
 _MUTE = ("silent", "stopped", "traced", "disk", "before_torch")
 """The states of ranks for which others may wait."""
+
+
+class Perhaps(NamedTuple):
+    """Ranks that may be behind, those that wait for them, and what the first ones do: "sleeps"."""
+
+    late: Sequence[RankPlace]
+    ahead: Sequence[RankPlace]
+    does: str
 
 
 def judged(run_id: str | None, name: str, taken_at: float, places: Sequence[RankPlace]) -> Whereabouts:
@@ -40,8 +49,11 @@ def summary(answer: Whereabouts) -> str | None:
         return None
     if all(place.state in ("answers", "ended") for place in places):
         return "no rank waits for another"
-    perhaps = _perhaps(places)
-    return f"which rank is behind is not known{f'; it may be {perhaps}' if perhaps is not None else ''}"
+    found = perhaps_behind(places)
+    if found is None:
+        return "which rank is behind is not known"
+    one = "" if len(found.late) == 1 else "one of "
+    return f"which rank is behind is not known; it may be {one}{who(found.late)}, which {found.does}"
 
 
 def _all_wait(places: Sequence[RankPlace]) -> str | None:
@@ -70,7 +82,7 @@ def _all_wait(places: Sequence[RankPlace]) -> str | None:
     return f"all ranks {waited}, and none has begun fewer: they may name different sources or sizes, or not reach each other"
 
 
-def _perhaps(places: Sequence[RankPlace]) -> str | None:
+def perhaps_behind(places: Sequence[RankPlace]) -> Perhaps | None:
     """Return which ranks may be behind, of ranks that cannot be asked: those that do not just wait, as the others do."""
     there = [place for place in places if place.is_there]
     if any(place.state not in ("untracked", *_HELD) for place in there):
@@ -89,7 +101,7 @@ def _perhaps(places: Sequence[RankPlace]) -> str | None:
         what = " or ".join(dict.fromkeys(_does(late, place) for place in late))
     if not late or not ahead:
         return None
-    return f"{'' if len(late) == 1 else 'one of '}{who(late)}, which {what}"
+    return Perhaps(late, ahead, what)
 
 
 def _does(places: Sequence[RankPlace], place: RankPlace) -> str:

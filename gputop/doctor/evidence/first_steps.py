@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gputop.doctor.evidence.rank_groups import RankGroup
-from gputop.process import ProcessRun
+from gputop.process import ProcessRank, ProcessRun
 from gputop.snapshot import Snapshot
 from gputop.whereabouts.records import Whereabouts
 from gputop.whereabouts.verdict import judged
@@ -22,7 +22,11 @@ def starting_run(snapshot: Snapshot, group: RankGroup) -> ProcessRun | None:
 
 def _has_not_begun(run: ProcessRun) -> bool:
     several = (run.world_size or len(run.ranks)) > 1
-    return several and (run.starting or any(rank.place is not None for rank in run.ranks))
+    return several and (run.starting or any(_reports(rank) for rank in run.ranks))
+
+
+def _reports(rank: ProcessRank) -> bool:
+    return rank.place is not None and rank.place.at is not None
 
 
 _Places = tuple[dict[int, int], frozenset[int]]
@@ -49,7 +53,7 @@ def _places(runs: Sequence[ProcessRun]) -> _Places:
 
 def whereabouts(snapshot: Snapshot, run: ProcessRun) -> Whereabouts | None:
     """Return where the ranks of such a run are; None unless all of those on this machine stand still."""
-    places = [rank.place for rank in run.ranks if rank.place is not None]
+    places = [rank.place for rank in run.ranks if rank.place is not None and _reports(rank)]
     if len(places) < max(2, len(run.ranks)):
         return None
     return judged(run.run_id, run.name, snapshot.time, places)

@@ -67,7 +67,7 @@ def all_rest(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     if not all(process.state == "S" and uses_no_processor(process) and has_met_others(process) for process in processes):
         return None
-    if not all(_has_worked(evidence, group, process) and _is_still(evidence, process) for process in processes):
+    if not all(has_worked(evidence, group, process) and is_still(evidence, process) for process in processes):
         return None
     devices = tracked.used_devices(group)
     loads = [evidence.load(device.uuid) for device in devices]
@@ -84,8 +84,8 @@ def all_rest(evidence: Evidence, group: RankGroup) -> Judgement:
         )
         for process in processes[:4]
     ]
-    fed = _may_be_fed(evidence, group)
-    locked = all(_is_locked(evidence, process) for process in processes)
+    fed = may_be_fed(evidence, group)
+    locked = all(is_locked(evidence, process) for process in processes)
     stands = standing(evidence, group)
     if stands is not None:
         facts.append(stands.fact)
@@ -119,7 +119,7 @@ def some_rest(evidence: Evidence, group: RankGroup) -> Judgement:
     stands = standing(evidence, group)
     if stands is None:
         return None
-    waiting = [process for process in processes if uses_no_processor(process) and _is_locked(evidence, process)]
+    waiting = [process for process in processes if uses_no_processor(process) and is_locked(evidence, process)]
     others = [process for process in processes if process not in waiting]
     if (
         not waiting
@@ -155,7 +155,7 @@ def some_rest(evidence: Evidence, group: RankGroup) -> Judgement:
         "Steps continue once it is done.",
         pids=[process.pid for process in (*others, *waiting)],
     )
-    asleep = all(_is_asleep(evidence, process) for process in others)
+    asleep = all(is_asleep(evidence, process) for process in others)
     return Suspicion(finding, BESIDE_HOLD_S if asleep else WORKS_HOLD_S)
 
 
@@ -214,7 +214,7 @@ def _is_idle(evidence: Evidence, process: Process) -> bool:
     return waits and process.cpu_percent is not None and process.cpu_percent < IDLE_CPU_PERCENT
 
 
-def _may_be_fed(evidence: Evidence, group: RankGroup) -> bool:
+def may_be_fed(evidence: Evidence, group: RankGroup) -> bool:
     """Return whether another process of the same user uses a GPU: it may produce the rollouts that the ranks wait for."""
     own = set(group.pids)
     return evidence.snapshot is not None and any(
@@ -224,28 +224,29 @@ def _may_be_fed(evidence: Evidence, group: RankGroup) -> bool:
     )
 
 
-def _is_locked(evidence: Evidence, process: Process) -> bool:
+def is_locked(evidence: Evidence, process: Process) -> bool:
+    """Return whether the main thread has only waited for another thread lately."""
     samples = evidence.still.samples(process, LOCK_SPAN_S, SAMPLES_MIN)
     return samples["lock"] >= SAMPLES_MIN and samples["lock"] == samples.total()
 
 
-def _is_asleep(evidence: Evidence, process: Process) -> bool:
+def is_asleep(evidence: Evidence, process: Process) -> bool:
     """Return whether a rank does nothing for the others: it sleeps or waits for the user, again and again."""
     samples = evidence.still.samples(process, STOOD_MIN_S, SAMPLES_MIN)
-    if process.cpu_percent is None or process.cpu_percent >= CPU_WORKS_PERCENT or not _is_still(evidence, process):
+    if process.cpu_percent is None or process.cpu_percent >= CPU_WORKS_PERCENT or not is_still(evidence, process):
         return False
     return sum(samples[word] for word in _SLEEPS) >= SLEEPS_SHARE * max(SAMPLES_MIN, samples.total())
 
 
 def _one_is_served(evidence: Evidence, processes: Sequence[Process]) -> bool:
     """Return whether some ranks wait for another thread, and the rest for something outside, such as an upload or a program."""
-    others = [process for process in processes if not _is_locked(evidence, process)]
+    others = [process for process in processes if not is_locked(evidence, process)]
     samples = [evidence.still.samples(process, STOOD_MIN_S, SAMPLES_MIN) for process in others]
     served = all(sum(seen[word] for word in _SERVED) >= SERVED_SHARE * max(1, seen.total()) for seen in samples)
     return 0 < len(others) < len(processes) and served
 
 
-def _has_worked(evidence: Evidence, group: RankGroup, process: Process) -> bool:
+def has_worked(evidence: Evidence, group: RankGroup, process: Process) -> bool:
     """Return whether a rank has trained: on a GPU, its backward threads show it; on the CPU, only that it was seen working."""
     if has_run_backward(process):
         return True
@@ -253,6 +254,7 @@ def _has_worked(evidence: Evidence, group: RankGroup, process: Process) -> bool:
     return (group.virtual or not process.devices) and (worked or bool(logged.ranks_of(group)))
 
 
-def _is_still(evidence: Evidence, process: Process) -> bool:
+def is_still(evidence: Evidence, process: Process) -> bool:
+    """Return whether a rank's loader workers use no CPU, and it uses no disk."""
     workers = process.workers.cpu_percent if process.workers is not None else None
     return (workers or 0.0) < RESTS_CPU_PERCENT and evidence.still.disks_s(process) >= NO_DISK_S

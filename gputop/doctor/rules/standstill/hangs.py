@@ -23,6 +23,7 @@ from gputop.doctor.rules.standstill.at_rest import (
 from gputop.doctor.rules.standstill.before_steps import LIKELY_S, POSSIBLE_S, judge_start
 from gputop.doctor.rules.standstill.behind import judge_counts
 from gputop.doctor.rules.standstill.deadlock import DEADLOCK_HOLD_S, deadlock
+from gputop.doctor.rules.standstill.named import one_named
 from gputop.doctor.rules.standstill.progress import LONGER_THAN_STEPS, STOOD_MIN_S
 from gputop.doctor.rules.standstill.spinning import HANG_SYMPTOMS, SPIN_HOLD_S, SPIN_PERCENT, SPIN_POWER_SHARE, spins
 from gputop.doctor.rules.standstill.stalls import (
@@ -56,7 +57,7 @@ def hang(evidence: Evidence, group: RankGroup) -> Judgement:
     if held_up is not None:
         return held_up
     if not stalls:
-        judges = (judge_start, spins, deadlock, all_rest, some_rest, idles_beside, judge_quiet)
+        judges = (judge_start, spins, deadlock, one_named, all_rest, some_rest, idles_beside, judge_quiet)
         return next((found for judge in judges if (found := judge(evidence, group)) is not None), None)
     if len(tracked.ranks_of(group)) > 1:
         return judge_several(evidence, group, stalls)
@@ -75,6 +76,7 @@ G01 = Rule(
         "places before the first step",
         "NCCL RAS",
         "/proc",
+        "the ranks' TCP connections (sock_diag)",
         "NVML",
     ),
     window_s=3.0,
@@ -93,9 +95,11 @@ G01 = Rule(
         f"(possible; after {LOCK_HOLD_S:.0f} s if every main thread waits for another thread; if its output shows that no step "
         f"has ended for {STOOD_MIN_S:.0f} s and {LONGER_THAN_STEPS:.0f} times the longest step, also while a rank "
         f"sleeps, or {WORKS_HOLD_S:.0f} s later while it works or waits for something else, and likely after "
-        f"{SURE_AFTER_S:.0f} s; if some ranks have connected and then waited for {IDLE_SPAN_S:.0f} s, while the others make "
-        f"steps, possible); or no step ends, and for {DEADLOCK_HOLD_S:.0f} s every thread of a process waits for another one "
-        "of the same process (likely)"
+        f"{SURE_AFTER_S:.0f} s; the rank that may be behind by /proc or by the ranks' TCP connections is named if all others "
+        f"wait for a thread, without output after {LOCK_HOLD_S:.0f} s, {REST_HOLD_S:.0f} s if none was seen to work, or "
+        f"{FED_HOLD_S:.0f} s if it works; if some ranks have connected and then waited for {IDLE_SPAN_S:.0f} s, while the "
+        f"others make steps, possible); or no step ends, and for {DEADLOCK_HOLD_S:.0f} s every thread of a process waits for "
+        "another one of the same process (likely)"
     ),
     hides=HANG_SYMPTOMS,
     mechanism=(
