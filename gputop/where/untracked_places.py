@@ -60,7 +60,7 @@ def _look(run: ProcessRun, known: _Looked | None) -> _Looked:
     for rank in run.ranks:
         seen[rank.pid] = None
         with suppress(OSError):
-            seen[rank.pid] = outside.look(rank.pid)
+            seen[rank.pid] = outside.observe(rank.pid)
     places: Sequence[RankPlace] = ()
     if known is not None and known.seen.keys() == seen.keys():
         ranks = [Mute(rank.pid, rank.rank, "untracked") for rank in run.ranks]
