@@ -67,10 +67,13 @@ class Home:
         self, script: str, *arguments: str, command: Sequence[str] = (), **environment: str
     ) -> subprocess.Popen[str] | Training:
         """Start a script; its stdin, stdout and stderr are pipes."""
+        return self.open(self._words(script, arguments, command), Path.cwd(), **environment)
+
+    def _words(self, script: str, arguments: Sequence[str], command: Sequence[str]) -> list[str]:
         path = self.state / f"script{len(self.started)}.py"
         self.state.mkdir(parents=True, exist_ok=True)
         path.write_text(script)
-        return self.open([*(command or (sys.executable,)), str(path), *arguments], Path.cwd(), **environment)
+        return [*(command or (sys.executable,)), str(path), *arguments]
 
     def open(self, command: Sequence[str], directory: Path, **environment: str) -> subprocess.Popen[str] | Training:
         """Start a command in a directory; its stdin, stdout and stderr are pipes."""
@@ -94,6 +97,10 @@ class Home:
 
     def run(self, script: str, *arguments: str, command: Sequence[str] = (), **environment: str) -> tuple[int, str, str]:
         """Run a script to its end; return exit code, stdout, stderr. Run it again if torch's gloo aborts at the end."""
+        words = self._words(script, arguments, command)
+        if self.warm and fits_ranks(words, environment):
+            done = self.finish(words, Path.cwd(), **environment)
+            return done.returncode, done.stdout, done.stderr
         for _ in range(ATTEMPTS):
             process = self.start(script, *arguments, command=command, **environment)
             out, err = process.communicate(timeout=180)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import sys
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -321,9 +322,8 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.warm
 def test_two_ranks_under_torchrun_are_one_run(home: Home) -> None:
-    import sys
-
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     code, _, err = home.run(TORCHRUN, command=command, OMP_NUM_THREADS="1")
     assert code == 0, err
