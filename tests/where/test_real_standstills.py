@@ -17,6 +17,7 @@ import pytest
 from gputop.where.asking import ask_run
 from gputop.whereabouts.records import RankPlace, Whereabouts
 from gputop.whereabouts.verdict import summary
+from tests.nursery import is_warm, nursery
 from tests.tracking.kit import Home, clean_environment, eventually, home
 
 SCRIPT = Path(__file__).with_name("standstills.py")
@@ -32,23 +33,29 @@ LINES = {
 class Ranks:
     """Two ranks of one launch, and what they do."""
 
-    def __init__(self, home: Home, folder: Path) -> None:
+    def __init__(self, home: Home, folder: Path, forked: bool) -> None:
         self.home, self.folder = home, folder
         os.mkfifo(folder / "fifo")
         self.scene("train")
-        self.process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "gputop", "run", "--", sys.executable, "-m", "torch.distributed.run"),
-                *("--standalone", "--nproc-per-node", "2", str(SCRIPT), str(folder)),
-            ],
-            env=clean_environment(home.state, OMP_NUM_THREADS="1"),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
+        self.process: subprocess.Popen[str] | None = None
+        command = (
+            *(sys.executable, "-m", "gputop", "run", "--", sys.executable, "-m", "torch.distributed.run"),
+            *("--standalone", "--nproc-per-node=2", str(SCRIPT), str(folder)),
         )
-        home.started.append(self.process)
+        environment = clean_environment(home.state, OMP_NUM_THREADS="1")
+        if forked:
+            home.started.extend(nursery().start_ranks(command, folder, environment))
+        else:
+            self.process = subprocess.Popen(
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,
+            )
+            home.started.append(self.process)
         try:
             eventually(lambda: len(home.archives()) == 2 and self.steps() > 3, "both ranks train", LAUNCH_S)
         except BaseException:
@@ -56,7 +63,9 @@ class Ranks:
             raise
 
     def close(self) -> None:
-        """Kill the launcher, and the ranks, which it has put into sessions of their own."""
+        """Kill the launcher, if there is one, and its ranks, which it has put into sessions of their own."""
+        if self.process is None:
+            return
         pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and _parent(path) == self.process.pid]
         for pid in (self.process.pid, *pids):
             with suppress(ProcessLookupError):
@@ -110,8 +119,8 @@ def ahead(found: Whereabouts) -> RankPlace:
 
 
 @pytest.fixture
-def ranks(home: Home, tmp_path: Path) -> Iterator[Ranks]:
-    found = Ranks(home, tmp_path)
+def ranks(home: Home, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Ranks]:
+    found = Ranks(home, tmp_path, is_warm(request.node))
     yield found
     found.close()
 
@@ -180,6 +189,7 @@ def test_the_rank_that_the_others_wait_for_is_named_with_its_line(ranks: Ranks, 
         assert "TracerPid:\t0\n" in status
 
 
+@pytest.mark.warm
 def test_ranks_that_name_different_sources_move_no_more_and_none_is_behind(ranks: Ranks) -> None:
     ranks.scene("sources")
     found = ranks.until(lambda found: found.verdict is not None)
@@ -196,6 +206,7 @@ def test_a_rank_that_has_left_is_named(ranks: Ranks) -> None:
     """gloo tells the other ranks at once that it is gone: they fail, and do not wait for it."""
     run = ranks.home.only_run()
     ranks.scene("exits")
+    assert ranks.process is not None
     assert ranks.process.wait(LAUNCH_S) == 1
     for known in (run, ranks.home.only_run()):  # as it was known before, and as it is known now
         found = ask_run(known, ranks.home.runs)
