@@ -17,7 +17,7 @@ from types import TracebackType
 
 import pyte
 
-from tests.patience import DEADLINE_S
+from tests.patience import DEADLINE_S, pause_s
 
 KEYS = {
     "enter": "\r",
@@ -64,6 +64,7 @@ class Terminal:
         self._stream = pyte.ByteStream(self.screen)
         self._lock = threading.Lock()
         self.received = b""
+        self._lines: list[str] = []
         self._master, slave = pty.openpty()
         self._resize(slave, columns, rows)
         self.process = subprocess.Popen(
@@ -119,7 +120,11 @@ class Terminal:
     def lines(self) -> list[str]:
         """Return the screen's lines."""
         with self._lock:
-            return [line.rstrip() for line in self.screen.display]
+            # pyte takes 10 ms for them, and who waits asks for them many times a second.
+            if self.screen.dirty:
+                self._lines = [line.rstrip() for line in self.screen.display]
+                self.screen.dirty.clear()
+            return list(self._lines)
 
     def cells(self) -> list[list[tuple[object, ...]]]:
         """Return the screen's cells by row, each with its character and its style."""
@@ -150,14 +155,16 @@ class Terminal:
 
         end = time.monotonic() + timeout_s
         while True:
+            began = time.monotonic()
             text = self.text()
             if shows(text):
                 settled = self._settled()
                 return settled if shows(settled) else text
-            if time.monotonic() > end or (self.process.poll() is not None and not self._thread.is_alive()):
+            now = time.monotonic()
+            if now > end or (self.process.poll() is not None and not self._thread.is_alive()):
                 what = wanted if isinstance(wanted, str) else "what was waited for"
                 raise AssertionError(f"{what!r} never came (exit {self.process.poll()}):\n{text}")
-            time.sleep(0.05)
+            time.sleep(pause_s(now - began, 0.05))
 
     def _settled(self) -> str:
         """Return the screen once nothing has been written to it for a moment."""

@@ -25,7 +25,7 @@ from gputop.wire import FormatError
 from tests import REPOSITORY
 from tests.facts.checks import assert_facts
 from tests.nursery import Training, fits, fits_ranks, is_warm, nursery
-from tests.patience import DEADLINE_S
+from tests.patience import DEADLINE_S, pause_s
 
 ATTEMPTS = 4
 SCRIPTS_OWN = ("a", "at", "count")
@@ -218,9 +218,9 @@ def read_all(archive: Path | None, ring: Path | None = None) -> Everything:
 def eventually(probe: Callable[[], T | None], what: str, within_s: float = DEADLINE_S) -> T:
     """Return the first true answer; fail if there is none in time."""
     end = time.monotonic() + within_s
-    while time.monotonic() < end:
+    while (began := time.monotonic()) < end:
         found = probe()
         if found:
             return found
-        time.sleep(0.02)
+        time.sleep(pause_s(time.monotonic() - began, 0.02))
     raise AssertionError(f"did not happen within {within_s:g} s: {what}")

@@ -66,7 +66,7 @@ def diagnosed(home: Home, monkeypatch: pytest.MonkeyPatch, pid: int | None) -> F
         findings = doctor.observe(sampler.take())
         undecided.extend(item.title for item in doctor.undecided)
         found = next((item for item in findings if pid in item.pids and item.id == "G01"), None)
-        time.sleep(0.2)
+        time.sleep(0.5)
         return found
 
     found = eventually(told, "the doctor names it", LAUNCH_S)
