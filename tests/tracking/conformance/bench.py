@@ -33,7 +33,7 @@ TOLERANCE = 1e-5
 """A loss is a 32-bit number, and the mean of several may be taken in another order."""
 REMARKS = {
     "functional": "no optimizer steps and no backward runs: nothing shows a step; `gputop run` says that it saw none.",
-    "gradients_only": "the loss is not that of a backward; `autograd.grad` is asked for penalties and attacks as well.",
+    "gradients_only": "the loss is not that of a backward pass; `autograd.grad` is also used for penalties and attacks.",
 }
 """Why something is not recorded, by script."""
 PUBLIC = (
