@@ -78,7 +78,7 @@ def standing(doctor: Doctor, snapshot: Snapshot, run: str | None = None) -> Outc
 
 def changed(before: Outcome, now: Outcome) -> bool:
     """Return whether the set of findings or of undecided suspicions differs; changed numbers in their texts do not count."""
-    return _heads(before) != _heads(now) or _watched(before) != _watched(now)
+    return _headlines(before) != _headlines(now) or _watched(before) != _watched(now)
 
 
 def trains(snapshot: Snapshot) -> bool:
@@ -91,5 +91,5 @@ def _watched(outcome: Outcome) -> set[tuple[str | None, str | None]]:
     return {(item.rule, item.run) for item in outcome.undecided}
 
 
-def _heads(outcome: Outcome) -> list[tuple[str, str, str, str | None, tuple[str, ...]]]:
+def _headlines(outcome: Outcome) -> list[tuple[str, str, str, str | None, tuple[str, ...]]]:
     return [(item.id, item.severity, item.confidence, item.run, item.devices) for item in outcome.findings]

@@ -109,7 +109,7 @@ def test_every_job_has_its_turn(count: int, watched: set[int], ended: list[int])
 def test_ranks_that_all_pause_are_not_each_compared_with_each(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where all evaluate every now and then, a look at 32 ranks took a second of the screen's core."""
     looked: Counter[str] = Counter()
-    for owner, name in ((windows, "stalls"), (rounds, "_works_through")):
+    for owner, name in ((windows, "stalls"), (rounds, "_steps_throughout")):
         whole = getattr(owner, name)
         monkeypatch.setattr(owner, name, lambda *given, whole=whole, name=name: (looked.update([name]), whole(*given))[1])
     counts = []

@@ -248,7 +248,7 @@ def _members(
     members = []
     for number in sorted(by_rank.keys() | journals.keys()):
         journal = journals.get(number)
-        chief = _chief(by_rank.get(number, ()), journal, pids)
+        chief = _rank_process(by_rank.get(number, ()), journal, pids)
         if journal is not None and journal.state not in LIVE_STATES:
             continue
         if chief is None and (journal is None or not _here(journal, snapshot)):
@@ -264,7 +264,7 @@ def _rank_of(process: Process) -> int | None:
     return process.rank if process.rank is not None else (process.environment.rank if process.environment else None)
 
 
-def _chief(processes: Sequence[Process], journal: Rank | None, pids: set[int]) -> Process | None:
+def _rank_process(processes: Sequence[Process], journal: Rank | None, pids: set[int]) -> Process | None:
     """Return the rank itself among the processes that carry its environment: DataLoader workers inherit RANK."""
     if journal is not None:
         for process in processes:

@@ -105,14 +105,14 @@ def _waits_for(waiting: _Pauses, rank: int, other: PointSeries) -> Rounds | None
     seen_s = sum(end - begin for begin, end in known)
     if seen_s < waiting.stalls.mean_s:
         return None
-    worked_s = sum(end - begin for begin, end in known if _works_through(other, begin, end))
+    worked_s = sum(end - begin for begin, end in known if _steps_throughout(other, begin, end))
     if worked_s < WORKED_SHARE * seen_s:
         return None
     found, ends = waiting.stalls, [end for _, end in waiting.spans]
     return Rounds(waiting.rank, rank, found.excess_share, len(ends), found.period, _per_round(other, ends))
 
 
-def _works_through(points: PointSeries, begin: float, end: float) -> bool:
+def _steps_throughout(points: PointSeries, begin: float, end: float) -> bool:
     """Return whether a rank makes steps all through a span of time."""
     inside = points.times[bisect.bisect_right(points.times, begin) : bisect.bisect_left(points.times, end)]
     ended = [begin, *inside, end]

@@ -96,7 +96,7 @@ def straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> St
 
 def _straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> Straggling | None:
     clock = clock_of(evidence, group, ranks)
-    if len(ranks) < 2 or (clock is HOST and _nobody_waits(evidence, group, ranks)):
+    if len(ranks) < 2 or (clock is HOST and _no_rank_waits(evidence, group, ranks)):
         return None
     number = 2 * WINDOWS * WINDOW_STEPS
     backward = {rank: windows.latest(evidence.series(group.run_id, rank, clock.backward), number) for rank in ranks}
@@ -134,7 +134,7 @@ def _straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> S
     )
 
 
-def _nobody_waits(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> bool:
+def _no_rank_waits(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> bool:
     """Return whether the newest window alone rules out waiting, without a table of all windows, as in most runs."""
     backward = [evidence.series(group.run_id, rank, HOST.backward)[-WINDOW_STEPS:] for rank in ranks]
     steps = backward[0].steps

@@ -72,7 +72,7 @@ def batch_too_small(evidence: Evidence, group: RankGroup) -> Judgement:
     """B01: most calls have fewer rows than there are devices."""
     split = _bad_split(evidence, group)
     if split is not None:
-        return _told(evidence, group, split) if split.rule == "B01" else None
+        return _suspicion(evidence, group, split) if split.rule == "B01" else None
     wraps = any(stated.data_parallel(member.journal) is not None for member in group.members)
     if len(group.members) == 1 and len(group.used) > 1 and not wraps:
         # It may be DataParallel, but only tracking sees the batch.
@@ -105,7 +105,7 @@ B01 = Rule(
 def batch_does_not_divide(evidence: Evidence, group: RankGroup) -> Judgement:
     """B02: most calls have enough rows, but one device gets none or far fewer than the others."""
     split = _bad_split(evidence, group)
-    return _told(evidence, group, split) if split is not None and split.rule == "B02" else None
+    return _suspicion(evidence, group, split) if split is not None and split.rule == "B02" else None
 
 
 B02 = Rule(
@@ -132,7 +132,7 @@ B02 = Rule(
 def argument_does_not_divide(evidence: Evidence, group: RankGroup) -> Judgement:
     """B05: the batch would reach more devices, but another argument of the call splits into fewer pieces."""
     split = _bad_split(evidence, group)
-    return _told(evidence, group, split) if split is not None and split.rule == "B05" else None
+    return _suspicion(evidence, group, split) if split is not None and split.rule == "B05" else None
 
 
 B05 = Rule(
@@ -173,7 +173,7 @@ def _bad_split(evidence: Evidence, group: RankGroup) -> _Split | None:
     return None
 
 
-def _told(evidence: Evidence, group: RankGroup, split: _Split) -> Suspicion:
+def _suspicion(evidence: Evidence, group: RankGroup, split: _Split) -> Suspicion:
     batch, number = split.batch, split.number
     devices = wrapped_devices(group, split.fact)
     shown = " / ".join(str(row) for row in (*split.rows, *[0] * (number - len(split.rows))))

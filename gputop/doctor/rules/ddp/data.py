@@ -156,7 +156,7 @@ def _undivided(
     feed, used = feeds[0], samplers[0]
     if feed is None or used is None or any(wrapped_by(rank) is None for rank in ranks):
         return None
-    if any(one is None or not _walks_through_all(one) for one in feeds):
+    if any(one is None or not _covers_dataset(one) for one in feeds):
         return None
     if any(one is None or one.type not in UNDIVIDED or (one.replicas or 1) > 1 for one in samplers):
         return None
@@ -179,7 +179,7 @@ def _undivided(
     return Suspicion(finding, 3.0)
 
 
-def _walks_through_all(feed: Loader) -> bool:
+def _covers_dataset(feed: Loader) -> bool:
     if feed.type not in PLAIN_LOADERS or feed.iterable or not feed.length or not feed.batch_size or not feed.dataset_length:
         return False
     return abs(feed.length * feed.batch_size - feed.dataset_length) < feed.batch_size

@@ -167,7 +167,7 @@ def mask_restricts(evidence: Evidence, group: RankGroup) -> Judgement:
     own = _own_mask(group)
     if group.virtual and own is None:
         return None  # For virtual GPUs, the launch mask only records which ones were chosen.
-    wish = wish_for_more(group, count)
+    wish = extra_devices_wanted(group, count)
     outside = [device for device in group.pool if group.visible is not None and device not in group.visible]
     free = evidence.free(outside)
     if wish is None and not _worth_a_remark(evidence, group, count, bool(free)):
@@ -245,7 +245,7 @@ def _worth_a_remark(evidence: Evidence, group: RankGroup, count: int, free: bool
     )
 
 
-def wish_for_more(group: RankGroup, count: int) -> Fact | None:
+def extra_devices_wanted(group: RankGroup, count: int) -> Fact | None:
     """Return how the run asks for more devices than the ``count`` that it sees."""
     ranks = sum(member.rank is not None for member in group.members)
     started = group.local_world_size or 0

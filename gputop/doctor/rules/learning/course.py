@@ -81,7 +81,7 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     learned = best.mean <= LEARNED * start.mean
     grown = now >= EXPLODED * start.mean or (learned and now >= GROWN_FROM_START * start.mean)
-    sure = grown and not _acts(evidence, group, rank)
+    sure = grown and not _acts_between_steps(evidence, group, rank)
     times = now / best.mean
     title = (
         f"The loss has grown to {units.metric(now)}, {f'{times:.1f}' if times < 100 else units.count(times)} times its lowest"
@@ -204,7 +204,7 @@ def _only_loss(group: RankGroup) -> tuple[Rank, str] | None:
     return (rank, name) if is_training_loss(name) else None
 
 
-def _acts(evidence: Evidence, group: RankGroup, rank: Rank) -> bool:
+def _acts_between_steps(evidence: Evidence, group: RankGroup, rank: Rank) -> bool:
     """Return whether the model runs without gradients between most steps: it acts, and what it sees depends on it."""
     steps = evidence.series(group.run_id, rank.rank, "step_s").steps[-ACTS_STEPS:]
     if len(steps) < ACTS_STEPS:

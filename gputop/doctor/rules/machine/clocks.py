@@ -145,7 +145,7 @@ def _power(evidence: Evidence, device: Device) -> Judgement:
         brake is None and evidence.history.share_with_reason(device.uuid, ("hw_power_brake_slowdown",)) >= REASON_SHARE
     )
     if braked:
-        return Suspicion(_brake(evidence, device, brake), HOLD_S)
+        return Suspicion(_power_brake(evidence, device, brake), HOLD_S)
     limit, default = device.power_limit_w, device.power_default_limit_w
     peers = [d.power_limit_w for d in cards(evidence) if d.uuid != device.uuid and d.name == device.name and d.power_limit_w]
     usual = median(peers) if peers else None
@@ -182,7 +182,7 @@ def _limited(
     return finding_on(evidence, device, "I02", "warning" if alone else "info", title, facts, texts)
 
 
-def _brake(evidence: Evidence, device: Device, share: float | None) -> Finding:
+def _power_brake(evidence: Evidence, device: Device, share: float | None) -> Finding:
     text = "the hardware's power brake is on" + (f" for {share * 100:.0f}% of the last minute" if share is not None else "")
     texts = (
         "The power supply or the board signals that it cannot deliver enough power (hw_power_brake_slowdown), so the GPU "

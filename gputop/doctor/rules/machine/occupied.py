@@ -34,7 +34,7 @@ def other_group(evidence: Evidence) -> dict[str, Judgement]:
     """H03: a process outside the run computes, or holds memory, on a GPU that the run trains on."""
     judged: dict[str, Judgement] = {}
     refused = {output.subject: match for output in outputs_of(evidence) if (match := foreign_memory(output)) is not None}
-    for group in sorted(evidence.groups, key=_speaks_first):
+    for group in sorted(evidence.groups, key=_reporting_order):
         if group.virtual or not evidence.trains(group) or all(p.environment is None for p in group.processes):
             continue
         # Use only NVML's list: in a container, the driver reports PIDs that differ from the container's own.
@@ -77,7 +77,7 @@ H03 = Rule(
 )
 
 
-def _speaks_first(group: RankGroup) -> tuple[bool, int, str]:
+def _reporting_order(group: RankGroup) -> tuple[bool, int, str]:
     return (group.run is None, -len(group.members), group.key)
 
 
@@ -127,7 +127,7 @@ def _shared(
         evidence=tuple(facts),
         cause="Processes on one GPU take turns on its SMs and share its memory. In DDP every rank waits for the slowest, "
         "so one shared GPU slows the whole run.",
-        fix=_elsewhere(group, wanted, process) if free else _look(process),
+        fix=_elsewhere(group, wanted, process) if free else _ps_command(process),
         refuted_by="The sharing is intentional (MPS, a small job next to a large one).",
         devices=(device.uuid,),
         pids=(*group.pids, *(item.pid for item, _ in found)),
@@ -153,14 +153,14 @@ def _elsewhere(group: RankGroup, wanted: list[Device], process: Process) -> str:
     ranks = group.local_world_size or 1
     launched = group.launcher is not None or ranks > 1
     command = fixes.launch_line(group, len(wanted), wanted) if launched else f"{_mask(group, wanted)}{fixes.own_command(group)}"
-    return f"{command}\n\n# or find out whose it is:\n{_look(process)}"
+    return f"{command}\n\n# or find out whose it is:\n{_ps_command(process)}"
 
 
 def _mask(group: RankGroup, wanted: list[Device]) -> str:
     return fixes.mask_prefix(group, wanted)
 
 
-def _look(process: Process) -> str:
+def _ps_command(process: Process) -> str:
     return f"ps -o pid,user,etime,args -p {process.pid}"
 
 
@@ -176,7 +176,7 @@ def left_behind(evidence: Evidence) -> dict[str, Judgement]:
     if snapshot.host.source == "nvml" and not _list_has_holes(snapshot):
         for device in snapshot.devices:
             if (unaccounted := _unaccounted(evidence, device)) is not None:
-                judged[device.uuid] = Suspicion(_nobodys(device, unaccounted), H04_HOLD_S)
+                judged[device.uuid] = Suspicion(_unowned(device, unaccounted), H04_HOLD_S)
     return judged
 
 
@@ -296,7 +296,7 @@ def _sizes(evidence: Evidence, uuid: str) -> Iterable[int | None]:
                 yield use.memory_used_bytes
 
 
-def _nobodys(device: Device, left: int) -> Finding:
+def _unowned(device: Device, left: int) -> Finding:
     return Finding(
         id="H04",
         severity="warning",

@@ -29,7 +29,7 @@ def from_outside(evidence: Evidence, group: RankGroup) -> Judgement:
     tired = [item for item in workers if (item.cpu_percent or 0.0) >= WORKER_BUSY_PERCENT * item.count]
     devices = tracked.used_devices(group)
     why = "All loader workers are busy, but how long the GPUs wait for them is unknown."
-    if not devices or not all(_saws(evidence, device.uuid) for device in devices):
+    if not devices or not all(_is_sawtooth(evidence, device.uuid) for device in devices):
         return tracked.untracked("D01", group, why) if tired else None
     main = [m.process.main_thread_cpu_percent for m in group.members if m.process is not None and m.process.workers is None]
     disk = waits_for_disk(evidence, group)
@@ -64,7 +64,7 @@ def from_outside(evidence: Evidence, group: RankGroup) -> Judgement:
     return Suspicion(finding, SAW_HOLD_S)
 
 
-def _saws(evidence: Evidence, uuid: str) -> bool:
+def _is_sawtooth(evidence: Evidence, uuid: str) -> bool:
     values = [r.utilization_percent for r in evidence.history.readings(uuid) if r.utilization_percent is not None]
     if not values or not evidence.spans(uuid, SAW_SPAN_S):
         return False

@@ -39,7 +39,7 @@ _NO_TENSOR_CORES = re.compile(r"\b(P100|P40|P4|K80|M60|GTX|TITAN X)", re.I)
 _NO_TF32 = re.compile(r"\b(V100|T4|TITAN V|TITAN RTX|RTX 20\d\d|Quadro)", re.I)
 
 
-def _calm(evidence: Evidence, group: RankGroup) -> bool:
+def _is_undisturbed(evidence: Evidence, group: RankGroup) -> bool:
     """Return whether the loop neither waits for data nor pauses for evaluation and checkpoints, as far as that is known."""
     data = windows.data_share(evidence, group)
     return data is not None and data < DATA_SHARE_MAX and windows.pause_share(evidence, group) < PAUSE_SHARE_MAX
@@ -54,7 +54,7 @@ def waits_in_each_step(evidence: Evidence, group: RankGroup) -> Judgement:
         if (fact.steps is not None and fact.steps < WARM_UP_STEPS) or _by_the_optimizer(fact):
             continue
         load = windows.mean_utilization(evidence, device.uuid)
-        if load is None or 1 - load / 100 < IDLE_SHARE_MIN or not _calm(evidence, group):
+        if load is None or 1 - load / 100 < IDLE_SHARE_MIN or not _is_undisturbed(evidence, group):
             continue
         where = tracked.at(fact.where)
         data = windows.data_share(evidence, group)
@@ -144,7 +144,7 @@ def too_little_work(evidence: Evidence, group: RankGroup) -> Judgement:
     if step is None:
         why = "The GPU has little to do and one thread is busy, but the step time is unknown."
         return tracked.untracked("E02", group, why)
-    if step >= STEP_MAX_S or not _calm(evidence, group):
+    if step >= STEP_MAX_S or not _is_undisturbed(evidence, group):
         return None
     first = devices[0]
     load, power = windows.mean_utilization(evidence, first.uuid), windows.power_share_at_most(evidence, first.uuid)
