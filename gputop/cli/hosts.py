@@ -190,7 +190,7 @@ def _record(file: Path, following: Fleet, for_s: float | None) -> int:
                 continue
             host = heard.status.host
             if heard.snapshot is None:
-                _say(heard.status)
+                _report(heard.status)
                 continue
             if host not in paths:
                 paths[host] = _free_path(file, host, paths.values())
@@ -299,7 +299,7 @@ def others_than(names: Iterable[str]) -> Callable[[str], bool]:
     return is_among
 
 
-def _say(status: HostStatus) -> None:
+def _report(status: HostStatus) -> None:
     if status.message is not None:
         print(printable(status.sentence), file=sys.stderr, flush=True)
 

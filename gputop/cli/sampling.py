@@ -28,7 +28,7 @@ _VALUES = {"-i": "interval", "--interval": "interval", "-g": "gpus", "--gpus": "
 
 def main() -> int | None:
     """Run the sampler of a screen, and return the exit code; None if the parser must judge the words after ``agent``."""
-    options = of_a_screen(sys.argv[2:])
+    options = screen_options(sys.argv[2:])
     if options is None:
         return None
     reserve_descriptors()
@@ -36,7 +36,7 @@ def main() -> int | None:
         return exit_code_of(lambda: agent(options))
 
 
-def of_a_screen(words: Sequence[str]) -> Any:
+def screen_options(words: Sequence[str]) -> Any:
     """Return the options that a screen starts its sampler with; None if there are others: the parser judges those."""
     options = SimpleNamespace(changes=False, config=None, first_look=False, gpus=None, no_stand_in=False)
     options.ask_nccl = options.interval = options.virtual = None

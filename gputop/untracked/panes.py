@@ -85,7 +85,7 @@ class PaneReader:
         """Return what is new in a capture."""
         *lines, last = text.rstrip("\n").split("\n")
         is_first = self._before is None
-        new = lines[_where_it_goes_on(self._before or (), lines) :]
+        new = lines[_continues_at(self._before or (), lines) :]
         if new or last != self._last:
             # The last line may be a progress bar, which never ends: each of its states counts.
             data = "\n".join([*new[bool(new) and new[0] == self._last :], last, ""])
@@ -96,7 +96,7 @@ class PaneReader:
         return []
 
 
-def _where_it_goes_on(before: Sequence[str], now: Sequence[str]) -> int:
+def _continues_at(before: Sequence[str], now: Sequence[str]) -> int:
     """Return the index in ``now`` after the lines of ``before``; 0 if they have nothing in common."""
     known = before[-OVERLAP:]
     for end in range(len(now), 0, -1):

@@ -9,7 +9,7 @@ import pytest
 from gputop.agent.first_look import OPTION as FIRST_LOOK
 from gputop.agent.process import CHANGES
 from gputop.cli.parser import parse
-from gputop.cli.sampling import of_a_screen
+from gputop.cli.sampling import screen_options
 
 PARTS = ((CHANGES,), (FIRST_LOOK,), ("-i", "500ms"), ("--interval", "2"), ("-g", "0,1"), ("--no-nccl-ras",), ("--no-stand-in",))
 USED = ("interval", "gpus", "virtual", "ask_nccl", "first_look", "changes", "no_stand_in", "config")
@@ -19,11 +19,11 @@ USED = ("interval", "gpus", "virtual", "ask_nccl", "first_look", "changes", "no_
 def test_what_is_read_without_the_parser_is_what_the_parser_reads(number: int) -> None:
     for parts in itertools.permutations(PARTS, number):
         words = [word for part in parts for word in part]
-        ours, parsed = of_a_screen(words), parse(["agent", *words])
+        ours, parsed = screen_options(words), parse(["agent", *words])
         assert ours is not None
         assert {name: getattr(ours, name) for name in USED} == {name: getattr(parsed, name) for name in USED}, words
 
 
 @pytest.mark.parametrize("words", ["--help", "-i", "-i --changes", "-i2", "--interval=2", "--virtual 2", "-i 1 more"])
 def test_other_words_are_left_to_the_parser(words: str) -> None:
-    assert of_a_screen(words.split()) is None
+    assert screen_options(words.split()) is None

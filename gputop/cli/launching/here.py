@@ -67,17 +67,17 @@ def be_node() -> int:
         raise UsageError("No order came on standard input.", "gputop launch -H starts this on each host.")
     found = nodes.as_node(prepared(order))
     address = nodes.own_address()
-    _say("ready", encode(NodeReady(address, nodes.free_port())))
+    _write_line("ready", encode(NodeReady(address, nodes.free_port())))
     endpoint = _read(str, "go")
     if endpoint is None:
         return EXIT_PROBLEM
     launch = nodes.over_nodes(found, order, address, endpoint)
     job = store.start(launch, job_id=order.job_id, launch_id=order.id, nodes=order.nodes, until_kept=True)
-    _say("started", job.id)
+    _write_line("started", job.id)
     if _read(str, "keep") is None:
         return EXIT_PROBLEM
     store.keep(job)
-    _say("kept", job.id)
+    _write_line("kept", job.id)
     return EXIT_OK
 
 
@@ -98,5 +98,5 @@ def _read(kind: type[Any], key: str) -> Any:
         ) from error
 
 
-def _say(key: str, value: object) -> None:
+def _write_line(key: str, value: object) -> None:
     print(json.dumps({key: value}), flush=True)

@@ -27,11 +27,11 @@ def profile(options: argparse.Namespace, find: Callable[[str | None], Run]) -> i
     run = find(options.run)
     offer = ask(run, options.steps, go=False, rank=options.rank)
     if options.cost or offer.state == "refused":
-        return _tell(offer, options.as_json)
+        return _print_answer(offer, options.as_json)
     print(printable(f"gputop: {offer_text(offer)}"), file=sys.stderr, flush=True)
-    return _tell(ask(run, options.steps, go=True, rank=offer.rank), options.as_json)
+    return _print_answer(ask(run, options.steps, go=True, rank=offer.rank), options.as_json)
 
 
-def _tell(found: Profile, as_json: bool) -> int:
+def _print_answer(found: Profile, as_json: bool) -> int:
     print(json.dumps(encode(found)) if as_json else "\n".join(map(printable, lines(found))))
     return EXIT_PROBLEM if found.state == "refused" else EXIT_OK
