@@ -128,7 +128,7 @@ K05 = Rule(
     signature="On one path, data waits to be sent or acknowledged for long, and less of it passes than on the others.",
     look_alike="K07 (the interface itself has a lower speed); K06 (packets are lost); K01 (a host computes slowly); a download "
     "or a network file system, whose connections are not the ranks'; a receiver that does not read; hosts on one machine, or "
-    "in one rack, beside others that are farther away.",
+    "in one rack, next to others that are farther away.",
     fix="Compare the interfaces with ethtool and the path with iperf3, or choose another network (NCCL_SOCKET_IFNAME).",
     judge_machine=slow_paths,
 )
@@ -219,6 +219,6 @@ K06 = Rule(
     signature="The kernel sends more than 1% of the segments of a path again, and on the other paths hardly any.",
     look_alike="Packets that overtake each other: the receiver reports those that it had already, which do not count. A "
     "download, or any other connection that is not a rank's.",
-    fix="Look at the errors of both interfaces and of the switch; compare the MTUs.",
+    fix="Check the errors of both interfaces and of the switch; compare the MTUs.",
     judge_machine=lossy_paths,
 )

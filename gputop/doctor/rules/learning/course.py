@@ -288,7 +288,7 @@ def _flat_by_epochs(evidence: Evidence, group: RankGroup, rank: Rank, name: str,
         Fact(f"{evaluated} never left a band of {FLAT_SHARE:.0%} either", len(other), where),
     ]
     cause = (
-        "The steps change nothing, or too much: the model answers the same whatever it is shown, as with a rate far too high."
+        "The steps change nothing, or too much: the model gives the same answer to every input, as with a rate far too high."
     )
     return Suspicion(_finding(group, "warning", "possible", title, facts, cause, _CHECK), 10.0)
 

@@ -98,6 +98,6 @@ I12 = Rule(
     mechanism="Damaged or missing packets are sent again, and every rank waits for them in each step.",
     signature="The kernel counts errors or changes of the link, or reports half duplex or a missing member of a bond.",
     look_alike="An interface that carries no traffic of a run; a port that nobody has plugged in; a link that came up once.",
-    fix="Look at ethtool or ibstat and the kernel's log; replace the cable, transceiver or port.",
+    fix="Check ethtool or ibstat and the kernel's log; replace the cable, transceiver or port.",
     judge_machine=faulty_interfaces,
 )

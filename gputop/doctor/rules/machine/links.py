@@ -81,6 +81,6 @@ I11 = Rule(
     mechanism="NCCL leaves out a link that failed its training. Communication in each step waits for the slowest path.",
     signature="One GPU reports fewer active links than the others of its model.",
     look_alike="GPUs in bridged pairs; a link that is down on all of them alike; cards without NVLink.",
-    fix="Look at the link's errors, reset the GPU, and check the fabric manager. If the link fails again, have it repaired.",
+    fix="Check the link's errors, reset the GPU, and check the fabric manager. If the link fails again, have it repaired.",
     judge_machine=links_down,
 )

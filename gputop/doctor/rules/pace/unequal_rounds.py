@@ -48,7 +48,7 @@ def longer_round(evidence: Evidence, group: RankGroup) -> Judgement:
         found,
         f"Rank {found.waiting} waits for rank {found.working}, which takes longer for its steps between two exchanges: "
         f"{found.share:.0%} of the time",
-        "With as many steps, one rank takes longer: larger batches, slower data, code that only this rank runs, or others "
+        "With equally many steps, one rank takes longer: larger batches, slower data, code that only this rank runs, or others "
         "that use its cores or its GPU.",
         f"gputop where  # while the run is going: the line that rank {found.working} is at",
         f"Rank {found.working} does more on purpose.",

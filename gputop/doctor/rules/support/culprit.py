@@ -147,7 +147,7 @@ def waiting(
     confidence: Confidence = "possible" if taken else "likely"
     if taken:
         cause = (
-            f"Other threads or other programs take the cores of rank {known.found.culprit}, and everything takes it longer. "
+            f"Other threads or other programs take the cores of rank {known.found.culprit}, and everything takes longer there. "
             "Its times do not show whether it is slow itself."
         )
         fix = f"top -H  # what else runs\ntaskset -pc {known.pid}  # the cores that it may use"
