@@ -25,9 +25,9 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
-from gputop.jobs import identity, kin, log_file, record
-from gputop.jobs.ahead import RoomAhead
+from gputop.jobs import identity, job_processes, log_file, record
 from gputop.jobs.log_file import PIECE_BYTES
+from gputop.jobs.rank_reserve import RankReserve
 
 LOG_BYTES = 256 << 20
 KEEP_BYTES = 8 << 20
@@ -72,7 +72,7 @@ class Keeper:
         """Raise OSError or AttributeError where the system has no such memory."""
         self._path = directory / record.OUT_LOG
         self._reserve = directory / record.RESERVE
-        self._name = kin.output_name(job_id)
+        self._name = job_processes.output_name(job_id)
         self._memory = _memory_file(self._name)
         self._page = mmap.mmap(-1, mmap.PAGESIZE)  # shared with forked processes
         self.numbers = memoryview(self._page).cast("Q")
@@ -111,25 +111,25 @@ class Keeper:
     def _keep(self, parent: int) -> None:
         ended_at: float | None = None
         checked_at = 0.0
-        room = RoomAhead(self._path.parent)
+        ranks = RankReserve(self._path.parent)
         while True:
             self._move(finishing=ended_at is not None)
             now = time.monotonic()
             if now - checked_at >= _RANKS_S:
                 checked_at = now
-                room.hold()
+                ranks.hold()
             if os.getppid() != parent and not self._is_used():
                 ended_at = ended_at or now
                 if self._move(finishing=True) or now - ended_at > LINGER_S:
                     break
             # Without the supervisor, each round searches all processes for one that still writes.
             time.sleep(_TICK_S if os.getppid() == parent else _POLL_S)
-        room.release()
+        ranks.release()
         self._reserve.unlink(missing_ok=True)
 
     def _close_others(self) -> None:
         """Close what the supervisor had open: the job's own end of the output, and its log."""
-        for number, _ in list(kin.open_files(os.getpid())):
+        for number, _ in list(job_processes.open_files(os.getpid())):
             if number > 2 and number != self._memory:
                 with contextlib.suppress(OSError):
                     os.close(number)
@@ -223,7 +223,7 @@ class Keeper:
         """Return whether another process still has the job's output open."""
         own, link = os.fstat(self._memory), f"/memfd:{self._name} (deleted)"
         for pid in identity.pids():
-            for number, target in kin.open_files(pid) if pid != os.getpid() else ():
+            for number, target in job_processes.open_files(pid) if pid != os.getpid() else ():
                 with contextlib.suppress(OSError):
                     if target == link and os.path.samestat(own, os.stat(f"/proc/{pid}/fd/{number}")):
                         return True
@@ -236,7 +236,7 @@ def rescue(directory: Path, job_id: str, members: Collection[int]) -> None:
     Raises:
         OSError: the memory cannot be read, or the log cannot be written.
     """
-    link = f"/memfd:{kin.output_name(job_id)} (deleted)"
+    link = f"/memfd:{job_processes.output_name(job_id)} (deleted)"
     output = next((f"/proc/{pid}/fd/1" for pid in members if link in _targets(pid)), None)
     if output is None or any(link in _targets(pid) for pid in identity.pids() if pid not in members):
         return
@@ -276,4 +276,4 @@ def _allocate(path: Path, size_bytes: int) -> None:
 
 
 def _targets(pid: int) -> list[str]:
-    return [target for _, target in kin.open_files(pid)]
+    return [target for _, target in job_processes.open_files(pid)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gputop.errors import GputopError, UsageError
-from gputop.jobs import checked, identity, kin, record, slurm, spawn
+from gputop.jobs import checked, identity, job_processes, record, slurm, spawn
 from gputop.jobs.job import ACTIVE, Job, from_records
 from gputop.places import jobs_dir, make_private_dir
 from gputop.recipes.catalogue import Launch
@@ -167,7 +167,7 @@ def launched(job_id: str) -> list[Job]:
 
 def processes(job_id: str) -> list[int]:
     """Return the PIDs of a job's processes, even of a job whose directory was deleted."""
-    return [member.pid for member in kin.of_job(job_id)]
+    return [member.pid for member in job_processes.of_job(job_id)]
 
 
 def _find(job_id: str) -> Job:
@@ -192,7 +192,7 @@ def _with_left(jobs: list[Job]) -> list[Job]:
         for job in jobs
         if job.state == "lost" and job.slurm is None and job.hostname == here and job.directory not in _deserted
     ]
-    found = {job_id: members for job_id, members in kin.of_jobs(lost).items() if members} if lost else {}
+    found = {job_id: members for job_id, members in job_processes.of_jobs(lost).items() if members} if lost else {}
     _deserted.update(job.directory for job in jobs if job.id in lost and job.id not in found)
     return [_left(job, tuple(member.pid for member in found[job.id])) if job.id in found else job for job in jobs]
 

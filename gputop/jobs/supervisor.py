@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from gputop import units
-from gputop.jobs import identity, kin, record, waiting
+from gputop.jobs import identity, job_processes, record, waiting
+from gputop.jobs.job_processes import Member
 from gputop.jobs.keeper import Keeper, rescue
-from gputop.jobs.kin import Member
 from gputop.places import check_parents
 
 DEFAULT_GRACE_S = 10.0
@@ -188,7 +188,7 @@ class Supervisor:
         self._kill_at = time.monotonic() + (0.0 if self.status["asked"] else self.grace_s())
         self._note_asked(number, pid, uid)
         self._save()
-        self._members = self._members or kin.of_job(self.job_id, child.pid)
+        self._members = self._members or job_processes.of_job(self.job_id, child.pid)
         child.send_signal(number)
         child.send_signal(signal.SIGCONT)  # a suspended command would not notice the request
 
@@ -231,11 +231,11 @@ def sweep(job_id: str, session: int | None = None, known: Collection[Member] = (
     ``session`` is the PID of the job's command, unless another process may have it by now. ``known`` are processes found
     earlier: once their parents have ended, those that cleared their environment can no longer be recognized.
     """
-    swept = set(kin.alive(known))
+    swept = set(job_processes.alive(known))
     for number, patience_s in ((signal.SIGTERM, TERM_PATIENCE_S), (signal.SIGKILL, KILL_PATIENCE_S)):
         deadline = time.monotonic() + patience_s
         while found := _still_there(job_id, session, swept):
-            kin.send(found, number)
+            job_processes.send(found, number)
             swept.update(found)
             # TERM once, then wait. Repeat KILL, to catch processes that were forked meanwhile.
             while number == signal.SIGTERM and _still_there(job_id, session, swept) and time.monotonic() < deadline:
@@ -247,7 +247,7 @@ def sweep(job_id: str, session: int | None = None, known: Collection[Member] = (
 
 
 def _still_there(job_id: str, session: int | None, known: Collection[Member]) -> set[Member]:
-    return {*kin.of_job(job_id, session), *kin.alive(known)}
+    return {*job_processes.of_job(job_id, session), *job_processes.alive(known)}
 
 
 def sweep_orphans(directory: Path, spec: dict[str, Any]) -> None:
@@ -260,7 +260,7 @@ def sweep_orphans(directory: Path, spec: dict[str, Any]) -> None:
     )
     command = known.get("child")
     with contextlib.suppress(OSError):
-        rescue(directory, spec["id"], [member.pid for member in kin.of_job(spec["id"])])
+        rescue(directory, spec["id"], [member.pid for member in job_processes.of_job(spec["id"])])
     supervisor.sweep(command["pid"] if command and identity.is_alive(command) else None)
     supervisor._save(state="ended", ended_at=time.time())
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gputop.cli.main import main
-from gputop.jobs import identity, kin
+from gputop.jobs import identity, job_processes
 from gputop.tracking.reader.runs import RunReader
 from tests.hosts.machines.sshd import Lab, gputop_at_home, lab, needs_sshd
 from tests.tracking.kit import Home, eventually, home
@@ -101,7 +101,7 @@ def test_a_demo_trains_over_two_hosts(
     assert sorted(said) == [f"a: {job_id}-n0: stopped", f"b: {job_id}-n1: stopped"]
     for name in (f"{job_id}-n0", f"{job_id}-n1"):
         assert not identity.marked(name)
-        assert not kin.of_job(name)
+        assert not job_processes.of_job(name)
     assert main(["logs", *reach(lab, "a,b"), job_id]) == 0
     heard = {line.partition(" | ")[0] for line in capfd.readouterr().out.splitlines()}
     assert heard == {"a", "b"}

@@ -47,7 +47,7 @@ SUPPLIED = {
 }
 """What ``older_python.supply`` adds, beside methods."""
 METHODS_SUPPLIED = (".is_relative_to",)
-STOPS = {"gputop/jobs/identity.py", "gputop/jobs/kin.py"}
+STOPS = {"gputop/jobs/identity.py", "gputop/jobs/job_processes.py"}
 """Modules with names that Python 3.8 lacks and that only a command to stop a job uses: what travels stops nothing."""
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from gputop.cli.main import main
 from gputop.doctor.rules.hosts import uneven
-from gputop.jobs import identity, kin
+from gputop.jobs import identity, job_processes
 from tests.hosts.machines.sshd import Lab, lab, needs_sshd
 from tests.hosts.test_launch import LAUNCH_S, reach, steps
 from tests.terminal import Terminal
@@ -93,7 +93,7 @@ def test_a_training_over_two_hosts_from_its_launch_to_its_end(
     assert f"b: {job_id}-n1: stopped" in said
     for name in (f"{job_id}-n0", f"{job_id}-n1"):
         assert not identity.marked(name)
-        assert not kin.of_job(name)
+        assert not job_processes.of_job(name)
 
 
 def _slow(over: list[str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:

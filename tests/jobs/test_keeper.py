@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.jobs import ahead, identity, keeper, kin, log_file, record, stopping, store
+from gputop.jobs import identity, job_processes, keeper, log_file, rank_reserve, record, stopping, store
 from gputop.jobs.output import logs
 from gputop.jobs.store import Job
 from gputop.recipes.catalogue import Launch
@@ -144,7 +144,7 @@ def test_output_while_the_disk_is_full_is_written_once_there_is_space(small_disk
 def test_a_rank_with_a_file_of_its_own_outlives_a_full_disk(small_disk: Path, tmp_path: Path) -> None:
     printer = Printer(tmp_path, RANKS)
     (log,) = printer.job.directory.glob("ranks/*/attempt_0/0/stdout.log")
-    until(lambda: log.stat().st_blocks * 512 > ahead.AHEAD_BYTES // 2)
+    until(lambda: log.stat().st_blocks * 512 > rank_reserve.RESERVE_BYTES // 2)
     fill(small_disk)
     for most in range(40, 401, 40):
         printer.print_lines(40)
@@ -222,7 +222,7 @@ for _ in range(2):
 def test_keepers_of_the_same_job_do_not_wait_for_each_other(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", TWO, str(tmp_path)], cwd=REPOSITORY, check=True)
     link = "/memfd:gputop-twice (deleted)"
-    until(lambda: not [pid for pid in identity.pids() if link in dict(kin.open_files(pid)).values()])
+    until(lambda: not [pid for pid in identity.pids() if link in dict(job_processes.open_files(pid)).values()])
     assert (tmp_path / record.OUT_LOG).read_text() == "printed\nprinted\n"
 
 
@@ -284,4 +284,4 @@ def test_a_deleted_job_writes_into_nothing(tmp_path: Path) -> None:
 def no_keeper_left() -> Iterator[None]:
     yield
     names = tuple(f"/memfd:gputop-{job.id} " for job in store.list_jobs())
-    until(lambda: not any(link.startswith(names) for pid in identity.pids() for _, link in kin.open_files(pid)))
+    until(lambda: not any(link.startswith(names) for pid in identity.pids() for _, link in job_processes.open_files(pid)))

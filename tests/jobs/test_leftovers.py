@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gputop.errors import UsageError
-from gputop.jobs import identity, kin, record, stopping, store
+from gputop.jobs import identity, job_processes, record, stopping, store
 from gputop.jobs.output import logs
 from gputop.jobs.store import Job
 from gputop.places import state_dir
@@ -134,7 +134,7 @@ def test_a_job_started_inside_a_job_belongs_to_itself(tmp_path: Path) -> None:
     says(outer, "inner")
     inner = store.find(logs.tail(outer.id).lines[0].split()[1])
     says(inner, "up")
-    assert len(kin.of_job(outer.id)) == 1
+    assert len(job_processes.of_job(outer.id)) == 1
     assert stopping.stop(outer.id).state == "stopped"
     assert store.find(inner.id).state == "running"
     assert stopping.stop(inner.id).state == "stopped"
@@ -143,7 +143,7 @@ def test_a_job_started_inside_a_job_belongs_to_itself(tmp_path: Path) -> None:
 def test_a_signal_goes_to_no_later_process_with_the_same_number() -> None:
     own = identity.start_ticks(os.getpid())
     assert own is not None
-    kin.send([kin.Member(os.getpid(), own - 1)], signal.SIGKILL)
+    job_processes.send([job_processes.Member(os.getpid(), own - 1)], signal.SIGKILL)
 
 
 def test_an_unknown_job_is_not_stopped() -> None:

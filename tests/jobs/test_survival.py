@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from gputop.errors import GputopError
-from gputop.jobs import ahead, identity, record, stopping, store
+from gputop.jobs import identity, rank_reserve, record, stopping, store
 from gputop.jobs.output import logs
 from gputop.recipes.catalogue import Launch
 from tests.tracking.kit import REPOSITORY, Home, clean_environment, eventually, home
@@ -163,7 +163,9 @@ def test_a_full_disk_ends_no_job_and_its_end_is_written_all_the_same(small_disk:
     trains(job.id)
     logged = [source.path for source in logs.sources(job.id) if source.rank is not None]
     assert len(logged) == 4
-    eventually(lambda: all(path.stat().st_blocks * 512 >= ahead.AHEAD_BYTES for path in logged), "room ahead of the ranks")
+    eventually(
+        lambda: all(path.stat().st_blocks * 512 >= rank_reserve.RESERVE_BYTES for path in logged), "room ahead of the ranks"
+    )
     free = os.statvfs(small_disk)
     (small_disk / "filler").write_bytes(bytes(free.f_bavail * free.f_frsize))
     with pytest.raises(OSError, match="space"):

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 
 from gputop.errors import GputopError
 from gputop.hosts.transport import transport_of
-from gputop.jobs import identity, kin, store
+from gputop.jobs import identity, job_processes, store
 from gputop.over_hosts import watched
 from gputop.over_hosts.watched import HostJobs
 from gputop.tui.screens.launch import entries, hosts_form
@@ -73,4 +73,4 @@ async def test_a_command_on_two_hosts(lab: Lab, tmp_path: Path, monkeypatch: pyt
             with suppress(GputopError):  # it has ended, unless the test failed
                 over.stop(job)
         parts = [f"{job.id}-n{node}" for node in (0, 1)]
-        assert not any(identity.marked(part) or kin.of_job(part) for part in parts)
+        assert not any(identity.marked(part) or job_processes.of_job(part) for part in parts)

@@ -18,14 +18,14 @@ from pathlib import Path
 
 from gputop.jobs import log_file, record
 
-AHEAD_BYTES = 128 << 10
+RESERVE_BYTES = 128 << 10
 _LEAST_BYTES = 32 << 10
-"""Nothing is freed of a file that owns less."""
+"""A file that owns less keeps all of it."""
 _KEEP_SIZE = 1
 _PUNCH_HOLE = 2
 
 
-class RoomAhead:
+class RankReserve:
     """The files of a job's ranks as they appear and grow. No method raises."""
 
     def __init__(self, directory: Path) -> None:
@@ -38,7 +38,7 @@ class RoomAhead:
         with contextlib.suppress(OSError):
             for path in self._directory.glob(f"{record.RANKS}/*/attempt_*/*/std*.log"):
                 with contextlib.suppress(OSError):
-                    if path.lstat().st_size + AHEAD_BYTES // 2 > self._held.get(path, 0):
+                    if path.lstat().st_size + RESERVE_BYTES // 2 > self._held.get(path, 0):
                         self._extend(path)
 
     def release(self) -> None:
@@ -58,15 +58,15 @@ class RoomAhead:
         try:
             size = os.fstat(handle).st_size
             try:
-                _allocate(handle, _KEEP_SIZE, size, AHEAD_BYTES)
+                _allocate(handle, _KEEP_SIZE, size, RESERVE_BYTES)
             except OSError as error:
                 if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                     self._held[path] = 1 << 62  # not supported by this file system
                     return
                 if not _give_back(handle, size):
                     return
-                _allocate(handle, _KEEP_SIZE, size, AHEAD_BYTES)
-            self._held[path] = size + AHEAD_BYTES
+                _allocate(handle, _KEEP_SIZE, size, RESERVE_BYTES)
+            self._held[path] = size + RESERVE_BYTES
         finally:
             os.close(handle)
 
