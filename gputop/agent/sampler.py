@@ -86,6 +86,7 @@ class Sampler:
         self._gpus = tuple(gpus)
         self._runs = runs
         self._run_dirs = () if runs else (*places.archive_roots(runs_dir()), *places.live_dirs(runs_dir()))
+        self._jobs_dir = jobs_dir()
         self._host = HostReader()
         self._ras: RasWatch | None = None
         self._nccl_turns = NcclTurns(ask_nccl)
@@ -225,7 +226,7 @@ class Sampler:
     def _add_printed_runs(self, update: RunUpdate) -> RunUpdate:
         """Add the runs of jobs that keep no journal, as parsed from their output."""
         if self._printed is None:
-            if not jobs_dir().is_dir():
+            if not self._jobs_dir.is_dir():
                 return update
             from gputop.jobs.output.printed_runs import PrintedRuns
 
@@ -263,7 +264,7 @@ class Sampler:
     def _log_matches(self) -> tuple[LogMatch, ...]:
         """Return the known error texts in the output of jobs; none in the first snapshot, for which a screen is waiting."""
         if self._logs is None:
-            if not self._sequence or not jobs_dir().is_dir():
+            if not self._sequence or not self._jobs_dir.is_dir():
                 return ()
             from gputop.jobs.output.matches import LogMatches
 
@@ -273,7 +274,7 @@ class Sampler:
     def _launch_parts(self) -> tuple[LaunchPart, ...]:
         """Return this machine's jobs in launches over several hosts."""
         if self._launches is None:
-            if not jobs_dir().is_dir():
+            if not self._jobs_dir.is_dir():
                 return ()
             from gputop.agent.launch_parts import LaunchParts
 
