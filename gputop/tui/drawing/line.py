@@ -259,12 +259,14 @@ def named_on(rule: Line, names: Line, start: int, end: int) -> Line:
 
     ``names`` has one span for each name, and blank ones between them, which leave the rule as it is.
     """
-    at = 0
+    kept: list[Span] = []
+    at = done = 0
     for text, style in names:
         first, at = at, at + text_width(text)
         if text.strip() and start < first and at < end:
-            rule = (*cut(rule, 0, first - 1), Span(f" {text} ", style), *cut(rule, at + 1, width(rule)))
-    return rule
+            kept += (*cut(rule, done, first - 1), Span(f" {text} " if done < first else f"{text} ", style))
+            done = at + 1
+    return (*kept, *cut(rule, done, width(rule)))
 
 
 class Drawing(NamedTuple):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import NamedTuple
 
 from gputop import units
@@ -139,11 +138,15 @@ class _Use(NamedTuple):
 
 def _recent(view: View, device: Device) -> _Use | None:
     series, start = view.history.device(device.uuid, "utilization_percent"), view.snapshot.time - WINDOW_S
-    held = list(takewhile(lambda bucket: bucket.x_last >= start, reversed(series.buckets if series else ())))
-    total, count = sum(bucket.total for bucket in held), sum(bucket.count for bucket in held)
-    if not count or not math.isfinite(total):
+    if series is None:
         return None
-    return _Use(total / count, min(bucket.low for bucket in held), max(bucket.high for bucket in held))
+    first = last = len(series.buckets)
+    while first and series.buckets.x_last[first - 1] >= start:
+        first -= 1
+    held = series.buckets.merged(first, last) if first < last else None
+    if held is None or not held.count or not math.isfinite(held.total):
+        return None
+    return _Use(held.total / held.count, held.low, held.high)
 
 
 def evenness_words(evenness: float) -> str:

@@ -57,6 +57,7 @@ def test_the_rule_names_the_columns_where_they_are(width: int) -> None:
 def test_names_leave_a_rule_whole_where_there_is_no_room() -> None:
     rule, names = line("─ GPUs " + "─" * 20), line("  ", "a title", "     ", "util", "    ", "last 5m")
     assert plain(named_on(rule, names, 7, 26)) == "─ GPUs ────── util ────────"
+    assert plain(named_on(rule, line("          ", "power", " ", "MHz"), 7, 26)) == "─ GPUs ── power MHz ───────"
     assert named_on(rule, (), 7, 26) == rule
 
 
