@@ -175,7 +175,7 @@ def asked(state: Path, run_id: str | None) -> tuple[dict[str, Any], float]:
 def culprits(folder: Path) -> dict[str, float | None]:
     """Return for each way to stand still how long the question took whose answer names rank 1 and its line; None: never."""
     home = Home(folder / "state")
-    ranks = Ranks(home, folder)
+    ranks = Ranks(home, folder, forked=False)
     found: dict[str, float | None] = {}
     try:
         for name, (scene, mark) in CULPRITS.items():
@@ -198,11 +198,11 @@ def culprits(folder: Path) -> dict[str, float | None]:
     second = folder / "second"
     second.mkdir()
     home = Home(second / "state")
-    ranks = Ranks(home, second)
+    ranks = Ranks(home, second, forked=False)
     try:
         run_id = home.only_run().run_id
         ranks.scene("exits")
-        ranks.process.wait(READY_S)
+        home.started[-1].wait(READY_S)
         found["has exited"] = _named(home.state, lambda place: place["exit_code"] == 7, run_id)
     finally:
         ranks.close()

@@ -176,6 +176,7 @@ class _Progress:
 
     def see(self, outcome: Outcome) -> None:
         """Process the outcome of a snapshot."""
+        from gputop.doctor.findings.subjects import name_of, names_of_runs
         from gputop.doctor.report import finding_text
         from gputop.doctor.watch import first_certain
 
@@ -185,7 +186,9 @@ class _Progress:
         if finding is not None:
             self._write("")
             self.printed = finding
-            print(f"{finding_text(finding)}\n", flush=True)
+            known = outcome.snapshot
+            name = name_of(finding, known, names_of_runs(known)) if known is not None else ""
+            print(f"{finding_text(finding, run=name)}\n", flush=True)
         longest = max((item.needs_s for item in outcome.undecided if item.needs_s is not None), default=None)
         names = ", ".join(dict.fromkeys(item.rule or item.title for item in outcome.undecided))
         more = f" ({max(1, round(longest))} s more at most)" if longest is not None else ""
@@ -349,6 +352,8 @@ def _require(run: str | None, snapshot: Snapshot) -> None:
         UsageError: there is no such run, or it ended too long ago to be watched.
     """
     if run is None or any(run in (seen.run_id, seen.name) for seen in snapshot.runs):
+        return
+    if any(run in (seen.key, seen.name) for seen in snapshot.process_runs):
         return
     from gputop.cli.stored.shelf import find_run
 

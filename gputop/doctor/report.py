@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Abstained, Finding, Undecided
+from gputop.doctor.findings.subjects import name_of, names_of_runs
 from gputop.doctor.preflight.checks import Report
 from gputop.doctor.preflight.record import Check
 from gputop.doctor.rules import RULES
@@ -31,12 +32,14 @@ def text_report(
     Undecided suspicions and rules that could not judge come last. ``earlier`` was printed before, so it is only named.
     """
     blocks = []
+    names = names_of_runs(snapshot) if snapshot is not None else {}
     for number, finding in enumerate(findings, 1):
         if earlier is not None and _same(finding, earlier):
             explained = _explained(finding, suppressed)
             blocks += ["\n".join([f"{finding.id} (above): explains", *explained])] if explained else []
         else:
-            blocks.append(finding_text(finding, number, len(findings), suppressed))
+            name = name_of(finding, snapshot, names) if snapshot is not None else ""
+            blocks.append(finding_text(finding, number, len(findings), suppressed, name))
     if earlier is not None and not any(_same(finding, earlier) for finding in findings):
         roots = next((item.suppressed_by for item in suppressed if _same(item, earlier)), ())
         blocks.insert(
@@ -137,10 +140,14 @@ def _not_tracked(snapshot: Snapshot | None) -> list[str]:
     return ["\n".join(_wrap(printable(f"{text} gputop run -- CMD tracks a run from its start."), "", ""))]
 
 
-def finding_text(finding: Finding, number: int = 1, total: int = 1, suppressed: Sequence[Finding] = ()) -> str:
-    """Return one finding: its title, level, evidence, cause, fix, what would refute it, and what it explains."""
+def finding_text(finding: Finding, number: int = 1, total: int = 1, suppressed: Sequence[Finding] = (), run: str = "") -> str:
+    """Return one finding: its title, level, evidence, cause, fix, what would refute it, and what it explains.
+
+    ``run``: the name of its run, if several are known.
+    """
     order = f"{number}. " if total > 1 else ""
-    lines = [f"{order}{finding.title}", f"   {finding.id} · {finding.severity}, {finding.confidence}", ""]
+    level = f"   {finding.id} · {finding.severity}, {finding.confidence}"
+    lines = [f"{order}{finding.title}", f"{level} · {run}" if run else level, ""]
     lines.append("Evidence")
     for fact in finding.evidence:
         lines += _wrap(f"- {fact.text} [{fact.source}]", "  ", "    ")

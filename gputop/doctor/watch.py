@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import Finding, Undecided
+from gputop.doctor.findings.subjects import run_of
 from gputop.snapshot import LIVE_STATES, Snapshot
 
 SETTLED_S = 10.0
@@ -68,10 +69,11 @@ def standing(doctor: Doctor, snapshot: Snapshot, run: str | None = None) -> Outc
     if run is None:
         return Outcome(findings, snapshot, doctor.suppressed, doctor.undecided)
     wanted = {item.run_id for item in snapshot.runs if run in (item.run_id, item.name)}
+    wanted |= {item.key for item in snapshot.process_runs if run in (item.key, item.name)}
     return Outcome(
-        tuple(item for item in findings if item.run in wanted),
+        tuple(item for item in findings if run_of(item, snapshot) in wanted),
         snapshot,
-        tuple(item for item in doctor.suppressed if item.run in wanted),
+        tuple(item for item in doctor.suppressed if run_of(item, snapshot) in wanted),
         tuple(item for item in doctor.undecided if item.run in wanted),
     )
 

@@ -9,10 +9,10 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 
 from gputop.doctor.findings.finding import EVIDENCE, Finding
+from gputop.doctor.findings.subjects import name_of, names_of_runs
 from gputop.tui.drawing.doctor import finding as finding_text
 from gputop.tui.drawing.doctor.pane import headline, looked_at, undecided_items
 from gputop.tui.drawing.doctor.rules import history_lines, why_not_lines
-from gputop.tui.drawing.doctor.whose import shown_run_name
 from gputop.tui.drawing.gpus.involved import draw_involved
 from gputop.tui.drawing.line import Drawing, Line, Span, dimmed
 from gputop.tui.drawing.prose import BLANK, heading, wrapped
@@ -83,8 +83,9 @@ class DoctorScreen(SubScreen):
         shown = self.query_one("#findings", ChoiceList)
         columns = max(20, shown.inner_size.width)
         ascii_only = view.settings.ascii
+        names = names_of_runs(view.snapshot)
         items = [
-            Item(headline(finding, columns, ascii_only, run=shown_run_name(view, finding)), _key(finding, number))
+            Item(headline(finding, columns, ascii_only, run=name_of(finding, view.snapshot, names)), _key(finding, number))
             for number, finding in enumerate(view.findings)
         ]
         if not items:

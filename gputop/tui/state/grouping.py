@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gputop import units
+from gputop.doctor.findings.subjects import run_of
 from gputop.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def listed(findings: Sequence[Finding], snapshot: Snapshot) -> tuple[Finding, ..
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
         if not _is_gone(finding, snapshot):
-            key = (finding.id, finding.severity, finding.confidence, finding.run, len(finding.title.split()))
+            key = (finding.id, finding.severity, finding.confidence, run_of(finding, snapshot), len(finding.title.split()))
             groups.setdefault(key, []).append(finding)
     return tuple(_joined(group, snapshot) for group in groups.values())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.findings.subjects import run_of
 from gputop.snapshot import Snapshot
 from gputop.terminal_text import printable
 from gputop.tui.drawing.line import Line, Span, clean, text_width
@@ -83,6 +84,8 @@ def _involved(finding: Finding, snapshot: Snapshot) -> list[str]:
         rank = f", rank {process.rank}" if process and process.rank is not None else ""
         command = " ".join(process.command) if process and process.command else (process.name if process else None)
         found.append(f"process {pid}{rank}: {command or 'ended'}")
+    subject = run_of(finding, snapshot)
+    found += [f"run {run.name} (not tracked)" for run in snapshot.process_runs if finding.run is None and run.key == subject]
     if finding.run:
         name = next((run.name for run in snapshot.runs if run.run_id == finding.run), None)
         found.append(f"run {name} ({finding.run})" if name else f"run {finding.run}")

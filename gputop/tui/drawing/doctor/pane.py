@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gputop.doctor.findings.finding import Finding
+from gputop.doctor.findings.subjects import name_of, names_of_runs
 from gputop.groups import compute_uses
 from gputop.snapshot import LIVE_STATES, Snapshot
-from gputop.tui.drawing.doctor.whose import first_clause, shown_run_name
+from gputop.tui.drawing.doctor.titles import first_clause
 from gputop.tui.drawing.line import Drawing, Line, clean, clip, line, plain, spread, wrap
 from gputop.tui.state.view import View
 
@@ -25,12 +26,13 @@ def draw_doctor(view: View, width: int, height: int) -> Drawing:
 
     Undecided suspicions take the remaining lines.
     """
-    findings = view.findings
+    findings, names = view.findings, names_of_runs(view.snapshot)
     lines: list[Line] = []
     for place, finding in enumerate(findings):
         # Reserve one line for each later headline.
         room = height - len(lines) - (len(findings) - place - 1)
-        lines.extend(brief_finding(finding, width, max(1, room), view.settings.ascii, shown_run_name(view, finding)))
+        name = name_of(finding, view.snapshot, names)
+        lines.extend(brief_finding(finding, width, max(1, room), view.settings.ascii, name))
     lines.extend(undecided_lines(view, width)[: max(0, height - len(lines))] if findings else _healthy(view, width, height))
     title = doctor_title(findings)
     if not findings and height <= 0 and not view.loading:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from gputop import units
 from gputop.doctor.findings.finding import Finding
+from gputop.doctor.findings.subjects import name_of, names_of_runs, untracked_run_of
 from gputop.snapshot import LIVE_STATES
 from gputop.tui.drawing import run_numbers
-from gputop.tui.drawing.doctor.whose import first_clause, run_name, untracked_owner
+from gputop.tui.drawing.doctor.titles import first_clause
 from gputop.tui.drawing.energy import energy_words
 from gputop.tui.drawing.gpus.balance import WINDOW_S, Balance, balance, evenness_words
 from gputop.tui.drawing.line import Line, Span, clean, clip, fit, joined, line, width
@@ -78,10 +79,11 @@ def _why(view: View, found: Balance) -> Line:
         first = next((finding for finding in problems if not _is_of_another_run(view, finding)), problems[0])
         more = f" (+{len(problems) - 1})" if len(problems) > 1 else ""
         style = "bad" if first.severity == "error" else "warn"
-        whose = (
-            (f"{clean(run_name(view, first) or 'another run')}: ", "text") if _is_of_another_run(view, first) else ("", "text")
-        )
-        return line(whose, (clean(first_clause(first.title)), style), (more, "dim"))
+        whose = ""
+        if _is_of_another_run(view, first):
+            name = name_of(first, view.snapshot, names_of_runs(view.snapshot))
+            whose = f"{clean(name or 'another run')}: "
+        return line((whose, "text"), (clean(first_clause(first.title)), style), (more, "dim"))
     for device in found.broken:
         broken = trouble(device)
         return line((f"GPU {device.index} is {broken[0] if broken else 'broken'}", "bad"))
@@ -96,7 +98,7 @@ def _is_of_another_run(view: View, finding: Finding) -> bool:
     """Return whether a finding is about a run other than the shown one, or than all that are alive."""
     alive = view.snapshot.process_runs
     if finding.run is None:
-        owner = untracked_owner(view, finding)
+        owner = untracked_run_of(finding, view.snapshot)
         shown = view.run
         if owner is None or shown is None:
             return owner is not None and len(alive) > 1

@@ -1,0 +1,70 @@
+"""Findings of several untracked runs: each names its run, on screen and in the text, and none is merged with another's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from gputop.doctor.diagnosis import Doctor
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.report import text_report
+from gputop.doctor.watch import watch
+from gputop.snapshot import ProcessRank, ProcessRun, Snapshot
+from gputop.tui.drawing.doctor.pane import draw_doctor
+from gputop.tui.state.grouping import listed
+from tests import samples
+from tests.doctor.scenes import outside as scenes
+from tests.tui.kit import view_of
+
+
+def hang(*pids: int) -> Finding:
+    title = "The training may hang: rank 0 waits for rank 1"
+    return Finding(
+        "G01", "warning", "possible", title, (Fact("rank 1 sleeps", 1, "/proc"),), "why", "fix it", "wrong", pids=pids
+    )
+
+
+def machine(*names: str) -> Snapshot:
+    """Untracked runs of two ranks each: processes 11 and 12, 21 and 22 …"""
+    runs = tuple(
+        ProcessRun(f"launcher:{10 * place}", name, (ProcessRank(10 * place + 1, 0), ProcessRank(10 * place + 2, 1)))
+        for place, name in enumerate(names, 1)
+    )
+    return replace(samples.snapshot(), runs=(), points=(), process_runs=runs)
+
+
+def named(snapshot: Snapshot, findings: Iterable[Finding]) -> list[str]:
+    drawn = draw_doctor(replace(view_of(snapshot), findings=listed(tuple(findings), snapshot)), 140, 20)
+    return [text for text in ("".join(span.text for span in line) for line in drawn.lines) if "G01" in text]
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (("pretrain.py", "tune.py"), ("pretrain.py", "tune.py")),
+        (("train.py", "train.py"), ("train.py, process 11", "train.py, process 21")),
+    ],
+)
+def test_each_finding_names_its_untracked_run(names: tuple[str, ...], told: tuple[str, str]) -> None:
+    snapshot, findings = machine(*names), (hang(12, 11), hang(22, 21))
+    rows = named(snapshot, findings)
+    assert [any(f"· {name}" in row for row in rows) for name in told] == [True, True]
+    assert len(rows) == 2
+    text = text_report(findings, (), snapshot)
+    assert [f"G01 · warning, possible · {name}\n" in text for name in told] == [True, True]
+
+
+def test_the_only_run_needs_no_name_and_a_finding_about_two_has_none() -> None:
+    only, both = machine("train.py"), machine("pretrain.py", "tune.py")
+    for snapshot, finding in ((only, hang(12, 11)), (both, hang(12, 22)), (both, hang())):
+        assert "G01 · warning, possible\n" in text_report((finding,), (), snapshot)
+        (row,) = named(snapshot, (finding,))
+        assert ".py" not in row
+
+
+def test_the_findings_of_one_untracked_run_can_be_asked_for_by_its_name() -> None:
+    shots = [scenes.one_left(second) for second in range(90)]
+    assert [item.id for item in watch(Doctor(), shots, "train.py", whole=True).findings] == ["G01"]
+    assert watch(Doctor(), shots, "other.py", whole=True).findings == ()
