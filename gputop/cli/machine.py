@@ -150,14 +150,16 @@ def _screen_of_hosts(options: argparse.Namespace, settings: Settings) -> int:
         over = HostJobs(tuple(names), transport, options.virtual) if transport is not None and options.slurm is None else None
         if transport is not None:
             transport.asking.ask(names)
+        reach = hosts.transport_of(options).options
         if watch is not None:
             return run_hosts_app(
                 feeds,
                 settings,
+                reach,
                 over,
                 lambda add: watch.announce(lambda links: add(feeds_of(links)), hosts.others_than(names)),
             )
-        return run_app(feeds[0], settings, over) if len(feeds) == 1 else run_hosts_app(feeds, settings, over)
+        return run_app(feeds[0], settings, over) if len(feeds) == 1 else run_hosts_app(feeds, settings, reach, over)
 
 
 def replay(options: argparse.Namespace) -> int:
@@ -231,7 +233,7 @@ def doctor_of_hosts(options: argparse.Namespace) -> int:
 
     interval_s = interval_of(options)
     with hosts.fleet(options, hosts.agent_words(interval_s, _source_words(options)), interval_s, grows=True) as following:
-        return diagnose(options, following, hosts.reach(options))
+        return diagnose(options, following, hosts.reach(options), hosts.transport_of(options).options)
 
 
 def where_of_hosts(options: argparse.Namespace) -> int:

@@ -82,6 +82,11 @@ class JoinedRun:
     """The ranks that failed, by host; an unwatched machine has its own name."""
 
     @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts with live ranks of it, else those that list it."""
+        return tuple(part.host for part in self.parts) or self.known_by
+
+    @property
     def missing(self) -> tuple[int, ...]:
         """The ranks that should exist and that no host lists; none if the run's curve is read from one rank's file."""
         if self.source is not None:

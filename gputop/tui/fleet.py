@@ -8,6 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from gputop.doctor.findings.finding import Finding
+from gputop.doctor.findings.reaching import Reach, plainly, reached
 from gputop.hosts.feed import HostFeed
 from gputop.hosts.state import SHOWING_STATES
 from gputop.joined.launches import JoinedLaunch, waiting_launches
@@ -40,6 +42,7 @@ class Fleet:
         self.launches: tuple[JoinedLaunch, ...] = ()
         self.twice: dict[str, str] = {}
         """Hosts that are a machine which another name stands for, each with that name."""
+        self.reach: Reach = plainly
         self._stream = JoinedStream()
         self._joined_at = -JUDGED_SELDOM_S
         self._next = 0
@@ -108,8 +111,12 @@ class Fleet:
             for feed, machine in zip(self.feeds, self.machines, strict=True)
             if feed.host not in twice
         )
-        over = (self.runs, self.untracked, self.launches, self.doctor.findings)
+        over = (self.runs, self.untracked, self.launches, self._findings())
         return FleetView(time.time(), hosts, settings, paused, *over, self.twice, own_cost)
+
+    def _findings(self) -> tuple[Finding, ...]:
+        hosts = {run.run.run_id: run.hosts for run in self.runs}
+        return tuple(reached(finding, hosts.get(finding.run or "", ()), self.reach) for finding in self.doctor.findings)
 
     def _read_twice(self) -> set[str | None]:
         """Return the hosts from Prometheus that a gputop also reports, whatever their names, as long as it reports them."""

@@ -20,6 +20,7 @@ from gputop.tui.state.under_way import UNDER_WAY
 from gputop.tui.terminal_watch import watch
 
 if TYPE_CHECKING:
+    from gputop.doctor.findings.reaching import Reach
     from gputop.hosts.feed import HostFeed
     from gputop.over_hosts.watched import HostJobs
     from gputop.tui.app import GputopApp
@@ -47,10 +48,13 @@ def run_app(feed: Feed, settings: Settings, over: HostJobs | None = None) -> int
     return _run(app, feed.close, settings, lambda settings: _first_picture(feed, settings), [feed])
 
 
-def run_hosts_app(hosts: Sequence[HostFeed], settings: Settings, over: HostJobs | None = None, more: More | None = None) -> int:
+def run_hosts_app(
+    hosts: Sequence[HostFeed], settings: Settings, reach: Reach, over: HostJobs | None = None, more: More | None = None
+) -> int:
     """Run the screen of several hosts until the user quits; return the exit code. ``over``: as for ``run_app``.
 
-    ``more`` asks to be notified of hosts that are found later.
+    ``reach`` returns the options that reach hosts, for commands on the screen. ``more`` asks to be notified of hosts that are
+    found later.
 
     Raises:
         GputopError: there is no terminal to read keys from.
@@ -60,6 +64,7 @@ def run_hosts_app(hosts: Sequence[HostFeed], settings: Settings, over: HostJobs 
         from gputop.tui.hosts_app import HostsApp
 
         found = HostsApp(hosts, settings, more)
+        found.fleet.reach = reach
         found.over = over
         apps.append(found)
         return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -59,6 +60,7 @@ def test_a_training_over_two_hosts_from_its_launch_to_its_end(
             terminal.wait_for(lambda text: text.count(" live ") == 2 and "Run mine over 2 hosts · 2 of 2 ranks" in text)
             said = _slow(over, capfd, monkeypatch)
             assert "of each step for b" in said
+            assert f"  gputop {shlex.join(reach(lab, 'b'))}  # shows its clocks" in said, "a command to copy"
             assert said.index("Run mine over 2 hosts: a ranks ") < said.index(", b ranks "), "as the user names them"
             assert main(["logs", *over, job_id]) == 0
             heard = {line.partition(" | ")[0]: line for line in capfd.readouterr().out.splitlines() if " of 2" in line}

@@ -15,6 +15,8 @@ from gputop.terminal_text import printable
 
 if TYPE_CHECKING:
     from gputop.doctor.diagnosis import Doctor
+    from gputop.doctor.findings.finding import Finding
+    from gputop.doctor.findings.reaching import Reach
     from gputop.doctor.watch import Outcome
     from gputop.hosts.fleet import Fleet
     from gputop.hosts.state import HostStatus
@@ -27,10 +29,12 @@ if TYPE_CHECKING:
 class _Watched:
     """What the doctor knows about one host, and about the runs over all of them."""
 
-    def __init__(self, hosts: Sequence[str]) -> None:
+    def __init__(self, hosts: Sequence[str], reach: Reach | None = None) -> None:
         from gputop.doctor.diagnosis import Doctor
+        from gputop.doctor.findings.reaching import plainly
         from gputop.joined.stream import JoinedStream
 
+        self._reach = reach or plainly
         self.doctors: dict[str, Doctor] = {}
         self.add(hosts)
         self.outcomes: dict[str, Outcome] = {}
@@ -87,7 +91,15 @@ class _Watched:
         self.failed_apart = failed_apart(seen, now) if len(seen) < len(self.doctors) else ()
         if self.runs or any(one.snapshot.paths for one in seen):
             whole = self._stream.snapshot(self.runs, seen, time.time(), time.monotonic())
-            self.over_outcome = standing(self.over, whole, run)
+            found = standing(self.over, whole, run)
+            reached = [self._reached(findings) for findings in (found.findings, found.suppressed)]
+            self.over_outcome = replace(found, findings=reached[0], suppressed=reached[1])
+
+    def _reached(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        from gputop.doctor.findings.reaching import reached
+
+        hosts = {run.run.run_id: run.hosts for run in self.runs}
+        return tuple(reached(finding, hosts.get(finding.run or "", ()), self._reach) for finding in findings)
 
     def _read(self, statuses: Sequence[HostStatus]) -> list[Seen]:
         """Return the newest reading of each host that was read."""
@@ -149,10 +161,11 @@ LOST_AFTER_S = 5.0
 """How long to wait for a host that cannot be reached: its sshd may refuse only the first connection."""
 
 
-def diagnose(options: argparse.Namespace, fleet: Fleet, reach: str) -> int:
+def diagnose(options: argparse.Namespace, fleet: Fleet, reach_all: str, reach: Reach) -> int:
     """Watch until nothing is undecided on any host, then report on each host and on the runs over them.
 
-    ``reach`` are the options that name and reach the hosts, for the commands that it prints.
+    ``reach_all`` are the options that name and reach all hosts, for the commands that it prints; ``reach`` returns those for
+    some of them.
 
     Raises:
         UsageError: an option applies only to this machine.
@@ -163,7 +176,7 @@ def diagnose(options: argparse.Namespace, fleet: Fleet, reach: str) -> int:
     if options.replay or options.before or options.watch or options.log or options.rules is not None:
         raise UsageError("-H reads other machines live.", "Leave out --replay, --before, --watch, --log and --rules.")
     longest_s = parse_duration(options.seconds) if options.seconds is not None else LONGEST_S
-    watched = _Watched([stream.status.host for stream in fleet.streams])
+    watched = _Watched([stream.status.host for stream in fleet.streams], reach)
     with contextlib.closing(fleet):
         fleet.start()
         began = joined_at = time.monotonic()
@@ -180,7 +193,7 @@ def diagnose(options: argparse.Namespace, fleet: Fleet, reach: str) -> int:
         statuses = [stream.status for stream in fleet.streams]
     watched.add(status.host for status in statuses)
     launches = watched.launches(statuses, options.run)
-    _print(options, watched, statuses, launches, reach)
+    _print(options, watched, statuses, launches, reach_all)
     outcomes = [*watched.outcomes.values(), *([watched.over_outcome] if watched.over_outcome is not None else [])]
     wrong = any(text for _, texts in watched.troubles() for text in texts) or any(
         outcome.undecided or any(item.severity != "info" for item in outcome.findings) for outcome in outcomes

@@ -41,8 +41,8 @@ def _behind(evidence: Evidence, run: Run, hosts: Mapping[str, Sequence[Rank]]) -
     ]
     title = f"The run stands still: {who} on {', '.join(at_fault)} {'is' if len(late) == 1 else 'are'} behind"
     pid = next((rank.pid for rank in found.behind if rank.pid is not None), "PID")
-    ask = f"ssh {at_fault[0]} gputop where {run.run_id}  # shows its line and what it waits for"
-    fix = f"{ask}\nssh {at_fault[0]} py-spy dump --pid {pid}"
+    ask = f"gputop where {run.run_id}  # shows its line and what it waits for"
+    fix = f"{ask}\npy-spy dump --pid {pid}  # on {at_fault[0]}"
     finding = Finding("K02", "error", "likely", title, tuple(facts), _CAUSE, fix, "The counts still change.", run=run.run_id)
     return Suspicion(finding)
 
