@@ -232,6 +232,25 @@ class ProcessRun:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitingLauncher:
+    """A torchrun that needs other nodes and has started no rank yet, as its command and its environment show it."""
+
+    pid: int
+    name: str
+    """The script's name."""
+    nodes: int
+    """The fewest nodes with which it starts."""
+    meets_at: str | None = None
+    """The address of the rendezvous, "gpu1:29500"; None if torchrun chooses it."""
+    rendezvous_id: str | None = None
+    slurm_job_id: str | None = None
+    gputop_job_id: str | None = None
+    """The job of gputop that started it."""
+    started_at: float | None = None
+    """Wall clock, seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessDetails:
     """Details of one process, read on demand. ``cpu_affinity`` lists the cores that it may run on."""
 

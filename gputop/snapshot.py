@@ -25,6 +25,7 @@ from gputop.process import (
     ProcessDetails,
     ProcessRank,
     ProcessRun,
+    WaitingLauncher,
     Workers,
 )
 from gputop.wire import FormatError, decode, encode, parse_json, to_plain
@@ -67,6 +68,7 @@ __all__ = [
     "RunState",
     "SamplerCost",
     "Snapshot",
+    "WaitingLauncher",
     "Workers",
     "encode",
     "is_training_loss",
@@ -311,6 +313,8 @@ class Snapshot:
     """What the ranks of such runs exchange with other addresses over TCP."""
     launches: tuple[LaunchPart, ...] = ()
     """This machine's jobs in launches over several hosts: those that have not ended, or ended badly a short while ago."""
+    waiting_launchers: tuple[WaitingLauncher, ...] = ()
+    """This user's torchruns that need other nodes and have started no rank yet."""
     schema_version: int = SCHEMA_VERSION
 
     @property

@@ -161,6 +161,7 @@ class Sampler:
             interfaces=network.interfaces if network is not None else (),
             paths=network.paths if network is not None else (),
             launches=self._read("The jobs of launches", self._launch_parts) or (),
+            waiting_launchers=self._host.waiting_launchers,
             **extra,
             cost=self._cost(time.monotonic() - began, reading.nvml_calls),
         )

@@ -31,6 +31,7 @@ MOST = {
     "interfaces": 256,
     "paths": 1024,
     "launches": 256,
+    "waiting_launchers": 256,
 }
 """Field of a snapshot -> maximum number of its records to show."""
 RANKS_MOST = 4096

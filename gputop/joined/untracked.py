@@ -136,14 +136,15 @@ def meeting(run: ProcessRun, environment: LaunchEnvironment) -> Meeting | None:
     settings = dict(environment.settings)
     address, port = settings.get("MASTER_ADDR", ""), environment.master_port
     slurm = settings.get("SLURM_JOB_ID")
-    if run.world_size is None or (address and _is_loopback(address)):
+    if run.world_size is None or (address and is_loopback(address)):
         return None
     if address and port is not None:
         return f"{address}:{port}", run.name, run.world_size, environment.torchelastic_run_id
     return (f"Slurm job {slurm}", run.name, run.world_size, environment.torchelastic_run_id) if slurm else None
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """Return whether an address or a name stands for another machine on each machine."""
     try:
         found = ipaddress.ip_address(address.strip("[]"))
     except ValueError:

@@ -14,6 +14,7 @@ from gputop.hosts.feed import HostFeed
 from gputop.hosts.state import SHOWING_STATES
 from gputop.joined.launches import JoinedLaunch, waiting_launches
 from gputop.joined.machines import named_twice
+from gputop.joined.rendezvous import Rendezvous, waiting_rendezvous
 from gputop.joined.runs import JoinedRun, Seen, shared_runs
 from gputop.joined.stream import JoinedStream
 from gputop.joined.untracked import JoinedProcessRun, untracked_runs
@@ -40,6 +41,7 @@ class Fleet:
         self.runs: tuple[JoinedRun, ...] = ()
         self.untracked: tuple[JoinedProcessRun, ...] = ()
         self.launches: tuple[JoinedLaunch, ...] = ()
+        self.rendezvous: tuple[Rendezvous, ...] = ()
         self.twice: dict[str, str] = {}
         """Hosts that are a machine which another name stands for, each with that name."""
         self.reach: Reach = plainly
@@ -87,6 +89,7 @@ class Fleet:
         self.runs, self.untracked = shared_runs(seen), untracked_runs(seen)
         unread = [str(machine.feed.host) for machine in self.machines if machine.latest is None]
         self.launches = waiting_launches(seen, time.time(), unread)
+        self.rendezvous = waiting_rendezvous(seen, time.time())
         if self.runs or self.doctor.findings or any(one.snapshot.paths for one in seen):
             self.doctor.observe(self._stream.snapshot(self.runs, seen, time.time(), now))
 
@@ -111,7 +114,7 @@ class Fleet:
             for feed, machine in zip(self.feeds, self.machines, strict=True)
             if feed.host not in twice
         )
-        over = (self.runs, self.untracked, self.launches, self._findings())
+        over = (self.runs, self.untracked, self.launches, self.rendezvous, self._findings())
         return FleetView(time.time(), hosts, settings, paused, *over, self.twice, own_cost)
 
     def _findings(self) -> tuple[Finding, ...]:

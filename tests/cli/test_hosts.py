@@ -20,6 +20,7 @@ from gputop.cli.main import main
 from gputop.hosts.state import HostStatus
 from gputop.hosts.stream import Heard
 from gputop.network.records import NetworkPath
+from gputop.process import WaitingLauncher
 from gputop.sources.recording import read_recording
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
@@ -180,6 +181,29 @@ def test_an_untracked_run_over_hosts_is_in_the_json_of_each(
     monkeypatch.setattr(across._Watched, "settled", lambda self, lost: len(self.outcomes) == 2)
     main(["doctor", "--for", "60s", "--json", "-H", "a,b", *there])
     assert json.loads(capfd.readouterr().out)["untracked_runs"] == [over]
+
+
+def test_a_torchrun_that_waits_for_another_node_is_named(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = WaitingLauncher(7, "train.py", 2, "gpu1:29500", "x", started_at=time.time() - 300)
+    for host, launchers in (("a", (waits,)), ("b", ())):
+        told = replace(
+            node(host, range(0)).snapshot, process_runs=(), waiting_launchers=launchers, time=time.time(), interval_s=60.0
+        )
+        (tmp_path / host).write_text(told.to_json() + "\n")
+    script = tmp_path / "there"
+    script.write_text(f'cat {shlex.quote(str(tmp_path))}/"$GPUTOP_TEST_HOST"; case $1 in agent) exec cat >/dev/null;; esac\n')
+    there = ["-H", "a,b", "--via", HERE, "--remote", f"sh {shlex.quote(str(script))}"]
+    said = "for 1 of its 2 nodes at gpu1:29500; b runs none of it."
+    main(["--once", *there])
+    assert said in capfd.readouterr().out
+    monkeypatch.setattr(across._Watched, "settled", lambda self, lost: len(self.outcomes) == 2)
+    assert main(["doctor", "--for", "60s", *there]) == 1
+    assert said in capfd.readouterr().out
+    assert main(["doctor", "--for", "60s", "--json", *there]) == 1
+    (found,) = json.loads(capfd.readouterr().out)["waiting_for_nodes"]
+    assert (found["name"], found["hosts"], found["missing_nodes"]) == ("train.py", ["a"], 1)
 
 
 def test_the_doctor_says_which_names_are_one_machine(

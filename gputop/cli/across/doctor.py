@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gputop.hosts.state import HostStatus
     from gputop.hosts.stream import Heard
     from gputop.joined.launches import JoinedLaunch
+    from gputop.joined.rendezvous import Rendezvous
     from gputop.joined.runs import JoinedRun, Seen
     from gputop.joined.untracked import JoinedProcessRun
 
@@ -46,7 +47,7 @@ class _Watched:
         """Runs that failed on the hosts that were read, and that may have had ranks on the others."""
         self._stream = JoinedStream()
         self._launch_pending = False
-        """Whether a launch will count as waiting for a host soon, if nothing changes."""
+        """Whether a launch or a torchrun will count as waiting for a host soon, if nothing changes."""
         self._untracked_since_s: float | None = None
         """When an untracked run over hosts was first seen."""
 
@@ -77,6 +78,7 @@ class _Watched:
         from gputop.doctor.watch import standing
         from gputop.joined.launches import HOLD_S, waiting_launches
         from gputop.joined.machines import once_each
+        from gputop.joined.rendezvous import REPORTED_AFTER_S, waiting_rendezvous
         from gputop.joined.runs import shared_runs
         from gputop.joined.troubles import failed_apart
         from gputop.joined.untracked import untracked_runs
@@ -87,7 +89,9 @@ class _Watched:
         if self._untracked_since_s is None and untracked_runs(seen):
             self._untracked_since_s = time.monotonic()
         now = time.time()
-        self._launch_pending = waiting_launches(seen, now) != waiting_launches(seen, now + HOLD_S)
+        self._launch_pending = waiting_launches(seen, now) != waiting_launches(seen, now + HOLD_S) or len(
+            waiting_rendezvous(seen, now)
+        ) != len(waiting_rendezvous(seen, now + REPORTED_AFTER_S))
         self.failed_apart = failed_apart(seen, now) if len(seen) < len(self.doctors) else ()
         if self.runs or any(one.snapshot.paths for one in seen):
             whole = self._stream.snapshot(self.runs, seen, time.time(), time.monotonic())
@@ -125,6 +129,14 @@ class _Watched:
 
         found = waiting_launches(self._read(statuses), time.time(), self.unread)
         return tuple(launch for launch in found if run in (None, launch.id, launch.name))
+
+    def rendezvous(self, statuses: Sequence[HostStatus], run: str | None) -> tuple[Rendezvous, ...]:
+        """Return the torchruns that wait for other nodes; only those of the script ``run`` if one is named."""
+        from gputop.joined.machines import once_each
+        from gputop.joined.rendezvous import waiting_rendezvous
+
+        found = waiting_rendezvous(once_each(self._read(statuses)), time.time())
+        return tuple(one for one in found if run in (None, one.name))
 
     def untracked(self, statuses: Sequence[HostStatus]) -> tuple[JoinedProcessRun, ...]:
         """Return the untracked runs over hosts, judging by what has arrived."""
@@ -193,12 +205,13 @@ def diagnose(options: argparse.Namespace, fleet: Fleet, reach_all: str, reach: R
         statuses = [stream.status for stream in fleet.streams]
     watched.add(status.host for status in statuses)
     launches = watched.launches(statuses, options.run)
-    _print(options, watched, statuses, launches, reach_all)
+    rendezvous = watched.rendezvous(statuses, options.run)
+    _print(options, watched, statuses, launches, rendezvous, reach_all)
     outcomes = [*watched.outcomes.values(), *([watched.over_outcome] if watched.over_outcome is not None else [])]
     wrong = any(text for _, texts in watched.troubles() for text in texts) or any(
         outcome.undecided or any(item.severity != "info" for item in outcome.findings) for outcome in outcomes
     )
-    return EXIT_PROBLEM if wrong or launches or len(watched.outcomes) < len(statuses) else EXIT_OK
+    return EXIT_PROBLEM if wrong or launches or rendezvous or len(watched.outcomes) < len(statuses) else EXIT_OK
 
 
 def _print(
@@ -206,6 +219,7 @@ def _print(
     watched: _Watched,
     statuses: Sequence[HostStatus],
     launches: Sequence[JoinedLaunch],
+    rendezvous: Sequence[Rendezvous],
     reach: str,
 ) -> None:
     from gputop.doctor.findings.finding import findings_json
@@ -223,6 +237,7 @@ def _print(
         joined = None if over is None else findings_json(over.findings, over.suppressed, watched.over.abstained, over.undecided)
         over_hosts: dict[str, object] = {"runs_over_hosts": joined, "incomplete_runs": _incomplete(watched)}
         over_hosts["incomplete_launches"] = [launch.as_data() for launch in launches]
+        over_hosts["waiting_for_nodes"] = [one.as_data() for one in rendezvous]
         over_hosts["untracked_runs"] = [run.as_data() for run in untracked]
         print(json.dumps({"hosts": data, "same_machine_as": watched.twice(), **over_hosts}))
         return
@@ -242,6 +257,7 @@ def _print(
         blocks.append(_over(run, texts, over, list(watched.seen)))
     blocks += [_untracked(run, over) for run in untracked]
     blocks += [_launch(launch, watched.unread, reach) for launch in launches]
+    blocks += [_rendezvous(one, watched.unread) for one in rendezvous]
     print("\n\n".join("\n".join(map(printable, block.split("\n"))) for block in blocks))
 
 
@@ -266,6 +282,17 @@ def _launch(launch: JoinedLaunch, unread: Sequence[str], reach: str) -> str:
     head = f"Launch {launch.id} ({launch.name}) has made no step yet."
     texts = (f"{text[:1].upper()}{text[1:]}." for text in launch_troubles(launch, unread))
     return f"{' '.join((head, *texts))}\n  gputop logs {reach} {launch.id}  # why\n  gputop stop {reach} {launch.id}"
+
+
+def _rendezvous(one: Rendezvous, unread: Sequence[str]) -> str:
+    """Return what is wrong with torchruns that wait for other nodes, and where to look."""
+    from gputop.joined.rendezvous import rendezvous_text
+
+    text = rendezvous_text(one, unread)
+    look = "its output on the nodes that are missing says why, unless they were never started"
+    if not one.missing:
+        look = "do all nodes have the same --rdzv-endpoint, --rdzv-id and --nnodes, and can they reach that address?"
+    return f"Not tracked: {one.name} has no rank yet: {text}.\n  # {look}"
 
 
 def _incomplete(watched: _Watched) -> list[dict[str, object]]:

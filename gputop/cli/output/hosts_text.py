@@ -9,6 +9,7 @@ from gputop import units
 from gputop.cli.output.once import RUN_COLUMNS, machine_lines, process_run_lines, run_row
 from gputop.hosts.stream import Heard
 from gputop.joined.machines import named_twice, same_machine
+from gputop.joined.rendezvous import rendezvous_text, waiting_rendezvous
 from gputop.joined.runs import Seen, join
 from gputop.joined.untracked import untracked_runs
 from gputop.snapshot import LIVE_STATES
@@ -48,6 +49,9 @@ def hosts_text(heard: Sequence[Heard]) -> str:
     ]
     if over:
         parts += ["", *table(("NOT TRACKED OVER HOSTS", "RANKS", "MISSING", "MEETS AT", "HOST"), over)]
+    unread = [one.status.host for one in heard if one.snapshot is None]
+    for meeting in waiting_rendezvous(seen, time.time()):
+        parts += ["", f"{meeting.name} is not tracked and has no rank yet: {rendezvous_text(meeting, unread)}."]
     live = [joined for joined in join(seen) if joined.run.state in LIVE_STATES]
     rows = [(*run_row(joined.run, joined.source), ", ".join(joined.known_by)) for joined in live]
     if rows:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from gputop.errors import reraise
-from gputop.snapshot import Ancestor, DeviceUse, Host, HostSource, Process
+from gputop.snapshot import Ancestor, DeviceUse, Host, HostSource, Process, WaitingLauncher
 from gputop.sources.host import procfs
 from gputop.sources.host.book import Facts, ProcessBook, reread_after_s
 from gputop.sources.host.evidence import Evidence
@@ -116,6 +116,11 @@ class HostReader:
             share = (self._cpu.busy - before.busy) / (self._cpu.total - before.total)
             self._cpu_percent = 100 * min(1.0, max(0.0, share))
         return self._cpu_percent
+
+    @property
+    def waiting_launchers(self) -> tuple[WaitingLauncher, ...]:
+        """The torchruns that wait for other nodes, as of the last call of ``read_processes``."""
+        return self._unlisted.launchers
 
     def own_memory_bytes(self) -> int | None:
         """Return this process's resident memory."""

@@ -10,8 +10,10 @@ from collections.abc import Collection, Iterable
 from itertools import chain
 
 from gputop.groups import WORKER_NAME
+from gputop.process import WaitingLauncher
 from gputop.sources.host import procfs
 from gputop.sources.host.book import Facts, ProcessBook
+from gputop.sources.host.rendezvous import WaitingLaunchers
 from gputop.sources.host.waiting_ranks import WaitingRanks
 from gputop.sources.host.workers import WorkerBook, workers_of_others
 
@@ -33,6 +35,9 @@ class UnlistedTrainings:
     def __init__(self, book: ProcessBook) -> None:
         self.workers = WorkerBook()
         self._book = book
+        self.launchers: tuple[WaitingLauncher, ...] = ()
+        """The torchruns that wait for other nodes."""
+        self._waiting_launchers = WaitingLaunchers()
         self._waiting_ranks = WaitingRanks(book)
         self._training: dict[tuple[int, int], float] = {}
         """Process -> until when it stays listed."""
@@ -78,6 +83,7 @@ class UnlistedTrainings:
                 self._training[key] = lingering[key]
         shown = {*listed, *(pid for pid, _ in self._training)}
         self._waiting = self._waiting_ranks.find(pythons, shown, now_s)
+        self.launchers = self._waiting_launchers.find(pythons)
         self._forking = _parents_of_copies(pythons, shown - set(tracked))
 
     def _queued_percent(self, facts: Facts, before: tuple[int, float] | None, now_s: float) -> float:

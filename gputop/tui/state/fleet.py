@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from gputop.doctor.findings.finding import Finding
 from gputop.hosts.state import SHOWING_STATES, HostStatus
 from gputop.joined.launches import JoinedLaunch
+from gputop.joined.rendezvous import Rendezvous
 from gputop.joined.runs import JoinedRun
 from gputop.joined.untracked import JoinedProcessRun
 from gputop.tui.state.own_cost import Cost
@@ -42,6 +43,8 @@ class FleetView:
     """The untracked runs that span several hosts."""
     launches: tuple[JoinedLaunch, ...] = ()
     """The launches over several hosts that wait for one of them: their ranks have not met."""
+    rendezvous: tuple[Rendezvous, ...] = ()
+    """The torchruns that gputop did not launch and that wait for other nodes."""
     findings: tuple[Finding, ...] = ()
     """What the doctor finds from several hosts together; ``Finding.run`` is one of ``runs``."""
     twice: Mapping[str, str] = field(default_factory=dict)

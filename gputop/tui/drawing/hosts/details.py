@@ -11,6 +11,8 @@ from gputop.tui.drawing.hosts.joined import (
     launch_lines,
     launches_of_host,
     of_host,
+    rendezvous_lines,
+    rendezvous_of_host,
     run_lines,
     silent_hosts,
     untracked_lines,
@@ -65,6 +67,8 @@ def draw_host(fleet: FleetView | None, name: str | None, chart: LossChart, width
             lines += brief_finding(finding, width, FINDING_LINES_MOST, fleet.settings.ascii)
     for launch in launches_of_host(fleet, host.status.host):
         lines += launch_lines(launch, silent_hosts(fleet), width)
+    for one in rendezvous_of_host(fleet, host.status.host):
+        lines += rendezvous_lines(one, silent_hosts(fleet), width)
     network = network_line(view.snapshot, width)
     if network is not None and height - len(lines) > RUN_LINES_MIN + 1:
         lines.append(network)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gputop import units
 from gputop.doctor.findings.finding import Finding
 from gputop.joined.launches import JoinedLaunch
+from gputop.joined.rendezvous import Rendezvous, rendezvous_text
 from gputop.joined.runs import JoinedRun, Part
 from gputop.joined.troubles import launch_troubles, troubles, untracked_troubles
 from gputop.joined.untracked import JoinedProcessRun
@@ -31,6 +32,11 @@ def untracked_of_host(fleet: FleetView, host: str) -> tuple[JoinedProcessRun, ..
 def launches_of_host(fleet: FleetView, host: str) -> tuple[JoinedLaunch, ...]:
     """Return the launches that wait for a host, if this one has a job of them."""
     return tuple(launch for launch in fleet.launches if host in launch.hosts)
+
+
+def rendezvous_of_host(fleet: FleetView, host: str) -> tuple[Rendezvous, ...]:
+    """Return the torchruns that wait for other nodes, if one of them waits on this host."""
+    return tuple(one for one in fleet.rendezvous if host in one.hosts)
 
 
 def found_in(fleet: FleetView, run: JoinedRun | JoinedProcessRun) -> tuple[Finding, ...]:
@@ -79,6 +85,18 @@ def launch_lines(launch: JoinedLaunch, silent: Sequence[str], width: int) -> tup
     ]
     summary = clip(joined(parts, Span(" · ", "dim")), width)
     return (summary, *_wrong(launch_troubles(launch, silent), width))
+
+
+def rendezvous_lines(one: Rendezvous, silent: Sequence[str], width: int) -> tuple[Line, ...]:
+    """Return the summary of torchruns that wait for other nodes, and what is wrong."""
+    parts = [
+        line(("Run ", "dim"), (clean(one.name), "title"), (f" over {one.nodes} nodes", "dim")),
+        line(("no rank yet", "text")),
+        line(("not tracked", "dim")),
+        line(("meets at ", "dim"), (clean(one.meets_at), "text")),
+    ]
+    summary = clip(joined(parts, Span(" · ", "dim")), width)
+    return (summary, *_wrong((rendezvous_text(one, silent),), width))
 
 
 def _lines(summary: Sequence[Line], parts: Sequence[Part], wrong: Sequence[str], width: int) -> tuple[Line, ...]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gputop import units
+from gputop.joined.rendezvous import rendezvous_text
 from gputop.joined.troubles import launch_troubles, troubles, untracked_troubles
 from gputop.tui.drawing.hosts.joined import found_in, silent_hosts
 from gputop.tui.drawing.hosts.row import HostRow, Level, by_need
@@ -73,6 +74,7 @@ def _parts(fleet: FleetView, rows: Sequence[HostRow], levels: Counter[Level]) ->
     problems += [
         f"launch {clean(launch.name)}: {clean(text)}" for launch in fleet.launches for text in launch_troubles(launch, silent)
     ]
+    problems += [f"{clean(one.name)}: {clean(rendezvous_text(one, silent))}" for one in fleet.rendezvous]
     if problems:
         parts.append(line((problems[0], "warn"), (f" (+{len(problems) - 1})" if len(problems) > 1 else "", "dim")))
     current = [row for row in rows if row.is_current]

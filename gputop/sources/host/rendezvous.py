@@ -1,0 +1,115 @@
+"""torchruns that wait for other nodes: they have started no rank, so that nothing else shows them.
+
+torchrun starts its ranks once as many nodes as it needs have come to the rendezvous. Until then it sleeps, ten minutes by
+default. Imports only the standard library, gputop's records and its neighbors.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+
+from gputop.process import WaitingLauncher
+from gputop.sources.host import procfs
+from gputop.sources.host.book import Facts
+from gputop.sources.host.launchers import launcher_name
+
+WAITING_AGE_S = 20.0
+"""A younger torchrun may still import torch, which takes that long on a busy machine or a slow disk (our choice)."""
+RANKS_CPU_S = 1.0
+"""Children that have ended used more CPU than this if they were ranks: importing torch takes longer. Such a torchrun waits for
+the ranks of other nodes to end, or starts its own again."""
+_WITHOUT_VALUE = frozenset({"m", "module", "no-python", "run-path", "standalone", "virtual-local-rank"})
+"""torchrun's options that take no value, with dashes for underscores."""
+_STANDALONE = "standalone"
+
+
+class WaitingLaunchers:
+    """Knows which of this user's Python processes are such torchruns; reads the command of each process once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int, int], WaitingLauncher | None] = {}
+
+    def find(self, pythons: Iterable[Facts]) -> tuple[WaitingLauncher, ...]:
+        """Return the torchruns that need other nodes and have no child, by PID."""
+        before, self._known = self._known, {}
+        found, parents = [], set()
+        for facts in pythons:
+            parents.add(facts.stat.ppid)
+            if facts.age_s < WAITING_AGE_S:
+                continue
+            key = (*facts.key, facts.stat.image)
+            launcher = self._known[key] = before[key] if key in before else _launcher(facts)
+            if launcher is not None and _ended_children_s(facts.line) < RANKS_CPU_S:
+                found.append(launcher)
+        alone = (one for one in found if one.pid not in parents and not procfs.read_children(one.pid))
+        return tuple(sorted(alone, key=lambda launcher: launcher.pid))
+
+
+def _launcher(facts: Facts) -> WaitingLauncher | None:
+    command = procfs.command_line_of(facts.stat.pid)
+    if command is None or launcher_name(command) != "torchrun":
+        return None
+    environment = facts.try_read((), procfs.read_environ)
+    return read_launcher(facts.stat.pid, command, environment or {}, time.time() - facts.age_s)
+
+
+def _ended_children_s(stat_line: bytes) -> float:
+    """Return how many seconds of CPU time a process's ended children have used, by its line in /proc."""
+    fields = stat_line[stat_line.rfind(b")") + 1 :].split()
+    return (int(fields[13]) + int(fields[14])) / procfs.TICKS_PER_S if len(fields) > 14 else 0.0
+
+
+def read_launcher(
+    pid: int, command: Sequence[str], environment: Mapping[str, str], started_at: float | None
+) -> WaitingLauncher | None:
+    """Return what a torchrun's command and environment say about its nodes; None if it needs no other node."""
+    options, script = _options(command)
+    if _STANDALONE in options or not script:
+        return None
+
+    def value(name: str) -> str | None:
+        return options.get(name) or environment.get(f"PET_{name.upper().replace('-', '_')}") or None
+
+    fewest = (value("nnodes") or "1").partition(":")[0]
+    nodes = int(fewest) if fewest.isascii() and fewest.isdigit() and len(fewest) <= 6 else 1
+    if nodes < 2:
+        return None
+    endpoint, address = value("rdzv-endpoint"), value("master-addr")
+    if endpoint is None and address is not None:
+        endpoint = f"{address}:{value('master-port') or 29500}"
+    return WaitingLauncher(
+        pid,
+        os.path.basename(script[1] if script[0] in ("-m", "--module") and len(script) > 1 else script[0]),
+        nodes,
+        endpoint,
+        value("rdzv-id"),
+        environment.get("SLURM_JOB_ID") or None,
+        environment.get("GPUTOP_JOB_ID") or None,
+        started_at,
+    )
+
+
+def _options(command: Sequence[str]) -> tuple[dict[str, str], Sequence[str]]:
+    """Return torchrun's own options, with dashes for underscores, and the words from the script on."""
+    at = next((place for place, word in enumerate(command) if _is_torchrun(word)), None)
+    found: dict[str, str] = {}
+    if at is None:
+        return found, ()
+    words = list(command[at + 1 :])
+    module = False
+    while words and words[0].startswith("-"):
+        name, equals, given = words.pop(0).lstrip("-").partition("=")
+        name = name.replace("_", "-")
+        if equals or name in _WITHOUT_VALUE:
+            found[name] = given
+            module = module or name in ("m", "module")
+        elif words:
+            found[name] = words.pop(0)
+    return found, ("-m", *words) if module and words else words
+
+
+def _is_torchrun(word: str) -> bool:
+    ways = ([word], ["python", "-m", word], ["python", word])
+    return any(launcher_name(way) == "torchrun" for way in ways)

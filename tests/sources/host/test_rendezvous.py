@@ -1,0 +1,85 @@
+"""torchruns that wait for other nodes: real ones, and what their commands say."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gputop.process import WaitingLauncher
+from gputop.sources.host import rendezvous
+from gputop.sources.host.book import ProcessBook
+from gputop.sources.host.rendezvous import WaitingLaunchers, read_launcher
+from tests.hosts.machines.sshd import free_port
+from tests.tracking.kit import eventually
+
+START_S = 180.0
+"""torchrun imports torch."""
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "found"),
+    [
+        (["torchrun", "--nnodes=2", "--rdzv-endpoint", "gpu1:29500", "t.py"], {}, (2, "gpu1:29500", None, "t.py")),
+        (["python", "/usr/bin/torchrun", "--nnodes", "4", "--rdzv_id=7", "d/t.py", "x"], {}, (4, None, "7", "t.py")),
+        (["python", "-m", "torch.distributed.run", "--nnodes=2:4", "-m", "a.b", "x"], {}, (2, None, None, "a.b")),
+        (["torchrun", "--nnodes=2", "--master_addr=n1", "t.py"], {}, (2, "n1:29500", None, "t.py")),
+        (["torchrun", "t.py"], {"PET_NNODES": "2", "PET_RDZV_ENDPOINT": "n1:1", "PET_RDZV_ID": "9"}, (2, "n1:1", "9", "t.py")),
+        (["torchrun", "--nnodes=1", "t.py"], {"PET_NNODES": "2"}, None),
+        (["torchrun", "--nnodes=1:4", "t.py"], {}, None),
+        (["torchrun", "--nproc-per-node", "2", "t.py", "--nnodes", "2"], {}, None),
+        (["torchrun", "--standalone", "--nnodes=2", "t.py"], {}, None),
+        (["torchrun", "--nnodes=x", "t.py"], {}, None),
+        (["torchrun", "--nnodes"], {}, None),
+        (["python", "train.py", "--nnodes=2"], {}, None),
+    ],
+)
+def test_what_a_command_says_about_its_nodes(
+    words: list[str], environment: dict[str, str], found: tuple[object, ...] | None
+) -> None:
+    read = read_launcher(1, words, environment, None)
+    assert (read and (read.nodes, read.meets_at, read.rendezvous_id, read.name)) == found
+
+
+@pytest.fixture
+def torchrun(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The first of two nodes."""
+    (tmp_path / "train.py").write_text("import time\ntime.sleep(600)\n")
+    words = ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{free_port()}"]
+    command = [sys.executable, "-m", "torch.distributed.run", *words, "--rdzv-id=r1", "train.py"]
+    started = [subprocess.Popen(command, cwd=tmp_path, env={**os.environ, "GPUTOP": "0"})]
+    started[0].args = command
+    try:
+        yield started[0]
+    finally:
+        started[0].send_signal(signal.SIGTERM)
+        started[0].wait(60)
+
+
+def test_a_torchrun_is_listed_until_its_ranks_start(
+    torchrun: subprocess.Popen[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book, launchers = ProcessBook(), WaitingLaunchers()
+
+    def listed() -> list[WaitingLauncher]:
+        found = launchers.find(book.pythons(time.monotonic(), 0.0))
+        return [one for one in found if one.pid == torchrun.pid]
+
+    assert not listed(), "it may still be importing torch"
+    monkeypatch.setattr(rendezvous, "WAITING_AGE_S", 0.0)
+    (found,) = listed()
+    assert (found.name, found.nodes, found.rendezvous_id) == ("train.py", 2, "r1")
+    assert found.started_at is not None
+    assert abs(found.started_at - time.time()) < START_S
+    second = subprocess.Popen(torchrun.args, cwd=tmp_path, env={**os.environ, "GPUTOP": "0"})  # type: ignore[arg-type]
+    try:
+        eventually(lambda: not listed(), "its rank runs", START_S)
+    finally:
+        second.send_signal(signal.SIGTERM)
+        second.wait(60)
