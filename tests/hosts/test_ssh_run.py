@@ -134,7 +134,7 @@ def test_a_node_that_dies_before_the_ranks_meet_is_named(
         told = capfd.readouterr().out
         assert f"Launch {job_id} (early) has made no step yet. K{said}." in told
         (stop,) = [line for line in told.splitlines() if line.startswith("  gputop stop ")]
-        assert main(["--no-nccl-ras", "doctor", "--for", "4s", "--json", *over]) == 1
+        assert main(["--no-nccl-ras", "doctor", "--for", "15s", "--json", *over]) == 1
         (launch,) = json.loads(capfd.readouterr().out)["incomplete_launches"]
         assert (launch["launch_id"], launch["hosts"], launch["ended_hosts"]) == (job_id, ["a"], {"b": "killed"})
     finally:
