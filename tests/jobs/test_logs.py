@@ -13,6 +13,7 @@ from gputop.errors import UsageError
 from gputop.jobs import record
 from gputop.jobs.output import logs
 from gputop.jobs.output.logs import LogFollower, clean_line, sources, tail
+from gputop.jobs.output.scan import scan_job
 
 
 @pytest.fixture
@@ -133,6 +134,15 @@ def test_ranks_are_labelled_and_the_newest_attempt_counts(job: Path) -> None:
     assert tail("job-1", rank=1).lines == ("loss 1.1",)
     follower = LogFollower("job-1", rank=1)
     assert follower.poll() == ["loss 1.1"]
+
+
+def test_on_a_node_of_several_a_file_names_the_local_rank(job: Path) -> None:
+    record.write_json(job / record.SPEC, {"id": "job-1", "nodes": 2})
+    rank_log(job, 0, "loss 1.0\n", attempt=0)
+    rank_log(job, 0, "ValueError: no\n", attempt=0, stream="stderr")
+    assert tail("job-1").lines == ("[local rank 0] loss 1.0", "[local rank 0] ValueError: no")
+    assert tail("job-1", rank=0).lines == tail("job-1").lines
+    assert not any(scan.ranks for scan in scan_job("job-1")), "torchrun numbers the ranks of all nodes as they come"
 
 
 def test_a_missing_job_is_reported() -> None:

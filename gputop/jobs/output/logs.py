@@ -22,11 +22,15 @@ LINE_CHARS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file of a job's output. ``rank`` is None for the launcher's own, and if only the local rank is known."""
+    """One file of a job's output. ``rank`` is None for the launcher's own, and for those of a Slurm job.
+
+    ``local``: the job is one node of several, so that ``rank`` is the local rank; torchrun numbers the nodes as they come.
+    """
 
     label: str
     path: Path
     rank: int | None = None
+    local: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,9 @@ def sources(job_id: str) -> tuple[Source, ...]:
     directory = record.job_dir(job_id)
     if (directory / record.NODES).is_dir():
         return _slurm_sources(directory, (record.read_json(directory / record.SPEC) or {}).get("slurm"))
-    ranks = [Source(f"rank {rank}", path, rank) for rank, path in _rank_files(directory / record.RANKS)]
+    files = _rank_files(directory / record.RANKS)
+    local = bool(files) and ((record.read_json(directory / record.SPEC) or {}).get("nodes") or 1) != 1
+    ranks = [Source(f"local rank {rank}" if local else f"rank {rank}", path, rank, local) for rank, path in files]
     return (Source(LAUNCHER, directory / record.OUT_LOG), *ranks)
 
 

@@ -60,7 +60,7 @@ def scanned_source(source: logs.Source) -> ScannedLog:
     """Return the scan of one file of a job's output; nothing is read yet."""
     path = source.path
     name = path.name if source.label in (logs.LAUNCHER, logs.SLURM) else f"{source.label}/{path.name}"
-    return ScannedLog(path, name, source.rank)
+    return ScannedLog(path, name, None if source.local else source.rank)
 
 
 class ScannedLog:
