@@ -42,6 +42,8 @@ class JobsScreen(SubScreen):
         """The hosts on which it starts and lists jobs; None: this machine."""
         self.jobs: list[Job] = []
         self.problems: tuple[GputopError, ...] = ()
+        self.starts = 0
+        """How many jobs this screen has started: a list from before a start lacks that job."""
         self._followed: str | None = None
         self._follower: Follower | None = None
         self._polling = False
@@ -92,7 +94,9 @@ class JobsScreen(SubScreen):
             pane.set_items(unreadable)
             return
         if not self.jobs:
-            pane.set_items([Item((Span("No job yet. F5 starts the chosen recipe; its log comes below.", "dim"),))])
+            none = "No job yet. F5 starts the chosen recipe; its log comes below."
+            asking = self.over is not None and not self.polled
+            pane.set_items([Item((Span("The hosts are asked for their jobs." if asking else none, "dim"),))])
             return
         compared = drawn_jobs.compare(self.jobs, view.snapshot, view.history)
         items = [Item(drawn_jobs.heading(columns, view.settings.ascii))]
@@ -116,7 +120,7 @@ class JobsScreen(SubScreen):
         """Poll the jobs and the log, unless the previous poll still waits for the file system."""
         if not self._polling:
             self._polling = True
-            self._poll(self._follower)
+            self._poll(self._follower, self.starts)
         # Not a timer: a stopped one keeps its closed screen in memory until it would have fired.
         if time.monotonic() >= self._slurm_due:
             self.ask_slurm()
@@ -152,13 +156,13 @@ class JobsScreen(SubScreen):
 
     @work(thread=True)
     @letting_go
-    def _poll(self, follower: Follower | None) -> None:
-        self.post_message(poll(follower, self.over))
+    def _poll(self, follower: Follower | None, starts: int) -> None:
+        self.post_message(poll(follower, self.over, starts))
 
     def on_jobs_polled(self, event: JobsPolled) -> None:
         """Show the result of a poll."""
         self._polling = False
-        if event.found is not None:
+        if event.found is not None and event.starts == self.starts:
             self.jobs, self.problems, self.polled = list(event.found.jobs), event.found.problems, True
             self.make_room()
         if self.view is not None and self.size:

@@ -26,17 +26,20 @@ class JobsPolled(Message):
         texts: list[str],
         pending: str,
         failure: Finding | None,
+        starts: int = 0,
     ) -> None:
+        """``starts``: how many jobs the screen had started before the poll began."""
         super().__init__()
         self.found = found
         self.follower = follower
         self.texts = texts
         self.pending = pending
         self.failure = failure
+        self.starts = starts
 
 
-def poll(follower: Follower | None, over: HostJobs | None) -> JobsPolled:
-    """Poll the jobs, those of hosts or of this machine, and one log; runs on a thread."""
+def poll(follower: Follower | None, over: HostJobs | None, starts: int) -> JobsPolled:
+    """Poll the jobs, those of hosts or of this machine, and one log; runs on a thread. ``starts``: as in ``JobsPolled``."""
     found: store.Listing | None = None
     texts, pending, failure = [], "", None
     try:
@@ -46,4 +49,4 @@ def poll(follower: Follower | None, over: HostJobs | None) -> JobsPolled:
             failure = explanation_of(follower.job_id) if over is None else None
     except (GputopError, OSError) as error:
         texts = [f"gputop: {error}"]
-    return JobsPolled(found, follower, texts, pending, failure)
+    return JobsPolled(found, follower, texts, pending, failure, starts)

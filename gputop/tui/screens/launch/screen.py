@@ -236,6 +236,7 @@ class LaunchScreen(StartingScreen):
         self.entries = entries.entries()
         self._fill_recipes()
         self._show_message(self.query_one("#form", Form), "warn" if warn else "ok", message, hint)
+        self.starts += len(started)
         new = {job.id for job in started}
         self.jobs = [*reversed(started), *(other for other in self.jobs if other.id not in new)]
         if self.view is not None:

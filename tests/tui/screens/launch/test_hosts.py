@@ -45,6 +45,7 @@ async def test_a_command_on_two_hosts(lab: Lab, tmp_path: Path, monkeypatch: pyt
     app = ScreenApp(screen, virtual_view())
     async with app.run_test(size=(160, 50)) as pilot:
         await pilot.pause()
+        assert "No job yet" not in text_of(app), "nobody has answered"
         form = app.screen.query_one(Form)
         assert "Virtual GPU" not in text_of(app), "the GPUs of this machine are none of theirs"
         form.field("command").value = f"{shlex.quote(sys.executable)} train.py"

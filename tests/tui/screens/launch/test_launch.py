@@ -26,6 +26,7 @@ from gputop.snapshot import Device, DeviceUse
 from gputop.tui.drawing.line import plain
 from gputop.tui.screens.launch import entries, following
 from gputop.tui.screens.launch import form as launch_form
+from gputop.tui.screens.launch.polling import poll
 from gputop.tui.screens.launch.screen import LaunchScreen
 from gputop.tui.screens.stop import StopScreen
 from gputop.tui.state.view import Settings
@@ -120,6 +121,26 @@ async def test_the_last_line_names_the_keys_of_the_pane_with_the_focus(tiny: Non
         assert not re.search(r"(^|  )\S [a-z]", form), "a printable key is typed into the field"
         assert "Up/Down job  Enter its log  x stop the job" in await named("jobs")
         assert "r one rank" in await named("log")
+
+
+async def test_a_list_from_before_a_start_does_not_choose_another_job(tiny: None) -> None:
+    screen = LaunchScreen()
+    app = ScreenApp(screen, virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        await pilot.press("f5")
+        await until(pilot, lambda: len(screen.jobs) == 1)
+        early = poll(None, None, screen.starts)
+        screen.query_one(Form).field("batch_size").value = "32"
+        await pilot.press("f5")
+        await until(pilot, lambda: len(screen.jobs) == 2)
+        screen.post_message(early)
+        await pilot.pause()
+        assert early.found is not None
+        (first,) = early.found.jobs
+        chosen = screen.chosen_job()
+        assert chosen is not None
+        assert chosen.id != first.id
 
 
 @pytest.mark.parametrize("size", [(160, 50), (120, 40), (100, 30), (80, 24)], ids=str)
