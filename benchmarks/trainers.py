@@ -4,12 +4,16 @@ gputop needs none of these libraries. What is not installed is named and left ou
 
     python3 -m venv /tmp/trainers && /tmp/trainers/bin/pip install -e . pytest ultralytics timm trl peft datasets \\
         sentence-transformers stable-baselines3 fastai pytorch-ignite skorch mmengine \\
-        pytorch-tabnet schedulefree opacus gpytorch torch-geometric litgpt pyro-ppl
+        pytorch-tabnet schedulefree opacus gpytorch torch-geometric litgpt pyro-ppl \\
+        torchrl tianshou skrl setfit speechbrain pytorch-forecasting open-clip-torch pykeen
     /tmp/trainers/bin/python benchmarks/trainers.py [NAME…]
 
+RecBole needs "numpy<2" and Catalyst "accelerate<1", so each of them needs an environment of its own.
+
 The record (``trainers/record.py``) contains the value of every backward and how many came before each optimizer step. Each
-script says which loss a step then has: the sum of its backwards (of parts of it), their mean, or "each" if every backward has
-its own value. The exit code is 1 if a number is wrong, or if tracking changed a run.
+script says which loss a step then has: the sum of its backwards (of parts of it), their mean, the last one if the gradients
+of those before it were dropped, or "each" if every backward has its own value. The exit code is 1 if a number is wrong, or
+if tracking changed a run.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ TOLERANCE = 1e-4
 OF_A_STEP: Mapping[str, Callable[[Sequence[float]], float]] = {
     "sum": math.fsum,
     "mean": lambda values: math.fsum(values) / len(values),
+    "last": lambda values: values[-1],
 }
 Series = Mapping[str, Sequence[tuple[int, float]]]
 

@@ -38,8 +38,9 @@ REMARKS = {
 """Why something is not recorded, by script."""
 PUBLIC = (
     "Trainers of public libraries (Ultralytics, timm, Transformers, TRL with PEFT, Sentence Transformers, Stable-Baselines3,",
-    "fastai, Ignite, skorch, MMEngine, and torch's FSDP2 and tensor parallelism) run under `benchmarks/trainers.py`, where",
-    "they are installed: the loss of each step, the weights, the exit code.",
+    "fastai, Ignite, skorch, MMEngine, TorchRL, Tianshou, skrl, SpeechBrain, RecBole, PyTorch Forecasting, OpenCLIP, PyKEEN,",
+    "and others, and torch's FSDP2 and tensor parallelism) run under `benchmarks/trainers.py`, where they are installed: the",
+    "loss of each step, the weights, the exit code.",
 )
 FOLDS = (
     "Folds that reset one model in place (`reset_parameters()`, `load_state_dict` of its first weights) and make a new",
