@@ -51,7 +51,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     what.add_argument("--log", nargs="+", metavar="FILE", help="explain the error in the logs of one run: files, a job, or -")
     what.add_argument("--before", action="store_true", help="check this machine before a run: driver, torch, ports, limits ...")
     what.add_argument(
-        "--rules", nargs="?", const=_ALL, metavar="ID", help="list the causes that the doctor knows, or explain one"
+        "--rules", nargs="?", const=_ALL, metavar="ID", help="list the causes that the doctor knows, or explain one: A07, oom"
     )
     doctor.add_argument("--watch", metavar="TIME", help="check at this interval and print changes, until Ctrl-C")
     return doctor
@@ -80,25 +80,24 @@ def doctor(
 
 
 def _rules(options: argparse.Namespace) -> int:
-    """List the rules, or explain one; reads no machine.
+    """List the rules and the texts of logs, or explain one; reads no machine.
 
     Raises:
-        UsageError: there is no such rule, or an option is given that applies to findings.
+        UsageError: there is no such id, or an option is given that applies to findings.
     """
-    from gputop.doctor.rulebook import explanation, listing, near_ids
-    from gputop.doctor.rules import BY_ID
+    from gputop.doctor.rulebook import listing, near_ids, page_of
 
     if options.as_json or options.watch or options.run:
         raise UsageError("--rules prints the rules as text.", "Leave out --json, --watch and --run.")
     if options.rules == _ALL:
         print(listing())
         return EXIT_OK
-    rule = BY_ID.get(options.rules.strip().upper())
-    if rule is None:
+    page = page_of(options.rules)
+    if page is None:
         near = near_ids(options.rules)
-        hint = f"{options.rules.strip()[:1].upper()} has {', '.join(near)}." if near else ""
+        hint = f"Near it: {', '.join(near)}." if near else ""
         raise UsageError(f"There is no rule {options.rules!r}.", f"{hint} gputop doctor --rules lists them all.".strip())
-    print(explanation(rule))
+    print(page)
     return EXIT_OK
 
 

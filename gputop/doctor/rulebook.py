@@ -1,14 +1,18 @@
 """Render the rules as text: the list and the pages of ``gputop doctor --rules``, and docs/rules.md. Pure.
 
+The texts of logs, of which findings may also have the id, are in ``textbook``.
+
 ``python -m gputop.doctor.rulebook`` prints docs/rules.md (``make docs``).
 """
 
 from __future__ import annotations
 
+import difflib
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 
+from gputop.doctor import textbook
 from gputop.doctor.findings import words
 from gputop.doctor.rules import BY_ID, HIDES, IDS, RULES
 from gputop.doctor.rules.support.rule import EVERYTHING, Rule, needs_tracking
@@ -36,7 +40,8 @@ _HEAD = """\
 <!-- Written by `make docs` from gputop/doctor/rules: change the rules, not this page. -->
 
 Each rule names one reason why training uses too few GPUs, runs slowly, goes wrong, or hangs. `gputop doctor --rules` lists them
-in the terminal, and `gputop doctor --rules A07` explains one.
+in the terminal, and `gputop doctor --rules A07` explains one. [What logs say](#texts) is explained in the
+same way: `gputop doctor --rules module_missing`.
 
 **Severity.** *error*: the run fails, or its result or most of its speed is lost. *warning*: it costs speed. *info*: worth
 knowing, and often intended.
@@ -76,13 +81,26 @@ longer change.
 
 
 def listing() -> str:
-    """Return every rule by id, with its title, its family and the evidence it needs, in lines of at most 80 characters."""
+    """Return every rule by id, with its title, its family and the evidence it needs, then every text of logs by its program.
+
+    Its lines have at most 80 characters.
+    """
     lines = []
     for rule in _by_id():
         lines.append(f"{rule.id:<5}{rule.title}  [{rule.family}]")
         lines += textwrap.wrap(_needs(rule), WIDTH, initial_indent="     ", subsequent_indent="     ", break_on_hyphens=False)
-    lines += ["", f"{words.count(len(RULES), 'rule')}. gputop doctor --rules ID explains one."]
+    counts = f"{words.count(len(RULES), 'rule')}, {words.count(len(textbook.TEXTS), 'text')} of logs"
+    lines += ["", "Texts of logs, by the program that prints them:", textbook.listing()]
+    lines += ["", f"{counts}. gputop doctor --rules ID explains one."]
     return "\n".join(lines)
+
+
+def page_of(name: str) -> str | None:
+    """Return the full page of the rule or the text with this id, in any case; None if there is none."""
+    rule, text = BY_ID.get(name.strip().upper()), textbook.TEXTS.get(name.strip().lower())
+    if rule is not None:
+        return explanation(rule)
+    return textbook.explanation(text) if text is not None else None
 
 
 def explanation(rule: Rule) -> str:
@@ -97,9 +115,10 @@ def explanation(rule: Rule) -> str:
 
 
 def near_ids(text: str) -> tuple[str, ...]:
-    """Suggest rule ids for an id that does not exist: those that begin with the same letter."""
+    """Suggest ids for one that does not exist: texts with a similar id, or else the rules that begin with the same letter."""
+    near = difflib.get_close_matches(text.strip().lower(), textbook.TEXTS, n=5)
     start = text.strip().upper()[:1]
-    return tuple(sorted(rule for rule in IDS if start and rule.startswith(start)))
+    return tuple(near) or tuple(sorted(rule for rule in IDS if start and rule.startswith(start)))
 
 
 def markdown() -> str:
@@ -122,7 +141,7 @@ def markdown() -> str:
             for name, text in _paragraphs(rule)
         ]
         parts.append("\n".join(items) + "\n")
-    return "\n".join(parts)
+    return "\n".join([*parts, textbook.markdown()])
 
 
 def _by_id() -> list[Rule]:
@@ -145,6 +164,8 @@ def _paragraphs(rule: Rule) -> Iterable[tuple[str, str]]:
     yield "Fix", rule.fix
     yield "Needs", f"{_needs(rule)}."
     yield "Without tracking", _without_tracking(rule)
+    if rule.id in textbook.IDS_OF_RULE:
+        yield "Known texts", f"{', '.join(textbook.IDS_OF_RULE[rule.id])}."
     hides = _hides(rule)
     if hides:
         yield "Hides", hides

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from gputop.doctor.rules import RULES
@@ -23,6 +26,23 @@ def test_a_rule_is_explained(given: str) -> None:
     assert result.stdout.startswith("A07  Several ranks share one GPU")
     for heading in ("Why it happens", "How it shows", "Looks like", "Fix", "Needs", "Hides"):
         assert heading in result.stdout.splitlines()
+
+
+@pytest.mark.parametrize("given", ["module_missing", "MODULE_MISSING"])
+def test_a_text_of_a_log_is_explained_by_the_id_that_its_finding_shows(given: str, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(
+        "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\nModuleNotFoundError: No module named 'x'\n"
+    )
+    found = json.loads(doctor("--log", str(log), "--json").stdout)["findings"][0]
+    assert found["id"] == "module_missing"
+    assert "import x" in found["refuted_by"]
+    result = doctor("--rules", given)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("module_missing  A text in a log")
+    assert "Python 3.6 to 3.13" in result.stdout
+    listed = doctor("--rules").stdout
+    assert "module_missing" in listed
 
 
 def test_an_unknown_rule_is_refused_with_those_that_are_near() -> None:

@@ -6,9 +6,12 @@ import re
 
 import pytest
 
-from gputop.doctor import rulebook
+from gputop.doctor import rulebook, textbook
+from gputop.doctor.logs.exits import meaning_of
+from gputop.doctor.logs.patterns.table import IDS as TEXT_IDS
 from gputop.doctor.rules import BY_ID, IDS, RULES
 from gputop.doctor.rules.support.rule import Rule
+from gputop.doctor.said_by import SAID_BY
 from tests import REPOSITORY
 from tests.house.how_to import step
 
@@ -56,3 +59,45 @@ def test_comments_point_at_the_page_and_at_places_that_it_has() -> None:
         assert not CATALOGUE.search(source), path
         for anchor in POINTERS.findall(source):
             assert not anchor or anchor in anchors, f"{path}: {rulebook.PAGE}#{anchor}"
+
+
+def test_each_known_text_names_the_program_that_prints_it_and_its_versions() -> None:
+    assert set(SAID_BY) == set(TEXT_IDS)
+
+
+@pytest.mark.parametrize("name", textbook.TEXTS)
+def test_a_text_is_explained_within_80_columns(name: str) -> None:
+    text = textbook.TEXTS[name]
+    page = rulebook.page_of(name)
+    assert page is not None
+    assert max(map(len, page.splitlines())) <= rulebook.WIDTH
+    assert not re.search(r"\{\w+\}", page), "a placeholder of a template is left"
+    joined = " ".join(page.split())
+    for title, means, _ in text.meanings:
+        assert title in joined
+        assert " ".join(means.split()) in joined
+    headings = {"Printed by", "Text", "What it says", "Why it happens", "Fix", "Looks like"}
+    assert headings <= set(page.splitlines())
+    assert f"#### {name}\n" in rulebook.markdown()
+    assert name in rulebook.listing()
+
+
+def test_each_id_that_a_log_can_lead_to_can_be_looked_up() -> None:
+    ends = {meaning.id for code in range(-31, 0) if (meaning := meaning_of(code)) is not None and meaning.id is not None}
+    caused = {text.id for text in textbook.TEXTS.values()} | {
+        cause for text in textbook.TEXTS.values() for cause in text.causes
+    }
+    for name in (*ends, *caused, "exception", "last_words"):
+        assert rulebook.page_of(name) is not None, name
+        assert rulebook.page_of(name.upper()) == rulebook.page_of(name.lower())
+
+
+def test_the_page_of_a_rule_names_the_texts_that_lead_to_it_and_back() -> None:
+    assert "oom" in rulebook.explanation(BY_ID["H02"]).split("Known texts")[1].split("\n\n")[0]
+    assert "H02: gputop doctor --rules H02" in (rulebook.page_of("oom") or "")
+
+
+@pytest.mark.parametrize("mistyped", ["modul_missing", "nccl_wachdog"])
+def test_ids_that_are_near_a_mistyped_one_are_suggested(mistyped: str) -> None:
+    assert rulebook.page_of(mistyped) is None
+    assert rulebook.near_ids(mistyped)[0] in ("module_missing", "nccl_watchdog")

@@ -144,7 +144,8 @@ _TABLE = {
     # It finds the families by listing its folder.
     "doctor/rules": "doctor/rules/support",
     "doctor": (
-        "ground doctor/evidence doctor/findings doctor/logs/meaning doctor/preflight doctor/rules doctor/rules/support history"
+        "ground doctor/evidence doctor/findings doctor/logs doctor/logs/meaning doctor/logs/patterns doctor/preflight"
+        " doctor/rules doctor/rules/support history"
     ),
     "selftest": "ground agent doctor gputop sources sources/nvml",
     "export": "ground agent doctor doctor/findings",
@@ -194,7 +195,7 @@ _TABLE = {
     "cli/stored": ("ground untracked history tracking/gpus tracking/journal tracking/reader tui/drawing tui/drawing/runs"),
     "cli": (
         "ground agent cli/across cli/arguments cli/launching cli/live cli/output cli/stored doctor doctor/findings"
-        " doctor/logs/meaning doctor/preflight doctor/rules export gputop hosts hosts/prometheus jobs jobs/output"
+        " doctor/logs/meaning doctor/preflight export gputop hosts hosts/prometheus jobs jobs/output"
         " over_hosts recipes selftest sources tracking/reader tui tui/state where"
     ),
     "__main__": "agent cli tui",

@@ -46,7 +46,7 @@ def finding_of(seen: Observation) -> Finding:
         evidence=facts,
         cause=_sentence(pattern.said(pattern.means, seen.groups)),
         fix=pattern.said(pattern.fix, seen.groups),
-        refuted_by=pattern.refuted_by or REFUTED_BY.get(pattern.id, ""),
+        refuted_by=pattern.said(pattern.refuted_by, seen.groups) or REFUTED_BY.get(pattern.id, ""),
     )
     return _of_xid(seen, finding) if pattern.id == "xid" and "xid" in seen.groups else finding
 

@@ -210,7 +210,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     failure(
         "fork_cuda",
-        "D09",
+        None,
         "CUDA in forked subprocess",
         r"Cannot re-initialize CUDA in forked subprocess",
         "CUDA was used in a forked process",

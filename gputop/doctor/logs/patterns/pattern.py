@@ -26,9 +26,9 @@ class _Filled(dict[str, str]):
 class Pattern:
     """A text that torch, NCCL, a launcher or a framework prints, what it means, and the fix.
 
-    ``key`` is a literal in every matching line, searched for before ``expression``. ``title``, ``means`` and ``fix`` may
-    refer to groups of the expression in braces. ``cause`` is a rule's id; None if no rule has it. ``confidence`` is that of
-    the cause; the text itself is there to be read.
+    ``key`` is a literal in every matching line, searched for before ``expression``. ``title``, ``means``, ``fix`` and
+    ``refuted_by`` may refer to groups of the expression in braces. ``cause`` is a rule's id; None if no rule has it.
+    ``confidence`` is that of the cause; the text itself is there to be read.
     """
 
     id: str
@@ -65,7 +65,7 @@ class Pattern:
         return groups if self.holds is None or self.holds(groups) else None
 
     def said(self, template: str, groups: Mapping[str, str]) -> str:
-        """Return ``title``, ``means`` or ``fix`` with the match's values filled in."""
+        """Return ``title``, ``means``, ``fix`` or ``refuted_by`` with the match's values filled in."""
         return template.format_map(_Filled(groups))
 
 

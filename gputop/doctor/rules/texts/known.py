@@ -1,6 +1,6 @@
 """LOG: what ended a run or a launch, by a known error text in its output, unless another rule judges that text.
 
-The finding has the id of its cause (C08, D09, G03 ...), or the text's own name if no rule has its cause. It outlives the run's
+The finding has the id of its cause (C08, D08, G03 ...), or the text's own name if no rule has its cause. It outlives the run's
 processes: a job whose ranks are all dead keeps its explanation for as long as gputop follows its output.
 """
 

@@ -213,10 +213,10 @@ PAIRS: tuple[Pair, ...] = (
     Pair("H02", "memory by Slurm's limit", wrote(LINES["slurm_oom"] + "\n"), failed(FULL), 8, verdict="H05"),
     Pair("I04", "an illegal access", failed(LINES["illegal"]), failed(LINES["ecc"]), 8, verdict="illegal"),
     # Of texts without a rule of their own.
-    Pair("LOG", "forked, caught", wrote(caught(FORKED)), failed(FORKED), 8, verdict="exception", told_as="D09"),
-    Pair("LOG", "forked, running", wrote(raised(FORKED), "running"), failed(FORKED), 8, told_as="D09"),
-    Pair("LOG", "forked, finished", wrote(raised(FORKED), "finished"), failed(FORKED), 8, told_as="D09"),
-    Pair("LOG", "forked, as a warning", wrote(WARNED), failed(FORKED), 8, verdict="exception", told_as="D09"),
-    Pair("LOG", "what follows from another rank", failed(PEER), failed(FORKED), 8, told_as="D09"),
+    Pair("LOG", "forked, caught", wrote(caught(FORKED)), failed(FORKED), 8, verdict="exception", told_as="fork_cuda"),
+    Pair("LOG", "forked, running", wrote(raised(FORKED), "running"), failed(FORKED), 8, told_as="fork_cuda"),
+    Pair("LOG", "forked, finished", wrote(raised(FORKED), "finished"), failed(FORKED), 8, told_as="fork_cuda"),
+    Pair("LOG", "forked, as a warning", wrote(WARNED), failed(FORKED), 8, verdict="exception", told_as="fork_cuda"),
+    Pair("LOG", "what follows from another rank", failed(PEER), failed(FORKED), 8, told_as="fork_cuda"),
 )
 LOOK_ALIKES = look_alikes(PAIRS)
