@@ -53,8 +53,9 @@ _WHO: Mapping[str, str] = {
     "Accelerate 0.20 to 1.15": (
         "acc_p2p accelerate_config accelerate_state hf_8bit_device hf_devicemap_dist optimizer_before_device"
     ),
-    "Transformers 4.10 to 5": "hf_n_gpu hub_offline version_required",
+    "Transformers 4.10 to 5": "hf_n_gpu hub_offline version_required without_labels",
     "Hugging Face Hub": "hub_refused",
+    "tokenizers 0.13 to 0.20": "tokenizer_newer",
     "Lightning 1.5 to 2.6": (
         "cuda_before_launch lightning_devices pl_gpu_unused pl_notebook pl_slurm_tasks pl_workers precision_unsupported"
     ),
@@ -72,14 +73,14 @@ _WHO: Mapping[str, str] = {
     "wandb 0.13 and newer": "wandb_key wandb_timeout",
     "batchgenerators, as nnU-Net uses it": "background_workers",
     "HDF5 1.10 to 1.14, as h5py raises it": "file_locked",
-    "Hydra 1.0 to 1.4, with OmegaConf 2": "hydra_call hydra_mandatory hydra_override hydra_target",
+    "Hydra 1.0 to 1.4, with OmegaConf 2": "hydra_call hydra_choice hydra_mandatory hydra_override hydra_target",
     "click 7 and newer": "click_usage",
     "conda 4.6 and newer": "conda_activate",
     "Ray 1.9 to 2.40": "ray_resources",
     # Python, its C libraries, compilers, shells
     "Python 3.6 to 3.13": (
         "argparse_missing argparse_unknown argparse_value argument_unknown checkpoint_empty fork_memory import_name"
-        " local_rank_dash module_missing python_fatal script_not_found spawn_main_guard syntax worker_pickle"
+        " local_rank_dash module_missing module_part python_fatal script_not_found spawn_main_guard syntax worker_pickle"
     ),
     "NumPy, over Python's mmap": "array_cut_short",
     "torch 1.8 to 2.13 and Python 3.6 to 3.13": "fd_limit fork_cuda",

@@ -6,6 +6,55 @@ Each is written from the source that its pattern's module names, with made-up va
 from __future__ import annotations
 
 SOURCES: tuple[tuple[str, str, dict[str, str]], ...] = (
+    # importlib/_bootstrap.py: the name that is missing, so that what comes before the dot was found.
+    ("module_part", "ModuleNotFoundError: No module named 'torch._six'", {"name": "torch", "part": "_six"}),
+    ("module_part", "ImportError: No module named 'models.resnet_cifar'", {"name": "models", "part": "resnet_cifar"}),
+    (
+        "module_part",
+        "ModuleNotFoundError: No module named 'utils.metrics'; 'utils' is not a package",
+        {"name": "utils", "part": "metrics"},
+    ),
+    (
+        "module_part",
+        "[rank3]: ModuleNotFoundError: No module named 'transformers.models.qwen3_vl'",
+        {"name": "transformers", "part": "models.qwen3_vl"},
+    ),
+    # Hydra 1.0 (config_loader_impl.py) and since 1.1 (defaults_list.py).
+    ("hydra_choice", "In 'config': Could not find 'optimizer/adamx'", {"name": "optimizer/adamx"}),
+    (
+        "hydra_choice",
+        "hydra.errors.MissingConfigException: In 'train.yaml': Could not find 'callbacks/ema.yaml'",
+        {"name": "callbacks/ema.yaml"},
+    ),
+    (
+        "hydra_choice",
+        "hydra.errors.MissingConfigException: Could not load db/mysql, available options: ['postgresql']",
+        {"name": "db/mysql"},
+    ),
+    (
+        "hydra_choice",
+        "Cannot find primary config 'pretrain'. Check that it's in your config search path.",
+        {"name": "pretrain"},
+    ),
+    # tokenizers, bindings/python and src: the wrappers of its JSON, from 0.13 to 0.20.
+    (
+        "tokenizer_newer",
+        "Exception: data did not match any variant of untagged enum PyPreTokenizerTypeWrapper at line 69 column 3",
+        {},
+    ),
+    # transformers, trainer.py (compute_loss), from 4.12 on.
+    (
+        "without_labels",
+        "ValueError: The model did not return a loss from the inputs, only the following keys: logits,past_key_values. For "
+        "reference, the inputs it received are input_ids,attention_mask.",
+        {"keys": "logits,past_key_values", "inputs": "input_ids,attention_mask"},
+    ),
+    (
+        "without_labels",
+        "[rank1]: ValueError: The model did not return a loss from the inputs, only the following keys: last_hidden_state. For "
+        "reference, the inputs it received are pixel_values.",
+        {"keys": "last_hidden_state", "inputs": "pixel_values"},
+    ),
     (
         "ray_resources",
         "(autoscaler +14s) Error: No available node types can fulfill resource request defaultdict(<class 'float'>, "
@@ -369,7 +418,7 @@ SOURCES: tuple[tuple[str, str, dict[str, str]], ...] = (
     ),
     # Packages and compilers.
     ("module_missing", "ModuleNotFoundError: No module named 'apex'", {"name": "apex"}),
-    ("module_missing", "ModuleNotFoundError: No module named 'sklearn.metrics'", {"name": "sklearn"}),
+    ("module_missing", "ModuleNotFoundError: No module named 'sklearn'", {"name": "sklearn"}),
     ("module_missing", "ImportError: No module named einops", {"name": "einops"}),
     ("module_missing", "/usr/bin/python3: No module named torch.distributed.run", {"name": "torch.distributed.run"}),
     (
@@ -539,6 +588,7 @@ SOURCES: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("vllm_engine", "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}", {}),
 )
 NO_SOURCES: tuple[str, ...] = (
+    "skipped: the request did not match any variant of untagged enum MessageContent",
     "epoch 3: error: 0.31",
     "model.weight must be 2-D or 3-D",
     "16 slots available in the replay buffer",

@@ -2,7 +2,7 @@
 
 Sources: accelerate 0.20 to 1.15 (commands/launch.py, commands/config/config_args.py, accelerator.py, state.py), transformers
 4.10 to 5.x (training_args.py, trainer.py), lightning 1.5 to 2.6 (fabric/utilities/device_parser.py, pytorch/trainer/
-connectors/accelerator_connector.py).
+connectors/accelerator_connector.py), tokenizers 0.13 to 0.20 (the wrappers of its JSON).
 """
 
 from __future__ import annotations
@@ -150,5 +150,31 @@ PATTERNS: tuple[Pattern, ...] = (
         "It was created before the model was moved to its device, and updates the parameters on the CPU.",
         "model.to(device)  # first\noptimizer = torch.optim.AdamW(model.parameters())  # then",
         refuted_by="The optimizer is created after model.to(device).",
+    ),
+    failure(
+        "without_labels",
+        None,
+        "did not return a loss from the inputs",
+        r"The model did not return a loss from the inputs, only the following keys: (?P<keys>[\w,]*)\."
+        r"(?: For reference, the inputs it received are (?P<inputs>[\w,]*))?",
+        "The batches have no labels: the model returned {keys}, and no loss",
+        "A model of Transformers computes its loss only if the batch has the labels under a name that its forward expects "
+        "(labels, start_positions ...). Here it got {inputs}: the column has another name, or the collator left it out.",
+        'dataset = dataset.rename_column("label_of_mine", "labels")  # the name that forward() has\n'
+        "import inspect; print(inspect.signature(model.forward))  # which names it expects\n"
+        "# a model without a head (AutoModel) computes no loss: AutoModelFor... of the task does",
+        refuted_by="next(iter(trainer.get_train_dataloader())) has the labels that forward() expects.",
+    ),
+    failure(
+        "tokenizer_newer",
+        None,
+        "untagged enum ",
+        r"did not match any variant of untagged enum (?:Py)?\w{0,40}Wrapper\b",
+        "The installed tokenizers is older than the tokenizer.json that it reads",
+        "The file uses a form that this version of the package tokenizers does not know: a newer version wrote it.",
+        "python -m pip install --upgrade tokenizers transformers\n"
+        "python -m pip show tokenizers  # the model's page names the version that it needs",
+        confidence="likely",
+        refuted_by="The newest tokenizers fails in the same way: then the file is damaged.",
     ),
 )

@@ -130,13 +130,26 @@ PATTERNS: tuple[Pattern, ...] = (
             "module_missing",
             None,
             "No module named",
-            rf"(?:ModuleNotFoundError|ImportError): No module named '?(?P<name>{name})(?:\.[\w.]*)?'?",
+            rf"(?:ModuleNotFoundError|ImportError): No module named '?(?P<name>{name})(?![\w.])",
             "The package {name} is not installed here",
             _MEANS,
             f"{_WHICH}{fix}",
             refuted_by=_INSTALLED,
         )
         for name, fix in (*((name, fix) for name, fix in _NAMES), (r"\w+", "python -m pip install {name}"))
+    ),
+    failure(
+        "module_part",
+        None,
+        "No module named",
+        r"(?:ModuleNotFoundError|ImportError): No module named '?(?P<name>\w+)\.(?P<part>[\w.]+)",
+        "{name} is installed, but has no module {name}.{part}",
+        "Python names the first part that it does not find: {name} was found. Its version is another than the code was written "
+        "for, or another folder or file named {name} comes first on the path.",
+        "python -c 'import {name}; print({name}.__file__, getattr({name}, \"__version__\", None))'  # the one that is found\n"
+        "# of a package: the version that the importing code needs, or a newer version of what imports it\n"
+        "# of your own: start in the directory that contains {name}, or put it on PYTHONPATH",
+        refuted_by="python -c 'import {name}.{part}' works in the environment and directory that run the script.",
     ),
     failure(
         "module_missing",

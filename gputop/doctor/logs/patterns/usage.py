@@ -1,7 +1,7 @@
 """Texts of a command line or a configuration that is not accepted. Pure.
 
-Sources: argparse.ArgumentParser.error and Modules/main.c of Python; click.exceptions; hydra/_internal/config_loader_impl.py
-and omegaconf's errors; the "not found" of bash, dash and zsh.
+Sources: argparse.ArgumentParser.error and Modules/main.c of Python; click.exceptions; hydra/_internal/config_loader_impl.py,
+hydra/_internal/defaults_list.py and omegaconf's errors; the "not found" of bash, dash and zsh.
 """
 
 from __future__ import annotations
@@ -66,6 +66,26 @@ PATTERNS: tuple[Pattern, ...] = (
         "The configuration needs a value for {name}",
         "The configuration marks this key as mandatory (???), and nothing sets it.",
         "{name}=VALUE  # on the command line, or in the configuration",
+    ),
+    *(
+        failure(
+            "hydra_choice",
+            None,
+            key,
+            expression,
+            "Hydra finds no configuration {name}",
+            "The defaults list or the command line names a file that the configuration's folders lack: a typo, or a file "
+            "that was renamed or not committed.",
+            "python train.py --info searchpath  # the folders; the lines below the error list the choices of the group\n"
+            "# correct the name, or add the file {name}.yaml to one of the folders",
+            refuted_by="One of the folders of the search path contains {name}.yaml.",
+        )
+        for key, expression in (
+            # hydra/_internal/defaults_list.py, since 1.1, and config_loader_impl.py of 1.0.
+            ("Could not find '", r"(?:^|MissingConfigException: )In '[^']{1,200}': Could not find '(?P<name>[^']+)'"),
+            ("Could not load ", r"MissingConfigException: Could not load '?(?P<name>[\w./@-]*\w)"),
+            ("Cannot find primary config ", r"Cannot find primary config '?(?P<name>[\w./@-]*\w)"),
+        )
     ),
     failure(
         "hydra_target",
