@@ -40,17 +40,22 @@ _NO_LINE_OF_ITS_OWN = re.compile(
 )
 _OF_AN_END = re.compile(r'^\s+File "|^(?:Current thread|Thread) 0x|\bNCCL (?:INFO|WARN)\b')
 """What faulthandler and NCCL print when a process ends: dozens of lines per rank."""
-_PROGRESS = re.compile(r"(?i)\b(?:epoch|step|iter(?:ation)?|batch|loss)\b\D{0,3}\d|\d\s?it/s|\ds/it")
+_PROGRESS = re.compile(
+    r"(?i)\b(?:epoch|step|iter(?:ation)?|batch|loss)\b\D{0,3}\d|\d\s?it/s|\d\s?s/it|^[\s\[]{0,4}it\b\D{0,3}\d"
+    # A count of a total at the beginning, and a metric after it.
+    r"|^[\s\[]{0,8}\d{1,9}/\d{2,9}\b(?!/)[^a-z]{1,20}[a-z]\w{0,20}[ :=]{1,3}-?\d{1,9}\.\d"
+)
 
 
 _SERVED = re.compile(r'"(?:GET|POST|PUT|PATCH|DELETE) /\S{0,400} HTTP/[\d.]{1,3}" 2\d\d\b')
 """A request that a server has answered successfully."""
 _HANDLED = re.compile(
-    r"(?i)\b(?:retry(?:ing)?|retries|try(?:ing)? again|recover(?:ed|ing)|caught|skipping|falling back|ignoring)\b"
+    r"(?i)\b(?:retry(?:ing)?|retries|try(?:ing)? again|recover(?:ed|ing)|caught|skipping|falling back|ignoring"
+    r"|(?:going on|continuing|proceeding|carrying on) (?:with(?:out)?|after|anyway))\b"
 )
 _ENDED_WELL = re.compile(
     r"(?i)\b(?:training|run|fit|epochs?|all|job|trials?|folds?|search|sweep|study|tuning)\b.{0,20}\b(?:done|finished|completed?)\b"
-    r"|^\s*(?:done|finished)\b"
+    r"|(?:^|\bINFO\b\W{1,4})\s*(?:done|finished)\b"
 )
 
 
@@ -71,7 +76,19 @@ _GOES_ON = re.compile(
 )
 """What a script prints if it continues or succeeds: what it has measured or stored."""
 _BADLY = re.compile(r"(?i)fail|error|abort|kill|cancel|\bcore\b|exit(?:ed|ing)? (?:code|status)|\bnot\b|\blogs?\b")
-_HANDLED_WORDS = ("retr", "try", "recover", "caught", "skipping", "falling back", "ignoring")
+_HANDLED_WORDS = (
+    "retr",
+    "try",
+    "recover",
+    "caught",
+    "skipping",
+    "falling back",
+    "ignoring",
+    "going on",
+    "continuing",
+    "proceeding",
+    "carrying on",
+)
 _ENDED_WELL_WORDS = ("done", "finished", "complete")
 
 

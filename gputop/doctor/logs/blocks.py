@@ -31,6 +31,7 @@ class Blocks:
         self._ended = ended
         self._begun = 0
         self._leads = Leads()
+        self._warned: set[Key] = set()
         self._speakers: dict[Key, Key] = {}
         """The writer that continues after a traceback that a logger wrote, by the words before its lines."""
         self._chained: dict[Key, bool] = {}
@@ -54,6 +55,8 @@ class Blocks:
             return prefixed, text
         lead, rest = split
         key = lead if prefixed is None else f"{prefixed} {lead}"
+        if self._leads.is_warned(lead):
+            self._warned.add(key)
         if self._leads.is_logged(lead):
             self._speakers[key] = prefixed
         if block is not None and key not in self.open and self._leads.strip(block.begin) is not None:
@@ -70,6 +73,10 @@ class Blocks:
     def is_logged(self, key: Key) -> bool:
         """Return whether a logger writes these lines."""
         return key in self._speakers
+
+    def is_warned(self, key: Key) -> bool:
+        """Return whether a logger writes these lines as warnings."""
+        return key in self._warned
 
     def quoted_by(self, key: Key, block: Traceback) -> str:
         """Return what a logger, or the script itself, writes before a traceback or each of its lines; nothing without that."""

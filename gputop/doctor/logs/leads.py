@@ -21,6 +21,8 @@ _RANK = re.compile(r"(?i)\brank(?:(?!-)[\W_]){0,2}(\d{1,6})\b|(?<=[\]Z] )(\d{1,4
 
 _LOGGED = re.compile(r"^[\W\d]{0,40}(?:ERROR|CRITICAL|EXCEPTION|error)\b")
 """What a logger writes before each line of a traceback: the script caught the exception and reported it."""
+_WARNED = re.compile(r"^\[?W\d{4} |^[\W\d]{0,40}(?:[\w.]{1,60}\W{1,4})?WARN(?:ING)?\b")
+"""What it writes before a traceback that is only a warning."""
 
 
 class Leads:
@@ -30,6 +32,7 @@ class Leads:
         self._known: dict[str, re.Pattern[str]] = {}
         self._ranks: dict[str, int] = {}
         self._logged: set[str] = set()
+        self._warned: set[str] = set()
 
     def strip(self, text: str) -> tuple[str, str] | None:
         """Return the lead of a line and the rest of the line; None if it has no known lead."""
@@ -53,6 +56,8 @@ class Leads:
         self._known[pattern.pattern] = pattern
         if _LOGGED.match(found["lead"]) is not None:
             self._logged.add(pattern.pattern)
+        if _WARNED.match(found["lead"]) is not None:
+            self._warned.add(pattern.pattern)
         rank = _RANK.search(found["lead"])
         if rank is not None:
             self._ranks[pattern.pattern] = int(rank[1] or rank[2])
@@ -61,6 +66,10 @@ class Leads:
     def is_logged(self, lead: str) -> bool:
         """Return whether a lead is a logger's, has the level of an error, and names no process."""
         return lead in self._logged
+
+    def is_warned(self, lead: str) -> bool:
+        """Return whether a lead is a logger's, and has the level of a warning."""
+        return lead in self._warned
 
     def rank_of(self, lead: str) -> int | None:
         """Return the rank that a lead names, or None."""

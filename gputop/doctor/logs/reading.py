@@ -208,7 +208,7 @@ class Reading:
                     None if excepted is None else excepted.place,
                     block=0 if excepted is None else excepted.number,
                     warned=warned,
-                    went_on=warned and says_went_on(text),
+                    went_on=(warned and says_went_on(text)) or (excepted is not None and self.blocks.is_warned(key)),
                     quoted_by="" if excepted is None else self.blocks.quoted_by(key, excepted),
                     in_library=excepted is not None and excepted.where is None,
                     at=at,
@@ -291,7 +291,7 @@ class Reading:
             return
         if not block.cut:
             logged_at = block.logged_at if self.blocks.is_logged(key) else None
-            speaker, whole = self.blocks.speaker(key), not block.notebook
+            speaker, whole = self.blocks.speaker(key), not (block.notebook or block.headless)
             self._after.follow(
                 -block.number, block.exception, speaker, whole, block.own_words, logged_at, block.before, block.resumed
             )
@@ -312,6 +312,7 @@ class Reading:
                 began_with=block.first if block.cause not in (None, block.first) else None,
                 block=block.number,
                 at=block.exception_at,
+                went_on=self.blocks.is_warned(key),
                 quoted_by=self.blocks.quoted_by(key, block),
             )
         )
