@@ -91,6 +91,7 @@ def _logs(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
     from open_half import cases as opened
     from open_half import posts as opened_posts
     from open_half import posts_more as more_posts
+    from open_half import posts_packages as opened_packages
     from open_half import posts_wordings as opened_wordings
     from set_aside import by_component as components
     from set_aside import cases as set_aside
@@ -104,7 +105,7 @@ def _logs(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
         "from the log, by component": (*opened_components.LOGS, *components.LOGS),
         "from the log, as posted": (*opened_posts.LOGS, *more_posts.LOGS, *posts.LOGS, *posts_later.LOGS),
         "from the log, by raise site": (*opened_wordings.LOGS, *posts_wordings.LOGS, *posts_latest.LOGS),
-        "from the log, by package": posts_packages.LOGS,
+        "from the log, by package": (*opened_packages.LOGS, *posts_packages.LOGS),
     }
     for how, case in ((how, case) for how, cases in parts.items() for case in cases):
         if not _wanted(case, sets, only):
@@ -250,6 +251,12 @@ should: one verdict was wrong, one log got none, two alarms were false, and four
 were examined, rules were corrected for each kind, and they are now in the open half. The logs that are still set aside have
 therefore not led to any correction; together with the eight, the doctor had named 102 of 104 faults. The author of the newest
 19 also made these corrections.
+
+After these came 44 logs *by package*, whose error lines are those of packages beside torch: datasets, safetensors,
+tokenizers, PEFT, bitsandbytes, flash-attn, xformers, Hydra, Ray, Slurm and Docker. They were committed before their author
+read any pattern, and measured once. Of the 31 faults, the doctor named 29, two of them without their reason; it was silent of
+one, and wrong about one. Three of the 13 healthy ones raised a false alarm. These seven logs were then looked into, rules
+were corrected for each kind, and the seven are now in the open half; the same author did both.
 
 On a crowded machine (a load of 30 on two cores), 36 healthy programs of the open half were run again, each attached and
 tracked. Attached, none raised an alarm. Tracked, one did: E07 for an agent that collects experience between its updates. The

@@ -34,12 +34,8 @@ LOGS: tuple[Case, ...] = (
     _case("batch-script-with-eight-tasks", (ANY,), "ntasks-per-node", _UNEXPLAINED),
     # Saves by steps, evaluates by epochs.
     _case("keeps-the-best-of-each-epoch", (ANY,), "strateg", _UNEXPLAINED),
-    # The batches have no labels.
-    _case("speech-labels-got-another-name", (ANY,), "label", _UNEXPLAINED),
     # Ray's object store is full.
     _case("rollouts-fill-the-store", (ANY,), "object store", _UNEXPLAINED),
-    # No such choice in Hydra's group.
-    _case("experiment-file-of-a-colleague", (ANY,), "unet_plus"),
     # The class moved elsewhere.
     _case("module-moved-in-a-refactoring", (ANY,), r"src\.models\.depth", _UNEXPLAINED),
     # A node went down.
@@ -48,8 +44,6 @@ LOGS: tuple[Case, ...] = (
     _case("works-in-the-interactive-session", (ANY,), "torchrun", _UNEXPLAINED),
     # The driver is too old for the image.
     _case("image-of-this-spring-on-an-old-host", (ANY,), "driver", ("container_gpu", "I10")),
-    # An old bitsandbytes beside a new triton.
-    _case("quantized-since-the-upgrade", (ANY,), r"triton\.ops|bitsandbytes", _UNEXPLAINED),
     # The weights are float32.
     _case("attention-switched-in-the-yaml", (ANY,), "fp16|bf16|bfloat16|half", _UNEXPLAINED),
     # xformers was built for another torch.
@@ -62,8 +56,6 @@ LOGS: tuple[Case, ...] = (
     _case("saved-after-a-week-of-training", (ANY,), "share memory|save_model|tied", _UNEXPLAINED),
     # A pointer of git-lfs instead of the weights.
     _case("weights-from-a-shallow-clone", (ANY,), "lfs|pointer|download|damaged|incomplete|corrupt", _UNEXPLAINED),
-    # tokenizers is too old for the file.
-    _case("tokenizer-of-a-newer-model", (ANY,), "tokenizers|newer|upgrade", _UNEXPLAINED),
     # Workers that are spawned import the script, which starts workers.
     _case("script-without-a-main", (ANY,), "__main__", ("exception", "D04")),
     # The disk did not give a batch in three minutes.
@@ -82,10 +74,6 @@ LOGS: tuple[Case, ...] = (
     _case("healthy-everything-in-red"),
     # Lines of 40 000 characters whose settings name errors.
     _case("healthy-settings-in-one-line"),
-    # A traceback that was caught and logged.
-    _case("healthy-board-could-not-take-a-picture"),
-    # A traceback of the compiler, which leaves one function as it is.
-    _case("healthy-compiler-gives-up-on-one-frame"),
     # DeepSpeed looks for its loss scale.
     _case("healthy-scale-is-found-in-four-steps"),
     # Preempted, started again, finished.
@@ -98,6 +86,4 @@ LOGS: tuple[Case, ...] = (
     _case("healthy-songs-of-a-flea-market"),
     # Warnings of DDP, and noise at the exit.
     _case("healthy-last-words-of-eight-ranks"),
-    # The file begins inside a traceback that was caught.
-    _case("healthy-tail-of-a-long-file"),
 )
