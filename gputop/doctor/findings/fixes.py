@@ -10,8 +10,9 @@ from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.snapshot import Device
 
 SCRIPT_UNKNOWN = "YOUR_SCRIPT.py"
+TORCHRUN, TORCHRUN_MODULE = "torchrun", "torch.distributed.run"
 _COUNT_FLAGS = {
-    "torchrun": ("--nproc-per-node", "--nproc_per_node"),
+    TORCHRUN: ("--nproc-per-node", "--nproc_per_node"),
     "accelerate": ("--num_processes", "--num-processes"),
     "deepspeed": ("--num_gpus", "--num-gpus"),
 }
@@ -71,7 +72,11 @@ def launch_line(group: RankGroup, ranks: int, devices: Sequence[Device] = ()) ->
 
 
 def _launch_command(group: RankGroup, ranks: int) -> tuple[str, ...]:
-    started = group.run.command if group.run is not None and group.run.command else ()
+    process = group.main_process
+    started = _as_torchrun(group.run.command or ()) if group.run is not None else ()
+    own = _as_torchrun(process.command or ()) if process is not None else ()
+    if own[:1] == (TORCHRUN,):  # before its ranks start, the launcher is all that there is
+        started = own
     for launcher, flags in _COUNT_FLAGS.items():
         position = next((at for at, item in enumerate(started) if item.rpartition("/")[2] == launcher), None)
         if position is None:
@@ -81,7 +86,6 @@ def _launch_command(group: RankGroup, ranks: int) -> tuple[str, ...]:
         head = started[position:]
         lead = 2 if launcher == "accelerate" and len(head) > 1 and head[1] == "launch" else 1
         return (launcher, *head[1:lead], f"{flags[0]}={ranks}", *head[lead:])
-    process = group.main_process
     script = script_of(process.command if process is not None and process.command else started)
     launcher = group.launcher.name if group.launcher is not None else "torchrun"
     if launcher == "accelerate":
@@ -89,6 +93,14 @@ def _launch_command(group: RankGroup, ranks: int) -> tuple[str, ...]:
     if launcher == "deepspeed":
         return ("deepspeed", f"--num_gpus={ranks}", *script)
     return ("torchrun", "--standalone", f"--nproc-per-node={ranks}", *script)
+
+
+def _as_torchrun(command: Sequence[str]) -> tuple[str, ...]:
+    """Return "python -m torch.distributed.run …" as "torchrun …", and any other command unchanged."""
+    for at, word in enumerate(command[:-1]):
+        if word == "-m":
+            return (TORCHRUN, *command[at + 2 :]) if command[at + 1] == TORCHRUN_MODULE else tuple(command)
+    return tuple(command)
 
 
 def own_command(group: RankGroup) -> str:

@@ -314,3 +314,20 @@ def test_a19_shows_the_contexts_and_hides_that_ranks_share_gpus():
 
 def test_a19_is_certain_if_the_ranks_report_it():
     assert last_verdict(placement.doubled_by_its_word).confidence == "certain"
+
+
+def test_a_launcher_that_python_runs_as_a_module_is_torchrun_in_a_command():
+    words = ("/venv/bin/python", "-u", "-m", "torch.distributed.run", "--nproc-per-node=2", "train.py", "--epochs", "3")
+
+    def as_module(second):
+        shot = placement.two_of_eight(second)
+        return replace(shot, runs=(replace(shot.runs[0], command=words),))
+
+    assert "torchrun --nproc-per-node=8 train.py --epochs 3" in last_verdict(as_module, 20).fix
+
+    def launcher_alone(second):
+        shot = placement.two_of_eight(second)
+        processes = tuple(replace(process, command=words) for process in shot.processes)
+        return replace(shot, runs=(replace(shot.runs[0], command=None),), processes=processes)
+
+    assert "torchrun --nproc-per-node=8 train.py --epochs 3" in last_verdict(launcher_alone, 20).fix
