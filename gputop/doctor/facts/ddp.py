@@ -5,6 +5,7 @@ Facts are read without trust. Pure.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from gputop.doctor.facts.stated import facts_of, read_once
@@ -24,6 +25,10 @@ apart.
 """
 ITERATIONS_MIN = 20
 """DDP's averages include the first iterations, which set everything up."""
+LOGS_AFTER_S = 1.0
+"""What is logged within this time after a step belongs to it."""
+LOGS_SHARE = 1 / 3
+"""A run logs on if it has been silent for less than this share of the time without a step (our choice)."""
 _TELLS_NOTHING = ("barrier", "object", "broadcast", "scatter_object", "monitored")
 
 
@@ -84,7 +89,18 @@ def standstill(rank: Rank | None) -> Stalled | None:
     # A script may number its steps from 1 instead of 0, so a higher step alone does not show that the run continued.
     logged = fact.at is None or rank.last_log_at is None or rank.last_log_at > fact.at
     went_on = fact.step is not None and rank.steps_taken is not None and rank.steps_taken > fact.step and logged
-    return None if went_on else fact
+    return None if went_on or logs_go_on((rank,), fact) else fact
+
+
+def logs_go_on(ranks: Iterable[Rank], stalled: Stalled) -> bool:
+    """Return whether ranks have gone on to log since the last step that automatic tracking saw: then they train without it.
+
+    What a script logs once after a step, such as the result of an evaluation, does not count for long.
+    """
+    if stalled.since is None or stalled.at is None:
+        return False
+    last = max((rank.last_log_at for rank in ranks if rank.last_log_at is not None), default=-math.inf)
+    return last > stalled.since + LOGS_AFTER_S and stalled.at - last < LOGS_SHARE * (stalled.at - stalled.since)
 
 
 def divides_models(ranks: Iterable[Rank]) -> bool:

@@ -92,7 +92,7 @@ def first_words(phases: tuple[tuple[str, list[str]], ...], early: bool = True, *
     def scene(second: int) -> Snapshot:
         def each(number: int, step: int) -> dict[str, Any]:
             phase, stack = phases[number]
-            said = {"since": EPOCH - 10, "at": EPOCH, "step": step, "phase": phase, "stack": stack}
+            said = {"since": EPOCH, "at": EPOCH + 10, "step": step, "phase": phase, "stack": stack}
             return {"stalled": {**said, **({"early": True} if early else {})}}
 
         waits = [number for number, (phase, _) in enumerate(phases) if phase == "backward"]

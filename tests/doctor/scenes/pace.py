@@ -12,7 +12,7 @@ from gputop.snapshot import Communicator, CommunicatorRank, LogMatch, Workers
 from tests import samples
 from tests.doctor.scenes.base import gpus, rank, use
 from tests.doctor.tracked import CALM, ddp, single
-from tests.samples import GIB
+from tests.samples import EPOCH, GIB
 
 MS = 1e-3
 
@@ -290,7 +290,7 @@ def stalled(phases, stopped=()):
     def scene(second):
         def each(number, step):
             phase, stack = phases[number]
-            return {"stalled": {"since": 1.0, "step": step, "phase": phase, "stack": stack, "at": 2.0}}
+            return {"stalled": {"since": EPOCH, "step": step, "phase": phase, "stack": stack, "at": EPOCH + 30}}
 
         base = ddp(second, world=len(phases), each=each, frozen=True)
         processes = tuple(replace(p, state="T") if p.rank in stopped else p for p in base.processes)

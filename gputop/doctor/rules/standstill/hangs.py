@@ -82,7 +82,8 @@ G01 = Rule(
     window_s=3.0,
     every_s=EVERY_SNAPSHOT,
     threshold=(
-        "a rank reports no step for 30 s or ten usual steps, outside evaluation, checkpoints and compilation (possible "
+        "a rank reports no step for 30 s or ten usual steps, outside evaluation, checkpoints and compilation, and the script "
+        "logs nothing any more (possible "
         f"after a third of that, if one rank idles and all others wait for it; or after {QUIET_HOLD_S:.0f} s and "
         f"{QUIET_STEPS:.0f} usual steps if no rank reports anything); certain if NCCL's or torch's counts differ "
         f"and have not changed for {collective_counts.STILL_S:.0f} s, or a process is stopped; before the first step, ranks "

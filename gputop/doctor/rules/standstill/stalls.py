@@ -38,11 +38,14 @@ Stalls = Mapping[int, tuple[Member, Stalled]]
 
 
 def standstills(group: RankGroup) -> Stalls:
-    """Return rank -> its report, for the ranks of a group that complete no step, early reports included."""
+    """Return rank -> its report, for the ranks of a group that complete no step, early reports included.
+
+    None of them stands still while one of them logs: ranks of one run wait for each other.
+    """
     found = {}
     for member in group.members:
         stall = ddp_facts.standstill(member.journal)
-        if member.journal is not None and stall is not None:
+        if member.journal is not None and stall is not None and not ddp_facts.logs_go_on(group.live_ranks, stall):
             found[member.journal.rank] = (member, stall)
     return found
 

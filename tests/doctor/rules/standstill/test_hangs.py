@@ -10,7 +10,7 @@ from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence import stacks
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.facts.standing import Stalled
-from gputop.snapshot import Communicator, CommunicatorRank, Workers
+from gputop.snapshot import Communicator, CommunicatorRank, Snapshot, Workers
 from tests import samples
 from tests.doctor.scenes.base import Scene, check_first_verdict, ids, play, verdict
 from tests.doctor.scenes.hangs import (
@@ -288,3 +288,33 @@ def test_ranks_in_one_barrier_do_not_exchange_data() -> None:
     finding = play(all_in_a_barrier, 60)[-1][0]
     assert finding.title == "The training hangs: no rank completes a step"
     assert any("train.py:80 test" in fact.text for fact in finding.evidence)
+
+
+def logging_on(scene: Scene, rank: int, until: int = 1000, every: int = 5) -> Scene:
+    """The same, as automatic tracking sees it; one rank of the script logs on, with the same step again and again."""
+
+    def logs(second: int) -> Snapshot:
+        shot = scene(second)
+        (run,) = shot.runs
+        now, last = samples.EPOCH + second, samples.EPOCH + min(second, until) // every * every
+        ranks = []
+        for item in run.ranks:
+            said = item.facts.get("stalled")
+            facts = {**item.facts, **({"stalled": {**said, "since": samples.EPOCH, "at": now}} if said and second else {})}
+            logged = last if item.rank == rank else samples.EPOCH
+            ranks.append(replace(item, facts=facts, last_log_at=logged))
+        return replace(shot, runs=(replace(run, ranks=tuple(ranks)),))
+
+    return logs
+
+
+@pytest.mark.parametrize("scene", [no_batch, all_send, may_wait_for_rank_2, silent_rank])
+def test_a_run_that_logs_on_does_not_stand_still(scene: Scene) -> None:
+    """Automatic tracking may have lost the steps of a script that trains in a way of its own."""
+    assert "G01" not in {item.id for found in play(logging_on(scene, 0), 120)[20:] for item in found}
+
+
+def test_a_rank_that_logs_no_more_is_stuck_after_all() -> None:
+    found = [ids(found) for found in play(logging_on(all_send, 0, until=30), 90)]
+    assert "G01" not in found[44]
+    assert found[-1][:1] == ["G01"]
