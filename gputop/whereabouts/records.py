@@ -46,6 +46,10 @@ class RankPlace:
     begun: int | None = None
     """Collectives that the group of all ranks has begun in this rank, by torch's count."""
     completed: int | None = None
+    next_number: int | None = None
+    """Of a rank that is behind: the number of the collective that it has to begin next, by the same count."""
+    next_operation: str | None = None
+    """What that collective is, as the ranks that wait in it call it. None: no rank waits in it, so nobody can know."""
     step: int | None = None
     since: float | None = None
     """When it arrived there."""

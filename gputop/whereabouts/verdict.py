@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from gputop import units
@@ -35,7 +36,18 @@ def judged(run_id: str | None, name: str, taken_at: float, places: Sequence[Rank
     ranks = _ranks_of(places)
     behind, why = _behind(ranks)
     numbers = tuple(sorted({place.rank for place in behind if place.rank is not None}))
-    return Whereabouts(run_id, name, taken_at, tuple(places), numbers, why or _all_wait(ranks))
+    shown = tuple(_with_next(place, ranks) if place in behind else place for place in places)
+    return Whereabouts(run_id, name, taken_at, shown, numbers, why or _all_wait(ranks))
+
+
+def _with_next(place: RankPlace, ranks: Sequence[RankPlace]) -> RankPlace:
+    """Return a rank that is behind with the collective that it has to begin next: torch counts them, and others are in it."""
+    most = max((other.begun for other in ranks if other.begun is not None), default=0)
+    if place.begun is None or place.begun >= most or place.state == "ended":
+        return replace(place, next_number=None, next_operation=None)
+    number = place.begun + 1
+    names = {_exchange(other) for other in ranks if other.begun == number and other.waits}
+    return replace(place, next_number=number, next_operation=names.pop() if len(names) == 1 else None)
 
 
 def summary(answer: Whereabouts) -> str | None:

@@ -40,6 +40,7 @@ def folded(places: Iterable[RankPlace]) -> list[list[RankPlace]]:
         begun = place.begun if place.waits else None
         shown = _seen([place]) if place.state in _FROM_OUTSIDE else [_silence([place])] if place.state in STATES else []
         key = (place.state, place.line, place.function, place.operation, begun, place.doing, place.exit_code, *shown)
+        key = (*key, place.next_number, place.next_operation)
         groups.setdefault(key, []).append(place)
     return list(groups.values())
 
@@ -64,6 +65,10 @@ def sentence(places: Sequence[RankPlace], now: float) -> str:
     if place.doing is not None and not place.waits:
         verb, space, rest = place.doing.partition(" ")
         parts.append(f"{agree(places, verb, DOING.get(verb, verb))}{space}{rest}")
+    if place.next_operation is not None:
+        parts.append(f"its next collective is {place.next_operation} #{place.next_number}")
+    elif place.next_number is not None:
+        parts.append(f"which collective is its next one, #{place.next_number}, cannot be known: no rank waits in it")
     since = [item.since for item in places if item.since is not None]
     stands_s = max(0.0, now - max(since)) if since and place.is_there else 0.0
     return ", ".join(parts) + (f", for {units.duration(stands_s)}" if stands_s >= SHOWN_FROM_S else "")

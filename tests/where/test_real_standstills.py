@@ -140,6 +140,7 @@ def test_the_rank_that_the_others_wait_for_is_named_with_its_line(ranks: Ranks, 
     begun = ahead(found).begun
     assert begun is not None
     assert late.begun == begun - 1
+    assert (late.next_operation, late.next_number) == ("all_reduce", begun)
     assert found.verdict == (
         f"rank 0 waits in all_reduce #{begun} for rank 1, which has begun {begun - 1} collectives of {begun}"
     )

@@ -45,6 +45,25 @@ def test_ranks_at_one_place_are_listed_together_and_the_one_behind_alone() -> No
     ]
 
 
+def test_the_next_collective_of_a_rank_that_is_behind_is_named_by_those_that_wait_in_it() -> None:
+    found = ask(waiting(0), waiting(1), elsewhere(2))
+    assert [(place.next_operation, place.next_number) for place in found.ranks] == [(None, None)] * 2 + [("all_reduce", 412)]
+    told = "data.py:17 in __getitem__, in data, its next collective is all_reduce #412, for 35s"
+    assert sentence(found.ranks[2:], NOW) == told
+    backward = at(0, phase="backward", begun=412, completed=411)
+    (late,) = [place for place in ask(backward, elsewhere(1)).ranks if place.rank == 1]
+    assert late.next_operation == "the exchange of gradients"
+
+
+def test_a_next_collective_in_which_no_rank_waits_cannot_be_known() -> None:
+    found = ask(waiting(0), elsewhere(1, begun=409, completed=409), elsewhere(2, begun=410, completed=410))
+    assert [(place.next_operation, place.next_number) for place in found.ranks[1:]] == [(None, 410), (None, 411)]
+    assert "which collective is its next one, #410, cannot be known: no rank waits in it" in sentence(found.ranks[1:2], NOW)
+    assert len(folded(found.ranks)) == 3
+    for nobody in (ask(waiting(0), waiting(1)), ask(waiting(0, None), elsewhere(1, begun=None, completed=None))):
+        assert all(place.next_number is None for place in nobody.ranks)
+
+
 def test_the_only_rank_exchanges_no_gradients_in_backward() -> None:
     place = at(0, phase="backward", world_size=1)
     assert sentence([place], NOW) == "train.py:88 in train_step, in backward, for 35s"
@@ -249,7 +268,7 @@ FORKED = [RankPlace(None, 5000 + number, "node7", "forked") for number in range(
 def test_what_a_rank_forked_is_listed_and_changes_no_verdict(places: tuple[RankPlace, ...]) -> None:
     alone, beside = ask(*places), ask(*places, *FORKED)
     assert (beside.verdict, beside.behind, summary(beside)) == (alone.verdict, alone.behind, summary(alone))
-    assert beside.ranks == (*places, *FORKED)
+    assert beside.ranks == (*alone.ranks, *FORKED)
 
 
 def test_a_process_that_cannot_be_asked_is_described_by_what_proc_shows() -> None:
