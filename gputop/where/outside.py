@@ -14,6 +14,7 @@ from gputop.sources.host import procfs, waits
 
 _WORDS = {"open": "opens a file", "sync": "writes files to the disk", "child": "waits for a child process"}
 _WORKER_WAITS = {"lock": "waits for a lock", "poll": "waits for work", "receive": "waits for a socket"}
+_PIPE, _SOCKET = "a pipe", "a socket"
 _DEVICE_PREFIX = "/dev/"
 
 
@@ -61,7 +62,9 @@ def _doing(pid: int, state: str) -> str | None:
     if call.name == "sleep" or call == ("select", 0):
         return "sleeps"
     if call.name in ("read", "write"):
-        return f"{call.name}s {_file(pid, call.first)}"
+        target = _file(pid, call.first)
+        # Torch reads a batch's tensors from the worker that made it.
+        return (_workers(pid, held=True) if target in (_PIPE, _SOCKET) else None) or f"{call.name}s {target}"
     if call.name == "file lock":
         return f"waits for the lock of {_file(pid, call.first)}"
     if call.name == "poll":
@@ -69,8 +72,12 @@ def _doing(pid: int, state: str) -> str | None:
     return _WORDS.get(call.name)
 
 
-def _workers(pid: int) -> str | None:
-    """Return that a process waits for its loader workers, and what these do; None if it has none."""
+def _workers(pid: int, held: bool = False) -> str | None:
+    """Return that a process waits for its loader workers, and what these do; None if it has none.
+
+    ``held``: also None if each of them can run.
+    """
+    stuck = False
     doing: Counter[str] = Counter()
     pids: dict[str, int] = {}
     for child in procfs.read_children(pid):
@@ -78,9 +85,10 @@ def _workers(pid: int) -> str | None:
             stat = procfs.read_stat(child)
             if stat is not None and stat.comm == WORKER_NAME:
                 words = _worker(child, stat.state)
+                stuck = stuck or stat.state in (*procfs.DEAD_STATES, "T", "t")
                 doing[words] += 1
                 pids.setdefault(words, child)
-    if not doing:
+    if not doing or (held and not stuck):
         return None
     total = sum(doing.values())
     if total == 1:
@@ -114,7 +122,7 @@ def _file(pid: int, descriptor: int) -> str:
     if descriptor == 0 and (target.startswith((_DEVICE_PREFIX, "pipe:")) or not target):
         return "its standard input"
     if target.startswith("pipe:"):
-        return "a pipe"
+        return _PIPE
     if target.startswith("socket:"):
-        return "a socket"
+        return _SOCKET
     return target if target.startswith("/") else "a file"

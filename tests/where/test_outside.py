@@ -72,6 +72,44 @@ def test_a_process_that_waits_for_its_loader_says_what_the_workers_do(workers: l
             os.killpg(child.pid, signal.SIGKILL)
 
 
+READS_FROM_A_WORKER = """
+import os, signal, socket, sys
+mine, its = socket.socketpair()
+child = os.fork()
+if child == 0:
+    with open("/proc/self/comm", "w") as name:
+        name.write("pt_data_worker")
+    if sys.argv[1] == "ends":
+        os._exit(0)
+    if sys.argv[1] == "stops":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    signal.pause()
+print(child, flush=True)
+os.read(mine.fileno(), 1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("does", "words"),
+    [
+        ("stops", "waits for its loader worker {0}, which is stopped"),
+        ("ends", "waits for its loader worker {0}, which has died"),
+        ("works", "reads a socket"),
+    ],
+)
+def test_a_process_that_reads_what_a_stuck_worker_should_send_waits_for_it(does: str, words: str) -> None:
+    command = [sys.executable, "-c", READS_FROM_A_WORKER, does]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
+        try:
+            assert child.stdout is not None
+            wanted = words.format(child.stdout.readline().strip())
+            if not Path(f"/proc/{child.pid}/task/{child.pid}/children").exists():
+                pytest.skip("this kernel does not list children")
+            eventually(lambda: _doing(child.pid) == wanted, f"{wanted}, not {_doing(child.pid)}")
+        finally:
+            os.killpg(child.pid, signal.SIGKILL)
+
+
 def _doing(pid: int) -> str | None:
     found = outside.observe(pid)
     return found.doing if found is not None else None
