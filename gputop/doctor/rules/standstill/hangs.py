@@ -90,7 +90,7 @@ G01 = Rule(
         f"wait for {LIKELY_S:.0f} s for one that uses no CPU, disk or GPU (possible from {POSSIBLE_S:.0f} s), or all of them "
         "wait in different collectives (certain); from outside: "
         f"{SPIN_PERCENT:.0f}% utilization at {SPIN_POWER_SHARE:.0%} of the power limit for {SPIN_HOLD_S:.0f} s (possible), "
-        "while the GPUs and processes of other ranks idle, or no backward thread runs (likely); or all ranks have "
+        "while the GPUs and processes of other ranks idle, or no backward thread runs for as long (likely); or all ranks have "
         f"connected and worked, and now use no CPU, disk or GPU for {REST_HOLD_S:.0f} s and {LONGER_THAN_BEFORE:.0f} times "
         f"the longest rest after which they resumed, or for {FED_HOLD_S:.0f} s if a process of the same user works on a GPU "
         f"(possible; after {LOCK_HOLD_S:.0f} s if every main thread waits for another thread; if its output shows that no step "

@@ -25,6 +25,8 @@ rests.
 """
 SPIN_HOLD_S = 60.0
 STOOD_HOLD_S = 5.0
+RESTS_HOLD_S = 15.0
+"""If no rank has run backward for ``SPIN_HOLD_S`` either: that minute need not pass twice."""
 FIRST_CALLS = 5
 FIRST_HOLD_S = 60.0
 """NCCL's kernels poll: 100% utilization at low power (docs/rules.md#g01, estimates)."""
@@ -117,7 +119,7 @@ def _all_poll(evidence: Evidence, group: RankGroup, facts: Sequence[Fact]) -> Ju
         f"py-spy dump --pid {first}  # for each rank: which one is somewhere else?",
         "Steps complete (start it with gputop run to see them), or its kernels are very small.",
     )
-    return Suspicion(finding, SPIN_HOLD_S)
+    return Suspicion(finding, RESTS_HOLD_S if rests else SPIN_HOLD_S)
 
 
 def _some_wait(evidence: Evidence, group: RankGroup, idle: Sequence[Device], facts: Sequence[Fact]) -> Judgement:

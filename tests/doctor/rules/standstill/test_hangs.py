@@ -106,6 +106,8 @@ def test_from_outside_ranks_that_all_poll_hang_if_no_backward_runs() -> None:
     finding = verdict(all_poll, 110)
     assert (finding.id, finding.severity, finding.confidence) == ("G01", "error", "likely")
     assert any("no rank's backward threads have used a CPU" in fact.text for fact in finding.evidence)
+    told = [[item.confidence for item in found if item.id == "G01"] for found in play(all_poll, 110)]
+    assert 60 <= next(second for second, levels in enumerate(told) if levels) <= 80, "one minute shows it, not two"
     named = verdict(one_rests_while_all_poll, 110)
     assert "py-spy dump --pid 4002" in named.fix
     assert any("only process 4002 (rank 2) uses no CPU" in fact.text for fact in named.evidence)
