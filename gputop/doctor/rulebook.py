@@ -57,8 +57,8 @@ explain each other, only the root is shown. If two findings have the same weight
 
 <a id="needs"></a>
 **Needs.** *journal*: what `gputop run` or `import gputop` records in the training; gputop reads everything else from outside. A
-rule that lacks its evidence says so and does not judge. *The run's output*: gputop follows it for jobs that it started; `gputop
-doctor --log FILE` reads any other.
+rule that lacks its evidence says so and does not judge. *The run's output*: gputop follows it for jobs that it started, and for
+other runs where it goes to a file or to a pane of tmux or screen; `gputop doctor --log FILE` reads any other.
 
 <a id="untracked"></a>
 **Without tracking.** If gputop did not start a run, it has no journal. It still sees the processes, their environment at
@@ -179,15 +179,20 @@ def _needs(rule: Rule) -> str:
     return "; ".join(rule.needs) + (f"; observed for about {rule.window_s:g} s" if rule.window_s else "")
 
 
+_OR_EXCEPTION = " or exception"
+
+
 def _without_tracking(rule: Rule) -> str:
     """Return what the rule can know about a run that gputop does not track."""
-    if rule.without_tracking == "whole":
-        return "Nothing is missing."
-    if rule.without_tracking == "none":
+    missing = [need for need in rule.needs if needs_tracking(need)]
+    if len(missing) == len(rule.needs):
         return "Not judged."
-    known = "; ".join(need for need in rule.needs if not needs_tracking(need))
-    missing = "; ".join(need for need in rule.needs if needs_tracking(need))
-    return f"Known: {known}. Missing: {missing}."
+    if any(need.endswith(_OR_EXCEPTION) for need in rule.needs):
+        missing.append("journal: the exception")
+    if not missing:
+        return "Nothing is missing."
+    known = "; ".join(need.removesuffix(_OR_EXCEPTION) for need in rule.needs if not needs_tracking(need))
+    return f"Known: {known}. Missing: {'; '.join(missing)}."
 
 
 def _hides(rule: Rule) -> str:

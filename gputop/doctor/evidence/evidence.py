@@ -167,15 +167,15 @@ class Evidence:
         return self._paces.get((run_id or "", rank, metric)) or Paces()
 
     def logs(self, group: RankGroup) -> tuple[LogMatch, ...]:
-        """Return the known error texts in the group's output, first failure first."""
+        """Return the known error texts in the group's output, first failure first; also those of an untracked run."""
         if self.snapshot is None or not self.snapshot.logs:
             return ()
-        groups = {group.run_id, *(p.environment.gputop_job_id for p in group.processes if p.environment is not None)} - {None}
+        run = group.shown.run_id if group.run_id is None and group.shown is not None else group.run_id
+        groups = {run, *(p.environment.gputop_job_id for p in group.processes if p.environment is not None)} - {None}
         return tuple(
             match
             for match in self.snapshot.logs
-            if (match.run_id is not None and match.run_id == group.run_id)
-            or (match.job_id is not None and match.job_id in groups)
+            if (match.run_id is not None and match.run_id == run) or (match.job_id is not None and match.job_id in groups)
         )
 
     def communicators(self, group: RankGroup) -> tuple[Communicator, ...]:

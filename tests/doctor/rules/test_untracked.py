@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from gputop.doctor.diagnosis import Doctor
+from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.report import text_report
 from gputop.doctor.rulebook import explanation
 from gputop.doctor.rules import BY_ID, RULES
-from gputop.snapshot import Snapshot
+from gputop.snapshot import LogMatch, Snapshot
 from gputop.untracked.found import process_runs
-from tests.doctor.scenes import hangs, hardware, loading, pace, placement
+from tests.doctor.scenes import hangs, hardware, loading, outside, pace, placement
 from tests.doctor.scenes.base import Scene, ids, not_tracked, play
 
 JUDGED: dict[str, tuple[str, Scene, int]] = {
@@ -35,6 +36,15 @@ def test_what_shows_from_outside_is_judged(name: str) -> None:
 
 def test_workers_that_take_turns_do_not_matter_while_no_gpu_waits() -> None:
     assert ids(play(not_tracked(loading.pressed_and_in_time), 40)[-1]) == []
+
+
+def test_the_output_of_an_untracked_run_counts_as_that_of_a_job_does() -> None:
+    """Where it goes to a file or a pane, the sampler follows it, and its texts have the id of the run's curve."""
+    evidence, shot = Evidence(), outside.hangs(20)
+    text = LogMatch("coll_mismatch", None, "Detected mismatch between collectives on ranks", run_id=shot.runs[0].run_id)
+    evidence.observe(replace(shot, logs=(text, replace(text, run_id="another"))))
+    (group,) = evidence.groups
+    assert evidence.logs(group) == (text,)
 
 
 def snapshot_of(scene: Scene, second: int) -> Snapshot:
@@ -61,6 +71,8 @@ def test_the_report_says_what_is_not_tracked_and_never_that_nothing_runs() -> No
         ("A07", "Nothing is missing."),
         ("B01", "Not judged."),
         ("E02", "Known: NVML; CPU time of the main thread. Missing: journal: step_s, phase/data."),
+        ("C08", "Known: NCCL RAS; the run's output. Missing: journal: stalled."),
+        ("A08", "Known: the run's output; RANK, LOCAL_RANK. Missing: journal: the exception."),
         ("D10", "Missing: journal: phase/data."),
     ],
 )

@@ -41,12 +41,12 @@ Subject = Literal["group", "machine"]
 def needs_tracking(need: str) -> bool:
     """Return whether an entry of ``Rule.needs`` is available only for a run that gputop tracks.
 
-    This applies to the journal, with the exception it contains, and to the output, which gputop follows only for its own jobs.
-    "journal: X, else Y" is available without tracking.
+    This applies to the journal. The output of any run is followed where it goes to a file or a pane. "journal: X, else Y" is
+    available without tracking.
     """
     if ", else " in need or need.startswith("NVML contexts or"):
         return False
-    return need.startswith(("journal", "the run's output")) or need.endswith("(journal)") or need == "logs"
+    return need.startswith("journal") or need.endswith("(journal)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
