@@ -69,12 +69,14 @@ def standing(doctor: Doctor, snapshot: Snapshot, run: str | None = None) -> Outc
     if run is None:
         return Outcome(findings, snapshot, doctor.suppressed, doctor.undecided)
     wanted = {item.run_id for item in snapshot.runs if run in (item.run_id, item.name)}
-    wanted |= {item.key for item in snapshot.process_runs if run in (item.key, item.name)}
+    untracked = {item.key for item in snapshot.process_runs if run in (item.key, item.name)}
+    wanted |= untracked
     return Outcome(
         tuple(item for item in findings if run_of(item, snapshot) in wanted),
         snapshot,
         tuple(item for item in doctor.suppressed if run_of(item, snapshot) in wanted),
-        tuple(item for item in doctor.undecided if item.run in wanted),
+        # A suspicion about an untracked run has no run; it may be about this one.
+        tuple(item for item in doctor.undecided if item.run in wanted or (item.run is None and untracked)),
     )
 
 

@@ -18,6 +18,8 @@ from gputop.whereabouts.records import RankPlace
 from gputop.whereabouts.verdict import perhaps_behind
 
 LOOK_S = 5.0
+FIRST_S = 2.0
+"""The second look, which first tells something, is due after this time: ``gputop doctor`` settles after ten seconds."""
 SHARE = 0.002
 """The largest share of a core that this may use: a machine may have thousands of connections."""
 RESTS_PERCENT = 10.0
@@ -66,7 +68,7 @@ def _look(run: ProcessRun, known: _Looked | None) -> _Looked:
         ranks = [Mute(rank.pid, rank.rank, "untracked") for rank in run.ranks]
         places = places_between(ranks, known.seen, seen, began_s - known.at_s)
         places = places if perhaps_behind(places) is not None else ()
-    due_s = time.monotonic() + max(LOOK_S, (time.thread_time() - used_s) / SHARE)
+    due_s = time.monotonic() + max(FIRST_S if known is None else LOOK_S, (time.thread_time() - used_s) / SHARE)
     return _Looked(began_s, due_s, seen, {place.pid: place for place in places if place.pid is not None})
 
 

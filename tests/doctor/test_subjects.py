@@ -10,7 +10,7 @@ import pytest
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.report import text_report
-from gputop.doctor.watch import watch
+from gputop.doctor.watch import standing, watch
 from gputop.snapshot import ProcessRank, ProcessRun, Snapshot
 from gputop.tui.drawing.doctor.pane import draw_doctor
 from gputop.tui.state.grouping import listed
@@ -68,3 +68,11 @@ def test_the_findings_of_one_untracked_run_can_be_asked_for_by_its_name() -> Non
     shots = [scenes.one_left(second) for second in range(90)]
     assert [item.id for item in watch(Doctor(), shots, "train.py", whole=True).findings] == ["G01"]
     assert watch(Doctor(), shots, "other.py", whole=True).findings == ()
+
+
+def test_a_suspicion_about_an_untracked_run_that_is_asked_for_is_waited_for() -> None:
+    doctor = Doctor()
+    for second in range(61):
+        outcome = standing(doctor, scenes.one_left(second), "train.py")
+    assert (outcome.findings, [item.rule for item in outcome.undecided]) == ((), ["G01"])
+    assert standing(doctor, scenes.one_left(62), "other.py").undecided == ()

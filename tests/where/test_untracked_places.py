@@ -31,6 +31,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     look = outside.look
     monkeypatch.setattr(untracked_places.outside, "look", lambda pid: (found.append(pid), look(pid))[1])
     monkeypatch.setattr(untracked_places, "LOOK_S", 0.0)
+    monkeypatch.setattr(untracked_places, "FIRST_S", 0.0)
     monkeypatch.setattr(untracked_places, "SHARE", 1e9)
     return found
 
