@@ -101,6 +101,12 @@ class RunList(TypedFilter, RuledPane):
             self._problem = problem
         self.lay_out()
 
+    def stop_typing(self, keep: bool = True) -> None:
+        """Stop typing; a filter that leaves out the run shown chooses the first one that it keeps."""
+        super().stop_typing(keep)
+        if self._kept and all(run.run_id != self.shown for run in self._kept):
+            self.post_message(self.Chosen(self._kept[0].run_id))
+
     # The cursor
 
     def choose_next(self, by: int) -> None:
