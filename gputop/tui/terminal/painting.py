@@ -56,8 +56,11 @@ class _Styles(dict[str, Style]):
 
     def __missing__(self, name: str) -> Style:
         style = self._look.background
-        for part in name.split():
-            style += PALETTES[self._look.palette][part]
+        parts = name.split()
+        for part in parts:
+            found = PALETTES[self._look.palette][part]
+            # Of a band, its curve takes only the background: without colors, the curve would be as dim as the band.
+            style += found.background_style if part == "band" and len(parts) > 1 else found
         for line_filter in self._look.filters:
             style = line_filter.apply([Segment("x", style)], self._look.under)[0].style or Style.null()
         self[name] = style

@@ -27,7 +27,7 @@ _ROLES: Mapping[str, tuple[str, str, str, str, str]] = {
     "ok":      ("#6bd17f", "#1a7332", "#56b4e9", "green", "none"),
     "warn":    ("#f0b64a", "#8a5a00", "#e6ac3c", "yellow", "bold"),
     "bad":     ("bold #ff7b72", "bold #c01c28", "bold #ff9248", "bold red", "reverse"),
-    "accent":  ("bold #79b8ff", "bold #0550ae", "bold #8cc4ff", "bold cyan", "bold not dim"),
+    "accent":  ("bold #79b8ff", "bold #0550ae", "bold #8cc4ff", "bold cyan", "bold"),
     "bar":     ("#4fb6c4", "#17707a", "#56b4e9", "cyan", "none"),
     "track":   ("#3d4650", "#cfd5db", "#3d4650", "dim", "dim"),
     "work0":   ("#3b78b8", "#2f6aa8", "#2f62a3", "blue", "none"),
@@ -40,18 +40,18 @@ _ROLES: Mapping[str, tuple[str, str, str, str, str]] = {
     "band":    ("#20303a on #20303a", "#dfe8ec on #dfe8ec", "#20303a on #20303a", "bright_black", "dim"),
     "chip":    ("bold reverse", "bold reverse", "bold reverse", "bold reverse", "bold reverse"),
     "cursor":  ("on #1a3550", "on #dcebfa", "on #1a3550", "reverse", "reverse"),
-    "rank0":   ("#56b4e9", "#0067a5", "#56b4e9", "cyan", "not dim"),
-    "rank1":   ("#e69f00", "#a34f00", "#e69f00", "yellow", "not dim"),
-    "rank2":   ("#2fc6a2", "#00694f", "#2fc6a2", "green", "not dim"),
-    "rank3":   ("#efe15a", "#766000", "#efe15a", "magenta", "not dim"),
-    "rank4":   ("#d98bc6", "#943d80", "#d98bc6", "blue", "not dim"),
-    "rank5":   ("#7f9cf5", "#2f4fc9", "#7f9cf5", "bright_cyan", "not dim"),
-    "rank6":   ("#ff8a5c", "#b43a08", "#ff8a5c", "bright_magenta", "not dim"),
-    "rank7":   ("#b5bdc7", "#505963", "#b5bdc7", "none", "not dim"),
+    "rank0":   ("#56b4e9", "#0067a5", "#56b4e9", "cyan", "none"),
+    "rank1":   ("#e69f00", "#a34f00", "#e69f00", "yellow", "none"),
+    "rank2":   ("#2fc6a2", "#00694f", "#2fc6a2", "green", "none"),
+    "rank3":   ("#efe15a", "#766000", "#efe15a", "magenta", "none"),
+    "rank4":   ("#d98bc6", "#943d80", "#d98bc6", "blue", "none"),
+    "rank5":   ("#7f9cf5", "#2f4fc9", "#7f9cf5", "bright_cyan", "none"),
+    "rank6":   ("#ff8a5c", "#b43a08", "#ff8a5c", "bright_magenta", "none"),
+    "rank7":   ("#b5bdc7", "#505963", "#b5bdc7", "none", "none"),
 }  # fmt: skip
 """Role -> its style in each of ``LOOKS``. "colorblind" distinguishes good from bad by blue and orange, never by red and green.
 
-A word, a mark or a position repeats what a color says: "mono" has no colors. There, a curve must not be as dim as its band.
+A word, a mark or a position repeats what a color says: "mono" has no colors.
 """
 PALETTES: Mapping[str, Mapping[str, Style]] = {
     look: MappingProxyType({role: Style.parse(styles[place]) for role, styles in _ROLES.items()})

@@ -19,7 +19,7 @@ from gputop.tui.drawing.line import STYLES, Line, cut, line
 from gputop.tui.start import write_fully
 from gputop.tui.terminal.compositor import SparingCompositor
 from gputop.tui.terminal.painting import Look, styles_of
-from gputop.tui.terminal.palette import THEMES
+from gputop.tui.terminal.palette import PALETTES, THEMES
 from gputop.tui.terminal.partial_update import PartialUpdate, Piece
 from gputop.tui.terminal.private_textual import install_compositor
 from gputop.tui.widgets.pane import Pane
@@ -169,8 +169,10 @@ def test_an_unbuffered_standard_error_loses_nothing() -> None:
     assert write_fully(None) is None
 
 
-@pytest.mark.parametrize("role", ["accent", *(f"rank{number}" for number in range(8))])
-def test_without_colors_a_curve_stands_out_from_the_band_behind_it(role: str) -> None:
-    styles = styles_of(Look("mono", Style.null(), Color.parse("black")))
-    assert styles["band"].dim
-    assert not styles[f"band {role}"].dim
+@pytest.mark.parametrize("role", ["accent", "rank0", "rank7"])
+def test_a_curve_takes_only_the_background_of_its_band(role: str) -> None:
+    plain = styles_of(Look("mono", Style.null(), Color.parse("black")))
+    assert plain["band"].dim
+    assert plain[f"band {role}"] == plain[role]
+    colored = styles_of(Look("dark", Style.null(), Color.parse("black")))[f"band {role}"]
+    assert (colored.color, colored.bgcolor) == (PALETTES["dark"][role].color, PALETTES["dark"]["band"].bgcolor)
