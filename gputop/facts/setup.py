@@ -1,4 +1,4 @@
-"""What a rank trains, with what and on what: the records of the facts that seldom change during a training."""
+"""What a rank trains, with what and on what: the records of the facts that rarely change during a training."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gputop.cli.stored.show import show_lines
-from gputop.facts.held import UNKNOWN_LINES, held_lines
+from gputop.facts.memory_text import UNKNOWN_LINES, memory_lines
 from gputop.snapshot import Rank, Run
 from gputop.tracking import out_of_memory
 from gputop.tui.drawing.runs.differences import config_lines
@@ -73,7 +73,7 @@ def test_the_lines_that_hold_most_come_first(cuda: SimpleNamespace) -> None:
             {"line": "data.py:7 load", "bytes": GIB, "blocks": 1},
         ],
     }
-    told = held_lines({"out_of_memory": found}, 1)
+    told = memory_lines({"out_of_memory": found}, 1)
     assert told == [
         "torch held 6.5 GiB, and 1.0 GiB cached but free, 1.0 GiB of it in one piece",
         "5.0 GiB in 2 blocks from train.py:88 forward",
@@ -89,7 +89,7 @@ def test_without_a_snapshot_only_the_totals_are_shown(cuda: SimpleNamespace) -> 
     cuda.memory.memory_snapshot = lambda include_traces: [][3]
     found = out_of_memory.fact(RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"), is_library)
     assert found == {"allocated_bytes": 5 * GIB, "cached_bytes": 2 * GIB, "largest_free_bytes": None, "lines": []}
-    assert held_lines({"out_of_memory": found}) == ["torch held 5.0 GiB, and 2.0 GiB cached but free", UNKNOWN_LINES]
+    assert memory_lines({"out_of_memory": found}) == ["torch held 5.0 GiB, and 2.0 GiB cached but free", UNKNOWN_LINES]
 
 
 def test_a_torch_that_can_only_take_the_whole_history_is_asked_for_sums(cuda: SimpleNamespace) -> None:
@@ -106,8 +106,8 @@ def test_other_errors_and_other_versions_of_torch_add_nothing(cuda: SimpleNamesp
     assert out_of_memory.fact(OutOfMemoryError("full"), is_library) is None
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace())
     assert out_of_memory.fact(OutOfMemoryError("full"), is_library) is None
-    assert held_lines({}) == []
-    assert held_lines({"out_of_memory": {"lines": "x"}}) == [
+    assert memory_lines({}) == []
+    assert memory_lines({"out_of_memory": {"lines": "x"}}) == [
         "torch held N/A, and N/A cached but free",
         UNKNOWN_LINES,
     ]

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from gputop import units
 from gputop.cli.stored.shelf import Shelf, points_of
-from gputop.facts.held import held_lines
+from gputop.facts.memory_text import memory_lines
 from gputop.facts.record import Record
 from gputop.facts.standing import Error
 from gputop.facts.table import Facts
@@ -104,7 +104,7 @@ def show_lines(
         # With a single rank, the table has its values already.
         lines.append(f"rank {rank.rank} ({where})" + (f": {values or 'nothing logged'}" if len(run.ranks) > 1 else ""))
         lines += _error_line(Facts(rank.facts).error)
-        lines += [f"  {text}" for text in held_lines(rank.facts)]
+        lines += [f"  {text}" for text in memory_lines(rank.facts)]
         lines += [f"  could not be collected: {what}" for what in Facts(rank.facts).uncollected or ()]
     return lines + _config_lines(run, config_lines)
 

@@ -16,7 +16,7 @@ from gputop.doctor.findings.finding import Abstained, Fact, Finding
 from gputop.doctor.rules.support.outputs import Output, foreign_memory, outputs_of, quoted, soften
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import main_device
-from gputop.facts.held import held_lines
+from gputop.facts.memory_text import memory_lines
 from gputop.snapshot import FAILED_STATES, Device, LogMatch, Process
 from gputop.units import bytes_text
 
@@ -196,7 +196,7 @@ def _out_of_memory(evidence: Evidence, output: Output, match: LogMatch) -> Findi
         )
         facts.append(Fact(text, peak, "NVML"))
     failed = output.rank(match.rank)
-    held = held_lines(failed.facts, HELD_LINES) if failed is not None else []
+    held = memory_lines(failed.facts, HELD_LINES) if failed is not None else []
     facts += [Fact(text, text, "torch's allocator") for text in held]
     if only:
         text = f"{words.gpus(roomy)} kept over {ROOM_SHARE_MIN * 100:.0f}% free"

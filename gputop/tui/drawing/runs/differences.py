@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gputop.facts.held import held_lines
+from gputop.facts.memory_text import memory_lines
 from gputop.snapshot import Run
 from gputop.tui.drawing.line import Line, Span, clean, clip_text, dimmed, fit_text
 from gputop.tui.drawing.prose import pairs
@@ -33,7 +33,7 @@ def config_lines(runs: Sequence[tuple[Run, str]], columns: int, ascii_only: bool
     if len(runs) == 1:
         run = runs[0][0]
         rows = [*flat(run.config), ("run id", run.run_id)]
-        rows += [(f"rank {rank.rank}'s memory", text) for rank in run.ranks for text in held_lines(rank.facts)]
+        rows += [(f"rank {rank.rank}'s memory", text) for rank in run.ranks for text in memory_lines(rank.facts)]
         rows += [("tags", ", ".join(run.tags))] if run.tags else []
         rows += [("recipe", run.recipe)] if run.recipe else []
         rows += [("job", run.job_id)] if run.job_id else []

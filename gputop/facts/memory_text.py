@@ -14,7 +14,7 @@ UNKNOWN_LINES = (
 )
 
 
-def held_lines(facts: Mapping[str, Any], most: int = 8) -> list[str]:
+def memory_lines(facts: Mapping[str, Any], most: int = 8) -> list[str]:
     """Return what a rank's allocator held, largest first, at most ``most`` of its lines; nothing if memory did not run out.
 
     ``facts`` are the facts of the rank.
