@@ -7,7 +7,7 @@ import time
 
 from gputop.tracking import session
 from gputop.tracking.journal.harmless import harmless
-from gputop.tracking.journal.notice import reason, tell
+from gputop.tracking.journal.notice import reason, warn
 from gputop.tracking.run import Run
 
 MESSAGES_PER_S = 200
@@ -23,7 +23,7 @@ class GputopHandler(logging.Handler):
             super().__init__(level if issubclass(type(level), int | str) else logging.NOTSET)
         except Exception as error:  # noqa: BLE001 - a level may be any object
             super().__init__()
-            tell(f"GputopHandler records messages of all levels ({reason(error)}).")
+            warn(f"GputopHandler records messages of all levels ({reason(error)}).")
         self._run = run if issubclass(type(run), Run) else None
         self._second = 0
         self._taken = self._dropped = 0

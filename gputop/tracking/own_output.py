@@ -69,13 +69,13 @@ class Listener:
         self._spent = 0.0
         self.over = False
 
-    def hear(self, stream: str, text: str) -> None:
+    def parse(self, stream: str, text: str) -> None:
         """Parse text written to the stream of this name. Raises only what a signal handler of the script raises meanwhile."""
         if self.over or self._busy:
             return
         self._busy = True  # ignore what we print in here, and what other threads print meanwhile
         try:
-            self._hear(stream, text)
+            self._parse(stream, text)
         except Exception as error:  # noqa: BLE001 - the script keeps printing, whatever is wrong with a line
             self.over = True
             let_through = self._import_let_through()
@@ -96,7 +96,7 @@ class Listener:
             return None
         return None
 
-    def _hear(self, stream: str, text: str) -> None:
+    def _parse(self, stream: str, text: str) -> None:
         whole = self._partial.get(stream, "") + text[-TEXT_CHARACTERS:]
         end = max(whole.rfind("\n"), whole.rfind("\r")) + 1
         self._partial[stream] = whole[end:][-LINE_CHARACTERS:]
@@ -218,20 +218,20 @@ def listen(load: Callable[[], bool]) -> None:
 def _follow(stream: Any, name: str, listener: Listener) -> None:
     write = stream.write
 
-    def write_and_hear(text: str, /) -> int:
+    def write_and_parse(text: str, /) -> int:
         count: int = write(text)
         if not listener.over:
-            listener.hear(name, text)
-        elif getattr(stream, "__dict__", {}).get("write") is write_and_hear:
+            listener.parse(name, text)
+        elif getattr(stream, "__dict__", {}).get("write") is write_and_parse:
             del stream.write  # restore the stream, unless the script has put a function of its own there
         return count
 
     # Stated in ``stand_in``: the traceback of an error in ``print`` leaves such calls out.
-    write_and_hear.__code__ = write_and_hear.__code__.replace(co_filename=f"{__file__}#importlib._bootstrap")
+    write_and_parse.__code__ = write_and_parse.__code__.replace(co_filename=f"{__file__}#importlib._bootstrap")
     for part in ("__name__", "__qualname__", "__doc__"):
         if isinstance(known := getattr(write, part, None), str):
-            setattr(write_and_hear, part, known)
+            setattr(write_and_parse, part, known)
     try:
-        stream.write = write_and_hear
+        stream.write = write_and_parse
     except AttributeError:  # a stream that takes no new attributes: this process is not followed
         return

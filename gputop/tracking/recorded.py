@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from gputop.tracking.journal.harmless import harmless
-from gputop.tracking.journal.notice import reason, tell
+from gputop.tracking.journal.notice import reason, warn
 
 ENTRIES_MAX = 5_000
 """More entries in one call are not a configuration: they come from something endless."""
@@ -43,7 +43,7 @@ class RecordedDict(dict[str, Any]):
                 for name, value in islice(_pairs(other), ENTRIES_MAX):
                     self[str(name)] = value
             except Exception as error:  # noqa: BLE001 - a configuration may be any object
-                tell(f"entries of {type(other).__name__} are not recorded ({reason(error)}). Pass a mapping.")
+                warn(f"entries of {type(other).__name__} are not recorded ({reason(error)}). Pass a mapping.")
 
     def setdefault(self, name: str, default: Any = None) -> Any:
         """Return the entry; create it with ``default`` if it is missing."""

@@ -18,7 +18,7 @@ from gputop.facts.table import Alert, Metric
 from gputop.tracking import ending, import_hook, wandb
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal.harmless import harmless
-from gputop.tracking.journal.notice import reason, tell
+from gputop.tracking.journal.notice import reason, warn
 from gputop.tracking.journal.writing.files import OpenJournal
 from gputop.tracking.journal.writing.last_value import LastValues
 from gputop.tracking.journal.writing.not_kept import NotKept
@@ -221,7 +221,7 @@ class Run:
             if self._opened is not None:
                 self._opened.finish(form.FAILED if exit_code else form.FINISHED, exit_code)
         except Exception as error:  # noqa: BLE001 - a training must not fail at its end because of its log
-            tell(f"finish failed ({reason(error)}).")
+            warn(f"finish failed ({reason(error)}).")
         self.log = _no_log
 
     def note_end(self, exit_code: int | None) -> None:
@@ -230,7 +230,7 @@ class Run:
             self._opened.note_end(form.FAILED if exit_code else form.FINISHED, exit_code)
 
     def take_back_end(self) -> None:
-        """Take back ``note_end``: the process goes on."""
+        """Undo ``note_end``: the process continues."""
         if self._opened is not None:
             self._opened.take_back_end()
 

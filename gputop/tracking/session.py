@@ -20,7 +20,7 @@ from gputop.tracking.journal import identity
 from gputop.tracking.journal.command import KERNELS, users_command
 from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.harmless import harmless
-from gputop.tracking.journal.notice import reason, tell
+from gputop.tracking.journal.notice import reason, warn
 from gputop.tracking.journal.writing.files import OpenJournal
 from gputop.tracking.journal.writing.values import labels
 from gputop.tracking.profiling.service import ProfileService
@@ -82,7 +82,7 @@ def init(
     except Exception as error:  # noqa: BLE001 - the training starts whether or not it can be recorded
         let_through(error)
         why = (error.strerror if isinstance(error, OSError) else None) or reason(error)
-        tell(f"the run is not recorded, the training continues: {why}.")
+        warn(f"the run is not recorded, the training continues: {why}.")
         _current = Run(None)
     _current.config.update(config)
     return _current
@@ -200,7 +200,7 @@ def _named(what: str, asked: str | None) -> str | None:
     if not given or os.environ.get(f"{variable}_WINS") != "1":
         return asked or given
     if asked and asked != given:
-        tell(f"the {what} of the run is {given!r}, as the command line says; the script says {asked!r}.")
+        warn(f"the {what} of the run is {given!r}, as the command line says; the script says {asked!r}.")
     return given
 
 
@@ -223,11 +223,11 @@ def log(data: Mapping[str, Any] | None = None, step: int | None = None, commit: 
     """Record metrics of the active run: see ``Run.log``."""
     try:
         if not _initialized and os.environ.get("GPUTOP_MODE") != "disabled" and os.environ.get("GPUTOP") != "0":
-            tell("log was called before gputop.init(): nothing is recorded.")
+            warn("log was called before gputop.init(): nothing is recorded.")
         _current.log(data, step, commit, **metrics)
     except Exception as error:  # noqa: BLE001 - a guard around this function would cost each call of it
         let_through(error)
-        tell(f"log failed, the training continues ({reason(error)}).")
+        warn(f"log failed, the training continues ({reason(error)}).")
 
 
 @harmless

@@ -15,7 +15,7 @@ from typing import Any
 from gputop.facts.parallel import DataParallel
 from gputop.tracking import evidence
 from gputop.tracking.describe import describe_model
-from gputop.tracking.journal.notice import reason, tell
+from gputop.tracking.journal.notice import reason, warn
 from gputop.tracking.recorder import Recorder
 
 UNEVEN_BELOW = 0.75
@@ -101,7 +101,7 @@ class SplitCounter:
         try:
             self._count(wrapper, args, kwargs or {})
         except Exception as error:  # noqa: BLE001 - the user's forward runs next, whatever its arguments are
-            tell(f"watch could not read a call of {self._class} ({reason(error)}).")
+            warn(f"watch could not read a call of {self._class} ({reason(error)}).")
 
     def __reduce__(self) -> Any:
         """Copy and pickle as a hook that does nothing: both take a model with its hooks, and this one counts for one run."""
@@ -173,7 +173,7 @@ def watch(model: Any, run: Recorder) -> None:
         if is_data_parallel(model):
             model.register_forward_pre_hook(SplitCounter(run, model), with_kwargs=True)
     except Exception as error:  # noqa: BLE001 - a model may be any object; the training continues
-        tell(f"watch could not inspect {type(model).__name__} ({reason(error)}).")
+        warn(f"watch could not inspect {type(model).__name__} ({reason(error)}).")
 
 
 def splits(module: Any) -> bool:

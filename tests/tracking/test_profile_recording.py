@@ -202,7 +202,7 @@ def test_every_profiler_of_the_script_comes_first(trainer: Trainer) -> None:
     own = sys.modules["torch.autograd.profiler"]
     for kind in (own.profile, own.emit_nvtx, own.emit_itt):
         original = kind.__enter__
-        with found._making_way():
+        with found._watching_script():
             script = threading.Thread(target=kind().__enter__)
             script.start()
             script.join()

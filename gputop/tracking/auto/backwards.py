@@ -8,7 +8,7 @@ from gputop.tracking.auto.losses import values as loss_values
 from gputop.tracking.auto.training.epochs import Epochs
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.auto.without_optimizer import WithoutOptimizer
-from gputop.tracking.journal.notice import tell
+from gputop.tracking.journal.notice import warn
 from gputop.tracking.unseen import unseen
 
 NO_NUMBERS = ("DTensor", "FakeTensor", "FunctionalTensor")
@@ -39,9 +39,9 @@ class Backwards:
         sites.begin_backward()
         if not training.partial:
             training.gradients.backward()
-        if training.blind:
+        if training.step_is_hidden:
             training.fast.stop()
-            tell("automatic tracking stops, the training continues: torch.compile hides the optimizer's steps. Use run.log.")
+            warn("automatic tracking stops, the training continues: torch.compile hides the optimizer's steps. Use run.log.")
             return
         tensor = self._only(tensors)
         if tensor is None:

@@ -98,7 +98,7 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
         if fast.in_backward:
             return original(tensors, *args, **kwargs)
         training.end_early()
-        if training.off or (get_ident() != training.thread and not steps.other_threads.goes_on_here(tensors)):
+        if training.off or (get_ident() != training.thread and not steps.other_threads.continues_here(tensors)):
             return original(tensors, *args, **kwargs)
         backwards = steps.backwards
         try:
@@ -187,7 +187,7 @@ def _patch_optimizers(torch: Any, steps: Steps) -> None:
 
     def traced() -> None:
         # Marked as a constant, so torch.compile calls it while tracing, and it leaves nothing in the graph.
-        training.lose_sight()
+        training.note_hidden_step()
 
     traced._dynamo_marked_constant = True  # type: ignore[attr-defined]
 

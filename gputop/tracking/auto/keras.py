@@ -83,7 +83,7 @@ def _listen_to_epochs(steps: Steps) -> None:
     @stands_for(original)
     def on_epoch_begin(self: Any, epoch: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(epoch, int):
-            steps.epochs.tell(float(epoch))
+            steps.epochs.set_from_framework(float(epoch))
         return original(self, epoch, *args, **kwargs)
 
     callbacks.on_epoch_begin = on_epoch_begin

@@ -1,4 +1,4 @@
-"""Follows the training to other threads: where it goes on, and which loss of another thread belongs to its step.
+"""Follows the training to other threads: where it continues, and which loss of another thread belongs to its step.
 
 ``training/threads.py`` decides; this module acts on it.
 """
@@ -21,10 +21,10 @@ class OtherThreads:
     def __init__(self, training: Training) -> None:
         self._training = training
 
-    def goes_on_here(self, tensors: Any) -> bool:
+    def continues_here(self, tensors: Any) -> bool:
         """Return whether a backward belongs to the training that begins on another thread, or before the first step.
 
-        The training then goes on there.
+        The training then continues there.
         """
         training, threads = self._training, self._training.threads
         try:
@@ -52,7 +52,7 @@ class OtherThreads:
             return loss_values.value_of(training.torch, training.sites.unscaled(tensors)[0])
 
     def is_foreign(self, optimizer: Any) -> bool:
-        """Return whether a step that ends on this thread is not of the training, which otherwise goes on here."""
+        """Return whether a step that ends on this thread is not of the training, which otherwise continues here."""
         training, here = self._training, get_ident()
         training.threads.note_step(here)
         if not training.thread or here == training.thread:
@@ -62,7 +62,7 @@ class OtherThreads:
         training.go_on_here()
         return False
 
-    def take_what_is_left(self, held: HeldLosses) -> None:
+    def take_leftovers(self, held: HeldLosses) -> None:
         """Take the loss of a backward on another thread if a step without one shows whose it is."""
         training = self._training
         threads, sites = training.threads, training.sites

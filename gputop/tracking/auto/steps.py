@@ -90,7 +90,7 @@ class Steps:
         now = perf_counter()
         training = self.training
         training.end_step(skipped)
-        self.other_threads.take_what_is_left(self._held)
+        self.other_threads.take_leftovers(self._held)
         if self._on_clock is not None:
             self._stop_clock()
         self.without_optimizer.ended_by(optimizer)
@@ -145,7 +145,7 @@ class Steps:
         if training.partial:
             return False
         training.usual.learn(training.sites, training.iteration)
-        return len(training.optimizers) == 1 and not training.blind and is_plain(training.sites, training.iteration)
+        return len(training.optimizers) == 1 and not training.step_is_hidden and is_plain(training.sites, training.iteration)
 
     def _stop_clock(self) -> None:
         """Stop timing an optimizer's step on the GPU."""

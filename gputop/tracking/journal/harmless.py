@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any, TypeVar, cast, overload
 
 from gputop.tracking.journal.handlers import let_through
-from gputop.tracking.journal.notice import reason, tell
+from gputop.tracking.journal.notice import reason, warn
 
 T = TypeVar("T")
 _UNGUARDED = frozenset(["__class_getitem__", "__deepcopy__", "__getattr__", "__init__", "__init_subclass__", "__new__"])
@@ -67,7 +67,7 @@ def _guarded(
             if isinstance(error, TypeError) and trace is not None and trace.tb_next is None:
                 raise  # the function was not entered: the arguments do not match its signature
             let_through(error)
-            tell(f"{function.__qualname__} failed, the training continues ({reason(error)}).")
+            warn(f"{function.__qualname__} failed, the training continues ({reason(error)}).")
             return None if otherwise is None else otherwise()
 
     return guarded

@@ -11,7 +11,7 @@ _REASON_CHARACTERS = 200
 _told: set[str] = set()
 
 
-def tell(message: str) -> None:
+def warn(message: str) -> None:
     """Print ``gputop: message`` once per message and process; ``GPUTOP_SILENT=1`` suppresses it."""
     try:
         if message in _told or len(_told) > 100:

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from gputop.tracking.profiling import exchange, obstacles
-from gputop.tracking.profiling.making_way import making_way
 from gputop.tracking.profiling.one_step import OneStep
+from gputop.tracking.profiling.script_profilers import watch_script_profilers
 from gputop.tracking.standing.reporter import Trainer
 from gputop.tracking.standing.stack import frames_of, where
 
@@ -96,7 +96,7 @@ class Recording:
 
     def record(self, steps: int, ring: Path, request_id: str) -> None:
         """Record the steps, one by one, until one became too long."""
-        with self._making_way():
+        with self._watching_script():
             try:
                 self._record_nothing()
                 for number in range(steps):
@@ -242,8 +242,8 @@ class Recording:
             known = self._libraries[path] = self._is_library(path)
         return known
 
-    def _making_way(self) -> AbstractContextManager[None]:
-        return making_way(self._other_begins, self._scope_begins, self._scope_ends)
+    def _watching_script(self) -> AbstractContextManager[None]:
+        return watch_script_profilers(self._other_begins, self._scope_begins, self._scope_ends)
 
     def _other_begins(self, profiler: Any) -> None:
         if self._one is None or not self._one.owns(profiler):

@@ -9,7 +9,7 @@ from typing import Any
 
 
 @contextmanager
-def making_way(
+def watch_script_profilers(
     other_begins: Callable[[Any], None], scope_begins: Callable[[Any], None], scope_ends: Callable[[Any], None]
 ) -> Iterator[None]:
     """Within the block, report what is about to happen.

@@ -128,7 +128,7 @@ def test_quick_iterations_are_written_by_the_training_itself(home: Home) -> None
     code, said, error = home.run(
         SMALL
         + """
-writer.Journal.hurry = lambda self: None  # the thread does not come for them
+writer.Journal.poll_often = lambda self: None  # the thread does not come for them
 written, steps = 0, step()
 for number in range(3000):
     fast = steps.fast.mode == "fast"

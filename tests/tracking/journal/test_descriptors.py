@@ -29,7 +29,7 @@ def flushed():
     words, end = run.journal.words, time.monotonic() + 30
     while words[form.W_FLUSHED] < words[form.W_HEAD]:
         assert time.monotonic() < end
-        run._opened._kick()
+        run._opened._wake_flusher()
         time.sleep(0.01)
 
 run = gputop.init(name="daemon")

@@ -329,7 +329,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 for step in range(1, 30_001):
     run.log(loss=float(step))
     if step % 1000 == 0:
-        run._opened and run._opened._kick()
+        run._opened and run._opened._wake_flusher()
 print("trained"); sys.stdout.flush()
 sys.exit(int(sys.stdin.readline()))
 """
@@ -395,7 +395,8 @@ def test_where_nothing_can_be_written_the_training_continues(home: Home, tmp_pat
 
 def test_someone_truncates_the_archive(home: Home) -> None:
     script = (
-        "import gputop, sys\nrun = gputop.init()\nfor step in range(3000): run.log(loss=float(step))\nrun._opened._kick()\n"
+        "import gputop, sys\nrun = gputop.init()\nfor step in range(3000): run.log(loss=float(step))\n"
+        "run._opened._wake_flusher()\n"
         "print('up')\nsys.stdin.readline()\nfor step in range(3000): run.log(loss=float(step))"
     )
     process = home.start(script)
@@ -665,7 +666,7 @@ def test_a_container_that_forbids_the_copying_call_has_a_ring_all_the_same(home:
     for step in range(20_000):
         opened.journal.log(loss=float(step))
         if step % 1000 == 0:
-            opened._kick()
+            opened._wake_flusher()
     assert read_all(home.archives()[0]).series["loss"][-1] == (19_999, 19_999.0), "the archive does not have all of it yet"
     opened.finish(form.FINISHED, None)
     assert home.only_run().state == "finished"

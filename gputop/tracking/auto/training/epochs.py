@@ -16,11 +16,11 @@ class Epochs:
         """A loader that continues where another one ended, over the same dataset, counts together with it."""
         self.newest: Feed | None = None
         """The last loader that began to feed the training."""
-        self._told: float | None = None
+        self._reported: float | None = None
 
-    def tell(self, epoch: float) -> None:
+    def set_from_framework(self, epoch: float) -> None:
         """Take the epoch from the framework."""
-        self._told = epoch
+        self._reported = epoch
 
     def add(self, feed: Feed) -> None:
         """Count a loader that begins to feed the training."""
@@ -42,8 +42,8 @@ class Epochs:
 
     def now(self, loader: Feed | None) -> float | None:
         """Return the epoch of a step on this loader's batch; None if it is unknown."""
-        if self._told is not None:
-            return self._told
+        if self._reported is not None:
+            return self._reported
         if loader is None or not loader.trains or loader.epoch is None or self._loaders != 1:
             return None
         return float(loader.epoch)

@@ -259,7 +259,7 @@ class FastPath:
             self._late(name, loss, step, int(now * 1e9))
         return ()
 
-    def goes_on(self) -> bool:
+    def continues(self) -> bool:
         """At a pause: return whether the next iteration is fast too, and set the next pause."""
         if self.mode != "fast" or self.step >= self._last_step:
             return False

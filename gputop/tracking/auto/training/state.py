@@ -26,7 +26,7 @@ from gputop.tracking.auto.training.threads import Threads
 from gputop.tracking.auto.training.usual import Usual
 from gputop.tracking.auto.training.wanted import Wanted
 from gputop.tracking.journal.handlers import let_through
-from gputop.tracking.journal.notice import reason, tell
+from gputop.tracking.journal.notice import reason, warn
 
 if TYPE_CHECKING:  # the first step opens the run: ``import gputop`` stays cheap
     from gputop.tracking.auto.readings.loader import Feed
@@ -47,7 +47,7 @@ class Training:
         self.check_collector: Callable[[], None] = lambda: None
         """Starts timing Python's garbage collections, or stops it if the script handles signals."""
         self._on_workers: Callable[[], None] | None = None
-        self.blind = False
+        self.step_is_hidden = False
         """Whether an optimizer's step was compiled: such steps cannot be counted, and their losses cannot be separated."""
         self._allows_fast_path = True
         self.clear()
@@ -120,7 +120,7 @@ class Training:
             if self._on_failure is not None:
                 self._on_failure()
             stops = f"automatic tracking stops, the training continues ({reason(error)})."
-            tell(stops)
+            warn(stops)
             if self.run is not None:
                 self.run.text(stops, "warning")
 
@@ -148,9 +148,9 @@ class Training:
         if call is not None:
             call()
 
-    def lose_sight(self) -> None:
+    def note_hidden_step(self) -> None:
         """Note that an optimizer's step is being compiled."""
-        self.blind = True
+        self.step_is_hidden = True
 
     def on_other_thread(self) -> bool:
         """Return whether the caller runs on a thread other than the one that trains."""
@@ -293,7 +293,7 @@ class Training:
 
     def pause(self) -> None:
         """Between two fast iterations: write pending records, or make the next iteration a full one."""
-        if not self.fast.goes_on():
+        if not self.fast.continues():
             self._take_over()
         if self.journal is not None and self.pace.write_every:
             self.journal.catch_up(int(WRITE_EVERY_S / 2 * 1e9))

@@ -35,7 +35,7 @@ class Threads:
         self._held: Any = None
 
     def follows_backward(self, idle: bool, is_over: bool, begins_at_loss: Callable[[], bool]) -> bool:
-        """Return whether a backward that begins on another thread belongs to the training, which then goes on there.
+        """Return whether a backward that begins on another thread belongs to the training, which then continues there.
 
         In the middle of an iteration, one thread makes all steps: threads share its backward, as the stages of a pipeline do.
         If several make steps, they train at the same time.

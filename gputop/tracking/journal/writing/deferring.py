@@ -34,10 +34,10 @@ class Deferring(Turns, Schemas):
         archive: OwnFile | None,
         *,
         through: bool,
-        kick: Callable[[], None] | None,
+        wake_flusher: Callable[[], None] | None,
         mirror: Mirror | None,
     ) -> None:
-        Schemas.__init__(self, ring, archive, through=through, kick=kick, mirror=mirror)
+        Schemas.__init__(self, ring, archive, through=through, wake_flusher=wake_flusher, mirror=mirror)
         Turns.__init__(self)
         self.deferred: deque[Iterable[Deferred]] = deque()
         """Records that are waiting to be written together; each is yielded once."""
@@ -69,13 +69,13 @@ class Deferring(Turns, Schemas):
             self.catch_up()
             self._drain()
         elif not self.quick:
-            self.hurry()
+            self.poll_often()
 
-    def hurry(self) -> None:
+    def poll_often(self) -> None:
         """Make the flusher's thread poll often for pending records from now on."""
         self.quick = True
-        if self._kick is not None:
-            self._kick()
+        if self._wake_flusher is not None:
+            self._wake_flusher()
 
     @property
     def waits(self) -> bool:

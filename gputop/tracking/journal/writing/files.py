@@ -19,7 +19,7 @@ from typing import Protocol
 from gputop.places import make_private_dir
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import places
-from gputop.tracking.journal.notice import reason, tell
+from gputop.tracking.journal.notice import reason, warn
 from gputop.tracking.journal.read import last_steps
 from gputop.tracking.journal.unseen_thread import UnseenThread
 from gputop.tracking.journal.worker import Worker
@@ -75,14 +75,14 @@ class OpenJournal:
         if ring is None and archive is None:
             raise reason or OSError("no place for the journal")
         if ring is not None and reason is not None:
-            tell(f"the run is shown while it lasts but not kept: {reason.strerror or reason} ({reason.filename or runs_dir}).")
+            warn(f"the run is shown while it lasts but not kept: {reason.strerror or reason} ({reason.filename or runs_dir}).")
         self.identity = identity
         self.journal = Journal(
             private(form.RING_DATA_OFFSET + form.RING_BYTES_MIN) if ring is None else ring.memory,
             archive,
             through=through,
             start_flusher=None if through else self._flusher.start,
-            kick=None if through else self._kick,
+            wake_flusher=None if through else self._wake_flusher,
             mirror=None if ring is None else ring.mirror,
         )
         if archive is not None:
@@ -135,7 +135,7 @@ class OpenJournal:
         except OSError as error:
             return None, identity, error
 
-    def _kick(self) -> None:
+    def _wake_flusher(self) -> None:
         self._flusher.start()
         self._flusher.wake()
 
@@ -163,7 +163,7 @@ class OpenJournal:
             except OSError as error:
                 self._stop_archive(error)
             except Exception as error:  # noqa: BLE001 - a dying thread would print a traceback into the user's log
-                tell(f"the flusher failed ({reason(error)}).")
+                warn(f"the flusher failed ({reason(error)}).")
         if not flusher.stopping:
             self._leave_for_fork()
 
@@ -176,7 +176,7 @@ class OpenJournal:
         except OSError as error:
             self._stop_archive(error)
         except Exception as error:  # noqa: BLE001 - as above
-            tell(f"the flusher failed ({reason(error)}).")
+            warn(f"the flusher failed ({reason(error)}).")
         self.journal.quick = False
         self.journal.want_attention()
 
@@ -192,9 +192,9 @@ class OpenJournal:
         ring.mirror.failed = True
         ring.remove()
         if archive is None or self.journal.archive_state != form.ARCHIVE_GOOD:
-            tell(f"{ring.path} was truncated: the run is no longer recorded, the training continues.")
+            warn(f"{ring.path} was truncated: the run is no longer recorded, the training continues.")
             return
-        tell(f"{ring.path} was truncated: from now on the run is read from the disk, half a second later.")
+        warn(f"{ring.path} was truncated: from now on the run is read from the disk, half a second later.")
         self._write_live(archive)
 
     def _attend(self) -> None:
@@ -244,7 +244,7 @@ class OpenJournal:
         """Skip what was overwritten, and return where to continue; write what later records depend on into the hole."""
         start = -(-oldest // form.SEGMENT_BYTES) * form.SEGMENT_BYTES
         self.journal.set_word(form.W_DROPPED, self.journal.words[form.W_DROPPED] + start - position)
-        tell("the disk is slower than the log calls: some records are not kept.")
+        warn("the disk is slower than the log calls: some records are not kept.")
         for record in self.journal.statements():
             left = form.SEGMENT_BYTES - position % form.SEGMENT_BYTES
             if len(record) > left:
@@ -270,7 +270,7 @@ class OpenJournal:
 
     def _stop_archive(self, error: OSError) -> None:
         self.journal.note_archive(form.ARCHIVE_STOPPED)
-        tell(f"recording to {self._archive_path or 'disk'} stops, the training continues: {error.strerror or error}.")
+        warn(f"recording to {self._archive_path or 'disk'} stops, the training continues: {error.strerror or error}.")
 
     def note_end(self, state: int, exit_code: int | None) -> None:
         """Write the final state where the last records are: into the ring, or to the archive if there is no ring."""
@@ -312,10 +312,10 @@ class OpenJournal:
             self.reporter.end()
         journal.close()
         if journal.dropped_calls:
-            tell(f"{journal.dropped_calls} log calls were dropped: signal handlers that log interrupted each other.")
+            warn(f"{journal.dropped_calls} log calls were dropped: signal handlers that log interrupted each other.")
         self._state_end(state, exit_code)
         if not self._flush_last():
-            tell(f"the disk did not answer within {FINISH_S:g} s: the end of the run stays in memory.")
+            warn(f"the disk did not answer within {FINISH_S:g} s: the end of the run stays in memory.")
             return
         kept = journal.archive_state == form.ARCHIVE_GOOD and journal.flushed == journal.position
         if self._ring is not None and (kept or self._archive_path is None):

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gputop.tracking.journal.handlers import let_through
-from gputop.tracking.journal.notice import reason, tell
+from gputop.tracking.journal.notice import reason, warn
 
 SLOTS = 256
 """How many values of one width may be in flight at once."""
@@ -87,12 +87,12 @@ class LateValues:
             self._stage(name, tensor, step, time_ns)
         except Exception as error:  # noqa: BLE001 - no pinned memory, a broken context: other metrics must not suffer
             let_through(error)
-            tell(f"metric {name!r} on a GPU cannot be logged ({reason(error)}). Log {name}.item().")
+            warn(f"metric {name!r} on a GPU cannot be logged ({reason(error)}). Log {name}.item().")
 
     def _stage(self, name: str, tensor: Any, step: int, time_ns: int) -> None:
         torch: Any = sys.modules["torch"]
         if torch.cuda.is_current_stream_capturing():
-            tell(f"metric {name!r} is not logged while a CUDA graph is being captured: log it after the replay.")
+            warn(f"metric {name!r} is not logged while a CUDA graph is being captured: log it after the replay.")
             return
         value = tensor.detach()
         if value.dim():
@@ -109,7 +109,7 @@ class LateValues:
     def _send(self, pool: Pool, value: Any, name: str, step: int, time_ns: int) -> None:
         slot = pool.take()
         if slot is None:
-            tell(f"the GPU is more than {SLOTS} logged values behind: some are not logged. Log less often.")
+            warn(f"the GPU is more than {SLOTS} logged values behind: some are not logged. Log less often.")
             return
         pool.slots[slot].copy_(value, non_blocking=True)
         self._under_way.append((pool, slot, name, step, time_ns))

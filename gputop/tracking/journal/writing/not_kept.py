@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gputop.tracking.journal.harmless import harmless
-from gputop.tracking.journal.notice import tell
+from gputop.tracking.journal.notice import warn
 
 _QUIET = frozenset(["Settings", "display", "login", "mark_preempting", "require", "setup", "status", "unwatch"])
 """Calls that can be skipped without consequences."""
@@ -25,7 +25,7 @@ class NotKept:
     def __call__(self, *ignored: Any, **also: Any) -> NotKept:
         """Report once that this is not kept."""
         if self._name not in _QUIET:
-            tell(f"{self._name} is not kept: gputop records numbers and text. The training continues.")
+            warn(f"{self._name} is not kept: gputop records numbers and text. The training continues.")
         return NotKept(self._name) if self._package else self
 
     def __getattr__(self, name: str) -> NotKept:

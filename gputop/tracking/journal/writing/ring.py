@@ -18,7 +18,7 @@ from pathlib import Path
 
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import places
-from gputop.tracking.journal.notice import tell
+from gputop.tracking.journal.notice import warn
 from gputop.tracking.journal.writing.file_mirror import FileMirror
 from gputop.tracking.journal.writing.mapping import Mirror, copying_call, map_shared, private
 from gputop.tracking.journal.writing.own_file import OwnFile
@@ -77,7 +77,7 @@ def open_ring(identity: form.Identity, runs_dir: Path, archive: Path | None, rin
             obstacles.append(places.obstacle(directory))
     obstacle = next(filter(None, obstacles), None)
     if obstacle is not None:
-        tell(f"{obstacle}, so that each log call writes to the disk and takes longer. Remove it, or ask its owner to.")
+        warn(f"{obstacle}, so that each log call writes to the disk and takes longer. Remove it, or ask its owner to.")
     return None
 
 

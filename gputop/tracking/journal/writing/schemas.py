@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gputop.losses import are_automatic
 from gputop.tracking.journal import format as form
-from gputop.tracking.journal.notice import tell
+from gputop.tracking.journal.notice import warn
 from gputop.tracking.journal.writing.stream import Plan, Stream
 
 Part = tuple[tuple[str, ...], Plan]
@@ -59,7 +59,7 @@ class Schemas(Stream):
         if plan is not None:
             return plan
         sets = form.SCHEMAS - form.SCHEMAS_OF_ONE
-        tell(f"more than {sets} different sets of metric names: new names are not logged any more. Log fixed names.")
+        warn(f"more than {sets} different sets of metric names: new names are not logged any more. Log fixed names.")
         if self._known is None:
             self._known = frozenset(name for names in self._plans for name in names)
         if name in self._known and self._schemas < form.SCHEMAS:

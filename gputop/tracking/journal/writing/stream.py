@@ -7,7 +7,7 @@ from time import monotonic_ns
 from typing import Any
 
 from gputop.tracking.journal import format as form
-from gputop.tracking.journal.notice import tell
+from gputop.tracking.journal.notice import warn
 from gputop.tracking.journal.writing.mapping import Mirror
 from gputop.tracking.journal.writing.own_file import OwnFile
 
@@ -27,7 +27,7 @@ class Stream:
         archive: OwnFile | None,
         *,
         through: bool,
-        kick: Callable[[], None] | None,
+        wake_flusher: Callable[[], None] | None,
         mirror: Mirror | None = None,
     ) -> None:
         self.ring = ring
@@ -40,7 +40,7 @@ class Stream:
         self.through = through
         self.flushed = 0
         """The end of what is in the archive."""
-        self._kick = kick
+        self._wake_flusher = wake_flusher
         self._plans: dict[tuple[str, ...], Plan] = {}
         self._stated: dict[tuple[str, str], dict[str, Any]] = {}
         self._position = 0
@@ -132,8 +132,8 @@ class Stream:
             self._limit = 0
         elif not self._wants_attention and self.words[form.W_STATE] != form.STARTING:
             self._limit = (segment + 1) * form.SEGMENT_BYTES
-        if self._kick is not None and end - self.flushed > self.capacity // 4:
-            self._kick()
+        if self._wake_flusher is not None and end - self.flushed > self.capacity // 4:
+            self._wake_flusher()
         if self.archive_state != form.ARCHIVE_GOOD and position % form.SEGMENT_BYTES == 0 and position:
             self._restate()
 
@@ -162,4 +162,4 @@ class Stream:
             self.note_flushed(position + len(raw))
         except OSError as error:
             self.note_archive(form.ARCHIVE_STOPPED)
-            tell(f"recording stops, the training continues: {error.strerror or error}.")
+            warn(f"recording stops, the training continues: {error.strerror or error}.")

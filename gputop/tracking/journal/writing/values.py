@@ -11,7 +11,7 @@ from typing import Any
 
 from gputop.tracking.journal.format import NAME_CHARACTERS
 from gputop.tracking.journal.handlers import let_through
-from gputop.tracking.journal.notice import reason, tell
+from gputop.tracking.journal.notice import reason, warn
 from gputop.tracking.journal.writing.not_kept import NotKept
 
 _DEPTH = 8
@@ -33,7 +33,7 @@ def flatten(data: Mapping[Any, Any], prefix: str = "", depth: int = 0) -> Iterat
             name = f"{prefix}{key}"
         except Exception as error:  # noqa: BLE001 - a key may be any object
             let_through(error)
-            tell(f"a metric has a name that cannot be read, and is not logged ({reason(error)}).")
+            warn(f"a metric has a name that cannot be read, and is not logged ({reason(error)}).")
             continue
         if isinstance(value, Mapping) and depth < _DEPTH:
             yield from flatten(value, f"{name}/", depth + 1)
@@ -48,7 +48,7 @@ def classify(metrics: Mapping[Any, Any]) -> tuple[dict[str, float], list[str], l
     late: list[tuple[str, Any]] = []
     for count, (long_name, value) in enumerate(flatten(metrics)):
         if count == METRICS_MAX:
-            tell(f"more than {METRICS_MAX} metrics in one call: the others are not logged.")
+            warn(f"more than {METRICS_MAX} metrics in one call: the others are not logged.")
             break
         name = long_name[:NAME_CHARACTERS]
         try:
@@ -64,7 +64,7 @@ def classify(metrics: Mapping[Any, Any]) -> tuple[dict[str, float], list[str], l
                     numbers[name] = found
         except Exception as error:  # noqa: BLE001 - a value may be any object; the other metrics of the call are recorded
             let_through(error)
-            tell(f"metric {name!r} cannot be read and is not logged ({reason(error)}).")
+            warn(f"metric {name!r} cannot be read and is not logged ({reason(error)}).")
     return numbers, texts, late
 
 
@@ -81,16 +81,16 @@ def number(name: str, value: Any) -> float | str | None:
     if home == "torch" or hasattr(value, "is_cuda"):
         return _tensor(name, value)
     if home in ("jax", "jaxlib"):
-        tell(f"metric {name!r} is a JAX array and is not logged: reading it would wait for the device. Log float(value).")
+        warn(f"metric {name!r} is a JAX array and is not logged: reading it would wait for the device. Log float(value).")
         return None
     if getattr(value, "size", 1) != 1:
-        tell(f"metric {name!r} has {value.size} values and is not logged: log one number, such as its mean.")
+        warn(f"metric {name!r} has {value.size} values and is not logged: log one number, such as its mean.")
         return None
     try:
         return float(value.item()) if hasattr(value, "item") else float(value)
     except Exception as error:  # noqa: BLE001 - __float__ and item() are the user's code, and may raise anything
         let_through(error)
-        tell(f"metric {name!r} ({kind.__name__}) is not a number and is not logged: {reason(error)}")
+        warn(f"metric {name!r} ({kind.__name__}) is not a number and is not logged: {reason(error)}")
         return None
 
 
@@ -107,14 +107,14 @@ def on_gpu(value: Any) -> bool:
 
 def _tensor(name: str, value: Any) -> float | None:
     if type(value).__name__ == "DTensor":
-        tell(f"metric {name!r} is a DTensor and is not logged: log value.full_tensor().item(), on every rank.")
+        warn(f"metric {name!r} is a DTensor and is not logged: log value.full_tensor().item(), on every rank.")
         return None
     try:
         if value.numel() != 1:
-            tell(f"metric {name!r} is a tensor of {value.numel()} values and is not logged: log one number, such as its mean.")
+            warn(f"metric {name!r} is a tensor of {value.numel()} values and is not logged: log one number, such as its mean.")
             return None
         if value.device.type != "cpu":
-            tell(
+            warn(
                 f"metric {name!r} is a tensor on {value.device} and is not logged: reading it would make the training wait "
                 f"for the GPU. Log {name}.item() every few steps, or a float that the loop has anyway."
             )
@@ -122,21 +122,21 @@ def _tensor(name: str, value: Any) -> float | None:
         return float(value.item())
     except Exception as error:  # noqa: BLE001 - fake, meta and subclassed tensors raise their own kinds
         let_through(error)
-        tell(f"metric {name!r} cannot be read and is not logged ({reason(error)}).")
+        warn(f"metric {name!r} cannot be read and is not logged ({reason(error)}).")
         return None
 
 
 def to_int(step: Any) -> int | None:
     """Return a step as an int without querying a device; None if it is not a number."""
     if type(step).__module__.partition(".")[0] == "torch" and getattr(getattr(step, "device", None), "type", "cpu") != "cpu":
-        tell("a step on a GPU cannot be read without waiting: steps are counted instead. Pass an int.")
+        warn("a step on a GPU cannot be read without waiting: steps are counted instead. Pass an int.")
         return None
     try:
         return int(step)
     except Exception as error:  # noqa: BLE001 - __int__ is the user's code
         let_through(error)
         shown = repr(step)[:60] if type(step) is str else f"of type {type(step).__name__}"
-        tell(f"step {shown} is not an integer ({reason(error)}): steps are counted instead.")
+        warn(f"step {shown} is not an integer ({reason(error)}): steps are counted instead.")
         return None
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal.handlers import let_through
-from gputop.tracking.journal.notice import reason, tell
+from gputop.tracking.journal.notice import reason, warn
 from gputop.tracking.journal.writing.deferring import Deferring
 from gputop.tracking.journal.writing.gpu_values import LateValues
 from gputop.tracking.journal.writing.mapping import Mirror
@@ -52,10 +52,10 @@ class Journal(Deferring):
         *,
         through: bool,
         start_flusher: Callable[[], None] | None = None,
-        kick: Callable[[], None] | None = None,
+        wake_flusher: Callable[[], None] | None = None,
         mirror: Mirror | None = None,
     ) -> None:
-        Deferring.__init__(self, ring, archive, through=through, kick=kick, mirror=mirror)
+        Deferring.__init__(self, ring, archive, through=through, wake_flusher=wake_flusher, mirror=mirror)
         self.closed = False
         self.attend: Callable[[], None] | None = None
         """Called on a logging thread, outside of a turn, after ``want_attention``."""
@@ -296,7 +296,7 @@ class Journal(Deferring):
         let_through(error)
         try:
             self.set_word(form.W_ERRORS, self.words[form.W_ERRORS] + 1)
-            tell(f"a log call failed and was skipped ({reason(error)}).")
+            warn(f"a log call failed and was skipped ({reason(error)}).")
         except Exception:  # noqa: BLE001 - the interpreter is shutting down, or its stack is full
             return
 
