@@ -58,7 +58,7 @@ class _GroupJudged(NamedTuple):
     """What the rules reported on a group when it was last judged."""
 
     by_rule: dict[str, _Judged]
-    """The judgements of the rules that judge seldom."""
+    """The judgements of the rules that judge rarely."""
     abstained: tuple[tuple[tuple[str, str], Judgement], ...]
     """Repeated while it is not the group's turn, so that abstentions do not flicker."""
 
@@ -83,7 +83,7 @@ class Doctor:
         """Lost evidence: what -> (the first report on it, stream time of the last loss)."""
         self._cases: dict[tuple[str, str], Case] = {}
         self._judged: dict[str, _Judged] = {}
-        """The judgements of the machine rules that judge seldom."""
+        """The judgements of the machine rules that judge rarely."""
         self._groups_judged: dict[str, _GroupJudged] = {}
         self._turns = Turns()
         self._last: Snapshot | None = None
@@ -160,7 +160,7 @@ class Doctor:
         return self._current_findings()
 
     def _judgements(self, now: float) -> Iterator[tuple[tuple[str, str], Judgement]]:
-        """Yield each rule's judgement on each of its subjects. A rule that judges seldom repeats its last one in between."""
+        """Yield each rule's judgement on each of its subjects. A rule that judges rarely repeats its last one in between."""
         suspected = {rule for rule, _ in self._cases}
         yield from self._judge_groups(now, suspected)
         yield from self._judge_machines(now, suspected)
@@ -182,7 +182,7 @@ class Doctor:
                 if rule.every_s and rule.id not in suspected:
                     known = before.get(rule.id)
                     if known is None or now >= known.until:
-                        known = self._judge_seldom(rule, group, now, known)
+                        known = self._judge_rarely(rule, group, now, known)
                     by_rule[rule.id] = known
                     if not known.judgements:
                         continue  # most rules, in most snapshots
@@ -195,7 +195,7 @@ class Doctor:
             kept[group.key] = _GroupJudged(by_rule, tuple(abstained))
         self._groups_judged = kept
 
-    def _judge_seldom(self, rule: Rule, group: RankGroup, now: float, known: _Judged | None) -> _Judged:
+    def _judge_rarely(self, rule: Rule, group: RankGroup, now: float, known: _Judged | None) -> _Judged:
         judgement = self._judge_group(rule, group)
         judged = (((rule.id, group.key), judgement),) if judgement is not None else ()
         return _Judged(_next_judgement_s(now, rule, known), judged)

@@ -77,7 +77,7 @@ ASKING_STATES: frozenset[HostState] = frozenset({"permission_denied", "unknown_h
 PERSON_STATES: frozenset[HostState] = frozenset(
     {"unknown_host_key", "changed_host_key", "permission_denied", "no_gputop", "no_python", "older_gputop", "newer_gputop"}
 )
-"""Only the user can change these, so gputop retries seldom."""
+"""Only the user can change these, so gputop retries rarely."""
 WORDS_MAX = 200
 """How many characters of another program's output a sentence quotes."""
 

@@ -6,7 +6,7 @@
 * ``status.json``: written by the supervisor, always replaced as a whole.
 * ``spawned.json``: identifies the supervisor until it writes its first status.
 * ``stop.json``: how to stop; written by whoever requests it.
-* ``kept.json``: the job goes on without the process that started it; only where ``spec.json`` names that process.
+* ``kept.json``: the job continues without the process that started it; only where ``spec.json`` names that process.
 * ``out.log``: the launcher's output; ``reserve``: disk space for the end of it, see ``keeper``.
 * ``ranks/``: torchrun's files for each rank.
 

@@ -61,7 +61,7 @@ def waiting_launches(seen: Sequence[Seen], now: float, unread: Sequence[str] = (
 
 
 def lost_nodes(ended: Iterable[tuple[str, str]], there: Sequence[str]) -> str:
-    """Return what happened to a launch that goes on on some hosts, and has ended badly on others, each with its state."""
+    """Return what happened to a launch that continues on some hosts, and has ended badly on others, each with its state."""
     what = ", ".join(f"{state} on {host}" for host, state in ended)
     return f"{what}: what runs on {', '.join(there)} may wait for it until a timeout"
 

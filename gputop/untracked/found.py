@@ -37,7 +37,7 @@ _SEEN_ONCE = operator.attrgetter(
     *("pid", "ppid", "name", "command", "environment", "launcher", "ancestors", "user", "started_at"),
     *("in_namespace", "torch_mapped", "nvidia_open"),
 )
-"""What identifies the run of a process and seldom changes."""
+"""What identifies the run of a process and rarely changes."""
 
 
 class ProcessRuns:

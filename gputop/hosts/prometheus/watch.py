@@ -26,7 +26,7 @@ from gputop.snapshot import Host, Problem, Snapshot
 from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
 
 KNOWN_EVERY_S = 60.0
-"""How often to ask which targets report GPUs: seldom, because the server searches an hour of data for it."""
+"""How often to ask which targets report GPUs: rarely, because the server searches an hour of data for it."""
 ASKED_MOST_S = 15.0
 RESTS = 3.0
 """The pause after a reading is at least this many times as long as the reading, to spare a slow server."""

@@ -21,7 +21,7 @@ from gputop.sources.host.procfs import Stat
 from gputop.sources.host.settings import settings_of
 
 SLOW_S = 10.0
-"""How often to reread what seldom changes (maps, open files, title) in an old process."""
+"""How often to reread what rarely changes (maps, open files, title) in an old process."""
 YOUNG_SHARE = 3.0
 """Reread a younger process after a third of its age, but at least a second: it is about to import torch."""
 FOREIGN_S = 30.0

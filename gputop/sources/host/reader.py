@@ -1,7 +1,7 @@
 """Reads the machine and its processes from the operating system.
 
 Owns ``HostReader``: the processes that use a device, belong to a run, look like training on the CPU, or are waiting ranks,
-with every field of ``Process``. What seldom changes is read rarely (``book``); reading 8 processes takes a fraction of a
+with every field of ``Process``. What changes rarely is read rarely (``book``); reading 8 processes takes a fraction of a
 millisecond. Reads /proc directly (``procfs``). Sends no signals.
 """
 

@@ -1,7 +1,7 @@
 """Reads network interfaces and the ports of RDMA adapters from /proc/net/dev and /sys/class.
 
 Owns the formats of these files; ``network`` decides when they are read. Asking a driver for its speed takes the kernel's lock
-on all interfaces, and the counters of an RDMA port are requests to its firmware: both are read seldom, from a thread of their
+on all interfaces, and the counters of an RDMA port are requests to its firmware: both are read rarely, from a thread of their
 own. Imports only the standard library and its neighbors; ``root`` replaces "/" in tests.
 """
 
