@@ -56,7 +56,7 @@ def test_it_asks_often_at_first_then_rarely_and_again_if_the_clock_was_set_back(
     assert asked[-1].sent_at == 50.0
 
 
-def test_what_was_compared_before_a_clock_was_set_counts_no_more() -> None:
+def test_comparisons_from_before_a_clock_was_set_no_longer_count() -> None:
     watch = ClockWatch(lambda question: None)
     for now, offset_s, error_s in ((10.0, 0.0, 0.01), (11.0, 0.5, 0.1), (12.0, -90.0, 0.3)):
         watch.ask_if_due(now)

@@ -33,7 +33,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_what_is_created_is_private_whatever_the_umask(umask: None, tmp_path: Path) -> None:
+def test_created_directories_are_private_whatever_the_umask(umask: None, tmp_path: Path) -> None:
     made = make_private_dir(tmp_path / "a" / "b" / "c")
     assert [mode(path) for path in (made, *made.parents[:2])] == [0o700] * 3
     assert make_private_dir(made) == made

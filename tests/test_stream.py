@@ -221,7 +221,7 @@ def test_a_damaged_row_of_changes_is_refused(rows: object) -> None:
         reader.read(json.dumps(changed))
 
 
-def test_the_agent_sends_changes_to_whom_asks_for_them_and_a_whole_line_on_request() -> None:
+def test_the_agent_sends_changes_if_asked_and_a_whole_line_on_request() -> None:
     command = [sys.executable, "-m", "gputop", "agent", "--virtual", "1", "-i", "0.2s"]
     with subprocess.Popen([*command, CHANGES], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as agent:
         assert agent.stdin is not None

@@ -90,5 +90,5 @@ def test_stripping_line_by_line_gives_what_stripping_all_at_once_gives(first: st
 
 
 @given(MIXED)
-def test_what_is_stripped_is_stripped(text: str) -> None:
+def test_escapes_are_stripped(text: str) -> None:
     assert strip_escapes(strip_escapes(text)) == strip_escapes(text)
