@@ -34,7 +34,7 @@ def foreign_agent(folder: Path, *lines: str) -> None:
     )
 
 
-def test_a_damaged_answer_costs_itself_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_answer_affects_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = ProcessAnswer(ProcessQuestion(7), problem="none")
     damaged = ('{"process_answer":{"question":', '{"process_answer":[]}', '{"process_answer":' + "[" * 100_000)
     foreign_agent(tmp_path, samples.snapshot(0).to_json(), *damaged, answer.to_json(), samples.snapshot(1).to_json())

@@ -130,7 +130,7 @@ def test_a_rank_whose_facts_fail_takes_no_other_rank_with_it(quiet: None) -> Non
     assert Doctor().observe(scene(0)) == ()
 
 
-def test_findings_stand_while_the_jobs_cannot_be_put_together(quiet: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_findings_stay_while_jobs_cannot_be_grouped(quiet: None, monkeypatch: pytest.MonkeyPatch) -> None:
     doctor = Doctor()
     for second in range(30):
         doctor.observe(FAULT(second))
@@ -227,7 +227,7 @@ def test_one_run_and_one_process_that_fail_leave_the_others(quiet: None, monkeyp
     assert len(told) == 1
 
 
-def test_what_a_person_did_wrong_is_still_an_error() -> None:
+def test_a_user_s_mistake_is_still_an_error() -> None:
     reads = sampler()
     reads.source.read = types.MethodType(lambda *_: (_ for _ in ()).throw(UsageError("no such GPU")), reads.source)
     with pytest.raises(UsageError):

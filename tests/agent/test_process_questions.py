@@ -72,7 +72,7 @@ def test_the_agent_answers_beside_its_snapshots(child: subprocess.Popen[bytes]) 
     [{"process": 3}, {"process": {}}, {"process": {"pid": "4"}}, {"process": {"pid": -1}}, {"process": {"pid": 10**400}}],
     ids=["number", "empty", "text", "negative", "huge"],
 )
-def test_a_damaged_question_costs_itself_alone(command: dict[str, Any]) -> None:
+def test_a_damaged_question_affects_no_other(command: dict[str, Any]) -> None:
     with Agent("-i", "100ms", "--virtual", "1") as agent:
         agent.send(**command)
         assert answer_of(agent, ProcessQuestion(os.getpid())).details is not None
@@ -100,7 +100,7 @@ def test_the_agent_answers_where_the_processes_of_a_run_without_a_journal_are(ch
             assert (found.run_id, [place.pid for place in found.ranks], found.problem) == ("launcher:1", seen, problem)
 
 
-def test_nobody_asks_a_stream() -> None:
+def test_a_stream_is_not_asked() -> None:
     done = run("--stream", "-n", "2", "-i", "100ms", "--virtual", "1")
     assert [Snapshot.from_json(line).sequence for line in done.stdout.splitlines()] == [0, 1]
 

@@ -158,7 +158,7 @@ def test_the_agent_ends_with_its_parent(h100: dict[str, str]) -> None:
         agent.process.stdin = None
 
 
-def test_the_agent_ends_when_nobody_reads(h100: dict[str, str]) -> None:
+def test_the_agent_ends_without_a_reader(h100: dict[str, str]) -> None:
     with Agent("-i", "100ms", env=h100) as agent:
         agent.next()
         agent.process.stdout.close()
@@ -183,7 +183,7 @@ def test_a_hanging_driver_call_leaves_the_rest_alive(tmp_path: Path, h100: dict[
         agent.process.stdin = None
 
 
-def test_an_agent_whose_lines_nobody_reads_ends_with_its_parent(h100: dict[str, str]) -> None:
+def test_an_agent_without_a_reader_ends_with_its_parent(h100: dict[str, str]) -> None:
     """The other end of the pipe may stay open, in a process that the parent started."""
     with Agent("-i", "100ms", env=h100) as agent:
         agent.next()
@@ -250,7 +250,7 @@ def test_record_then_replay_is_the_same_stream(tmp_path: Path, h100: dict[str, s
     assert run("replay", "/dev/null").returncode == 0
 
 
-def test_waiting_for_events_keeps_nobody_from_leaving(tmp_path: Path) -> None:
+def test_waiting_for_events_does_not_delay_the_exit(tmp_path: Path) -> None:
     hanging = nvml_sim.h100_box(1).hang("*", "nvmlEventSetWait_v2").write(tmp_path / "scenario")
     done = run("--once", "--json", env=nvml_sim.environment(hanging))  # at most 60 s, and the call never returns
     assert done.returncode == 0, done.stderr
