@@ -178,7 +178,7 @@ def test_a_damaged_journal_affects_no_other(seed: int, home: Home) -> None:
 
 
 @pytest.mark.parametrize("hostile", HOSTILE_JSON, ids=lambda text: text[:12])
-def test_hostile_json_in_a_journal_costs_itself_alone(home: Home, hostile: str) -> None:
+def test_hostile_json_in_a_journal_affects_nothing_else(home: Home, hostile: str) -> None:
     def json_record(kind: int, text: str) -> bytes:
         body = text.encode() + b" " * (-len(text) % 8)
         return form.RECORD_HEAD.pack(kind, 1, form.RECORD_HEAD.size + len(body), 0, 0) + body
@@ -293,7 +293,7 @@ def test_a_hostile_settings_file_gives_the_defaults(tmp_path: Path, text: str) -
     only_words(lambda: save_settings(loaded.settings, path))
 
 
-def test_commands_of_ones_own_that_cannot_be_read_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_own_commands_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUTOP_CONFIG", str(tmp_path / "config.toml"))
     for text in (deep(20_000), '{"commands":' + deep(20_000) + "}", "null", '{"commands":3}'):
         own_commands.file().write_text(text)

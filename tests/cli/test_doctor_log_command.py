@@ -134,7 +134,7 @@ def test_the_machine_is_checked_before_a_run() -> None:
     assert "exit code 1" in rows["torch"]["text"]
 
 
-def test_a_machine_without_a_gpu_is_a_finding_of_both_commands_and_of_none_that_is_not_asked_about_it() -> None:
+def test_a_missing_gpu_is_a_finding_only_of_commands_that_ask_about_it() -> None:
     """In the same words; with a tracked run on it as well, whose own findings keep their exit code."""
     bin_ = Path(os.environ["HOME"]) / "bin"
     bin_.mkdir()
@@ -301,7 +301,7 @@ def test_a_rank_that_fails_under_torchrun_is_the_root(tmp_path: Path, launcher: 
         assert findings[0]["title"] == "Rank 1 failed with ValueError at ranks.py:7 (<module>)", log.read_text()
 
 
-def test_what_a_log_prints_is_judged_where_no_error_stands_in_it(tmp_path: Path) -> None:
+def test_printed_metrics_of_a_log_without_an_error_are_judged(tmp_path: Path) -> None:
     slow = tmp_path / "slow.log"
     slow.write_text(
         "".join(f"Epoch: [0][{n:4d}/5005]  Time 2.010 (2.0)  Data 1.612 (1.6)  Loss {7 - n / 900:.4f}\n" for n in range(40))
@@ -317,7 +317,7 @@ def test_what_a_log_prints_is_judged_where_no_error_stands_in_it(tmp_path: Path)
     assert data["verdict"] == "problem"
 
 
-def test_an_error_stands_before_what_a_log_prints(failed: Path, tmp_path: Path) -> None:
+def test_an_error_comes_before_the_printed_metrics_of_a_log(failed: Path, tmp_path: Path) -> None:
     both = tmp_path / "both.log"
     both.write_text("".join(f"step {n} loss {'nan' if n > 20 else 2.1 - n / 100}\n" for n in range(40)) + failed.read_text())
     data = json.loads(doctor("--log", str(both), "--json").stdout)

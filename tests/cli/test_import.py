@@ -141,7 +141,7 @@ def test_a_disk_that_is_full_leaves_no_half_of_a_run(home: Home, tmp_path: Path,
     assert stored(home)["version_0"].step == 49
 
 
-def test_what_the_files_do_not_say_of_times_is_unknown(home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_times_that_the_files_lack_are_unknown(home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_csv(tmp_path)  # without a column of times
     os.utime(path, (T0, T0))
     said(capsys, "import", str(path))

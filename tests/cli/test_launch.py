@@ -33,7 +33,7 @@ def script(home: Home, tmp_path: Path) -> Iterator[Path]:
             stopping.stop(job.id)
 
 
-def test_a_command_goes_on_as_a_job(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_continues_as_a_job(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["launch", "--name", "mine", "--cwd", str(script.parent), "--", "train.py", "--lr", "0.1", "--"]) == 0
     job_id = capsys.readouterr().out.split(":")[0]
     eventually(lambda: not store.find(job_id).active, "it ended")

@@ -54,7 +54,7 @@ def test_in_a_pipe_the_loss_is_plain_text_of_80_by_24(state: Home) -> None:
     assert lines[-1].split() == ["0", "50", "100", "150"]
 
 
-def test_metrics_stand_one_below_the_other_in_the_size_that_was_asked_for(state: Home) -> None:
+def test_metrics_are_plotted_one_below_the_other_in_the_given_size(state: Home) -> None:
     done = plot(state, "lenet", "accuracy", "loss", "--width", "60", "--height", "10")
     blocks = done.stdout.rstrip("\n").split("\n\n")
     assert [block.split()[0] for block in blocks] == ["accuracy", "loss"]

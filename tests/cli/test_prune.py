@@ -50,7 +50,7 @@ def left(home: Home) -> set[str]:
     return {path.name for path in home.runs.iterdir()}
 
 
-def test_a_run_that_lives_stays_and_the_others_go(home: Home) -> None:
+def test_live_runs_are_kept_and_the_others_deleted(home: Home) -> None:
     alive = home.start(
         "import gputop, sys\ngputop.init().log(loss=1.0)\nprint('up', flush=True)\nsys.stdin.read()", GPUTOP_RUN_ID="alive"
     )
@@ -108,7 +108,7 @@ def test_wrong_usage_deletes_nothing(home: Home, arguments: tuple[str, ...]) -> 
     assert left(home) == {"one"}
 
 
-def test_which_runs_are_chosen() -> None:
+def test_the_runs_to_delete_are_chosen() -> None:
     now = time.time()
 
     def run(run_id: str, days: float, state: str = "finished") -> Run:

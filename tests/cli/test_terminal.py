@@ -227,7 +227,7 @@ class Tty(io.StringIO):
         return True
 
 
-def test_colors_of_ones_own_pass_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_gputop_s_own_colors_reach_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     from gputop.cli.output.terminal import print_colored
 
     terminal = Tty()
