@@ -250,7 +250,7 @@ def test_workers_share_one_core() -> None:
     assert ran.fact("loader")["num_workers"] == 4
 
 
-def test_workers_that_start_anew_make_every_epoch_begin_late() -> None:
+def test_workers_that_restart_delay_every_epoch() -> None:
     ran = ended_well("workers_restart")
     assert ran.fact("loader")["persistent_workers"] is False
     assert ran.text.count("is ready") == 2 * 2 * 2  # two processes on two ranks, in each of two epochs
