@@ -24,13 +24,13 @@ def entries(section: str) -> list[str]:
     return [" ".join(entry.split()) for entry in re.split(r"^- |^### .*$", section, flags=re.MULTILINE)[1:] if entry.strip()]
 
 
-def test_each_group_stands_once_and_in_order() -> None:
+def test_each_group_appears_once_and_in_order() -> None:
     for version, section in versions().items():
         groups = re.findall(r"^### (.*)$", section, flags=re.MULTILINE)
         assert groups == [group for group in GROUPS if group in groups], version
 
 
-def test_no_entry_stands_twice() -> None:
+def test_no_entry_appears_twice() -> None:
     for version, section in versions().items():
         seen: dict[str, str] = {}
         for entry in entries(section):
