@@ -32,7 +32,7 @@ def accuracy(tmp_path: Path, *options: str) -> tuple[int, dict[str, Any], str]:
 
 
 @pytest.mark.parametrize(("rule", "name", "scene", "seconds"), FAULTS, ids=[fault[1] for fault in FAULTS])
-def test_what_real_jobs_showed_is_named_first(rule, name, scene, seconds):
+def test_faults_of_real_jobs_are_named_first(rule, name, scene, seconds):
     said = play(scene, seconds)
     assert ids(said[-1])[:1] == [rule], [(item.id, item.title) for item in said[-1]]
     # What it explains may stand before it: a root hides only once it is shown.
@@ -40,7 +40,7 @@ def test_what_real_jobs_showed_is_named_first(rule, name, scene, seconds):
 
 
 @pytest.mark.parametrize(("name", "scene", "seconds"), HEALTHY, ids=[item[0] for item in HEALTHY])
-def test_what_resembles_it_is_left_alone(name, scene, seconds):
+def test_look_alikes_of_real_jobs_are_left_alone(name, scene, seconds):
     assert {item.id for found in play(scene, seconds) for item in found if item.confidence != "possible"} == set()
 
 

@@ -69,7 +69,7 @@ def test_a_likely_finding_waits_for_three_observations_however_long_they_take():
     assert ids(said[-1]) == ["A01"]
 
 
-def test_a_jump_in_time_or_another_machine_starts_anew():
+def test_a_jump_in_time_or_another_machine_starts_over():
     doctor = Doctor()
     assert ids(play(fault, 15, doctor)[-1]) == ["A07"]
     assert doctor.observe(fault(2)) == (), "a replay that was wound back"
@@ -88,7 +88,7 @@ def test_a_snapshot_read_back_from_json_is_judged_the_same():
     assert play(lambda second: Snapshot.from_json(fault(second).to_json()), 15) == play(fault, 15)
 
 
-def test_findings_of_two_jobs_stand_side_by_side_worst_first():
+def test_findings_of_two_jobs_are_listed_worst_first():
     def both(second):
         ranks = tuple(rank(n, use(0, 15), world=2, second=second, cuda_visible_devices="0,1") for n in range(2))
         ghost = replace(
@@ -338,7 +338,7 @@ FAULTS = [fault, faults.ghosts, faults.plain, faults.on_cpu, faults.small_batch,
 
 @pytest.mark.parametrize("second_scene", FAULTS, ids=lambda made: made.__name__)
 @pytest.mark.parametrize("share", [0.02, 0.2])
-def test_a_fault_with_holes_in_it_breaks_nothing(second_scene, share):
+def test_a_fault_with_missing_readings_breaks_nothing(second_scene, share):
     for seed in range(4):
         chance = random.Random(seed)
         doctor = Doctor()

@@ -125,7 +125,7 @@ def test_another_user_s_process_is_named_and_a_freer_gpu_proposed() -> None:
     assert check(replace(RECORD, uid=2000), seen).findings == ()
 
 
-def test_what_cannot_be_read_is_unknown_and_no_finding() -> None:
+def test_an_unreadable_value_is_unknown_and_not_a_finding() -> None:
     report = check(Preflight(), machine(host=Host("x", source="nvml"), devices=()))
     assert report.findings == ()
     assert {item.state for item in report.checks if item.name not in ("driver",)} <= {"unknown", "fine"}

@@ -10,7 +10,7 @@ from gputop.snapshot import Snapshot
 from tests import samples
 
 
-def test_remembered_groups_are_those_formed_anew() -> None:
+def test_cached_groups_equal_newly_formed_ones() -> None:
     base = samples.snapshot(0)
     first, *others = base.processes
     run = base.runs[0]

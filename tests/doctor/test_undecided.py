@@ -114,7 +114,7 @@ def test_no_rule_needs_longer_than_the_longest_watch() -> None:
     assert longer == {"H06"}  # growth that fills a GPU in hours: a screen or --watch sees it, a question does not wait for it
 
 
-def test_a_root_that_does_not_stand_yet_hides_nothing() -> None:
+def test_a_root_that_is_not_reported_yet_hides_nothing() -> None:
     fault = of_rule(placement.FAULTS, "A19")
     doctor = Doctor()
     seen = [ids(doctor.observe(fault(second))) for second in range(30)]

@@ -223,7 +223,7 @@ def test_a_failing_rule_is_reported_once_and_the_others_continue(broken):
     assert text.count("C11: This rule failed") == 1
 
 
-def test_a_finding_whose_rule_fails_stands_a_while_and_goes(monkeypatch):
+def test_a_finding_whose_rule_fails_stays_for_a_while_and_disappears(monkeypatch):
     monkeypatch.setattr(Doctor, "raises", False)
     fault = next(scene for rule, _, scene, _ in hangs.FAULTS if rule == "G04")
     doctor = Doctor()

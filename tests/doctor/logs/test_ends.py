@@ -263,7 +263,7 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("name", ENDLESS)
-def test_what_ranks_without_number_begin_and_do_not_end_is_not_kept(name: str) -> None:
+def test_unfinished_tracebacks_of_unnumbered_ranks_are_not_kept(name: str) -> None:
     log = LogScan("train.log")
     log.feed(b"begin\nload\n")
     for rank in range(3 * OPEN_MAX):

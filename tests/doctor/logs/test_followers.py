@@ -22,7 +22,7 @@ PINNED = "RuntimeError: Pin memory thread exited unexpectedly"
 @pytest.mark.parametrize(
     "error", ["RuntimeError: unable to mmap 9 bytes from file <x>: Cannot allocate memory (12)", "KeyError: 7"]
 )
-def test_what_the_pinning_thread_raised_comes_before_its_end(error: str) -> None:
+def test_the_pinning_thread_s_exception_comes_before_its_end(error: str) -> None:
     in_thread = "Exception in thread Thread-52:\n" + traceback(error, line=8)
     (finding, *_) = findings(STEPS + in_thread + traceback(PINNED, line=41))
     assert error.partition(":")[2].strip() in finding.evidence[0].text

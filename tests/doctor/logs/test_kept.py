@@ -36,7 +36,7 @@ def test_settling_one_text_does_not_examine_all_others() -> None:
     assert looks(400) <= 2.2 * few
 
 
-def test_each_change_meets_its_own_observation() -> None:
+def test_each_change_applies_to_its_own_observation() -> None:
     kept = Kept()
     first, within = Observation("a", "log", 1, None, at=1), Observation("b", "log", 1, None, at=1, block=7)
     for seen in (first, within):

@@ -257,7 +257,7 @@ def test_a_box_before_more_training_or_without_trouble_does_not_end_the_run(box:
         assert findings(STEPS + box) == ()
 
 
-def test_what_says_again_and_again_that_it_waits_is_not_silent() -> None:
+def test_a_repeated_message_about_waiting_is_shown() -> None:
     log = "".join(f"(scheduler +{at}m) Error: the pool a100 has no room for 4 workers\n" for at in range(5))
     assert "the pool a100" in findings(f"starting\n{log}")[0].title
     assert findings(f"starting\n{log}{STEPS}") == ()
@@ -360,7 +360,7 @@ REAL_TROUBLE = (
 
 
 @pytest.mark.parametrize("line", REAL_TROUBLE)
-def test_trouble_in_words_is_a_possible_warning_unless_the_run_said_that_it_is_done(line: str) -> None:
+def test_trouble_in_prose_is_a_possible_warning_unless_the_run_reported_success(line: str) -> None:
     (found,) = findings(f"{STEPS}{line}\n")
     assert (found.id, found.severity, found.confidence) == ("last_words", "warning", "possible")
     assert not verdicts([found]), "the run may well have reached its end"

@@ -239,7 +239,7 @@ def test_names_of_a_checkpoint_differ_by_the_wrapper_s_prefix_or_by_more(lists: 
     assert [finding.id for finding in told(traceback(LOADING + lists, prefix)).findings] == [id_]
 
 
-def test_names_of_a_checkpoint_outside_of_a_traceback_say_something_by_the_prefix_alone() -> None:
+def test_outside_a_traceback_only_the_prefix_of_checkpoint_names_counts() -> None:
     """A script that loads with strict=False may print them."""
     assert told(MISSING + '"fc.weight", "fc.bias".\n').findings == ()
     assert [finding.id for finding in told(MISSING + '"module.fc.weight".\n').findings] == ["C13"]
@@ -257,7 +257,7 @@ def test_a_script_that_announces_a_skip_continues() -> None:
 
 
 @pytest.mark.parametrize(("times", "level"), [(1, "certain"), (4, "possible")])
-def test_what_a_run_survives_again_and_again_did_not_end_it(times: int, level: str) -> None:
+def test_an_error_that_a_run_survived_repeatedly_did_not_end_it(times: int, level: str) -> None:
     """A language model writes such texts; the last one has only the end of the log behind it."""
     progress = "".join(f"step {at} | loss 2.{at}\n" for at in range(3))
     sample = f"A: it was RuntimeError: {OOM}\n" + traceback(f"torch.cuda.OutOfMemoryError: {OOM}") + "Killed\n---\n"
@@ -286,7 +286,7 @@ def test_a_warning_with_a_fallback_raises_no_alarm() -> None:
     assert [finding.confidence for finding in told(warned + PROGRESS).findings] == ["possible"]
 
 
-def test_a_shell_goes_on_after_a_command_that_it_does_not_find() -> None:
+def test_a_shell_continues_after_a_missing_command() -> None:
     missing = "slurm_script: line 21: nvidia_smi: command not found\n"
     script = "0: python: can't open file '/home/ada/trian.py': [Errno 2] No such file or directory\n"
     assert [finding.id for finding in told(missing + script).findings] == ["script_not_found"]
@@ -426,7 +426,7 @@ def test_output_of_a_batch_system_after_an_exception_is_not_part_of_it() -> None
     ]
 
 
-def test_an_exception_comes_before_the_kill_that_follows_it_unless_the_script_went_on() -> None:
+def test_an_exception_comes_before_the_kill_that_follows_unless_the_script_continued() -> None:
     for end in ("Killed\n", "Segmentation fault (core dumped)\n"):
         assert told(FLAKY + end).findings[0].id == "exception"
         assert explain([scan(FLAKY + end)], failed=True).findings[0].id == "exception"
@@ -505,7 +505,7 @@ def test_files_of_ranks_without_times_follow_torchrun() -> None:
     assert explain(files).findings[0].title == "Rank 2 failed with ZeroDivisionError at train.py:41 (main)"
 
 
-def test_a_rank_that_says_only_what_follows_gives_way_to_the_one_that_says_why() -> None:
+def test_a_rank_with_only_a_consequence_gives_way_to_the_rank_with_the_cause() -> None:
     text = traceback(GLOO, "[rank0]: ") + traceback(OOM, "[rank1]: ") + torchrun_summary(0, others=[1])
     assert told(text).findings[0].id == "H02"
 
@@ -571,7 +571,7 @@ def test_watchdogs_in_different_operations_are_a_mismatch() -> None:
     assert finding.title == "Rank 1 waited in ALLGATHER number 11, others in ALLREDUCE number 12"
 
 
-def test_what_a_rank_raised_comes_before_how_the_shell_saw_it_end() -> None:
+def test_a_rank_s_exception_comes_before_the_shell_s_report_of_its_end() -> None:
     """The rank's traceback is still open where the shell's line comes, and was put after it."""
     text = traceback("KeyError: 'x'", "[rank1]: ") + "./run.sh: line 3: 2041 Killed    python train.py\n"
     assert [finding.id for finding in told(text).findings] == ["exception"]

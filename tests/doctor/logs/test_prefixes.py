@@ -144,7 +144,7 @@ def test_a_traceback_deep_in_a_json_object_is_read() -> None:
     assert finding.title == "The script failed with ValueError at serve.py:21 (start)"
 
 
-def test_the_message_of_an_error_in_json_is_the_last_word_and_a_warning_is_none() -> None:
+def test_an_error_in_json_is_the_last_word_and_a_warning_is_not() -> None:
     told = {
         level: explain([scan(json.dumps({"level": level, "msg": "Error: no shard is left to read"}))]).findings
         for level in ("error", "warning", "info")

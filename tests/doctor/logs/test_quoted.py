@@ -28,7 +28,7 @@ def quoted(before: str, error: str = "NameError: name 'x' is not defined") -> st
 
 @pytest.mark.parametrize("before", ["    | ", "  | ", "    ", "        "])
 @pytest.mark.parametrize("error", ["NameError: name 'x' is not defined", "torch.OutOfMemoryError: CUDA out of memory."])
-def test_tracebacks_in_a_script_s_own_report_end_no_run_that_goes_on(before: str, error: str) -> None:
+def test_tracebacks_in_a_script_s_own_report_do_not_end_a_continuing_run(before: str, error: str) -> None:
     report = f"task 1: passed\ntask 2: failed\n{quoted(before, error)}task 3: failed\n{quoted(before)}task 4: timed out\n"
     assert alarms(f"{STEPS}{report}pass@1: 0.5\n{STEPS}saved\n") == []
 
@@ -74,7 +74,7 @@ LEADS = ("ERROR 06-11 10:00:12 [serving_chat.py:226] ", "2026-06-11 10:00:12,001
 
 @pytest.mark.parametrize("lead", LEADS)
 @pytest.mark.parametrize("error", ["ValueError: 9120 input tokens are too many", "torch.OutOfMemoryError: CUDA out of memory."])
-def test_a_server_that_goes_on_to_answer_survived_its_exceptions(lead: str, error: str) -> None:
+def test_a_server_that_keeps_answering_survived_its_exceptions(lead: str, error: str) -> None:
     assert alarms(SERVED * 9 + (quoted(lead, error) + SERVED * 9) * 3) == []
 
 
@@ -82,7 +82,7 @@ def test_a_server_that_goes_on_to_answer_survived_its_exceptions(lead: str, erro
 @pytest.mark.parametrize(
     "rest", ["", SERVED, SERVED.replace("200 OK", "500 Internal Server Error") * 9, "INFO:     Shutting down\n"]
 )
-def test_a_server_that_answers_no_more_failed_of_it(lead: str, rest: str) -> None:
+def test_a_server_that_stops_answering_failed_by_its_exception(lead: str, rest: str) -> None:
     found = alarms(SERVED * 9 + quoted(lead, "ValueError: 9120 input tokens are too many") + rest)
     assert "ValueError at answer.py:3 (main)" in found[0].title
 

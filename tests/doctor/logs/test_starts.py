@@ -57,7 +57,7 @@ CRASHED = BANNER + steps(0, 300) + raised("KeyError: 'speaker-7'")
     ],
     ids=["anew", "torchrun", "resumed", "epochs", "two crashes", "a known text"],
 )
-def test_what_a_later_start_survived_is_a_remark(first: str, second: str, piece: int) -> None:
+def test_an_error_that_a_later_start_survived_is_a_remark(first: str, second: str, piece: int) -> None:
     found = told(first + second, piece)
     assert found
     assert {finding.severity for finding in found} == {"info"}

@@ -47,7 +47,7 @@ def test_a_fault_is_found_and_its_look_alike_is_not(pair: Pair) -> None:
         assert first == pair.verdict
 
 
-def test_every_pair_is_of_a_rule_and_bears_its_name_alone() -> None:
+def test_every_pair_belongs_to_a_rule_and_has_a_unique_name() -> None:
     assert {pair.rule for pair in PAIRS} <= set(IDS)
     names = [(pair.rule, pair.name) for pair in PAIRS]
     assert len(set(names)) == len(names)
@@ -58,12 +58,12 @@ def test_every_rule_has_a_fault() -> None:
     assert not missing, f"{', '.join(sorted(missing))} has no fault in tests/doctor/scenes; {step('A rule', 'Scenes')}"
 
 
-def test_every_rule_has_something_near_to_its_fault() -> None:
+def test_every_rule_has_a_look_alike() -> None:
     missing = set(IDS) - listed("LOOK_ALIKES") - {pair.rule for pair in PAIRS}
     assert not missing, f"{', '.join(sorted(missing))} has no look-alike in tests/doctor/scenes; {step('A rule', 'Scenes')}"
 
 
-def test_what_is_near_is_near_to_a_fault_that_is_played() -> None:
+def test_every_look_alike_belongs_to_a_fault_that_is_played() -> None:
     """Of rooms that test their faults and their look-alikes each by itself."""
     alone = {row[0] for room in ROOMS if not hasattr(room, "PAIRS") for row in getattr(room, "LOOK_ALIKES", ())}
     assert alone - listed(*TABLES) == set()

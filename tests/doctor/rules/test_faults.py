@@ -462,7 +462,7 @@ def test_h01_look_alikes(ghost, own):
     assert "H01" not in ids(play(lambda second: ghosts(second, ghost, own), 15)[-1])
 
 
-def test_h01_is_part_of_a07_where_that_stands():
+def test_h01_is_part_of_a07_if_that_is_reported():
     def both(second):
         processes = tuple(rank(n, use(0, 15), world=4, second=second) for n in range(3))
         processes += (rank(3, use(3, 30), use(0, 0.5, 0), world=4, second=second),)

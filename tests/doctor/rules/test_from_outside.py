@@ -136,7 +136,7 @@ def test_a_rank_that_does_something_else_while_the_others_wait_for_it_is_named()
     assert finding.pids[0] == 4001
 
 
-def test_a_rank_that_works_between_steps_that_are_logged_seldom_is_left_alone() -> None:
+def test_a_rank_that_works_between_rarely_logged_steps_is_left_alone() -> None:
     assert told(scenes.logs_seldom, "G01", 130) is None
 
 
@@ -210,7 +210,7 @@ def test_a_reading_counts_once_however_many_snapshots_show_it() -> None:
     assert samples(read_every(7, scenes.sleeps), 56).total() == 8
 
 
-def test_a_reading_that_saw_a_thread_run_hides_none_of_the_waits_after_it() -> None:
+def test_a_reading_of_a_running_thread_hides_no_later_wait() -> None:
     quarter = scenes.outside(scenes.taking_turns("runs", "lock", "lock", "lock"))
     assert samples(read_every(1, quarter), 56) == {"runs": 14, "lock": 42}
     found = samples(read_every(5, quarter), 60)

@@ -32,7 +32,7 @@ def imported(path: Path) -> object:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=[str(path.relative_to(FOLDER)) for path in MODULES])
-def test_every_rule_that_a_module_makes_is_one_of_the_doctors(path: Path) -> None:
+def test_every_rule_of_a_module_is_registered(path: Path) -> None:
     tree = ast.parse(path.read_text())
     made = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Rule"]
     constants = [node for node in tree.body if isinstance(node, ast.Assign) and node.value in made]
@@ -42,7 +42,7 @@ def test_every_rule_that_a_module_makes_is_one_of_the_doctors(path: Path) -> Non
         assert getattr(imported(path), name) is BY_ID[name], f"{name} is called by another id, or is not registered"
 
 
-def test_every_function_that_says_it_judges_has_a_rule() -> None:
+def test_every_judging_function_has_a_rule() -> None:
     judging = {rule.judge or rule.judge_machine for rule in RULES}
     for path in MODULES:
         for name, value in vars(imported(path)).items():
@@ -163,7 +163,7 @@ def test_a_rule_needs_one_function_and_words_for_a_condition() -> None:
         ("G04", "warning", "possible", False),
     ],
 )
-def test_a_condition_stands_on_the_rule(name, severity, confidence, explains) -> None:
+def test_a_condition_is_part_of_the_rule(name, severity, confidence, explains) -> None:
     condition = BY_ID[name].hides_if
     assert condition is not None
     assert condition(Finding(name, severity, confidence, "t", (), "c", "f")) is explains

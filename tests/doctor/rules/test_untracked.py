@@ -28,7 +28,7 @@ JUDGED: dict[str, tuple[str, Scene, int]] = {
 
 
 @pytest.mark.parametrize("name", JUDGED)
-def test_what_shows_from_outside_is_judged(name: str) -> None:
+def test_what_is_visible_from_outside_is_judged(name: str) -> None:
     rule, scene, seconds = JUDGED[name]
     assert rule in ids(play(not_tracked(scene), seconds)[-1])
     assert BY_ID[rule].without_tracking != "none"

@@ -195,7 +195,7 @@ def test_numbers_of_a_host_that_are_none_break_nothing() -> None:
     assert ids(last(scene)) == []
 
 
-def test_what_another_machine_calls_its_interfaces_is_no_command() -> None:
+def test_an_interface_name_of_another_machine_is_never_run_as_a_command() -> None:
     """Whoever copies a fix runs nothing that a host has sent."""
     evil = "eth0; rm -rf ~"
     slow = tuple(replace(each, interface=evil) for each in network.SLOW_BACK)

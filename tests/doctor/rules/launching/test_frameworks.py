@@ -19,7 +19,7 @@ def test_a09_names_the_wrapper_and_gives_the_launch_line():
     assert "CUDA_VISIBLE_DEVICES=0 python train.py" in finding.fix
 
 
-def test_a09_leaves_a_dataparallel_of_ones_own_alone():
+def test_a09_leaves_the_script_s_own_dataparallel_alone():
     assert "A09" not in ids(play(lambda second: placement.trainer(second, ("accelerate",)), 20)[-1])
 
 

@@ -256,7 +256,7 @@ def test_a18_says_how_many_there_are_and_how_to_start_them_as_one_run():
     assert finding.fix == "torchrun --standalone --nproc-per-node=4 train.py --lr 0.1"
 
 
-def test_a18_goes_by_the_size_of_the_group_and_not_by_its_threads():
+def test_a18_judges_by_the_size_of_the_group_and_not_by_its_threads():
     finding = last_verdict(placement.worlds_of_one)
     assert (finding.id, finding.confidence) == ("A18", "likely")
     assert any("its own process group" in fact.text for fact in finding.evidence)

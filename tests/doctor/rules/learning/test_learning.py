@@ -41,7 +41,7 @@ def test_findings_separate_the_thousands_of_a_step_as_the_screens_do() -> None:
     assert "grad_norm was 900 at step 12 158, usually 2.05" in [fact.text for fact in finding.evidence]
 
 
-def test_a_nan_keeps_its_step_however_long_the_run_goes_on() -> None:
+def test_a_nan_keeps_its_step_however_long_the_run_continues() -> None:
     finding = verdict(scenes.becomes_nan, 300)  # longer than the newest values reach
     assert finding.title == "The loss is NaN or infinite since step 160"
     told = [fact.text for fact in finding.evidence]

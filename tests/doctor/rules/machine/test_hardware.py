@@ -81,7 +81,7 @@ def test_h02_reads_the_ordinal_as_the_rank_does():
     assert last_verdict(masked, 5).devices == (uuid(3),)
 
 
-def test_h02_is_a_warning_where_the_run_went_on():
+def test_h02_is_a_warning_if_the_run_continued():
     def caught(second):
         shot = hardware.training(second, samples.device(0))
         return replace(shot, logs=(placement.said("oom", hardware.OOM, rank=0),))
@@ -192,7 +192,7 @@ def test_h05_lays_no_kill_to_a_run_that_failed_of_something_else():
     assert (finding.severity, finding.confidence, finding.run) == ("warning", "certain", None)
 
 
-def test_h05_of_a_worker_s_end_where_nobody_counts_kills_is_likely():
+def test_h05_is_likely_for_a_worker_s_end_if_no_kills_are_counted():
     """As in a container whose cgroup does not count, or once the count is past."""
 
     def uncounted(second):
@@ -323,7 +323,7 @@ def test_i05_explains_the_xid_and_the_training_on_the_cpu():
     assert [item.id for item in doctor.suppressed] == ["I04"]
 
 
-def test_i05_of_a_gpu_that_came_back_goes():
+def test_i05_disappears_when_the_gpu_is_back():
     def back(second):
         return hardware.vanished(second) if second < 20 else hardware.training(second, samples.device(0))
 
@@ -393,7 +393,7 @@ def test_a_root_of_one_run_hides_nothing_of_another():
 
 
 @pytest.mark.parametrize("share", [0.03, 0.2])
-def test_no_fault_with_holes_in_it_breaks_the_doctor(share):
+def test_no_fault_with_missing_readings_breaks_the_doctor(share):
     from tests.doctor.test_diagnosis import with_holes
 
     for rule, _, fault, seconds in (*hardware.FAULTS, *placement.FAULTS):

@@ -46,7 +46,7 @@ def test_a_look_alike_is_left_alone(rule: str, name: str, scene: Scene, seconds:
 
 
 @pytest.mark.parametrize(("rule", "name", "scene", "seconds"), own_work.POSSIBLE, ids=[row[1] for row in own_work.POSSIBLE])
-def test_what_may_be_meant_so_is_only_possible(rule: str, name: str, scene: Scene, seconds: int) -> None:
+def test_what_may_be_intentional_is_only_possible(rule: str, name: str, scene: Scene, seconds: int) -> None:
     said = play(scene, seconds)
     assert {(finding.id, finding.confidence) for found in said for finding in found} == {(rule, "possible")}
     assert said[-1][0].title == "73% of each step passes in the script's own code while nothing trains"
@@ -101,7 +101,7 @@ def test_pinned_workers_hide_that_the_loader_is_slow() -> None:
     assert "sched_setaffinity" in said[0].fix
 
 
-def test_a_hang_names_the_rank_that_stands_elsewhere() -> None:
+def test_a_hang_names_the_rank_that_is_somewhere_else() -> None:
     for scene in (one_waits, of_two_one_waits):
         finding = verdict(scene, 20)
         assert finding.title == "The training hangs: all ranks wait for rank 1"

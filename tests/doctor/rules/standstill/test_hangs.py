@@ -60,7 +60,7 @@ def test_a_standstill_is_the_first_verdict(rule: str, name: str, scene: Scene, s
 
 
 @pytest.mark.parametrize(("name", "scene", "seconds"), HEALTHY, ids=[row[0] for row in HEALTHY])
-def test_what_only_seems_to_stand_still_is_left_alone(name: str, scene: Scene, seconds: int) -> None:
+def test_runs_that_only_seem_to_stand_still_are_left_alone(name: str, scene: Scene, seconds: int) -> None:
     for second, found in enumerate(play(scene, seconds)):
         assert [item.id for item in found if item.confidence != "possible"] == [], second
 
@@ -144,7 +144,7 @@ def test_nccl_names_a_dead_rank_and_its_ended_process() -> None:
     assert finding.pids == (4000, 4001, 4003)
 
 
-def test_a_stopped_process_is_named_with_what_lets_it_go_on() -> None:
+def test_a_stopped_process_is_named_with_the_command_that_continues_it() -> None:
     alone, held = verdict(suspended_alone, 20), verdict(traced, 20)
     assert (alone.severity, alone.confidence, alone.fix) == ("warning", "certain", "kill -CONT 4000")
     assert held.title == "Rank 1 is stopped: the training stands still"

@@ -82,7 +82,7 @@ def test_a_rank_with_another_end_lost_no_other(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("scene", [a_task_fails, a_task_is_killed])
-def test_nobody_waits_for_a_task_of_a_sweep(scene: Scene) -> None:
+def test_no_rank_waits_for_a_task_of_a_sweep(scene: Scene) -> None:
     for found in play(scene, 60):
         assert all(item.severity == "info" and item.confidence != "certain" for item in found if item.id == "G04")
     finding = verdict(scene, 60)
@@ -161,7 +161,7 @@ def test_a_rank_that_failed_or_was_killed_is_not_called_one_that_ended_well() ->
         assert "ended before" not in finding.title
 
 
-def test_nobody_waits_where_nothing_is_exchanged() -> None:
+def test_no_rank_waits_if_nothing_is_exchanged() -> None:
     assert all("G04" not in ids(found) for found in play(without_a_group, 60))
     assert all("G04" not in ids(found) for found in play(leaves_well(stands(BACKWARD, None, None)), 60))
 

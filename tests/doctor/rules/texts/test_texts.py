@@ -82,7 +82,7 @@ def test_a_text_of_one_part_of_a_launch_over_hosts_belongs_to_the_run_made_from_
         (None, "finished"),
     ],
 )
-def test_a_text_after_which_the_job_went_on_is_possible_at_most(
+def test_a_text_after_which_the_job_continued_is_possible_at_most(
     pattern: str, launch: str | None, run_state: str | None
 ) -> None:
     found = said(pattern, launch, run_state)
