@@ -85,7 +85,7 @@ def test_a_missing_key_is_not_filled() -> None:
     assert "early" not in Stalled.filled(since=1.0, step=3, phase="data", stack=[], at=2.0)
 
 
-def test_what_does_not_fit_the_schema_is_found() -> None:
+def test_violations_of_the_schema_are_found() -> None:
     assert wrong_facts({"gradients": ddp_facts(0, 2, 40)["gradients"]}) == []
     assert wrong_facts({"checkpoint": CHECKPOINT, "optimizer/1": {"type": "SGD", "groups": 1, "lr": 0.1}}) == []
     renamed = {"seconds": 0.5, "size": None, "path": "last.pt", "step": 7}
@@ -100,7 +100,7 @@ def test_what_does_not_fit_the_schema_is_found() -> None:
 
 
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
-def test_a_value_of_a_wrong_type_is_none_or_nothing(record: type[Record]) -> None:
+def test_a_value_of_a_wrong_type_is_none_or_missing(record: type[Record]) -> None:
     for value in WRONG:
         read = record({key.name: value for key in record.keys.values()})
         for attribute, key in record.keys.items():
