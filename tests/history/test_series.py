@@ -70,7 +70,7 @@ def test_unknown_readings_are_not_zero() -> None:
     assert seen.device(samples.device(0).uuid, "power_w") is None
 
 
-def test_what_is_drawn_of_one_gpu_is_kept_in_less_detail() -> None:
+def test_readings_drawn_for_one_gpu_are_kept_in_less_detail() -> None:
     seen = History()
     for tick in range(2 * history.DETAIL_BUCKETS):
         seen.observe(samples.snapshot(tick, devices=(samples.device(0, power_w=float(tick)),), points=(), runs=()))
@@ -140,7 +140,7 @@ POINTS = st.lists(st.tuples(st.integers(-50, 50), st.integers(-9, 9).map(float) 
 
 
 @given(st.lists(POINTS, max_size=6), st.integers(1, 9))
-def test_many_values_at_once_are_what_they_are_one_by_one(chunks: list[list[tuple[int, float]]], limit: int) -> None:
+def test_adding_many_values_at_once_equals_adding_them_one_by_one(chunks: list[list[tuple[int, float]]], limit: int) -> None:
     together, alone = Series(limit), Series(limit)
     beside = Series(limit, values_of=together)
     for chunk in chunks:

@@ -54,7 +54,7 @@ def test_the_first_result_is_the_first_value_and_all_lie_between_the_values(valu
 
 
 @given(st.lists(st.none() | st.floats()), WEIGHTS)
-def test_what_is_not_finite_keeps_its_place_and_changes_nothing(values: list[float | None], weight: float) -> None:
+def test_non_finite_values_keep_their_place_and_change_nothing(values: list[float | None], weight: float) -> None:
     finite = [value is not None and math.isfinite(value) for value in values]
     smoothed = smooth(values, weight)
     assert [repr(item) for item, known in zip(smoothed, finite, strict=True) if not known] == [
