@@ -62,7 +62,7 @@ def test_a_list_names_hosts(text: str, hosts: str) -> None:
         ),
     ],
 )
-def test_what_names_no_host_is_refused_with_two_sentences(text: str) -> None:
+def test_an_invalid_host_is_refused_with_two_sentences(text: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse_hosts(text)
     assert refused.value.message.endswith(".")

@@ -65,7 +65,7 @@ def test_the_nodes_of_a_real_slurm_job(
             slurm_hosts("999999")
 
 
-def test_what_slurm_prints(programs: Path) -> None:
+def test_printed_output_of_slurm_is_parsed(programs: Path) -> None:
     expand = 'case "$3" in "n[1-2]") printf "n1\\nn2\\n";; *) echo "$3";; esac'
     stand_in(programs, scontrol=expand, squeue='printf "RUNNING|n[1-2]\\nRUNNING|gpu-7\\nPENDING|\\n"')
     assert slurm_hosts("42") == ("n1", "n2", "gpu-7")

@@ -222,7 +222,7 @@ def job(home: Home, monkeypatch: pytest.MonkeyPatch) -> store.Job:
     return store.find(job_id)
 
 
-def test_what_squeue_says(job: store.Job, programs: Path, home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_states_that_squeue_reports(job: store.Job, programs: Path, home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     asked = home.state / "asked"
 
     def said(word: str, made: str = "N/A") -> store.Job:

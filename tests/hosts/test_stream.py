@@ -236,7 +236,7 @@ def test_only_hosts_behind_others_wait_for_one_another(lab: Lab) -> None:
     assert not transport_of(HERE).is_behind_another("behind")
 
 
-def test_nothing_stays_behind_on_the_other_side(tmp_path: Path, follow: Callable[..., Followed]) -> None:
+def test_no_process_is_left_on_the_host(tmp_path: Path, follow: Callable[..., Followed]) -> None:
     followed = follow("a", transport_of(HERE, gputop_there(tmp_path)), (*AGENT[:2], "1h", *AGENT[3:]))
     followed.until(lambda: followed.sequences)
     process = followed.stream._connection.process
@@ -375,7 +375,7 @@ def test_a_login_that_prints_without_end_is_given_up(follow: Callable[..., Follo
     assert followed.stream.status.message == "Its login prints without end."
 
 
-def test_what_a_host_may_take_is_a_share_of_the_time() -> None:
+def test_a_host_may_take_only_a_share_of_the_time() -> None:
     now = [0.0]
     account = budget.Budget(lambda: now[0])
     began = spent = 0.0
@@ -432,7 +432,7 @@ def test_a_reading_that_waited_is_dated_by_the_clock_of_its_host() -> None:
     assert heard[-1].status.last_heard_at == pytest.approx(made.time - 1000.0, abs=0.001)
 
 
-def test_what_waited_in_the_pipe_compares_no_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_waited_in_the_pipe_compares_no_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_module, "HELD_UP_S", 0.0)
     stream = HostStream("a", transport_of(HERE), (), lambda heard: time.sleep(0.01))
 
