@@ -216,7 +216,7 @@ def app_actions() -> dict[str, str]:
     return found
 
 
-def test_each_screen_has_one_that_opens_it() -> None:
+def test_each_screen_has_an_opener() -> None:
     imported = {
         (path, alias.name)
         for path, tree in modules(PACKAGE / "tui")

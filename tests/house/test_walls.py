@@ -36,7 +36,7 @@ def test_packages_depend_on_one_another_in_one_direction() -> None:
     assert not find_cycle(MAY_IMPORT), " -> ".join(find_cycle(MAY_IMPORT))
 
 
-def test_no_modules_import_one_another_in_a_circle(house: House) -> None:
+def test_there_are_no_import_cycles(house: House) -> None:
     assert not house.cycle(), " -> ".join(house.cycle())
 
 
@@ -51,7 +51,7 @@ def test_no_folder_is_too_large(house: House) -> None:
     assert not large
 
 
-def test_tests_lie_in_the_folders_of_what_they_test() -> None:
+def test_tests_are_in_the_folders_of_what_they_test() -> None:
     packages = {path.parent.relative_to(REPOSITORY / "gputop") for path in (REPOSITORY / "gputop").rglob("*.py")}
     others = {
         Path("demos"),
@@ -118,7 +118,7 @@ def test_a_breach_is_noticed(name: str) -> None:
     assert any(words in line for line in found), found
 
 
-def test_a_lazy_import_that_closes_a_circle_is_noticed() -> None:
+def test_a_lazy_import_that_closes_a_cycle_is_noticed() -> None:
     back = "def f() -> None:\n    from gputop.tracking.auto import install"
     assert broken("tracking/auto/training/state.py", back).cycle()
     typed = "TYPE_CHECKING = False\nif TYPE_CHECKING:\n    from gputop.tui.app import GputopApp"
