@@ -87,7 +87,7 @@ def test_the_rank_that_failed_first_is_the_root_and_not_who_noticed(home: Home) 
     assert "the real error" in str([fact.text for fact in finding.evidence]) + finding.title
 
 
-def test_what_a_script_caught_is_left_out_once_it_failed_of_something_else(home: Home) -> None:
+def test_a_caught_error_is_left_out_once_another_one_ended_the_script(home: Home) -> None:
     code = """
     print("an earlier run said RuntimeError: CUDA error: invalid device ordinal")
     for epoch in range(9):
@@ -138,7 +138,7 @@ def test_a_poll_ends_when_its_time_is_over_and_the_next_one_continues(home: Home
     assert [match.pattern for match in matches.poll()] == ["invalid_ordinal"]
 
 
-def test_a_log_that_is_cut_is_read_anew(home: Home) -> None:
+def test_a_truncated_log_is_read_again(home: Home) -> None:
     code = (
         "import os, sys, time\n"
         "path = os.path.join(os.path.dirname(os.environ['PET_LOG_DIR']), 'out.log')\n"

@@ -74,7 +74,7 @@ def test_an_offset_into_a_file_that_was_cut_since(tmp_path: Path) -> None:
     assert page(log, 1000).lines == ("needle",)
 
 
-def test_a_page_has_whole_lines_and_points_at_the_hit(tmp_path: Path) -> None:
+def test_a_page_has_whole_lines_and_marks_the_hit(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("".join(f"line {number}\n" for number in range(50_000)))
     offset = find(log, "line 30000", 0)
