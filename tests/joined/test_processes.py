@@ -45,7 +45,7 @@ def test_a_machine_with_two_names_is_asked_once() -> None:
         assert (list(found.questions), found.starting) == (["b"], True)
 
 
-def test_what_has_the_same_ranks_twice_or_none_is_not_joined() -> None:
+def test_runs_with_duplicate_ranks_or_none_are_not_joined() -> None:
     twice = askable_runs([begun(node("a", FIRST), NOW - 9), begun(node("b", FIRST), NOW)])
     assert [list(run.questions) for run in twice] == [["b"], ["a"]], "the newest first"
     one = node("a", FIRST)

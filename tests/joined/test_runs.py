@@ -72,7 +72,7 @@ def test_a_curve_from_a_file_says_nothing_about_other_ranks() -> None:
     assert (found.source, found.missing) == ("its output", ())
 
 
-def test_what_does_not_belong_together_is_not_joined() -> None:
+def test_unrelated_processes_are_not_joined() -> None:
     mine = run(rank(0, "node-a"), world_size=1)
     named_alike = run(rank(0, "node-b"), run_id="r2", world_size=1)
     given_one_id = run(rank(0, "node-b", pid=7), world_size=1)

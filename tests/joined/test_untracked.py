@@ -119,7 +119,7 @@ def test_what_differs_or_collides_stays_apart(other: dict[str, Any]) -> None:
     assert untracked_runs([node("a", FIRST), node("b", ranks, **other)]) == ()
 
 
-def test_a_run_that_is_whole_on_one_machine_has_no_other() -> None:
+def test_a_run_with_all_ranks_on_one_machine_has_no_other_host() -> None:
     assert untracked_runs([node("a", FIRST, world_size=2), node("b", FIRST, world_size=2)]) == ()
     assert untracked_runs([node("a", FIRST)]) == (), "nothing shows where the others are"
 

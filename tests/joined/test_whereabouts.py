@@ -84,7 +84,7 @@ def test_silent_ranks_are_named() -> None:
     assert summary(ended) == "no rank is alive on these hosts"
 
 
-def test_who_is_behind_has_to_be_so_twice() -> None:
+def test_a_rank_is_behind_only_if_two_answers_agree() -> None:
     def answer(*behind: int) -> Whereabouts:
         return Whereabouts("r1", "llama", NOW, behind=behind, verdict="words" if behind else None)
 
