@@ -184,7 +184,7 @@ while True:
 @pytest.mark.parametrize(
     ("kind", "state"), [("scripted", "refused"), ("traced", "refused"), ("loop", "refused"), ("", "offer")]
 )
-def test_what_torchscript_runs_is_not_profiled(home: Home, kind: str, state: str) -> None:
+def test_torchscript_is_not_profiled(home: Home, kind: str, state: str) -> None:
     """With a loop of small operators, torch collected for up to 4 usual steps, and a second time for 3."""
     training = home.start(SCRIPTED, kind, OMP_NUM_THREADS="1")
     run = eventually(lambda: _known(home), "the run has steps")

@@ -48,7 +48,7 @@ def trace(events: list[Any]) -> bytes:
     return json.dumps({"schemaVersion": 1, "baseTimeNanoseconds": BASE_NS, "traceEvents": events}).encode()
 
 
-def test_each_moment_counts_once() -> None:
+def test_each_time_counts_once() -> None:
     events = parse(trace(STEP)).events
     found = {kind: round(1e6 * took) for kind, took in reduced.shares(events, WINDOWS).items()}
     assert found == {"data": 100, "gpu": 100, "operators": 100 + 50 + 30, "peers": 90, "python": 530}
