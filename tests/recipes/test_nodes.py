@@ -41,7 +41,7 @@ def test_a_command_that_says_where_its_nodes_meet_is_left_to_itself(option: str)
     assert over_nodes(own, ORDER, "10.0.0.2", "x:1") is own
 
 
-def test_what_trains_on_one_machine_is_refused() -> None:
+def test_a_recipe_for_one_machine_is_refused() -> None:
     with pytest.raises(UsageError, match="one machine"):
         as_node(replace(OWN, argv=("torchrun", "--standalone", "train.py")))
     with pytest.raises(UsageError, match="single trains on one machine"):

@@ -171,7 +171,7 @@ def test_every_script_is_a_recipe_and_every_fault_is_another_one() -> None:
     assert len({recipe.id for recipe in RECIPES}) == len(RECIPES)
 
 
-def test_a_fault_that_lies_in_the_command_or_the_environment_is_launched_with_it() -> None:
+def test_a_fault_in_the_command_or_environment_is_part_of_the_launch() -> None:
     assert "--nproc-per-node=1" in prepare(find("faults/fewer-ranks"), virtual(2)).argv
     assert "torch.distributed.launch" in prepare(find("faults/local-rank-argument"), virtual(2)).argv
     assert prepare(find("faults/plain-python"), virtual(2)).argv[:2] == (sys.executable, "-u")
