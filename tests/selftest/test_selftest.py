@@ -38,7 +38,7 @@ def selftest_on(scenario: nvml_sim.Scenario, place: Path) -> tuple[subprocess.Co
     return done, json.loads((place / "bundle.json").read_text())
 
 
-def test_what_a_driver_gives_refuses_and_costs_becomes_a_machine(tmp_path: Path) -> None:
+def test_answers_refusals_and_costs_of_a_driver_become_a_machine(tmp_path: Path) -> None:
     machine = nvml_sim.h100_in_a_vm().error(0, "nvmlDeviceGetComputeMode", 4)
     done, bundle = selftest_on(machine, tmp_path / "first")
     assert done.returncode == 0, done.stdout
@@ -149,7 +149,7 @@ def test_its_training_does_not_outlive_it(number: signal.Signals, tmp_path: Path
                 child.kill()
 
 
-def test_what_else_trains_on_the_machine_is_not_the_trial() -> None:
+def test_other_trainings_on_the_machine_are_not_the_trial() -> None:
     own = samples.snapshot()
     other = samples.run(run_id="pid-1-2-aa", name="theirs", world_size=1, step=50)
     known = ProcessRun("pid:1", "theirs.py", (ProcessRank(1),), curves=(ProcessCurve(other.run_id, "output"),))
