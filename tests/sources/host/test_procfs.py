@@ -32,7 +32,7 @@ def test_no_name_of_a_process_breaks_the_line(name: bytes) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_break_the_parsers_otherwise_than_with_a_value_error(data: bytes) -> None:
+def test_any_bytes_are_parsed_or_raise_value_error(data: bytes) -> None:
     for parse in (procfs.parse_stat, procfs.parse_cpu_ticks):
         try:
             parse(data)
@@ -129,7 +129,7 @@ def test_this_process_reads_itself() -> None:
     assert threading.get_native_id() in procfs.list_threads(os.getpid())
 
 
-def test_a_pid_that_nobody_has_is_none_everywhere() -> None:
+def test_an_unused_pid_has_no_readings() -> None:
     nobody = 2**22 + 1  # above the kernel's largest PID
     readers = (
         procfs.read_stat,

@@ -48,7 +48,7 @@ def queued_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return found
 
 
-def test_a_wait_for_a_core_long_ago_is_none_now(queued_s: list[float]) -> None:
+def test_an_old_wait_for_a_core_no_longer_counts(queued_s: list[float]) -> None:
     book = OneProcess()
     found = UnlistedTrainings(book)
     queued_s[0] = LONG_S * 0.8  # it trained on a crowded machine

@@ -345,7 +345,7 @@ def test_an_older_nccl_is_asked_in_text() -> None:
     assert found.ranks[2].counts["AllReduce"] == 6649
 
 
-def test_nobody_is_asked_without_nccl_and_each_at_its_own_address() -> None:
+def test_only_processes_with_nccl_are_asked_each_at_its_own_address() -> None:
     plain = Process(pid=1, threads=(("pt_autograd_0", 1), ("pt_gloo_runloop", 2)))
     assert question_about([plain]).addresses == ()
     assert question_about([Process(pid=2, torch_cuda_mapped=True)]) == Question((DEFAULT_ADDRESS,), frozenset(), frozenset({2}))

@@ -180,7 +180,7 @@ def test_an_interface_that_comes_while_others_are_read_changes_nothing(tree: Tre
         assert (found.name, found.kind, found.speed_mbit_per_s, found.state) == ("eth0", "ethernet", 1000, "up")
 
 
-def test_what_an_interface_is_stays_known_while_its_files_are_not_believed(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interface_stays_known_while_its_files_are_implausible(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     tree.add("eth0", speed="1000")
     reader = tree.reader()
     reader.read([1], 0.0)

@@ -110,7 +110,7 @@ def test_no_library(tmp_path: Path) -> None:
         ("proc/driver/nvidia/version", "driver is loaded", "NVIDIA_DRIVER_CAPABILITIES"),
     ],
 )
-def test_no_library_where_there_should_be_one(tmp_path: Path, file: str, words: str, hint: str) -> None:
+def test_a_missing_library_on_a_machine_with_a_gpu(tmp_path: Path, file: str, words: str, hint: str) -> None:
     (tmp_path / file).parent.mkdir(parents=True)
     (tmp_path / file).touch()
     problem = library.missing(tmp_path)
