@@ -143,7 +143,7 @@ def test_the_exit_of_a_module_and_of_a_line_is_seen_too(home: Home, way: str) ->
     assert (home.only_run().state, home.only_run().ranks[0].exit_code) == ("failed", 3)
 
 
-def test_what_ended_the_script_is_recorded_where_it_stood(home: Home) -> None:
+def test_the_error_that_ended_the_script_is_recorded_with_its_line(home: Home) -> None:
     script = "import gputop, json\ngputop.init().log(loss=1.0)\ndef load():\n    json.loads('{')\nload()\n"
     code, _, err = home.run(script)
     assert code == 1

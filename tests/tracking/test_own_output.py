@@ -96,7 +96,7 @@ def test_a_launched_job_is_read_from_its_files_alone(home: Home) -> None:
     assert not home.archives()
 
 
-def test_a_run_that_the_script_opens_is_the_only_one_that_goes_on(home: Home) -> None:
+def test_a_run_that_the_script_opens_is_the_only_one_that_continues(home: Home) -> None:
     script = PRINTS + "import gputop\nrun = gputop.init(name='own')\nrun.log(loss=2.0, step=7)\n" + PRINTS
     assert home.run(script, command=(*RUN, sys.executable), **AUTO)[0] == 0
     first, second = sorted(home.archives(), key=os.path.getmtime)

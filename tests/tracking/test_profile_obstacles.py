@@ -45,7 +45,7 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return own
 
 
-def test_nothing_is_in_the_way_of_a_usual_training() -> None:
+def test_a_usual_training_has_no_obstacle() -> None:
     assert obstacle(Trainer()) is None
 
 

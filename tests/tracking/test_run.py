@@ -196,7 +196,7 @@ def test_a_config_may_be_an_argparse_namespace(home: Home) -> None:
     assert home.only_run().config == {"lr": 0.5, "data": "/d", "sizes": [1, 2]}
 
 
-def test_a_configuration_of_no_known_form_costs_itself_alone(home: Home, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_unreadable_configuration_affects_nothing_else(home: Home, capfd: pytest.CaptureFixture[str]) -> None:
     gputop.init(config=7).log(loss=1.0)
     assert home.only_run().ranks[0].metrics == {"loss": 1.0}
     assert "entries of int are not recorded" in capfd.readouterr().err

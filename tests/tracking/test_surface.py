@@ -68,7 +68,7 @@ def test_a_script_written_for_wandb_runs(home: Home) -> None:
     assert len(told) == 7, "each is told once"
 
 
-def test_names_that_nothing_can_stand_for_are_missing() -> None:
+def test_names_without_a_substitute_are_missing() -> None:
     for name in ("Api", "sweep", "restore", "no_such_name"):
         with pytest.raises(AttributeError, match=name):
             getattr(gputop, name)
@@ -127,7 +127,7 @@ run.log(flag=True, big=10**400, loss=0.25)
 """
 
 
-def test_more_that_scripts_for_wandb_ask_for(home: Home) -> None:
+def test_more_of_wandb_s_interface_works(home: Home) -> None:
     code, _, err = home.run(MORE_OF_WANDB)
     assert code == 0, err
     assert "gputop: hello\n" in err
@@ -183,7 +183,7 @@ wandb.teardown()
 
 
 @pytest.mark.parametrize("thread", ["1", "0"])
-def test_what_else_scripts_for_wandb_ask_for_ends_none(home: Home, thread: str) -> None:
+def test_unsupported_calls_of_wandb_s_interface_end_no_script(home: Home, thread: str) -> None:
     code, out, err = home.run(REST_OF_WANDB, GPUTOP_THREAD=thread)
     assert (code, out) == (0, "False None p/x None\n"), err
     told = sorted(line.split()[1] for line in err.splitlines())

@@ -255,7 +255,7 @@ def test_the_first_value_on_a_gpu_may_be_that_of_an_evaluation(
     assert list(values.landed()) == [("val_loss", 0.5, 1, 10), ("loss", 3.0, 2, 20), ("loss", 5.0, 3, 30)]
 
 
-def test_a_gpu_value_that_cannot_be_staged_costs_itself_alone(home: Home, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_gpu_value_that_cannot_be_staged_affects_no_other(home: Home, capfd: pytest.CaptureFixture[str]) -> None:
     run = gputop.init(name="broken")
     run.log(loss=Slow(1.0, []), lr=0.1)  # no such thing as detach(): whatever torch may raise
     assert home.only_run().ranks[0].metrics == {"lr": 0.1}

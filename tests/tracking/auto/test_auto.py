@@ -602,7 +602,7 @@ def test_what_a_signal_handler_raises_reaches_the_script_wherever_tracking_is(ho
     assert int(done.stderr) > 50, "it was raised in so many lines of gputop"
 
 
-def test_what_takes_the_place_of_a_function_is_pickled_and_called_as_that(home: Home) -> None:
+def test_a_wrapper_is_pickled_and_called_like_the_original_function(home: Home) -> None:
     said = both(home, sys.executable, "unchanged.py")
     assert all(value for name, value in said.items() if name.startswith("pickled"))
     assert len(series(home)["loss"]) > 9

@@ -113,7 +113,7 @@ def test_writers_take_turns_and_write_ever_less(tmp_path: Path) -> None:
     assert record.read(tmp_path) == {"GPU-1": [reading, reading]}
 
 
-def test_what_nobody_measured_takes_no_line(tmp_path: Path) -> None:
+def test_an_unmeasured_gpu_takes_no_line(tmp_path: Path) -> None:
     assert not record.add(tmp_path, Reading("GPU-1", 0, 1.0), 0.0)
     assert record.read(tmp_path) == {}
 

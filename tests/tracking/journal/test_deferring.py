@@ -31,7 +31,7 @@ def points(home: Home, name: str) -> list[tuple[int, float]]:
     return list(read_all(archive).series[name])
 
 
-def test_all_are_written_in_order_whatever_stands_between(home: Home) -> None:
+def test_deferred_records_are_written_in_order_whatever_comes_between(home: Home) -> None:
     run, written = journal()
     for step in range(3 * DEFERRED_MAX + 5):
         written.defer({"loss": float(step)} if step % 3 else {"loss": float(step), "lr": 0.5}, step)
@@ -43,7 +43,7 @@ def test_all_are_written_in_order_whatever_stands_between(home: Home) -> None:
     assert points(home, "note") == [(41, 1.0)]
 
 
-def test_none_is_lost_where_a_script_sets_the_clock_back(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_record_is_lost_if_a_script_sets_the_clock_back(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     run, written = journal()
     written.defer({"loss": 0.0}, 0)
     monkeypatch.setattr("gputop.tracking.journal.writing.deferring.monotonic_ns", lambda: 1)
@@ -53,7 +53,7 @@ def test_none_is_lost_where_a_script_sets_the_clock_back(home: Home, monkeypatch
     assert points(home, "loss") == [(step, float(step)) for step in range(40)]
 
 
-def test_each_keeps_the_time_at_which_it_was_given(home: Home) -> None:
+def test_each_deferred_record_keeps_its_time(home: Home) -> None:
     run, written = journal()
     written.defer({"loss": 1.0}, 0)
     given = []
@@ -154,7 +154,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert [step for step, _ in read_all(archive, ring).series["loss"]] == list(range(DEFERRED_MAX + 5 - waited))
 
 
-def test_without_a_ring_none_waits(home: Home) -> None:
+def test_without_a_ring_no_record_is_deferred(home: Home) -> None:
     process = home.start(
         """
 import os, signal, gputop
@@ -169,7 +169,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert points(home, "loss") == [(step, float(step)) for step in range(5)]
 
 
-def test_what_raises_while_they_are_written_leaves_the_others_for_later_and_writes_none_twice(home: Home) -> None:
+def test_an_exception_while_deferred_records_are_written_loses_and_repeats_none(home: Home) -> None:
     class InterruptError(Exception):
         pass
 
@@ -211,7 +211,7 @@ def test_the_thread_leaves_records_to_a_training_that_writes_them(home: Home) ->
     gputop.finish()
 
 
-def test_what_another_thread_logs_while_they_are_written_is_written_with_them(home: Home) -> None:
+def test_records_of_another_thread_are_written_with_the_deferred_ones(home: Home) -> None:
     run, written = journal()
     run.log(loss=0.0, step=0)
 

@@ -104,7 +104,7 @@ def test_interrupted_and_terminated(home: Home) -> None:
     }
 
 
-def test_a_stopped_process_is_stalled_and_goes_on(home: Home) -> None:
+def test_a_stopped_process_is_stalled_and_resumes(home: Home) -> None:
     script = "import gputop, time\nrun = gputop.init()\nprint('up')\nwhile True:\n    run.log(loss=1.0)\n    time.sleep(0.005)"
     process = home.start(script)
     assert process.stdout is not None
@@ -458,7 +458,7 @@ def small_tmpfs(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", directory], check=True)
 
 
-def test_a_tmpfs_that_fills_up_after_the_start_kills_nobody(
+def test_a_tmpfs_that_fills_up_after_the_start_ends_nothing(
     home: Home, small_tmpfs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(places, "live_dirs", lambda runs: [small_tmpfs / "gputop" / "x"])

@@ -23,7 +23,7 @@ MATCHED = (tables._VALUE,)
 
 
 @pytest.mark.parametrize("name", EXPRESSIONS)
-def test_no_expression_takes_the_square_of_a_line(name: str) -> None:
+def test_no_expression_is_quadratic_in_the_length_of_a_line(name: str) -> None:
     expression = EXPRESSIONS[name]
     text = f"(?i:{expression.pattern.removeprefix('(?i)')})"
     assert quadratic(f"^(?:{text})" if expression in MATCHED else text) is None

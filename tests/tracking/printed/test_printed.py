@@ -170,7 +170,7 @@ def test_other_lines(line: str) -> None:
 
 
 @given(st.text(max_size=300))
-def test_no_text_makes_it_fail(text: str) -> None:
+def test_no_text_makes_the_parser_fail(text: str) -> None:
     said = parse(text)
     assert said is None or said.metrics or said.epoch is not None
     for _, metrics in Transcript().feed(text.encode("utf-8", "surrogatepass") + b"\n"):
@@ -183,7 +183,7 @@ def test_no_text_makes_it_fail(text: str) -> None:
         max_size=60,
     )
 )
-def test_no_piece_of_a_line_makes_it_fail(parts: list[str]) -> None:
+def test_no_piece_of_a_line_makes_the_parser_fail(parts: list[str]) -> None:
     parse("".join(parts))
 
 
@@ -388,7 +388,7 @@ def test_what_a_table_prints_is_read_back(rows: list[tuple[float, float]]) -> No
     "piece",
     ["[1]\t", "a-", "loss ", "loss at ", "a's b: 1 ", "| ", "epoch  loss  ", "[1/2]", "1/2 ", "((", "0.1", "\t", "=1", "{'"],
 )
-def test_no_line_takes_longer_the_more_often_a_piece_stands_in_it(piece: str) -> None:
+def test_parsing_time_does_not_grow_with_repeats_in_a_line(piece: str) -> None:
     """A line that a pattern needs exponential or cubic time for would not end within the time limit of a test."""
     for start in ("", "[1]\t", "loss ", "epoch  loss  x\n"):
         for end in ("", "!", "loss: 1"):
