@@ -134,7 +134,7 @@ async def test_a_small_screen_marks_the_pane_with_the_cursor_and_counts_the_gpus
         assert row_with(app, "─ 1 GPU ─")
 
 
-async def test_tab_goes_round_the_panes_of_a_wide_screen() -> None:
+async def test_tab_cycles_through_the_panes_of_a_wide_screen() -> None:
     app = DashboardApp(dashboards.healthy())
     async with app.run_test(size=(160, 50)) as pilot:
         seen = []

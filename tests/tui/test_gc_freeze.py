@@ -7,7 +7,7 @@ import pytest
 from gputop.tui.gc_freeze import NEW_OBJECTS, collect_rarely, long_lived
 
 
-def test_the_collector_goes_on_after_an_import_that_failed() -> None:
+def test_the_collector_continues_after_a_failed_import() -> None:
     with pytest.raises(ModuleNotFoundError), long_lived():
         raise ModuleNotFoundError("no such module")
     assert gc.isenabled()

@@ -41,7 +41,7 @@ async def test_each_screen_is_saved_as_it_is() -> None:
         await told(pilot, "gputop-doctor-")
 
 
-async def test_a_place_that_cannot_be_written_is_said() -> None:
+async def test_an_unwritable_place_is_reported() -> None:
     places.state_dir().mkdir(parents=True, exist_ok=True)
     (places.state_dir() / "screenshots").write_text("a file is in the way")
     app = whole_app()

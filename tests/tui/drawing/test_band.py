@@ -19,7 +19,7 @@ from tests.tui import dashboards
 from tests.tui.kit import ScreenApp, text_of
 
 
-def test_the_band_goes_on_behind_its_curve() -> None:
+def test_the_band_continues_behind_its_curve() -> None:
     """A curve used to cut its band in two: the cells that it passes through had no band."""
     drawn = chart([Trace([5.0] * 40, "rank0", [2.0] * 40, [8.0] * 40)], 27, 12)
     rows = [[(char, span.style) for span in row[1:] for char in span.text] for row in drawn]

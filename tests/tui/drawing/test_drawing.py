@@ -353,7 +353,7 @@ def test_memory_without_an_owner_is_shown() -> None:
     assert "memory held by no listed process" in rows_text(view, Order())[-1]
 
 
-def test_memory_is_not_blamed_on_nobody_while_a_share_is_hidden() -> None:
+def test_memory_is_not_shown_as_unowned_while_a_share_is_hidden() -> None:
     devices = (samples.device(0),)
     use = DeviceUse(devices[0].uuid, None, None, "C")
     stranger = Process(pid=77, devices=(use,), hidden=("command", "cpu_percent", "started_at"))

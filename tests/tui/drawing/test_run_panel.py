@@ -137,7 +137,7 @@ def at_steps(*steps: int | None, automatic: tuple[int | None, ...] = (), logs: t
     return replace(base, ranks=tuple(ranks))
 
 
-def test_a_rank_that_logs_seldom_is_not_behind() -> None:
+def test_a_rank_that_logs_rarely_is_not_behind() -> None:
     run = at_steps(118, 110, 90)
     every_tenth = {0: tuple(range(119)), 1: tuple(range(0, 111, 10)), 2: tuple(range(0, 91, 10))}
     assert behind(run, every_tenth) == (["0", "0", "28"], {"dim", "warn"})
@@ -165,7 +165,7 @@ def test_what_was_read_at_once_has_no_pace() -> None:
 
 
 @pytest.mark.parametrize(("step", "left"), [(3, 497.0), (500, 0.0), (501, None)])
-def test_a_run_that_goes_on_after_its_last_step_has_no_time_left(step: int, left: float | None) -> None:
+def test_a_run_that_continues_after_its_last_step_has_no_time_left(step: int, left: float | None) -> None:
     base = samples.run(world_size=1)
     rank = replace(base.ranks[0], step=step, optimizer_step=None, facts={"progress": {"total_steps": 500}})
     run, history = replace(base, ranks=(rank,)), History()

@@ -79,7 +79,7 @@ async def test_every_rule_has_its_verdict() -> None:
     assert re.search(r"Does not hold \(\d+\)", text)
 
 
-async def test_a_finding_that_went_stays_in_the_history() -> None:
+async def test_a_finding_that_disappeared_stays_in_the_history() -> None:
     view = view_after((one_gpu_works, range(40)), (healthy, range(40, 60)))
     assert view.diagnosis is not None
     (episode,) = [item for item in view.diagnosis.episodes if item.finding.id == "A07"]
@@ -113,7 +113,7 @@ async def test_what_is_explained_says_by_what() -> None:
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])
-def test_the_process_table_marks_whom_the_verdict_speaks_of(ascii_only: bool) -> None:
+def test_the_process_table_marks_the_subjects_of_the_verdict(ascii_only: bool) -> None:
     view = view_after((one_gpu_works, range(40)))
     view = replace(view, settings=replace(view.settings, ascii=ascii_only))
     rows = process_rows(view.snapshot, Order())

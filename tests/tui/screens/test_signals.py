@@ -116,7 +116,7 @@ def test_a_pid_that_changes_hands_after_the_question_is_left_alone(children: lis
     assert children[0].poll() is None
 
 
-def test_who_gets_none(children: list[Child]) -> None:
+def test_processes_that_get_no_signal(children: list[Child]) -> None:
     child = children[0]
     job = LaunchEnvironment(gputop_job_id="20260101-000000-abcd")
     refused = {

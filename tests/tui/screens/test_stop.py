@@ -167,7 +167,7 @@ async def test_nothing_is_signalled_without_a_yes(
     assert child.poll() is None
 
 
-async def test_what_is_below_stays_in_sight(child: subprocess.Popen[bytes]) -> None:
+async def test_panes_below_stay_visible(child: subprocess.Popen[bytes]) -> None:
     app = ScreenApp(HelpScreen(), here())
     app.stylesheet.add_source("Screen { background: $background; }", is_default_css=False)
     async with app.run_test(size=(100, 30)) as pilot:

@@ -355,7 +355,7 @@ def test_no_more_is_kept_than_the_ranks_of_untracked_runs() -> None:
     assert series.last == 71
 
 
-def test_the_rows_seldom_move_from_tick_to_tick() -> None:
+def test_the_rows_rarely_move_from_tick_to_tick() -> None:
     view = view_of(run_of(1))
     ends = set()
     for tick in range(300, 320):

@@ -79,7 +79,7 @@ def test_what_differs_in_kind_stays_apart() -> None:
     assert listed(apart, SNAPSHOT) == tuple(apart)
 
 
-def test_a_finding_goes_with_its_run() -> None:
+def test_a_finding_disappears_with_its_run() -> None:
     of_run = dead(0, run="run-1", pids=(1,))
     assert listed([of_run], SNAPSHOT) == (of_run,)
     gone = replace(SNAPSHOT, runs=())

@@ -34,7 +34,7 @@ def test_the_start_does_not_count_and_a_number_stays_until_the_next() -> None:
     assert own.look(None, 106_000) == Cost(pytest.approx(0.9 / 11 * 100 + 2.0), 0.0), "a new terminal counts from 0"
 
 
-def test_what_nobody_counts_is_left_out() -> None:
+def test_values_that_are_not_counted_are_left_out() -> None:
     time = Ticking()
     own = OwnCost(lambda: time.now, lambda: time.spent_s)
     own.look(None, None)

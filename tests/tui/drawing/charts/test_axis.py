@@ -94,7 +94,7 @@ def test_the_dashboards_chart_has_real_axes() -> None:
     assert "┬" in plain(drawn[-2])
 
 
-def test_a_run_that_goes_on_from_a_checkpoint_keeps_its_steps() -> None:
+def test_a_run_that_resumes_from_a_checkpoint_keeps_its_steps() -> None:
     """Steps 90,000 to 91,000 would be a hair at the end of an axis from 0."""
     points = Points("run-1", 0, "loss", tuple(range(90_000, 91_000)), tuple(map(float, range(1000))), (1.0,) * 1000)
     view = dashboards.view_of([samples.snapshot(runs=(samples.run(world_size=1),), points=(points,))])

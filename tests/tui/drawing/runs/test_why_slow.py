@@ -57,7 +57,7 @@ def test_what_does_not_fit_is_shortened_but_not_the_reason() -> None:
     assert words(run, 68) == "data 40%  fwd 20%  bwd 30%  opt 6%   it waits for data"
 
 
-def test_what_takes_most_makes_way_for_the_parts() -> None:
+def test_the_largest_phase_makes_room_for_its_parts() -> None:
     run = run_of({"phase/communication": 0.01})
     parts = "data 1%  fwd 30%  bwd 50%  wait 10%  opt 6%"
     assert words(run, 90) == f"{parts}   it computes: the backward pass takes most"

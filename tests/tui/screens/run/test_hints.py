@@ -44,7 +44,7 @@ def test_what_is_visible_decides() -> None:
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_a_wide_screen_says_how_to_ask_and_stop_a_run_that_goes_on(state: tuple[bool, ...]) -> None:
+def test_a_wide_screen_says_how_to_query_and_stop_a_live_run(state: tuple[bool, ...]) -> None:
     grid, narrow, listed, zoomed, live = state
     wide = fitted((BACK, *hints(grid=grid, narrow=narrow, listed=listed, zoomed=zoomed, live=live)), 160)
     assert {"w", "k"} & {hint.key for hint in wide} == ({"w", "k"} if live else set())
