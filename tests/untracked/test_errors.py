@@ -255,7 +255,7 @@ def test_a_helper_that_exits_is_no_loss_once_training_continues(output: Output) 
     assert output.look(ended=True) == ()
 
 
-def test_an_error_that_stood_in_the_file_before_is_not_the_runs(tmp_path: Path) -> None:
+def test_an_error_that_was_in_the_file_before_is_not_the_run_s(tmp_path: Path) -> None:
     output = Output(tmp_path / "train.log", before=STEPS + OOM)
     output.look(*RANKS)
     assert output.errors.matches == ()
@@ -320,7 +320,7 @@ def test_a_window_of_tmux_is_read_as_a_file_is(output: Output) -> None:
     assert match.job_state == "failed"
 
 
-def test_a_text_of_a_window_is_outlived_alone(output: Output) -> None:
+def test_only_the_text_of_a_window_expires(output: Output) -> None:
     reader, text = PaneReader(PANE), STEPS
     output.errors.follow_pane(reader.scan, PANE.identity)
     reader.take_in(f"{text}x\n")
@@ -334,7 +334,7 @@ def test_a_text_of_a_window_is_outlived_alone(output: Output) -> None:
     assert match.line == "ZeroDivisionError: division by zero"
 
 
-def test_what_stood_in_a_window_before_is_not_the_runs(output: Output) -> None:
+def test_text_that_was_in_a_window_before_the_run_is_not_its_own(output: Output) -> None:
     reader = PaneReader(PANE)
     output.errors.follow_pane(reader.scan, PANE.identity)
     before = f"$ python train.py\n{TRACEBACK}$ python train.py --fixed\nloading\n"
@@ -447,7 +447,7 @@ def test_a_run_that_is_tracked_now_has_not_ended(started: subprocess.Popen[bytes
     assert curves.poll([], tracked=[started.pid]).logs == ()
 
 
-def test_what_two_runs_print_to_one_file_is_neithers(tmp_path: Path) -> None:
+def test_output_that_two_runs_print_to_one_file_belongs_to_neither(tmp_path: Path) -> None:
     path = tmp_path / "all.log"
     with path.open("wb") as out:
         pair = [

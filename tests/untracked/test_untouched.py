@@ -127,7 +127,7 @@ def test_looking_stops_signals_and_traces_nothing(
             process.stdout.close()
 
 
-def test_what_is_counted_would_show(calls: list[tuple[str, tuple[Any, ...]]]) -> None:
+def test_the_counter_detects_what_it_should_count(calls: list[tuple[str, tuple[Any, ...]]]) -> None:
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(120)"])
     try:
         os.kill(process.pid, signal.SIGSTOP)
@@ -140,7 +140,7 @@ def test_what_is_counted_would_show(calls: list[tuple[str, tuple[Any, ...]]]) ->
         process.wait()
 
 
-def test_what_earlier_threads_do_is_not_counted(calls: list[tuple[str, tuple[Any, ...]]]) -> None:
+def test_earlier_threads_are_not_counted(calls: list[tuple[str, tuple[Any, ...]]]) -> None:
     global others
     gates = [threading.Event(), threading.Event()]
 

@@ -156,7 +156,7 @@ def test_other_formats() -> None:
     assert [value.step for value in all_of(Lines(), JSONL)] == list(range(1, 21))
 
 
-def test_a_value_is_passed_on_once_however_often_its_file_is_written_anew(tmp_path: Path) -> None:
+def test_a_value_is_passed_on_once_however_often_its_file_is_rewritten(tmp_path: Path) -> None:
     path = tmp_path / "metrics.csv"
     path.write_bytes(CSV)
     source = Source(TABLE, {path: ""})
