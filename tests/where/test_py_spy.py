@@ -53,7 +53,7 @@ def test_its_stack_gives_the_line_of_the_script(pid: int, tmp_path: Path, monkey
     assert "--nonblocking" in (tmp_path / "asked").read_text()
 
 
-def test_a_process_that_it_stops_goes_on_again(pid: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_py_spy_stopped_is_continued(pid: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(py_spy, "DEADLINE_S", 0.5)
     monkeypatch.setattr(py_spy, "CHECKED_S", 0.1)
     install(tmp_path, monkeypatch, f"kill -STOP {pid}; exec sleep 60")
@@ -77,7 +77,7 @@ def test_a_missing_py_spy_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path:
         py_spy.program()
 
 
-def test_a_process_that_nobody_tracks_is_seen_from_outside(pid: int) -> None:
+def test_an_untracked_process_is_observed_from_outside(pid: int) -> None:
     eventually(lambda: state(pid) == "S", "it sleeps")
     (place,) = ask_process(pid).ranks
     assert (place.rank, place.pid, place.process_state, place.state) == (None, pid, "S", "untracked")

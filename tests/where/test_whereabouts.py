@@ -121,7 +121,7 @@ def test_ranks_in_different_collectives_are_listed_with_both() -> None:
     ],
     ids=["nobody waits", "only just", "all in the same", "alone", "nobody can be asked"],
 )
-def test_who_is_not_behind(places: tuple[RankPlace, ...]) -> None:
+def test_ranks_that_are_not_behind(places: tuple[RankPlace, ...]) -> None:
     assert (ask(*places).behind, ask(*places).verdict) == ((), None)
 
 
