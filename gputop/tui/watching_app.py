@@ -112,7 +112,7 @@ class WatchingApp(SparingApp):
     def _look_at_cost(self) -> Cost | None:
         """Return what gputop costs on this machine: of a sampler elsewhere, only the screen."""
         latest, is_here = self.machine.latest, self.feed.kind == "live" and self.feed.host is None
-        return self._own_cost.look(latest.cost.cpu_percent if latest is not None and is_here else None, self.sent_bytes)
+        return self._own_cost.update(latest.cost.cpu_percent if latest is not None and is_here else None, self.sent_bytes)
 
     def without_view(self) -> None:
         """Leave if there will be no snapshot."""

@@ -37,7 +37,7 @@ class OwnCost:
         """The sampler's shares of a core since then, in percent."""
         self._known: Cost | None = None
 
-    def look(self, sampler_percent: float | None, sent_bytes: int | None) -> Cost | None:
+    def update(self, sampler_percent: float | None, sent_bytes: int | None) -> Cost | None:
         """Return the newest cost; None before it is known.
 
         Called for each snapshot with the sampler's share of a core (None: it runs elsewhere, or is unknown) and all bytes sent

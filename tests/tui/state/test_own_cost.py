@@ -22,23 +22,23 @@ class Ticking:
 def test_the_start_does_not_count_and_a_number_stays_until_the_next() -> None:
     time = Ticking()
     own = OwnCost(lambda: time.now, lambda: time.spent_s)
-    assert own.look(50.0, 100_000) is None
+    assert own.update(50.0, 100_000) is None
     time.pass_by(EVERY_S / 2, 0.1)
-    assert own.look(1.0, 101_000) is None, "not known yet"
+    assert own.update(1.0, 101_000) is None, "not known yet"
     time.pass_by(EVERY_S / 2, 0.1)
-    first = own.look(2.0, 106_000)
+    first = own.update(2.0, 106_000)
     assert first == pytest.approx(Cost(2.0 + 1.5, 600.0))
     time.pass_by(1.0, 0.9)
-    assert own.look(2.0, 200_000) is first
+    assert own.update(2.0, 200_000) is first
     time.pass_by(EVERY_S)
-    assert own.look(None, 106_000) == Cost(pytest.approx(0.9 / 11 * 100 + 2.0), 0.0), "a new terminal counts from 0"
+    assert own.update(None, 106_000) == Cost(pytest.approx(0.9 / 11 * 100 + 2.0), 0.0), "a new terminal counts from 0"
 
 
 def test_values_that_are_not_counted_are_left_out() -> None:
     time = Ticking()
     own = OwnCost(lambda: time.now, lambda: time.spent_s)
-    own.look(None, None)
+    own.update(None, None)
     time.pass_by(EVERY_S, 0.25)
-    cost = own.look(None, None)
+    cost = own.update(None, None)
     assert cost is not None
     assert cost.words() == "2.5%"

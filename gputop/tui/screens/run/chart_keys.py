@@ -45,40 +45,40 @@ class ChartScreen(SubScreen):
 
     # What part of the chart is visible, and where values are read
 
-    def _look(self, window: Window) -> None:
+    def _show_window(self, window: Window) -> None:
         self.chart.window = window
         self.settle()
 
     def on_chart_pane_pointed(self, event: ChartPane.Pointed) -> None:
         """Read the values at the clicked position."""
         event.stop()
-        self._look(self.chart.window.pointed(event.x))
+        self._show_window(self.chart.window.pointed(event.x))
 
     def on_chart_pane_selected(self, event: ChartPane.Selected) -> None:
         """Show the selected range."""
         event.stop()
         if self.chart.whole is not None:
-            self._look(self.chart.window.selected(self.chart.whole, event.first, event.last))
+            self._show_window(self.chart.window.selected(self.chart.whole, event.first, event.last))
 
     def on_chart_pane_zoomed(self, event: ChartPane.Zoomed) -> None:
         """Zoom around the mouse."""
         event.stop()
         if self.chart.whole is not None:
-            self._look(self.chart.window.zoomed(self.chart.whole, event.factor, event.x))
+            self._show_window(self.chart.window.zoomed(self.chart.whole, event.factor, event.x))
 
     def action_read(self, by: int) -> None:
         """Move the position at which values are read."""
         if self.chart.whole is not None:
-            self._look(self.chart.window.moved(self.chart.whole, self.chart.columns, by))
+            self._show_window(self.chart.window.moved(self.chart.whole, self.chart.columns, by))
 
     def action_zoom(self, factor: float) -> None:
         """Zoom around the position that is read, else around the middle."""
         if self.chart.whole is not None:
-            self._look(self.chart.window.zoomed(self.chart.whole, factor))
+            self._show_window(self.chart.window.zoomed(self.chart.whole, factor))
 
     def action_whole(self) -> None:
         """Show the whole axis, and read no values."""
-        self._look(Window())
+        self._show_window(Window())
 
     # How it is drawn
 
