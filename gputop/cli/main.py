@@ -96,7 +96,7 @@ def _dispatch(options: argparse.Namespace) -> int:
         return machine.where_of_hosts(options)
     if options.command not in _OVER_HOSTS and hosts.asked(options):
         instead = "Write gputop launch -H." if options.command == "demo" else "Leave out -H and --hosts, or run it there."
-        raise UsageError(f"gputop {options.command} looks at this machine only.", instead)
+        raise UsageError(f"gputop {options.command} works only on this machine.", instead)
     if options.command:
         return commands[options.command](options)
     if options.stream:

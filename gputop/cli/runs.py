@@ -134,7 +134,7 @@ def _over(options: argparse.Namespace) -> int:
         with hosts.reached(options) as transport:
             return show_over(names, transport, options.run, as_json=options.as_json, everything=options.all)
     if options.runs_command is not None:
-        raise UsageError(f"gputop runs {options.runs_command} looks at this machine only.", "Leave out -H, or run it there.")
+        raise UsageError(f"gputop runs {options.runs_command} works only on this machine.", "Leave out -H, or run it there.")
     if options.filter:
         run_filter.parse(options.filter)
     with hosts.reached(options) as transport:

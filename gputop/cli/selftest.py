@@ -79,7 +79,7 @@ def selftest(
         path.write_text(json.dumps(data, indent=1) + "\n")
     except OSError as error:
         raise GputopError(f"{path} cannot be written: {error.strerror}.", "Choose another place with -o.") from error
-    print(printable(f"Wrote {path}: readings and costs, no name of this machine or of anyone on it. Attach it to a report."))
+    print(printable(f"Wrote {path}: readings and costs, without names. Attach it to a bug report."))
     failed = any(check.ok is False for trial in trials for check in trial.checks) or not all(probe.finished for probe in probes)
     return exit_with(sampler, EXIT_PROBLEM if failed else EXIT_OK)
 

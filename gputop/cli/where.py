@@ -78,7 +78,7 @@ def where_of_hosts(options: argparse.Namespace, fleet: Fleet) -> int:
     from gputop.cli.across.where import ask_hosts
 
     if options.py_spy:
-        raise UsageError("py-spy looks at processes of this machine.", "Leave out --py-spy, or run this there.")
+        raise UsageError("py-spy reads only processes of this machine.", "Leave out --py-spy, or run this there.")
     answer, hosts = ask_hosts(fleet, options.run)
     unread = [host for host in hosts if host.last_heard_at is None]
     if options.as_json:

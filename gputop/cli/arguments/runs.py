@@ -34,7 +34,7 @@ def add_runs(commands: Any) -> None:
         "print everything about one run: metrics, tags, text, ranks, configuration",
         ("gputop runs show resnet18", "the newest run of this name"),
         ("gputop runs show resnet18 --json", "one JSON object"),
-        ("gputop runs show resnet18 -H gpu1,gpu2", "what each of two hosts knows of it"),
+        ("gputop runs show resnet18 -H gpu1,gpu2", "what each of two hosts knows about it"),
     )
     add_hosts(show)
     rename = add_command(
