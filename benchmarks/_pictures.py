@@ -215,11 +215,10 @@ def page(size: str, versions: dict[str, str], missing: Sequence[str]) -> str:
     left = f" Not installed where they were made: {', '.join(missing)}." if missing else ""
     return f"""# Side by side
 
-The same minute of the same machine in {size} cells: eight **simulated** H100s, held by the eight ranks of one training that
-gputop tracks. No GPU was at work: a library in the driver's place plays the readings, and every tool loads it as its own.
-The pictures are what each program wrote to its terminal, with its own defaults, captured and drawn by
-`benchmarks/_pictures.py`.{left} btop, from version 1.3 on, shows each GPU in a box of its own, and none unless told to: it was
-told to show as many as fit.
+The same minute on the same machine, in {size} cells: eight **simulated** H100s, used by the eight ranks of one training that
+gputop tracks. No GPU is at work: a library in the driver's place plays the readings, and every tool loads it as the driver's.
+`benchmarks/_pictures.py` captured and drew what each program wrote to its terminal, with its own defaults.{left} btop, from
+version 1.3 on, shows each GPU in its own box, but none by default: it was started with as many boxes as fit.
 
 {shown}
 """
