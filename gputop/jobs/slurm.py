@@ -163,7 +163,7 @@ def wait_for_end(job: Job) -> None:
     while not has_ended(job):
         if time.monotonic() > deadline:
             word = checked.read_status(job.directory).get("slurm", {}).get("word")
-            raise GputopError(f"Slurm job {job.slurm.id} has not ended yet: {word}.", f"Look: squeue -j {job.slurm.id}")
+            raise GputopError(f"Slurm job {job.slurm.id} has not ended yet: {word}.", f"See squeue -j {job.slurm.id}.")
         time.sleep(_AGAIN_S)
 
 

@@ -65,7 +65,7 @@ def store(path: Path) -> Iterator[Stored]:
             yield _store(item, said.name or _name(item.root, start), said, root)
     except OSError as error:
         raise GputopError(
-            f"{error.filename or root} cannot be written: {error.strerror}.", "Make room, or check who owns it."
+            f"{error.filename or root} cannot be written: {error.strerror}.", "Free some space, or check who owns it."
         ) from error
 
 

@@ -107,7 +107,9 @@ def output_errors() -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise OutputError(f"The output cannot be written: {error.strerror}.", "Make room, or send it elsewhere.") from error
+        raise OutputError(
+            f"The output cannot be written: {error.strerror}.", "Free some space, or send it elsewhere."
+        ) from error
 
 
 @contextmanager

@@ -49,5 +49,7 @@ def _relabel(name: str, change: Callable[[Labels], Labels]) -> tuple[Run, Labels
     try:
         labels.write(directory, found)
     except OSError as error:
-        raise GputopError(f"{directory} cannot be written: {error.strerror}.", "Make room, or check who owns it.") from error
+        raise GputopError(
+            f"{directory} cannot be written: {error.strerror}.", "Free some space, or check who owns it."
+        ) from error
     return run, found

@@ -108,7 +108,7 @@ class ProfileService:
             if recording.over_s:
                 self._over_s, self._over_at_s = recording.over_s, time.monotonic()
             if not recording.traces:
-                self._answer(request, "refused", why=f"The profile was given up: {recording.note}.")
+                self._answer(request, "refused", why=f"The profile was abandoned: {recording.note}.")
                 return
             self._answer(
                 request,
