@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.hosts.traffic import (
@@ -160,7 +161,7 @@ def _lossy(evidence: Evidence, exchange: Exchange) -> Judgement:
     range_text = f"{worst:.1%}" if least == worst else f"{least:.1%} to {worst:.1%}"
     facts = [
         Fact(
-            f"{path.text}: {path.record.lost_segments} of {path.record.sent_segments} segments lost, "
+            f"{path.text}: {units.count(path.record.lost_segments)} of {units.count(path.record.sent_segments)} segments lost, "
             f"{rate_text(path.record.sent_bytes, path.record.window_s)}",
             round(share, 4),
             "TCP (sock_diag)",

@@ -77,7 +77,7 @@ def test_lost_packets_hide_the_slow_path_that_they_make() -> None:
     found = only(network.with_network((network.BOTH[0], slow)))
     assert found.id == "K06"
     assert found.title == "Packets are lost on the way from node2 to node1: 2.4% of them"
-    assert texts(found)[0] == "node2 to node1: 10000 of 420000 segments lost, 80 Mb/s"
+    assert texts(found)[0] == "node2 to node1: 10 000 of 420 000 segments lost, 80 Mb/s"
     assert "ethtool -S eth0" in found.fix
 
 
