@@ -86,7 +86,7 @@ def test_every_scene_that_no_other_test_plays_is_judged_right(tmp_path):
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("recipe", ["faults/ranks-on-one-gpu", "faults/mask-in-script", "faults/unused-parameters"])
+@pytest.mark.parametrize("recipe", ["faults/mask-in-script", "faults/unused-parameters"])  # tests/test_main_job.py has A07
 def test_a_fault_is_named_first_of_a_real_job(tmp_path, recipe):
     pytest.importorskip("torch")
     code, found, text = accuracy(tmp_path, "--live", "--only", recipe, "--seconds", "70")
