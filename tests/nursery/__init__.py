@@ -5,9 +5,9 @@ script, with real journals and real hooks; ``program.py`` says what it does to b
 
 Tests opt in with the marker ``warm``. What must see Python or torch start has a real start: ``gputop run`` itself and its
 sitecustomize, import hooks, torch.compile, torchrun itself, processes that multiprocessing spawns, and whatever looks in
-/proc for the command line or the first environment of a training. In a module that is ``warm``, such a test says so with
-``real_start("why")``. Commands other than a Python with a script, also below ``gputop run`` and torchrun on two ranks, are
-always started.
+/proc for the command line or the first environment of a training; so has what must see torch freed at the end of Python. In a
+module that is ``warm``, such a test says so with ``real_start("why")``. Commands other than a Python with a script, also
+below ``gputop run`` and torchrun on two ranks, are always started.
 """
 
 from __future__ import annotations
