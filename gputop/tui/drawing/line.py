@@ -263,9 +263,14 @@ def named_on(rule: Line, names: Line, start: int, end: int) -> Line:
     at = done = 0
     for text, style in names:
         first, at = at, at + text_width(text)
-        if text.strip() and start < first and at < end:
-            kept += (*cut(rule, done, first - 1), Span(f" {text} " if done < first else f"{text} ", style))
-            done = at + 1
+        if not text.strip() or not start < first or not at < end:
+            continue
+        if done < first:
+            kept += cut(rule, done, first - 1) if done < first - 1 else ()
+        else:  # one blank is between this name and the one before
+            kept[-1] = Span(kept[-1].text[:-1], kept[-1].style)
+        kept.append(Span(f" {text} ", style))
+        done = at + 1
     return (*kept, *cut(rule, done, width(rule)))
 
 
