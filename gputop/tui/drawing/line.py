@@ -121,7 +121,7 @@ def clip_text(text: str, cells: int, ellipsis: str = ELLIPSIS) -> str:
     return set_cell_size(text, cells - 1) + ellipsis
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def fit_text(text: str, cells: int, align: str = "<", ellipsis: str = ELLIPSIS) -> str:
     """Return ``text`` in exactly ``cells`` cells, cut or padded; ``align`` is "<", ">" or "^".
 
@@ -164,9 +164,8 @@ def fit(of: Line, cells: int, ellipsis: str = ELLIPSIS) -> Line:
     return (*of, Span(" " * missing)) if missing > 0 else of
 
 
-@lru_cache(maxsize=512)
 def full_row(line: Line, columns: int, under_cursor: bool) -> Line:
-    """Return a line padded to its full width; cached, because most lines do not change from tick to tick."""
+    """Return a line padded to its full width."""
     row = fit(line, columns)
     return tuple(Span(text, f"{style} cursor") for text, style in row) if under_cursor else row
 
