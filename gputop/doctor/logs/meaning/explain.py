@@ -125,9 +125,13 @@ def _of_root(root: Observation, seen: list[Observation], scans: Sequence[LogScan
         confidence = "certain" if any(item.pattern and item.pattern.id == "two_devices" for item in beside) else "likely"
         if inner is not None and not any(inner in item.line for item in beside):
             facts.append(Fact(f"inner error: {short(inner)}", short(inner), "traceback"))
-    same = {item.rank for item in seen if is_same(item, root) and item.rank is not None} - {root.rank}
+    alike = [item for item in seen if is_same(item, root)]
+    same = {item.rank for item in alike if item.rank is not None} - {root.rank}
     if same:
         facts.append(Fact(f"the same on {words.ranks(sorted(same))}", sorted(same), "log"))
+    raised = next((item.where for item in alike if item.where is not None), None) if root.where is None else None
+    if raised is not None:  # a library printed the root, and Python raised it
+        facts.append(Fact(f"at {raised}", raised, "traceback"))
     facts += _launcher_facts(launcher)
     after = [item for item in seen if item.pattern is not None and item.pattern.cascade and item.pattern.id != "child_failed"]
     if after:
