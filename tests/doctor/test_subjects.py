@@ -12,7 +12,7 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.report import text_report
 from gputop.doctor.watch import standing, watch
 from gputop.snapshot import ProcessRank, ProcessRun, Snapshot
-from gputop.tui.drawing.doctor.pane import draw_doctor
+from gputop.tui.drawing.doctor.pane import draw_doctor, headline
 from gputop.tui.state.grouping import listed
 from tests import samples
 from tests.doctor.scenes import outside as scenes
@@ -54,6 +54,15 @@ def test_each_finding_names_its_untracked_run(names: tuple[str, ...], told: tupl
     assert len(rows) == 2
     text = text_report(findings, (), snapshot)
     assert [f"G01 · warning, possible · {name}\n" in text for name in told] == [True, True]
+
+
+@pytest.mark.parametrize("width", [48, 66, 80, 140])
+def test_the_name_of_a_run_stays_where_the_title_has_no_room(width: int) -> None:
+    drawn = headline(hang(12, 11), width, run="pretrain.py")
+    text = "".join(span.text for span in drawn)
+    assert len(text) == width
+    assert "· pretrain.py" in text
+    assert text.endswith("possible")
 
 
 def test_the_only_run_needs_no_name_and_a_finding_about_two_has_none() -> None:

@@ -9,7 +9,7 @@ from gputop.doctor.findings.subjects import name_of, names_of_runs
 from gputop.groups import compute_uses
 from gputop.snapshot import LIVE_STATES, Snapshot
 from gputop.tui.drawing.doctor.titles import first_clause
-from gputop.tui.drawing.line import Drawing, Line, clean, clip, line, plain, spread, wrap
+from gputop.tui.drawing.line import Drawing, Line, clean, clip, clip_text, line, plain, spread, text_width, wrap
 from gputop.tui.state.view import View
 
 MIN_LINES, SHARE_MOST = 3, 0.16
@@ -18,6 +18,7 @@ MAX_EVIDENCE = 3
 MAX_FIX_LINES = 8
 MIN_LINES_FOR_LONG_TITLE = 6
 MAX_NOT_JUDGED = 2
+MIN_TITLE_CELLS = 16
 _MARKS = {"error": ("✗", "x", "bad"), "warning": ("!", "!", "warn"), "info": ("i", "i", "dim")}
 
 
@@ -62,12 +63,16 @@ def doctor_title(findings: Sequence[Finding]) -> Line:
 def headline(finding: Finding, width: int, ascii_only: bool = False, title: str | None = None, run: str = "") -> Line:
     """Return "✗ A07 title · run … confidence" in exactly ``width`` cells; ``title`` replaces a finding's long title."""
     mark, plain_mark, style = _MARKS.get(finding.severity, _MARKS["info"])
+    text, name = clean(title or finding.title), clean(run)
+    if name:  # it tells two findings apart, so the title is cut before it
+        room = width - text_width(f"? {finding.id}  - {name}  {finding.confidence}")
+        text = clip_text(text, max(MIN_TITLE_CELLS, room))
     left = line(
         (plain_mark if ascii_only else mark, style),
         " ",
         (f"{clean(finding.id)} ", "dim"),
-        (clean(title or finding.title), "value"),
-        (f" {'-' if ascii_only else '·'} {clean(run)}" if run else "", "dim"),
+        (text, "value"),
+        (f" {'-' if ascii_only else '·'} {name}" if name else "", "dim"),
     )
     return spread(left, line((finding.confidence, "ok" if finding.confidence == "certain" else "dim")), width)
 
