@@ -16,10 +16,13 @@ from typing import Any
 import pytest
 
 from gputop.agent.sampler import Sampler
+from gputop.process import Process, ProcessRank, ProcessRun
 from gputop.sources.host import unlisted as host_unlisted
 from gputop.sources.virtual import VirtualSource
+from gputop.where import untracked_places
 from gputop.where.early_places import EarlyPlaces
 from gputop.where.untracked import ask_process
+from gputop.where.untracked_places import UntrackedPlaces
 from tests.real_processes import see_only_own_processes
 from tests.tracking.kit import eventually
 
@@ -115,6 +118,11 @@ def test_looking_stops_signals_and_traces_nothing(
 
         eventually(seen, "it is shown with its curve", 60)
         assert [place.pid for place in ask_process(process.pid).ranks] == [process.pid]
+        monkeypatch.setattr(untracked_places, "FIRST_S", 0.0)
+        two = ProcessRun("launcher:1", "train.py", (ProcessRank(process.pid, 0), ProcessRank(os.getpid(), 1)))
+        looks = UntrackedPlaces()
+        for _ in range(2):
+            looks.add((two,), [Process(process.pid, cpu_percent=0.0)])
         assert calls == []
         assert stops_of(process.pid) is None
         (tmp_path / "enough").touch()
