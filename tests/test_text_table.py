@@ -46,6 +46,7 @@ def test_nothing_else_pads_columns_of_text() -> None:
     others = {
         "jobs/record.py",  # a record of a fixed size in a file
         "doctor/report.py",  # paragraphs that hang behind a name
+        "doctor/textbook.py",  # titles that hang behind an id
         "cli/selftest.py",  # each line is printed once it is known
         "cli/doctor.py",  # one line of progress, overwritten
     }
