@@ -65,13 +65,21 @@ def sentence(places: Sequence[RankPlace], now: float) -> str:
     if place.doing is not None and not place.waits:
         verb, space, rest = place.doing.partition(" ")
         parts.append(f"{agree(places, verb, DOING.get(verb, verb))}{space}{rest}")
-    if place.next_operation is not None:
-        parts.append(f"its next collective is {place.next_operation} #{place.next_number}")
-    elif place.next_number is not None:
-        parts.append(f"which collective is its next one, #{place.next_number}, cannot be known: no rank waits in it")
     since = [item.since for item in places if item.since is not None]
     stands_s = max(0.0, now - max(since)) if since and place.is_there else 0.0
-    return ", ".join(parts) + (f", for {units.duration(stands_s)}" if stands_s >= SHOWN_FROM_S else "")
+    lasts = [f"for {units.duration(stands_s)}"] if stands_s >= SHOWN_FROM_S else []
+    return "; ".join([", ".join([*parts, *lasts]), *_next(places)])
+
+
+def _next(places: Sequence[RankPlace]) -> list[str]:
+    """Return which collective ranks that are behind have to call next; nothing for others."""
+    place = places[0]
+    if place.next_number is None:
+        return []
+    whose = agree(places, "its", "their")
+    if place.next_operation is not None:
+        return [f"{whose} next collective is {place.next_operation} #{place.next_number}"]
+    return [f"{whose} next collective is #{place.next_number}, of a kind that is not known: no rank waits in it"]
 
 
 def _seen(places: Sequence[RankPlace]) -> list[str]:

@@ -28,8 +28,8 @@ def run_of(pids: list[int]) -> ProcessRun:
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The processes that were looked at, without a wait between two looks."""
     found: list[int] = []
-    look = outside.look
-    monkeypatch.setattr(untracked_places.outside, "look", lambda pid: (found.append(pid), look(pid))[1])
+    look = outside.observe
+    monkeypatch.setattr(untracked_places.outside, "observe", lambda pid: (found.append(pid), look(pid))[1])
     monkeypatch.setattr(untracked_places, "LOOK_S", 0.0)
     monkeypatch.setattr(untracked_places, "FIRST_S", 0.0)
     monkeypatch.setattr(untracked_places, "SHARE", 1e9)

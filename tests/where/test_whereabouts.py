@@ -48,7 +48,7 @@ def test_ranks_at_one_place_are_listed_together_and_the_one_behind_alone() -> No
 def test_the_next_collective_of_a_rank_that_is_behind_is_named_by_those_that_wait_in_it() -> None:
     found = ask(waiting(0), waiting(1), elsewhere(2))
     assert [(place.next_operation, place.next_number) for place in found.ranks] == [(None, None)] * 2 + [("all_reduce", 412)]
-    told = "data.py:17 in __getitem__, in data, its next collective is all_reduce #412, for 35s"
+    told = "data.py:17 in __getitem__, in data, for 35s; its next collective is all_reduce #412"
     assert sentence(found.ranks[2:], NOW) == told
     backward = at(0, phase="backward", begun=412, completed=411)
     (late,) = [place for place in ask(backward, elsewhere(1)).ranks if place.rank == 1]
@@ -58,7 +58,7 @@ def test_the_next_collective_of_a_rank_that_is_behind_is_named_by_those_that_wai
 def test_a_next_collective_in_which_no_rank_waits_cannot_be_known() -> None:
     found = ask(waiting(0), elsewhere(1, begun=409, completed=409), elsewhere(2, begun=410, completed=410))
     assert [(place.next_operation, place.next_number) for place in found.ranks[1:]] == [(None, 410), (None, 411)]
-    assert "which collective is its next one, #410, cannot be known: no rank waits in it" in sentence(found.ranks[1:2], NOW)
+    assert "its next collective is #410, of a kind that is not known: no rank waits in it" in sentence(found.ranks[1:2], NOW)
     assert len(folded(found.ranks)) == 3
     for nobody in (ask(waiting(0), waiting(1)), ask(waiting(0, None), elsewhere(1, begun=None, completed=None))):
         assert all(place.next_number is None for place in nobody.ranks)
