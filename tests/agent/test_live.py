@@ -59,9 +59,9 @@ class Watched:
         self.sequences: list[int] = []
         self.problems: list[str] = []
         self._lock = threading.Lock()
-        feed.start(self.look)
+        feed.start(self.take)
 
-    def judge_silence(self) -> None:
+    def take(self) -> None:
         problem = self.feed.problem()
         with self._lock:
             if problem and problem not in self.problems:
@@ -73,7 +73,7 @@ class Watched:
         while not happened():
             assert time.monotonic() < deadline, (self.sequences, self.problems)
             time.sleep(0.02)
-            self.judge_silence()
+            self.take()
 
 
 @pytest.fixture

@@ -252,8 +252,8 @@ def test_a_host_may_report_a_run_without_a_process(tmp_path: Path, capsys: pytes
     [
         (["--once", "--via", "ssh {host}"], "Name them with -H"),
         (["--once", "--remote", "gputop"], "Name them with -H"),
-        (["-H", "a", "profile"], "this machine only"),
-        (["-H", "a", "runs", "rename", "x", "y"], "this machine only"),
+        (["-H", "a", "profile"], "only on this machine"),
+        (["-H", "a", "runs", "rename", "x", "y"], "only on this machine"),
         (["runs", "-H", "a", "--filter", "/[/"], "regular expression"),
         (["--prometheus", "http://prom:9090", "jobs"], "cannot ask Prometheus"),
         (["--once", "--prometheus-auth", "x"], "Name the server with --prometheus URL."),

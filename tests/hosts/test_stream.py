@@ -46,7 +46,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_module, "BACKOFF_S", (0.2,))
     monkeypatch.setattr(stream_module, "LATE_S", 60.0)  # a busy machine is no slow host
     monkeypatch.setattr(stream_module, "MUTE_S", 60.0)
-    monkeypatch.setattr(lines, "LOOK_S", 0.05)
+    monkeypatch.setattr(lines, "POLL_S", 0.05)
 
 
 class Followed:

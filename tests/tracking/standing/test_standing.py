@@ -97,7 +97,7 @@ def test_a_thread_that_is_too_slow_to_be_waited_for_gives_everything_back_itself
         def __init__(self, is_library: object) -> None:
             pass
 
-        def look(self, ring: object, asked_ns: int) -> None:
+        def write_if_due(self, ring: object, asked_ns: int) -> None:
             looks.set()
             goes_on.wait(DEADLINE_S)
 
