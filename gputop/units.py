@@ -43,6 +43,11 @@ def gib(value: float | None, digits: int = 1) -> str:
     return UNKNOWN if value is None else f"{value / 2**30:.{digits}f}"
 
 
+def gib_of(used: float | None, total: float | None) -> str:
+    """Return "12/64 GiB" of bytes; "N/A" without both."""
+    return UNKNOWN if used is None or not total else f"{gib(used, 0)}/{gib(total, 0)} GiB"
+
+
 def gib_or_mib(value: float | None) -> str:
     """Return bytes as "1.9G", or "19M" where that would be less than a tenth of a GiB."""
     if value is None:

@@ -22,6 +22,11 @@ def test_lengths_of_time_are_read(text: str, seconds: float) -> None:
     assert units.parse_duration(text) == seconds
 
 
+def test_memory_in_use_is_not_known_without_both_of_its_sizes() -> None:
+    assert units.gib_of(12 * 2**30, 64 * 2**30) == "12/64 GiB"
+    assert units.gib_of(None, 64 * 2**30) == units.gib_of(12 * 2**30, None) == units.gib_of(None, None) == "N/A"
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [(None, "N/A"), (0.0, "0"), (0.4, "0.4"), (0.0423, "0.042"), (-0.4, "-0.4"), (7.25, "7.2"), (9.96, "10"), (9.94, "9.9")],

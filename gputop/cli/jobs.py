@@ -182,7 +182,7 @@ def _job_row(job: job_store.Job) -> tuple[str, ...]:
     end = job.ended_at or (time.time() if job.active else None)
     took = end - job.started_at if end is not None and job.started_at is not None else None
     code = job.signal or ("" if job.exit_code is None else str(job.exit_code))
-    gpus, there = (str(len(job.device_uuids)), "") if job.slurm is None else ("", job.slurm.sentence)
+    gpus, there = (str(len(job.device_uuids) or units.UNKNOWN), "") if job.slurm is None else ("", job.slurm.sentence)
     return (job.id, job.state, job.recipe_id or job.name, gpus, units.duration(took), code, there)
 
 

@@ -61,7 +61,7 @@ def test_a_training_over_two_hosts_from_its_launch_to_its_end(
             said = _slow(over, capfd, monkeypatch)
             assert "of each step for b" in said
             assert f"  gputop {shlex.join(reach(lab, 'b'))}  # shows its clocks" in said, "a command to copy"
-            assert said.index("Run mine over 2 hosts: a ranks ") < said.index(", b ranks "), "as the user names them"
+            assert said.index("Run mine over 2 hosts: a rank ") < said.index(", b rank "), "as the user names them"
             assert main(["logs", *over, job_id]) == 0
             heard = {line.partition(" | ")[0]: line for line in capfd.readouterr().out.splitlines() if " of 2" in line}
             assert set(heard) == {"a", "b"}, "what each rank printed"
@@ -75,7 +75,7 @@ def test_a_training_over_two_hosts_from_its_launch_to_its_end(
                 terminal.wait_for("run mine: b has not been heard from")
                 assert main(["--no-nccl-ras", "doctor", "--for", "8s", *over]) == 1
                 said = capfd.readouterr().out
-                assert "Run mine over 1 host: a ranks " in said
+                assert "Run mine over 1 host: a rank 0" in said
                 assert " of 2 has not been heard from; no reading of b." in said
                 assert main(["--no-nccl-ras", "doctor", "--for", "8s", "--json", *over]) == 1
                 (lacking,) = json.loads(capfd.readouterr().out)["incomplete_runs"]

@@ -264,9 +264,10 @@ def _print(
 def _untracked(run: JoinedProcessRun, outcome: Outcome | None) -> str:
     """Return where the ranks of an untracked run are, and what is wrong with the network between them."""
     from gputop import units
+    from gputop.doctor.findings import words
     from gputop.doctor.report import finding_text
 
-    places = ", ".join(f"{part.host} ranks {units.ranges(part.ranks)}" for part in run.parts)
+    places = ", ".join(f"{part.host} {words.ranks(part.ranks)}" for part in run.parts)
     lacking = (
         f" Of its {run.world_size} ranks, {units.ranges(run.missing)} are not on any host that was read." if run.missing else ""
     )
@@ -314,12 +315,12 @@ def _incomplete(watched: _Watched) -> list[dict[str, object]]:
 
 def _over(run: JoinedRun, texts: Sequence[str], outcome: Outcome | None, read: Sequence[str]) -> str:
     """Describe a run over its hosts, and what is wrong between them; ``read`` are all hosts that were read."""
-    from gputop import units
+    from gputop.doctor.findings import words
     from gputop.doctor.report import finding_text
 
     blocks = [f"Run {run.run.name} has failed."]
     if run.parts:
-        places = ", ".join(f"{part.host} ranks {units.ranges(part.ranks)}" for part in run.parts)
+        places = ", ".join(f"{part.host} {words.ranks(part.ranks)}" for part in run.parts)
         blocks = [f"Run {run.run.name} over {len(run.parts)} host{'s' * (len(run.parts) != 1)}: {places}."]
     without = [host for host in read if host not in {part.host for part in run.parts}.union(dict(run.failed))]
     which = f"{', '.join(without)} list{'s' if len(without) == 1 else ''} no rank of it." if without and run.missing else ""

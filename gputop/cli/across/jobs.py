@@ -94,7 +94,7 @@ def _row(launch: HostLaunch, now: float) -> tuple[str, ...]:
     codes = [job.signal or ("" if job.exit_code is None else str(job.exit_code)) for job in jobs]
     hosts = ", ".join(launch.hosts) if len(states) == 1 else launch.states_text
     name = jobs[0].recipe_id or jobs[0].name
-    gpus = str(sum(len(job.device_uuids) for job in jobs))
+    gpus = str(sum(len(job.device_uuids) for job in jobs) or units.UNKNOWN)
     return (launch.id, states[0] if len(states) == 1 else "mixed", name, gpus, units.duration(took), _one(codes), hosts)
 
 

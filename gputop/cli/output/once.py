@@ -45,7 +45,7 @@ def host_line(host: Host) -> str:
     if host.source == "nvml":
         kind = f"driver {host.driver_version or units.UNKNOWN}, CUDA {host.cuda_version or units.UNKNOWN}"
     simulated = ", SIMULATED driver" if host.simulated else ""
-    memory = f"{units.gib(host.memory_used_bytes, 0)}/{units.gib(host.memory_total_bytes, 0)} GiB"
+    memory = units.gib_of(host.memory_used_bytes, host.memory_total_bytes)
     load = f"load {units.number(host.load_1m, digits=1)} on {units.number(host.cpu_count)} cores"
     return f"{host.hostname}: {kind}{simulated}; {load}, RAM {memory}"
 

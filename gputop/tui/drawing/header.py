@@ -96,7 +96,7 @@ def _load(view: View) -> list[Line]:
     cpu = "N/A" if host.cpu_percent is None else f"{host.cpu_percent:>2.0f}%"
     full = host.memory_used_bytes is not None and bool(host.memory_total_bytes)
     share = (host.memory_used_bytes or 0) / (host.memory_total_bytes or 1) if full else 0.0
-    memory = f"{units.gib(host.memory_used_bytes, 0)}/{units.gib(host.memory_total_bytes, 0)} GiB" if full else "N/A"
+    memory = units.gib_of(host.memory_used_bytes, host.memory_total_bytes)
     return [
         line(("CPU ", "dim"), cpu),
         line(("RAM ", "dim"), (memory, "warn" if share >= 0.95 else "text")),
