@@ -150,7 +150,7 @@ def test_a_training_over_two_nodes(
     without = [word.replace(f"{state}/", f"{shlex.quote(str(there / 'known'))}/") for word in reach]
     assert main(["--no-nccl-ras", "doctor", "--for", "5s", *without]) == 1
     said_there = capsys.readouterr().out
-    assert "Run mine over 1 host: n1 ranks " in said_there
+    assert "Run mine over 1 host: n1 rank " in said_there
     assert " of 2 has not been heard from. n2 lists no rank of it." in said_there
 
     assert main(["stop", job_id]) == 0
