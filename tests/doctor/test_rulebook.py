@@ -61,7 +61,7 @@ def test_comments_point_at_the_page_and_at_places_that_it_has() -> None:
             assert not anchor or anchor in anchors, f"{path}: {rulebook.PAGE}#{anchor}"
 
 
-def test_each_known_text_names_the_program_that_prints_it_and_its_versions() -> None:
+def test_each_known_text_names_the_program_that_prints_it() -> None:
     assert set(SAID_BY) == set(TEXT_IDS)
 
 

@@ -30,7 +30,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     look = outside.observe
     monkeypatch.setattr(untracked_places.outside, "observe", lambda pid: (found.append(pid), look(pid))[1])
-    monkeypatch.setattr(untracked_places, "LOOK_S", 0.0)
+    monkeypatch.setattr(untracked_places, "READ_EVERY_S", 0.0)
     monkeypatch.setattr(untracked_places, "FIRST_S", 0.0)
     monkeypatch.setattr(untracked_places, "SHARE", 1e9)
     return found

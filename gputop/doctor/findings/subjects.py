@@ -1,4 +1,4 @@
-"""Which run a finding is about, and how it is named among several: an untracked run has no id, and its processes tell."""
+"""Which run a finding is about, and its name among several runs. An untracked run has no ID: its processes identify it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run_of(finding: Finding, snapshot: Snapshot) -> str | None:
 def names_of_runs(snapshot: Snapshot) -> dict[str, str]:
     """Return the names of the runs by id or key, if findings must name their run because several are known; else nothing.
 
-    Untracked runs with the same name are told apart by a process.
+    A process ID distinguishes untracked runs with the same name.
     """
     tracked = [run for run in snapshot.runs if run.run_id not in snapshot.untracked_ids]
     if len(tracked) + len(snapshot.process_runs) < 2:

@@ -1,4 +1,4 @@
-"""Exceptions that a run survived, told by what surrounds them: a warning's prefix, the words of who caught it, or progress."""
+"""Exceptions that a run survived, recognized by what surrounds them: a warning, the words of the handler, or progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Untracked ranks of which one is told from the others by what it does, as ``gputop where`` tells it (G01)."""
+"""An untracked rank that does something other than wait while the others wait, as ``gputop where`` finds it (G01)."""
 
 from __future__ import annotations
 
