@@ -83,3 +83,21 @@ def test_a_torchrun_is_listed_until_its_ranks_start(
     finally:
         second.send_signal(signal.SIGTERM)
         second.wait(60)
+
+
+@pytest.mark.parametrize("ran", [False, True], ids=["waits for nodes", "waits for the ranks of other nodes"])
+def test_a_torchrun_whose_ranks_have_ended_waits_for_no_node(
+    ran: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rendezvous, "WAITING_AGE_S", 0.0)
+    rank = "import time\nwhile time.process_time() < 1.2: pass\n" if ran else ""
+    script = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {rank!r}])\nprint('up', flush=True)\ninput()\n"
+    (tmp_path / "torchrun").write_text(script)
+    command = [sys.executable, str(tmp_path / "torchrun"), "--nnodes=2", "train.py"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        found = WaitingLaunchers().find(ProcessBook().pythons(time.monotonic(), 0.0))
+        assert [one.pid for one in found if one.pid == process.pid] == ([] if ran else [process.pid])
+        process.stdin.write("\n")

@@ -9,6 +9,7 @@ import pytest
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence import stacks
 from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.facts.ddp import standstill
 from gputop.facts.standing import Stalled
 from gputop.snapshot import Communicator, CommunicatorRank, Snapshot, Workers
 from tests import samples
@@ -320,3 +321,11 @@ def test_a_rank_that_logs_no_more_is_stuck_after_all() -> None:
     found = [ids(found) for found in play(logging_on(all_send, 0, until=30), 90)]
     assert "G01" not in found[44]
     assert found[-1][:1] == ["G01"]
+
+
+def test_a_rank_that_logs_on_has_no_standstill_of_its_own() -> None:
+    (run,) = logging_on(all_send, 0)(60).runs
+    stands = {rank.rank: standstill(rank) is not None for rank in run.ranks if "stalled" in rank.facts}
+    assert stands.pop(0) is False
+    assert stands
+    assert all(stands.values())

@@ -120,6 +120,17 @@ def test_a_rank_that_may_work_for_all_is_left_alone_for_minutes(
     assert first(placed(without_output(scenes.always(doing)), 1, workers=workers, **does), 400) is None
 
 
+def test_a_rank_that_works_while_no_step_comes_is_never_said_to_be_stuck() -> None:
+    """It may evaluate for all, however long that takes."""
+    work = scenes.taking_turns("runs", "lock")
+    printed = scenes.outside(
+        scenes.then(work, 40, scenes.always("lock")), scenes.then(work, 40, scenes.always("runs")), stops=40
+    )
+    found = first(placed(printed, 1, **RUNS), 600)
+    assert found is not None
+    assert (found[1].severity, found[1].confidence) == ("warning", "possible")
+
+
 def test_a_rank_that_computes_on_a_crowded_machine_does_not_rest() -> None:
     base = without_output(scenes.always("runs"))
 
