@@ -1,14 +1,14 @@
 """What automatic tracking adds to a training step: a real torch loop whose steps are alternately tracked and untracked.
 
-Run: ``python benchmarks/autolog.py [--device cuda] [--loop scaler] [--json] [--quick]``; it needs torch, psutil and this
-checkout. Untracked steps run the original torch: the wrappers are removed and put back every 20 steps (80 on a GPU), so that
-whatever else the machine does affects both equally. Different numbers of layers show that the added time does not grow with the
-model. For comparison, it prints what a hot ``log`` of four metrics costs on this machine now, and the share of time that goes
-into the doctor's facts, which are collected every few seconds and are not part of the mean.
+Run: ``python benchmarks/autolog.py [--device cuda] [--loop scaler] [--layers N…] [--width N] [--json] [--quick]``; it needs
+torch, psutil and this checkout. Untracked steps run the original torch: the wrappers are removed and put back every 20 steps
+(80 on a GPU), so that whatever else the machine does affects both equally. Different numbers of layers show that the added time
+does not grow with the model. For comparison, it prints what a hot ``log`` of four metrics costs on this machine now, and the
+share of time that goes into the doctor's facts, which are collected every few seconds and are not part of the mean.
 
 With ``--device cuda``, the host's time for a step shows what tracking adds on the CPU. Each block of steps is followed by a
 wait for the GPU, and the total time of the block, with the first steps after the switch, shows whether that slows the training
-down.
+down. Layers of 8,192 make steps of several milliseconds, in which the GPU is what the host waits for.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +32,14 @@ import gputop
 from gputop.tracking.auto.facts import Facts
 
 torch.set_num_threads(1)
-layers, steps, device, kind = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+layers, steps, device, kind, width = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4], int(sys.argv[5])
 wait = torch.cuda.synchronize if device == "cuda" else lambda: None
 if kind == "own":
     gputop.init(name="own")
-model = torch.nn.Sequential(*[torch.nn.Linear(16, 16) for _ in range(layers)]).to(device)
+model = torch.nn.Sequential(*[torch.nn.Linear(width, width) for _ in range(layers)]).to(device)
 scaler = torch.amp.GradScaler(device, init_scale=256.0, enabled=kind == "scaler")
 optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
-data = torch.utils.data.TensorDataset(torch.randn(16 * steps, 16), torch.randn(16 * steps, 16))
+data = torch.utils.data.TensorDataset(torch.randn(16 * steps, width), torch.randn(16 * steps, width))
 loader = torch.utils.data.DataLoader(data, batch_size=16, pin_memory=device == "cuda")
 iterator = torch.utils.data.dataloader._BaseDataLoaderIter
 hooks = sys.modules["torch.optim.optimizer"]
@@ -144,7 +145,7 @@ print(
 """
 
 
-def loop(directory: Path, layers: int, steps: int, device: str, kind: str) -> dict[str, Any]:
+def loop(directory: Path, layers: int, steps: int, device: str, kind: str, width: int) -> dict[str, Any]:
     """Return the mean step of each block of one process, tracked and not, and a hot ``log``, in microseconds.
 
     ``off`` and ``on`` are the host's times for a step; ``span_off`` and ``span_on`` also include the wait for the device.
@@ -152,7 +153,7 @@ def loop(directory: Path, layers: int, steps: int, device: str, kind: str) -> di
     path = directory / "loop.py"
     path.write_text(LOOP, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "GPUTOP_DIR": str(directory / "state"), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(path), str(layers), str(steps), device, kind]
+    command = [sys.executable, str(path), str(layers), str(steps), device, kind, str(width)]
     done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -175,14 +176,15 @@ def added(found: list[dict[str, Any]], off: str, on: str) -> float:
     return middle([after - before for one in found for after, before in zip(one[on], one[off], strict=False)])
 
 
-def measure(quick: bool, device: str, kind: str) -> dict[str, Any]:
+def measure(quick: bool, device: str, kind: str, numbers: Sequence[int], width: int) -> dict[str, Any]:
     """Return for each number of layers: the step without tracking, and what tracking adds to it, in microseconds."""
     rounds, share = (2, 0.1) if quick else (5, 1.0)
     result: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:
         # Long enough that the beginning, where each step is recorded in full, weighs as much as in a training of half a minute.
-        for layers, steps in ((2, 24_000), (40, 12_000)):
-            found = [loop(Path(name), layers, int(steps * share), device, kind) for _ in range(rounds)]
+        for layers in numbers:
+            steps = int((24_000 if layers < 10 else 12_000) * share)
+            found = [loop(Path(name), layers, steps, device, kind, width) for _ in range(rounds)]
             more = added(found, "off", "on")
             result[f"{layers} layers"] = {
                 "step_us": middle([before for one in found for before in one["off"]]),
@@ -205,10 +207,12 @@ def main() -> None:
         default="plain",
         help="one loss; two accumulated ones; a GradScaler; two losses; a run that the script opens (default: plain)",
     )
+    parser.add_argument("--layers", nargs="+", type=int, default=(2, 40), help="numbers of layers (default: 2 and 40)")
+    parser.add_argument("--width", type=int, default=16, help="inputs and outputs of each layer (default: 16)")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--quick", action="store_true", help="few rounds, to check that it works")
     options = parser.parse_args()
-    found = measure(options.quick, options.device, options.loop)
+    found = measure(options.quick, options.device, options.loop, options.layers, options.width)
     if options.json:
         print(json.dumps(found, indent=2))
         return
