@@ -122,7 +122,7 @@ def watch(truth: Truth, seconds: float, *, hardware: bool = False) -> Outcome:
     """
     outcome = Outcome(truth)
     with own_directory():
-        source = _gpus(hardware)
+        source = gpus(hardware, max(2, default_count()))
         sampler, doctor = Sampler(source, INTERVAL_S), Doctor()
         devices = sampler.take().devices
         recipe = truth.recipe
@@ -139,20 +139,21 @@ def watch(truth: Truth, seconds: float, *, hardware: bool = False) -> Outcome:
     return outcome
 
 
-def _gpus(hardware: bool) -> Source:
+def gpus(hardware: bool, count: int) -> Source:
+    """Return a started source: this machine's GPUs, or ``count`` virtual ones."""
     if hardware:
         source, problem = choose_source(INTERVAL_S, None)
         if problem:
             raise SystemExit(f"{problem.message} {problem.hint}")
         return source
-    virtual = VirtualSource(max(2, default_count()))
+    virtual = VirtualSource(count)
     virtual.start(INTERVAL_S)
     return virtual
 
 
 def gpu_count() -> int:
     """Return how many GPUs this machine has."""
-    source = _gpus(True)
+    source = gpus(True, 0)
     count = len(source.read().devices)
     source.close()
     return count

@@ -1,7 +1,7 @@
 """Runs a program in other people's style, attached or under ``gputop run``, while a sampler of virtual GPUs feeds a doctor.
 
 Each program has its own folder and GPUTOP_DIR, and its output goes to a file, as usual. Virtual GPUs are this machine's cores:
-findings about other people's processes are ignored.
+findings about other people's processes are ignored. Programs for a real GPU are watched on this machine's GPUs instead.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from _doctor_live import own_directory
+from _doctor_live import gpus, own_directory
 from _strangers import REPOSITORY, Answer, Case, is_alarm, judge
 
 from gputop.agent.sampler import Sampler
@@ -27,7 +27,6 @@ from gputop.cli.doctor import explain_logs
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import Finding
 from gputop.snapshot import Snapshot
-from gputop.sources.virtual import VirtualSource
 
 Onset = Literal["first line", "last line", "end"]
 How = Literal["attached", "tracked"]
@@ -41,12 +40,16 @@ HEALTHY_S = 45.0
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """``command`` runs in the folder of its half's programs; ``onset`` says from which output on the fault is visible."""
+    """``command`` runs in the folder of its half's programs; ``onset`` says from which output on the fault is visible.
+
+    ``gpu``: it needs a real GPU.
+    """
 
     case: Case
     command: tuple[str, ...]
     ranks: int = 1
     onset: Onset = "first line"
+    gpu: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +120,14 @@ def watch(program: Program, how: How, seconds: float) -> Told:
     case = program.case
     with own_directory() as directory, tempfile.TemporaryDirectory(prefix="stranger-") as folder:
         output = Path(folder) / "train.log"
-        source = VirtualSource(2)
-        source.start(INTERVAL_S)
+        source = gpus(program.gpu, count=2)
         sampler, doctor = Sampler(source, INTERVAL_S), Doctor()
         sampler.take()
         process = _start(program, how, directory, output)
         try:
-            answer, delay_s, said = _watch(program, sampler, doctor, process, output, seconds if case.right else HEALTHY_S)
+            answer, delay_s, said = _watch(
+                program, sampler, doctor, process, output, seconds if case.right else min(seconds, HEALTHY_S)
+            )
             # As it is now: what a launcher prints when the benchmark stops it is no part of the case.
             from_log = judge(case, explain_logs([str(shutil.copy(output, Path(folder) / "copy.log"))])[0])
         finally:
@@ -135,7 +139,9 @@ def watch(program: Program, how: How, seconds: float) -> Told:
 def _start(program: Program, how: How, directory: str, output: Path) -> subprocess.Popen[bytes]:
     mask = ",".join(str(index) for index in range(program.ranks))
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GPUTOP_")}
-    environment |= {"GPUTOP_VIRTUAL_DEVICES": mask, "PYTHON": sys.executable, "OMP_NUM_THREADS": "1", "PORT": str(_free_port())}
+    if not program.gpu:
+        environment["GPUTOP_VIRTUAL_DEVICES"] = mask
+    environment |= {"PYTHON": sys.executable, "OMP_NUM_THREADS": "1", "PORT": str(_free_port())}
     command = program.command
     if how == "tracked":
         environment["GPUTOP_DIR"] = directory

@@ -1,9 +1,10 @@
 """How often the doctor is right about programs and logs that its rules were not written against.
 
-Run: ``python benchmarks/doctor_strangers.py [--logs] [--scenes] [--live] [--sets SET ...] [--how HOW ...] [--only NAME ...]
-[--json FILE] [--page]``. Without --live it takes a minute: logs and simulated machines. --live runs real programs on virtual
-GPUs, attached and under ``gputop run``, for two minutes each; if others train on the machine, run it in its own PID namespace,
-as doctor_accuracy.py describes. ``--page`` writes docs/doctor-accuracy.md from the figures, and keeps those of parts that did
+Run: ``python benchmarks/doctor_strangers.py [--logs] [--scenes] [--live] [--hardware] [--sets SET ...] [--how HOW ...]
+[--only NAME ...] [--json FILE] [--page]``. Without --live it takes a minute: logs and simulated machines. --live runs real
+programs on virtual GPUs, attached and under ``gputop run``, for two minutes each; if others train on the machine, run it in its
+own PID namespace, as doctor_accuracy.py describes. --hardware runs the programs that need a real GPU, on this machine's first
+one. ``--page`` writes docs/doctor-accuracy.md from the figures, and keeps those of parts that did
 not run. Cases that are set aside (the package ``set_aside`` says who may read them) are counted but not named, unless their
 author requests it with ``--name-set-aside``: no rule may be written against them.
 """
@@ -44,15 +45,15 @@ class Row:
 def main() -> int:
     """Measure what was requested, print it, and return 1 for a wrong verdict or a false alarm."""
     args = _arguments()
-    everything = not (args.logs or args.scenes or args.live)
+    everything = not (args.logs or args.scenes or args.live or args.hardware)
     named: tuple[Half, ...] = ("first", "open", "set aside") if args.name_set_aside else ("first", "open")
     rows: list[Row] = []
     if args.logs or everything:
         rows += _logs(args.sets, args.only)
     if args.scenes or everything:
         rows += _scenes(args.sets, args.only)
-    if args.live:
-        rows += _live(args, named)
+    for gpu in (False,) * args.live + (True,) * args.hardware:
+        rows += _live(args, named, gpu)
     numbers = _numbers(rows)
     print(_table(numbers))
     for row in rows:
@@ -73,6 +74,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--logs", action="store_true", help="logs alone")
     parser.add_argument("--scenes", action="store_true", help="only simulated machines")
     parser.add_argument("--live", action="store_true", help="also real programs")
+    parser.add_argument("--hardware", action="store_true", help="also real programs for a real GPU, on this machine's GPUs")
     parser.add_argument("--sets", nargs="+", choices=tuple(FOLDERS), default=tuple(FOLDERS), help="these sets (default: all)")
     parser.add_argument("--name-set-aside", action="store_true", help="also name its cases: for their author")
     parser.add_argument("--how", nargs="+", choices=HOWS, default=HOWS, help="watch programs in these ways (default: both)")
@@ -131,10 +133,11 @@ def _scenes(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
     return rows
 
 
-def _live(args: argparse.Namespace, named: Sequence[Half]) -> list[Row]:
+def _live(args: argparse.Namespace, named: Sequence[Half], gpu: bool) -> list[Row]:
     from _stranger_programs import ALL, watch
     from open_half import cases as opened
     from open_half import healthy as opened_healthy
+    from open_half import on_a_gpu
     from open_half import outside as opened_outside
     from open_half import small as opened_small
     from set_aside import cases as set_aside
@@ -142,16 +145,25 @@ def _live(args: argparse.Namespace, named: Sequence[Half]) -> list[Row]:
 
     rows = []
     opened_programs = (*opened.PROGRAMS, *opened_outside.PROGRAMS, *opened_healthy.PROGRAMS, *opened_small.PROGRAMS)
-    programs = (*ALL, *opened_programs, *set_aside.PROGRAMS, *outside.PROGRAMS, *later.PROGRAMS, *small.PROGRAMS)
+    place = "program on a GPU" if gpu else "program"
+    programs = (
+        *ALL,
+        *opened_programs,
+        *on_a_gpu.PROGRAMS,
+        *set_aside.PROGRAMS,
+        *outside.PROGRAMS,
+        *later.PROGRAMS,
+        *small.PROGRAMS,
+    )
     for program in programs:
-        if not _wanted(program.case, args.sets, args.only):
+        if program.gpu != gpu or not _wanted(program.case, args.sets, args.only):
             continue
         for how in args.how:
             told = watch(program, how, args.seconds)
-            rows.append(Row(f"program, {how}", program.case, told.answer, told.delay_s, told.said))
+            rows.append(Row(f"{place}, {how}", program.case, told.answer, told.delay_s, told.said))
             if program.case.half in named:
                 print(f"{program.case.name} {how}: {told.answer} {told.delay_s} {told.said}", file=sys.stderr, flush=True)
-        rows.append(Row("program, from its log", program.case, told.from_log))
+        rows.append(Row(f"{place}, from its log", program.case, told.from_log))
     return rows
 
 
