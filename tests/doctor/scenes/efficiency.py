@@ -346,6 +346,12 @@ def stalls_now_and_then(second):
     return single(second, {}, metrics={**CALM, "step_s": lambda r, step: 3.0 if step in (120, 131, 190, 260, 266) else 0.3})
 
 
+def slow_stretch(second):
+    """As on an H200 that other jobs crowded for a while: the steps that took long followed one another."""
+    metrics = {**CALM, "step_s": lambda r, step: 3.0 if 120 <= step < 150 else 0.3, "cuda/step_s": lambda r, step: 0.2}
+    return single(second, {}, metrics=metrics)
+
+
 def quick_checkpoints(second):
     def step_s(r, step):
         return 1.8 if step % 150 == 0 else 0.3
@@ -406,6 +412,7 @@ LOOK_ALIKES = (
     ("E06", "a rare reduction", rare_reduction, 20),
     ("E07", "stalls now and then", stalls_now_and_then, 90),
     ("E07", "a host that waits for its GPU", reads_the_loss_now_and_then, 110),
+    ("E07", "one slow stretch", slow_stretch, 90),
     ("E07", "quick checkpoints", quick_checkpoints, 130),
     ("E07", "saves between steps", saves_and_goes_on, 60),
     ("E07", "the first batch of an epoch", new_epochs, 90),

@@ -33,10 +33,12 @@ LEAK_SHARE_MIN = 0.01
 STALLS_MIN = 3
 STALL_FACTOR = 5.0
 STALL_VARIATION = 0.1
+PERIOD_MIN = 2
 STALL_SHARE_MIN = 0.05
 EVALUATION_SHARE_MIN = 0.4
 PLAYS_SHARE = 0.125
-"""At least 3 stalls of 5 times the median, at intervals that vary by less than 10% (docs/rules.md#e07). A stall is reported
+"""At least 3 stalls of 5 times the median, at intervals that vary by less than 10% (docs/rules.md#e07). Slow steps that follow
+one another are a slow stretch, as when other jobs crowd the GPU: they do not return at intervals. A stall is reported
 if it costs 5% of the time; an evaluation, and a stall of unknown cause, is more than "possible" from 40%; in a session, where
 the user reads results and types, a stall of unknown cause stays "possible". An evaluation's call takes about a third of a step,
 the forward of a batch; one that takes an eighth is not one (our choice)."""
@@ -175,7 +177,7 @@ def stalls_that_return(evidence: Evidence, group: RankGroup) -> Judgement:
         found = windows.stalls(points, STALL_FACTOR)
         if found is None or len(found.steps) < STALLS_MIN or found.excess_share < STALL_SHARE_MIN:
             continue
-        if not windows.regular(found.steps, STALL_VARIATION):
+        if found.period < PERIOD_MIN or not windows.regular(found.steps, STALL_VARIATION):
             continue
         works = windows.device_share(evidence, group, rank, points, (windows.DEVICE_STEP,))
         if works is not None and works > 1 - found.excess_share / 2:
@@ -230,7 +232,8 @@ E07 = Rule(
     window_s=3.0,
     every_s=RARELY_S,
     threshold=(
-        f"{STALLS_MIN} steps of {STALL_FACTOR:.0f} times the median at regular intervals ({STALL_VARIATION:.0%}), which "
+        f"{STALLS_MIN} steps of {STALL_FACTOR:.0f} times the median at regular intervals ({STALL_VARIATION:.0%}) of at least "
+        f"{PERIOD_MIN} steps, which "
         f"take {STALL_SHARE_MIN:.0%} of the time or more; or evaluations that take longer than training, according to the "
         f"run's own numbers; only possible if each call of the model without gradients takes less than {PLAYS_SHARE:.1%} of a "
         "step; not if the GPU works through more than half of each pause, by CUDA events"
