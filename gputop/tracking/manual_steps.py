@@ -2,8 +2,9 @@
 
 Whatever else such a script does, it resets its gradients after each step. So a step has ended once a line runs backward again
 and the gradient of one of its weights differs from what the last backward left. Backwards without a reset between them are
-gradient accumulation. Reads a few values of one gradient on the CPU, and of one on a GPU only whether it was replaced or
-written to.
+gradient accumulation, also if the script clips the gradients after each of them: then the weight is as it was, and its gradient
+not zero. Reads a few values of one weight and gradient on the CPU; on a GPU only whether they were replaced or written to, and,
+as long as it is not certain that there is no optimizer, a gradient that was written to although its weight was not.
 """
 
 from __future__ import annotations
@@ -44,8 +45,12 @@ class ManualSteps:
         self._leaves: list[weakref.ref[Any]] = []
         self._state: tuple[Any, ...] | None = None
         """What the last backward left of a weight's gradient."""
+        self._weight: tuple[Any, ...] | None = None
+        """The weight as the last backward found it."""
         self._was_reset = False
         """Whether the gradient was reset before a backward of another line."""
+        self._ended = 0
+        """How many steps have ended."""
         self.held: list[tuple[int, list[Any]]] = []
         """When the first steps ended (monotonic, ns), and their losses, until it is certain that they are steps."""
 
@@ -65,6 +70,7 @@ class ManualSteps:
         if self.site is not None and site is not self.site:
             return False
         ended, self._was_reset = self._was_reset, False
+        self._ended += ended
         if not self._alive():
             # New weights, or none yet: those of inputs, which an attack on a model differentiates by, are gone by now.
             self._leaves = sorted_leaves(loss)
@@ -86,24 +92,46 @@ class ManualSteps:
 
     def after_backward(self) -> None:
         """Remember the gradient that a backward has left."""
-        self._state = self._gradient_state()
+        weight = self._first()
+        self._state = None if weight is None or weight.grad is None else tensor_state(weight.grad)
+        self._weight = None if weight is None else tensor_state(weight)
 
     def _is_reset(self) -> bool:
-        if self._state is None or not self._alive() or self._gradient_state() == self._state:
+        weight = self._first()
+        if self._state is None or weight is None:
             return False
-        return not any(getattr(leaf, _KEPT, None) is not None for leaf in self._alive())
+        gradient = weight.grad
+        state = None if gradient is None else tensor_state(gradient)
+        if state == self._state or any(getattr(leaf, _KEPT, None) is not None for leaf in self._alive()):
+            return False
+        if state is None or state[0] != self._state[0] or self._ended >= NEEDED:
+            return True
+        return tensor_state(weight) != self._weight or not is_kept(gradient)
+
+    def _first(self) -> Any:
+        return next(iter(self._alive()), None)
 
     def _alive(self) -> list[Any]:
         return [leaf for leaf in (known() for known in self._leaves) if leaf is not None]
 
-    def _gradient_state(self) -> tuple[Any, ...] | None:
-        leaf = next(iter(self._alive()), None)
-        gradient = None if leaf is None else leaf.grad
-        if gradient is None:
-            return None
-        plain = type(gradient).__name__ == "Tensor" and gradient.is_cpu and not gradient.is_sparse
-        values = gradient.detach().reshape(-1)[:_VALUES].sum().item() if plain else None  # of a DTensor, a collective operation
-        return id(gradient), gradient._version, repr(values)
+
+def tensor_state(tensor: Any) -> tuple[Any, ...]:
+    """Return what changes when a tensor is replaced or written to: identity, version and, on the CPU, a sum of values."""
+    values = tensor.detach().reshape(-1)[:_VALUES].sum().item() if tensor.is_cpu and has_own_values(tensor) else None
+    return id(tensor), tensor._version, repr(values)
+
+
+def is_kept(gradient: Any) -> bool:
+    """Return whether a gradient that was written to is not zero."""
+    try:
+        return has_own_values(gradient) and bool(gradient.detach().any().item())
+    except RuntimeError:  # torch.cuda.set_sync_debug_mode("error"): nothing may wait
+        return False
+
+
+def has_own_values(tensor: Any) -> bool:
+    """Return whether reading a value involves nobody else: of a DTensor, it is a collective operation."""
+    return type(tensor).__name__ in ("Tensor", "Parameter") and not tensor.is_sparse
 
 
 def sorted_leaves(loss: Any) -> list[weakref.ref[Any]]:

@@ -40,7 +40,7 @@ from gputop.tracking.auto.training.state import Training
 from gputop.tracking.auto.training.threads import Threads, has_ended
 from gputop.tracking.auto.training.usual import Usual, is_plain
 from gputop.tracking.auto.without_optimizer import WithoutOptimizer
-from gputop.tracking.manual_steps import ManualSteps, sorted_leaves
+from gputop.tracking.manual_steps import ManualSteps, has_own_values, is_kept, sorted_leaves, tensor_state
 from gputop.tracking.no_compile import exclude, no_compile
 from gputop.tracking.stand_in import passed_over, stands_for
 from gputop.tracking.unseen import has_modes, unseen
@@ -68,7 +68,8 @@ _NOT_COMPILED = (
         Gradients,
     ),
     *(ManualSteps, is_plain, first_tensor, counts, is_integer, is_table, value_of, read, step_loss, divided_by),
-    *(accelerate_divides_by, packed.may_read, has_ended, columns_of, label, sorted_leaves, unseen, has_modes),
+    *(accelerate_divides_by, packed.may_read, has_ended, columns_of, label, unseen, has_modes),
+    *(sorted_leaves, tensor_state, is_kept, has_own_values),
 )
 """What the wrappers call."""
 

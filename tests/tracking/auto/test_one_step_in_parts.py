@@ -50,3 +50,64 @@ def test_parameters_that_an_optimizer_keeps_elsewhere_make_no_extra_steps(home: 
     assert [step for step, _ in found] == list(range(6))
     means = [sum(losses[first : first + parts]) / parts for first in range(0, len(losses), parts)]
     assert [value for _, value in found] == pytest.approx(means, rel=1e-5)
+
+
+CLIPPED = """
+import json, torch
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+PARTS = %d
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+losses = []
+for number in range(PARTS * 6):
+    loss = model(torch.randn(8, 4)).square().mean() / PARTS
+    loss.backward()
+    losses.append(loss.item())
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+    if number %% PARTS == PARTS - 1:
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=False)
+print(json.dumps(losses))
+"""
+
+
+@pytest.mark.parametrize("parts", [2, 30])
+def test_gradients_that_are_clipped_after_each_part_end_no_step(home: Home, parts: int) -> None:
+    """As many do with Accelerate: clipping writes to the gradients, as a reset does, but the weights stay as they were."""
+    code, out, err = home.run(CLIPPED % parts, command=RUN)
+    assert code == 0, err
+    losses = json.loads(out.splitlines()[0])
+    (archive,) = home.archives()
+    found = read_all(archive).series["loss"]
+    assert [step for step, _ in found] == list(range(6))
+    sums = [sum(losses[first : first + parts]) for first in range(0, len(losses), parts)]
+    assert [value for _, value in found] == pytest.approx(sums, rel=1e-5)
+
+
+MOMENTUM = """
+import json, torch
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+model = torch.nn.Linear(4, 1)
+losses = []
+for step in range(60):
+    loss = model(torch.randn(8, 4)).square().mean()
+    loss.backward()
+    losses.append(loss.item())
+    for weight in model.parameters():
+        weight.data -= 0.01 * weight.grad.data
+        weight.grad.data.mul_(0.5)  # what remains is the momentum
+print(json.dumps(losses))
+"""
+
+
+def test_a_step_by_hand_may_keep_a_part_of_its_gradients(home: Home) -> None:
+    code, out, err = home.run(MOMENTUM, command=RUN)
+    assert code == 0, err
+    losses = json.loads(out.splitlines()[0])
+    (archive,) = home.archives()
+    found = read_all(archive).series["loss"]
+    assert [value for _, value in found] == pytest.approx(losses, rel=1e-5)
