@@ -79,6 +79,7 @@ Trainer(net, settings, train_dataset=Texts(), eval_dataset=Texts(), data_collato
 )
 LIGHTNING = """
 import lightning as L
+from lightning.pytorch.plugins.environments import LightningEnvironment
 class Lit(L.LightningModule):
     def __init__(self):
         super().__init__()
@@ -90,7 +91,9 @@ class Lit(L.LightningModule):
     def configure_optimizers(self):
         return torch.optim.AdamW(self.parameters(), lr=1e-3)
 data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(640, 64)), batch_size=8)
-L.Trainer(max_epochs=2, precision="PRECISION", accelerator="gpu", devices=1, accumulate_grad_batches=2, logger=False,
+# Where mpi4py is installed, Lightning would start MPI.
+L.Trainer(max_epochs=2, precision="PRECISION", accelerator="gpu", devices=1, plugins=LightningEnvironment(),
+    accumulate_grad_batches=2, logger=False,
     enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False).fit(Lit(), data)
 """
 ACCELERATE = """
@@ -105,7 +108,8 @@ for epoch in range(2):
         with accelerator.accumulate(net):
             loss = net(inputs).square().mean()
             accelerator.backward(loss)
-            accelerator.clip_grad_norm_(net.parameters(), 1.0)
+            if accelerator.sync_gradients:
+                accelerator.clip_grad_norm_(net.parameters(), 1.0)
             optimizer.step()
             optimizer.zero_grad()
 """

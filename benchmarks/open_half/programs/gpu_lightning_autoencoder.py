@@ -1,5 +1,6 @@
 import lightning as L
 import torch
+from lightning.pytorch.plugins.environments import LightningEnvironment
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -27,4 +28,4 @@ x = torch.randn(16384, 32) @ torch.randn(32, 1024)
 train = DataLoader(TensorDataset(x[:15000]), batch_size=512, shuffle=True, num_workers=4, persistent_workers=True, pin_memory=True)
 val = DataLoader(TensorDataset(x[15000:]), batch_size=512, num_workers=2, persistent_workers=True)
 print("fitting", flush=True)
-L.Trainer(max_epochs=1000, precision="bf16-mixed", accelerator="gpu", devices=1, logger=False, enable_checkpointing=False).fit(LitAutoEncoder(), train, val)
+L.Trainer(max_epochs=1000, precision="bf16-mixed", accelerator="gpu", devices=1, plugins=LightningEnvironment(), logger=False, enable_checkpointing=False).fit(LitAutoEncoder(), train, val)
