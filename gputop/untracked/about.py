@@ -22,8 +22,11 @@ from gputop.wire import FormatError, parse_json
 HEAD_BYTES = 1 << 20
 """W&B writes a run's name and configuration at the beginning of its file."""
 ENTRIES = 300
+"""Maximum number of configuration entries."""
 TEXT_CHARACTERS = 300
+"""A longer value is cut."""
 _DEPTH = 4
+"""Values nested deeper are left out."""
 
 
 @dataclass(slots=True)
@@ -35,7 +38,7 @@ class About:
 
 
 def about(found: Found) -> About:
-    """Return what the files say about their run."""
+    """Return the name and configuration that the files give their run; both are empty for kinds other than W&B and MLflow."""
     if found.kind is WANDB:
         return _of_wandb(next(iter(found.paths)))
     return _of_mlflow(found.root) if found.kind is MLFLOW else About()
@@ -86,7 +89,7 @@ def _shown(text: str) -> str:
 
 
 def _number_or_text(text: str | None) -> Any:
-    """Return a parameter of MLflow, which keeps all of them as text: as a number if Python prints that number the same way."""
+    """Return an MLflow parameter, which is stored as text: as a number if Python prints that number the same way."""
     if text is None:
         return None
     for kind in (int, float):

@@ -40,14 +40,18 @@ SEARCH_SHARE = 50
 TURN_S = 0.5
 """A turn that reads longer leaves the rest to the next one."""
 BACKLOG_POINTS = 2000
+"""How many points of a metric wait for the sampler; if there are more, they are thinned out."""
 SOURCES = 16
+"""Maximum number of sources read per run."""
 LAST_WORDS_S = 10.0
 """How long to keep reading after a run's last process has ended: its launcher reports on it, and its window shows what the
 shell says."""
 LAST_READ_S = 1.0
+"""The pause between two readings during that time."""
 READ_ON_S = 30.0
 """How much longer to read if more output is left then."""
 READ_ON_PAUSE_S = 0.1
+"""The pause between two readings during that longer time."""
 PANE_S = 5.0
 """How often a pane of tmux or screen is read: each reading starts a process or two."""
 
@@ -63,7 +67,13 @@ _LOGS = Key(LOG, "")
 
 
 def next_search_s(found: bool, followed_s: float, took_s: float) -> float:
-    """Return how long to wait for the next search, given how long the last one took and how long the run was followed."""
+    """Return the seconds until the next search.
+
+    Args:
+        found: whether a file of the run is known.
+        followed_s: how long the run has been followed.
+        took_s: how long the last search took.
+    """
     wait_s = SEARCH_S if found else min(SEARCH_S, max(FIRST_SEARCH_S, followed_s / PATIENCE))
     return max(wait_s, SEARCH_SHARE * took_s)
 
@@ -132,7 +142,7 @@ class FollowedRun:
 
     @property
     def lingers(self) -> bool:
-        """Whether the thread runs."""
+        """Whether the thread still runs."""
         return self._thread is not None and self._thread.is_alive()
 
     @property

@@ -95,11 +95,14 @@ def process_runs(
     """Return the runs that have no journal: the most devices first, then the most ranks, then the oldest.
 
     Args:
-        processes: the processes of one reading. written: PID -> when the newest run began that this process writes or wrote,
-        wall clock in seconds. A process that has finished its run and continues is still tracked. state_dir: where the runs are
-        that this gputop reads. command_of: returns the command line of a process that is not listed (the parent of spawned
-        ranks), if known. listed: the ids of the runs that have a journal or a printed curve here; what is stored elsewhere does
-        not count as tracked, and a job has its id before its journal. None: every id is one of those.
+        processes: the processes of one reading.
+        written: PID -> when the newest run began that this process writes or wrote, wall clock in seconds. A process that has
+            finished its run and continues is still tracked.
+        command_of: returns the command line of a process that is not in ``processes`` (the parent of spawned ranks); None if
+            it is unknown.
+        state_dir: the folder with the runs that this gputop reads.
+        listed: the ids of the runs that have a journal or a printed curve here; None: every id counts as one of them. A run
+            stored elsewhere is not tracked here, and a job has an id before it has a journal.
     """
     return ProcessRuns().find(processes, written, command_of, state_dir, listed)
 

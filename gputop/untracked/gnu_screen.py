@@ -23,7 +23,9 @@ from gputop.sources.host import procfs
 ANSWER_S = 2.0
 """A session that has not answered in this time is asked again at the next reading."""
 POLL_S = 0.01
+"""How often to check whether the session has written its file."""
 BYTES_MAX = 1 << 20
+"""How much of the end of a window's contents is read."""
 _SESSION = re.compile(r"(?P<pid>\d{1,9})\.[\w.@+-]{1,200}")
 
 

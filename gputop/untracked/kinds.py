@@ -13,6 +13,7 @@ from gputop.untracked.files.trainer_state import FILE_BYTES, TrainerState
 from gputop.untracked.files.values import Parser
 
 READ_BYTES = 1 << 20
+"""How much of a file one turn reads."""
 METRICS_DIR = "metrics"
 """Holds the metrics of an MLflow run; ``meta.yaml`` is next to it."""
 

@@ -15,6 +15,7 @@ from gputop.untracked.outputs import READ_BYTES, TAIL, OutputFile
 from gputop.untracked.starts import newest_start
 
 PATIENCE_BYTES = 1 << 20
+"""A log that grows by this much without a value is dropped."""
 
 
 class OpenLogs:

@@ -22,7 +22,9 @@ READ_BYTES = 1 << 20
 TAIL = Backlog(0, READ_BYTES)
 """The newest value matters more than the past: one read, some ten thousand lines, covers both."""
 HANDLES = 4096
+"""Maximum number of a process's descriptors to examine."""
 LOGS_MAX = 4
+"""Maximum number of logs per rank."""
 
 
 class OutputFile(NamedTuple):
@@ -58,7 +60,7 @@ def output_files(pid: int, pipelines: Pipelines | None = None) -> tuple[OutputFi
 def log_files(run: ProcessRun, known: Collection[Path]) -> dict[int, tuple[OutputFile, ...]]:
     """Return the text logs that the ranks have open for writing, by rank; ``known``: files that count as something else.
 
-    Their names identify them. A file that several ranks write counts for the first of them.
+    ``kinds.LOG_NAMES`` says which names are those of logs. A file that several ranks write counts for the first of them.
     """
     found: dict[int, tuple[OutputFile, ...]] = {}
     seen: set[tuple[int, int]] = set()

@@ -21,6 +21,7 @@ Identity = tuple[int, int]
 HOPS = 4
 """Maximum number of filters between a run and its file: ``train.py | ts | grep -v warn | tee log``."""
 FILES_PER_TEE = 8
+"""How many of the files that one ``tee`` writes are followed."""
 _TEE = "tee"
 _FILTERS = frozenset(
     (

@@ -25,7 +25,9 @@ from gputop.untracked.walk import walk_together
 SLACK_S = 0.05
 """A process's start is known to the clock tick, the time of a write to the kernel tick."""
 HANDLES = 4096
+"""Maximum number of a process's descriptors to examine."""
 FOLDERS = 20
+"""Maximum number of folders to search of each sort: those that are named, and those in which a process works."""
 _ENVIRONMENT = ("TENSORBOARD_LOGGING_DIR", "WANDB_DIR", "MLFLOW_TRACKING_URI", "OUTPUT_DIR", "LOG_DIR")
 _TOO_GENERAL = ("/", "/tmp", "/home", "/root", "/mnt", "/data", "/usr", "/var", "/etc", "/proc", "/sys", "/dev")
 """Shared folders are searched only if a process works in them."""

@@ -12,6 +12,7 @@ from itertools import islice
 
 _TRACEBACK = b"Traceback (most recent call last):"
 _NEAR_BYTES = 4096
+"""How far before a place to look for the last progress, and how much of the file to search for its first lines."""
 _FIRST_LINES = 2
 _LETTERS_MIN = 8
 """A shorter first line may recur for any reason."""

@@ -28,7 +28,9 @@ from gputop.untracked.source import Source
 from gputop.untracked.walk import Bounds, walk
 
 TAG = "imported"
+"""The tag of every imported run."""
 BOUNDS = Bounds(entries=1_000_000, entries_of_a_folder=1_000_000, seconds=60.0, files=10_000)
+"""Wider than for a live search: the user waits for the result."""
 
 
 class Stored(NamedTuple):

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 LINES = 2000
+"""How many lines of scrollback are read."""
 ANSWER_S = 2.0
 """A server that does not answer in this time is asked again at the next reading."""
 

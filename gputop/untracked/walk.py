@@ -20,6 +20,7 @@ DEPTH_MAX = 10
 UNLIKELY_MAX = 5
 """Maximum number of levels below the start, and how many of these may have an unlikely name."""
 METRICS = 500
+"""Maximum number of metrics of an MLflow run."""
 _LIKELY = re.compile(
     r"runs?|logs?|.*_logs|logging|wandb|(?:offline-)?run-.*|mlruns|tb.*|tensorboard.*"
     r"|out|outputs?|work_dirs|results?|exp.*|ckpt.*|checkpoint.*|version_\d+|\d[\dT._:-]*"
@@ -39,6 +40,7 @@ class Bounds(NamedTuple):
 
 
 LIVE = Bounds(entries=20_000, entries_of_a_folder=3000, seconds=2.0, files=200)
+"""For the search of a live run, which is repeated."""
 
 
 @dataclass(slots=True)
@@ -63,6 +65,7 @@ class _Listed(NamedTuple):
 SETTLED_S = 2.0
 """A folder that changed more recently is listed again: a second change within a tick of the clock would not show."""
 KNOWN_MAX = 4096
+"""How many folders are kept."""
 _known: dict[tuple[int, int], _Listed] = {}
 """By device and inode. The same folders are searched every few seconds, for each run that works in them."""
 

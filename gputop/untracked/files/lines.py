@@ -10,7 +10,7 @@ PATIENCE_BYTES = 1 << 20
 
 
 class Lines:
-    """Reads lines."""
+    """Reads the values in lines; a ``Parser`` (``values``)."""
 
     def __init__(self) -> None:
         self._transcript = Transcript()

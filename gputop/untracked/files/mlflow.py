@@ -5,6 +5,7 @@ from __future__ import annotations
 from gputop.untracked.files.values import Value, step_number, wall_time
 
 LINE_BYTES = 1000
+"""A longer line is not a metric's, and is skipped."""
 
 
 class MetricFile:

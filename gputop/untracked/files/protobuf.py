@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+"""Wire types (protobuf.dev, "Encoding")."""
 _VARINT_BYTES = 10
+"""The longest varint: 64 bits, seven in each byte."""
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:

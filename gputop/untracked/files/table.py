@@ -13,7 +13,9 @@ from gputop.tracking.printed.names import is_listed
 from gputop.untracked.files.values import Value, metric_name, step_number, wall_time
 
 LINE_CHARACTERS = 256 << 10
+"""A longer line is skipped."""
 COLUMNS = 1000
+"""A table with more columns is a data set."""
 _STEPS = (
     *("step", "steps", "global_step", "iteration", "iter", "it", "update", "updates", "num_updates", "total_timesteps"),
     *("train_step", "train_iter", "num_steps", "training_iteration"),
@@ -25,7 +27,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 class Table:
-    """Reads a table line by line."""
+    """Reads a table line by line; a ``Parser`` (``values``)."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")

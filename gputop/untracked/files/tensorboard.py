@@ -21,18 +21,22 @@ _CHECKSUM_BYTES = 4
 _MAYBE_HEAD = re.compile(rb"(?!\0\0\0)[\s\S]{3}\0{5}")
 _DOUBLE, _FLOAT = struct.Struct("<d"), struct.Struct("<f")
 _NAMES_KEPT = 4096
+"""How many tags to keep with their names, which saves decoding each of them in every event."""
 
+# Field numbers of tensorboard/compat/proto: event.proto, summary.proto, tensor.proto and types.proto.
 _EVENT_TIME, _EVENT_STEP, _EVENT_SUMMARY, _SUMMARY_VALUE = 1, 2, 5, 1
 _TAG, _SIMPLE_VALUE, _TENSOR = 1, 2, 8
 _DTYPE, _SHAPE, _CONTENT = 1, 2, 4
 _NUMBERS = {1: ("<f", 5), 2: ("<d", 6), 3: ("<i", 7), 9: ("<q", 10), 19: ("<e", 13)}
 """Type of a tensor -> how one of its numbers is packed, and the field that holds it if ``tensor_content`` does not."""
 _HALF = 19
+"""float16, whose field ``half_val`` holds the bits of a number as an integer."""
 _VARINTS = (7, 10, 13)
+"""The fields of ``_NUMBERS`` that hold varints: ``int_val``, ``int64_val`` and ``half_val``."""
 
 
 class EventFile:
-    """Reads an event file."""
+    """Reads an event file; a ``Parser`` (``values``)."""
 
     def __init__(self) -> None:
         self.refused = False

@@ -11,7 +11,9 @@ NAME_CHARACTERS = 200
 _EARLIEST_S, _LATEST_S = 1e9, 1e11
 """A number between them (years 2001 to 5138) counts as seconds since the epoch."""
 _STEP_MAX = 2**53
+"""From here on, a float does not hold every integer."""
 _NON_FINITE = ("NaN", "Infinity", "-Infinity")
+"""How JSON writers in Python spell the numbers that JSON lacks."""
 
 
 class Value(NamedTuple):

@@ -21,6 +21,8 @@ RECORD_BYTES = 4 << 20
 _HEAD = struct.Struct("<IHB")
 _START = b":W&B\xe1\xbe\x00"
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
+"""The kinds of a piece."""
+# Field numbers of wandb/proto/wandb_internal.proto.
 _HISTORY, _ITEM, _STEP, _STEP_NUMBER = 2, 1, 2, 1
 _KEY, _NESTED_KEY, _VALUE_JSON = 1, 2, 16
 _CONFIG, _RUN, _RUN_CONFIG, _RUN_NAME, _UPDATE = 5, 17, 4, 8, 1
@@ -30,7 +32,7 @@ _JSON_BYTES = 64
 
 
 class RunFile:
-    """Reads a W&B run file."""
+    """Reads a W&B run file; a ``Parser`` (``values``)."""
 
     def __init__(self) -> None:
         self._rest = b""
