@@ -39,6 +39,7 @@ RANKS_MOST = 4096
 POINTS_MOST = 2_000_000
 """Maximum number of metric values in one snapshot: twice the number in one answer."""
 INTEGER_MAX = 1 << 64
+"""The driver's counters have 64 bits; a larger integer is not a reading."""
 OPENINGS_MOST = 300_000
 """Lists and objects in one line. A hundred ranks with fifty metrics make some 20,000; this many take a second to decode."""
 

@@ -28,7 +28,7 @@ _OPEN: set[int] = set()
 
 
 class Connection:
-    """One at a time. ``close`` may be called in any thread, and leaves no process behind."""
+    """Runs one command at a time. ``close`` may be called in any thread, and leaves no process behind."""
 
     def __init__(self, host: str, transport: Transport, turn: threading.Semaphore) -> None:
         """``turn`` is shared by all that connect."""
@@ -45,10 +45,15 @@ class Connection:
         read: Callable[[subprocess.Popen[bytes], Callable[[], object], Callable[[], object]], T],
         begin: Callable[[], object] = lambda: None,
     ) -> T | Failure | None:
-        """Return what ``read`` makes of the command, why it cannot be started, or None if this was closed before.
+        """Start the command when its turn comes, and return what ``read`` returns.
 
-        ``read`` gets the command, what to call once it is connected, and what to call if that takes long: the next host then
-        connects. ``begin`` is called when the turn has come.
+        Args:
+            read: gets the command, a function to call once it is connected, and one to call if that takes long, which lets the
+                next host connect.
+            begin: is called when the turn has come.
+
+        Returns:
+            The result of ``read``; a ``Failure`` if the command cannot be started; None if this was closed first.
         """
         while not self._turn.acquire(timeout=0.2):
             if self.closed.is_set():
@@ -106,7 +111,7 @@ class Connection:
                 end_group(self.process, within_s)
 
     def begin_to_end(self) -> None:
-        """Do so without waiting for its end; ``close`` does the rest."""
+        """Ask the command to end, without waiting; ``close`` does the rest."""
         self._begin_to_close()
         with self._lock:
             if self.process is not None and self.process.poll() is None:
@@ -119,7 +124,7 @@ class Connection:
 
 
 def close_all(connections: Collection[Connection]) -> None:
-    """End all of them at once, in this thread: at its exit, Python starts no others."""
+    """End all of them at once. Uses only this thread: at its exit, Python starts no others."""
     for one in connections:
         one.begin_to_end()
     until = time.monotonic() + CLOSE_S
@@ -131,7 +136,7 @@ def close_all(connections: Collection[Connection]) -> None:
 
 @contextlib.contextmanager
 def ending_with_us() -> Iterator[None]:
-    """Have connections end with this process also where a signal ends it at once. Call it in the main thread."""
+    """End the connections even if SIGHUP or SIGTERM ends this process at once. Call it in the main thread."""
 
     def end(number: int, frame: object) -> None:
         abandon_all()
@@ -150,7 +155,7 @@ def ending_with_us() -> Iterator[None]:
 
 
 def abandon_all() -> None:
-    """Have all commands ended, without waiting: this process ends now. One that still connects would stay until it gives up."""
+    """End all commands without waiting, because this process ends now. A command that still connects would outlive it."""
     for pid in tuple(_OPEN):
         with contextlib.suppress(OSError):
             os.killpg(pid, signal.SIGTERM)

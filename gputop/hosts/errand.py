@@ -23,11 +23,14 @@ from gputop.hosts.transport import HELLO, Transport, is_said
 from gputop.terminal_text import strip_controls
 
 LINE_MAX_BYTES = 16 << 20
+"""A host that sends a longer line is cut off."""
 SAID_MAX = 4096
 """Maximum number of lines waiting to be taken; then hosts wait too."""
 LEAVING_LOOKS_S = 0.02
+"""How often to check whether the commands have ended by themselves."""
 BUSY_TRIES = 3
 BUSY_WAIT_S = 1.0
+"""How often to connect to a host whose sshd turns the connection away, and the pause between two tries."""
 _GPUTOP_CODES = (0, 1, 2, 3, 130)
 """gputop's exit codes; any other comes from the link, or from a crash."""
 
@@ -83,7 +86,15 @@ class Errands:
         first: Mapping[str, bytes] | None = None,
         limits: Limits = NO_LIMITS,
     ) -> None:
-        """``arguments`` are gputop's there; ``first`` is the line that it gets on each host; ``limits`` hold for each."""
+        """Nothing runs before ``start``.
+
+        Args:
+            transport: how to reach the hosts.
+            hosts: on which hosts to run the command.
+            arguments: the arguments of gputop on each host.
+            first: host -> the line that the command there gets on its standard input.
+            limits: what each host may send.
+        """
         wanted = first or {}
         self._transport = transport
         self._said: queue.Queue[Said] = queue.Queue(SAID_MAX)
@@ -95,7 +106,7 @@ class Errands:
         self.ends: dict[str, End] = {}
 
     def start(self) -> None:
-        """Start all of them, and have the user asked where a login needs an answer."""
+        """Start the command on every host, and ask the user where a login needs an answer."""
         for errand in self._errands.values():
             threading.Thread(target=errand.run, daemon=True, name=f"host-{errand.host}").start()
         self._transport.asking.ask(tuple(self._errands))

@@ -24,6 +24,7 @@ WAITING_MAX = 4
 """Maximum number of snapshots from lines that wait for the screen. Then reading stops and the host waits: decoding more would
 slow down the screen, which already lags behind."""
 CLOSING_MOST = 32
+"""How many connections are ended at a time."""
 BUSY_TRIES = 4
 """Number of first connections that a host may refuse before the screen gives up."""
 
@@ -99,7 +100,7 @@ class HostFeed(Inbox):
         self.stream.keep_wanting({"interval_s": interval_s})
 
     def want_pcie(self, wanted: bool) -> None:
-        """Send it to the gputop there, and again after a lost link."""
+        """Ask the gputop there to measure PCIe throughput, or to stop; and again after a lost link."""
         self.stream.keep_wanting({"pcie": wanted})
 
     def close(self) -> None:

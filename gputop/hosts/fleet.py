@@ -80,7 +80,7 @@ class Fleet:
 def read_once(hosts: Sequence[str], transport: Transport, arguments: Sequence[str]) -> tuple[Heard, ...]:
     """Return one reading of each host, in their order, or its state.
 
-    ``arguments`` make gputop print one snapshot.
+    ``arguments`` are those with which gputop prints one snapshot.
     """
     turn = threading.Semaphore(CONNECTING_MOST)
     readings = [_Reading(host, transport, arguments, turn) for host in hosts]

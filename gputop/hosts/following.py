@@ -22,7 +22,7 @@ class Following(Protocol):
     failures: int
 
     def start(self) -> None:
-        """Follow the host in a thread; news are delivered in it."""
+        """Follow the host in a thread of its own, which also delivers the news."""
 
     def keep_wanting(self, command: Mapping[str, Any]) -> None:
         """Send a setting, also to a gputop that is started there again."""
@@ -31,7 +31,7 @@ class Following(Protocol):
         """Send a command if the host is there to read it; never wait."""
 
     def close(self) -> None:
-        """End it."""
+        """Stop following the host."""
 
 
 Links: TypeAlias = Mapping[str, Callable[[Deliver], Following]]
@@ -39,7 +39,7 @@ Links: TypeAlias = Mapping[str, Callable[[Deliver], Following]]
 
 
 def links_by(hosts: Sequence[str], transport: Transport, arguments: Sequence[str]) -> Links:
-    """Return the streams of hosts that ``transport`` reaches, which take turns to connect. ``arguments`` are gputop's there."""
+    """Return the streams of hosts that ``transport`` reaches, which take turns to connect. gputop there gets ``arguments``."""
     turn = threading.Semaphore(CONNECTING_MOST)
 
     def link(host: str, deliver: Deliver) -> HostStream:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 Command: TypeAlias = Callable[[Sequence[str]], list[str]]
-"""Returns the command of an ssh with these options, up to what it runs there."""
+"""Returns the command of an ssh with these options, without the remote command."""
 BATCH = ("BatchMode=yes", "LogLevel=ERROR", "ControlMaster=no")
 CONFIG_S = 10.0
 """Time limit for ssh to read its configuration, which may run commands."""
@@ -68,7 +68,7 @@ def unasking(command: Command, template: Sequence[str], depth: int = 0) -> tuple
 
 
 def through(to_jump: Command, options: Sequence[str]) -> tuple[str, ...]:
-    """Return the options of an ssh that goes through a jump host, which is reached with these options and asks nothing."""
+    """Return the options of an ssh that goes through a jump host; the ssh to that host has these options and asks nothing."""
     # A shell reads the command, and ssh replaces percent signs in it.
     ssh, *words = (word.replace("%", "%%") for word in to_jump((*BATCH, *options)))
     return (f"ProxyCommand={shlex.join([ssh, '-W', '[%h]:%p', *words])}",)
@@ -83,7 +83,7 @@ def run(command: Sequence[str], words: Sequence[str], within_s: float) -> tuple[
             capture_output=True,
             timeout=within_s,
             check=False,
-            start_new_session=True,  # Ctrl-C opens the screen, and is not for it
+            start_new_session=True,  # Ctrl-C is meant for gputop, not for this ssh
         )
         return done.returncode == 0, done.stdout.decode(errors="replace")
     return False, ""

@@ -1,4 +1,4 @@
-"""Logins that ask the user something: a passphrase, a second factor, whether an unknown host key is right.
+"""Logins that ask the user something: a passphrase, a second factor, whether to trust an unknown host key.
 
 The connections of a command ask nothing (BatchMode), which shows which hosts need an answer. The user's ssh then asks on the
 terminal, one host after another, and keeps each connection as a master that the others share (``masters``). A jump host asks

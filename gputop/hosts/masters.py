@@ -1,4 +1,4 @@
-"""Connections that the user's ssh has logged in to, and that streams share: masters, in ssh's words.
+"""Connections that the user's ssh has logged in to, and that streams share; ssh calls them masters.
 
 Only here may an ssh ask something. It asks on the terminal itself, so an answer never passes through gputop.
 """
@@ -27,9 +27,11 @@ from gputop.terminal_text import printable
 
 Outcome = Literal["logged in", "failed", "failed unasked", "skipped"]
 LOOK_S = 0.02
+"""How often to check whether an ssh has ended, or asks something."""
 PERSIST_S = 60
 """How long a master outlives its last stream, if gputop is killed and cannot end it."""
 EXIT_S = 5.0
+"""Time limit for a command to a master, and for an ssh to end after it was asked to."""
 PATH_MAX_BYTES = 80
 """A socket's path has at most 107 bytes, and ssh appends 17 while it creates one."""
 _TERMINAL = "/dev/tty"
@@ -165,7 +167,7 @@ def has_terminal() -> bool:
 
 
 def say(text: str) -> None:
-    """Tell the user something between the questions of ssh, on the terminal: both outputs may be files."""
+    """Print a line for the user between the questions of ssh. It goes to the terminal: stdout and stderr may be files."""
     with contextlib.suppress(OSError), open(_TERMINAL, "w") as terminal:
         terminal.write(f"{printable(text)}\n")
 
@@ -222,7 +224,7 @@ def _is_ours(place: str) -> bool:
 
 @contextlib.contextmanager
 def _terminal_kept() -> Iterator[None]:
-    """Put the terminal back as it was, unless it is gone: an ssh that is killed at its question leaves it without an echo."""
+    """Restore the terminal's settings, unless it is gone: an ssh that is killed while it asks leaves echo off."""
     with contextlib.ExitStack() as kept:
         with contextlib.suppress(*_GONE):
             terminal = kept.enter_context(open(_TERMINAL, "rb", buffering=0))

@@ -12,6 +12,7 @@ from gputop.terminal_text import printable
 HOSTS_MAX = 256
 """Each host costs three pipes and a thread; ``select`` takes descriptors below 1024."""
 FILE_MAX_BYTES = 1 << 20
+"""A larger file is not a list of hosts."""
 
 _EXAMPLE = "Write it like a,user@b,n[1-8]."
 _NAME = re.compile(r"[\w.@:%+/~=-]+")

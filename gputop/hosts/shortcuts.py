@@ -15,6 +15,7 @@ from gputop.terminal_text import printable
 ANSWER_S = 30.0
 """Time limit for the commands: they wait about 10 s for a controller that is down."""
 SLURM = "Slurm's commands"
+"""What they are called in an error."""
 PODS_VIA = "kubectl exec -i {host} --"
 _JOB = re.compile(r"\d{1,12}([_+]\d{1,9})?")
 
@@ -34,8 +35,8 @@ def slurm_hosts(job: str) -> tuple[str, ...]:
     """Return the nodes of a Slurm job, also of an array of jobs.
 
     Raises:
-        UsageError: that is not the id of a job, or Slurm's commands are not here. GputopError: Slurm knows no such job, or it
-        has no nodes yet.
+        UsageError: that is not the id of a job, or Slurm's commands are not installed here.
+        GputopError: Slurm knows no such job, or it has no nodes yet.
     """
     slurm_via(job)
     states, nodes = [], []
@@ -55,7 +56,7 @@ def pods_hosts(selector: str) -> tuple[str, ...]:
     """Return the names of the running pods of a label selector, in the namespace that kubectl uses.
 
     Raises:
-        UsageError: kubectl is not here.
+        UsageError: kubectl is not installed here.
         GputopError: kubectl fails, or no pod fits.
     """
     words = ["kubectl", "get", "pods", f"--selector={selector}", "--field-selector=status.phase=Running", "--output=name"]

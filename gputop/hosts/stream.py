@@ -99,7 +99,16 @@ class HostStream:
         *,
         tries: int | None = None,
     ) -> None:
-        """``arguments`` are gputop's there. ``turn`` is shared by all that connect; it gives up after ``tries``."""
+        """Nothing happens before ``start``.
+
+        Args:
+            host: the host, as the user named it.
+            transport: how to reach it.
+            arguments: the arguments of gputop there.
+            deliver: is called with all news, in the stream's own thread.
+            turn: limits how many hosts connect at a time; shared by all of them.
+            tries: give up after this many failed connections; None: never.
+        """
         self.status = HostStatus(host)
         self.failures = 0
         """Consecutive connections that ended."""

@@ -32,6 +32,7 @@ _SINCE = {"RemoteCommand": (7, 6)}
 """Option of ``ANY_SSH`` -> the OpenSSH that knows it; an older one, as CentOS 7 has, refuses to run with it."""
 _VERSION = re.compile(r"OpenSSH_(\d+)\.(\d+)")
 VERSION_S = 5.0
+"""Time limit for ``ssh -V``."""
 STREAM = ("ControlMaster=no", *ANY_SSH)
 """A stream may share a connection, but must not become the one that the user's sessions share: they would end with it."""
 PATIENT = ("ServerAliveInterval=15", "ServerAliveCountMax=8")
@@ -67,7 +68,7 @@ _NOT_FOUND = 'echo {hello}; echo "gputop: not found${{there:+; Python $there is 
 
 
 class Asking(Protocol):
-    """Who asks the user where a login needs an answer (``logins``). A host's own thread calls ``refused`` and ``settled``."""
+    """Asks the user where a login needs an answer (``logins``). A host's own thread calls ``refused`` and ``settled``."""
 
     def ask(self, hosts: Sequence[str]) -> None:
         """Ask for the logins of these hosts, which are connecting now, one after another. Call it in the main thread."""

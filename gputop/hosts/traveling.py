@@ -22,6 +22,7 @@ NOT_NEEDED = (
 )
 """Packages and modules that neither ``gputop agent`` nor ``gputop --once --json`` loads."""
 SIZE_DIGITS = 10
+"""How many decimal digits before the archive give its size in bytes."""
 LEAST_PYTHON, OWN_PYTHON = (3, 8), (3, 10)
 """From ``LEAST_PYTHON`` on it can run, and from ``OWN_PYTHON`` on without help."""
 LOADER = """\

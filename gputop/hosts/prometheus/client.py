@@ -32,7 +32,9 @@ ANSWER_MAX_BYTES = 32 << 20
 ANSWER_S = 10.0
 """A query is abandoned after this time, even if data still arrives."""
 SILENCE_S = 5.0
+"""A query is abandoned if the server sends nothing for this long."""
 SECRET_MAX_BYTES = 16 << 10
+"""A larger file does not hold a password or a token."""
 _EXAMPLE = "Write it like --prometheus http://prometheus:9090."
 _CHUNK_BYTES = 1 << 16
 

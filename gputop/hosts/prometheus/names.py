@@ -26,8 +26,8 @@ class Reading:
 class Exporter:
     """One exporter. ``readings``: if several fill one field, the first known one counts.
 
-    ``uuid``, ``index`` and ``name`` are the labels that identify a GPU, the first that is there. ``also`` lists further metrics
-    to query: their labels, or their values by the functions in ``reading``.
+    ``uuid``, ``index`` and ``gpu_name`` are labels that identify a GPU; of each, the first one present counts. ``also`` lists
+    further metrics to query: the functions in ``reading`` use their labels or values.
     """
 
     name: str

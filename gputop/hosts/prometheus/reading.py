@@ -28,6 +28,7 @@ INTERVAL_UNKNOWN_S = 60.0
 VALUE_MAX = 1e14
 """No reading of a GPU is larger: DCGM writes numbers from 140737488355328 on for unknown values."""
 NAME_MAX = 200
+"""A longer label is cut."""
 _BELOW_ZERO = frozenset(("temperature_c", "memory_temperature_c"))
 _WHOLE = frozenset(
     ("memory_used_bytes", "memory_total_bytes", "memory_reserved_bytes", "performance_state", "pcie_generation", "pcie_width")

@@ -28,9 +28,11 @@ from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
 KNOWN_EVERY_S = 60.0
 """How often to ask which targets report GPUs: rarely, because the server searches an hour of data for it."""
 ASKED_MOST_S = 15.0
+"""The longest pause between two queries, unless the user's interval is longer."""
 RESTS = 3.0
 """The pause after a reading is at least this many times as long as the reading, to spare a slow server."""
 JOBS_MOST = 64
+"""How many scrape jobs a query names."""
 NOTE = Problem("gpus_only", "Prometheus knows GPUs, but not processes and runs.", "Watch this host with -H to see them.")
 
 
@@ -94,9 +96,9 @@ class Watch:
         return {host: partial(PrometheusHost, self, host) for host in self.hosts if not without(host)}
 
     def announce(self, tell: Callable[[Links], object], without: Callable[[str], bool] = lambda host: False) -> None:
-        """Tell the streams of hosts that the server hears of from now on, except for those that ``without`` leaves out.
+        """Call ``tell`` with the streams of hosts that the server learns of from now on, in the watch's own thread.
 
-        ``tell`` is called in the watch's own thread, which runs from now on; no host may be followed before this call.
+        The thread runs from now on; no host may be followed before this call. ``without`` says which hosts to leave out.
         """
         with self._lock:
             self._tell_new, self._is_left_out = tell, without
