@@ -24,7 +24,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One reading of all devices: the devices, and each PID's use of them."""
+    """One reading of all devices. ``uses``: PID -> its use of each device."""
 
     devices: tuple[Device, ...]
     uses: Mapping[int, tuple[DeviceUse, ...]]
@@ -34,6 +34,7 @@ class Reading:
     problem: Problem | None = None
     notes: tuple[Problem, ...] = ()
     nvml_calls: int | None = None
+    """Driver calls since the previous reading."""
 
 
 class Source(Protocol):
@@ -56,10 +57,13 @@ class Source(Protocol):
         """
 
     def wait_until_whole(self, timeout_s: float, rates: bool = True) -> None:
-        """Wait at most ``timeout_s`` for a reading with everything that the devices report; ``rates`` take two readings."""
+        """Wait at most ``timeout_s`` for a reading with everything that the devices report.
+
+        With ``rates``, that includes what takes two readings: throughput, and activity between two samples.
+        """
 
     def want_pcie(self, wanted: bool) -> None:
-        """Start or stop measuring PCIe throughput where that is expensive; it is off at first."""
+        """Start or stop measuring PCIe throughput on devices where that is expensive; it is off at first."""
 
     def close(self) -> None:
         """Stop, without waiting for a driver call."""

@@ -17,6 +17,7 @@ from gputop.stream import SnapshotReader
 from gputop.wire import LEVELS_MAX, LINE_MAX_BYTES, parse_json
 
 RECORDING_VERSION = 1
+"""The version of the header line; each snapshot also has a schema version."""
 
 
 class Place(NamedTuple):

@@ -1,4 +1,4 @@
-"""Virtual GPUs for machines without a GPU: real work of this machine's CPU, measured (DESIGN section 7).
+"""Virtual GPUs for machines without a GPU: real work of this machine's CPU, measured.
 
 This module decides which process or thread works as which virtual GPU, and how much. A virtual GPU's utilization is the CPU
 time of its workers divided by the elapsed time, in percent of one core and at most 100. Its memory is an equal share of the
@@ -22,6 +22,7 @@ from gputop.sources.host.launchers import launcher_name
 
 NAME = "Virtual GPU (CPU)"
 DEFAULT_MAX = 8
+"""A usual server has this many GPUs."""
 SEARCH_EVERY_S = 1.0
 """How often to search this user's processes for ranks without a claim."""
 MIN_PERIOD_S = 0.1

@@ -20,6 +20,7 @@ WRITES_BYTES = 2**20
 """If a process writes this much between two readings, search its open files at once instead of every ten seconds: writing
 a checkpoint may take only seconds."""
 MAX_FILES = 16
+"""Maximum number of files that a process is reported to write."""
 
 
 class Evidence:

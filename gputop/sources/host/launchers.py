@@ -10,6 +10,7 @@ from gputop.snapshot import Ancestor
 from gputop.sources.host import procfs
 
 _MAX_ANCESTORS = 64
+"""Where to stop walking up: real trees of processes are far less deep."""
 
 _PROGRAMS = {
     "torchrun": "torchrun",

@@ -14,6 +14,7 @@ from gputop.sources.host import procfs
 from gputop.sources.host.cgroup import Cgroup, CpuLimit
 
 READ_S = 2.0
+"""How often to read the files. Pressure is an average over 10 s, so that is often enough."""
 
 
 @dataclass(slots=True)

@@ -171,7 +171,7 @@ def read_thread_stat(pid: int, thread_id: int) -> Stat | None:
 
 
 def read_queued_ns(pid: int) -> int | None:
-    """Read for how long the main thread has waited for a core since it started; ``None`` if the system does not tell.
+    """Read how many nanoseconds the main thread has waited for a core since it started; ``None`` if that is unknown.
 
     Raises:
         PermissionError: hidepid.
@@ -181,7 +181,7 @@ def read_queued_ns(pid: int) -> int | None:
 
 
 def read_turns(pid: int) -> int | None:
-    """Read how often the main thread has been given a core; ``None`` if the system does not tell.
+    """Read how often the main thread has been given a core since it started; ``None`` if that is unknown.
 
     Raises:
         PermissionError: hidepid.

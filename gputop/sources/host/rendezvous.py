@@ -1,6 +1,6 @@
-"""torchruns that wait for other nodes: they have started no rank, so that nothing else shows them.
+"""torchruns that wait for other nodes. They have started no rank, so nothing else shows them.
 
-torchrun starts its ranks once as many nodes as it needs have come to the rendezvous. Until then it sleeps, ten minutes by
+torchrun starts its ranks once enough nodes have joined the rendezvous. Until then it sleeps, ten minutes by
 default. Imports only the standard library, gputop's records and its neighbors.
 """
 
@@ -16,10 +16,10 @@ from gputop.sources.host.book import Facts
 from gputop.sources.host.launchers import launcher_name
 
 WAITING_AGE_S = 20.0
-"""A younger torchrun may still import torch, which takes that long on a busy machine or a slow disk (our choice)."""
+"""A younger torchrun may still be importing torch, which takes this long on a busy machine or a slow disk (our choice)."""
 RANKS_CPU_S = 1.0
-"""Children that have ended used more CPU than this if they were ranks: importing torch takes longer. Such a torchrun waits for
-the ranks of other nodes to end, or starts its own again."""
+"""Ended children that used more CPU time than this were ranks, because importing torch alone takes more. Such a torchrun waits
+for the ranks of other nodes to end, or restarts its own."""
 _WITHOUT_VALUE = frozenset({"m", "module", "no-python", "run-path", "standalone", "virtual-local-rank"})
 """torchrun's options that take no value, with dashes for underscores."""
 _STANDALONE = "standalone"

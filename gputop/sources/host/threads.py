@@ -23,6 +23,7 @@ MAX_THREADS = 128
 BUSY_SHARE = 0.1
 """Share of one core. A thread that uses less between two readings does not show where the work is done."""
 MAX_BUSY = 8
+"""How many of the busiest threads show the cores that a process runs on."""
 TELLING_PREFIXES = ("pt_", "NCCL ")
 """Prefixes of telling names: pt_autograd_0, pt_nccl_watchdg, pt_nccl_heartbt, pt_gloo_runloop, pt_data_pin, pt_tcpstore_uv,
 NCCL Service, NCCL Progress, NCCL RAS."""

@@ -87,9 +87,10 @@ class UnlistedTrainings:
         self._forking = _parents_of_copies(pythons, shown - set(tracked))
 
     def _queued_percent(self, facts: Facts, before: tuple[int, float] | None, now_s: float) -> float:
-        """Return the share of time that a process's main thread has waited for a core since ``before``: ns, and when.
+        """Return the percentage of time that a process's main thread has waited for a core since ``before``.
 
-        It is 0 without that: the next search measures it from this one on.
+        ``before`` is the time waited by then, in nanoseconds, and when that was read. Without it, the result is 0: the next
+        search compares with this one.
         """
         queued_ns = facts.try_read((), procfs.read_queued_ns)
         if queued_ns is None:

@@ -18,6 +18,7 @@ from gputop.sources.host.book import Facts, ProcessBook
 from gputop.sources.host.launchers import ancestry, launcher_name
 
 _MAX_ANCESTORS = 64
+"""Where to stop walking up: real trees of processes are far less deep."""
 
 
 class WaitingRanks:

@@ -36,6 +36,7 @@ _PRIVATE = 0x80
 _OF_DRIVER = "cuda"
 """Begins the names of the CUDA driver's own threads, which wait for events of the GPU ("cuda-EvtHandlr")."""
 _THREADS_MAX = 256
+"""A process with more threads is not examined: reading them would take over 2 ms."""
 
 
 class Call(NamedTuple):

@@ -1,1 +1,1 @@
-"""NCCL's RAS service."""
+"""Reads the state of NCCL's communicators from its RAS service."""

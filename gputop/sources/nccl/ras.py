@@ -38,9 +38,11 @@ ANSWER_S = COLLECT_S + 6.0
 """NCCL adds 5 seconds to its own timeout; one more is for the transfer."""
 ROUND_S = 20.0
 MAX_QUERIES = 16
+"""Limits of one round, in which the query repeats: its duration, and the number of queries to one address."""
 MAX_WITHOUT_NEWS = 3
 """After this many consecutive answers without news, the remaining processes have no communicator."""
 ANSWER_MAX_BYTES = 32 * 2**20
+"""A longer answer is not NCCL's."""
 
 
 class RasError(Exception):
@@ -49,7 +51,7 @@ class RasError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which addresses to query, and which PIDs the answers should cover."""
+    """Which addresses to query; the PIDs that the answers should cover, and those whose communicators to return."""
 
     addresses: tuple[Address, ...] = ()
     expected: frozenset[int] = frozenset()

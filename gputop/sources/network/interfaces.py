@@ -30,7 +30,7 @@ _IB_WORD_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What rarely changes of an interface."""
+    """The properties of an interface that rarely change."""
 
     kind: InterfaceKind
     speed_mbit_per_s: int | None = None

@@ -15,6 +15,7 @@ from gputop.network.records import WINDOW_S, NetworkPath
 from gputop.sources.network import sockets
 
 WRAP = 1 << 32
+"""The kernel counts segments in 32 bits."""
 PATHS_MOST = 16
 """The paths with the most traffic. Ranks exchange gradients with a few others, and keep a connection to every one."""
 
@@ -31,7 +32,7 @@ class Paths:
         self._pids: frozenset[int] = frozenset()
 
     def read(self, pids: Collection[int], now_s: float) -> tuple[NetworkPath, ...]:
-        """Return the paths of these ranks; none if the kernel does not tell about connections."""
+        """Return the paths of these ranks; none if the kernel does not list connections."""
         try:
             own = sockets.read_addresses()
             connections = [found for found in self._read() if found.remote not in own and found.inode]
@@ -165,6 +166,6 @@ def socket_owners(pids: Iterable[int]) -> dict[int, int]:
 
 
 def forget(readings: deque[Any], since_s: float) -> None:
-    """Forget readings before ``since_s``, but for the last of them: a window is a little longer than it must be."""
+    """Forget readings before ``since_s``, except for the last of them, so that the rest spans at least the whole window."""
     while len(readings) > 1 and readings[1][0] <= since_s:
         readings.popleft()

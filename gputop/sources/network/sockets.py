@@ -17,8 +17,11 @@ _NETLINK_ROUTE, _NETLINK_SOCK_DIAG = 0, 4
 _SOCK_DIAG_BY_FAMILY, _RTM_GETADDR = 20, 22
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
 _REQUEST_DUMP = 0x301
+"""NLM_F_REQUEST and NLM_F_DUMP."""
 _ESTABLISHED = 1 << 1
+"""The bit of TCP_ESTABLISHED in a mask of states."""
 _INET_DIAG_INFO = 2
+"""The attribute that holds ``tcp_info``."""
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _HEADER = struct.Struct("=IHHII")
 _DIAG_MESSAGE = struct.Struct("=4B2s2s16s16sI8sIIIII")
@@ -65,7 +68,7 @@ def read_exchanges() -> list[Exchange]:
     """Return the last messages of all TCP connections of this network namespace, also over loopback.
 
     Raises:
-        OSError: the kernel does not tell.
+        OSError: the kernel does not answer.
     """
     return _established(parse_exchange)
 
@@ -84,7 +87,7 @@ def read_connections() -> list[Connection]:
     """Return the TCP connections of this network namespace to other addresses than loopback ones.
 
     Raises:
-        OSError: the kernel does not tell, for example in a sandbox.
+        OSError: the kernel does not answer, for example in a sandbox.
     """
     return _established(parse_connection)
 
@@ -107,7 +110,7 @@ def read_addresses() -> dict[str, str]:
     """Return the machine's own addresses, and the name of the interface of each.
 
     Raises:
-        OSError: the kernel does not tell.
+        OSError: the kernel does not answer.
     """
     names = dict(socket.if_nameindex())
     found = {}

@@ -17,10 +17,11 @@ from gputop.sources.network.interfaces import Counters, InterfaceFiles, Link
 from gputop.sources.network.paths import WRAP, Paths, forget
 
 READ_S = 5.0
+"""How often to read the counters."""
 LINK_READ_S = 60.0
-"""How often a driver is asked for speed and duplex while the link does not come or go."""
+"""How often to query a driver for speed and duplex while the link stays up or down."""
 TOO_OLD_S = 30.0
-"""Readings older than this are not passed on: a driver does not answer."""
+"""Readings older than this are not passed on: a driver has stopped answering."""
 _COUNTS = tuple(each.name for each in fields(Counters))
 
 
@@ -168,7 +169,7 @@ class _Past:
     link_at: int | None = None
 
     def is_passed_over(self, used: bool, now_s: float) -> bool:
-        """Return whether it was found to leave no machine, or is virtual and unused: a host of containers has hundreds."""
+        """Return whether it never leaves the machine, or is virtual and unused: containers bring hundreds of those."""
         if self.link_read_s is None or now_s - self.link_read_s >= LINK_READ_S:
             return False
         return self.link is None or (self.link.kind == "virtual" and not used)

@@ -26,6 +26,7 @@ GPU_IS_LOST = 15
 RESET_REQUIRED = 16
 VERSION_MISMATCH = 25
 DEPRECATED = 26
+"""Return codes of NVML (``nvmlReturn_t``)."""
 
 PERMANENT = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, VERSION_MISMATCH, DEPRECATED})
 """Errors that persist while a driver is loaded; any other error may be gone by the next call."""

@@ -104,6 +104,7 @@ class Rate:
 _LANE_BYTES_PER_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9}
 """Maximum throughput of a PCIe lane, by generation."""
 _WRAP = 2**32
+"""Where a 32-bit counter starts again."""
 
 
 class PcieCounter:
@@ -132,6 +133,7 @@ class PcieCounter:
 
 
 MIB = 2**20
+"""GPM reports throughput in MiB per second."""
 _PERCENT = {
     1: "graphics_activity_percent",
     2: "sm_activity_percent",

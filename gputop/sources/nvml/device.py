@@ -65,6 +65,7 @@ _THROTTLE_BITS = {  # names as in nvidia-smi's clocks_event_reasons
 }
 _CLOCK_SM, _CLOCK_MEMORY = 1, 2
 _PSTATE_UNKNOWN = 32
+"""NVML_PSTATE_UNKNOWN."""
 
 
 def placeholder_uuid(index: int) -> str:

@@ -18,6 +18,7 @@ WAIT_MS = 8000
 RETRY_S = 5.0
 """Delay before a new watch after an error (such as a GPU that fell off the bus): the GPU may return after a reset."""
 KEPT = 16
+"""How many errors of each GPU are kept."""
 
 
 class XidWatch:

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 _LIBRARY = "libnvidia-ml.so.1"
 _SUCCESS = 0
 _MEMORY_V2 = 0x02000028
+"""Version 2 of ``nvmlMemory_v2_t``, and its size, as NVML wants them: in one number."""
 _CORE_SENSOR = 0
 _TEXT_BYTES = 96
+"""Enough for a UUID and a name (NVML_DEVICE_UUID_V2_BUFFER_SIZE, NVML_DEVICE_NAME_V2_BUFFER_SIZE) and for a version."""
 
 
 class _Utilization(ctypes.Structure):

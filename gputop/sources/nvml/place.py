@@ -22,6 +22,7 @@ _WORDS = 32
 _BITS = 8 * ctypes.sizeof(ctypes.c_ulong)
 """NVML's masks are arrays of unsigned long; 32 words hold 2048 cores."""
 _WITHIN_NODE = 0
+"""NVML_AFFINITY_SCOPE_NODE: the NUMA node, not the socket."""
 CALLS_EVERY = 6
 """Without field 165 (drivers before R520), each link costs a call, so only every sixth reading makes these calls."""
 

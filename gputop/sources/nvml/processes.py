@@ -20,6 +20,7 @@ from gputop.sources.nvml.calls import (
 )
 
 _UNKNOWN_MEMORY = 2**64 - 1
+"""NVML_VALUE_NOT_AVAILABLE."""
 _LISTS = {
     "C": "nvmlDeviceGetComputeRunningProcesses",
     "G": "nvmlDeviceGetGraphicsRunningProcesses",
@@ -30,6 +31,7 @@ _NEW_SAMPLES = "nvmlDeviceGetProcessesUtilizationInfo"
 BLACKWELL = 10
 """Compute capability from which the old utilization call finds no process (nvtop and nvitop issues)."""
 SAMPLES_WINDOW_US = 2_000_000
+"""How far back to ask for samples of utilization: as long as the interval in which process lists are read."""
 
 
 class ProcessReader:

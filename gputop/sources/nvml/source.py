@@ -24,8 +24,11 @@ from gputop.sources.nvml.rounds import Rounds
 from gputop.sources.nvml.worker import Worker
 
 INIT_DEADLINE_S = 5.0
+"""A driver whose initialization takes longer counts as hanging."""
 FIRST_READING_S = 0.3
+"""How long the first ``read`` waits, so that the first picture has values."""
 STALE_INTERVALS = 3
+"""After this many intervals without a new reading, a GPU is stale."""
 STALE_MIN_S = 1.0
 """Lower limit for short intervals: a driver that takes 20 ms per call needs a third of a second for a reading."""
 
