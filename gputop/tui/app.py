@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 _OF_RUNS = ("run", "where", "profile")
 """The screens that send questions about runs."""
 INTERVALS_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+"""The intervals that the keys switch through."""
 SETTINGS_PROBLEM_S = 15.0
 """For how long a problem with the settings file is shown at start."""
 
@@ -100,7 +101,7 @@ class GputopApp(WatchingApp):
             self.notify(f"{problem.message} {problem.hint}", severity="warning", timeout=SETTINGS_PROBLEM_S)
 
     def action_draw_anew(self) -> None:
-        """Send the whole screen: something else has written to the terminal."""
+        """Send the whole screen again, because something else has written to the terminal."""
         self.draw_anew()
 
     def first_screen(self) -> AnyScreen:

@@ -37,13 +37,13 @@ class Fleet:
         self.feeds = tuple(feeds)
         self.machines = tuple(Machine(feed, shared_by=len(feeds)) for feed in feeds)
         self.doctor = LateDoctor()
-        """It judges the runs over hosts; each host has a doctor of its own."""
+        """Judges the runs over hosts; each host has a doctor of its own."""
         self.runs: tuple[JoinedRun, ...] = ()
         self.untracked: tuple[JoinedProcessRun, ...] = ()
         self.launches: tuple[JoinedLaunch, ...] = ()
         self.rendezvous: tuple[Rendezvous, ...] = ()
         self.twice: dict[str, str] = {}
-        """Hosts that are a machine which another name stands for, each with that name."""
+        """Host that is not shown -> the name under which the same machine is shown."""
         self.reach: Reach = plainly
         self._stream = JoinedStream()
         self._joined_at = -JUDGED_SELDOM_S

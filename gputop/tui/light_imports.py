@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 _OF_THE_LIBRARY = {"inspect": (), "urllib.parse": ("quote_from_bytes",)}
-"""Module -> those of its functions that are imported by name. ``dataclasses`` inspects classes without a docstring; a path that
-is asked for its URL quotes."""
+"""Module -> those of its functions that are imported by name. ``dataclasses`` needs ``inspect`` only for classes without a
+docstring, ``pathlib`` needs to quote only in ``as_uri``."""
 _OF_TEXTUAL = {"difflib": ("get_close_matches",), "platformdirs": ("user_downloads_path",), "typing_extensions": ()}
 
 
 def import_library() -> None:
-    """Import dataclasses and paths for those who import them next."""
+    """Import dataclasses and pathlib with stand-ins, before another module imports them."""
     with _StandIns(_OF_THE_LIBRARY):
         import dataclasses  # noqa: F401
         import pathlib  # noqa: F401
@@ -33,7 +33,7 @@ def import_asyncio() -> None:
     modules: dict[str, Any] = sys.modules  # None says that there is no such module
     modules["ssl"] = None
     try:
-        import asyncio  # noqa: F401 - for those who import it next
+        import asyncio  # noqa: F401 - later imports find it loaded
     finally:
         del modules["ssl"]
 

@@ -17,6 +17,7 @@ from gputop.tui.state.own_cost import Cost
 from gputop.tui.state.view import Settings, View, is_outlived, live_runs, newest_run
 
 STALE_AFTER_INTERVALS = 3
+"""A snapshot that is older than this many intervals is stale."""
 
 
 class Machine:

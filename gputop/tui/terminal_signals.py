@@ -26,7 +26,10 @@ def answer_signals(loop: asyncio.AbstractEventLoop, driver: Any = None, redraw: 
 
 
 def answering(driver: type[Any]) -> type[Any]:
-    """Return a driver that does so from before the terminal is raw: its own handler would save that mode to restore it."""
+    """Return a driver that handles these signals before it sets the terminal's raw mode.
+
+    Textual's own handler could run in between, and save the raw mode as the one to restore.
+    """
 
     class Answering(driver):  # type: ignore[misc]
         """Handles these signals as soon as it is made."""

@@ -13,7 +13,9 @@ from typing import Any, Protocol
 from textual.message import Message
 
 WAITING_MAX = 200
+"""How many messages may be unhandled."""
 LOOK_S = 0.005
+"""How often the waiting thread checks again."""
 
 
 class _App(Protocol):

@@ -12,6 +12,7 @@ _ASCII_LEVELS = "_.:-=+*#"
 TRACK, ASCII_TRACK = "─", "."
 ASCII_FILL = "#"
 _EPSILON = 1e-9
+"""Keeps a fraction that rounding made slightly too small in its cell."""
 
 
 def bar(fraction: float | None, cells: int, ascii_only: bool = False, style: str = "bar") -> Line:

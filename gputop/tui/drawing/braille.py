@@ -15,6 +15,7 @@ from gputop.tui.drawing.charts.axis import YAxis, y_axis
 from gputop.tui.drawing.line import Line, Span, fit
 
 LABEL_CELLS = 6
+"""Width of the labels of a y axis, unless ``Axes`` say otherwise."""
 X_AXIS_MIN_HEIGHT = 5
 """From this height on, the last row holds the labels of the x axis."""
 X_LINE_MIN_HEIGHT = 8

@@ -53,7 +53,7 @@ class CompareScreen(SubScreen):
         self.jobs = list(found)
         chosen = next((job for job in found if job.id == job_id), None)
         self._curves: tuple[str, Chart] | None = None
-        """The losses, as ``set_heights`` has found them out; None where they have no room."""
+        """The name and the chart of the losses, set by ``set_heights``; None if there is no room for them."""
         self.like: Job | None = chosen or next((job for job in found if job.recipe_id), None)
 
     def compose_body(self) -> ComposeResult:

@@ -30,6 +30,7 @@ _ABSTAINED = "abstained"
 _HEALTHY = "healthy"
 _UNDECIDED = "undecided"
 _LIST_ROWS_SMALL = 8
+"""Maximum rows of the list on a small screen."""
 
 
 class Findings(ChoiceList, RuledPane):

@@ -23,6 +23,7 @@ from gputop.tui.widgets.lines import LinesWidget
 from gputop.tui.widgets.requests import Asked, PcieWanted
 
 SPAN_FIRST = 1
+"""The period shown at first, an index into ``over_time.SPANS``."""
 
 
 class GpuScreen(SubScreen):
@@ -68,7 +69,7 @@ class GpuScreen(SubScreen):
             self.settle()
 
     def on_unmount(self) -> None:
-        """Stop that."""
+        """Stop measuring PCIe throughput."""
         self.app.post_message(PcieWanted(False))
 
     @property

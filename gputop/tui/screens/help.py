@@ -43,6 +43,7 @@ MORE = (
 _KEY_COLUMNS = max(len(key.keys) for key in KEYS) + 2
 _WORD_COLUMNS = max(len(name) for name, _ in (*WORDS, *MORE)) + 2
 _TWO_COLUMNS_FROM = 140
+"""From this width on, the words are next to the keys."""
 
 
 class HelpScreen(SubScreen):

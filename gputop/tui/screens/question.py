@@ -16,6 +16,7 @@ from gputop.tui.terminal.settled_screen import SettledScreen
 from gputop.tui.widgets.form import Field, Form
 
 _COLUMNS = 66
+"""Cells of a line of the box, if the terminal is wide enough."""
 
 
 class Question(SettledScreen[bool], ModalScreen[bool]):

@@ -39,7 +39,7 @@ class SettingsScreen(SubScreen):
         KeyHint("Ctrl-S", "save", "screen.save"),
     )
     COMMON = ()
-    """Its fields take every printable key."""
+    """Empty, because the fields take every printable key."""
 
     def __init__(self, view: View, change: Callable[[Settings], None]) -> None:
         super().__init__(view)

@@ -48,6 +48,6 @@ class FleetView:
     findings: tuple[Finding, ...] = ()
     """What the doctor finds from several hosts together; ``Finding.run`` is one of ``runs``."""
     twice: Mapping[str, str] = field(default_factory=dict)
-    """Hosts that are not among ``hosts``, because another name stands for the same machine, each with that name."""
+    """Host that is not among ``hosts`` -> the name under which the same machine is shown."""
     own_cost: Cost | None = None
     """What gputop itself takes on this machine; None before it is known."""

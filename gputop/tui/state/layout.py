@@ -25,7 +25,9 @@ CHART_OPTIONS = ("log_axis", "smoothing", "per_rank", "density")
 """Fields of ``Settings`` that keys of a screen change."""
 _BYTES_MOST = 16_384
 _TEXT_MOST = 200
+"""More bytes in the file, or characters in a value, are not gputop's."""
 FINISH_S = 1.0
+"""How long the exit waits for the file to be written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ class Cost(NamedTuple):
 
 
 class OwnCost:
-    """Measures it from the first call on, because the start costs more."""
+    """Measures the cost from the first call on, because starting costs more."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, cpu_s: Callable[[], float] = time.process_time) -> None:
         self._clock, self._cpu_s = clock, cpu_s

@@ -27,6 +27,7 @@ SAVED = ("interval_s", "theme", "ascii", "density", "log_axis", "smoothing", "pe
 
 DENSITIES = ("auto", "full", "compact")
 MAX_SMOOTHING = 0.99
+"""At 1, a curve would never leave its first value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class UnderWay:
                 context.run(work)
             except GputopError as error:
                 context.run(on_error, error)
-            except Exception as error:  # noqa: BLE001 - a bug in a request is said like any other failure
+            except Exception as error:  # noqa: BLE001 - a bug in a request is reported like any other failure
                 unexpected = GputopError(f"gputop failed: {describe_unexpected(error)}.", f"It needs {PLEASE_REPORT}.")
                 context.run(on_error, unexpected)
             finally:

@@ -57,7 +57,7 @@ class PartialUpdate(CompositorUpdate):
     def render_segments(self, console: Console) -> str:
         """Return the escape sequences and text to write to the terminal.
 
-        All cells of one style are written together: moving the cursor takes a third of what a style takes.
+        All cells of one style are written together: moving the cursor takes a third of the bytes of a change of style.
         """
         system = COLOR_SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
         written: list[str] = []

@@ -19,6 +19,7 @@ from gputop.tui.terminal.pace import ASK, Answers, Pace
 from gputop.tui.terminal.private_textual import parser_of_keys
 
 READ_BYTES = 4096
+"""How much of the input is read at a time."""
 LOOKS = 2
 """How often to check, after a key, whether it was complete."""
 _ENDS_WITHIN_S = 1.0

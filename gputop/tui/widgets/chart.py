@@ -15,6 +15,7 @@ MARGIN_CELLS = 1
 DRAG_CELLS_MIN = 2
 """A shorter drag is a click."""
 WHEEL_FACTOR = 1.5
+"""By what factor a turn of the wheel widens or narrows the visible part."""
 
 
 class ChartPane(RuledPane):
@@ -85,7 +86,7 @@ class ChartPane(RuledPane):
             self.capture_mouse()
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
-        """End it."""
+        """End a click or a drag."""
         pressed, self._pressed_at = self._pressed_at, None
         self.release_mouse()
         first = None if pressed is None else self._x_of(pressed)

@@ -1,6 +1,6 @@
-"""The base of every live widget: a tuple of lines whose changed rows alone are repainted.
+"""The base of every live widget: a tuple of lines, of which only changed rows are repainted.
 
-Which cells of such a row differ from what the terminal shows, ``tui/terminal/shown.py`` finds out. A widget paints and scrolls
+``tui/terminal/shown.py`` finds out which cells of such a row differ from what the terminal shows. A widget paints and scrolls
 by itself, because each nested widget adds layout and style work to every refresh. ``pane`` draws a titled box around it. No
 hover styles, no animation.
 """
@@ -36,6 +36,7 @@ from gputop.tui.terminal.settled_screen import SettledScreen
 __all__ = ["THEMES", "LinesWidget", "palette", "theme_name"]
 
 WHEEL_LINES = 3
+"""Lines that a turn of the wheel scrolls."""
 
 
 def _kept(lines: Sequence[Line]) -> Sequence[Line]:
@@ -215,7 +216,7 @@ class LinesWidget(Widget):
         return Strip([Segment(text, styles[style]) for text, style in self._rows[y]], self.size.width)
 
     def cell_painter(self) -> CellPainter | None:
-        """Return a painter for cells [start, end) of row ``y``; None for a widget that shines through.
+        """Return a painter for cells [start, end) of row ``y``; None for a translucent widget.
 
         It paints what ``render_line`` and Textual's filters would, without rendering the rest of the row.
         """

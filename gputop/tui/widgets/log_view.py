@@ -9,6 +9,7 @@ from gputop.tui.drawing.prose import wrapped
 from gputop.tui.widgets.pane import Pane
 
 LINES_KEPT = 2000
+"""Older lines are dropped; ``JobLog`` reads them from the file again."""
 _BAD_WORDS = ("error", "traceback", "exception", "out of memory", "killed", "fatal")
 
 

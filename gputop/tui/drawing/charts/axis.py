@@ -16,9 +16,11 @@ LABEL_CELLS_MAX = 7
 """The longest label of a y axis."""
 
 _FACTORS = (1.0, 2.0, 2.5, 5.0)
+"""Ticks are apart by one of these times a power of ten."""
 _TICKS_MIN, _TICKS_MAX = 3, 9
 _STEP_LABEL_GAP = 3
 _STEP_CELLS_MIN = 12
+"""The least distance of the labels of steps: the blanks between two, and from the start of one to that of the next."""
 _LARGE = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _PLAIN_MIN, _PLAIN_MAX, _LARGE_MAX = 1e-3, 1e5, 1e15
 

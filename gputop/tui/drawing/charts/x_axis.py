@@ -11,7 +11,9 @@ from gputop.tui.drawing.charts.axis import Tick, step_ticks
 
 _TIME_STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
 _CELLS_PER_TIME = 14
+"""The least distance of two times on the axis; the longest takes 12 cells."""
 _CELLS_PER_EPOCH = 10
+"""The least distance of two epochs on the axis."""
 _DAY_S = 86400
 
 

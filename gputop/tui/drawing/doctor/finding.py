@@ -15,6 +15,7 @@ from gputop.tui.drawing.prose import BLANK, heading, wrapped
 SIGNS = {"error": ("✗", "bad"), "warning": ("!", "warn"), "info": ("i", "dim")}
 ASCII_SIGNS = {"error": "x"}
 EVIDENCE_SHOWN = 40
+"""Maximum number of items of evidence; the others are counted."""
 
 
 def sign(finding: Finding, ascii_only: bool) -> Span:

@@ -16,9 +16,13 @@ MIN_LINES, SHARE_MOST = 3, 0.16
 """Lines that a first finding needs, and the share of the screen that findings may take."""
 MAX_EVIDENCE = 3
 MAX_FIX_LINES = 8
+"""How many items of evidence and lines of the fix the pane shows; the doctor's screen shows all."""
 MIN_LINES_FOR_LONG_TITLE = 6
+"""With fewer lines, a long title takes one line instead of two."""
 MAX_NOT_JUDGED = 2
+"""How many rules that could not judge are named."""
 MIN_TITLE_CELLS = 16
+"""A title is cut for the name of its run, but not below this."""
 _MARKS = {"error": ("✗", "x", "bad"), "warning": ("!", "!", "warn"), "info": ("i", "i", "dim")}
 
 

@@ -29,6 +29,7 @@ from gputop.tui.state.view import View
 GRAPHS_SHARE_LEAST = 0.45
 """The fraction of the lines that the graphs keep, however long the text is: the rest scrolls."""
 FINDING_LINES = 6
+"""Lines for the first finding about the GPU; each further one takes one."""
 GONE = "This GPU is no longer listed: it has fallen off the bus, or it is hidden now. These are its last readings."
 
 

@@ -22,7 +22,9 @@ BLOCK_LINES_MIN = 5
 GRID_LINES_MIN = 13
 """From this many lines on, a single GPU has two rows of graphs."""
 SIDE_BY_SIDE_CELLS = 60
+"""A single GPU has two graphs side by side if each gets this many cells."""
 GAP = 2
+"""Cells between two graphs."""
 
 
 def graph_seconds(view: View, devices: Sequence[Device], width: int) -> float:

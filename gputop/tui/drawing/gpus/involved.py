@@ -13,6 +13,7 @@ from gputop.tui.drawing.ranks import draw_ranks
 from gputop.tui.state.view import View
 
 MAX_DEVICES = 8
+"""Maximum number of rows; further GPUs are only counted."""
 
 
 def draw_involved(finding: Finding, view: View, width: int, height: int) -> Drawing:

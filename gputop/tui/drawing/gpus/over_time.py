@@ -20,10 +20,12 @@ SPANS: tuple[tuple[str, float | None], ...] = (("1 min", 60.0), ("5 min", 300.0)
 RECORDED_HOLD_SHARE = 1 / 200
 """A recorded reading is valid for three of the recorder's intervals, which grow with the run: 5 s, and a 700th of its age."""
 HOLD_INTERVALS = 3
-"""A reading is valid for this long; then a device counts as stale."""
+"""A reading is valid for this many intervals; then the device counts as stale."""
 GRAPH_LINES_MIN, GRAPH_LINES_MAX = 3, 18
 TWO_COLUMNS_CELLS = 70
+"""From this width on, graphs are in two columns."""
 GAP = 2
+"""Cells between the columns."""
 
 
 class Graph(NamedTuple):

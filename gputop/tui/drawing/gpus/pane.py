@@ -29,7 +29,7 @@ GAP = 2
 NARROW_CELLS_MIN = 13
 """How few cells a row can have if more columns are needed to show every device: its index, its utilization, its memory."""
 NARROW_GAP = 0
-"""Its first cell, the mark, is blank on most rows."""
+"""A narrow row needs no gap before it: its first cell, the mark, is usually blank."""
 SHARE_MOST = 0.6
 """Most of the dashboard's rows that the devices may take while there are other panes."""
 

@@ -24,6 +24,7 @@ GRAPH_LINES = 4
 DEVICES_MOST = 4
 """The GPUs of a process that are drawn: few processes use more, and the text lists them all."""
 STRETCH_LEAST_S = 60.0
+"""The shortest time that a graph covers."""
 
 
 def process_past_lines(view: View, process: Process, cells: int) -> list[Line]:

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from gputop.snapshot import Device, Process
 
 IDLE_PERCENT = 1.0
+"""Below this utilization, a GPU's number is dim."""
 FULL_SHARE = 0.95
 """From this share of memory in use on, the next batch may not fit."""
 BAR_CELLS_MIN = 8
+"""A shorter bar or row of the past shows too little."""
 PAST_CELLS_GOOD, PAST_CELLS_MAX = 20, 60
 """Three minutes show whether a GPU works evenly; more than ten belong on its own screen."""
 

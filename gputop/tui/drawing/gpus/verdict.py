@@ -95,7 +95,7 @@ def _why(view: View, found: Balance) -> Line:
 
 
 def _is_of_another_run(view: View, finding: Finding) -> bool:
-    """Return whether a finding is about a run other than the shown one, or than all that are alive."""
+    """Return whether a finding is about a run other than the one shown; if none is shown, other than every live run."""
     alive = view.snapshot.process_runs
     if finding.run is None:
         owner = untracked_run_of(finding, view.snapshot)

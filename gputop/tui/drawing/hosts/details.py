@@ -31,7 +31,9 @@ CLOCK_KNOWN_OFF_S = 0.1
 """The same if a bound is known and the difference exceeds it: far below a step of most trainings."""
 FINDING_LINES_MOST = 6
 FINDING_SHARE = 0.5
+"""How many lines, and what share of the pane, the findings may take."""
 RUN_LINES_MIN = 2
+"""With fewer lines left, the run is not drawn."""
 
 
 def draw_host(fleet: FleetView | None, name: str | None, chart: LossChart, width: int, height: int) -> Drawing:

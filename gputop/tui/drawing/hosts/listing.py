@@ -28,6 +28,7 @@ STATE_STYLES: dict[Level, str] = {
 }
 STATE_CELLS = 14
 _WIDE_FROM = 150
+"""From this many cells on, states are not cut and each GPU of the strip may take two cells."""
 
 
 class Grid(NamedTuple):

@@ -13,6 +13,7 @@ from gputop.tui.drawing.runs.overlay import values_at
 
 CELL_COLUMNS_MIN, CELL_LINES_MIN = 34, 7
 GAP_CELLS = 2
+"""Cells between two charts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ HUES = ("rank1", "rank2", "rank3", "rank4", "rank5", "rank6", "rank7")
 """Styles of the marked runs' curves; the run under the cursor has the accent unless it is marked."""
 MARKERS = "oxab#%&"
 LABEL_CELLS_MAX = 24
+"""A longer name of a run is cut in the legend."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,16 @@ _WORK = {"fwd": "the forward pass", "bwd": "the backward pass", "opt": "the opti
 
 
 def step_words(run: Run, shares: Mapping[str, float], findings: Sequence[Finding], cells: int) -> Line:
-    """Return the parts of a step with their shares (0 to 1), and why: in whole words if they fit into ``cells``.
+    """Return the parts of a step with their shares, and the reason for them: in whole words if they fit into ``cells``.
 
-    Where there is less room, the smallest parts make way for a reason to act. Another one makes way for the parts.
+    If not everything fits, a reason that calls for action stays and the smallest parts are left out; any other reason is left
+    out before the parts.
 
-    The words of ``shares`` are those of ``run_panel.STYLES``. ``findings`` are those that hold at the time of the shares.
+    Args:
+        run: The run.
+        shares: Part of a step, one of ``run_panel.STYLES`` -> its share, 0 to 1.
+        findings: What the doctor finds at the time of the shares.
+        cells: Cells of the line.
     """
     why = reason(run, shares, findings)
     said = (*_parts(shares, _named(run)), *why)

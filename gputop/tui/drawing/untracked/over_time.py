@@ -113,7 +113,7 @@ def stretch_of(view: View, began: float | None, ended: float | None, columns: in
 
 
 def _stable(seconds: float) -> float:
-    """Return a time that is at most a tenth longer, and seldom another one: else every row would change on every tick."""
+    """Round a time up, by at most a tenth, to one of a few values: otherwise, every row would change on every tick."""
     steps = math.ceil(math.log(max(1.0, seconds / STRETCH_LEAST_S)) / math.log(STRETCH_GROWS) - 1e-9)
     return STRETCH_LEAST_S * STRETCH_GROWS**steps
 

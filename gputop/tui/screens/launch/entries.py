@@ -26,6 +26,7 @@ from gputop.tui.widgets.form import Field
 OWN = "own "
 """Key prefix of the user's own commands; with nothing after it, a new command."""
 MAX_SERIES_GPUS = 16
+"""The largest number of GPUs of a comparison."""
 SBATCH = "sbatch"
 """The field for sbatch's options."""
 SBATCH_HELP = "sbatch's options, such as -p gpu -N2 --gpus-per-node=8: a Slurm job on such nodes; empty: on this machine"

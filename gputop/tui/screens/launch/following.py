@@ -27,6 +27,7 @@ from gputop.tui.state.view import View
 from gputop.tui.widgets.choice_list import ChoiceList, Item
 
 FRAME_LINES = 2
+"""Lines of a pane's frame."""
 JOBS_LINES, JOBS_LINES_LOW, JOBS_LINES_SMALL = 10, 6, 5
 """Maximum lines of the list of jobs with its frame; on a low and on a small screen."""
 SLURM_POLL_S = 10.0

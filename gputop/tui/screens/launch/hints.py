@@ -26,7 +26,7 @@ FORM = (
     KeyHint("Tab", "panes", "app.focus_next", 2),
     KeyHint("F1", "help", "app.help", 0),
 )
-"""Its fields take every printable key, so that it names none."""
+"""The form's fields take every printable key, so it names only other keys."""
 HINTS: Mapping[str, tuple[KeyHint, ...]] = {
     "recipes": RECIPES,
     "form": FORM,

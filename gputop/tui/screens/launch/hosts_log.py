@@ -9,7 +9,7 @@ from gputop.tui.widgets.log_view import LINES_KEPT
 
 
 class HostsJobLog(JobLog):
-    """Searches and turns back among the lines that it holds: hosts send a log's end, and what follows."""
+    """Searches and pages only in the lines that it holds: hosts send the end of a log, and what is added to it."""
 
     _hit: int | None = None
     """Index of the line that was found."""

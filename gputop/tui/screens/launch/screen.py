@@ -170,7 +170,7 @@ class LaunchScreen(StartingScreen):
     # Keys and messages
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """Name the keys of the pane that has the focus now; in the form, only what is no printable key."""
+        """Name the keys of the pane that has the focus now; in the form, only keys that type nothing."""
         name = event.widget.id or ""
         shown = hints.HINTS.get(name, hints.RECIPES)
         self.query_one(KeyBar).set_hints((BACK, *shown) if name == "form" else self.named(shown))
