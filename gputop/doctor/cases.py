@@ -13,6 +13,7 @@ from gputop.doctor.rules import Judgement, Suspicion
 
 LIKELY_AFTER = 3
 CLEAR_AFTER = 5
+"""How many observations a likely finding needs, and how many clean ones end a finding (docs/rules.md#confidence)."""
 UNCONFIRMED_S = 30.0
 """A finding disappears after this time if its rule can no longer judge."""
 

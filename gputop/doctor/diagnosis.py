@@ -35,8 +35,9 @@ from gputop.history.metrics import MetricMemory
 from gputop.snapshot import NOT_READ, Snapshot
 
 LOST_KEPT_S = 120.0
-"""How long the doctor says that something could not be judged."""
+"""How long the doctor reports that something could not be judged."""
 EPISODES_KEPT = 200
+"""How many findings that have ended are remembered."""
 STANDSTILLS = ("hangs", "lost ranks")
 """The families of rules that say why no first step comes."""
 _JITTER_S = 0.25

@@ -15,6 +15,7 @@ from gputop.snapshot import Snapshot
 from gputop.terminal_text import printable
 
 WIDTH = 100
+"""Characters of a line."""
 NAMED = 3
 """Maximum number of untracked runs that are named."""
 

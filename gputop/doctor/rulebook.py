@@ -18,6 +18,7 @@ from gputop.doctor.rules import BY_ID, HIDES, IDS, RULES
 from gputop.doctor.rules.support.rule import EVERYTHING, Rule, needs_tracking
 
 WIDTH = 80
+"""Characters of a line: these pages are read in a terminal of the usual width."""
 PAGE = "docs/rules.md"
 _CHAPTERS = {
     "A": "Launching: the number of ranks, their devices, and the devices they see",

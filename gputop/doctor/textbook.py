@@ -17,7 +17,9 @@ from gputop.doctor.logs.patterns.table import IDS, PATTERNS
 from gputop.doctor.said_by import SAID_BY
 
 WIDTH = 80
+"""Characters of a line, as in ``rulebook``."""
 _ID_CHARS = 25
+"""Width of the column of ids: the longest id takes this much."""
 HEAD = """\
 <a id="texts"></a>
 ## What logs say

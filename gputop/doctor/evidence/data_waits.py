@@ -21,11 +21,13 @@ from gputop.snapshot import AUTOMATIC_PREFIX, LIVE_STATES
 WARN_SHARE = 0.15
 """Sum of waits divided by sum of step times, from which the wait matters (docs/rules.md#d01)."""
 STEPS_MIN = 30
+"""With fewer steps, the share says too little (our choice)."""
 PREFETCH = 2
 """Batches that each worker prefetches if the loader does not say: torch's default."""
 RHYTHM_MIN = 0.5
 """Measured at a lag equal to the number of workers: 0.85 to 0.92 if the workers are the bottleneck."""
 RHYTHM_ROUNDS = 5
+"""How many rounds of all workers the waits must cover (our choice)."""
 DATA, STEP, EPOCH, FIRST = "phase/data", "step_s", "epoch", "first_batch_s"
 
 

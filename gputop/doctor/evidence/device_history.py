@@ -18,6 +18,7 @@ WINDOW_S = 60.0
 SPAN_MIN_S = 10.0
 """Shares of time are reported once this much of the window has been observed."""
 KEPT_READINGS = 600
+"""Maximum number of readings of a device: a minute at ten per second."""
 WORKING_PERCENT = 50.0
 """Clocks and links are judged while utilization is above this: both drop by design when a device is idle."""
 OUT_OF_MEMORY_KEPT_S = 300.0

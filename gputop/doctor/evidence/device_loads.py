@@ -11,7 +11,9 @@ from gputop.snapshot import Device, Snapshot
 LOAD_WINDOW_S = 12.0
 """Contexts, not utilization, show who owns a GPU, so 12 s are enough to report a fault within 15 s."""
 LOAD_SPAN_MIN_S = 9.5
+"""A device counts as idle only once it was observed for this long: ten seconds, with some tolerance."""
 KEPT_SAMPLES = 1200
+"""Maximum number of samples of a device."""
 BUSY_PERCENT = 10.0
 """Average utilization of a GPU that works (docs/rules.md#measures)."""
 IDLE_PERCENT = 3.0

@@ -34,6 +34,7 @@ WARM_UP_S = 30.0
 WARM_UP_STEPS = 20
 """No finding about utilization in the first 30 s or 20 steps, while cuDNN, NCCL and compilers start."""
 PROGRESS_S = 60.0
+"""A run progresses if a step has ended, or the backward pass has run, within this time (our choice)."""
 
 
 @lru_cache(maxsize=1024)
@@ -53,8 +54,9 @@ class Evidence:
         """Start without any snapshot.
 
         Args:
-        lost: Receives each part of a snapshot that could not be processed, and why; the rest is processed. It may raise.
-        memory: The metrics of this stream if they are kept elsewhere; they contain each snapshot before it is observed here.
+            lost: Receives each part of a snapshot that could not be processed, and why; the rest is processed. It may raise.
+            memory: The metrics of this stream if they are kept elsewhere; they contain each snapshot before it is observed
+                here.
         """
         self._lost = lost
         self._own_memory = memory is None

@@ -1,4 +1,4 @@
-"""Runs before their first step: which groups are such, and which of their ranks the others wait for. Pure."""
+"""Runs before their first step: which groups are such runs, and which of their ranks the others wait for. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gputop.whereabouts.verdict import judged
 
 
 def starting_run(snapshot: Snapshot, group: RankGroup) -> ProcessRun | None:
-    """Return the run of several ranks that a group is, if gputop tracks it and has seen no step of it; None otherwise."""
+    """Return the run of a group if it has several ranks and gputop, which tracks it, has seen no step yet; else None."""
     if group.run is not None:
         return None
     places, waiting = _places(snapshot.process_runs)
@@ -34,7 +34,7 @@ _newest: tuple[Sequence[ProcessRun], _Places] = ((), ({}, frozenset()))
 
 
 def _places(runs: Sequence[ProcessRun]) -> _Places:
-    """Return PID -> the place of its run, and the places of those that have not begun; nothing if all have.
+    """Return PID -> the index of its run, and the indices of the runs that have not begun; nothing if all have.
 
     Kept for the newest runs: hundreds of groups ask for those of one snapshot.
     """
@@ -52,7 +52,7 @@ def _places(runs: Sequence[ProcessRun]) -> _Places:
 
 
 def whereabouts(snapshot: Snapshot, run: ProcessRun) -> Whereabouts | None:
-    """Return where the ranks of such a run are; None unless all of those on this machine stand still."""
+    """Return where the ranks of a run before its first step are; None unless all ranks on this machine stand still."""
     places = [rank.place for rank in run.ranks if rank.place is not None and _reports(rank)]
     if len(places) < max(2, len(run.ranks)):
         return None

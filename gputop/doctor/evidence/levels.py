@@ -13,6 +13,7 @@ from dataclasses import dataclass
 STEP_TIME = "step_s"
 _RATE = re.compile(r"(?:^|[_/.])(?:throughput|(?:samples|tokens|images|it)_per_s(?:ec|econd)?)$", re.IGNORECASE)
 STRETCHES_MAX = 64
+"""With more stretches, neighbors are joined in pairs."""
 FIRST_STRETCHES = 32
 """Number of stretches for the past that arrives with the first snapshot of a run."""
 

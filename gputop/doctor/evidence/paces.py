@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 MARKS_MAX = 128
+"""With more marks, every second one is dropped."""
 SPACING_S = 1.0
+"""The least distance of two marks at first."""
 
 
 class Mark(NamedTuple):

@@ -13,6 +13,7 @@ from gputop.groups import compute_uses
 from gputop.snapshot import Process, Snapshot
 
 CPU_BUSY_PERCENT = 80.0
+"""Above this share of a core, a process computes without a pause (docs/rules.md#a12)."""
 CPU_WORKS_PERCENT = 25.0
 """The share of a core, in percent, that a computing process still gets on a crowded machine (our choice)."""
 

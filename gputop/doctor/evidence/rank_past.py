@@ -14,7 +14,9 @@ from gputop.doctor.facts import stated
 from gputop.snapshot import LIVE_STATES, Rank, Snapshot
 
 CALLS_KEPT_S = 120.0
+"""How far back the calls of DataParallel are kept (docs/rules.md#b01)."""
 CALLS_KEPT = 1200
+"""Maximum number of readings of these calls for one rank."""
 _Key = tuple[str, int]
 
 

@@ -15,10 +15,13 @@ from gputop.snapshot import Communicator, Process, Snapshot
 WINDOW_S = 60.0
 """Window over which disk waits are judged (docs/rules.md#d07)."""
 KEPT_READINGS = 600
+"""Maximum number of readings of a process: a minute at ten per second."""
 RUNS = "runs"
+"""Stands for a sample in which the main thread ran, next to the waits of ``sources/host/waits.py``."""
 GLOO_THREAD = "pt_gloo_runloop"
 """gloo starts these threads once every rank is connected to every other one."""
 SPAN_MIN_S = 10.0
+"""Shares of time are reported once this much of the window was observed."""
 MOVED_BYTES = 2**20
 """Less I/O than this between two readings is a log line or a library's page, not a data set (our choice)."""
 _Counts = tuple[tuple[int, str | None, tuple[tuple[str, int], ...]], ...]

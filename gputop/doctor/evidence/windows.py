@@ -23,6 +23,7 @@ from gputop.snapshot import Rank
 
 STEPS = 200
 STEPS_MIN = 20
+"""How many of the newest steps the statistics use, and how many they need (our choice)."""
 PAUSES = ("phase/evaluation", "checkpoint_s")
 """Metrics of what a loop does between steps."""
 DEVICE_STEP = "cuda/step_s"
@@ -33,7 +34,9 @@ TIMED_MIN = 3
 TIMED = 50
 """Of the newest timed steps, the median counts (our choice): other work on the GPU lengthens some of them."""
 GAP_MAX = 3
+"""Steps are closely spaced if none is farther from the next than this many usual distances."""
 POWER_SPAN_MIN_S = 30.0
+"""A mean of utilization or power over less than this is only a first sign."""
 CHAIN_MIN = 5
 CHAIN_SHARE = 0.75
 """From ``CHAIN_MIN`` stalls on, a quarter of them may be outside the rhythm of the others (our choice)."""

@@ -1,6 +1,6 @@
 """Commands in findings about runs over hosts: with the options by which the user reaches these hosts. Pure text.
 
-Rules know hosts by the names that the user gave, and not how to reach them.
+Rules know the names that the user gave to hosts, but not how to reach them.
 """
 
 from __future__ import annotations

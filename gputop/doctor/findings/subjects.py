@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def untracked_run_of(finding: Finding, snapshot: Snapshot) -> ProcessRun | None:
-    """Return the one untracked run whose processes a finding is about; None if it names a tracked run, or several are."""
+    """Return the untracked run whose processes a finding is about; None if it names a tracked run or concerns several runs."""
     if finding.run is not None or not finding.pids:
         return None
     pids = set(finding.pids)

@@ -9,6 +9,7 @@ from gputop.snapshot import Device
 from gputop.units import ranges
 
 SHORT_UUID = 11
+"""How many characters of a UUID are shown: "GPU-" and seven digits tell the GPUs of a machine apart."""
 
 
 def gpu(device: Device | None, uuid: str = "") -> str:
