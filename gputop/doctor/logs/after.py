@@ -16,7 +16,9 @@ from functools import lru_cache
 from gputop.doctor.logs.lines import clean, rank_and_text
 
 ORDINARY_LINES = 3
+"""Ordinary lines needed after a text that the script's own words surround."""
 PROGRESS_LINES = 5
+"""Lines of progress needed after a text on its own."""
 FOLLOWING_LINES = 2
 """Lines of progress needed after a complete traceback."""
 LINES_MAX = 200
@@ -28,6 +30,7 @@ SORTED_LINES = 1000
 may have buffered when the script failed hold fewer lines.
 """
 LAST_BYTES = 4096
+"""How much of the end of a piece without known texts is searched for its last line."""
 _EXCEPTION = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*(?:Error|Exception)\b")
 _OWN_WORDS = re.compile(r"[A-Za-z]{2}.*[(\s:=-]")
 _LOGGED = re.compile(r"^(?:terminate called|what\(\)|Exception in thread|E  )|(?:^|\W)(?:ERROR|CRITICAL|FATAL|error)\W")
@@ -157,10 +160,15 @@ class Afterwards:
     ) -> None:
         """Start to follow a text found in this line.
 
-        ``key``: who wrote the line. ``whole``: it is a complete traceback. ``own_words``: words have already followed that say
-        that the script continues. ``logged_at``: when a logger wrote it, so that later progress is not buffered output.
-        ``before``: the last progress before it, if known. ``resumed``: a line after it said that training continues from a
-        checkpoint.
+        Args:
+            number: The number by which the owner identifies the text.
+            line: The line that contains it.
+            key: Who wrote the line.
+            whole: It is a complete traceback.
+            own_words: Words that say that the script continues have already followed.
+            logged_at: When a logger wrote it: later progress is then no buffered output.
+            before: The last progress before it, if known.
+            resumed: A line after it said that training continues from a checkpoint.
         """
         if len(self._open) < OPEN_MAX:
             text = _Text(number, not whole and quoted(line), key, whole, own_words, logged_at, before=before, resumed=resumed)

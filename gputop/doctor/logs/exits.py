@@ -11,7 +11,9 @@ from gputop import units
 from gputop.doctor.findings.finding import Confidence
 
 _SHELL_BASE = 128
+"""A shell reports this plus the number of the signal (bash(1), "EXIT STATUS")."""
 _LAST_SIGNAL = 31
+"""The last standard signal of Linux (signal(7)); the numbers above are real-time signals."""
 _NATIVE = (
     "A C, C++ or CUDA extension crashed, not Python code.",
     "PYTHONFAULTHANDLER=1 python train.py  # prints the Python line at which it crashes",

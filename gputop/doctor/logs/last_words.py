@@ -18,6 +18,7 @@ from gputop.doctor.logs.observation import Observation
 TAIL_LINES = 30
 """Maximum number of lines that may follow, including reports of launchers and shells."""
 KEPT = 8
+"""How many error lines are kept."""
 TITLE_CHARS = 100
 """How many characters of the line a title shows."""
 FINDING_ID = "last_words"

@@ -19,7 +19,7 @@ from gputop.doctor.logs.tracebacks import TRACEBACK
 LINE_BYTES = 65_536
 """Data without line endings is cut into lines of this length."""
 TAIL_BYTES = 4096
-"""How much of a log's end is kept for those who look for signs of trouble there."""
+"""How much of a log's end is kept to search it for signs of trouble."""
 TEXT_TRIGGERS = (*TRIGGERS, *error_lines.TRIGGERS, *passed_tests.TRIGGERS, TRACEBACK[:21], ROOT)
 """A line without any of these literals is not informative by itself."""
 _TRIGGERS = tuple(dict.fromkeys(trigger.encode() for trigger in TEXT_TRIGGERS))
@@ -95,7 +95,7 @@ class Pieces:
 
     @property
     def last_bytes(self) -> bytes:
-        """The last bytes read, for a look back."""
+        """The last bytes read, to look back at."""
         return self._end
 
     def ending(self) -> list[str]:

@@ -18,6 +18,7 @@ OF_A_RANK = re.compile(r"\(RANK \d{1,6}\)\s*$")
 """torch.distributed.checkpoint writes the frames of each rank into the message of one exception (checkpoint/api.py, 2.0 on)."""
 _SOURCE = re.compile(r"^\s{1,200}(?:raise [A-Za-z_][\w.]{0,200}\(|assert )")
 MESSAGE_LINES = 40
+"""A message has at most this many lines; what follows is not part of it."""
 MESSAGE_CHARS = 400
 """Characters kept of a message after its first line."""
 TRACEBACK_LINES = 400

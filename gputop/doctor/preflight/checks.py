@@ -22,6 +22,7 @@ __all__ = ["Check", "Preflight", "Report", "check"]
 SHM_MIN_BYTES = 2**30
 """Below this, DataLoader workers and NCCL run out of space (docs/rules.md#d08); Docker provides 64 MB."""
 SHM_FULL_SHARE = 0.85
+"""As in rule D08."""
 CORES_FEW = 2
 CORES_MANY = 8
 """With this many cores or more, an affinity to two of them is an accident, not a choice (docs/rules.md#d03)."""

@@ -13,6 +13,7 @@ from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.patterns.pattern import FAILURE, Pattern
 
 QUOTE_CHARS = 400
+"""A longer line is cut where a finding quotes it."""
 UNKNOWN_ID = "exception"
 """Id of a finding about an exception without a known pattern: it has no rule."""
 _STATES = ("A", "G", "I")
