@@ -52,6 +52,10 @@ _OPPOSED = re.compile(
     r"(?i)(?:^|[/_.\d-])(?:d|g|dis|disc|discriminator|gen|generator|adv\w*|fake|real|critic|actor|policy|value|vf|pg|q\d?|alpha)(?:[/_.\d-]|$)"
 )
 """Parts of losses whose target moves with the model."""
+_TERM_WEIGHT = re.compile(
+    r"(?i)(?:^|[/_.])(?:beta|lambda|lam|coeff?|anneal\w*|(?:kl|kld|reg|aux|adv|gp|rec|penalty|consistency|ramp)_?(?:w|weight|scale))(?:[/_.]|$)"
+)
+"""Names of the weight of a loss's term: while a script raises it, the loss grows on purpose."""
 _REWARDS = ("reward", "return", "episod")
 """If the target moves with the policy, a loss that grows or stays the same says nothing."""
 ACTS_STEPS = 40
@@ -81,7 +85,7 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     learned = best.mean <= LEARNED * start.mean
     grown = now >= EXPLODED * start.mean or (learned and now >= GROWN_FROM_START * start.mean)
-    sure = grown and not _acts_between_steps(evidence, group, rank)
+    sure = grown and not _acts_between_steps(evidence, group, rank) and not _raises_a_term(evidence, group, rank)
     times = now / best.mean
     title = (
         f"The loss has grown to {units.metric(now)}, {f'{times:.1f}' if times < 100 else units.count(times)} times its lowest"
@@ -124,13 +128,15 @@ J02 = Rule(
     threshold=(
         f"the median of the newest {NEWEST} losses is {GROWN_FROM_BEST:g} times the lowest average and {EXPLODED:g} times "
         f"the first, or {GROWN_FROM_START:g} times the first after the run had learned (likely, unless the model is called "
-        f"without gradients between {ACTS_SHARE:.0%} of the steps, as in reinforcement learning); or {BACK_AT_START:g} times "
-        "the first (possible); only for a run with a single loss, or the sum of its losses, that is always positive"
+        f"without gradients between {ACTS_SHARE:.0%} of the steps, as in reinforcement learning, or the run logs the growing "
+        f"weight of a term); or {BACK_AT_START:g} times the first (possible); only for "
+        "a run with a single loss, or the sum of its losses, that is always positive"
     ),
     estimated=True,
     mechanism="A step that is too large makes the next gradients larger, and the next steps larger still.",
     signature="The loss falls, then rises above its initial value, or it rises from the start.",
-    look_alike="A spike that passes; a curriculum; reinforcement learning and adversarial losses, whose target moves.",
+    look_alike="A spike that passes; a curriculum; the weight of a term that is raised on purpose; reinforcement learning and "
+    "adversarial losses, whose target moves.",
     fix="Clip the gradients, lower the learning rate or lengthen the warm-up, and continue from an earlier checkpoint.",
     judge=loss_grows,
 )
@@ -211,6 +217,15 @@ def _acts_between_steps(evidence: Evidence, group: RankGroup, rank: Rank) -> boo
         return False
     between = set(evidence.series(group.run_id, rank.rank, "phase/evaluation").steps)
     return sum(step in between for step in steps) >= ACTS_SHARE * len(steps)
+
+
+def _raises_a_term(evidence: Evidence, group: RankGroup, rank: Rank) -> bool:
+    """Return whether the weight of a term of the loss, which the run logs too, is larger than at first."""
+    for name in filter(_TERM_WEIGHT.search, rank.metrics):
+        values = evidence.series(logged.run_id(group), rank.rank, name).values
+        if values and values[-1] > values[0] >= 0:
+            return True
+    return False
 
 
 def _no_rate(evidence: Evidence, group: RankGroup, rank: Rank) -> Judgement:

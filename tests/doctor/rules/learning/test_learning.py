@@ -91,6 +91,18 @@ def test_a_loss_that_grows_while_the_model_acts_between_its_steps_is_only_possib
         assert finding.confidence == confidence
 
 
+@pytest.mark.parametrize(
+    ("weight", "grows", "confidence"), [("beta", True, "possible"), ("kl_weight", True, "possible"), ("beta", False, "likely")]
+)
+def test_a_loss_that_grows_with_the_weight_of_a_term_is_only_possible(weight: str, grows: bool, confidence: str) -> None:
+    scene = scenes.run_with(
+        lambda rank, step: scenes.falls(rank, step) if step < 220 else 0.4 * 1.06 ** min(step - 220, 60),
+        **{weight: lambda rank, step: 0.02 * step if grows else 4.0},
+    )
+    finding = next(item for item in play(scene, 70)[-1] if item.id == "J02")
+    assert finding.confidence == confidence
+
+
 @pytest.mark.parametrize(("part", "told"), [("loss_cls", True), ("loss_d", False), ("critic_loss", False), ("loss_kl", True)])
 def test_the_sum_of_several_losses_is_judged_unless_they_are_opposed(part: str, told: bool) -> None:
     summed = scenes.run_with(
