@@ -64,6 +64,7 @@ class Synchronizations(Record):
     """Calls within a step that wait for a CUDA device: `item`, `cpu`, `tolist`, `numpy`, `bool`. From sampled steps."""
 
     per_step = vital(number("Calls per step."))
+    seconds_per_step = number("How long the step is in these calls.", null=True)
     steps = whole("Steps that were sampled.")
     where = text("Line with the most calls.", null=True)
 

@@ -14,8 +14,13 @@ LIGHT = {"power_w": 150.0, "memory_used_bytes": 8 * GIB, "sm_activity_percent": 
 BUSY = {"sm_occupancy_percent": 55.0, "tensor_activity_percent": 0.4}
 
 
-def _waits(per_step=2.0, where="train.py:64"):
-    return {"synchronizations": {"per_step": per_step, "steps": 300, "where": where}}
+def _waits(per_step=2.0, where="train.py:64", seconds=0.2):
+    """As on an H200: one step in several seconds is sampled, so that there are seven after a minute."""
+    return {"synchronizations": {"per_step": per_step, "seconds_per_step": seconds, "steps": 7, "where": where}}
+
+
+def _without_loader():
+    return {name: value_of for name, value_of in CALM.items() if name != "phase/data"}
 
 
 def _spread(first, second):
@@ -33,6 +38,17 @@ def _two(second, facts, busy, gib=(30.0, 30.0)):
 
 def item_in_each_step(second):
     return single(second, _waits(), devices=gpus([0], 1, utilization_percent=70.0))
+
+
+def item_in_each_step_without_a_loader(second):
+    """The script makes its batches itself; most of the step is spent in calls of item()."""
+    return single(second, _waits(32.0), devices=gpus([0], 1, utilization_percent=70.0), metrics=_without_loader())
+
+
+def makes_its_data_itself(second):
+    """Item() hardly waits: whatever makes the batches takes the time."""
+    facts = _waits(2.0, seconds=0.002)
+    return single(second, facts, devices=gpus([0], 1, utilization_percent=40.0), metrics=_without_loader())
 
 
 def tiny_steps(second):
@@ -202,6 +218,7 @@ def by_hand(second):
 
 FAULTS = (
     ("E01", "item() in each step", item_in_each_step, 45),
+    ("E01", "item() in each step without a loader", item_in_each_step_without_a_loader, 45),
     ("E02", "steps of 12 ms", tiny_steps, 45),
     ("E03", "float32 without tensor cores", full_precision, 45),
     ("E04", "allocations that are tried again", retries, 12),
@@ -398,6 +415,7 @@ LOOK_ALIKES = (
     ("E01", "a long step", item_of_a_long_step, 45),
     ("E01", "the gradient scaler", gradient_scaler, 45),
     ("E01", "data comes late", item_while_data_is_late, 45),
+    ("E01", "a script that makes its data itself", makes_its_data_itself, 45),
     ("E02", "a GPU at full power", small_but_full_steps, 45),
     ("E02", "data comes late", short_of_data, 45),
     ("E03", "autocast", autocast, 45),

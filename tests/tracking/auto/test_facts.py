@@ -331,6 +331,7 @@ def test_waits_and_copies_are_counted_in_a_measured_step(waits: Waits) -> None:
     assert found is not None
     assert (found["per_step"], found["steps"]) == (5.0, 1)
     assert found["where"].startswith("test_facts.py:")
+    assert 0 < found["seconds_per_step"] < 60
     copied = waits.transfers()
     assert copied is not None
     assert (copied["per_step"], copied["bytes_per_step"], copied["pageable_per_step"], copied["blocking_per_step"]) == (

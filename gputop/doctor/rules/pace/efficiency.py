@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from gputop.doctor.evidence import windows
-from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
+from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.facts.calls import parameter_dtypes
 from gputop.doctor.facts.stated import facts_of
@@ -18,10 +18,13 @@ from gputop.facts.measured import Synchronizations
 from gputop.units import bytes_text
 
 SYNCS_MIN = 1.0
+SAMPLED_MIN = 3
+WAITS_SHARE_MIN = 0.1
 IDLE_SHARE_MIN = 0.15
 DATA_SHARE_MAX = 0.1
 PAUSE_SHARE_MAX = 0.1
-"""Synchronizations per step, the share of time the GPU idles, and limits on other waits (docs/rules.md#e01, an estimate)."""
+"""Synchronizations per step, how many steps they were counted in (one in a few seconds), how much of a step the loop is in
+them, the share of time the GPU idles, and limits on other waits (docs/rules.md#e01, estimates)."""
 LOAD_MIN_PERCENT = 20.0
 POWER_SHARE_MAX = 0.35
 MEMORY_SHARE_MAX = 0.3
@@ -39,10 +42,14 @@ _NO_TENSOR_CORES = re.compile(r"\b(P100|P40|P4|K80|M60|GTX|TITAN X)", re.I)
 _NO_TF32 = re.compile(r"\b(V100|T4|TITAN V|TITAN RTX|RTX 20\d\d|Quadro)", re.I)
 
 
-def _is_undisturbed(evidence: Evidence, group: RankGroup) -> bool:
-    """Return whether the loop neither waits for data nor pauses for evaluation and checkpoints, as far as that is known."""
+def _is_undisturbed(evidence: Evidence, group: RankGroup, without_loader: bool = False) -> bool:
+    """Return whether the loop neither waits for data nor pauses for evaluation and checkpoints, as far as that is known.
+
+    ``without_loader``: what to say of a loop that has no loader, whose data may come from anywhere.
+    """
     data = windows.data_share(evidence, group)
-    return data is not None and data < DATA_SHARE_MAX and windows.pause_share(evidence, group) < PAUSE_SHARE_MAX
+    ready = without_loader if data is None else data < DATA_SHARE_MAX
+    return ready and windows.pause_share(evidence, group) < PAUSE_SHARE_MAX
 
 
 def waits_in_each_step(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -51,10 +58,11 @@ def waits_in_each_step(evidence: Evidence, group: RankGroup) -> Judgement:
         fact, device = facts_of(member.journal).synchronizations, real_gpu(group, member)
         if fact is None or device is None or fact.per_step < SYNCS_MIN or not evidence.is_warm(group):
             continue
-        if (fact.steps is not None and fact.steps < WARM_UP_STEPS) or _by_the_optimizer(fact):
+        if (fact.steps is not None and fact.steps < SAMPLED_MIN) or _by_the_optimizer(fact):
             continue
-        load = windows.mean_utilization(evidence, device.uuid)
-        if load is None or 1 - load / 100 < IDLE_SHARE_MIN or not _is_undisturbed(evidence, group):
+        load, waits = windows.mean_utilization(evidence, device.uuid), _share_of_waits(evidence, group, member, fact)
+        counts = waits is not None and waits >= WAITS_SHARE_MIN
+        if load is None or 1 - load / 100 < IDLE_SHARE_MIN or not _is_undisturbed(evidence, group, without_loader=counts):
             continue
         where = tracked.at(fact.where)
         data = windows.data_share(evidence, group)
@@ -70,6 +78,11 @@ def waits_in_each_step(evidence: Evidence, group: RankGroup) -> Judgement:
                     fact.per_step,
                     "journal: synchronizations",
                 ),
+                *(
+                    [Fact(f"it is in these calls {waits:.0%} of the time", waits, "journal: synchronizations")]
+                    if waits is not None
+                    else []
+                ),
                 Fact(f"{words.gpu(device)} idles {100 - load:.0f}% of the time", 100 - load, "NVML"),
                 *([Fact(f"the loop waits for data {data:.0%} of the time", data, "journal")] if data is not None else []),
             ],
@@ -81,6 +94,12 @@ def waits_in_each_step(evidence: Evidence, group: RankGroup) -> Judgement:
         )
         return Suspicion(finding, 3.0)
     return None
+
+
+def _share_of_waits(evidence: Evidence, group: RankGroup, member: Member, fact: Synchronizations) -> float | None:
+    """Return which share of a step the loop is in calls that wait for the GPU; None if that is not known."""
+    step = windows.step_s(evidence, group, member.journal.rank) if member.journal is not None else None
+    return min(1.0, fact.seconds_per_step / step) if step and fact.seconds_per_step is not None else None
 
 
 E01 = Rule(
@@ -95,7 +114,8 @@ E01 = Rule(
     every_s=RARELY_S,
     threshold=(
         f"{SYNCS_MIN:.0f} wait per step, a GPU that idles {IDLE_SHARE_MIN:.0%} of the time, and less than "
-        f"{DATA_SHARE_MAX:.0%} of the time waiting for data, over 30 to 60 s"
+        f"{DATA_SHARE_MAX:.0%} of the time waiting for data, over 30 to 60 s; without a loader, at least "
+        f"{WAITS_SHARE_MIN:.0%} of the time in these calls"
     ),
     estimated=True,
     hides=("E02",),

@@ -52,7 +52,8 @@ class Waits:
         self.steps = 0
         """How many steps were sampled."""
         self.waits = self.copies = self.bytes = self.pageable = self.blocking = 0
-        self.seconds = 0.0
+        self.seconds = self.waited_s = 0.0
+        """How long the copies took, and the waits."""
         self._wait_lines: Counter[str] = Counter()
         self._copy_lines: Counter[str] = Counter()
         self._wrappers = {name: self._waiting(name) for name in WAITS} | {name: self._copying(name) for name in COPIES}
@@ -85,14 +86,18 @@ class Waits:
 
         @stands_for(original)
         def call(tensor: Any, /, *args: Any, **kwargs: Any) -> Any:
+            started = None
             try:
                 if self.is_open and self._on_gpu(tensor) and not self._thread_is_other():
-                    self.waits += 1
-                    self._wait_lines[self._line()] += 1
+                    self._waited()
+                    started = perf_counter()
             except Exception as error:  # noqa: BLE001 - the script's call must work even if we cannot inspect it
                 self.is_open = False
                 self._failed(error)
-            return original(tensor, *args, **kwargs)
+            result = original(tensor, *args, **kwargs)
+            if started is not None:
+                self.waited_s += perf_counter() - started
+            return result
 
         no_compile(self._torch, call)
         return call
@@ -117,11 +122,15 @@ class Waits:
         no_compile(self._torch, call)
         return call
 
+    def _waited(self) -> None:
+        self.waits += 1
+        self._wait_lines[self._line()] += 1
+
     def _copied(self, tensor: Any, result: Any, seconds: float, args: Any, kwargs: Any) -> None:
         came, went = self._on_gpu(tensor), self._on_gpu(result)
         if came and not went:
-            self.waits += 1
-            self._wait_lines[self._line()] += 1
+            self._waited()
+            self.waited_s += seconds
         elif went and not came:
             self.copies += 1
             self.bytes += tensor.numel() * tensor.element_size()
@@ -135,7 +144,12 @@ class Waits:
         """Return the fact ``synchronizations``; None before the first sampled step."""
         if not self.steps:
             return None
-        return Synchronizations.filled(per_step=self.waits / self.steps, steps=self.steps, where=_most(self._wait_lines))
+        return Synchronizations.filled(
+            per_step=self.waits / self.steps,
+            seconds_per_step=self.waited_s / self.steps,
+            steps=self.steps,
+            where=_most(self._wait_lines),
+        )
 
     def transfers(self) -> dict[str, Any] | None:
         """Return the fact ``transfers``; None before the first sampled step."""

@@ -13,6 +13,7 @@ from tests.doctor.scenes.efficiency import FAULTS, HEALTHY, LOOK_ALIKES, POSSIBL
 
 TOLD = {
     "item() in each step": ("warning", "likely", "GPU 0 idles 30% of the time", "total += loss.detach()  # train.py:64"),
+    "item() in each step without a loader": ("warning", "likely", "it is in these calls 67% of the time", "loss.detach()"),
     "steps of 12 ms": ("warning", "likely", "a step takes 12.0 ms", "batch_size=256"),
     "float32 without tensor cores": (
         "info",
