@@ -138,6 +138,7 @@ def _live(args: argparse.Namespace, named: Sequence[Half], gpu: bool) -> list[Ro
     from open_half import cases as opened
     from open_half import healthy as opened_healthy
     from open_half import on_a_gpu
+    from open_half import opened as once_set_aside
     from open_half import outside as opened_outside
     from open_half import small as opened_small
     from set_aside import cases as set_aside
@@ -145,6 +146,7 @@ def _live(args: argparse.Namespace, named: Sequence[Half], gpu: bool) -> list[Ro
 
     rows = []
     opened_programs = (*opened.PROGRAMS, *opened_outside.PROGRAMS, *opened_healthy.PROGRAMS, *opened_small.PROGRAMS)
+    opened_programs = (*opened_programs, *once_set_aside.PROGRAMS)
     place = "program on a GPU" if gpu else "program"
     programs = (
         *ALL,

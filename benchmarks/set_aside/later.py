@@ -30,23 +30,10 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("healthy-es-two"), ("sh", "es_two.sh"), 2),
     # Three of four backwards run in no_sync, as they should when gradients are accumulated; then accuracy and a checkpoint.
     Program(_case("healthy-accumulate"), with_torchrun("accumulate"), 2),
-    # Words are cleaned with two hundred expressions in the collate function, by the process that trains.
-    Program(_case("hf-collates", ("D01",)), with_python("hf_collates", "--epochs", "50")),
-    # Rank 1 stops early and writes its predictions, while rank 0 is in the next backward.
-    Program(
-        _case("stops-alone", ("G01", "C07"), acceptable=("C08", "G04")),
-        with_python("stops_alone", "--patience", "3"),
-        2,
-        "last line",
-    ),
     # Two loaders shuffle the inputs and the labels, each in its own order.
     Program(_case("two-loaders", ("J03",)), with_python("two_loaders")),
     # The warm-up of the learning rate has no end.
     Program(_case("odometry", ("J01", "J02", "nan_loss")), with_python("odometry", "odometry.yaml")),
-    # Sorted by length: rank 1 has the longer half of the recordings.
-    Program(_case("sorted-lengths", ("F03", "F02"), acceptable=("F01", "F05")), with_python("sorted_lengths"), 2),
-    # The loss grows with the weight of the divergence, which is raised for sixty epochs.
-    Program(_case("healthy-beta-vae"), with_python("beta_vae", "--beta-max", "4")),
     # Rank 0 validates for a moment, and rank 1 waits at a barrier.
     Program(_case("healthy-rank-zero-validates"), with_torchrun("rank_zero_validates"), 2),
     # One picture after the other, and no weights: L-BFGS changes the pixels.

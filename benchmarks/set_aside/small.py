@@ -12,8 +12,4 @@ _case = partial(Case, half="set aside")
 PROGRAMS: tuple[Program, ...] = (
     # Gradients are cleared between the backward pass and the step: nothing is learned.
     Program(_case("clears-too-late", ("J03",)), with_python("clears_too_late", "--epochs", "4000")),
-    # Active learning: a new model each round, and a pool that is scored between.
-    Program(_case("healthy-asks-the-annotator"), with_python("asks_the_annotator")),
-    # An online learner waits for new data most of the time.
-    Program(_case("healthy-waits-for-the-plant"), with_python("waits_for_the_plant")),
 )

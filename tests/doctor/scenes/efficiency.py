@@ -203,6 +203,13 @@ def long_pauses_at_a_prompt(second):
     return replace(shot, processes=(typed, *shot.processes[1:]))
 
 
+def long_pauses_asleep(second):
+    """An online learner: it sleeps until the next file has arrived."""
+    shot = long_pauses(second)
+    asleep = replace(shot.processes[0], state="S", waits_for="sleep", waits_read_s=float(second))
+    return replace(shot, processes=(asleep, *shot.processes[1:]))
+
+
 def short_pauses(second):
     """It may well be an evaluation that tracking does not see as one."""
     return single(second, {}, metrics={**CALM, "step_s": lambda r, step: 3.6 if step % 50 == 0 else 0.3})
@@ -255,6 +262,7 @@ POSSIBLE = (
     ("E07", "short pauses", short_pauses, 110),
     ("E07", "long pauses without times of the GPU", long_pauses_without_times_of_the_gpu, 110),
     ("E07", "long pauses at a prompt", long_pauses_at_a_prompt, 110),
+    ("E07", "long pauses asleep", long_pauses_asleep, 110),
     ("E07", "games between bursts of steps", plays_between_bursts, 60),
     ("E07", "environments between bursts of steps", waits_for_its_environments, 110),
 )

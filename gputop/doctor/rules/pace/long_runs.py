@@ -37,11 +37,12 @@ PERIOD_MIN = 2
 STALL_SHARE_MIN = 0.05
 EVALUATION_SHARE_MIN = 0.4
 PLAYS_SHARE = 0.125
+SAMPLES_MIN = 10
 """At least 3 stalls of 5 times the median, at intervals that vary by less than 10% (docs/rules.md#e07). Slow steps that follow
 one another are a slow stretch, as when other jobs crowd the GPU: they do not return at intervals. A stall is reported
 if it costs 5% of the time; an evaluation, and a stall of unknown cause, is more than "possible" from 40%; in a session, where
 the user reads results and types, a stall of unknown cause stays "possible". An evaluation's call takes about a third of a step,
-the forward of a batch; one that takes an eighth is not one (our choice)."""
+the forward of a batch; one that takes an eighth is not one (our choice). What a thread does is known from this many samples."""
 
 
 def memory_churn(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -192,6 +193,7 @@ def stalls_that_return(evidence: Evidence, group: RankGroup) -> Judgement:
         share_max = 1.0 if cause == "other" and _in_session(member) else EVALUATION_SHARE_MIN
         deliberate = cause in ("evaluation", "epoch", "other") and found.excess_share < share_max
         deliberate = deliberate or (cause in ("evaluation", "other") and _plays(member, found))
+        deliberate = deliberate or (cause == "other" and _sleeps(evidence, member, found))
         # The loop may only wait for its GPU, whose times are not known.
         deliberate = deliberate or (cause == "other" and works is None and _is_on_gpu(member))
         finding = tracked.about(
@@ -244,7 +246,7 @@ E07 = Rule(
     ),
     signature="At regular intervals, a step takes at least five times the median.",
     look_alike="A host that queues steps and then waits for its GPU, where it logs the loss; D06 (the loader's workers "
-    "restart); pauses on purpose, also between the cells of a notebook or at a prompt; "
+    "restart); pauses on purpose, also between the cells of a notebook or at a prompt, or asleep until new data arrives; "
     "games or rollouts that make the data of later steps.",
     fix=("Save asynchronously, evaluate less often and on every rank, and collect garbage on all ranks at the same step."),
     judge=stalls_that_return,
@@ -296,6 +298,13 @@ def _is_on_gpu(member: Member) -> bool:
 def _in_session(member: Member) -> bool:
     """Return whether the user types the training piece by piece."""
     return member.process is not None and is_session(member.process.command)
+
+
+def _sleeps(evidence: Evidence, member: Member, found: windows.Stalls) -> bool:
+    """Return whether the loop sleeps through half of the pauses, as an online learner that waits for data does."""
+    seen = evidence.still.samples(member.process) if member.process is not None else {}
+    total = sum(seen.values())
+    return total >= SAMPLES_MIN and seen["sleep"] / total >= found.excess_share / 2
 
 
 def _plays(member: Member, found: windows.Stalls) -> bool:

@@ -51,5 +51,5 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     config = BertConfig(vocab_size=len(WORDS) + 1, hidden_size=48, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64)
     setup = TrainingArguments("/tmp/tickets", num_train_epochs=args.epochs, per_device_train_batch_size=args.bs, logging_steps=10,
-                              save_strategy="no", report_to=[], disable_tqdm=True, use_cpu=True, learning_rate=5e-4)
+                              save_strategy="no", report_to=[], disable_tqdm=True, use_cpu=True, remove_unused_columns=False, learning_rate=5e-4)
     Trainer(BertForSequenceClassification(config), setup, train_dataset=Tickets(), data_collator=CleanAndPad(args.max_len)).train()
