@@ -2,13 +2,14 @@
 
 Run: ``python benchmarks/autolog.py [--device cuda] [--loop scaler] [--layers N…] [--width N] [--json] [--quick]``; it needs
 torch, psutil and this checkout. Untracked steps run the original torch: the wrappers are removed and put back every 20 steps
-(80 on a GPU), so that whatever else the machine does affects both equally. Different numbers of layers show that the added time
+(400 on a GPU), so that whatever else the machine does affects both equally. Different numbers of layers show that the added time
 does not grow with the model. For comparison, it prints what a hot ``log`` of four metrics costs on this machine now, and the
 share of time that goes into the doctor's facts, which are collected every few seconds and are not part of the mean.
 
 With ``--device cuda``, the host's time for a step shows what tracking adds on the CPU. Each block of steps is followed by a
 wait for the GPU, and the total time of the block, with the first steps after the switch, shows whether that slows the training
-down. Layers of 8,192 make steps of several milliseconds, in which the GPU is what the host waits for.
+down. Layers of 8,192 make steps of several milliseconds, in which the GPU is what the host waits for. A second line says what a
+step adds that takes the fast path, what one adds that is measured in full, and how many are.
 """
 
 from __future__ import annotations
@@ -94,8 +95,10 @@ def step(inputs, targets):
 
 # Short: a pause of over 50 ms makes the next steps ones that are measured in full. On a GPU, no block is short enough for that,
 # so it is long, and these steps do not count.
-BLOCK, SKIPPED = (20, 2) if device == "cpu" else (80, 14)
+BLOCK, SKIPPED = (20, 2) if device == "cpu" else (400, 40)
 times, blocks, spans = {True: [], False: []}, {True: [], False: []}, {True: [], False: []}
+kinds = {"off": [], "fast": [], "full": []}
+training = sys.modules["gputop.tracking.auto.install"].tracked().training
 block_began = 0.0
 wrappers, on, number = None, True, 0
 batches = iter(loader)
@@ -106,6 +109,7 @@ while True:
         inputs, targets = next(batches)
     except StopIteration:
         break
+    mode = training.fast.mode if on else "off"
     step(inputs, targets)
     took = time.perf_counter() - started
     number += 1
@@ -115,6 +119,8 @@ while True:
     if number > 20:
         if number % BLOCK >= SKIPPED:  # the first ones after a switch find the caches full of the other kind
             times[on].append(took * 1e6)
+            if mode in kinds:
+                kinds[mode].append(took * 1e6)
         if number % BLOCK == BLOCK - 1:
             blocks[on].append(sum(times[on]) / len(times[on]))
             times[on].clear()
@@ -138,6 +144,7 @@ print(
             "span_off": spans[False][1:],
             "span_on": spans[True][1:],
             "log": hot,
+            "kinds": kinds,
             "looks": sum(looks) / (ended - began),
         }
     )
@@ -186,8 +193,13 @@ def measure(quick: bool, device: str, kind: str, numbers: Sequence[int], width: 
             steps = int((24_000 if layers < 10 else 12_000) * share)
             found = [loop(Path(name), layers, steps, device, kind, width) for _ in range(rounds)]
             more = added(found, "off", "on")
+            step_us = middle([before for one in found for before in one["off"]])
+            off, fast, full = ([took for one in found for took in one["kinds"][name]] for name in ("off", "fast", "full"))
             result[f"{layers} layers"] = {
-                "step_us": middle([before for one in found for before in one["off"]]),
+                "step_us": step_us,
+                "fast_added_us": middle(fast) - middle(off) if fast else None,
+                "full_added_us": middle(full) - middle(off) if full else None,
+                "full_percent": 100 * len(full) / max(1, len(fast) + len(full)),
                 "added_us": more,
                 "percent_of_5_ms": more / 50,
                 "added_until_done_us": added(found, "span_off", "span_on"),
@@ -224,6 +236,10 @@ def main() -> None:
             f" until the device is done {row['added_until_done_us']:+6.1f}"
             f"  (a hot log() of 4 metrics takes {row['log_us']:.1f} here)"
         )
+        parts = [
+            f"{kind} steps {row[f'{kind}_added_us']:+.1f}" for kind in ("fast", "full") if row[f"{kind}_added_us"] is not None
+        ]
+        print(f"  {'':10}  of which {', '.join(parts)}; {row['full_percent']:.1f} % of the steps are measured in full")
 
 
 if __name__ == "__main__":
