@@ -2,9 +2,9 @@
 
 Run: ``python benchmarks/autolog.py [--device cuda] [--loop scaler] [--layers N…] [--width N] [--json] [--quick]``; it needs
 torch, psutil and this checkout. Untracked steps run the original torch: the wrappers are removed and put back every 20 steps
-(400 on a GPU), so that whatever else the machine does affects both equally. Different numbers of layers show that the added time
-does not grow with the model. For comparison, it prints what a hot ``log`` of four metrics costs on this machine now, and the
-share of time that goes into the doctor's facts, which are collected every few seconds and are not part of the mean.
+(400 on a GPU), so that whatever else the machine does affects both equally. Different numbers of layers show that the added
+time does not grow with the model. For comparison, it prints what a hot ``log`` of four metrics costs on this machine now, and
+the share of time that goes into the doctor's facts, which are collected every few seconds and are not part of the mean.
 
 With ``--device cuda``, the host's time for a step shows what tracking adds on the CPU. Each block of steps is followed by a
 wait for the GPU, and the total time of the block, with the first steps after the switch, shows whether that slows the training

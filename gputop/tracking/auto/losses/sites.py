@@ -228,7 +228,7 @@ class Sites:
             part = part._replace(count=part.count.clone())  # the script may count the next items in the same tensor
         self.added = site, value
         if site.count:
-            site.total = site.total + value  # not in place: a value on a GPU shares the memory of the script's own tensor
+            site.total = _sum(site.total, value)
             site.count += 1
             site.parts.append(part)
         else:
@@ -264,7 +264,7 @@ class Sites:
         """Merge several sites into one, which gets their losses from now on."""
         first, *others = sites
         for site in others:
-            first.total = first.total + site.total
+            first.total = _sum(first.total, site.total)
             first.count += site.count
             first.parts += site.parts
         self._by_place = {place: first if site in others else site for place, site in self._by_place.items()}
@@ -309,6 +309,15 @@ class Sites:
             site.name = shared if shared and shared not in taken else f"loss/{site.label}"
         name = f"{site.name}/{turn}" if turn or site.numbered else site.name
         return name if name not in taken else f"loss/{site.label}:{site.line}"
+
+
+def _sum(total: Any, value: Any) -> Any:
+    """Add two losses, not in place: a value on a GPU shares the memory of the script's own tensor.
+
+    Losses of 16 bits are added in 32: bfloat16 keeps three digits at most.
+    """
+    wide = total.float() if getattr(getattr(total, "dtype", None), "itemsize", 4) < 4 else total
+    return wide + value
 
 
 def _accumulate(sites: list[Site]) -> bool:
