@@ -23,6 +23,7 @@ from gputop.doctor.rules.standstill.at_rest import (
 from gputop.doctor.rules.standstill.before_steps import LIKELY_S, POSSIBLE_S, judge_start
 from gputop.doctor.rules.standstill.behind import judge_counts
 from gputop.doctor.rules.standstill.deadlock import DEADLOCK_HOLD_S, deadlock
+from gputop.doctor.rules.standstill.long_pause import LONG_PAUSE_S, LONGER_THAN_PAUSES, judge_long_pause
 from gputop.doctor.rules.standstill.named import one_named
 from gputop.doctor.rules.standstill.progress import LONGER_THAN_STEPS, STOOD_MIN_S
 from gputop.doctor.rules.standstill.spinning import HANG_SYMPTOMS, SPIN_HOLD_S, SPIN_PERCENT, SPIN_POWER_SHARE, spins
@@ -60,7 +61,7 @@ def hang(evidence: Evidence, group: RankGroup) -> Judgement:
         judges = (judge_start, spins, deadlock, one_named, all_rest, some_rest, idles_beside, judge_quiet)
         return next((found for judge in judges if (found := judge(evidence, group)) is not None), None)
     if len(tracked.ranks_of(group)) > 1:
-        return judge_several(evidence, group, stalls)
+        return judge_several(evidence, group, stalls) or judge_long_pause(evidence, group, stalls)
     return judge_single(evidence, group, *next(iter(stalls.values())))
 
 
@@ -85,7 +86,9 @@ G01 = Rule(
         "a rank reports no step for 30 s or ten usual steps, outside evaluation, checkpoints and compilation, and the script "
         "logs nothing any more (possible "
         f"after a third of that, if one rank idles and all others wait for it; or after {QUIET_HOLD_S:.0f} s and "
-        f"{QUIET_STEPS:.0f} usual steps if no rank reports anything); certain if NCCL's or torch's counts differ "
+        f"{QUIET_STEPS:.0f} usual steps if no rank reports anything, or after {LONG_PAUSE_S:.0f} s and "
+        f"{LONGER_THAN_PAUSES:.0f} times the longest pause while one rank evaluates or writes and all others wait); "
+        f"certain if NCCL's or torch's counts differ "
         f"and have not changed for {collective_counts.STILL_S:.0f} s, or a process is stopped; before the first step, ranks "
         f"wait for {LIKELY_S:.0f} s for one that uses no CPU, disk or GPU (possible from {POSSIBLE_S:.0f} s), or all of them "
         "wait in different collectives (certain); from outside: "

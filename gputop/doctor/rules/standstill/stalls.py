@@ -144,7 +144,7 @@ def judge_several(evidence: Evidence, group: RankGroup, stalls: Stalls) -> Judge
     silent = [rank.rank for rank in ranks if rank.rank not in stalls]
     if silent:
         waiting = all(stacks.communicates(stall) for stall in places)
-        if not waiting or len(silent) > 1 or _stalled_s(evidence, stalls) < SILENT_S:
+        if not waiting or len(silent) > 1 or stalled_s(evidence, stalls) < SILENT_S:
             return None
         odd = next((member for member in group.members if member.rank == silent[0]), None)
         if odd is None:
@@ -209,7 +209,7 @@ def recorder_command(group: RankGroup) -> str:
     )
 
 
-def _stalled_s(evidence: Evidence, stalls: Stalls) -> float:
+def stalled_s(evidence: Evidence, stalls: Stalls) -> float:
     """Return how many seconds ago the last rank stopped completing steps."""
     known = [stall.since for _, stall in stalls.values() if stall.since is not None]
     return evidence.snapshot.time - max(known) if evidence.snapshot is not None and len(known) == len(stalls) else 0.0

@@ -42,6 +42,7 @@ from tests.doctor.scenes.hangs import (
     one_dead_by_nccl,
     one_not_entered,
     one_rests_while_all_poll,
+    rank_0_tests,
     silent_rank,
     small_kernels,
     surely_waits_for_rank_2,
@@ -197,6 +198,29 @@ def test_waiting_for_a_disk_is_counted_over_a_minute() -> None:
     assert evidence.still.waits_for_disk(process) == pytest.approx(0.25)
     assert evidence.still.disks_s(process) == pytest.approx(19.0)
     assert evidence.still.disks_s(replace(process, pid=1)) == float("inf")
+
+
+def test_a_rank_that_evaluates_for_over_a_minute_may_have_left_the_loop() -> None:
+    """Early stopping on one rank: it predicts from then on, and the others wait in their next backward."""
+    assert not play(rank_0_tests, 55)[-1]
+    (finding,) = play(rank_0_tests, 80)[-1]
+    assert (finding.id, finding.confidence, finding.severity) == ("G01", "possible", "warning")
+    assert finding.title.startswith("All ranks wait for rank 0, which has been elsewhere for 1m")
+    assert finding.pids
+
+
+def test_a_pause_is_no_longer_than_usual_if_another_one_was() -> None:
+    """The longest step so far took half a minute: a pause three times as long is not over yet."""
+
+    def scene(second: int) -> Snapshot:
+        shot = rank_0_tests(second)
+        if second >= 40:
+            return shot
+        (run,) = shot.runs
+        ranks = tuple(replace(rank, step=100 + (second >= 35), facts={}) for rank in run.ranks)
+        return replace(shot, runs=(replace(run, ranks=ranks),))
+
+    assert not play(scene, 85)[-1]
 
 
 def test_the_first_report_of_a_standstill_is_possible_and_names_the_rank() -> None:
