@@ -1,5 +1,8 @@
 """Find the rank that the others wait for. The wait shows in the backward pass, so the culprit has the shortest one. Pure.
 
+Ranks that average gradients by hand wait between the backward pass and the step (``after_backward``): there, the culprit has
+the shortest rest of the step, and its backward pass is a part that may be longer.
+
 On a GPU, the host only queues work: its times of forward and backward say when, and it waits where it reads a value. Where the
 ranks report times by CUDA events, of one step in about half a second, those count instead.
 
@@ -14,7 +17,7 @@ import math
 import statistics
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gputop import units
@@ -37,9 +40,11 @@ CONSTANT_SHARE = 0.8
 """From this share of the steps with a wait, one rank counts as the culprit."""
 TURNS_SHARE = 0.7
 """Up to this share no single rank is the culprit (with two ranks, chance gives one of them more than half)."""
-DATA, FORWARD, OPTIMIZER = "phase/data", "phase/forward", "phase/optimizer"
+DATA, FORWARD, BACKWARD, OPTIMIZER = "phase/data", "phase/forward", "phase/backward", "phase/optimizer"
 REST = "rest"
 """The part of a step outside all phases."""
+_Times = Mapping[int, Mapping[int, float]]
+"""Rank -> step -> seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +84,29 @@ class Straggling:
     step_s: float
     excess_s: Mapping[str, float]
     clock: Clock = HOST
+    after_backward: bool = False
+    """Whether the others wait between the backward pass and the step, rather than in the backward pass."""
 
     def explained_by(self, part: str) -> float:
         """Return the share of the gap that a part explains."""
         return self.excess_s.get(part, 0.0) / self.gap_s if self.gap_s > 0 else 0.0
 
 
-def straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> Straggling | None:
-    """Return which rank the others wait for over the newest 60 common steps; None if there is none, or too little is known."""
+def straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int], after_backward: bool = False) -> Straggling | None:
+    """Return which rank the others wait for over the newest 60 common steps; None if there is none, or too little is known.
+
+    ``after_backward``: the ranks exchange gradients between the backward pass and the step.
+    """
     memo: dict[tuple[str | None, tuple[int, ...]], Straggling | None] = evidence.memo.setdefault("straggling", {})
     key = (group.run_id, tuple(ranks))
     if key not in memo:
-        memo[key] = _straggling(evidence, group, ranks)
+        memo[key] = _straggling(evidence, group, ranks, after_backward)
     return memo[key]
 
 
-def _straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> Straggling | None:
+def _straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int], after_backward: bool) -> Straggling | None:
     clock = clock_of(evidence, group, ranks)
-    if len(ranks) < 2 or (clock is HOST and _no_rank_waits(evidence, group, ranks)):
+    if len(ranks) < 2 or (clock is HOST and not after_backward and _no_rank_waits(evidence, group, ranks)):
         return None
     number = 2 * WINDOWS * WINDOW_STEPS
     backward = {rank: windows.latest(evidence.series(group.run_id, rank, clock.backward), number) for rank in ranks}
@@ -106,14 +116,17 @@ def _straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> S
     steps = sorted(step for step in common if step >= WARM_UP_STEPS)[-WINDOWS * clock.window_steps :]
     if len(steps) < WINDOWS * clock.window_steps:
         return None
+    exchange: _Times = backward
+    if after_backward:
+        exchange = _rest(steps, whole, {**_known_parts(evidence, group, ranks, clock, steps), BACKWARD: backward})
     waits: list[float] = []
     for at in reversed(range(0, len(steps), clock.window_steps)):
         # Check the newest window first: in most runs, no rank waits, and one window is enough to tell.
-        piece = _waits(backward, whole, steps[at : at + clock.window_steps])
+        piece = _waits(exchange, whole, steps[at : at + clock.window_steps])
         if piece is None or units.mean(piece) < SCORE_MIN:
             return None
         waits = piece + waits
-    slowest = [min((backward[rank][step], rank) for rank in ranks)[1] for step in steps]
+    slowest = [min((exchange[rank][step], rank) for rank in ranks)[1] for step in steps]
     counted = Counter(rank for rank, wait in zip(slowest, waits, strict=True) if wait >= SCORE_MIN / 2)
     if not counted:
         return None
@@ -127,10 +140,11 @@ def _straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> S
         culprit,
         units.mean(waits),
         len(steps),
-        _excess(backward, at_fault, ranks, sign=-1.0),
+        _excess(exchange, at_fault, ranks, sign=-1.0),
         units.mean([statistics.median(whole[rank][step] for rank in ranks) for step in steps]),
-        _parts(evidence, group, ranks, clock, at_fault, whole, backward),
+        _excess_of_parts(evidence, group, ranks, clock, at_fault, whole, backward, after_backward),
         clock,
+        after_backward,
     )
 
 
@@ -193,25 +207,39 @@ def _excess(series: Mapping[int, Mapping[int, float]], at_fault: Mapping[int, in
     return units.mean(found)
 
 
-def _parts(
+def _known_parts(
+    evidence: Evidence, group: RankGroup, ranks: Sequence[int], clock: Clock, steps: Collection[int]
+) -> dict[str, _Times]:
+    return {
+        part: {rank: windows.at(evidence.series(group.run_id, rank, name), steps) for rank in ranks}
+        for part, name in clock.parts.items()
+    }
+
+
+def _rest(steps: Iterable[int], whole: _Times, parts: Mapping[str, _Times]) -> dict[int, dict[int, float]]:
+    """Return what of each rank's steps is outside these parts, in seconds."""
+    kept = tuple(steps)
+    return {
+        rank: {step: times[step] - sum(part[rank].get(step, 0.0) for part in parts.values()) for step in kept}
+        for rank, times in whole.items()
+    }
+
+
+def _excess_of_parts(
     evidence: Evidence,
     group: RankGroup,
     ranks: Sequence[int],
     clock: Clock,
     at_fault: Mapping[int, int],
-    whole: Mapping[int, Mapping[int, float]],
-    backward: Mapping[int, Mapping[int, float]],
+    whole: _Times,
+    backward: _Times,
+    after_backward: bool,
 ) -> dict[str, float]:
-    parts = {
-        part: {rank: windows.at(evidence.series(group.run_id, rank, name), at_fault) for rank in ranks}
-        for part, name in clock.parts.items()
-    }
-    rest: dict[int, dict[int, float]] = {}
-    for rank in ranks:
-        rest[rank] = {
-            step: whole[rank][step] - backward[rank][step] - sum(each[rank].get(step, 0.0) for each in parts.values())
-            for step in at_fault
-        }
+    """Return how much longer each part of the culprit's step is, without the one in which the others wait."""
+    parts = _known_parts(evidence, group, ranks, clock, at_fault.keys())
+    if after_backward:
+        return {name: _excess(series, at_fault, ranks, 1.0) for name, series in {**parts, BACKWARD: backward}.items()}
+    rest = _rest(at_fault, whole, {**parts, BACKWARD: backward})
     if clock is GPU:
         # A host that waits for data longer than others delays its GPU, but only while that has nothing to do.
         waited = {rank: _usual(evidence, group, rank, DATA) for rank in ranks}

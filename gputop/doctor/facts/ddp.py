@@ -29,6 +29,8 @@ LOGS_AFTER_S = 1.0
 """What is logged within this time after a step belongs to it."""
 LOGS_SHARE = 1 / 3
 """A run logs on if it has been silent for less than this share of the time without a step (our choice)."""
+OFTEN = 0.8
+"""Gradients are averaged in every step if there are this many calls of all_reduce per step: the first steps may have none."""
 _TELLS_NOTHING = ("barrier", "object", "broadcast", "scatter_object", "monitored")
 
 
@@ -121,6 +123,18 @@ def divides_models(ranks: Iterable[Rank]) -> bool:
 def has_engine(ranks: Iterable[Rank]) -> bool:
     """True if a framework that averages gradients with its own calls is loaded."""
     return any(_ENGINES & set(facts_of(rank).frameworks) for rank in ranks)
+
+
+def averages_by_hand(ranks: Sequence[Rank]) -> bool:
+    """Return whether each rank holds the same whole model and passes on gradients in every step, without a wrapper."""
+    for rank in ranks:
+        group = facts_of(rank).process_group
+        if group is None or not rank.steps_taken or not passes_weights(rank):
+            return False
+        if group.collectives.get("all_reduce", 0) < OFTEN * rank.steps_taken:
+            return False
+    differ = weights_differ(ranks, 1)
+    return differ is not None and not differ[1] and not divides_models(ranks)
 
 
 def weights_met(ranks: Sequence[Rank], from_step: int) -> bool:

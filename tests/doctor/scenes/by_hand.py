@@ -68,10 +68,38 @@ BY_HAND: tuple[tuple[str, Scene, int], ...] = (
     ("weights averaged now and then, as one tensor", APART(in_all={"all_reduce": 2}, largest=11_000_000), 60),
     ("weights that may be averaged later", APART(), 12),
 )
+_AVERAGED = partial(by_hand, {"all_reduce": 1}, batches="own", losses="unlike", weights="same", world=2, largest=11_000_000)
+
+
+def _step(rank: int, step: int) -> float:
+    return 0.3
+
+
+def _longer(rank: int, step: int) -> float:
+    """Rank 1 has the longer recordings: in each of its passes."""
+    return 0.12 if rank == 1 else 0.04
+
+
+longer_on_rank_1 = _AVERAGED(times={"step_s": _step, "phase/forward": _longer, "phase/backward": _longer})
+shards_of_unlike_size = by_hand(
+    {"all_reduce": 2}, world=2, largest=11_000_000, times={"step_s": _step, "phase/forward": _longer, "phase/backward": _longer}
+)
+longer_in_turn = _AVERAGED(
+    times={
+        "step_s": _step,
+        "phase/forward": lambda rank, step: _longer((rank + step) % 2, step),
+        "phase/backward": lambda rank, step: _longer((rank + step) % 2, step),
+    }
+)
 FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
     ("C05", "averaged by hand, on the same batches", by_hand({"all_reduce": 30}, weights="same"), 12),
     ("C03", "nothing exchanged", by_hand({}, batches="own", losses="unlike"), 12),
     ("C03", "nothing exchanged for 200 steps", APART(), 40),
     ("C03", "metrics averaged now and then", APART(in_all={"all_reduce": 12}, largest=64), 40),
     ("C03", "one loss averaged now and then", by_hand({"all_reduce": 1}, batches="own", losses="unlike"), 12),
+    ("F02", "averaged by hand, and one rank takes longer", longer_on_rank_1, 40),
+)
+UNLIKE: tuple[tuple[str, Scene, int], ...] = (
+    ("shards of unlike size", shards_of_unlike_size, 40),
+    ("averaged by hand, and the ranks take longer in turn", longer_in_turn, 40),
 )

@@ -88,7 +88,7 @@ F01 = Rule(
 
 def slow_compute(evidence: Evidence, group: RankGroup) -> Judgement:
     """F02: one rank computes longer with equal work."""
-    known = culprit_by(evidence, group, "phase/forward")
+    known = culprit_by(evidence, group, "phase/forward", "phase/backward")
     if known is None:
         return longer_round(evidence, group)
     if known.unequal:
@@ -96,6 +96,8 @@ def slow_compute(evidence: Evidence, group: RankGroup) -> Judgement:
     who, device = f"rank {known.found.culprit}", known.device
     if group.virtual:  # The cores of the machine have no clock or temperature of their own.
         cause = "With equal work, its forward pass takes longer: only this rank runs some code, or others use its cores."
+        if known.work is None:
+            cause = "Its passes take longer: it has more or longer samples, only it runs some code, or others use its cores."
         fix = "gputop where  # while the run is going: the line that it is at\n"
     else:
         cause = (

@@ -12,7 +12,7 @@ from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.evidence.straggling import COVERAGE_MIN, SCORE_MIN, WINDOW_STEPS, WINDOWS, Straggling
 from gputop.doctor.facts import stated
 from gputop.doctor.facts.calls import wrapped_by
-from gputop.doctor.facts.ddp import has_engine
+from gputop.doctor.facts.ddp import averages_by_hand, has_engine
 from gputop.doctor.findings.finding import Confidence, Fact, Severity
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import Suspicion
@@ -31,7 +31,13 @@ TAKEN_TEXT = (
 SCORE_TEXT = (
     f"a wait of {SCORE_MIN:.0%} of the step in each of {WINDOWS} windows of {WINDOW_STEPS} steps, {COVERAGE_MIN:.0%} of it"
 )
-_NAMES = {"phase/data": "waiting for data", "phase/forward": "forward", "phase/optimizer": "optimizer", "rest": "the rest"}
+_NAMES = {
+    "phase/data": "waiting for data",
+    "phase/forward": "forward",
+    "phase/backward": "backward",
+    "phase/optimizer": "optimizer",
+    "rest": "the rest",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +69,13 @@ def find_culprit(evidence: Evidence, group: RankGroup) -> Culprit | None:
     """Return who the others wait for, even if that changes with each step; None if nobody waits long enough."""
     if not tracked.all_speak(group):
         return None
-    if not _exchange_in_backward(tracked.ranks_of(group)):
+    journals = tracked.ranks_of(group)
+    by_hand = not _exchange_in_backward(journals)
+    if by_hand and not averages_by_hand(journals):
         return None
-    ranks = tuple(rank.rank for rank in tracked.ranks_of(group))
-    found = waits.straggling(evidence, group, ranks)
-    if found is None:
+    ranks = tuple(rank.rank for rank in journals)
+    found = waits.straggling(evidence, group, ranks, after_backward=by_hand)
+    if found is None or (by_hand and found.culprit is None):
         return None
     late = (member for member in group.members if member.journal is not None and member.journal.rank == found.culprit)
     member = next(late, None) if found.culprit is not None else None
@@ -78,7 +86,7 @@ def find_culprit(evidence: Evidence, group: RankGroup) -> Culprit | None:
 def _exchange_in_backward(ranks: Sequence[Rank]) -> bool:
     """Return whether the ranks may synchronize in the backward pass, where the rule looks for the wait.
 
-    If the model has no wrapper and no engine, gradients are averaged after the backward pass, which then contains no wait.
+    If the model has no wrapper and no engine, gradients are averaged by hand after the backward pass, which contains no wait.
     """
     return has_engine(ranks) or any(not stated.model_inspected(rank) or wrapped_by(rank) is not None for rank in ranks)
 
@@ -98,11 +106,13 @@ def _facts(found: Straggling) -> list[Fact]:
         Fact(
             f"the others wait {found.score:.0%} of each step for {who} (over {units.count(found.steps)} steps)",
             round(found.score, 3),
-            f"journal: {found.clock.backward} of all ranks",
+            "journal: step_s and phases of all ranks"
+            if found.after_backward
+            else f"journal: {found.clock.backward} of all ranks",
         ),
         Fact(
             f"{_NAMES[longest]} takes {who} {found.excess_s[longest] * 1e3:.1f} ms longer, and the gap in the others' "
-            f"backward pass is {found.gap_s * 1e3:.1f} ms",
+            f"{'time after the backward pass' if found.after_backward else 'backward pass'} is {found.gap_s * 1e3:.1f} ms",
             round(found.excess_s[longest], 6),
             "journal: phases of the step",
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.doctor.scenes import own_work
+from tests.doctor.scenes import by_hand, own_work
 from tests.doctor.scenes.base import Scene, check_first_verdict, ids, play, verdict
 from tests.doctor.scenes.near import rounds as near_rounds
 from tests.doctor.scenes.pace import (
@@ -155,3 +155,16 @@ def test_a_virtual_gpu_is_never_slow_as_a_card_is() -> None:
         assert word not in found.cause
     pressed = play(slow_virtual_gpu_under_pressure, 60)[-1]
     assert [(item.id, item.confidence) for item in pressed] == [("F02", "possible")]
+
+
+def test_a_rank_that_takes_longer_is_named_where_gradients_are_averaged_by_hand() -> None:
+    """The others wait between their backward pass and the step."""
+    found = verdict(by_hand.longer_on_rank_1, 40)
+    assert (found.id, found.confidence) == ("F02", "likely")
+    assert "rank 1" in found.title
+    assert any("time after the backward pass is 160.0 ms" in fact.text for fact in found.evidence)
+
+
+@pytest.mark.parametrize(("name", "scene", "seconds"), by_hand.UNLIKE, ids=[row[0] for row in by_hand.UNLIKE])
+def test_ranks_that_differ_by_design_are_no_stragglers(name: str, scene: Scene, seconds: int) -> None:
+    assert not [item for found in play(scene, seconds) for item in ids(found) if item.startswith("F")]
