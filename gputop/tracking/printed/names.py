@@ -29,8 +29,11 @@ _LISTED = re.compile(
     re.IGNORECASE,
 )
 ALSO = re.compile(
-    r"(?:^|[_/.-])(?:lr|learning_rate|grad_?norm|throughput|(?:samples|tokens|images|it)_per_(?:s|sec|second))$", re.IGNORECASE
+    r"(?:^|[_/.-])(?:lr|learning_rate|grad_?norm|throughput|(?:samples|tokens|images|it)_per_(?:s|sec|second)|"
+    r"beta|(?:kld?|reg|aux|adv|gp|rec)_?(?:weight|coeff?))$",
+    re.IGNORECASE,
 )
+"""What a line may also report: rates, norms, throughput, and the weight of a term, which explains a loss that grows."""
 EVALUATION = re.compile(
     r"^\W*(val|valid|validation|validating|eval|evaluation|evaluating|test|testing)\b(?!\w*[_/])", re.IGNORECASE
 )

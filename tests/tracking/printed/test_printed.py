@@ -21,6 +21,8 @@ LINES: list[tuple[str, dict[str, float], dict[str, Any]]] = [
     ("12:00:01 INFO loss=0.5 acc: 0.25", {"loss": 0.5, "acc": 0.25}, {}),
     ("   1.2s  ep 3  it   20  ce 1.6012", {"ce": 1.6012}, {"step": 20}),
     ("[0] 10 xent=4.1234", {"xent": 4.1234}, {}),
+    ("epoch 3 loss 12.31 rec 4.11 kl 2.20 beta 0.07", {"loss": 12.31, "beta": 0.07}, {"epoch": 3}),
+    ("epoch 3: loss=0.3, kl_weight=0.5", {"loss": 0.3, "kl_weight": 0.5}, {"epoch": 3}),
     ("epoch 3 step 120 loss 0.4", {"loss": 0.4}, {"epoch": 3, "step": 120}),
     ("epoch 3 step 120/2000 loss 0.4012 512 samples/s", {"loss": 0.4012}, {"epoch": 3, "step": 120, "steps": 2000}),
     ('{"loss": 0.4, "step": 10, "lr": 1e-4}', {"loss": 0.4, "lr": 1e-4}, {"step": 10}),
