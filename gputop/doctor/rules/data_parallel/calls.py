@@ -17,8 +17,11 @@ from gputop.snapshot import Device
 BYPASSED_STEPS_MIN = 5
 """Consecutive optimizer steps without a call of the wrapper (docs/rules.md#b03)."""
 CALLS_MIN = 20
+"""As for batches (docs/rules.md#b01)."""
 CHANNELS = (1, 3, 4)
+"""Numbers of channels of an image."""
 B06_HOLD_S = 5.0
+"""How long B06 must hold (our choice)."""
 _SPLIT = ("B01", "B02", "B05")
 
 

@@ -20,6 +20,7 @@ EVALUATIONS_MIN = 3
 EVALUATIONS_SPAN_MIN_S = 5.0
 """With ``EVALUATIONS_MIN`` evaluations, as many stalls as E07 needs, even a share over 5 s is representative (our choice)."""
 EVALUATION_OTHERS_MAX = 0.2
+"""The other ranks evaluate too if one of them takes this share of the time (our choice)."""
 
 
 def evaluates_on_one(evidence: Evidence, group: RankGroup) -> Judgement:

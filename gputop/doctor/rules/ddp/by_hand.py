@@ -1,5 +1,5 @@
-"""Parallelism written by hand, without a wrapper, mesh or group that shows it: it refutes equal batches (C05) and models that
-drift apart (C03). Pure.
+"""Parallelism written by hand, without a wrapper, mesh or group that shows it. Where it is found, equal batches (C05) and
+differing weights (C03) are intended. Pure.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ EQUAL_LOSSES_MIN = 2
 _PASSES_ON = ("send", "recv", "all_to_all")
 """Ranks that hand activations to one another: pipeline, expert and context parallelism."""
 _STEPS_LOOKED_AT = 40
+"""How many of the newest losses of each rank are compared: twice as many as common steps are needed."""
 
 
 def divides_by_hand(evidence: Evidence, group: RankGroup) -> bool:

@@ -18,6 +18,7 @@ _DATA_ENDINGS = (
 )  # fmt: skip
 """Data files and checkpoints: logs shared by all ranks are common and harmless."""
 C14_HOLD_S = 3.0
+"""Ranks that write one after the other share an open file only for a moment (our choice)."""
 
 
 def same_file(evidence: Evidence, group: RankGroup) -> Judgement:

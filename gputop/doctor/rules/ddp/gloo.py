@@ -15,6 +15,7 @@ from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicio
 from gputop.snapshot import Rank
 
 HOLD_S = 10.0
+"""NCCL's threads may start later than gloo's (our choice)."""
 
 
 def gloo_on_gpus(evidence: Evidence, group: RankGroup) -> Judgement:

@@ -18,6 +18,7 @@ LOSS_STEPS = 20
 LOSS_DEVIATION = 6.0
 """In standard deviations of the other ranks (docs/rules.md#c11)."""
 NAN_STEPS_MIN = 3
+"""A gradient scaler skips one or two steps after an overflow (our choice, as in J01)."""
 
 
 def hidden_losses(evidence: Evidence, group: RankGroup) -> Judgement:

@@ -34,7 +34,9 @@ OWN_SHARE_MIN = 0.5
 EXPOSED_MIN, EXPOSED_LIKELY = 0.1, 0.2
 """The second is the limit of E06. Below the first, computing hides the communication."""
 STEPS = 20
+"""The step time of a rank is the median of this many newest steps."""
 HOLD_S = 15.0
+"""How long either rule must hold (our choice)."""
 STEP = "step_s"
 
 Links = Mapping[str, Sequence[Interface]]

@@ -21,8 +21,8 @@ from gputop.network.words import in_command, rate_text, speed_text
 from gputop.snapshot import Rank
 
 SLOWER_TIMES = 2.5
-"""Equal paths differ by up to a third. A path is up to 4 times as fast as a limited one back, behind whose data its own
-acknowledgements wait (measured between two network namespaces, on a busy machine).
+"""Equal paths differ by up to a third. If the path back is limited, acknowledgements wait behind its data, so a path is at most
+4 times as fast as the one back (measured between two network namespaces, on a busy machine).
 """
 SENDING_SHARE_MIN = 0.3
 """Below this, a slow path costs too little time to be worth fixing."""
@@ -30,8 +30,11 @@ RECEIVER_SHARE_MAX = 0.5
 LOSS_MIN, LOSS_COUNT_MIN = 0.01, 100
 """TCP halves its rate at every loss. In a data center, less than 0.1% is usual (our choice)."""
 LOSS_TIMES = 5.0
+"""A host is named if its paths lose this many times as much as all others (our choice)."""
 HOLD_S = 15.0
+"""How long either rule must hold, on top of the window (our choice)."""
 SHOWN_MOST = 6
+"""How many paths the evidence lists."""
 
 
 def slow_paths(evidence: Evidence) -> Mapping[str, Judgement]:

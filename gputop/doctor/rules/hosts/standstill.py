@@ -13,6 +13,7 @@ from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicio
 from gputop.snapshot import Rank, Run
 
 ALONE_HOLD_S = 10.0
+"""How long K03 must hold, in addition to the time without a step (our choice)."""
 
 
 def behind_hosts(evidence: Evidence) -> Mapping[str, Judgement]:

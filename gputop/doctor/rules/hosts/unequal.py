@@ -20,7 +20,9 @@ MEMORY_RATIO = 0.75
 SLOWER_SHARE = 0.1
 """As for the cards of one machine (I06); each rank of the host is compared with each rank of the others."""
 STEPS = 20
+"""As for the cards of one machine (I06)."""
 HOLD_S = 10.0
+"""How long that must hold (our choice)."""
 FORWARD = "cuda/forward_s"
 
 

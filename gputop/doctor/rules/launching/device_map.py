@@ -19,6 +19,7 @@ TURNS_CORRELATION = -0.2
 TURNS_SUM_PERCENT = (70.0, 130.0)
 """GPUs that take turns: each pair correlates below -0.2, and together they are as busy as one (docs/rules.md#a10)."""
 SPREAD_BYTES_MIN = 1e9
+"""A GPU with less of the process's memory holds no layers: it may hold only a context (our choice)."""
 
 _DEVICE_MAP_FIX = """\
 # if the model fits on one GPU: no device_map, and a copy on each GPU

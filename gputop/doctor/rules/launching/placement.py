@@ -23,6 +23,7 @@ A07_HOLD_S = 10.0
 A07_STATED_HOLD_S = 3.0
 """If a rank reports its own device, only the other ranks remain to wait for."""
 A03_HOLD_S = 5.0
+"""Processes come and go while a run starts (our choice)."""
 
 _SET_DEVICE = """\
 local_rank = int(os.environ["LOCAL_RANK"])

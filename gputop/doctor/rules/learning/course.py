@@ -21,6 +21,7 @@ from gputop.snapshot import AUTOMATIC_PREFIX, Rank, is_training_loss, loss_metri
 NEWEST = 20
 """The median of this many newest losses is the current loss: a spike of a few steps does not change it."""
 STRETCHES_MIN = 8
+"""A course with fewer averages is too short to judge (our choice)."""
 GROWN_FROM_BEST = 3.0
 GROWN_FROM_START = 1.5
 BACK_AT_START = 0.9
@@ -36,7 +37,7 @@ is no repetition (our choice)."""
 CONVERGED = 0.02
 """A loss that was below this share of its initial value before it became 0 has converged; a print rounds it (our choice)."""
 FLAT_VALUES = 40
-"""So many values each of the loss and of an evaluation are a course, also if they come once an epoch (our choice)."""
+"""This many values of the loss, and as many of an evaluation, are a course even if they come once an epoch (our choice)."""
 FLAT_STEPS = 500
 FLAT_SHARE = 0.01
 FLAT_BAND = 0.05

@@ -10,6 +10,7 @@ from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, RARELY_S, Judgement
 from gputop.snapshot import Problem
 
 START_S = 60.0
+"""Only a run that is younger than this may still wait for the driver to initialize its GPUs (our choice)."""
 _LIMITED = ("driver_mismatch", "no_permission", "hung", "gpu_lost", "reset_required")
 _NOTED = ("no_permission", "other", "hung")
 

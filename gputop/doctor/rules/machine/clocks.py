@@ -26,6 +26,7 @@ LOCKED_CLOCK_SHARE = 0.85
 LOCKED_REASON_SHARE = 0.9
 """Clocks below 0.85 of the maximum with "applications_clocks_setting" set in nearly all readings (docs/rules.md#i07)."""
 HOLD_S = 5.0
+"""Shorter spells are not reported (an estimate)."""
 
 
 def _clock(evidence: Evidence, device: Device) -> tuple[float | None, list[Fact]]:

@@ -30,6 +30,7 @@ GROWTH_MIN_BYTES = 256 << 20
 AHEAD = 20.0
 """Extrapolate to at most this many times the observed span; if the memory lasts longer, report nothing."""
 LEFT_MAX_S = 24 * 3600.0
+"""If the memory lasts for a day, report nothing (our choice)."""
 HOST_WARM_UP_S = 10.0
 HOST_SPAN_MIN_S = 40.0
 HOST_PARTS = 5

@@ -11,6 +11,7 @@ from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicio
 from gputop.snapshot import Device
 
 HOLD_S = 30.0
+"""A link that has saved power takes a moment to speed up (an estimate)."""
 
 
 def narrow_link(evidence: Evidence) -> dict[str, Judgement]:

@@ -17,6 +17,7 @@ MEMORY_RATIO = 0.75
 STRAGGLER_SHARE = 0.1
 """The straggler score above which unequal cards are a warning (docs/rules.md#measures)."""
 STEPS = 20
+"""As for a rank that the others wait for (F01)."""
 
 
 def unequal_cards(evidence: Evidence, group: RankGroup) -> Judgement:

@@ -13,6 +13,7 @@ from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.doctor.rules.support.shared import cores_per_rank, utilization
 
 WORKER_BUSY_PERCENT = 90.0
+"""Share of a core from which a worker is always busy (our choice)."""
 SAW_MEAN_PERCENT = (20.0, 70.0)
 SAW_IDLE_SHARE = 0.2
 SAW_SPAN_S = 50.0

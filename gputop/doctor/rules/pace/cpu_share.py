@@ -17,13 +17,16 @@ THROTTLED_SHARE = 0.1
 FELT_SHARE = WARN_SHARE / 2
 """Below this share, the GPUs do not wait for data, even if the processes wait for something (our choice)."""
 WORKING_PERCENT = 90.0
+"""Without times of waiting: from this utilization on, the GPUs never idle (our choice)."""
 PRESSURE_PERCENT = 40.0
 D02_HOLD_S = 10.0
 D03_HOLD_S = 8.0
 PINNED_BUSY = 0.7
 """Workers that share few cores use at least this fraction of them."""
 CORES_PER_RANK = 4
+"""With fewer cores per rank, more threads gain little (our choice)."""
 MAIN_BUSY_PERCENT = 90.0
+"""Share of a core from which the main thread is always busy (our choice)."""
 _PROC = ("/proc", "cgroup")
 
 

@@ -26,6 +26,7 @@ PAUSE_SHARE_MAX = 0.1
 """Synchronizations per step, how many steps they were counted in (one in a few seconds), how much of a step the loop is in
 them, the share of time the GPU idles, and limits on other waits (docs/rules.md#e01, estimates)."""
 LOAD_MIN_PERCENT = 20.0
+"""Below this utilization, something other than the size of the kernels is the problem (docs/rules.md#e02, an estimate)."""
 POWER_SHARE_MAX = 0.35
 MEMORY_SHARE_MAX = 0.3
 OCCUPANCY_MAX_PERCENT = 20.0

@@ -14,7 +14,9 @@ from gputop.doctor.rules.support.shared import main_device
 from gputop.snapshot import Device
 
 HOLD_S = 60.0
+"""The kernel moves threads between sockets for a moment (our choice)."""
 DATA_SHARE = 0.1
+"""Below this share of waiting for data, the distance costs nothing (docs/rules.md#d10; our choice)."""
 
 
 def far_socket(evidence: Evidence, group: RankGroup) -> Judgement:

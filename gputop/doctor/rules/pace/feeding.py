@@ -31,7 +31,9 @@ RESTART_FACTOR = 5.0
 RESTART_SHARE = 0.05
 """The first batch of an epoch takes 5 times as long as a mean step, and 5% of the time (docs/rules.md#d06)."""
 RESTARTS_MIN = 2
+"""Number of epochs whose beginning must be this late (docs/rules.md#d06)."""
 SLEEPING_PERCENT = 30.0
+"""Workers that use less of a core than this wait for something: a disk, a network, or the training (our choice)."""
 
 
 def _waits_s(evidence: Evidence, group: RankGroup, share: float) -> float:

@@ -12,6 +12,7 @@ from gputop.units import bytes_text
 
 SHM_FULL = 0.85
 SHM_SMALL_BYTES = 1_000_000_000
+"""Share of /dev/shm in use, and its size (docs/rules.md#d08); Docker provides 64 MB."""
 
 
 def shared_memory(evidence: Evidence, group: RankGroup) -> Judgement:

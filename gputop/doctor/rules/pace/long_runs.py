@@ -27,9 +27,11 @@ from gputop.units import bytes_text
 RETRIES_MIN = 3
 RETRIES_PER_100_STEPS = 1.0
 EMPTY_CACHE_PER_STEP = 0.5
+"""The allocator releases memory for lack of it, or on request (docs/rules.md#e04; our choice)."""
 LEAK_STEPS_MIN = 200
 LEAK_R2_MIN = 0.9
 LEAK_SHARE_MIN = 0.01
+"""Memory grows along a line: over this many steps, with this R², by this share of the GPU's (docs/rules.md#e04; our choice)."""
 STALLS_MIN = 3
 STALL_FACTOR = 5.0
 STALL_VARIATION = 0.1

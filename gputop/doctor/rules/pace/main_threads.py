@@ -36,6 +36,7 @@ RUNS_SHARE = 0.8
 SPIN_PERCENT = 90.0
 """NCCL's kernels poll, so the GPU of a rank that waits for another one is fully used."""
 BUSY_PERCENT = 60.0
+"""Busier GPUs do not wait for the main threads (our choice)."""
 HOLD_S = 5.0
 LOCK = "lock"
 _ALONE = ("sleep", "file", "socket")

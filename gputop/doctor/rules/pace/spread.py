@@ -24,7 +24,9 @@ PIPELINE_MIN_PERCENT = 150.0
 TURNS_MAX_PERCENT = 130.0
 """GPUs that take turns are together as busy as one; GPUs in a pipeline are busier (docs/rules.md#a10, an estimate)."""
 UNBALANCED_RATIO = 2.0
+"""From this ratio on, the evidence says that the layers are divided unevenly (our choice)."""
 E08_HOLD_S = 3.0
+"""How long E08 and E09 must hold (our choice)."""
 
 
 def communication(evidence: Evidence, group: RankGroup) -> Judgement:

@@ -13,6 +13,7 @@ from gputop.doctor.rules.support.rule import Judgement, Suspicion
 MORE_STEPS = 1.2
 """A rank that makes this many times as many steps has more work; with fewer, its steps take longer (our choice)."""
 HOLD_S = 10.0
+"""How long that must hold (our choice)."""
 ROUNDS_TEXT = (
     f"a rank pauses at least {PAUSES_MIN} times, for {SHARE_MIN:.0%} of its time, while another rank that it exchanges "
     "values with makes steps"

@@ -30,7 +30,7 @@ input, a shorter rest counts (our choice)."""
 LOCK_SPAN_S = 10.0
 SAMPLES_MIN = 5
 RAN_MIN = 5
-"""A rank that was seen to run so often since it was connected has worked, or has at least set up its training."""
+"""A rank that was seen running this often since it was connected has worked, or has at least set up its training."""
 STANDS_HOLD_S = 5.0
 SURE_AFTER_S = 60.0
 BESIDE_HOLD_S = 10.0
@@ -38,6 +38,7 @@ BESIDE_HOLD_S = 10.0
 WORKS_HOLD_S = 300.0
 """The same if it works, or waits for something other than time: it may evaluate, save or upload for all (our choice)."""
 SLEEPS_SHARE = 0.4
+"""A rank whose main thread sleeps in this share of the samples does nothing for the others (our choice)."""
 _SLEEPS = ("sleep", "terminal")
 _SERVED = ("child", "socket", "events", "pipe", "file")
 SERVED_SHARE = 0.5
@@ -48,7 +49,9 @@ SETUP_SHARE = 1 / 3
 IDLE_CPU_PERCENT = 2.0
 """A parameter server, which has little to do, uses more."""
 RUNS_SHARE = 0.3
+"""The others work on if the main thread of each runs in this share of the samples (our choice)."""
 NO_DISK_S = 15.0
+"""A rank that reads or writes pauses for less than this (our choice)."""
 
 
 def has_met_others(process: Process) -> bool:

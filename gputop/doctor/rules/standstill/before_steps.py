@@ -15,6 +15,7 @@ from gputop.whereabouts.words import folded, sentence, who
 POSSIBLE_S = 8.0
 """Programs wait for a file or a server for a few seconds before they train (our choice)."""
 LIKELY_S = 20.0
+"""From here on, the finding is firm (our choice)."""
 
 
 def held_up(evidence: Evidence, group: RankGroup) -> Whereabouts | None:

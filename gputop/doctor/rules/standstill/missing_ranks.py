@@ -17,6 +17,7 @@ from gputop.doctor.rules.support.rule import Judgement, Suspicion
 STOOD_S = 20.0
 """No rank runs backward for this long. Ranks that exit one by one at the end of a run take less time (our choice)."""
 HOLD_S = 5.0
+"""How long that must hold (our choice)."""
 
 
 def missing_ranks(evidence: Evidence, group: RankGroup) -> Judgement:

@@ -9,6 +9,7 @@ from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 
 SHM_NCCL_BYTES = 256 * 2**20
+"""NCCL's buffers may not fit into less (docs/rules.md#g05)."""
 
 
 def small_shared_memory(evidence: Evidence, group: RankGroup) -> Judgement:

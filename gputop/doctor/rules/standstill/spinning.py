@@ -26,7 +26,7 @@ rests.
 SPIN_HOLD_S = 60.0
 STOOD_HOLD_S = 5.0
 RESTS_HOLD_S = 15.0
-"""If no rank has run backward for ``SPIN_HOLD_S`` either: that minute need not pass twice."""
+"""The hold time if no rank has run backward for ``SPIN_HOLD_S`` either: that minute need not pass twice."""
 FIRST_CALLS = 5
 FIRST_HOLD_S = 60.0
 """NCCL's kernels poll: 100% utilization at low power (docs/rules.md#g01, estimates)."""

@@ -25,6 +25,7 @@ PAUSE_HOLD_S = 30.0
 SILENT_S = 60.0
 """A rank silent for this long while all others wait is the culprit."""
 BUSY_PERCENT = 80.0
+"""On virtual GPUs, a main thread above this share of a core computes a long step (our choice)."""
 WORKERS_BUSY_PERCENT = 50.0
 IDLE_CPU_PERCENT = 10.0
 QUIET_MIN_S = 5.0

@@ -24,6 +24,7 @@ INTERRUPTED_PER_S = 20.0
 """From here on, other threads take several percent of a core: Linux lets each run for about 3 ms (our choice). Measured: 103
 to 139 for a program that got a third of a core."""
 PRESSURE_PERCENT = 40.0
+"""CPU pressure from which virtual GPUs take each other's cores; as in D02."""
 TAKEN_TEXT = (
     f"possible if others stop its main thread {INTERRUPTED_PER_S:.0f} times a second, or on virtual GPUs under CPU pressure "
     f"of {PRESSURE_PERCENT:.0f}%"

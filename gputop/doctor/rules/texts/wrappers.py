@@ -14,6 +14,7 @@ from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Su
 from gputop.facts.parallel import Ddp
 
 UNUSED_ITERATIONS_MIN = 20
+"""DDP's first iterations set everything up (docs/rules.md#c09)."""
 
 
 def not_on_first_device(evidence: Evidence) -> dict[str, Judgement]:
