@@ -1,4 +1,4 @@
-"""Launches over several hosts that wait for a host: their ranks have not met, so that no run shows it. Pure."""
+"""Launches over several hosts that wait for a host: their ranks have not met, so no run shows it. Pure."""
 
 from __future__ import annotations
 

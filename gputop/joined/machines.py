@@ -10,7 +10,7 @@ Key = tuple[str, str, str, frozenset[str]]
 
 
 def named_twice(seen: Iterable[Seen]) -> dict[str, str]:
-    """Return the hosts that are a machine which another name already stands for, each with that name.
+    """Return each host whose machine is already listed under another name, with that name.
 
     They are one machine if boot id, hostname and GPUs are the same: pods on one machine have other hostnames, and mostly other
     GPUs. Virtual GPUs are the same everywhere, and prove nothing. The name whose link is up counts; of several, the first. With
@@ -34,7 +34,7 @@ def once_each(seen: Sequence[Seen]) -> tuple[Seen, ...]:
 
 
 def same_machine(name: str) -> str:
-    """Return what a host is said to be that is the machine ``name``."""
+    """Return the words for a host whose machine is already shown under the name ``name``."""
     return f"the same machine as {name}, which is shown"
 
 

@@ -18,7 +18,10 @@ from gputop.whereabouts.records import WhereQuestion
 
 @dataclass(frozen=True, slots=True)
 class AskableRun:
-    """One such run. ``questions``: what to ask each host; ``starting``: whether gputop started it and has seen no step yet."""
+    """One run without a journal.
+
+    ``questions``: what to ask each host; ``starting``: whether gputop started it and has seen no step yet.
+    """
 
     run: JoinedRun
     questions: Mapping[str, WhereQuestion]

@@ -18,6 +18,7 @@ from gputop.process import WaitingLauncher
 REPORTED_AFTER_S = 60.0
 """Nodes do not start at once, least of all if they are started by hand (our choice)."""
 NAMED_MOST = 3
+"""Maximum number of hosts that a sentence names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Rendezvous:
         return max(0, self.nodes - len(self.hosts))
 
     def as_data(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the rendezvous for JSON."""
         return {
             "name": self.name,
             "nodes": self.nodes,

@@ -13,6 +13,7 @@ from gputop.snapshot import FAILED_STATES
 REPORTED_S = 600.0
 """A run that failed longer ago than this is no longer reported, as for a rank that died (G04)."""
 NAMED_MOST = 3
+"""Maximum number of hosts that a sentence names."""
 
 
 def troubles(run: JoinedRun, unread: Sequence[str] = ()) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from gputop.whereabouts.verdict import STILL_S, judged
 ANSWER_S = 0.9
 """How long to wait for the ranks each time: they check for a question twice a second."""
 _POLL_S = 0.02
+"""How often to check for answers."""
 _STATES: Mapping[str, PlaceState] = {"T": "stopped", "t": "traced", "D": "disk"}
 
 

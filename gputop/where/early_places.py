@@ -21,6 +21,7 @@ from gputop.whereabouts.records import RankPlace
 
 ASK_S = 2.0
 ASK_MAX_S = 60.0
+"""How often a process without such memory is checked: at first, and at the least."""
 MUTE_S = 10.0
 """Python does not run in a rank that has reported nothing for this long."""
 

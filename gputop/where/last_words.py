@@ -16,8 +16,10 @@ from gputop.tracking.standing.page import Page
 from gputop.tracking.standing.stack import Frame
 
 WAIT_S = 0.3
+"""How long the handler may take to write the stack."""
 _MEMORY = "/memfd:gputop-stack"
 _BYTES_MAX = 1 << 20
+"""A process that has written more is not asked again."""
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
 
 

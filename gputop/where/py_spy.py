@@ -24,6 +24,7 @@ from gputop.whereabouts.records import RankPlace
 from gputop.wire import FormatError, parse_json
 
 DEADLINE_S = 5.0
+"""py-spy is killed if it takes longer."""
 CHECKED_S = 0.5
 """How long a process may take to continue by itself after py-spy has ended: the kernel detaches it."""
 

@@ -18,6 +18,7 @@ from gputop.whereabouts.records import RankPlace
 from gputop.whereabouts.verdict import perhaps_behind
 
 READ_EVERY_S = 5.0
+"""How often to read while a rank rests, unless that would exceed ``SHARE``."""
 FIRST_S = 2.0
 """Time to the second reading, the first that shows anything: ``gputop doctor`` settles after ten seconds."""
 SHARE = 0.002
