@@ -14,6 +14,7 @@ from gputop.terminal_text import printable
 RUNS_MAX, RANKS_MAX, PROCESSES_MAX, FINDINGS_MAX = 50, 256, 256, 100
 """Limits of a scrape, whatever happens on the machine; ``gputop_left_out`` counts the rest."""
 LABEL_MAX_CHARACTERS = 100
+"""A longer label is cut."""
 _MHZ = 1e6
 T = TypeVar("T")
 

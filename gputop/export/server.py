@@ -92,7 +92,7 @@ def serve(feed: Feed, address: str, port: int, announce: Callable[[str, int], No
 
     Raises:
         UsageError: there is no such port.
-        GputopError: the address cannot be listened at, or the feed brings nothing.
+        GputopError: gputop cannot listen at this address, or the feed brings nothing.
     """
     if not 0 <= port <= PORT_MAX:
         raise UsageError(f"There is no port {port}.", f"Choose one from 1 to {PORT_MAX}, or 0 for any that is free.")

@@ -46,6 +46,7 @@ SHARED_DEVICE_BUCKETS, SHARED_METRIC_BUCKETS = 512, 64
 PAST_BUCKETS = 1024
 """Buckets of each recorded reading of a run's GPU."""
 RECORDED_READINGS = ("utilization_percent", "memory_used_bytes", "power_w")
+"""The readings that a run records of its GPUs."""
 
 
 def _add(held: dict[tuple[str, str], Series], key: tuple[str, str], time: float, value: float | None) -> None:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 METRICS_FULL = 32
 """Up to this many metrics of ranks keep all their buckets, 9 MiB together; with more, each keeps a half, a quarter, etc."""
 METRIC_BUCKETS_MIN = 256
+"""A metric keeps at least this many buckets, however many metrics there are."""
 ENDED_RUNS_KEPT = 20
+"""How many runs that the stream no longer lists keep their metrics."""
 
 
 class MetricSeries:
@@ -71,9 +73,11 @@ class MetricMemory:
     """The metrics of the runs of one stream: the only copy, shared by its screens and its doctor."""
 
     def __init__(self, buckets: int = BUCKETS, ended_runs: int = ENDED_RUNS_KEPT) -> None:
-        """Args:
-        buckets: How many buckets of its past each series keeps; 0 keeps only the newest values. See ``METRICS_FULL``.
-        ended_runs: How many runs to keep that the stream no longer lists.
+        """The memory is empty at first.
+
+        Args:
+            buckets: How many buckets of its past each series keeps; 0 keeps only the newest values. See ``METRICS_FULL``.
+            ended_runs: How many runs to keep that the stream no longer lists.
         """
         self._buckets = self._limit = buckets
         self._ended_runs = ended_runs
@@ -142,7 +146,7 @@ class MetricMemory:
         return {**metrics.get(AUTOMATIC_PREFIX + name, {}), **metrics.get(name, {})}
 
     def series(self, run_id: str, rank: int, name: str) -> MetricSeries | None:
-        """Return one rank's series of ``metric``; None if it has none."""
+        """Return one rank's series of the metric ``name``; None if it has none."""
         metrics = self._runs.get(run_id, {})
         own = metrics.get(name, {}).get(rank)
         return own if own is not None else metrics.get(AUTOMATIC_PREFIX + name, {}).get(rank)

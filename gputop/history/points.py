@@ -18,6 +18,7 @@ QUICK_S = 10.0
 """``KEPT_QUICK`` values are kept if ``KEPT_POINTS`` of them span less than this: only one in 32 quick iterations is fully
 recorded, and rules need 60 of those with all values that belong to them."""
 _STEP_MAX = 2**63 - 1
+"""The columns hold 64-bit integers."""
 
 
 class Point(NamedTuple):
