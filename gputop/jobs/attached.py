@@ -37,6 +37,7 @@ GRACE_S = 10.0
 LEFT_PATIENCE_S = 3.0
 """How long leftover processes may take to exit after TERM before they get KILL."""
 _PR_SET_PDEATHSIG = 1
+"""From ``linux/prctl.h``: the signal that a child gets when its parent dies."""
 _WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGCHLD}
 _SENT_BY_A_PROCESS = 0
 """``si_code`` SI_USER. Signals from the terminal differ: they reach the whole process group."""

@@ -31,6 +31,7 @@ from gputop.jobs.rank_reserve import RankReserve
 
 LOG_BYTES = 256 << 20
 KEEP_BYTES = 8 << 20
+"""See the module's docstring."""
 RESERVE_BYTES = 64 << 10
 """Reserved on the disk while a job runs, so that its last lines fit even if the disk has become full."""
 CUT_BYTES = 16 << 10
@@ -41,12 +42,15 @@ LINGER_S = 3600.0
 """How long a keeper waits for room after the job has ended."""
 _TICK_S = 0.1
 _POLL_S = 1.0
+"""How often output is moved: while the supervisor runs, and without it."""
 _RANKS_S = 0.25
+"""How often the reserves of the ranks' files are checked."""
 _FREE_BYTES = 256 << 10
 """Memory is freed in portions of at least this size."""
 _MATCH_BYTES = 512
 """How much of the end of the log is searched for in memory, to find where to continue."""
 _MFD_NOEXEC_SEAL = 8
+"""From ``linux/memfd.h`` (Linux 6.3): the memory cannot be executed."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 

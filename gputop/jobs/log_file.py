@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 PIECE_BYTES = 1 << 20
+"""How much is copied at a time."""
 
 
 def cut(path: Path, dropped_before: int = 0) -> int:

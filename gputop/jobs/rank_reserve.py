@@ -19,10 +19,12 @@ from pathlib import Path
 from gputop.jobs import log_file, record
 
 RESERVE_BYTES = 128 << 10
+"""How much a file owns beyond its end."""
 _LEAST_BYTES = 32 << 10
 """A file that owns less keeps all of it."""
 _KEEP_SIZE = 1
 _PUNCH_HOLE = 2
+"""Modes of fallocate(2), from ``linux/falloc.h``: keep the file's size, and free a part of it."""
 
 
 class RankReserve:

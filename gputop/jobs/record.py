@@ -8,6 +8,7 @@
 * ``stop.json``: how to stop; written by whoever requests it.
 * ``kept.json``: the job continues without the process that started it; only where ``spec.json`` names that process.
 * ``out.log``: the launcher's output; ``reserve``: disk space for the end of it, see ``keeper``.
+* ``supervisor.log``: what the supervisor itself prints.
 * ``ranks/``: torchrun's files for each rank.
 
 A job that Slurm supervises has no supervisor of ours, but:

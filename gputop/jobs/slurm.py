@@ -31,9 +31,11 @@ REQUEUED_S = 86_400.0
 ENDS_S = 120.0
 """How long a canceled job may take to end: by default, processes get 30 s (``KillWait``), and epilogs take time too."""
 _AGAIN_S = 1.0
+"""How often to ask whether a canceled job has ended."""
 _SKEW_S = 300.0
 """How far the controller's clock may be from ours. A job that was submitted earlier is another job with the same number."""
 _TEXT_MOST = 300
+"""A longer text is cut."""
 _PLACE_MOST = 5000
 """A folder has up to 4,095 bytes (PATH_MAX)."""
 _FIELDS = ("%F", "%T", "%r", "%N", "%S", "%e", "%V", "%Z|%j")

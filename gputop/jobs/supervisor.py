@@ -25,6 +25,7 @@ from gputop.places import check_parents
 
 DEFAULT_GRACE_S = 10.0
 GRACE_MAX_S = 86_400.0
+"""How long a command may take to end after a stop request, unless the request says otherwise; and the longest such time."""
 TERM_PATIENCE_S = 3.0
 """How long leftover processes may take to exit after TERM before they get KILL."""
 KILL_PATIENCE_S = 5.0
@@ -34,6 +35,7 @@ STATUS_PATIENCE_S = 60.0
 OUTPUT_PATIENCE_S = 3.0
 """How long to try to write the last output before the end is recorded."""
 _TICK_S = 1.0
+"""How often requests, and the jobs to wait for, are checked."""
 _REQUESTS = frozenset((signal.SIGTERM, signal.SIGINT))
 
 
@@ -172,7 +174,7 @@ class Supervisor:
 
     def _is_abandoned(self) -> bool:
         """Return whether the process that started the job is gone and has not kept it."""
-        if not self._starter or identity.is_alive(self._starter):  # looked at first: it may keep the job and end
+        if not self._starter or identity.is_alive(self._starter):  # checked first: it may keep the job, and then end
             return False
         try:
             os.stat(self.directory / record.KEPT)

@@ -8,6 +8,7 @@ from collections.abc import Collection
 _SHORTEST_S = 1e-6
 """The shortest wait: 0 would turn the timer off."""
 _AGAIN_S = 0.2
+"""How often the alarm repeats."""
 
 
 def for_signal(numbers: Collection[signal.Signals], timeout_s: float) -> signal.struct_siginfo | None:

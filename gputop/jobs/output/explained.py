@@ -14,6 +14,7 @@ from gputop.snapshot import JobState
 from gputop.terminal_text import printable
 
 CACHED_JOBS = 64
+"""Maximum number of jobs whose explanations are kept."""
 _cache: OrderedDict[str, tuple[tuple[tuple[int, ...], ...], Finding | None]] = OrderedDict()
 _EXPLAINED: tuple[JobState, ...] = ("failed", "killed", "lost")
 

@@ -38,9 +38,11 @@ LIST_S = 1.0
 RECENT_S = 600.0
 """Jobs that ended longer ago are left out; the launch screen and ``gputop logs`` still explain them."""
 JOBS_MAX = 16
+"""Maximum number of jobs that are followed, the newest first."""
 MATCHES_MAX = 24
 """Matches kept for one job, including the first failure."""
 LINE_CHARS = 500
+"""A longer line is cut."""
 
 
 @dataclass(slots=True)

@@ -17,7 +17,9 @@ from gputop.tracking.printed.names import EVALUATION
 from gputop.tracking.printed.transcript import Transcript
 
 READ_BYTES = 1 << 20
+"""How much is read at a time."""
 RUN_ID = "log"
+"""The id of the run that such a log shows."""
 _BAR = re.compile(r"^(?P<name>[^|]*?)\d{1,3}%\|.*?(?<!\d)(?P<done>\d+)/(?P<total>\d+) \[")
 
 

@@ -26,6 +26,7 @@ from gputop.tracking.reader.update import RunUpdate
 JOURNAL_PATIENCE_S = 10.0
 """How long to wait after a job's start for its journal: importing torch takes seconds."""
 RECENT_JOBS = 20
+"""How many of the newest jobs are followed even after they have ended."""
 READ_BYTES = 1 << 20
 """The most that one poll reads of one file."""
 _RUN_STATES: Mapping[JobState, RunState] = {

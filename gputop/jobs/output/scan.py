@@ -15,6 +15,7 @@ from gputop.jobs.output import logs
 from gputop.jobs.output.follower import ERRORS, FileFollower
 
 READ_BYTES = 1 << 20
+"""How much is read at a time."""
 
 
 def scan_file(path: Path, name: str | None = None, rank: int | None = None) -> LogScan:

@@ -14,7 +14,9 @@ from gputop.jobs.output.follower import first_whole_line, open_log
 from gputop.jobs.output.logs import clean_line
 
 PIECE_BYTES = 1 << 20
+"""How much is read at a time."""
 PAGE_BYTES = 1 << 16
+"""The size of a page, unless the caller says otherwise."""
 LINE_BYTES = 1 << 16
 """Only this much of a longer line is searched."""
 
