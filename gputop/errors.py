@@ -8,6 +8,7 @@ EXIT_OK = 0
 EXIT_PROBLEM = 1
 EXIT_USAGE = 2
 EXIT_NO_GPU = 3
+"""The exit codes of gputop: it worked; something is wrong; the command line is wrong; there is no GPU."""
 PLEASE_REPORT = "a fix in gputop: please report this bug"
 MESSAGE_MAX_CHARACTERS = 120
 """Length limit for the message of an unexpected exception."""

@@ -17,6 +17,7 @@ from gputop.tracking.journal import places
 ANSWERED_READINGS = 2000
 """Most readings of one GPU in an answer: more than a screen has columns."""
 _RUN_ID_BYTES_MAX = 255
+"""A run's id is the name of its directory: Linux's limit for a file name (NAME_MAX)."""
 
 
 def ask(question: GpusQuestion, deliver: Callable[[GpusAnswer], object]) -> None:

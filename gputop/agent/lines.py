@@ -23,7 +23,9 @@ FLOOD_LINES = 300
 FLOOD_S = 5.0
 """More lines than this in this time are a flood: six times what the shortest interval produces."""
 STDERR_KEPT_BYTES = 4000
+"""How much of the end of the child's standard error is kept, for the message about its end."""
 KILL_PATIENCE_S = 2.0
+"""How long to wait for a process to end before it is given up, or killed."""
 
 
 class ChildLines:

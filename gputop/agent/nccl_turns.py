@@ -27,6 +27,7 @@ STILL_MIN_S = 30.0
 STILL_STEPS = 20.0
 """A run may pause for this many times its longest recent step (our choice)."""
 RECENT_STEPS = 1000
+"""How many of a rank's newest steps the longest one is taken from."""
 
 
 @dataclass(slots=True)

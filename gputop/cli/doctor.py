@@ -62,7 +62,11 @@ def doctor(
     make_sampler: Callable[[argparse.Namespace], Sampler],
     exit_with: Callable[[Sampler, int], int],
 ) -> int:
-    """Run the command. ``exit_with`` exits without waiting for a thread that hangs in the driver."""
+    """Run the command. ``exit_with`` exits without waiting for a thread that hangs in the driver.
+
+    Raises:
+        UsageError: options exclude each other.
+    """
     if options.rules is not None:
         return _rules(options)
     if options.watch and (options.log or options.before or options.replay):

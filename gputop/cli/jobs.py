@@ -28,6 +28,7 @@ from gputop.snapshot import encode
 from gputop.terminal_text import printable, table
 
 FOLLOW_S = 0.2
+"""How often ``logs -f`` reads new output."""
 
 
 class _RecipeParser(Parser):
@@ -51,7 +52,12 @@ def demo(options: argparse.Namespace) -> int:
 
 
 def launch(options: argparse.Namespace) -> int:
-    """Start a recipe or a command as a job, on this machine or on several hosts, and print how to follow or stop it."""
+    """Start a recipe or a command as a job, on this machine or on several hosts, and print how to follow or stop it.
+
+    Raises:
+        UsageError: options exclude each other.
+        GputopError: the job cannot be started.
+    """
     if options.as_node:
         return here.be_node()
     order = order_of(options)

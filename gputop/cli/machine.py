@@ -163,7 +163,11 @@ def _screen_of_hosts(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def replay(options: argparse.Namespace) -> int:
-    """Show a recording; print it if there is no terminal."""
+    """Show a recording; print it if there is no terminal.
+
+    Raises:
+        UsageError: the speed is not above 0.
+    """
     from gputop.agent.feed import ReplayFeed
     from gputop.sources.recording import read_recording
 
@@ -180,7 +184,11 @@ def replay(options: argparse.Namespace) -> int:
 
 
 def record(options: argparse.Namespace) -> int:
-    """Write the stream to a file."""
+    """Write the stream to a file, until Ctrl-C or the time that ``--for`` gives.
+
+    Raises:
+        NoGpuError: this machine has no GPU.
+    """
     import time
 
     from gputop.agent.serving import serve
@@ -245,7 +253,12 @@ def where_of_hosts(options: argparse.Namespace) -> int:
 
 
 def pick(options: argparse.Namespace) -> int:
-    """Print the freest GPUs."""
+    """Print the indices or UUIDs of the freest GPUs, separated by commas.
+
+    Raises:
+        NoGpuError: this machine has no GPU.
+        UsageError: too few GPUs are as free as the options ask.
+    """
     from gputop.agent.sampler import take_once
     from gputop.recipes.pick import freest
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gputop.cli.across.runs import RunsThere
 
 LISTED = 50
+"""How many of the newest runs are listed without a filter."""
 COLUMNS = ("RUN", "NAME", "STATE", "RANKS", "STEP", "LOSS", "STARTED", "TAGS")
 NOT_TRACKED, STARTING = "not tracked", "starting"
 NONE = "-"

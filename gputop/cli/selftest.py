@@ -25,6 +25,7 @@ SECONDS = "10s"
 SLOW_MS = 20.0
 """Slower readings are reported: this is a fiftieth of the usual interval."""
 _NAME_WIDTH = 12
+"""The width of the column with the names of checks."""
 
 
 def add_parser(commands: Any) -> argparse.ArgumentParser:

@@ -13,6 +13,7 @@ from gputop.frameworks import FRAMEWORKS
 
 PAGE = "docs/facts.md"
 WIDTH = 120
+"""The lines of the page's paragraphs have at most this many characters."""
 _HEAD = """\
 # What a rank says about itself
 

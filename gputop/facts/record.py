@@ -17,6 +17,7 @@ R = TypeVar("R", bound="Record")
 COUNT_MAX = 2**63
 """JSON allows integers of any size. One beyond the range of any counter was never measured."""
 DEVICE_DIGITS_MAX = 3
+"""No machine has more than 999 devices: a longer number is no index."""
 
 
 def read_whole(value: Any) -> int | None:

@@ -15,7 +15,9 @@ InterfaceKind = Literal["ethernet", "bond", "vlan", "infiniband", "rdma", "virtu
 adapter, for InfiniBand or RoCE; "virtual": it has no device (veth of a container, macvlan), so its speed means nothing.
 """
 WINDOW_S = 60.0
+"""Counts cover at most this time."""
 LINK_WINDOW_S = 600.0
+"""Changes of a link are rarer than other events, so they are counted for longer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,11 @@ LATER = (
     "each step, for the time of a profile, the host waits for them"
 )
 TRACE_BYTES_MAX = 64 << 20
+"""A larger trace is not read."""
 SAMPLES_MAX = 4000
+"""How many samples of the script's lines are read."""
 _POLL_S = 0.05
+"""How often to look for the rank's answer."""
 
 
 def ask(run: Run, steps: int, *, go: bool, rank: int | None = None, runs_dir: Path | None = None) -> Profile:

@@ -14,6 +14,7 @@ from gputop.profiled import Hot, ScriptLine
 from gputop.profiles.trace import Event
 
 TOP = 10
+"""How many operators, kernels and lines of the script a profile lists."""
 _DATA = "enumerate(DataLoader)"
 _PEERS = ("gloo:", "nccl:", "mpi:", "ucc:", "c10d::", "_c10d_functional::", "record_param_comms")
 _ON_THE_GPU = ("kernel", "gpu_memcpy", "gpu_memset")

@@ -16,7 +16,7 @@ def freest(snapshot: Snapshot, number: int, free_bytes: float = 0.0) -> tuple[De
     the lower index. A GPU in MIG mode is represented by its instances.
 
     Raises:
-        UsageError: too few devices have ``free_bytes`` of free memory.
+        UsageError: ``number`` is below 1, or too few devices have ``free_bytes`` of free memory.
     """
     if number < 1:
         raise UsageError(f"{number} GPUs cannot be picked.", "Ask for 1 or more.")

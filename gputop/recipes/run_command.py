@@ -27,6 +27,7 @@ _UNTRACKED = frozenset("IES")
 _WITH_VALUE = ("--name", "--project", "-H", "--host", "--hosts", "--slurm", "--pods", "--via", "--remote")
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
+"""The exit codes of a shell whose command does not exist, or cannot be executed (POSIX, "Shell Command Language")."""
 
 
 class CommandError(GputopError):

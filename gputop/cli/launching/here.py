@@ -26,6 +26,7 @@ from gputop.recipes.nodes import NodeOrder, NodeReady
 from gputop.wire import FormatError, decode, encode, parse_json
 
 ORDER_MAX_BYTES = 1 << 20
+"""How much of the line with an order is read."""
 
 
 def prepared(order: NodeOrder) -> Launch:

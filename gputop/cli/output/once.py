@@ -8,6 +8,7 @@ from gputop.snapshot import LIVE_STATES, Device, Host, Process, Run, Snapshot, l
 from gputop.terminal_text import printable, table
 
 COMMAND_WIDTH = 60
+"""How many characters of a command the table of processes shows."""
 RUN_COLUMNS = ("RUN", "STATE", "RANKS", "STEP", "LOSS")
 
 
