@@ -10,6 +10,7 @@ from gputop.tracking import parts
 
 _PARTS = ("module", "_orig_mod", "_fsdp_wrapped_module")
 _WRAPPERS_MAX = 8
+"""More wrappers than this are not followed."""
 
 
 def describe_model(root: Any, mesh: list[str]) -> dict[str, Any]:

@@ -33,7 +33,9 @@ _CHILD_RUNNER = "_bootstrap"
 _SCRIPTS = ("<module>", "_run_module_as_main")
 """The outermost functions of a Python that runs a script, a line, or a module."""
 _MESSAGE_CHARACTERS = 500
+"""How long the message of an exception may be."""
 _LINE_CHARACTERS = 120
+"""The least that is kept of each line of a longer message."""
 
 _hooked_pid = 0
 _known_libraries: Callable[[str], bool] | None = None

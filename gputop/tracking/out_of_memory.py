@@ -15,6 +15,7 @@ from typing import Any
 from gputop.facts.standing import MemoryLine, OutOfMemory
 
 LINES_MAX = 8
+"""How many lines of the script are named: those that allocated the most."""
 _ERRORS = ("OutOfMemoryError",)
 _TEXT = "CUDA out of memory"
 _ACTIVE = ("active_allocated", "active_pending_free", "active_awaiting_free")

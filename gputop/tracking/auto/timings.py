@@ -11,6 +11,7 @@ from gputop.tracking.auto.training.pace import Rate
 from gputop.tracking.auto.training.state import Training
 
 MEMORY_EVERY_S = 1.0
+"""How often the memory's values are logged."""
 
 
 class Timings:

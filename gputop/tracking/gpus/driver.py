@@ -13,6 +13,7 @@ from gputop.tracking.gpus.record import Reading
 
 _LIBRARY = "libnvidia-ml.so.1"
 _MILLI = 1e-3
+"""Watts in a milliwatt, the driver's unit of power."""
 
 
 class _Utilization(ctypes.Structure):

@@ -153,7 +153,11 @@ class Header:
 
 
 def pack_header(part: int, capacity: int, identity: Identity, partner: str) -> bytearray:
-    """Return the first page of a new file."""
+    """Return the first page of a new file.
+
+    Raises:
+        FormatError: a text of ``identity``, or the path ``partner``, is too long.
+    """
     page = bytearray(HEADER_BYTES)
     data_offset = RING_DATA_OFFSET if part == RING else HEADER_BYTES
     _FIXED.pack_into(page, 0, MAGIC, MAJOR, MINOR, HEADER_BYTES, data_offset, capacity, SEGMENT_BYTES, part)

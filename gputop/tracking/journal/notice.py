@@ -7,7 +7,9 @@ import os
 import sys
 
 _STDERR = 2
+"""The descriptor of standard error."""
 _REASON_CHARACTERS = 200
+"""How much of an exception's text a message quotes."""
 _told: set[str] = set()
 
 

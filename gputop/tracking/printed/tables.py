@@ -23,6 +23,7 @@ _OF_SPACY = {"E": "epoch", "#": "step"}
 _BARS = str.maketrans("┃│║", "|||")
 _EMPTY = ("", "-", "—", "N/A", "n/a", "None")
 _ROWS_MAX = 10_000
+"""How many rows of a table are remembered, to tell a repeated one."""
 _GAP = re.compile(r"\s{2,}|\t|\||,\s?")
 _BAR_AT_END = re.compile(r":\s+\d+%.*")
 _BATCHES = re.compile(r"(?:\|\s*|[━╸╺─]\s{1,3})(\d{1,15})/(\d{1,15})\s*(?:\[|\s\d)")
@@ -30,6 +31,7 @@ _BOXED = re.compile(rf"\|\s+([A-Za-z][\w/@.-]{{0,60}})\s*\|\s*({NUMBER})\s*\|", 
 """A line of a box with a name and a value, as Stable-Baselines3 and rl_games print them."""
 _BORDER = re.compile(r"([-+]{5,300})|\|[-:|\s]{3,300}\|")
 _BOX_LINES_MAX = 200
+"""How many values of one box are read."""
 _STEPS_OF_BOXES = ("total_timesteps", "iterations", "n_updates")
 _COUNT = re.compile(r"(\d{1,15})(?:/(\d{1,15}))?")
 _VALUE = re.compile(NUMBER, re.IGNORECASE)

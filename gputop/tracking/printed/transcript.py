@@ -24,6 +24,7 @@ _OF_A_SUMMARY = "train_runtime"
 """Only the line that the Hugging Face Trainer prints after its last step has it."""
 _STEP_MAX = 1 << 53
 _EPOCH_MAX = 1 << 31
+"""Larger numbers are no steps or epochs: a float no longer holds every step beyond 2**53."""
 
 
 class Transcript:

@@ -25,6 +25,7 @@ STEPS_MAX = 10
 FRESH_S = 30.0
 """An older request is void: its sender is gone."""
 PAPER_BYTES_MAX = 1 << 20
+"""A larger request or answer is refused."""
 _ID = re.compile(r"[0-9a-f]{16}")
 
 

@@ -26,6 +26,7 @@ write = notice.write
 RUNS_MOST, RANKS_MOST = 20, 16
 """How many of the newest runs, and of a run's ranks, are read."""
 _CLOCK_SLACK_S = 1.0
+"""How much earlier than the start a directory's time may be."""
 
 
 class _Ends:

@@ -34,6 +34,7 @@ NONE_BELOW = 8
 KEPT_BYTES = 64 << 20
 """A larger file is not gputop's."""
 _HEAD_BYTES = 256 << 10
+"""The most that the first line of a kept file may have."""
 
 
 @dataclass(frozen=True, slots=True)

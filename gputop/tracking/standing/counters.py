@@ -19,6 +19,7 @@ from typing import Any
 SHARE = 1000
 """Without a request, counting takes at most this fraction of the time: hundreds of groups make it slow."""
 GROUPS_MAX = 6
+"""How many process groups besides the default one are counted."""
 _DEFAULT_GROUP = "0"
 
 

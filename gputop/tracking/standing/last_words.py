@@ -18,6 +18,7 @@ from gputop.tracking.journal.writing.own_file import identity_of
 _BELOW_LAST = range(9, 16)
 """Signals counted down from SIGRTMAX. Tools often use the very last ones, C libraries the first ones."""
 _STANDARD_STREAMS = 3
+"""The first descriptor after standard input, output and error."""
 
 
 class LastWords:

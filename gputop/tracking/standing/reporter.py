@@ -20,7 +20,9 @@ from gputop.tracking.standing.last_words import LastWords
 from gputop.tracking.standing.stack import Where, frames_of, where
 
 EVERY_S = 2.0
+"""How often a rank says where it is without being asked."""
 TEXT_CHARACTERS = 80
+"""Longer texts on the page are shortened."""
 
 
 class Trainer(Protocol):

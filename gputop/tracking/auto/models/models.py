@@ -188,7 +188,11 @@ class Models:
         return self._evaluations.fact(self.wrapped)
 
     def describe(self) -> dict[str, Any] | None:
-        """Return the fact ``model`` as it is now."""
+        """Return the fact ``model`` as it is now.
+
+        Raises:
+            LookupError: no module can be found; the text says why.
+        """
         if self.described.is_unknown() and self._late_roots.over:
             raise LookupError("gc.freeze() hides the modules from a search, and no call of one with all weights was seen")
         return self.described.fact()

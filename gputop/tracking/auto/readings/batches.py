@@ -28,6 +28,7 @@ CALLED_STEPS = 32
 EPOCH_BATCHES = 4
 """This many first batches make up an epoch's checksum."""
 RECENT_EPOCHS = 4
+"""How many of the newest epochs' checksums are kept."""
 PROBE_EVERY = 10
 RECENT_PROBES = 8
 PROBED_PARAMETERS = 8

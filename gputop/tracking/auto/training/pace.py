@@ -30,6 +30,7 @@ RATE_MIN_S = 0.25
 _GOLDEN = 0x9E3779B1
 """2**32 divided by the golden ratio."""
 _ALL = 1 << 32
+"""All iterations, in units of 2**-32."""
 
 
 def full_share(step_s: float) -> int:

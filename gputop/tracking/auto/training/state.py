@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # the first step opens the run: ``import gputop`` stays cheap
     from gputop.tracking.run import Run
 
 RECENT_STEPS = 33
+"""How many times between steps the median is taken of."""
 
 
 class Training:

@@ -37,6 +37,7 @@ FINISH_S = 2.0
 ARCHIVE_BYTES_MAX = 4 << 30
 """About 70 million records of four metrics; beyond this the archive stops and the live view continues."""
 ATTEMPTS = 1000
+"""How many journals one rank may have in a run: one for each start of it."""
 
 
 class Reporter(Protocol):
