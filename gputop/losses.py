@@ -43,7 +43,7 @@ def loss_metric(names: Iterable[str]) -> str | None:
         key=lambda name: (
             not is_training_loss(name),
             not is_sum(name),
-            name.endswith(_OF_EPOCH),  # beside the same by steps, as Lightning logs both
+            name.endswith(_OF_EPOCH),  # next to the same metric by steps: Lightning logs both
             not name.removeprefix(AUTOMATIC_PREFIX).startswith("loss/"),
             name,
         ),

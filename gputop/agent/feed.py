@@ -186,7 +186,7 @@ class ReplayFeed(Inbox):
         return max(before)[1] if before else None
 
     def _play_from(self, start: Place | None, notify: Callable[[], object]) -> bool:
-        """Deliver the snapshots; return False if that was left off because the feed was closed, or is to begin anew."""
+        """Deliver the snapshots; return False if that was left off because the feed was closed, or is to begin again."""
         from gputop.sources.recording import BEGINNING, read_from
 
         before: float | None = None
@@ -214,7 +214,7 @@ class ReplayFeed(Inbox):
             self._known = frozenset(known)
 
     def _wait(self, gap_s: float, position_s: float) -> bool:
-        """Wait for the gap before this position at the current speed; return False if closed, or if it is to begin anew.
+        """Wait for the gap before this position at the current speed; return False if closed, or if it is to begin again.
 
         A step ends the wait at once. There is no wait on the way to the target of ``seek``.
         """

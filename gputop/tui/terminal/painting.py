@@ -28,7 +28,7 @@ class Look(NamedTuple):
 
 
 def look_of(widget: Widget, filtered: bool = False) -> Look:
-    """Return the current look of a widget; ``filtered`` includes Textual's filters, as sent to the terminal."""
+    """Return the current appearance of a widget; ``filtered`` includes Textual's filters, as sent to the terminal."""
     theme = widget.app.current_theme
     name = theme.name.removeprefix("gputop-")
     if name not in PALETTES:

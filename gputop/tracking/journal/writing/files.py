@@ -266,7 +266,7 @@ class OpenJournal:
         """Write state and exit code in place: a file that can grow no further still says how the run ended."""
         words = self.journal.words
         fields = [words[index] for index in (form.W_STATE, form.W_EXIT_CODE, form.W_ARCHIVE)]
-        with suppress(OSError):  # why recording stopped has been told
+        with suppress(OSError):  # why recording stopped has already been reported
             archive.write(form.END_WORDS.pack(*fields), form.END_OFFSET)
 
     def _stop_archive(self, error: OSError) -> None:

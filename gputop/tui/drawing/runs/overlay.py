@@ -25,7 +25,7 @@ LABEL_CELLS_MAX = 24
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A run in a chart: the series of the chart's metric by rank, and the look of its curve."""
+    """A run in a chart: the series of the chart's metric by rank, and the style of its curve."""
 
     run: Run
     series: Mapping[int, MetricSeries]
