@@ -1,9 +1,9 @@
 """Records single steps with torch's profiler, and measures what that costs the training.
 
-Each step is recorded by itself: the training waits while torch collects what was recorded, for as long as two of three
-small-operator steps take, so that recording three steps at once would delay the next one by six. No shapes, no stacks, no
-memory. Only starting and stopping happens on the training's own thread (``one_step``); the rest, and the sampling of which line
-of the script is running, on gputop's own thread.
+Each step is recorded by itself: the training waits while torch collects what was recorded. With small operators, that takes
+about as long as two steps, so recording three steps at once would delay the next one by six. No shapes, no stacks, no memory.
+Only starting and stopping happens on the training's own thread (``one_step``); the rest, and the sampling of which line of the
+script is running, on gputop's own thread.
 
 The cost of starting and stopping is measured first, by recording nothing: if the profile could not keep its limit, it is given
 up then. If the script starts its own profiler, forks, or ends meanwhile, gputop's ends first.

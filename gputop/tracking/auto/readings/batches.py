@@ -3,9 +3,9 @@
 Readers compare them between ranks and epochs.
 
 A batch's fingerprint is the CRC of the first bytes of its first tensor, if that is on the CPU; the bytes are read in place,
-without a torch operation. The weights' fingerprint is the CRC and the sum of a few values from a few parameters, the same
-ones on each rank. For weights on a GPU it is only the sum, computed on the device and read once it has arrived
-(``gpu_values``); that is unproven on a GPU until tests/gpu has run.
+without a torch operation. The weights' fingerprint is the CRC and the sum of a few values from a few parameters, the same ones
+on each rank. For weights on a GPU it is only the sum, computed on the device and read once it has arrived (``gpu_values``);
+tests/gpu tests that on a GPU.
 """
 
 from __future__ import annotations

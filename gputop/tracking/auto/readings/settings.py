@@ -48,7 +48,7 @@ def settings(torch: Any, autocast: bool) -> dict[str, Any]:
 def environment(cuda: Any | None) -> dict[str, Any]:
     """Return the variables that select devices; ``cuda`` is ``torch.cuda`` once it is initialized.
 
-    Only then are the UUIDs of the devices that CUDA actually sees queried; unproven on a GPU until tests/gpu has run.
+    Only then are the UUIDs of the devices that CUDA actually sees queried; tests/gpu tests that on a GPU.
     """
     global _launched, _launch_read
     if not _launch_read:

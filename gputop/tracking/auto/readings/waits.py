@@ -1,8 +1,7 @@
 """Counts waits for a GPU and copies to it within a step, in single steps that are a few seconds apart.
 
 ``Tensor.item`` and the like are wrapped only during such a step, and restored after it: all other steps cost nothing, and a
-script that compiles is never sampled. Calls on CPU tensors are passed on at once. Unproven on a GPU until tests/gpu has
-run.
+script that compiles is never sampled. Calls on CPU tensors are passed on at once. tests/gpu tests this on a GPU.
 """
 
 from __future__ import annotations
