@@ -37,10 +37,11 @@ START_S = 120.0
 STOPPED_S = 3.0
 """How long a sampler may stay stopped by a signal before it is replaced."""
 BACKOFF_S = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 60.0)
+"""How long to wait after each failure in a row before the next sampler starts."""
 HEALTHY_S = 60.0
 """After this long, the next failure counts as the first."""
 _STOPPED_STATES = ("T", "t")
-"""How a line with ``Whereabouts`` begins; that module is imported with the first one."""
+"""The states of a process that a signal has stopped, or a debugger (/proc/PID/stat)."""
 
 
 class LiveFeed(Inbox):

@@ -58,7 +58,7 @@ WHOLE_S = 1.5
 """How long ``--once`` waits for a driver. A complete reading of an H100 takes 0.3 s: two readings, 0.2 s apart."""
 
 NETWORK_S = 1.0
-"""How long it waits for the network, which is read only if a run has ranks on other machines: a reading takes milliseconds."""
+"""How long ``--once`` waits for the network, read only for runs with ranks on other machines. A reading takes milliseconds."""
 
 
 class Sampler:

@@ -36,7 +36,7 @@ LINES_TO_OPEN_AT_EXIT = 3
 """This many are enough if the process ends and nothing else has opened a run."""
 LINE_CHARACTERS = 4000
 TEXT_CHARACTERS = 1 << 16
-"""Parsed per write; a longer text is no progress line, and parsing would copy it."""
+"""How much of the end of one write is parsed: a longer text is no progress line, and parsing would copy it."""
 LINES_WITHOUT_SIGN_MAX = 20_000
 """Lines without a sign after which listening ends, so that a program with much output pays no further cost."""
 SHARE = 0.01

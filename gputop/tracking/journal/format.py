@@ -3,7 +3,7 @@
 One rank writes one *stream* of records, which is stored in two files:
 
 * the **ring**, on tmpfs: the last ``capacity`` bytes of the stream. ``log()`` packs a record into memory of the same layout,
-  and the kernel copies it, and then the new end (``HEAD``), to the file (``mapping``). gputop takes no lock; the kernel takes
+  and the kernel copies it, and then the new end (``W_HEAD``), to the file (``mapping``). gputop takes no lock; the kernel takes
   the process's memory map for reading, and so waits while another thread changes the map (mmap, munmap).
 * the **archive**, on a local disk: byte ``p`` of the stream is at offset ``HEADER_BYTES + p`` of the file. A thread of the
   training process copies the ring's bytes there, unparsed, every half second. Bytes that never reached it are a hole
@@ -29,8 +29,8 @@ What each kind of failure costs:
   ring outlives the process); a half-written record is never visible. Automatic tracking writes the steps of 30 to
   80 ms together: a kill loses those of the last 80 ms; an exception or an exit does not.
 * machine crash: at most the last half second (more if the disk reports writes too early: nothing is fsynced).
-* full or failing disk: what leaves the ring after that; the live view continues, and ``ARCHIVE`` reads "stopped".
-* a writer that outruns the disk by more than a ring: whole segments, visible as holes and counted in ``DROPPED``.
+* full or failing disk: what leaves the ring after that; the live view continues, and ``W_ARCHIVE`` reads "stopped".
+* a writer that outruns the disk by more than a ring: whole segments, visible as holes and counted in ``W_DROPPED``.
 * the ring's file is truncated, which by accident only root can do: nothing at first; a later kill -9 then loses half a
   second.
 * the ring's file is removed (``RemoveIPC``): nothing at first; a later kill -9 then loses half a second.
@@ -92,7 +92,7 @@ SCHEMAS = 65_279
 SCHEMAS_OF_ONE = 4096
 """How many of them are reserved for single names, in case there are too many sets."""
 AUTOMATIC_SCHEMAS_FROM, AUTOMATIC_SCHEMAS = 65_279, 256
-"""The numbers of sets of automatic names (``automatic``): a record shows whose step it carries without its names."""
+"""The numbers of sets of automatic names: so a record shows whose step it carries, even to a reader without the names."""
 
 _JSON_BYTES_MAX = 2 * JSON_BYTES - RECORD_HEAD.size - 8
 _FIXED = struct.Struct("<8sHHIQQII")

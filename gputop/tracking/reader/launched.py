@@ -10,7 +10,7 @@ from gputop.wire import parse_json
 RECORD_BYTES = 1 << 20
 """A larger record is not gputop's."""
 _known: dict[str, str | None] = {}
-"""A record never changes."""
+"""Job id -> the id of its recipe, if any. Read once, because a record never changes."""
 
 
 def recipe_of(job_id: str) -> str | None:

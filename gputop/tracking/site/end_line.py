@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 VARIABLE = "GPUTOP_END_LINE"
-"""PID of the command."""
+"""The environment variable with the PID of the command."""
 _PACKAGE_PARENT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 
 

@@ -25,7 +25,7 @@ from gputop.tracking.journal.writing.own_file import OwnFile
 from gputop.tracking.standing.reporter import Reporter
 
 NAME = "gputop-before-steps"
-"""Of the memory, as /proc shows it."""
+"""The name of the memory, as /proc shows it."""
 AFTER_S = 2.0
 """A process that lives shorter than this after its import of torch has nothing to find."""
 POLL_S = 0.5

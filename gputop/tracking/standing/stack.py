@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 FRAMES_MAX = 200
-"""An import within imports has some five calls for each module."""
+"""How many calls of a stack are read: an import within imports has some five for each module."""
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _COMMANDS = f"{os.sep}bin{os.sep}"
 """Where the commands are that start installed packages: files without an ending."""

@@ -16,7 +16,7 @@ from gputop.tracking.parts import parameters
 from gputop.tracking.stand_in import stands_for
 
 ITERATIONS = 3
-"""After this many, the weights are not those of modules that the training calls."""
+"""If this many iterations do not show a module with these weights, the training calls none."""
 
 
 class LateRoots:

@@ -35,7 +35,7 @@ LATE_S = 1.0
 LATE_MANY = 64
 """Once this many are pending, see which of them have arrived."""
 CLOSE_S = 1.0
-"""How long it waits for a record that is being written."""
+"""How long the end of a run waits for a record that is being written."""
 ANCHOR_SHIFT_NS = 20_000_000
 """The clock offset is recorded again once the wall clock has moved by this much against the monotonic one."""
 
