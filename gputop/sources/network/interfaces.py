@@ -108,7 +108,7 @@ class InterfaceFiles:
         return state if state != "unknown" else None
 
     def read_link_changes(self, name: str) -> int | None:
-        """Return how often the link has come or gone (Linux 4.16: 3.16 for both together)."""
+        """Return how often the link has come or gone: ``carrier_changes``, in which the kernel counts both."""
         return _number(self._value(name, "carrier_changes"))
 
     def rdma_ports(self) -> list[tuple[str, str]]:

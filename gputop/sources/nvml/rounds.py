@@ -148,7 +148,10 @@ class Rounds:
 def sleep_until(
     due: float, wake: threading.Event, is_stopped: Callable[[], bool], interval_s: Callable[[], float]
 ) -> float | None:
-    """Sleep until ``due``, or less if a shorter interval sets ``wake``; return what was due, or None once stopped."""
+    """Sleep until ``due``, or less if a shorter interval sets ``wake``; return the time that was due, or None once stopped.
+
+    Times are in seconds of ``time.monotonic``.
+    """
     while not is_stopped() and (left := due - time.monotonic()) > 0:
         if wake.wait(left):
             wake.clear()

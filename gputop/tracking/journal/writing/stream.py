@@ -94,7 +94,7 @@ class Stream:
 
     @property
     def position(self) -> int:
-        """The end of the stream."""
+        """The end of the stream, in bytes from its start."""
         return self._position
 
     def _note(self, line: dict[str, Any]) -> None:
