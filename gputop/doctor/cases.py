@@ -20,7 +20,7 @@ UNCONFIRMED_S = 30.0
 
 @dataclass(slots=True)
 class Case:
-    """What one rule has observed of one subject."""
+    """What one rule has observed of one subject. Times are ``Snapshot.monotonic_s``; ``began_at`` is a wall clock."""
 
     finding: Finding
     since: float

@@ -48,7 +48,7 @@ All other families judge together, so that a root and its symptoms appear at the
 
 
 class _Judged(NamedTuple):
-    """The judgements of a rule on its subjects, and when they expire."""
+    """The judgements of a rule on its subjects, and when they expire, by ``Snapshot.monotonic_s``."""
 
     until: float
     judgements: tuple[tuple[tuple[str, str], Judgement], ...]

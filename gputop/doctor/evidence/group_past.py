@@ -17,6 +17,8 @@ RESTS_CPU_PERCENT = 10.0
 
 @dataclass(slots=True)
 class _Past:
+    """What is known of one group. Times are ``Snapshot.monotonic_s``."""
+
     members: tuple[Member, ...] = ()
     """The members in the last snapshot. While they are the same objects, so are their local ranks and PIDs."""
     local_ranks: frozenset[int] = frozenset()

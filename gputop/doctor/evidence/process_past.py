@@ -20,6 +20,8 @@ CPU_WORKS_PERCENT = 25.0
 
 @dataclass(slots=True)
 class _Track:
+    """What is known of one process. Times are ``Snapshot.monotonic_s``."""
+
     first_seen: float
     cpu_busy_since: float | None = None
     worked: bool = False

@@ -43,7 +43,8 @@ CHAIN_SHARE = 0.75
 
 
 class Stalls(NamedTuple):
-    """Recurring long steps: which steps, their period, and the share of time that they add."""
+    """Recurring long steps: which steps, their period in steps (0 for one stall), the share of time that they add, the median
+    of all steps and the mean of the long ones."""
 
     steps: tuple[int, ...]
     period: float

@@ -43,7 +43,11 @@ _IGNORED = ("name", "steps", "epochs")
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The results of one job. ``speed`` is in samples per second over all ranks, ``epoch_s`` in seconds."""
+    """The results of one job.
+
+    ``speed`` is in samples per second over all ranks; ``speed_up`` is relative to one GPU, and ``efficiency`` is its share of
+    ``gpus``, 0 to 1. ``batch`` is the number of samples in a step of all ranks.
+    """
 
     job: Job
     gpus: int

@@ -80,7 +80,11 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The results of a job. ``speed`` is in samples per second over all ranks; ``speed_up`` is relative to one GPU."""
+    """The results of a job.
+
+    ``speed`` is in samples per second over all ranks; ``speed_up`` is relative to one GPU, and ``efficiency`` is its share of
+    the job's GPUs, 0 to 1.
+    """
 
     speed: float | None = None
     speed_up: float | None = None

@@ -42,7 +42,7 @@ choice). What the machine has available must fall by half of the growth: pages o
 
 
 class _Growth(NamedTuple):
-    """The growth of one rank on its GPU."""
+    """The growth of one rank on its GPU: ``first`` and ``last`` are the mean bytes of the first and last part."""
 
     member: Member
     device: Device
