@@ -18,6 +18,7 @@ from gputop.history.series import Series
 from gputop.history.smoothing import smooth
 from gputop.tui.drawing import braille
 from gputop.tui.drawing.charts.axis import first_step, fixed_axis, wide_enough, y_axis
+from gputop.tui.drawing.charts.over_ranks import mean_and_range, middle
 from gputop.tui.drawing.charts.x_axis import x_ticks
 from gputop.tui.drawing.line import STYLES, Line, Span
 
@@ -157,7 +158,8 @@ def curves_of(
             for rank, row in per_series.items()
         ]
         return tuple(curves), tuple(marks)
-    means, spread = _mean_and_spread(list(per_series.values()))
+    means, ranges = mean_and_range(list(per_series.values()))
+    spread = Spread(ranges, "lowest and highest") if any(low != high for _, low, high in ranges) else Spread()
     label = "mean" if len(per_series) > 1 else "value"
     return (Curve(label, "accent", "*", _smoothed(means, smoothing), spread),), tuple(marks)
 
@@ -289,35 +291,17 @@ def _axis(item: MetricSeries, x_kind: str) -> Series:
     return item.by_step if x_kind == "step" else item.by_time
 
 
-def _middle(bucket: Bucket) -> float:
-    return (bucket.x_first + bucket.x_last) / 2
-
-
 def _low_and_high(row: Sequence[Bucket | None]) -> tuple[tuple[float, float, float], ...]:
-    return tuple((_middle(bucket), bucket.low, bucket.high) for bucket in row if bucket is not None and bucket.count)
+    return tuple((middle(bucket), bucket.low, bucket.high) for bucket in row if bucket is not None and bucket.count)
 
 
 def _smoothed_means(row: Sequence[Bucket | None], weight: float) -> tuple[tuple[float, float], ...]:
-    return _smoothed([(_middle(bucket), bucket.mean) for bucket in row if bucket is not None and bucket.count], weight)
+    return _smoothed([(middle(bucket), bucket.mean) for bucket in row if bucket is not None and bucket.count], weight)
 
 
 def _smoothed(points: Sequence[tuple[float, float]], weight: float) -> tuple[tuple[float, float], ...]:
     values = smooth((value for _, value in points), weight)
     return tuple((x, value) for (x, _), value in zip(points, values, strict=True) if value is not None)
-
-
-def _mean_and_spread(rows: Sequence[Sequence[Bucket | None]]) -> tuple[tuple[tuple[float, float], ...], Spread]:
-    means, spread = [], []
-    for column in zip(*rows, strict=True):
-        seen = [bucket for bucket in column if bucket is not None and bucket.count]
-        if not seen:
-            continue
-        x = sum(_middle(bucket) for bucket in seen) / len(seen)
-        means.append((x, units.mean([bucket.mean for bucket in seen])))
-        spread.append((x, min(bucket.low for bucket in seen), max(bucket.high for bucket in seen)))
-    if all(low == high for _, low, high in spread):
-        return tuple(means), Spread()
-    return tuple(means), Spread(tuple(spread), "lowest and highest")
 
 
 def _values(chart: Chart) -> list[float]:
