@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from gputop import units
@@ -26,6 +26,8 @@ TREND_SHARE, TREND_LEAST, TREND_MOST = 0.1, 5, 200
 """A trend compares the newest values, this fraction of all, with as many before them."""
 TREND_CHANGE = 0.005
 """Means that differ by less than this share are equal."""
+TREND_ERRORS = 3.0
+"""Means that differ by less than this many of their standard errors are equal: a noisy loss that stays gets no arrow down."""
 SILENT_AFTER_S, SILENT_GAPS = 60.0, 3.0
 """A run that has logged nothing for a minute, and for this many of its usual gaps, has no pace: its last one is outdated."""
 _RECORDS = 5
@@ -196,10 +198,18 @@ def trend(run: Run, name: str, history: History) -> str:
     part = min(TREND_MOST, int(len(held) * TREND_SHARE))
     if part < TREND_LEAST:
         return ""
-    before = units.mean([bucket.mean for bucket in held[-2 * part : -part]])
-    now = units.mean([bucket.mean for bucket in held[-part:]])
-    spread = max(abs(before), abs(now)) * TREND_CHANGE
+    earlier = [bucket.mean for bucket in held[-2 * part : -part]]
+    newest = [bucket.mean for bucket in held[-part:]]
+    before, now = units.mean(earlier), units.mean(newest)
+    spread = max(max(abs(before), abs(now)) * TREND_CHANGE, TREND_ERRORS * _error_of_difference(earlier, newest))
     return "↓" if now < before - spread else "↑" if now > before + spread else "→"
+
+
+def _error_of_difference(one: Sequence[float], other: Sequence[float]) -> float:
+    """Return the standard error of the difference between two means of as many values each."""
+    means = units.mean(one), units.mean(other)
+    squares = sum((value - mean) ** 2 for values, mean in zip((one, other), means, strict=True) for value in values)
+    return math.sqrt(squares) / len(one)
 
 
 def mean_speed(run: Run, history: History) -> float | None:

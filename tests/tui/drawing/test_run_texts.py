@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import random
 import re
 from dataclasses import replace
 
 import pytest
 
 from gputop import units
-from gputop.snapshot import Run
+from gputop.history.history import History
+from gputop.snapshot import Points, Run
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.gpus.verdict import verdict_line
 from gputop.tui.drawing.line import plain
@@ -97,3 +99,17 @@ def test_a_name_is_whole_where_other_columns_leave_it_room() -> None:
 def test_long_tags_leave_the_name_its_cells() -> None:
     row = plain(run_lines((named("gpt", tags=("a-very-long-tag", "another")),), 40, NOW)[1])
     assert "a-very-lo…" in row
+
+
+@pytest.mark.parametrize(("slope", "arrow"), [(0.0, "→"), (-0.01, "↓"), (0.01, "↑")])
+def test_only_a_change_beyond_the_noise_is_a_trend(slope: float, arrow: str) -> None:
+    """A run with a learning rate of 0 had "loss 8.63 ↓"."""
+    noise = random.Random(1)
+    values = tuple(8.0 + slope * step + noise.gauss(0, 2) for step in range(1000))
+    found = set()
+    for end in range(200, 1001, 100):
+        history = History()
+        steps = tuple(range(end))
+        history.memory.add(Points("run-1", 0, "loss", steps, tuple(map(float, steps)), values[:end]))
+        found.add(run_numbers.trend(samples.run(1), "loss", history))
+    assert found == {arrow} if not slope else arrow in found
