@@ -206,7 +206,7 @@ def _drawn(strip: Strip, cursor: int | None, ascii_only: bool) -> Line:
 
 def label_of(strip: Strip, value: float | None) -> tuple[str, str]:
     """Return a row's label and its value, which together take the cells before the row; with a gap if one is left."""
-    number = "" if value is None else short(value)
+    number = "" if value is None else f"{value:.0f}" if strip.unit == "%" else short(value)
     texts = (f"{number}{strip.unit.strip()} " if number else "", f"{number} ", number)
     text = next((text for text in texts if len(strip.label) + 1 + len(text) <= _LABEL_CELLS), number)
     # "smp/s" next to a long value is "smp": a cut label would run into the value.

@@ -215,3 +215,10 @@ def test_short_numbers(value: float, text: str) -> None:
 def test_a_long_value_leaves_its_label_whole_words(value: float, shown: str) -> None:
     label, text = label_of(Strip("smp/s", [value], value), value)
     assert label + text == shown
+
+
+@pytest.mark.parametrize(("value", "shown"), [(0.99, "1%"), (62.4, "62%")])
+def test_a_percentage_is_whole_and_keeps_its_sign(value: float, shown: str) -> None:
+    """It was "GPU1 0.99" for 1%."""
+    label, text = label_of(Strip("GPU1", [value], 100.0, "%"), value)
+    assert (label.strip(), text.strip()) == ("GPU1", shown)
