@@ -33,7 +33,8 @@ MUTE_S = 15.0
 MUTE_INTERVALS = 5.0
 """A sampler that is silent for the longer of the two is replaced: a reading takes milliseconds."""
 START_S = 120.0
-"""How long a sampler may take for its first line: without persistence mode, the driver starts every GPU first."""
+"""How long a sampler may take for its first snapshot: without persistence mode, the driver starts every GPU first, and on an
+overloaded machine its imports wait for a core. The first look, which comes before, says nothing about either."""
 STOPPED_S = 3.0
 """How long a sampler may stay stopped by a signal before it is replaced."""
 BACKOFF_S = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 60.0)
@@ -102,6 +103,7 @@ class LiveFeed(Inbox):
             for line in sampler.lines():
                 self._wait_for_room()
                 came |= self._take(line)
+                sampler.has_begun = came
                 notify()
             if self._closed.is_set():
                 return
@@ -227,7 +229,8 @@ class _Sampler(ChildLines):
 
     def __init__(self, process: subprocess.Popen[bytes], interval_s: Callable[[], float]) -> None:
         super().__init__(process, "The sampler")
-        self._began_at = self.heard_at
+        self.has_begun = False
+        """Whether a snapshot has come."""
         self._interval_s = interval_s
         self._stopped_at: float | None = None
 
@@ -241,7 +244,7 @@ class _Sampler(ChildLines):
         elif now - self._stopped_at >= STOPPED_S:
             self.failure = "The sampler was stopped by a signal."
         silent_s = now - self.heard_at
-        limit_s = max(MUTE_S, MUTE_INTERVALS * self._interval_s()) if self.heard_at > self._began_at else START_S
+        limit_s = max(MUTE_S, MUTE_INTERVALS * self._interval_s()) if self.has_begun else START_S
         if silent_s > limit_s and not self.has_something_to_read():
             self.failure = f"The sampler has said nothing for {silent_s:.0f} s."
 

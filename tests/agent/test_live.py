@@ -143,6 +143,18 @@ def test_a_sampler_that_cannot_begin_is_not_started_again(watch: Callable[..., W
     assert Path("started").read_text() == "x"
 
 
+def test_a_first_look_does_not_shorten_the_time_for_the_first_snapshot(
+    watch: Callable[..., Watched], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a load of 35 on two cores, gputop showed the GPUs and ended itself 15 s later: its sampler was still importing."""
+    monkeypatch.setattr(live, "MUTE_S", 0.5)
+    monkeypatch.setattr(live, "MUTE_INTERVALS", 0.5)
+    look = '{"first_look":{"devices":[]}}'
+    watched = watch(f"print({look!r}, flush=True); time.sleep(2); print(later, flush=True); time.sleep(600)", early=True)
+    watched.until(lambda: watched.sequences or watched.problems)
+    assert watched.sequences == [3]
+
+
 def test_a_closed_feed_starts_nothing(watch: Callable[..., Watched], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "BACKOFF_S", (600.0,))
     watched = watch("sys.exit(3)")
