@@ -20,7 +20,7 @@ from gputop.agent.live import LiveFeed
 from gputop.history.history import History
 from gputop.tui.drawing.gpus.pane import draw_gpus, lines_wanted
 from gputop.tui.drawing.header import header_line
-from gputop.tui.drawing.line import Line, ascii_line, clean_row, fit, line, plain
+from gputop.tui.drawing.line import Line, ascii_line, clean_row, fit, line, plain, width
 from gputop.tui.state.settings import Settings
 from gputop.tui.state.view import View
 
@@ -126,7 +126,8 @@ def picture(seen: Snapshot | FirstLook, settings: Settings, columns: int, rows: 
     inner = max(1, columns - 2)
     # What a first look lacks is blank, so that nothing moves when it arrives.
     drawing = draw_gpus(view, inner, lines_wanted(view, inner, max(1, rows - 3)), without=())
-    rule = line("─ 1 ", *drawing.title, " ", "─" * columns)
+    name = line("─ 1 ", *drawing.title, " ")
+    rule = (*name, *line("─" * max(0, columns - width(name))))
     lines = [header_line(view, columns), (), rule, *((line(" ")) + part for part in drawing.lines)]
     shown = [plain(_gated(part, columns, settings.ascii)) for part in lines[:rows]]
     return "\x1b[H\x1b[2J" + "".join(f"\x1b[{place};1H{text.rstrip()}" for place, text in enumerate(shown, 1))

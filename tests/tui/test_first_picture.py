@@ -123,6 +123,8 @@ def test_a_picture_fits_its_terminal_and_obeys_no_name(size: tuple[int, int]) ->
         assert all(row.isprintable() and len(row) <= columns for row in shown)
         assert not settings.ascii or written.isascii()
         assert columns < 80 or "N/A" in written
+        rule = next((row for row in shown if row.lstrip("─- ").startswith("1 GPU")), "")
+        assert columns < 80 or (len(rule), rule[-1]) == (columns, "-" if settings.ascii else "─")
 
 
 @pytest.mark.parametrize(
