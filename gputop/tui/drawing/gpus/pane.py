@@ -118,7 +118,7 @@ def lines_wanted(view: View, width: int, room: int) -> int:
     if _has_graphs(view, devices, room):
         return max(BLOCK_LINES_MIN, min(GRAPH_LINES[len(devices) - 1], room // 3))
     if view.settings.density == "full":
-        return sum(1 if device.kind == "mig" else 2 for device in devices)
+        return _lines(devices, 1, width, width) + sum(device.kind != "mig" for device in devices)
     count, _, cells = _columns(devices, width, int(room * SHARE_MOST) - 1, full=False)
     return _lines(devices, count, cells, width) + (len(note) + 1 if note else 0)
 

@@ -208,13 +208,14 @@ def test_trouble_is_shown_in_words() -> None:
     assert set(unknown.split()) == {"5", "N/A"}
 
 
-def test_room_is_asked_for_all_of_a_long_sentence_about_a_gpu() -> None:
+@pytest.mark.parametrize("density", ["compact", "full"])
+def test_room_is_asked_for_all_of_a_long_sentence_about_a_gpu(density: str) -> None:
     words = "The driver does not answer, or answers with errors, and " * 3 + "nothing is known about it."
     lost = samples.device(1, state="lost", problem=Problem("nvml", words, "Restart the machine."))
     devices = (samples.device(0), lost, *(samples.device(index) for index in (2, 3)))
-    view = dashboards.view_of([samples.snapshot(devices=devices)])
+    view = dashboards.view_of([samples.snapshot(devices=devices)], density=density)
     rows = texts(draw_gpus(view, 98, 22).lines)
-    assert rows[4].startswith("GPU 1: The driver does not")
+    assert rows[4 if density == "compact" else 8].startswith("GPU 1: The driver does not")
     assert rows[-1].endswith("Restart the machine.")
     assert lines_wanted(view, 98, 22) == len(rows) > 5
 
