@@ -18,10 +18,12 @@ from gputop.errors import EXIT_OK
 SHELLS = ("bash", "zsh", "fish")
 KINDS = ("runs", "jobs", "recipes")
 """The kinds of names that only this machine knows."""
-_NAMED = {"run": "runs", "runs": "runs", "job": "jobs", "name": "recipes"}
+_NAMED = {"run": "runs", "runs": "runs", "job": "jobs", "name": "recipes", "recipe": "recipes"}
 """An argument's name in the parser -> the kind of its values."""
 NAMES_MAX = 200
 """Only the newest names are offered: a list of a thousand is useless."""
+_INTERNAL = "internal"
+"""How the help of an option begins that gputop passes to itself: nobody types it."""
 
 
 @dataclass(slots=True)
@@ -84,7 +86,7 @@ def walk(parser: argparse.ArgumentParser, path: str = "") -> Iterator[tuple[str,
     found = Command()
     below: list[tuple[str, argparse.ArgumentParser]] = []
     for action in parser._actions:
-        if action.help == argparse.SUPPRESS:
+        if action.help == argparse.SUPPRESS or (action.help or "").startswith(_INTERNAL):
             continue
         if isinstance(action, argparse._SubParsersAction):
             helps = {choice.dest: choice.help or "" for choice in action._choices_actions}
@@ -105,8 +107,7 @@ def walk(parser: argparse.ArgumentParser, path: str = "") -> Iterator[tuple[str,
 
 
 def _short(text: str) -> str:
-    """Return the help without characters that would need quotes in a shell."""
-    return re.sub(r"[^\w ,.;/()-]", "", text.replace("%%", "%"))
+    return text.replace("%%", "%")
 
 
 def bash(tree: Mapping[str, Command]) -> str:
@@ -156,7 +157,7 @@ def fish(tree: Mapping[str, Command]) -> str:
         "function __gputop_path",
         "    set -l path",
         "    for word in (commandline -opc)[2..-1]",
-        '        switch (string join " " $path $word)',
+        '        switch (string join -- " " $path $word)',
         *(f'            case "{path}"\n                set path {path}' for path in tree if path),
         "        end",
         "    end",
@@ -166,7 +167,7 @@ def fish(tree: Mapping[str, Command]) -> str:
     ]
     for path, command in tree.items():
         start = f"complete -c gputop -n '__gputop_path {path}'"
-        lines += [f"{start} -f -a {name} -d '{words}'" for name, words in command.commands.items()]
+        lines += [f"{start} -f -a {name} -d {_quoted(words)}" for name, words in command.commands.items()]
         if command.kind:
             lines.append(f"{start} -f -a '(gputop completion --names {command.kind} 2> /dev/null)'")
         if "" in command.values:
@@ -174,5 +175,10 @@ def fish(tree: Mapping[str, Command]) -> str:
         for flag, words in command.options.items():
             name = f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}"
             takes = f" -x -a '{' '.join(command.values[flag])}'" if flag in command.values else ""
-            lines.append(f"{start} {name}{takes} -d '{words}'")
+            lines.append(f"{start} {name}{takes} -d {_quoted(words)}")
     return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """Return a text as one word of fish."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -60,6 +60,19 @@ def test_a_shell_completes_commands_options_and_names(shell: str, scripts: Path)
     assert set(ask(shell, scripts, "--theme", "")) >= {"auto", "dark", "light"}
     assert "--before" in ask(shell, scripts, "doctor", "--b")
     assert "ddp" in ask(shell, scripts, "demo", "dd")
+    assert "faults/dead-rank" in ask(shell, scripts, "launch", "faults/dea")
+    assert "--devices" in (flags := ask(shell, scripts, "launch", "--"))
+    assert "--as-node" not in flags, "gputop passes it to itself"
+
+
+def test_fish_describes_what_it_offers(scripts: Path) -> None:
+    if shutil.which("fish") is None:
+        pytest.skip("fish is not installed here")
+    script = shlex.quote(str(scripts / "fish"))
+    command = f"source {script}; complete -C'gputop doct'; complete -C'gputop runs pl'"
+    done = subprocess.run(["fish", "-c", command], capture_output=True, text=True, timeout=180, check=True)
+    assert "this machine: what is wrong" in done.stdout
+    assert "plot a run's metrics" in done.stdout
 
 
 def test_zsh_reads_the_script(scripts: Path) -> None:
@@ -78,6 +91,7 @@ def test_every_command_of_the_parser_is_in_the_script(scripts: Path) -> None:
     for path, command in tree.items():
         assert f'"{path}")' in text
         assert all(flag in text for flag in command.options)
+    assert "--as-node" not in tree["launch"].options
 
 
 def test_names_of_runs_are_completed_as_words(home: Home) -> None:
