@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from textual import events
 from textual.app import App
+from textual.filter import LineFilter, Monochrome
 from textual.geometry import Size
 from textual.screen import Screen
 
@@ -28,6 +30,11 @@ class SparingApp(App[None]):
         self._held = False
         self._late = False
         """Whether a frame was skipped because the previous one was in transit."""
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Leave out the filter that Textual adds for NO_COLOR: gputop's look without colors needs none, and below a window the
+        filter turns the terminal's own two colors into black on black."""
+        return [found for found in super().get_line_filters() if not isinstance(found, Monochrome)]
 
     async def on_mount(self) -> None:
         """Redraw after a suspension: the terminal then shows an empty screen."""

@@ -107,3 +107,16 @@ async def test_each_screen_lists_its_own_keys(key: str) -> None:
         assert {"leave", "launch", "palette"} & listed == {"leave", "launch"} - ({"launch"} if key == "l" else set())
         assert not any(action.startswith("replay") for action in listed)
         assert not isinstance(screen, Question)
+
+
+async def test_what_is_below_the_palette_stays_readable_without_colors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was black on black: Textual reads NO_COLOR, too."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = whole_app(color=False)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("colon")
+        await pilot.pause()
+        assert isinstance(app.screen, PaletteScreen)
+        styles = [segment.style for strip in app.screen._compositor.render_strips(app.size) for segment in strip]
+        colors = {color for style in styles if style is not None for color in (style.color, style.bgcolor) if color is not None}
+        assert all(color.is_default for color in colors), colors
