@@ -17,7 +17,7 @@ def stack(room: int, needs: Mapping[str, Need], importance: Sequence[str], grows
     """Return the rows of each pane by name, together ``room``; 0 leaves a pane out.
 
     First each pane gets its minimum, in order of ``importance``, until one does not fit; then, in the same order, what it
-    wants. The remaining rows go to the pane ``grows``, or, if that is left out, to the most important one.
+    wants. The remaining rows go to the pane ``grows``, or, if that is left out, to the least important one that is not.
     """
     rows = dict.fromkeys(needs, 0)
     left = room
@@ -31,5 +31,6 @@ def stack(room: int, needs: Mapping[str, Need], importance: Sequence[str], grows
             more = min(left, max(0, needs[name].wanted - rows[name]))
             rows[name] += more
             left -= more
-    rows[grows if rows.get(grows) else importance[0]] += left
+    takes = grows if rows.get(grows) else next((name for name in reversed(importance) if rows[name]), importance[0])
+    rows[takes] += left
     return rows

@@ -25,6 +25,12 @@ def test_the_least_important_pane_leaves_first() -> None:
     assert stack(1, NEEDS, ORDER, "training")["gpus"] == 1
 
 
+def test_rows_without_a_use_above_go_to_the_last_pane() -> None:
+    """At 80x24, a lost GPU left no room for the loss, and its pane ended in five blank rows above three bare headlines."""
+    needs = {"gpus": Need(12, 12), "training": Need(6, 0), "processes": Need(4, 10), "doctor": Need(4, 4)}
+    assert stack(21, needs, ORDER, "training") == {"gpus": 12, "training": 0, "processes": 0, "doctor": 9}
+
+
 @pytest.mark.parametrize("room", range(1, 80))
 def test_all_rows_are_given_and_more_room_gives_no_pane_less_than_it_needs(room: int) -> None:
     now, before = stack(room, NEEDS, ORDER, "training"), stack(room - 1, NEEDS, ORDER, "training")
