@@ -347,3 +347,12 @@ async def test_the_whole_run_begins_with_what_was_recorded_of_it() -> None:
         text = await until_gpu(pilot, 0)
         assert "1h00m ago" in text
         assert "min 0 mean 7 max 7" in text
+
+
+def test_a_gpu_of_other_runs_says_nothing_of_the_chosen_one() -> None:
+    """It said "this run 0.0 GiB" under a header that named another run."""
+    shown = replace(samples.snapshot(), runs=(), points=())
+    lines = gpu_lines(replace(view_of(shown), run_id=None), shown.devices[0], 1, 200, 50)
+    said = next(text for part in lines if (text := plain(part)).startswith("Memory"))
+    assert "this run" not in said
+    assert "others 70.5 GiB" in said

@@ -99,17 +99,21 @@ def _since(view: View, device: Device, words: str) -> tuple[float | None, bool]:
 
 
 def memory_items(device: Device, split: MemorySplit | None, within: Sequence[Item] = ()) -> list[Item]:
-    """Return who uses how much memory, in GiB, and how much is free; ``within`` divides the run's own part."""
+    """Return who uses how much memory, in GiB, and how much is free; ``within`` divides the run's own part.
+
+    The chosen run is named only where it holds memory: elsewhere, "this run 0.0 GiB" would be about no run shown there.
+    """
     used, total = device.memory_used_bytes, device.memory_total_bytes
     free = None if used is None or total is None else max(0, total - used)
     parts: tuple[tuple[str, int | None, str], ...] = (
-        ("this run", split.run if split else None, "memory"),
+        ("this run", (split.run or None) if split else None, "memory"),
         ("others", split.other if split else None, "other"),
         ("driver", split.driver if split else None, "text"),
         ("no listed process", (split.unlisted or None) if split else None, "warn"),
         ("free", free, "value"),
     )
-    shown = [part for part in parts if part[1] is not None or part[0] != "no listed process"]
+    left_out = {"no listed process", *(("this run",) if split is not None else ())}
+    shown = [part for part in parts if part[1] is not None or part[0] not in left_out]
     items: list[Item] = [(name, None if held is None else f"{units.gib(held)} GiB", style) for name, held, style in shown]
     return [*items[:1], *within, *items[1:]]
 
