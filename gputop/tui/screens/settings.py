@@ -69,14 +69,11 @@ class SettingsScreen(SubScreen):
 
     def _fill(self) -> None:
         path = places.config_path()
+        theme = _choice("theme", "theme", THEMES, self.settings, "colorblind: blue, orange; ansi: 16 colors")
+        if not self.settings.color:
+            theme = replace(theme, detail=(Span("for later: NO_COLOR or --no-color is in effect", "dim"),))
         fields = [
-            _choice(
-                "theme",
-                "theme",
-                THEMES,
-                self.settings,
-                "colorblind: blue, orange; ansi: 16 colors",
-            ),
+            theme,
             _check("ascii", "draw with ASCII characters only", self.settings, "for fonts without box drawing"),
             _choice("interval_s", "interval", INTERVALS, self.settings, "how often the GPUs are read"),
             _choice("density", "GPU rows", settings_file.DENSITIES, self.settings, "compact shows more GPUs at once"),

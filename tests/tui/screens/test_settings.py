@@ -177,3 +177,12 @@ async def test_the_help_of_every_field_fits_a_small_screen() -> None:
             form.redraw()
             await pilot.pause()
             assert field.help in text_of(app)
+
+
+async def test_a_theme_that_no_color_hides_says_so() -> None:
+    """Choosing another theme changed nothing, on a screen that says that a change takes effect at once."""
+    app = whole_app(color=False)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("f2")
+        await pilot.pause()
+        assert "NO_COLOR or --no-color is in effect" in text_of(app)
