@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import sys
 from dataclasses import replace
 
@@ -18,7 +19,7 @@ from gputop.process import Ancestor
 from gputop.snapshot import DeviceUse, Process
 from gputop.tui.drawing.bars import bar
 from gputop.tui.drawing.braille import Trace, chart, dot_columns
-from gputop.tui.drawing.doctor.pane import draw_doctor
+from gputop.tui.drawing.doctor.pane import draw_doctor, headline
 from gputop.tui.drawing.header import header_line
 from gputop.tui.drawing.line import (
     Line,
@@ -409,6 +410,16 @@ def test_doctor_keeps_every_headline_when_room_is_short() -> None:
     assert rows[1].startswith("  fix:")
     assert rows[2].startswith("! H01 GPU 3")
     assert len(rows) == 3
+
+
+@pytest.mark.parametrize("run", ["", "nan"])
+def test_a_headline_is_never_cut_within_a_number(run: str) -> None:
+    """ "since step 3…" was what was left of step 300."""
+    found = Finding("J01", "error", "certain", "The loss is NaN or infinite since step 12345 of 99", (), "", "", "")
+    for cells in range(50, 80):
+        shown = plain(headline(found, cells, run=run))
+        assert len(shown) == cells
+        assert not re.search(r"step \d{1,4}…", shown)
 
 
 def test_doctor_without_a_finding_says_what_it_looked_at() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from gputop.doctor.findings.finding import Finding
@@ -68,9 +69,11 @@ def headline(finding: Finding, width: int, ascii_only: bool = False, title: str 
     """Return "✗ A07 title · run … confidence" in exactly ``width`` cells; ``title`` replaces a finding's long title."""
     mark, plain_mark, style = _MARKS.get(finding.severity, _MARKS["info"])
     text, name = clean(title or finding.title), clean(run)
-    if name:  # it tells two findings apart, so the title is cut before it
+    if not name:
+        text = _without_part_of_a_number(text, width - text_width(f"? {finding.id}   {finding.confidence}"))
+    else:  # it tells two findings apart, so the title is cut before it
         room = width - text_width(f"? {finding.id}  - {name}  {finding.confidence}")
-        text = clip_text(text, max(MIN_TITLE_CELLS, room))
+        text = _without_part_of_a_number(text, max(MIN_TITLE_CELLS, room))
     left = line(
         (plain_mark if ascii_only else mark, style),
         " ",
@@ -79,6 +82,17 @@ def headline(finding: Finding, width: int, ascii_only: bool = False, title: str 
         (f" {'-' if ascii_only else '·'} {name}" if name else "", "dim"),
     )
     return spread(left, line((finding.confidence, "ok" if finding.confidence == "certain" else "dim")), width)
+
+
+def _without_part_of_a_number(text: str, cells: int) -> str:
+    """Return the text in at most ``cells`` cells; "since step 300" is never cut to "since step 3…", which is another step."""
+    cut = clip_text(text, cells)
+    if cut == text:
+        return cut
+    kept = cut[:-1]
+    if kept[-1:].isdigit() and re.match(r"[ .,]?\d", text[len(kept) :]):
+        kept = kept.rstrip("0123456789., ")
+    return f"{kept}…" if kept else cut
 
 
 def brief_finding(finding: Finding, width: int, room: int, ascii_only: bool, run: str = "") -> list[Line]:
