@@ -1,6 +1,7 @@
-"""Makes the README's picture: the real dashboard, drawn from snapshots like those of a recording and exported by Textual.
+"""Makes the README's picture: the real dashboard, drawn from snapshots as if they came from a machine, and exported by Textual.
 
-Run it as ``make picture``. The readings are those of ``tests/samples.py``, labelled simulated on the picture.
+Run it as ``make picture``. The readings are those of ``tests/samples.py``, labelled simulated on the picture. They are not
+replayed: the last line would name the keys of a replay, and not those that a reader of the README gets.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ import math
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 os.environ["TEXTUAL_ANIMATIONS"] = "none"
 
-from gputop.agent.feed import ReplayFeed
 from gputop.snapshot import Points, Snapshot
-from gputop.sources.recording import Recorder
 from gputop.tui.app import GputopApp
 from gputop.tui.state.view import Settings
 from tests import samples
+from tests.tui.kit import StillFeed
 
 SECONDS = 90
 
@@ -49,20 +50,14 @@ def _up_to(points: Points, step: int) -> Points:
 
 async def draw(target: Path, size: tuple[int, int]) -> None:
     """Write the SVG of the dashboard in a terminal of ``size``."""
-    recording = target.with_suffix(".ndjson")
-    recording.unlink(missing_ok=True)
-    with Recorder(recording) as recorder:
-        for snapshot in stream():
-            recorder.write(snapshot.to_json())
-    app = GputopApp(ReplayFeed(recording, speed=10_000), Settings())
+    snapshots = stream()
+    feed: Any = StillFeed(*snapshots)
+    app = GputopApp(feed, Settings())
     async with app.run_test(size=size) as pilot:
-        for _ in range(200):
+        while app.view is None or app.view.snapshot.sequence < snapshots[-1].sequence or app.view.loading:
             await pilot.pause(0.05)
-            if "end" in (app.feed.status() or ""):
-                break
         await pilot.pause(0.3)
         target.write_text(app.export_screenshot(title="gputop (simulated GPUs)"))
-    recording.unlink()
 
 
 if __name__ == "__main__":
