@@ -45,7 +45,7 @@ class Host(Protocol):
 def _help(app: Host, view: View | None) -> AnyScreen | None:
     from gputop.tui.screens.help import HelpScreen
 
-    return HelpScreen(view)
+    return HelpScreen(view, getattr(app.screen, "NAME", ""))
 
 
 def _launch(app: Host, view: View | None) -> AnyScreen | None:

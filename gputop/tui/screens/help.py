@@ -11,6 +11,7 @@ from gputop.tui.drawing.line import Line, Span, fit_text
 from gputop.tui.drawing.prose import BLANK, heading, wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
 from gputop.tui.state.keys import KEYS
+from gputop.tui.state.view import View
 from gputop.tui.widgets.ruled import RuledPane
 
 WORDS = (
@@ -47,7 +48,7 @@ _TWO_COLUMNS_FROM = 140
 
 
 class HelpScreen(SubScreen):
-    """Shows the keys and the glossary; scrolls."""
+    """Shows the keys, those of the screen named ``first`` before all others, and the glossary; scrolls."""
 
     NAME = "help"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -56,6 +57,10 @@ class HelpScreen(SubScreen):
     ]
     HINTS = (KeyHint("Up/Down PgUp/PgDn", "scroll"), KeyHint("q", "quit gputop", "app.leave"))
     COMMON = ()
+
+    def __init__(self, view: View | None = None, first: str = "") -> None:
+        super().__init__(view)
+        self.first = first
 
     def compose_body(self) -> ComposeResult:
         """Yield the text."""
@@ -67,17 +72,17 @@ class HelpScreen(SubScreen):
         pane = self.query_one("#help", RuledPane)
         columns = max(40, pane.inner_size.width)
         if columns < _TWO_COLUMNS_FROM:
-            pane.set_content([*key_lines(columns), *word_lines(columns)])
+            pane.set_content([*key_lines(columns, self.first), *word_lines(columns)])
             return
         half = columns // 2 - 2
-        left, right = key_lines(half), word_lines(half)
+        left, right = key_lines(half, self.first), word_lines(half)
         pane.set_content(_side_by_side(left, right, half))
 
 
-def key_lines(columns: int) -> tuple[Line, ...]:
-    """Return the keys, grouped by where they work."""
+def key_lines(columns: int, first: str = "") -> tuple[Line, ...]:
+    """Return the keys, grouped by where they work; those of the screen named ``first`` first."""
     lines: list[Line] = []
-    for place in dict.fromkeys(key.where for key in KEYS):
+    for place in sorted(dict.fromkeys(key.where for key in KEYS), key=lambda place: first not in place.split(", ")):
         lines.append(heading(f"Keys: {place}"))
         for key in KEYS:
             if key.where == place:

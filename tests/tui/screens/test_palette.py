@@ -120,3 +120,15 @@ async def test_what_is_below_the_palette_stays_readable_without_colors(monkeypat
         styles = [segment.style for strip in app.screen._compositor.render_strips(app.size) for segment in strip]
         colors = {color for style in styles if style is not None for color in (style.color, style.bgcolor) if color is not None}
         assert all(color.is_default for color in colors), colors
+
+
+@pytest.mark.parametrize(
+    ("key", "first"), [("o", "Keys: run"), ("d", "Keys: doctor"), ("l", "Keys: launch"), (None, "Keys: everywhere")]
+)
+async def test_the_help_begins_with_the_keys_of_the_screen_that_it_was_opened_from(key: str | None, first: str) -> None:
+    app = whole_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(*filter(None, (key, "f1")))
+        await pilot.pause()
+        headings = [row.strip() for row in text_of(app).splitlines() if row.strip().startswith("Keys:")]
+        assert headings[0].split(", ")[-1].removeprefix("Keys: ") in first, headings
