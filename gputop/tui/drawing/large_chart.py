@@ -18,9 +18,9 @@ from gputop.history.series import Series
 from gputop.history.smoothing import smooth
 from gputop.tui.drawing import braille
 from gputop.tui.drawing.charts.axis import first_step, fixed_axis, wide_enough, y_axis
-from gputop.tui.drawing.charts.over_ranks import mean_and_range, middle
 from gputop.tui.drawing.charts.x_axis import x_ticks
 from gputop.tui.drawing.line import STYLES, Line, Span
+from gputop.tui.drawing.over_ranks import mean_and_range, middle
 
 LABEL_COLUMNS = 8
 """Width of the y axis labels: fixed, so that stacked charts share their x axis."""
