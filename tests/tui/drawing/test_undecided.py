@@ -53,3 +53,12 @@ def test_of_a_gpu_nothing_is_promised_while_something_is_undecided() -> None:
     assert "no problem found with this GPU" in said(view())
     assert "no problem found" not in said(view(undecided=WATCHED))
     assert "undecided" in said(view(undecided=WATCHED))
+
+
+def test_a_rule_that_is_undecided_about_several_runs_is_named_once() -> None:
+    """It was "watching for: 99% of each step …" for each of three runs, without saying of which."""
+    runs = tuple(replace(samples.run(1), run_id=name, name=name) for name in ("flat", "nan"))
+    watched = tuple(Undecided("D01", f"{99 - at}% of each step passes", 9.0, run.run_id) for at, run in enumerate(runs))
+    of = replace(view(NOTE, undecided=watched), snapshot=replace(samples.snapshot(), runs=runs))
+    assert "Undecided: watching for: 99% of each step passes · flat, nan" in shown(of, 6)
+    assert "98%" not in shown(of, 6)

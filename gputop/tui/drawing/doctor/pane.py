@@ -195,5 +195,14 @@ def undecided_items(view: View, width: int) -> list[Line]:
 
 
 def _undecided_names(view: View) -> list[str]:
-    names = (clean(item.title) if item.rule is None else f"watching for: {clean(item.title)}" for item in view.undecided)
-    return list(dict.fromkeys(names))
+    """Return what is undecided; one rule about several runs is one, with their names."""
+    names = names_of_runs(view.snapshot)
+    found: dict[str, tuple[str, dict[str, None]]] = {}
+    for item in view.undecided:
+        title = clean(item.title) if item.rule is None else f"watching for: {clean(item.title)}"
+        name = clean(names.get(item.run or "", ""))
+        runs = found.setdefault(item.rule if item.rule is not None and name else title, (title, {}))[1]
+        if item.rule is not None and name:
+            runs[name] = None
+    mark = "-" if view.settings.ascii else "·"
+    return [f"{title} {mark} {', '.join(runs)}" if runs else title for title, runs in found.values()]
