@@ -92,3 +92,18 @@ def test_a_recipe_s_help_names_the_command_that_was_typed(command: str, capsys: 
     printed = capsys.readouterr().out
     assert printed.startswith(f"usage: gputop {command} faults/ranks-on-one-gpu")
     assert f"gputop {command} faults/ranks-on-one-gpu --devices" in printed
+
+
+@pytest.mark.parametrize("words", ["replay --theme light x.ndjson", "replay x.ndjson --theme=light", "doctor --ascii"])
+def test_an_option_of_the_program_after_the_command_is_sent_before_it(words: str) -> None:
+    """It was "Unrecognized arguments: --theme x.ndjson", of an option that the help lists."""
+    flag = next(word for word in words.split() if word.startswith("--")).partition("=")[0]
+    with pytest.raises(UsageError) as found:
+        parse(f"gputop {words}")
+    assert found.value.message == f"{flag} goes before the command."
+    assert f"gputop {flag}" in found.value.hint
+
+
+def test_an_option_that_nobody_knows_is_named() -> None:
+    with pytest.raises(UsageError, match="Unrecognized arguments: --nope"):
+        parse("gputop replay --nope x.ndjson")

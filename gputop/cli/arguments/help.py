@@ -26,6 +26,11 @@ class Parser(argparse.ArgumentParser):
         Raises:
             UsageError: always.
         """
+        _, unknown, rest = message.partition("unrecognized arguments: ")
+        flags = (word.partition("=")[0] for word in rest.split()) if unknown else ()
+        early = next((flag for flag in flags if flag in self._option_string_actions), None)
+        if early is not None:
+            raise UsageError(f"{early} goes before the command.", f"Write {self.prog} {early} … and then the command.")
         raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See {self.prog} --help.")
 
 
