@@ -163,6 +163,20 @@ async def test_filter_takes_letters_and_escape_clears_it() -> None:
         assert row_with(app, "4001 ada")
 
 
+@pytest.mark.parametrize(("key", "name"), [("f1", "help"), ("f2", "settings")])
+async def test_a_function_key_opens_its_screen_while_a_filter_is_typed(key: str, name: str) -> None:
+    app = whole_app()
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        await pilot.press("slash", *"rank:2", key)
+        await pilot.pause()
+        assert getattr(app.screen, "NAME", None) == name
+        await pilot.press("escape")
+        await pilot.pause()
+        assert isinstance(app.screen, DashboardScreen)
+        assert app.screen.processes.filter_text() == "rank:2"
+
+
 async def test_a_wrong_filter_is_explained_beside_it_while_the_last_right_one_holds() -> None:
     app = DashboardApp(dashboards.healthy())
     async with app.run_test(size=(160, 50)) as pilot:

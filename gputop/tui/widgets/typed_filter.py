@@ -1,4 +1,4 @@
-"""What panes with a typed filter share: every key goes to the filter while it is typed, so that letters trigger no action."""
+"""What panes with a typed filter share: keys go to the filter while it is typed, so that letters trigger no action."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from gputop.tui.widgets.pane import Pane
 
 SHOWN_CELLS_MOST = 40
 """The end of a longer filter is shown, so that what is being typed stays visible."""
-_KEPT_WHILE_TYPING = ("tab", "shift+tab", "ctrl+c")
+_LEFT_TO_OTHERS = ("tab", "shift+tab", "ctrl+c", "ctrl+l", "f1", "f2", "f10")
+"""Nobody means to type these, and they do the same on every screen."""
 
 
 class TypedFilter(Pane):
@@ -42,7 +43,7 @@ class TypedFilter(Pane):
         self.set_filter(self.filter_text() if keep else "")
 
     def on_key(self, event: events.Key) -> None:
-        """Capture every key while a filter is typed.
+        """Capture the keys while a filter is typed, except those that work everywhere.
 
         The key that starts it is taken here too: as a binding of the screen, it would come after the letters of a quick typist.
         """
@@ -51,7 +52,7 @@ class TypedFilter(Pane):
             event.prevent_default()
             self.start_typing()
             return
-        if not self.typing or event.key in _KEPT_WHILE_TYPING:
+        if not self.typing or event.key in _LEFT_TO_OTHERS:
             return
         event.stop()
         event.prevent_default()
