@@ -22,18 +22,21 @@ class LogView(Pane):
         self.pending = ""
         """The unfinished last line, such as a running progress bar."""
         self.at_end = True
+        self._is_read = False
+        """Whether anything is known of the log: until then, it may have output."""
         self._columns = 0
         self._wrapped: list[Line] = []
 
     def clear(self) -> None:
         """Start another log."""
         self.texts, self.pending, self.at_end = [], "", True
-        self._wrapped = []
+        self._wrapped, self._is_read = [], False
         self._show()
 
     def add(self, texts: Sequence[str], pending: str = "") -> None:
         """Append lines, and show the unfinished one."""
-        if not texts and pending == self.pending:
+        is_first, self._is_read = not self._is_read, True
+        if not texts and pending == self.pending and not is_first:
             return
         self.texts += texts
         self.pending = pending
@@ -63,7 +66,7 @@ class LogView(Pane):
 
     def empty_lines(self) -> tuple[Line, ...]:
         """Return the placeholder of an empty log."""
-        return ((Span("No output yet.", "dim"),),)
+        return ((Span("No output yet." if self._is_read else "Reading the log …", "dim"),),)
 
     def _show(self) -> None:
         if self.at_end:

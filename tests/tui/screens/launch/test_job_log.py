@@ -187,3 +187,19 @@ async def test_the_log_of_hosts_is_searched_in_the_lines_that_came(monkeypatch: 
         await pilot.pause()
         assert "a | step 40 " in text_of(app)
         assert "'none' is not found" in text_of(app)
+
+
+async def test_a_log_that_was_not_read_yet_is_not_called_empty() -> None:
+    app = LogApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        for _ in range(2):  # also when another job is chosen
+            await pilot.pause()
+            assert "Reading the log …" in text_of(app)
+            assert "No output yet." not in text_of(app)
+            app.log_pane.add([])
+            await pilot.pause()
+            assert "No output yet." in text_of(app)
+            app.log_pane.add(["step 1"])
+            await pilot.pause()
+            assert "step 1" in text_of(app)
+            app.log_pane.follow_job("another job")
