@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import bisect
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from gputop.history.history import History
 from gputop.snapshot import Run
@@ -12,6 +14,10 @@ from gputop.tui.drawing.run_numbers import EPOCH_METRIC
 
 X_KINDS = ("time", "step", "epoch", "clock")
 """In the order in which a key switches them."""
+_VALUES_LEAST = 20
+"""Of fewer values, the next ones may still change which axis shows them."""
+_PLACES = 100
+"""About as many cells as a chart is wide."""
 X_WORDS = {"time": "time since start", "step": "steps", "epoch": "epochs", "clock": "time of day"}
 
 
@@ -37,6 +43,25 @@ def positions(kind: str, run: Run, history: History) -> Positions | None:
         return None
     steps, epochs = [step for step, _ in ends], [epoch for _, epoch in ends]
     return Positions("step", lambda step: _between(step, steps, epochs), lambda epoch: _between(epoch, epochs, steps))
+
+
+def first_kind(run: Run, metric: str, history: History) -> str | None:
+    """Return the axis on which to open a run's chart: "time", or "step" if time would put most of the curve into one column.
+
+    The lines of a log that was there before gputop have the time at which they were read. None while there are few values.
+    """
+    series = next(iter(history.metric(run.run_id, metric).values()), None)
+    if series is None or len(series.by_step.buckets) < _VALUES_LEAST:
+        return None
+    steps, times = series.by_step.buckets.x_first, series.by_time.buckets.x_first
+    start = min(times) if run.created_at is None else min(*times, run.created_at)
+    place_s = (max(times) - start) / _PLACES
+    if not 0 < place_s < math.inf:
+        return "step"
+    places = groupby(zip(times, steps, strict=True), lambda value: int((value[0] - start) / place_s))
+    held = [[step for _, step in values] for _, values in places]
+    most = max(max(inside) - min(inside) for inside in held)
+    return "step" if 2 * most > max(steps) - min(steps) else "time"
 
 
 def _same(x: float) -> float:

@@ -15,7 +15,7 @@ from gputop.tui.drawing.large_chart import Chart
 from gputop.tui.drawing.line import Line, Span
 from gputop.tui.drawing.runs.notes import notes_of
 from gputop.tui.drawing.runs.overlay import Layer, curves_of, layers_of, span_of
-from gputop.tui.drawing.runs.positions import X_KINDS, X_WORDS, positions
+from gputop.tui.drawing.runs.positions import X_KINDS, X_WORDS, first_kind, positions
 from gputop.tui.drawing.runs.window import Window
 from gputop.tui.state.view import Settings, View
 
@@ -31,6 +31,10 @@ class RunChart:
         self.chosen = False
         """Whether the user chose the metric; before, it is the loss as soon as there is one."""
         self.x_kind = "time"
+        self._axis_chosen = False
+        """Whether the user chose the axis; before, each run has the one that shows its curve."""
+        self._axis_of: str | None = None
+        """The run for which the axis was found."""
         self.window = Window()
         self.whole: tuple[float, float] | None = None
         """The first and the last x of the newest drawing."""
@@ -46,6 +50,15 @@ class RunChart:
         self.names = tuple(sorted(shown, key=lambda name: name != first))
         if not self.chosen or self.metric not in self.names:
             self.metric = self.names[0] if self.names else None
+
+    def take_axis(self, run: Run, history: History) -> None:
+        """Find the axis on which the run's curve is visible, once for each run: an axis that moved by itself would confuse."""
+        if self._axis_chosen or self._axis_of == run.run_id or self.metric is None:
+            return
+        found = first_kind(run, self.metric, history)
+        self._axis_of = run.run_id if found is not None else None
+        if (kind := found or "time") != self.x_kind:
+            self.x_kind, self.window = kind, Window()
 
     def choose(self, metric: str) -> None:
         """Show this metric, also of other runs that have it."""
@@ -144,5 +157,6 @@ class RunChart:
         """Choose the next axis for which the run has data, and show all of it."""
         held = X_KINDS.index(self.x_kind)
         others = (X_KINDS[(held + more) % len(X_KINDS)] for more in range(1, len(X_KINDS)))
+        self._axis_chosen = True
         self.x_kind = next((kind for kind in others if positions(kind, run, history) is not None), self.x_kind)
         self.window = Window()

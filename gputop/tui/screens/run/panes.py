@@ -138,6 +138,7 @@ class RunPanes(ChartScreen):
         if run is not None:
             self.uuids = run_numbers.device_uuids(run, view.snapshot) or self.uuids
             self.chart.take_names(self.run_id, view.history)
+            self.chart.take_axis(run, view.history)
         return run
 
     def draw(self, view: View) -> None:

@@ -359,6 +359,45 @@ async def test_a_run_without_epochs_skips_their_axis() -> None:
             assert words in text_of(app)
 
 
+def read_late(late: int, live: int) -> tuple[Points, ...]:
+    """Losses of a log: the lines that were there when it was found, then one line a second."""
+    times = [samples.EPOCH - live] * late + [samples.EPOCH - live + second for second in range(1, live + 1)]
+    return (Points("run-1", 0, "loss", tuple(range(late + live)), tuple(times), (1.0,) * (late + live)),)
+
+
+@pytest.mark.parametrize(
+    ("points", "words"),
+    [
+        (read_late(200, 0), "over steps"),
+        (read_late(200, 50), "over steps"),
+        (read_late(0, 200), "over time since start"),
+        (read_late(10, 0), "over time since start"),
+    ],
+    ids=["read at once", "and then followed", "followed from the start", "too few to tell"],
+)
+async def test_the_chart_opens_on_an_axis_that_shows_the_curve(points: tuple[Points, ...], words: str) -> None:
+    app = ScreenApp(RunScreen("run-1"), view_of(samples.snapshot(points=points)))
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        assert words in text_of(app)
+
+
+async def test_the_axis_of_a_chart_does_not_move_by_itself() -> None:
+    view = view_of(samples.snapshot(points=read_late(200, 0)))
+    app = ScreenApp(RunScreen("run-1"), view)
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        later = [samples.EPOCH + second for second in range(1, 1001)]
+        points = Points("run-1", 0, "loss", tuple(range(200, 1200)), tuple(later), (1.0,) * 1000)
+        view.history.observe(samples.snapshot(1, points=(points,)))
+        app.give(view)
+        await pilot.pause()
+        assert "over steps" in text_of(app)
+        await pilot.press("x")
+        await pilot.pause()
+        assert "over time of day" in text_of(app)
+
+
 @pytest.mark.parametrize(
     ("keys", "ranks", "said"),
     [
