@@ -21,8 +21,8 @@ WHY_CELLS_MIN = 24
 def verdict_line(view: View | None, cells: int) -> Line:
     """Return "7 of 8 GPUs work well  GPU 6 is slowed by heat · load balance 97% · 853 samples/s · loss 2.13 ↓ · 1h52m left".
 
-    Exactly ``cells`` cells. What does not fit is left out, the least important first: the energy, the balance, the loss, what
-    the count is the mean of, the throughput, the time left; then the reason is cut.
+    Exactly ``cells`` cells. What does not fit is left out, the least important first: the energy, the balance, what the count
+    is the mean of, the throughput, the time left; then the reason is cut; the loss is left out last.
     """
     if view is None:
         return fit((), cells)
@@ -31,11 +31,11 @@ def verdict_line(view: View | None, cells: int) -> Line:
     why = _why(view, found)
     numbers = _numbers(view, found)
     separator = Span(" · ", "dim")
-    for name in ("", "energy", "balance", "loss", "span", "speed", "left"):
+    for name in ("", "energy", "balance", "span", "speed", "left", "loss"):
         numbers.pop(name, None)
         tail = joined(numbers.values(), separator)
         room = cells - width(chip) - 2 - (width(tail) + 3 if tail else 0)
-        if width(why) <= room or (not numbers and room >= WHY_CELLS_MIN):
+        if width(why) <= room or (numbers.keys() <= {"loss"} and room >= WHY_CELLS_MIN):
             break
     shown = joined((clip(why, max(0, room)), tail), separator)
     return fit(clip((*chip, Span(" "), *shown), cells), cells)

@@ -143,6 +143,15 @@ def test_the_verdict_names_the_first_problem_and_the_numbers_of_the_run() -> Non
     assert chip(view) == "chip bad"
 
 
+@pytest.mark.parametrize("cells", [100, 80])
+def test_a_long_reason_is_cut_before_the_loss_is_left_out(cells: int) -> None:
+    long = replace(dashboards.ONE_GPU, title="Gradients travel through the CPU, because the process group was made with gloo")
+    shown = plain(verdict_line(replace(dashboards.one_gpu(), findings=(long,)), cells))
+    assert "  Gradients travel through" in shown
+    assert "… · loss 0.446 ↓" in shown
+    assert "Gradients travel throug" in plain(verdict_line(replace(dashboards.one_gpu(), findings=(long,)), 60))
+
+
 def test_a_problem_of_another_run_is_named_as_such_and_comes_after_those_of_this_one() -> None:
     view = dashboards.healthy()
     assert view.run is not None
@@ -193,7 +202,7 @@ def test_what_does_not_fit_leaves_by_its_importance() -> None:
     lines = [plain(verdict_line(view, cells)) for cells in range(10, 161)]
     assert [len(shown) for shown in lines] == list(range(10, 161))
     kept = [tuple(part for part in parts if part in shown) for shown in lines[20:]]
-    assert list(dict.fromkeys(kept)) == [(), ("left",), ("samples/s", "left"), ("samples/s", "loss", "left"), parts[:4], parts]
+    assert list(dict.fromkeys(kept)) == [(), ("loss",), ("loss", "left"), ("samples/s", "loss", "left"), parts[:4], parts]
     assert "1 of 8 GPUs work  Only GPU 0" in lines[40 - 10]
 
 
