@@ -56,14 +56,17 @@ _LEAST = (
 )
 _MEMORY_CELLS = (10, 8, 4)
 """Of "70.5/141G", "71/80G" or "71G"."""
+_LIMIT_CELLS = 5
+"""Of "/700" after the power, or "/1200"."""
 
 
 def unmeasured(devices: Iterable[Device]) -> frozenset[str]:
-    """Return the parts of a row that would be blank for each of these devices."""
+    """Return the parts of a row that would be blank for each of these devices; "limit" is that of the power."""
     readings = {
         "units": ("sm_activity_percent", "tensor_activity_percent"),
         "links": ("nvlink_rx_bytes_per_s", "pcie_rx_bytes_per_s"),
         "clock": ("sm_clock_mhz", "throttle_reasons"),
+        "limit": ("power_limit_w",),
     }
     seen = [device for device in devices if device.state == "ok"]
     return frozenset(
@@ -93,6 +96,10 @@ def row_layout(width: int, label: int, without: Collection[str] = ()) -> Layout:
             break
         sizes[name] = cells
         room -= cells + 1
+    else:
+        if "limit" not in without and room >= _LIMIT_CELLS:
+            sizes["power"] += _LIMIT_CELLS
+            room -= _LIMIT_CELLS
     if sizes["bar"]:
         wider = min(room, _MEMORY_CELLS[0] - sizes["memory"])
         sizes["memory"] += wider
@@ -139,7 +146,7 @@ class Rows:
         if layout.memory:
             parts.append((_memory(device, layout.memory),))
         if layout.power:
-            parts.append((Span(f"{units.number(device.power_w, 'W'):>{layout.power}}", _known(device.power_w)),))
+            parts.append((Span(f"{_power(device, layout.power):>{layout.power}}", _known(device.power_w)),))
         if layout.temperature:
             parts.append((_temperature(device, layout.temperature),))
         if layout.links:
@@ -276,6 +283,15 @@ def memory_bar(device: Device, split: MemorySplit | None, cells: int, ascii_only
     owned = [(split.run, "memory"), (split.other, "other" if split.run else "memory"), (split.unlisted, "warn")]
     parts = [((held or 0) / total, style) for held, style in owned]
     return segments([*parts, (max(0.0, share - sum(part for part, _ in parts)), "dim")], cells, ascii_only)
+
+
+def _power(device: Device, cells: int) -> str:
+    """Return the power, and its limit if both fit: "615/700W"."""
+    power = units.number(device.power_w, "W")
+    if device.power_w is None or device.power_limit_w is None:
+        return power
+    whole = f"{device.power_w:.0f}/{units.number(device.power_limit_w, 'W')}"
+    return whole if len(whole) <= cells else power
 
 
 def _temperature(device: Device, cells: int) -> Span:

@@ -35,7 +35,7 @@ def box(count: int, **settings: object) -> View:
 def test_a_row_says_the_readings() -> None:
     row = texts(draw_gpus(dashboards.healthy(), 158, 22).lines)[0]
     assert row.split()[:3] == ["0", "r0", "98%"]
-    for part in ("71.2/80G", "612W", "65°C", "SM 88 tc 41", "1980MHz"):
+    for part in ("71.2/80G", "612/700W", "65°C", "SM 88 tc 41", "1980MHz"):
         assert part in row, part
 
 
@@ -43,7 +43,8 @@ def test_a_row_says_the_readings() -> None:
 def test_the_rule_names_the_columns_where_they_are(width: int) -> None:
     drawn = draw_gpus(dashboards.healthy(), width, 22)
     names, row = plain(drawn.heading), texts(drawn.lines)[0]
-    for name, reading in (("util", "98%"), ("power", "612W"), ("MHz", "1980MHz")):
+    power = "612/700W" if "612/700W" in row else "612W"
+    for name, reading in (("util", "98%"), ("power", power), ("MHz", "1980MHz")):
         if name in names:
             assert names.index(name) + len(name) == row.index(reading) + len(reading), name
     assert names.index("SM tensor %") == row.index("SM ")
@@ -125,9 +126,22 @@ def row_past(view: View, index: int = 0) -> Line:
     return cut(row, start, start + layout.past)
 
 
+def test_the_power_is_shown_against_its_limit_where_there_is_room() -> None:
+    devices = (samples.device(0, power_w=614.6, power_limit_w=700.0), samples.device(1, power_w=1012.0, power_limit_w=1200.0))
+    unknown = (samples.device(2, power_w=None, power_limit_w=700.0), samples.device(3, power_w=89.0, power_limit_w=None))
+    view = dashboards.view_of([samples.snapshot(devices=(*devices, *unknown))], density="compact")
+    for width, wanted in ((158, ["615/700W", "1012/1200W", "N/A", "89W"]), (80, ["615W", "1012W", "N/A", "89W"])):
+        layout = row_layout(width, 2, unmeasured(view.snapshot.devices))
+        at = 1 + layout.label + 1 + (layout.user + 1) + 4 + 1 + sum(cells + 1 for cells in layout[2:6] if cells)
+        rows = draw_gpus(view, width, 8).lines
+        assert [plain(cut(row, at, at + layout.power)).strip() for row in rows] == wanted
+    layout = row_layout(158, 2, without=("limit",))
+    assert (layout.power, layout.bar) == (5, row_layout(158, 2).bar + 5)
+
+
 def test_what_no_gpu_reports_takes_no_cell() -> None:
     few = dashboards.virtual()
-    assert unmeasured(few.snapshot.devices) == {"units", "links", "clock"}
+    assert unmeasured(few.snapshot.devices) == {"units", "links", "clock", "limit"}
     layout = row_layout(158, 3, unmeasured(few.snapshot.devices))
     assert (layout.units, layout.links, layout.clock, layout.past) == (0, 0, 0, 60)
     idle = [samples.idle_device(index) for index in range(4)]
