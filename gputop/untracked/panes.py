@@ -45,10 +45,10 @@ def pane_of(run: ProcessRun) -> Pane | None:
             if os.stat(f"/proc/{pid}").st_uid != os.geteuid():
                 continue
             terminal, found = os.readlink(f"/proc/{pid}/fd/1"), os.stat(f"/proc/{pid}/fd/1")
+            if not stat.S_ISCHR(found.st_mode) or not terminal.startswith("/dev/pts/"):
+                continue
             environment = procfs.read_environ(pid) or {}
         except OSError:
-            continue
-        if not stat.S_ISCHR(found.st_mode) or not terminal.startswith("/dev/pts/"):
             continue
         for label, program in _PROGRAMS.items():
             place: tuple[str, str] | None = program.find(terminal, environment)
