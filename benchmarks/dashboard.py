@@ -75,6 +75,8 @@ FIGURES = {
     "once_ms": ("one reading on standard output, ms", 0),
 }
 """What is measured: its name in the table, and its decimals there."""
+IDLE = (sys.executable, "-c", "import time; time.sleep(3600)")
+"""What uses each GPU. It prints nowhere: of a file that held the figures, gputop would follow every line for each of them."""
 SETTLE_S = 5.0
 ROUNDS = 5
 
@@ -147,7 +149,7 @@ def measure(measured: Sequence[Tool], gpus: int | None, seconds: float, latencie
         folder = Path(directory)
         (folder / "config" / "btop").mkdir(parents=True)
         (folder / "config" / "btop" / "btop.conf").write_text(BTOP_SETTINGS)
-        workers = [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"]) for _ in range(gpus or 0)]
+        workers = [subprocess.Popen(IDLE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(gpus or 0)]
         try:
             environments: dict[Tool, dict[str, str]] = {tool: {} for tool in measured}
             if gpus is not None:
