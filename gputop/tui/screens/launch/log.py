@@ -64,6 +64,8 @@ class JobLog(LogView):
         self.job_id: str | None = None
         self.rank: int | None = None
         """None: all; LAUNCHER; or a rank."""
+        self._whose = "all"
+        """The chosen output in words."""
         self._typing: str | None = None
         self._term = ""
         self._place: tuple[logs.Source, int, Page] | None = None
@@ -79,6 +81,7 @@ class JobLog(LogView):
         self._cancel_request()
         if job_id != self.job_id:
             self.job_id, self.rank, self._place, self._typing, self._note = job_id, None, None, None, ""
+            self._whose = "all"
         self.clear()
 
     def explain(self, lines: tuple[Line, ...]) -> None:
@@ -123,10 +126,11 @@ class JobLog(LogView):
             found = logs.sources(self.job_id) if self.job_id else ()
         except GputopError:
             return
-        ranks = sorted({source.rank for source in found if source.rank is not None})
-        choices: list[int | None] = [None, *([LAUNCHER] if ranks else []), *ranks]
+        labels = {source.rank: source.label for source in found if source.rank is not None}
+        choices: list[int | None] = [None, *([LAUNCHER] if labels else []), *sorted(labels)]
         at = choices.index(self.rank) if self.rank in choices else 0
         self.rank = choices[(at + 1) % len(choices)]
+        self._whose = "all" if self.rank is None else labels.get(self.rank, logs.LAUNCHER)
         self._cancel_request()
         self._place, self._note = None, ""
         self.clear()
@@ -330,5 +334,4 @@ class JobLog(LogView):
 
     def _rank_spans(self) -> list[Span]:
         """Return whose output is shown, and the key that changes it."""
-        who = {None: "all", LAUNCHER: "launcher"}.get(self.rank, f"rank {self.rank}")
-        return [Span("r ", "key"), Span(who, "value")]
+        return [Span("r ", "key"), Span(self._whose, "value")]

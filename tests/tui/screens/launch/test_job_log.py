@@ -116,6 +116,25 @@ async def test_what_is_asked_next_ends_a_search(slow: Slow, keys: tuple[str, ...
         assert "looking for" not in text_of(app)
 
 
+@pytest.mark.parametrize("label", ["rank", "local rank"])
+async def test_the_chosen_output_has_the_name_that_its_lines_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, label: str
+) -> None:
+    """On a node of several, only the local rank is known."""
+    files = [logs.Source("launcher", tmp_path / "out")]
+    files += [logs.Source(f"{label} {rank}", tmp_path / str(rank), rank, label != "rank") for rank in range(2)]
+    monkeypatch.setattr(logs, "sources", lambda job_id: tuple(files))
+    app = LogApp()
+    async with app.run_test(size=(100, 30)) as pilot:
+        shown = []
+        for _ in range(5):
+            shown.append(next(line for line in text_of(app).splitlines() if "r all" in line or "/ search" in line))
+            await pilot.press("r")
+            await pilot.pause()
+        said = [line.split("r ", 1)[1].split("  / ")[0] for line in shown]
+        assert said == ["all", "launcher", f"{label} 0", f"{label} 1", "all"]
+
+
 async def test_another_job_ends_a_search(slow: Slow) -> None:
     app = LogApp()
     async with app.run_test(size=(100, 30)) as pilot:
