@@ -231,9 +231,13 @@ class ProcessRun:
         return max(0, self.world_size - self.local_world_size)
 
 
+NODES_START_S = 60.0
+"""Nodes do not start at once, least of all by hand: launchers that wait are reported after this time (our choice)."""
+
+
 @dataclass(frozen=True, slots=True)
 class WaitingLauncher:
-    """A torchrun that needs other nodes and has started no rank yet, as its command and its environment show it."""
+    """A torchrun or accelerate launch that needs other nodes and has no rank yet, by its command and its environment."""
 
     pid: int
     name: str
@@ -248,6 +252,8 @@ class WaitingLauncher:
     """The job of gputop that started it."""
     started_at: float | None = None
     """Wall clock, seconds since the epoch."""
+    launcher: str = "torchrun"
+    """Or "accelerate"."""
 
 
 @dataclass(frozen=True, slots=True)

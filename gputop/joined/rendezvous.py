@@ -1,4 +1,4 @@
-"""torchruns that wait for other nodes, over several machines: which nodes are there, and how many are missing. Pure.
+"""Launchers that wait for other nodes, over several machines: which nodes are there, and how many are missing. Pure.
 
 Nothing of such a run is tracked, and none of its ranks exists. A torchrun does not say who the other nodes are, so only their
 number is known.
@@ -13,10 +13,8 @@ from typing import Any
 from gputop import units
 from gputop.joined.runs import Seen, shifted
 from gputop.joined.untracked import is_loopback
-from gputop.process import WaitingLauncher
+from gputop.process import NODES_START_S, WaitingLauncher
 
-REPORTED_AFTER_S = 60.0
-"""Nodes do not start at once, least of all if they are started by hand (our choice)."""
 NAMED_MOST = 3
 """Maximum number of hosts that a sentence names."""
 
@@ -35,6 +33,7 @@ class Rendezvous:
     """The other hosts with a reading."""
     waited_s: float
     """Since the last of them started."""
+    launcher: str = "torchrun"
 
     @property
     def missing(self) -> int:
@@ -54,7 +53,7 @@ class Rendezvous:
 
 
 def waiting_rendezvous(seen: Sequence[Seen], now: float) -> tuple[Rendezvous, ...]:
-    """Return those that have waited for ``REPORTED_AFTER_S``, in the order of the hosts; ``now`` is this machine's clock.
+    """Return those that have waited for ``NODES_START_S``, in the order of the hosts; ``now`` is this machine's clock.
 
     What gputop launched over hosts is left out (``launches``). ``seen`` has each machine once.
     """
@@ -68,13 +67,13 @@ def waiting_rendezvous(seen: Sequence[Seen], now: float) -> tuple[Rendezvous, ..
                 known.add(process)
                 groups.setdefault(_meeting(one.host, launcher), []).append((one, launcher))
     found = (_joined(group, seen, now) for group in groups.values())
-    return tuple(one for one in found if one.waited_s >= REPORTED_AFTER_S)
+    return tuple(one for one in found if one.waited_s >= NODES_START_S)
 
 
 def rendezvous_text(one: Rendezvous, unread: Sequence[str] = ()) -> str:
     """Return what is wrong, in words. ``unread``: the hosts without a reading."""
     where = f"{', '.join(one.hosts[:NAMED_MOST])}{' …' if len(one.hosts) > NAMED_MOST else ''}"
-    waits = f"torchrun on {where} has waited {units.duration(one.waited_s)}"
+    waits = f"{one.launcher} on {where} has waited {units.duration(one.waited_s)}"
     if not one.missing:
         return f"{waits} at {one.meets_at}: its {one.nodes} nodes are there and have not met"
     text = f"{waits} for {one.missing} of its {one.nodes} nodes at {one.meets_at}"
@@ -89,7 +88,7 @@ def rendezvous_text(one: Rendezvous, unread: Sequence[str] = ()) -> str:
 
 def _meeting(host: str, launcher: WaitingLauncher) -> object:
     """Return what only the nodes of one run have in common: a loopback address alone joins nothing."""
-    same = launcher.name, launcher.nodes, launcher.rendezvous_id
+    same = launcher.launcher, launcher.name, launcher.nodes, launcher.rendezvous_id
     if launcher.slurm_job_id is not None:
         return "slurm", launcher.slurm_job_id, launcher.meets_at, same
     address = (launcher.meets_at or "").rpartition(":")[0] or launcher.meets_at
@@ -102,4 +101,5 @@ def _joined(group: Sequence[tuple[Seen, WaitingLauncher]], seen: Sequence[Seen],
     place = first.meets_at or (f"Slurm job {first.slurm_job_id}" if first.slurm_job_id else "an address that it chose")
     started = [at for one, launcher in group if (at := shifted(launcher.started_at, one.clock_offset_s)) is not None]
     without = tuple(one.host for one in seen if one.current and one.host not in hosts)
-    return Rendezvous(first.name, first.nodes, place, hosts, without, now - max(started, default=now))
+    waited_s = now - max(started, default=now)
+    return Rendezvous(first.name, first.nodes, place, hosts, without, waited_s, first.launcher)

@@ -35,6 +35,12 @@ def test_a_node_that_never_came_is_counted_and_the_hosts_without_it_are_named() 
     assert found.as_data()["missing_nodes"] == 1
 
 
+def test_accelerate_is_named() -> None:
+    (found,) = waiting(host("gpu1", replace(TORCHRUN, launcher="accelerate")), host("gpu2", TORCHRUN))[:1]
+    assert (found.hosts, found.missing) == (("gpu1",), 1)
+    assert rendezvous_text(found).startswith("accelerate on gpu1 has waited 1m30s for 1 of its 2 nodes")
+
+
 def test_nodes_that_are_all_there_and_do_not_meet() -> None:
     (found,) = waiting(host("gpu1", TORCHRUN), host("gpu2", TORCHRUN))
     assert rendezvous_text(found).endswith("at gpu1:29500: its 2 nodes are there and have not met")

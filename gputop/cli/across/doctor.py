@@ -78,10 +78,11 @@ class _Watched:
         from gputop.doctor.watch import standing
         from gputop.joined.launches import HOLD_S, waiting_launches
         from gputop.joined.machines import once_each
-        from gputop.joined.rendezvous import REPORTED_AFTER_S, waiting_rendezvous
+        from gputop.joined.rendezvous import waiting_rendezvous
         from gputop.joined.runs import shared_runs
         from gputop.joined.troubles import failed_apart
         from gputop.joined.untracked import untracked_runs
+        from gputop.process import NODES_START_S
 
         self.add(status.host for status in statuses)
         seen = once_each(self._read(statuses))
@@ -91,7 +92,7 @@ class _Watched:
         now = time.time()
         self._launch_pending = waiting_launches(seen, now) != waiting_launches(seen, now + HOLD_S) or len(
             waiting_rendezvous(seen, now)
-        ) != len(waiting_rendezvous(seen, now + REPORTED_AFTER_S))
+        ) != len(waiting_rendezvous(seen, now + NODES_START_S))
         self.failed_apart = failed_apart(seen, now) if len(seen) < len(self.doctors) else ()
         if self.runs or any(one.snapshot.paths for one in seen):
             whole = self._stream.snapshot(self.runs, seen, time.time(), time.monotonic())

@@ -1,7 +1,8 @@
 """torchruns that wait for other nodes. They have started no rank, so nothing else shows them.
 
-torchrun starts its ranks once enough nodes have joined the rendezvous. Until then it sleeps, ten minutes by
-default. Imports only the standard library, gputop's records and its neighbors.
+torchrun starts its ranks once as many nodes as it needs have come to the rendezvous. Until then it sleeps, ten minutes by
+default. ``accelerate launch`` runs torchrun's code in its own process. Imports only the standard library, gputop's records
+and its neighbors.
 """
 
 from __future__ import annotations
@@ -20,8 +21,16 @@ WAITING_AGE_S = 20.0
 RANKS_CPU_S = 1.0
 """Ended children that used more CPU time than this were ranks, because importing torch alone takes more. Such a torchrun waits
 for the ranks of other nodes to end, or restarts its own."""
-_WITHOUT_VALUE = frozenset({"m", "module", "no-python", "run-path", "standalone", "virtual-local-rank"})
-"""torchrun's options that take no value, with dashes for underscores."""
+_ACCELERATE = """
+cpu debug downcast-bf16 dynamo-use-dynamic dynamo-use-fullgraph dynamo-use-regional-compilation enable-cpu-affinity
+fp8-use-autocast-during-eval m module multi-gpu no-python no-tpu-cluster q quiet same-network tpu tpu-cluster tpu-use-
+sudo use-deepspeed use-fsdp use-megatron-lm use-parallelism-config use-xpu
+"""
+_WITHOUT_VALUE = {
+    "torchrun": frozenset({"m", "module", "no-python", "run-path", "standalone", "virtual-local-rank"}),
+    "accelerate": frozenset(_ACCELERATE.split()),
+}
+"""Options that take no value, with dashes for underscores, by the launcher."""
 _STANDALONE = "standalone"
 
 
@@ -49,7 +58,7 @@ class WaitingLaunchers:
 
 def _launcher(facts: Facts) -> WaitingLauncher | None:
     command = procfs.command_line_of(facts.stat.pid)
-    if command is None or launcher_name(command) != "torchrun":
+    if command is None or launcher_name(command) not in _WITHOUT_VALUE:
         return None
     environment = facts.try_read((), procfs.read_environ)
     return read_launcher(facts.stat.pid, command, environment or {}, time.time() - facts.age_s)
@@ -64,21 +73,29 @@ def _ended_children_s(stat_line: bytes) -> float:
 def read_launcher(
     pid: int, command: Sequence[str], environment: Mapping[str, str], started_at: float | None
 ) -> WaitingLauncher | None:
-    """Return what a torchrun's command and environment say about its nodes; None if it needs no other node."""
-    options, script = _options(command)
+    """Return what a launcher's command and environment say about its nodes; None if it needs no other node.
+
+    A configuration file of accelerate is not read: it may lie on a file system that hangs.
+    """
+    launcher, options, script = _options(command)
     if _STANDALONE in options or not script:
         return None
 
     def value(name: str) -> str | None:
         return options.get(name) or environment.get(f"PET_{name.upper().replace('-', '_')}") or None
 
-    fewest = (value("nnodes") or "1").partition(":")[0]
+    if launcher == "accelerate":
+        count, address, port = options.get("num-machines"), options.get("main-process-ip"), options.get("main-process-port")
+        endpoint = None
+    else:
+        count, address, port = value("nnodes"), value("master-addr"), value("master-port")
+        endpoint = value("rdzv-endpoint")
+    fewest = (count or "1").partition(":")[0]
     nodes = int(fewest) if fewest.isascii() and fewest.isdigit() and len(fewest) <= 6 else 1
     if nodes < 2:
         return None
-    endpoint, address = value("rdzv-endpoint"), value("master-addr")
     if endpoint is None and address is not None:
-        endpoint = f"{address}:{value('master-port') or 29500}"
+        endpoint = f"{address}:{port or 29500}"
     return WaitingLauncher(
         pid,
         os.path.basename(script[1] if script[0] in ("-m", "--module") and len(script) > 1 else script[0]),
@@ -88,28 +105,33 @@ def read_launcher(
         environment.get("SLURM_JOB_ID") or None,
         environment.get("GPUTOP_JOB_ID") or None,
         started_at,
+        launcher,
     )
 
 
-def _options(command: Sequence[str]) -> tuple[dict[str, str], Sequence[str]]:
-    """Return torchrun's own options, with dashes for underscores, and the words from the script on."""
-    at = next((place for place, word in enumerate(command) if _is_torchrun(word)), None)
+def _options(command: Sequence[str]) -> tuple[str, dict[str, str], Sequence[str]]:
+    """Return the launcher, its own options, with dashes for underscores, and the words from the script on."""
     found: dict[str, str] = {}
-    if at is None:
-        return found, ()
-    words = list(command[at + 1 :])
+    launcher, words = _own_words(command)
     module = False
     while words and words[0].startswith("-"):
         name, equals, given = words.pop(0).lstrip("-").partition("=")
         name = name.replace("_", "-")
-        if equals or name in _WITHOUT_VALUE:
+        if equals or name in _WITHOUT_VALUE[launcher]:
             found[name] = given
             module = module or name in ("m", "module")
         elif words:
             found[name] = words.pop(0)
-    return found, ("-m", *words) if module and words else words
+    return launcher, found, ("-m", *words) if module and words else words
 
 
-def _is_torchrun(word: str) -> bool:
-    ways = ([word], ["python", "-m", word], ["python", word])
-    return any(launcher_name(way) == "torchrun" for way in ways)
+def _own_words(command: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the launcher, and the words after its name and subcommand; none if the command has no launcher."""
+    for place, word in enumerate(command):
+        rest = list(command[place:])
+        for way in (["python", *rest], ["python", "-m", *rest]):
+            launcher = None if word.startswith("-") else launcher_name(way)
+            if launcher in _WITHOUT_VALUE:
+                alone = launcher_name([*way[: -len(rest)], word]) == launcher
+                return str(launcher), rest[1 if alone else 2 :]
+    return "", []

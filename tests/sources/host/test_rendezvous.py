@@ -38,6 +38,25 @@ START_S = 180.0
         (["torchrun", "--nnodes=x", "t.py"], {}, None),
         (["torchrun", "--nnodes"], {}, None),
         (["python", "train.py", "--nnodes=2"], {}, None),
+        (
+            ["python", "/usr/bin/accelerate", "launch", "--multi_gpu", "--num_machines=2", "--main_process_ip", "n1", "t.py"],
+            {},
+            (2, "n1:29500", None, "t.py"),
+        ),
+        (
+            ["accelerate-launch", "--num-machines", "3", "--main_process_port=7", "--main_process_ip=n1", "-m", "a.b", "-q"],
+            {},
+            (3, "n1:7", None, "a.b"),
+        ),
+        (
+            ["python", "-m", "accelerate.commands.launch", "--num_machines=2", "--same_network", "t.py"],
+            {},
+            (2, None, None, "t.py"),
+        ),
+        (["accelerate", "launch", "--num_processes", "2", "t.py", "--num_machines=2"], {}, None),
+        (["accelerate", "launch", "t.py"], {"PET_NNODES": "2"}, None),
+        (["accelerate", "launch"], {}, None),
+        (["accelerate", "config", "--num_machines=2", "t.py"], {}, None),
     ],
 )
 def test_what_a_command_says_about_its_nodes(

@@ -1,4 +1,4 @@
-"""Ranks that wait for one another before their first step (G01), and those that only prepare something.
+"""Ranks that wait for one another before their first step (G01), or a launcher for nodes (G06), and what only prepares.
 
 ``PAIRS`` holds each with the fault that it differs from in one thing.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gputop.process import ProcessRank, ProcessRun
+from gputop.process import ProcessRank, ProcessRun, WaitingLauncher
 from gputop.snapshot import Snapshot
 from gputop.whereabouts.records import RankPlace
 from tests.doctor.scenes.base import gpus, rank, scene
@@ -93,11 +93,27 @@ def one_says_nothing(second: int) -> Snapshot:
     return starts(second, known=(0, 1))
 
 
+def waiting_launcher(second: int, *, began: int = -90, there: bool = True) -> Snapshot:
+    """A torchrun of two nodes that has no rank."""
+    launcher = WaitingLauncher(7, "train.py", 2, "gpu1:29500", "x", started_at=EPOCH + began)
+    return replace(scene(second, gpus(())), waiting_launchers=(launcher,) if there else ())
+
+
+def node_just_started(second: int) -> Snapshot:
+    return waiting_launcher(second, began=-20)
+
+
+def nodes_have_met(second: int) -> Snapshot:
+    return waiting_launcher(second, there=False)
+
+
 PAIRS = (
     Pair("G01", "one rank prepares data before the first step", prepares, starts, 60),
     Pair("G01", "one rank reads its data before the first step", reads, starts, 60),
     Pair("G01", "the ranks move before the first step", begins, starts, 60),
     Pair("G01", "all are in the same collective before the first step", together, in_different_collectives, 60),
     Pair("G01", "a rank of a start says nothing", one_says_nothing, starts, 60),
+    Pair("G06", "a node that has only started", node_just_started, waiting_launcher, 30),
+    Pair("G06", "nodes that have met", nodes_have_met, waiting_launcher, 30),
 )
 LOOK_ALIKES = look_alikes(PAIRS)
