@@ -106,6 +106,18 @@ class _Watched:
         hosts = {run.run.run_id: run.hosts for run in self.runs}
         return tuple(reached(finding, hosts.get(finding.run or "", ()), self._reach) for finding in findings)
 
+    def name_hosts(self) -> None:
+        """Let the commands in each host's findings reach that host from here."""
+        from gputop.doctor.findings.reaching import from_afar
+
+        hosts = [host for host in self.doctors if host in self.outcomes and host not in self.twice()]
+        for host, outcome in self.outcomes.items():
+            each = [
+                tuple(from_afar(finding, host, hosts, self._reach) for finding in findings)
+                for findings in (outcome.findings, outcome.suppressed)
+            ]
+            self.outcomes[host] = replace(outcome, findings=each[0], suppressed=each[1])
+
     def _read(self, statuses: Sequence[HostStatus]) -> list[Seen]:
         """Return the newest reading of each host that was read."""
         from gputop.hosts.state import SHOWING_STATES
@@ -207,6 +219,7 @@ def diagnose(options: argparse.Namespace, fleet: Fleet, reach_all: str, reach: R
     watched.add(status.host for status in statuses)
     launches = watched.launches(statuses, options.run)
     rendezvous = watched.rendezvous(statuses, options.run)
+    watched.name_hosts()
     _print(options, watched, statuses, launches, rendezvous, reach_all)
     outcomes = [*watched.outcomes.values(), *([watched.over_outcome] if watched.over_outcome is not None else [])]
     wrong = any(text for _, texts in watched.troubles() for text in texts) or any(

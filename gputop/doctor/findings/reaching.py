@@ -16,6 +16,7 @@ Reach = Callable[[Sequence[str]], str]
 """Returns the options of a command line that reach these hosts: "-H a,b --via 'ssh -F lab {host}'"."""
 _NAMED = re.compile(r"^(gputop(?: [a-z]+)?) -H ([^\s#]+)", re.MULTILINE)
 _UNNAMED = re.compile(r"^gputop where(?! -H)", re.MULTILINE)
+_LOGS = re.compile(r"^gputop logs (?!-H)(\S+)", re.MULTILINE)
 
 
 def plainly(hosts: Sequence[str]) -> str:
@@ -28,3 +29,16 @@ def reached(finding: Finding, hosts: Sequence[str], reach: Reach) -> Finding:
     fix = _NAMED.sub(lambda found: f"{found[1]} {reach(found[2].split(','))}", finding.fix)
     fix = _UNNAMED.sub(lambda found: f"{found[0]} {reach(hosts)}", fix)
     return replace(finding, fix=fix) if fix != finding.fix else finding
+
+
+def from_afar(finding: Finding, host: str, hosts: Sequence[str], reach: Reach) -> Finding:
+    """Return a finding about one of ``hosts`` whose gputop commands can be copied here.
+
+    The output of a whole run is on all of them, that of a job on this host.
+    """
+
+    def logs(found: re.Match[str]) -> str:
+        return f"gputop logs {reach(hosts if found[1] == finding.run else (host,))} {found[1]}"
+
+    found = reached(finding, (host,), reach)
+    return replace(found, fix=_LOGS.sub(logs, found.fix)) if "gputop logs" in found.fix else found

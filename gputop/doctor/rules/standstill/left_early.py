@@ -87,7 +87,8 @@ def _look_there(run: Run | None, away: Sequence[int]) -> str:
     if run is None or not away:
         return "torchrun --log-dir logs --tee 3 ...  # keeps what each rank prints\n"
     runs, where = words.agree(len(away), "runs", "run"), words.agree(len(away), "another machine", "other machines")
-    return f"# {words.ranks(away)} {runs} on {where}, whose output says more:\ngputop logs -H HOSTS {run.run_id}\n"
+    there = f"; there:\ngputop logs {run.run_id}" if run.job_id is not None else ": read it there"
+    return f"# {words.ranks(away)} {runs} on {where}, whose output says more{there}\n"
 
 
 def others_failed(run: Run, bad: Sequence[Rank], group: RankGroup | None) -> Suspicion:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gputop.doctor.diagnosis import Doctor
+from gputop.doctor.findings.reaching import from_afar
 from gputop.snapshot import LogMatch, Snapshot
 from tests.doctor.scenes.base import Scene, check_first_verdict, first_seen, ids, play, verdict
 from tests.doctor.scenes.lost import (
@@ -69,7 +70,23 @@ def test_the_only_rank_of_this_machine_lost_one_of_another() -> None:
     (finding,) = (item for item in found if item.id == "G04")
     assert finding.title == "Rank 1 lost the connection to a rank that had left or died, and the run ended"
     assert (finding.severity, finding.confidence, finding.run) == ("error", "likely", "run-1")
-    assert finding.fix.startswith("# rank 0 runs on another machine, whose output says more:\ngputop logs -H HOSTS run-1\n")
+    said = "# rank 0 runs on another machine, whose output says more: read it there\n"
+    assert finding.fix.startswith(said), "no command reads the output of what gputop did not start"
+
+
+def test_the_output_of_a_launch_is_read_with_a_command_that_needs_no_word_filled_in() -> None:
+    def launched(second: int) -> Snapshot:
+        base = ended_here(PEER, REPORT)(second)
+        (run,) = base.runs
+        return replace(base, runs=(replace(run, job_id="run-1-n1"),))
+
+    (finding,) = (item for item in list(play(launched, 20))[-1] if item.id == "G04")
+    assert finding.fix.startswith("# rank 0 runs on another machine, whose output says more; there:\ngputop logs run-1\n")
+    hosts, reach = ["gpu1", "gpu2"], lambda hosts: f"-H {','.join(hosts)} --via 'ssh -F lab {{host}}'"
+    told = from_afar(finding, "gpu2", hosts, reach)
+    assert "gputop logs -H gpu1,gpu2 --via 'ssh -F lab {host}' run-1\n" in told.fix
+    own = from_afar(replace(finding, fix="gputop logs job-1  # its last output"), "gpu2", hosts, reach)
+    assert own.fix == "gputop logs -H gpu2 --via 'ssh -F lab {host}' job-1  # its last output"
 
 
 @pytest.mark.parametrize(
