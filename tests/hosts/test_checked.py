@@ -13,7 +13,7 @@ from gputop.hosts.checked import answer_of, snapshot_in
 from gputop.process import ProcessAnswer, ProcessQuestion
 from gputop.run_questions import RunsAnswer, RunsQuestion
 from gputop.snapshot import Points, Snapshot
-from gputop.wire import FormatError
+from gputop.wire import LEVELS_MAX, FormatError, parse_json
 from tests import samples
 
 EVIL = "evil\x1b]0;title\x07\x1b[2J\x9b31m\x7f\u202etxt"
@@ -66,6 +66,34 @@ def test_a_line_of_millions_of_records_is_not_even_parsed(monkeypatch: pytest.Mo
     monkeypatch.setattr(checked, "parse_json", None)
     with pytest.raises(FormatError, match="more records"):
         snapshot_in(b'{"unknown":[' + b"[]," * 3_000_000 + b"[]]}")
+
+
+@pytest.mark.parametrize("around", ["{}", '["]{{ }}",{},"[","[]]"]', '["\\\\\\"",{},"]"]', '["é",{}]', '{{"}}[":{}}}'])
+@pytest.mark.parametrize(("levels", "is_deep"), [(LEVELS_MAX - 2, False), (LEVELS_MAX + 1, True)])
+def test_how_deep_a_line_is_does_not_depend_on_the_brackets_in_its_texts(around: str, levels: int, is_deep: bool) -> None:
+    nested = around.format("[" * levels + "1" + ",[1]" * 200 + "]" * levels)
+    for encoding in ("utf-8", "utf-16"):
+        sent = nested.encode(encoding)
+        if is_deep:
+            with pytest.raises(FormatError, match="too deeply"):
+                parse_json(sent)
+        else:
+            assert parse_json(sent) == json.loads(nested)
+
+
+def test_a_line_hides_no_depth_behind_brackets_in_its_texts() -> None:
+    with pytest.raises(FormatError, match="too deeply"):
+        parse_json(b'["]",' * 150 + b"1" + b"]" * 150)
+    with pytest.raises(FormatError, match="too deeply"):
+        parse_json('["\u2200\u5d00",'.encode("utf-16-be") * 150 + "1".encode("utf-16-be") + "]".encode("utf-16-be") * 150)
+
+
+@pytest.mark.parametrize("number", [str(checked.INTEGER_MAX + 1), "9" * 20, "-" + "12" * 15])
+def test_a_number_without_bounds_is_refused(number: str) -> None:
+    sent = json.dumps(plain()).replace('"sequence": 0', f'"sequence": {number}')
+    assert number in sent
+    with pytest.raises(FormatError):
+        snapshot_in(sent.encode())
 
 
 def test_a_newer_stream_is_recognized() -> None:
