@@ -131,8 +131,8 @@ def test_ranks_are_labelled_and_the_newest_attempt_counts(job: Path) -> None:
     rank_log(job, 1, "loss 1.1\n", attempt=1)
     assert [source.label for source in sources("job-1")] == ["launcher", "rank 0", "rank 0", "rank 1"]
     assert tail("job-1").lines == ("[rank 0] loss 1.0", "[rank 0] warning", "[rank 1] loss 1.1", "[launcher] agent")
-    assert tail("job-1", rank=1).lines == ("loss 1.1",)
-    follower = LogFollower("job-1", rank=1)
+    assert tail("job-1", label="rank 1").lines == ("loss 1.1",)
+    follower = LogFollower("job-1", label="rank 1")
     assert follower.poll() == ["loss 1.1"]
 
 
@@ -141,7 +141,7 @@ def test_on_a_node_of_several_a_file_names_the_local_rank(job: Path) -> None:
     rank_log(job, 0, "loss 1.0\n", attempt=0)
     rank_log(job, 0, "ValueError: no\n", attempt=0, stream="stderr")
     assert tail("job-1").lines == ("[local rank 0] loss 1.0", "[local rank 0] ValueError: no")
-    assert tail("job-1", rank=0).lines == tail("job-1").lines
+    assert tail("job-1", label="local rank 0").lines == tail("job-1").lines
     assert not any(scan.ranks for scan in scan_job("job-1")), "torchrun numbers the ranks of all nodes as they come"
 
 

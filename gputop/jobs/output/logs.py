@@ -79,17 +79,17 @@ def _rank_files(folder: Path) -> list[tuple[int, Path]]:
     return sorted(files, key=lambda file: file[0])
 
 
-def tail(job_id: str, max_bytes: int = DISPLAY.tail_bytes, rank: int | None = None) -> LogTail:
+def tail(job_id: str, max_bytes: int = DISPLAY.tail_bytes, label: str | None = None) -> LogTail:
     """Return the last lines of a job's output. Several files share ``max_bytes``, and their lines carry labels.
 
-    Ranks come first and the launcher last, because torchrun reports the failed rank at the end. ``rank`` selects the files of
-    one rank; -1 selects the launcher's.
+    Ranks come first and the launcher last, because torchrun reports the failed rank at the end. ``label`` selects the
+    files of one rank, the launcher's or Slurm's.
 
     Raises:
         UsageError: there is no such job.
     """
-    files = _chosen(sources(job_id), rank)
-    files = (*files[1:], files[0]) if rank is None and len(files) > 1 and files[0].label in (LAUNCHER, SLURM) else files
+    files = _chosen(sources(job_id), label)
+    files = (*files[1:], files[0]) if label is None and len(files) > 1 and files[0].label in (LAUNCHER, SLURM) else files
     lines: list[str] = []
     size = skipped = 0
     for source in files:
@@ -104,10 +104,10 @@ def tail(job_id: str, max_bytes: int = DISPLAY.tail_bytes, rank: int | None = No
 class LogFollower:
     """Returns the lines that a job has written since the last poll. Holds at most ``max_bytes`` of each file."""
 
-    def __init__(self, job_id: str, rank: int | None = None, max_bytes: int = DISPLAY.tail_bytes) -> None:
+    def __init__(self, job_id: str, label: str | None = None, max_bytes: int = DISPLAY.tail_bytes) -> None:
         record.job_dir(job_id)
         self.job_id = job_id
-        self.rank = rank
+        self.label = label
         self._max_bytes = max_bytes
         self._files: dict[Path, _Lines] = {}
         self._sources: tuple[Source, ...] = ()
@@ -118,7 +118,7 @@ class LogFollower:
         Raises:
             UsageError: the job is gone.
         """
-        self._sources = _chosen(sources(self.job_id), self.rank)
+        self._sources = _chosen(sources(self.job_id), self.label)
         lines: list[str] = []
         for source in self._sources:
             reader = self._files.setdefault(source.path, _Lines(source.path, self._max_bytes))
@@ -180,11 +180,9 @@ def clean_line(raw: bytes) -> str:
     return text if len(text) <= LINE_CHARS else text[: LINE_CHARS - 1] + "…"
 
 
-def _chosen(files: tuple[Source, ...], rank: int | None) -> tuple[Source, ...]:
-    """Return all files (None), those of one rank, or the launcher's (-1)."""
-    if rank is None:
-        return files
-    return tuple(source for source in files if source.rank == (None if rank < 0 else rank))
+def _chosen(files: tuple[Source, ...], label: str | None) -> tuple[Source, ...]:
+    """Return the files with this label; None: all."""
+    return files if label is None else tuple(source for source in files if source.label == label)
 
 
 def _labelled(source: Source, lines: list[str], files: int) -> list[str]:

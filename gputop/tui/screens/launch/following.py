@@ -198,7 +198,7 @@ class JobsScreen(SubScreen):
             self.poll()
             return
         try:
-            self._follower = logs.LogFollower(self._followed or "", log.follower_rank)
+            self._follower = logs.LogFollower(self._followed or "", log.label)
         except GputopError as error:
             self._follower = None
             log.add([str(error)])

@@ -22,9 +22,6 @@ from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.state.let_go import letting_go
 from gputop.tui.widgets.log_view import LogView
 
-LAUNCHER = -1
-"""Choice of rank that means the launcher's own output."""
-
 
 def pointed_at(lines: Iterable[Line]) -> list[Line]:
     """Return the lines found by a search."""
@@ -32,7 +29,7 @@ def pointed_at(lines: Iterable[Line]) -> list[Line]:
 
 
 class JobLog(LogView):
-    """A log view that knows the job's files. The screen feeds it the followed lines of the ``rank`` chosen here."""
+    """A log view that knows the job's files. The screen feeds it the followed lines of the files chosen here."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "next_rank", "all output, the launcher's, or one rank's", show=False),
@@ -44,7 +41,7 @@ class JobLog(LogView):
     ]
 
     class RankChosen(Message):
-        """The user chose another rank: follow its output."""
+        """The user chose another rank, or the launcher: follow its output."""
 
     class Found(Message):
         """A page of a file that a thread read, or None and the reason. ``asked`` is the number of the request it answers."""
@@ -62,10 +59,8 @@ class JobLog(LogView):
         self.explained: tuple[Line, ...] = ()
         """Why the job failed; stays at the top while the log scrolls."""
         self.job_id: str | None = None
-        self.rank: int | None = None
-        """None: all; LAUNCHER; or a rank."""
-        self._whose = "all"
-        """The chosen output in words."""
+        self.label: str | None = None
+        """Of the files that are shown; None: all."""
         self._typing: str | None = None
         self._term = ""
         self._place: tuple[logs.Source, int, Page] | None = None
@@ -80,8 +75,7 @@ class JobLog(LogView):
         """Show another job's log, from its end."""
         self._cancel_request()
         if job_id != self.job_id:
-            self.job_id, self.rank, self._place, self._typing, self._note = job_id, None, None, None, ""
-            self._whose = "all"
+            self.job_id, self.label, self._place, self._typing, self._note = job_id, None, None, None, ""
         self.clear()
 
     def explain(self, lines: tuple[Line, ...]) -> None:
@@ -97,11 +91,6 @@ class JobLog(LogView):
     def _all_lines(self) -> list[Line]:
         return [*self.explained, *super()._all_lines()]
 
-    @property
-    def follower_rank(self) -> int | None:
-        """The rank to follow, as ``logs.LogFollower`` takes it."""
-        return self.rank
-
     def add(self, texts: list[str] | tuple[str, ...], pending: str = "") -> None:  # type: ignore[override]
         """Add new lines. While a page of the file is shown, drop them: following the log again rereads its end."""
         if self._place is None:
@@ -115,10 +104,7 @@ class JobLog(LogView):
             found = logs.sources(self.job_id) if self.job_id else ()
         except GputopError:
             return ()
-        if self.rank is None:
-            return found
-        wanted = None if self.rank == LAUNCHER else self.rank
-        return tuple(source for source in found if source.rank == wanted)
+        return tuple(source for source in found if self.label in (None, source.label))
 
     def action_next_rank(self) -> None:
         """Show the next source of output: all, the launcher, rank 0, rank 1 …"""
@@ -126,11 +112,10 @@ class JobLog(LogView):
             found = logs.sources(self.job_id) if self.job_id else ()
         except GputopError:
             return
-        labels = {source.rank: source.label for source in found if source.rank is not None}
-        choices: list[int | None] = [None, *([LAUNCHER] if labels else []), *sorted(labels)]
-        at = choices.index(self.rank) if self.rank in choices else 0
-        self.rank = choices[(at + 1) % len(choices)]
-        self._whose = "all" if self.rank is None else labels.get(self.rank, logs.LAUNCHER)
+        labels = list(dict.fromkeys(source.label for source in found))
+        choices: list[str | None] = [None, *(labels if len(labels) > 1 else [])]
+        at = choices.index(self.label) if self.label in choices else 0
+        self.label = choices[(at + 1) % len(choices)]
         self._cancel_request()
         self._place, self._note = None, ""
         self.clear()
@@ -334,4 +319,4 @@ class JobLog(LogView):
 
     def _rank_spans(self) -> list[Span]:
         """Return whose output is shown, and the key that changes it."""
-        return [Span("r ", "key"), Span(self._whose, "value")]
+        return [Span("r ", "key"), Span(self.label or "all", "value")]

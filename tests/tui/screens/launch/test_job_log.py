@@ -116,23 +116,29 @@ async def test_what_is_asked_next_ends_a_search(slow: Slow, keys: tuple[str, ...
         assert "looking for" not in text_of(app)
 
 
-@pytest.mark.parametrize("label", ["rank", "local rank"])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["launcher", "rank 0", "rank 1"],
+        ["launcher", "local rank 0", "local rank 1"],
+        ["slurm", "n1 local rank 0", "n2 local rank 0"],
+    ],
+    ids=["one machine", "a node of several", "a Slurm job"],
+)
 async def test_the_chosen_output_has_the_name_that_its_lines_have(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, label: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, labels: list[str]
 ) -> None:
-    """On a node of several, only the local rank is known."""
-    files = [logs.Source("launcher", tmp_path / "out")]
-    files += [logs.Source(f"{label} {rank}", tmp_path / str(rank), rank, label != "rank") for rank in range(2)]
+    files = [logs.Source(label, tmp_path / label) for label in labels for _ in range(2)]
     monkeypatch.setattr(logs, "sources", lambda job_id: tuple(files))
     app = LogApp()
     async with app.run_test(size=(100, 30)) as pilot:
-        shown = []
+        said = []
         for _ in range(5):
-            shown.append(next(line for line in text_of(app).splitlines() if "r all" in line or "/ search" in line))
+            line = next(line for line in text_of(app).splitlines() if "/ search" in line)
+            said.append((line.split("r ", 1)[1].split("  / ")[0], len(app.log_pane.sources())))
             await pilot.press("r")
             await pilot.pause()
-        said = [line.split("r ", 1)[1].split("  / ")[0] for line in shown]
-        assert said == ["all", "launcher", f"{label} 0", f"{label} 1", "all"]
+        assert said == [("all", 6), *((label, 2) for label in labels), ("all", 6)]
 
 
 async def test_another_job_ends_a_search(slow: Slow) -> None:
