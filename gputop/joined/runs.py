@@ -102,6 +102,14 @@ class JoinedRun:
         return tuple(dict.fromkeys(rank.hostname for rank in others if rank.hostname is not None))
 
     @property
+    def places(self) -> tuple[str, ...]:
+        """The machines with live ranks of it, watched or not, else the hosts that list it.
+
+        Hosts that share a directory of runs list each other's runs.
+        """
+        return (*(part.host for part in self.parts), *self.elsewhere) or self.known_by
+
+    @property
     def silent(self) -> tuple[str, ...]:
         """The hosts with ranks of the run whose link is lost."""
         return silent_hosts(self.parts)

@@ -64,6 +64,17 @@ def test_what_is_missing_is_named() -> None:
     assert only(join([Seen("a", machine("node-a", shared))])).elsewhere == ("node-b",)
 
 
+def test_of_a_shared_directory_a_run_is_where_its_ranks_are_and_not_where_it_is_listed() -> None:
+    alone = run(rank(0, "node-a"), world_size=1)
+    assert only(join([Seen(name, machine(f"node-{name}", alone)) for name in ("b", "a")])).places == ("a",)
+    unwatched = run(rank(0, "node-c"), world_size=1)
+    assert only(join([Seen(name, machine(f"node-{name}", unwatched)) for name in ("a", "b")])).places == ("node-c",)
+    unknown = run(Rank(0, state="running"), world_size=1)
+    assert only(join([Seen(name, machine(f"node-{name}", unknown)) for name in ("a", "b")])).places == ("a",)
+    ended = run(rank(0, "node-a", state="finished"), world_size=1)
+    assert only(join([Seen("b", machine("node-b", ended))])).places == ("b",)
+
+
 def test_a_curve_from_a_file_says_nothing_about_other_ranks() -> None:
     """Such a run lists the rank that writes the file, and the size of the world that its processes were given."""
     ours = run(rank(0, "node-a"), world_size=2)

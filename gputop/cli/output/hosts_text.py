@@ -53,7 +53,7 @@ def hosts_text(heard: Sequence[Heard]) -> str:
     for meeting in waiting_rendezvous(seen, time.time()):
         parts += ["", f"{meeting.name} is not tracked and has no rank yet: {rendezvous_text(meeting, unread)}."]
     live = [joined for joined in join(seen) if joined.run.state in LIVE_STATES]
-    rows = [(*run_row(joined.run, joined.source), ", ".join(joined.known_by)) for joined in live]
+    rows = [(*run_row(joined.run, joined.source), ", ".join(joined.places)) for joined in live]
     if rows:
         parts += ["", *table((*RUN_COLUMNS, "HOST"), rows)]
     return "\n".join(map(printable, parts))
