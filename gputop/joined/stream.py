@@ -64,5 +64,11 @@ class JoinedStream:
 
 
 def _named(run: JoinedRun) -> tuple[Rank, ...]:
-    homes = {rank: part.host for part in run.parts for rank in part.ranks}
-    return tuple(replace(rank, hostname=homes.get(rank.rank, rank.hostname)) for rank in run.run.ranks)
+    """Return the ranks with the names of their hosts, without those of lost hosts: what these do now is not known."""
+    homes = {rank: part for part in run.parts for rank in part.ranks}
+    ranks = []
+    for rank in run.run.ranks:
+        home = homes.get(rank.rank)
+        if home is None or home.current:
+            ranks.append(replace(rank, hostname=home.host if home is not None else rank.hostname))
+    return tuple(ranks)

@@ -98,3 +98,30 @@ def test_the_network_of_each_host_is_passed_on_under_the_name_that_the_user_gave
     lost = [Seen("a", mine), Seen("b", other, current=False)]
     shown = JoinedStream().snapshot(shared_runs(lost), lost, whole.time, whole.monotonic_s)
     assert [each.hostname for each in shown.interfaces] == ["a"], "what a lost host said last is not of now"
+
+
+def with_a_lost_host(fails: bool, seconds: int = 60, lost_from: int = 20) -> set[str]:
+    """The ids of all findings while nothing comes from b any more; ``fails``: the ranks of a lose their connection to it."""
+    stream, doctor, kept, found = JoinedStream(), Doctor(), None, set()
+    for second in range(seconds):
+        whole = over_hosts(second)
+        mine, other = part(whole, "a", "node1"), part(whole, "b", "node2")
+        lost = second >= lost_from
+        if lost and fails:
+            (run,) = mine.runs
+            told = {"error": {"type": "RuntimeError", "message": "Connection reset by peer", "where": "train.py:7"}}
+            ranks = tuple(replace(rank, state="failed", exit_code=1, facts={**rank.facts, **told}) for rank in run.ranks)
+            mine = replace(mine, runs=(replace(run, ranks=ranks),), points=())
+        kept = kept if lost and kept is not None else other
+        stream.take("a", [mine], OFF_S["a"])
+        if not lost:
+            stream.take("b", [other], OFF_S["b"])
+        seen = [Seen("a", mine, OFF_S["a"]), Seen("b", kept, OFF_S["b"], current=not lost)]
+        judged = doctor.observe(stream.snapshot(shared_runs(seen), seen, whole.time, whole.monotonic_s))
+        found |= {finding.id for finding in (*judged, *doctor.suppressed)}
+    return found
+
+
+def test_what_a_lost_host_said_last_does_not_blame_the_ranks_of_another() -> None:
+    assert with_a_lost_host(fails=False) == set()
+    assert with_a_lost_host(fails=True) == set()
