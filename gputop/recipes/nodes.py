@@ -49,6 +49,11 @@ class NodeOrder:
         """The id of the job on this host. Hosts may share a home directory, so each job has its own id."""
         return f"{self.id}-n{self.node}"
 
+    @property
+    def watching(self) -> str:
+        """The options that a screen of the launch needs, with a blank after them: without them, it has no virtual GPUs."""
+        return f"--virtual {self.virtual} " if self.virtual is not None else ""
+
 
 @dataclass(frozen=True, slots=True)
 class NodeReady:

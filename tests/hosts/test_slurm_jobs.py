@@ -168,7 +168,9 @@ def test_a_recipe_over_two_nodes(nodes: Slurm, there: Path, home: Home, capsys: 
     assert main([*launch, "--devices", "0", "ddp"]) == 2
     assert "Slurm chooses the GPUs." in capsys.readouterr().err
     assert main([*launch, "ddp", "--epochs", "1000", "--train-samples", "2000", "--batch-size", "8"]) == 0
-    job_id = capsys.readouterr().out.split(":")[0]
+    printed = capsys.readouterr().out
+    assert "\n  gputop --virtual 1 --slurm " in printed
+    job_id = printed.split(":")[0]
     reader = RunReader(home.runs)
 
     def trains() -> bool:

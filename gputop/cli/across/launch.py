@@ -21,6 +21,6 @@ def launch(hosts: Sequence[str], transport: Transport, order: NodeOrder, rendezv
     """
     launch_over(hosts, transport, order, rendezvous, lambda line: print(printable(line), file=sys.stderr, flush=True))
     print(printable(f"{order.id} runs on {', '.join(hosts)}, and outlives this terminal."))
-    for command in ("", f"logs -f {order.id} ", f"stop {order.id} "):
+    for command in (order.watching, f"logs -f {order.id} ", f"stop {order.id} "):
         print(printable(f"  gputop {command}{reach}"))
     return EXIT_OK

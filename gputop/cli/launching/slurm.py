@@ -26,7 +26,7 @@ def submit(order: NodeOrder, sbatch: str, rendezvous: str | None) -> int:
     job = slurm_submit.submit(order, sbatch, rendezvous)
     assert job.slurm is not None
     print(printable(f"{job.id}: Slurm job {job.slurm.id}: {shlex.join(job.argv)}"))
-    print(f"  gputop --slurm {job.slurm.id}\n  gputop logs -f {job.id}\n  gputop stop {job.id}")
+    print(f"  gputop {order.watching}--slurm {job.slurm.id}\n  gputop logs -f {job.id}\n  gputop stop {job.id}")
     return EXIT_OK
 
 
