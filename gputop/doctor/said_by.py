@@ -25,8 +25,8 @@ _WHO: Mapping[str, str] = {
         " pg_not_init store_lost store_other_program store_timeout"
     ),
     "torch, torchrun": (
-        "addr_in_use child_failed elastic_exit launch_deprecated omp1 rdzv_address rdzv_closed rdzv_connection rdzv_timeout"
-        " sigkill stopped"
+        "addr_in_use child_failed elastic_exit launch_deprecated launcher_no_cuda omp1 rdzv_address rdzv_closed"
+        " rdzv_connection rdzv_timeout sigkill stopped"
     ),
     "torch, DataLoader and its workers": (
         "map_limit pin_thread sampler_excl too_many_workers worker_bus worker_crashed worker_killed worker_timeout"

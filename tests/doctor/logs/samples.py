@@ -322,6 +322,12 @@ MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("local_rank_dash", "arg.py: error: unrecognized arguments: --local-rank=1", {"rank": "1"}),
     ("launch_deprecated", "FutureWarning: The module torch.distributed.launch is deprecated", {}),
     (
+        "launcher_no_cuda",
+        '    raise ValueError("Cuda is not available.") from e\nValueError: Cuda is not available.\n'
+        "srun: error: n1: task 0: Exited with exit code 1",
+        {},
+    ),
+    (
         "omp1",
         "W1121 04:24:31.124000 7792 torch/distributed/run.py:874] Setting OMP_NUM_THREADS environment "
         "variable for each process "

@@ -44,6 +44,7 @@ REFUTED_BY = {
     "invalid_ordinal": "The index that the rank used is below torch.cuda.device_count() in its process.",
     "killed": "dmesg and the batch system record no out-of-memory kill at that time.",
     "launch_deprecated": "torchrun starts the script, and something else in the output names the old launcher.",
+    "launcher_no_cuda": "torch.cuda.is_available() is True where torchrun is started, with the same CUDA_VISIBLE_DEVICES.",
     "local_rank_dash": "The script's own --help lists --local-rank.",
     "module_prefix": 'The keys differ in more than the prefix "module.".',
     "monitored_barrier": "The rank reached the barrier after the time limit: it was slow, but did not fail.",

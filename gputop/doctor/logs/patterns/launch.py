@@ -48,6 +48,17 @@ PATTERNS: tuple[Pattern, ...] = (
         severity="info",
     ),
     failure(
+        "launcher_no_cuda",
+        "A12",
+        "Cuda is not available",
+        r"ValueError: Cuda is not available\.",
+        "torchrun was to start a rank for each GPU, but torch sees no GPU there",
+        "--nproc-per-node=gpu counts the GPUs that torch can use: a node or container without one, a Slurm job that requested "
+        "none, CUDA_VISIBLE_DEVICES without a GPU, or a torch without CUDA.",
+        "gputop doctor --before  # on that machine: says why torch sees none\n"
+        "# a Slurm job has only the GPUs that it requests: sbatch --gpus-per-node=8",
+    ),
+    failure(
         "env_rdzv_missing",
         "A01",
         "env:// rendezvous",
