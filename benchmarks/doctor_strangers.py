@@ -141,22 +141,15 @@ def _live(args: argparse.Namespace, named: Sequence[Half], gpu: bool) -> list[Ro
     from open_half import opened as once_set_aside
     from open_half import outside as opened_outside
     from open_half import small as opened_small
+    from open_half import varied as opened_varied
     from set_aside import cases as set_aside
     from set_aside import later, outside, small
 
     rows = []
-    opened_programs = (*opened.PROGRAMS, *opened_outside.PROGRAMS, *opened_healthy.PROGRAMS, *opened_small.PROGRAMS)
-    opened_programs = (*opened_programs, *once_set_aside.PROGRAMS)
     place = "program on a GPU" if gpu else "program"
-    programs = (
-        *ALL,
-        *opened_programs,
-        *on_a_gpu.PROGRAMS,
-        *set_aside.PROGRAMS,
-        *outside.PROGRAMS,
-        *later.PROGRAMS,
-        *small.PROGRAMS,
-    )
+    opened_parts = (opened, opened_outside, opened_healthy, opened_small, opened_varied, once_set_aside, on_a_gpu)
+    opened_programs = [program for part in opened_parts for program in part.PROGRAMS]
+    programs = (*ALL, *opened_programs, *set_aside.PROGRAMS, *outside.PROGRAMS, *later.PROGRAMS, *small.PROGRAMS)
     for program in programs:
         if program.gpu != gpu or not _wanted(program.case, args.sets, args.only):
             continue
