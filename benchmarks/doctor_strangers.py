@@ -92,6 +92,7 @@ def _logs(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
     from open_half import by_component as opened_components
     from open_half import cases as opened
     from open_half import posts as opened_posts
+    from open_half import posts_forum as opened_forum
     from open_half import posts_more as more_posts
     from open_half import posts_packages as opened_packages
     from open_half import posts_wordings as opened_wordings
@@ -108,6 +109,7 @@ def _logs(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
         "from the log, as posted": (*opened_posts.LOGS, *more_posts.LOGS, *posts.LOGS, *posts_later.LOGS),
         "from the log, by raise site": (*opened_wordings.LOGS, *posts_wordings.LOGS, *posts_latest.LOGS),
         "from the log, by package": (*opened_packages.LOGS, *posts_packages.LOGS),
+        "from the log, of several ranks": opened_forum.LOGS,
     }
     for how, case in ((how, case) for how, cases in parts.items() for case in cases):
         if not _wanted(case, sets, only):
