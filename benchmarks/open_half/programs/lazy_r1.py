@@ -19,8 +19,8 @@ def down(i, o):
 
 G = nn.Sequential(nn.Linear(Z, 32 * 16), nn.Unflatten(1, (32, 4, 4)), up(32, 24), up(24, 16), nn.Conv2d(16, 1, 3, padding=1), nn.Tanh())
 D = nn.Sequential(down(1, 16), down(16, 32), nn.Flatten(), nn.Linear(32 * 16, 1))
-g_opt = torch.optim.Adam(G.parameters(), 2e-3, betas=(0, 0.99))
-d_opt = torch.optim.Adam(D.parameters(), 2e-3, betas=(0, 0.99))
+g_opt = torch.optim.Adam(G.parameters(), 2e-3, betas=(0.0, 0.99))
+d_opt = torch.optim.Adam(D.parameters(), 2e-3, betas=(0.0, 0.99))
 rows, cols = torch.meshgrid(torch.linspace(-1, 1, 16), torch.linspace(-1, 1, 16), indexing="ij")
 
 
