@@ -247,6 +247,8 @@ FAULTS = (
 
 
 def communication_on_the_cpu(second):
+    """The ranks share the cores, so that an exchange takes long in a healthy run, too."""
+
     def each(n, step):
         cpu = {"parameter_device": "cpu", "parameter_devices": {"cpu": 11_000_000}}
         own = {"backend": "gloo", "communication_s": 0.14, "overlap_s": 0.03, "parameter_device": "cpu"}
@@ -256,8 +258,13 @@ def communication_on_the_cpu(second):
     return ddp(second, each=each, devices=(), processes=processes)
 
 
+def communication_on_an_unknown_device(second):
+    own = {"communication_s": 0.14, "overlap_s": 0.03}
+    return ddp(second, each=lambda n, step: {"model": {}, "ddp": own})
+
+
 POSSIBLE = (
-    ("E06", "communication of ranks on a CPU", communication_on_the_cpu, 20),
+    ("E06", "communication on an unknown device", communication_on_an_unknown_device, 20),
     ("E03", "float32, tensor cores unknown", full_precision_unmeasured, 45),
     ("E07", "short pauses", short_pauses, 110),
     ("E07", "long pauses without times of the GPU", long_pauses_without_times_of_the_gpu, 110),
@@ -435,6 +442,7 @@ LOOK_ALIKES = (
     ("E05", "Megatron", megatron, 12),
     ("E05", "usual settings", usual_settings, 12),
     ("E06", "a straggler", one_rank_late, 20),
+    ("E06", "communication of ranks on a CPU", communication_on_the_cpu, 20),
     ("E06", "a rare reduction", rare_reduction, 20),
     ("E07", "stalls now and then", stalls_now_and_then, 90),
     ("E07", "a host that waits for its GPU", reads_the_loss_now_and_then, 110),

@@ -35,6 +35,9 @@ def communication(evidence: Evidence, group: RankGroup) -> Judgement:
     size = tracked.world(group)
     if size < 2 or not tracked.all_speak(group) or not evidence.is_warm(group):
         return None
+    places = {stated.parameter_device(rank) or "" for rank in ranks}
+    if places == {"cpu"}:
+        return None  # The ranks share the cores: the time of an exchange includes waiting for one, also in a healthy run.
     shares = []
     for rank in ranks:
         share = communication_share(rank, windows.step_s(evidence, group, rank.rank))
@@ -62,8 +65,7 @@ def communication(evidence: Evidence, group: RankGroup) -> Judgement:
         group,
         "E06",
         "warning",
-        # Ranks on a CPU share its cores, so their time includes waiting for a core.
-        "likely" if any((stated.parameter_device(rank) or "").startswith("cuda") for rank in ranks) else "possible",
+        "likely" if any(place.startswith("cuda") for place in places) else "possible",
         f"Communication takes {least:.0%} of every step",
         facts,
         "During each backward pass, the ranks exchange all gradients. With little work per step, or a slow path between "
@@ -85,14 +87,15 @@ E06 = Rule(
     window_s=3.0,
     every_s=SELDOM_S,
     threshold=(
-        f"exposed communication takes {COMMUNICATION_SHARE_MIN:.0%} of a step on the rank with the least; possible on the CPU"
+        f"exposed communication takes {COMMUNICATION_SHARE_MIN:.0%} of a step on the rank with the least; likely on "
+        "CUDA devices, possible if the device is unknown, and never on the CPU"
     ),
     mechanism=(
         "During each backward pass, the ranks exchange all gradients. With little work per step, or a slow path between "
         "the GPUs, this takes longer than the backward pass can hide."
     ),
     signature="Exposed communication takes 20% of a step or more on every rank.",
-    look_alike="A straggler (F01 to F05), where the late rank's own share is small.",
+    look_alike="A straggler (F01 to F05), where the late rank's own share is small; ranks on a CPU, which share its cores.",
     fix="Use a larger batch or no_sync, a bf16 compression hook, or GPUs with NVLink.",
     judge=communication,
 )
