@@ -128,7 +128,7 @@ def _diagnose(options: argparse.Namespace, sampler: Sampler) -> int:
     if options.as_json:
         _print_json(outcome, diagnosis, report)
     else:
-        print(_text(outcome, diagnosis, progress.printed))
+        print(_text(outcome, diagnosis, progress.printed, diagnosis.observed_s))
         if report is not None:
             print(f"\n{checks_text(report.checks)}")
     return code
@@ -210,10 +210,11 @@ class _Progress:
         sys.stderr.flush()
 
 
-def _text(outcome: Outcome, diagnosis: Doctor, earlier: Finding | None = None) -> str:
+def _text(outcome: Outcome, diagnosis: Doctor, earlier: Finding | None = None, watched_s: float | None = None) -> str:
     from gputop.doctor.report import text_report
 
-    return text_report(outcome.findings, diagnosis.abstained, outcome.snapshot, outcome.suppressed, outcome.undecided, earlier)
+    found = (outcome.findings, diagnosis.abstained, outcome.snapshot, outcome.suppressed, outcome.undecided)
+    return text_report(*found, earlier, watched_s)
 
 
 def _watch(options: argparse.Namespace, sampler: Sampler) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 
@@ -18,6 +19,8 @@ WIDTH = 100
 """Characters of a line."""
 NAMED = 3
 """Maximum number of untracked runs that are named."""
+ROUNDED_S = 10
+"""A longer watch is proposed in steps of this."""
 
 
 def text_report(
@@ -27,10 +30,12 @@ def text_report(
     suppressed: Sequence[Finding] = (),
     undecided: Sequence[Undecided] = (),
     earlier: Finding | None = None,
+    watched_s: float | None = None,
 ) -> str:
     """Return the whole report: each finding with its evidence, cause, fix, what would refute it, and what it explains.
 
     Undecided suspicions and rules that could not judge come last. ``earlier`` was printed before, so it is only named.
+    ``watched_s``: how long a watch lasted that could have been longer.
     """
     blocks = []
     names = names_of_runs(snapshot) if snapshot is not None else {}
@@ -47,7 +52,7 @@ def text_report(
             0, f"{earlier.id} (above): " + (f"explained by {', '.join(roots)}." if roots else "it no longer applies.")
         )
     if undecided:
-        blocks.append(undecided_text(undecided))
+        blocks.append(undecided_text(undecided, watched_s))
     if not findings:
         blocks.append(_nothing(snapshot, bool(undecided)))
     else:
@@ -61,13 +66,17 @@ def text_report(
     return "\n\n".join(blocks)
 
 
-def undecided_text(undecided: Sequence[Undecided]) -> str:
-    """Return the undecided suspicions, and how much longer each needs at most."""
+def undecided_text(undecided: Sequence[Undecided], watched_s: float | None = None) -> str:
+    """Return the undecided suspicions, how much longer each needs at most, and after ``watched_s``, how to watch longer."""
     lines = ["Undecided:"]
     for item in undecided:
         rule = f"watching for {item.rule}: " if item.rule is not None else ""
         needs = f" (needs {max(1, round(item.needs_s))} s more at most)" if item.needs_s is not None else ""
         lines += _wrap(printable(f"{rule}{item.title}{needs}"), "  ", "    ")
+    longest_s = max((item.needs_s for item in undecided if item.needs_s is not None), default=None)
+    if watched_s is not None and longest_s is not None:
+        enough_s = math.ceil((watched_s + longest_s) / ROUNDED_S + 1) * ROUNDED_S
+        lines += _wrap(f"Not decided within {watched_s:.0f} s: watch longer with --for {enough_s}s.", "  ", "    ")
     return "\n".join(lines)
 
 

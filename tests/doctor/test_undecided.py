@@ -134,6 +134,15 @@ def test_the_report_distinguishes_undecided_from_nothing_found(found: bool) -> N
     ]
 
 
+def test_the_report_says_how_to_watch_for_long_enough() -> None:
+    """Some rules hold for minutes, and the watch ends after two: only the seconds told that it was too short."""
+    outcome = watch(Doctor(), Stream(young, 12))
+    said = " ".join(text_report((), (), outcome.snapshot, (), outcome.undecided, None, 11.0).split())
+    assert "(needs 19 s more at most) Not decided within 11 s: watch longer with --for 40s. No other" in said
+    never = tuple(replace(item, needs_s=None) for item in outcome.undecided)
+    assert "--for" not in text_report((), (), outcome.snapshot, (), never, None, 11.0), "only a first step decides it"
+
+
 def test_the_json_has_a_word_for_each_of_the_three() -> None:
     certain, _ = watched(of_rule(placement.FAULTS, "A05"))
     undecided = watch(Doctor(), Stream(young, 12)).undecided
