@@ -39,7 +39,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         ("gputop doctor --before", "check the machine before a run"),
         ("gputop doctor --rules A07", "explain one rule"),
         ("gputop doctor -H 'gpu[1-4]'", "diagnose these hosts and the runs over them"),
-        more="Exit code: 0 nothing found, 1 a problem or undecided, 3 no GPU.",
+        more="Exit code: 0 nothing likely or certain, 1 a problem or undecided, 3 no GPU.",
     )
     doctor.add_argument(
         "--for", dest="seconds", metavar="TIME", help="watch at most this long (default 120s); ends once nothing is undecided"
@@ -286,13 +286,15 @@ def _print_json(outcome: Outcome, diagnosis: Doctor, report: Report | None = Non
 
 
 def _code(findings: Sequence[Finding]) -> int:
-    return EXIT_PROBLEM if any(finding.severity != "info" for finding in findings) else EXIT_OK
+    """Return 1 if something is wrong. A finding that is only possible is shown, but a script should not fail for it."""
+    from gputop.doctor.findings.finding import is_problem
+
+    return EXIT_PROBLEM if any(map(is_problem, findings)) else EXIT_OK
 
 
 def _explain_logs(options: argparse.Namespace) -> int:
-    """Explain logs. Exit code: 0 nothing found but mere trouble, 1 an error or a warning, 2 a file cannot be read."""
+    """Explain logs. Exit code: 0 nothing likely or certain, 1 an error or a warning, 2 a file cannot be read."""
     from gputop.doctor.findings.finding import findings_json
-    from gputop.doctor.logs.meaning.explain import verdicts
     from gputop.doctor.report import log_report
 
     if options.run:
@@ -302,7 +304,7 @@ def _explain_logs(options: argparse.Namespace) -> int:
         print(json.dumps(findings_json(findings)))
     else:
         print(log_report(findings, logs))
-    return EXIT_PROBLEM if verdicts(findings) else EXIT_OK
+    return _code(findings)
 
 
 def explain_logs(names: Sequence[str]) -> tuple[tuple[Finding, ...], list[tuple[str, int]]]:

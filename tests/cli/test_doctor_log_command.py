@@ -17,6 +17,7 @@ from gputop.doctor.logs.meaning.explain import explain
 from gputop.doctor.logs.scan import LogScan
 from tests import samples
 from tests.doctor.logs.test_logs import GLOO, torchrun_summary, traceback
+from tests.doctor.tracked import ddp
 from tests.patience import DEADLINE_S
 
 GPUTOP = (sys.executable, "-m", "gputop")
@@ -330,3 +331,18 @@ def test_information_is_not_the_headline_of_a_log_with_a_problem(tmp_path: Path)
     log.write_text(omp + "".join(f"step {n} loss {'nan' if n > 20 else 2.1 - n / 100}\n" for n in range(40)))
     data = json.loads(doctor("--log", str(log), "--json").stdout)
     assert [item["id"] for item in data["findings"]] == ["J01", "D04"]
+
+
+@pytest.mark.parametrize(("device", "level", "code"), [(None, "possible", 0), ("cuda:0", "likely", 1)])
+def test_a_finding_that_is_only_possible_is_shown_and_is_no_problem(
+    device: str | None, level: str, code: int, tmp_path: Path
+) -> None:
+    """Scripts stopped at healthy runs: the exit code was 1 for anything that might be."""
+    own = {"model": {"parameter_device": device}, "ddp": {"communication_s": 0.14, "overlap_s": 0.03}}
+    recording = tmp_path / "machine.gputop"
+    shots = (ddp(second, each=lambda number, step: own) for second in range(25))
+    recording.write_text("".join(f"{shot.to_json()}\n" for shot in shots))
+    said = doctor("--replay", str(recording))
+    assert (said.returncode, f"E06 · warning, {level}" in said.stdout) == (code, True), said.stdout + said.stderr
+    data = json.loads(doctor("--replay", str(recording), "--json").stdout)
+    assert (data["verdict"], data["undecided"]) == ({0: "possible", 1: "problem"}[code], [])

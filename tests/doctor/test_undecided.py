@@ -143,7 +143,7 @@ def test_the_report_says_how_to_watch_for_long_enough() -> None:
     assert "--for" not in text_report((), (), outcome.snapshot, (), never, None, 11.0), "only a first step decides it"
 
 
-def test_the_json_has_a_word_for_each_of_the_three() -> None:
+def test_the_json_has_a_word_for_each_of_the_four() -> None:
     certain, _ = watched(of_rule(placement.FAULTS, "A05"))
     undecided = watch(Doctor(), Stream(young, 12)).undecided
     assert findings_json(certain.findings, (), (), undecided)["verdict"] == "problem"
@@ -151,6 +151,10 @@ def test_the_json_has_a_word_for_each_of_the_three() -> None:
     assert findings_json(())["verdict"] == "nothing found"
     note = replace(certain.findings[0], severity="info")
     assert findings_json((note,))["verdict"] == "nothing found"
+    perhaps = replace(certain.findings[0], confidence="possible")
+    assert findings_json((perhaps, note))["verdict"] == "possible"
+    assert findings_json((perhaps,), (), (), undecided)["verdict"] == "undecided"
+    assert findings_json((perhaps, replace(perhaps, confidence="likely")))["verdict"] == "problem"
 
 
 def test_a_watch_reports_what_is_decided_now() -> None:

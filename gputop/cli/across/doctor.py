@@ -195,6 +195,7 @@ def diagnose(options: argparse.Namespace, fleet: Fleet, reach_all: str, reach: R
     Raises:
         UsageError: an option applies only to this machine.
     """
+    from gputop.doctor.findings.finding import is_problem
     from gputop.doctor.watch import LONGEST_S
     from gputop.units import parse_duration
 
@@ -223,7 +224,7 @@ def diagnose(options: argparse.Namespace, fleet: Fleet, reach_all: str, reach: R
     _print(options, watched, statuses, launches, rendezvous, reach_all)
     outcomes = [*watched.outcomes.values(), *([watched.over_outcome] if watched.over_outcome is not None else [])]
     wrong = any(text for _, texts in watched.troubles() for text in texts) or any(
-        outcome.undecided or any(item.severity != "info" for item in outcome.findings) for outcome in outcomes
+        outcome.undecided or any(map(is_problem, outcome.findings)) for outcome in outcomes
     )
     return EXIT_PROBLEM if wrong or launches or rendezvous or len(watched.outcomes) < len(statuses) else EXIT_OK
 

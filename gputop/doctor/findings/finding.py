@@ -61,6 +61,11 @@ class Finding:
         return CONFIDENCE_VALUES[self.confidence]
 
 
+def is_problem(finding: Finding) -> bool:
+    """Return whether something is wrong, and not only possibly: this decides exit codes."""
+    return finding.severity != "info" and finding.confidence != "possible"
+
+
 @dataclass(frozen=True, slots=True)
 class Abstained:
     """A rule that could not judge: the rule's id, why, and what would let it judge."""
@@ -117,12 +122,13 @@ def findings_json(
 ) -> dict[str, Any]:
     """Return the JSON of ``gputop doctor --json``: findings, verdict first, those they explain, and unknowns.
 
-    "verdict" is "problem", "undecided" or "nothing found" (there may still be findings of severity "info").
+    "verdict" is "problem", "undecided", "possible" (no finding is more than that) or "nothing found" (there may still be
+    findings of severity "info").
     """
-    problem = any(finding.severity != "info" for finding in findings)
+    rest = "possible" if any(finding.severity != "info" for finding in findings) else "nothing found"
     return {
         "schema_version": SCHEMA_VERSION,
-        "verdict": "problem" if problem else "undecided" if undecided else "nothing found",
+        "verdict": "problem" if any(map(is_problem, findings)) else "undecided" if undecided else rest,
         "findings": [finding_json(finding) for finding in findings],
         "suppressed": [finding_json(finding) for finding in suppressed],
         "not_judged": [encode(item) for item in abstained],

@@ -130,8 +130,3 @@ def finding_of(word: Word, short: str, place: str) -> Finding:
         fix=f"# read {place} and the lines before it",
         refuted_by="The run ended with exit code 0, or continues: then it survived this line.",
     )
-
-
-def is_mere_trouble(finding: Finding) -> bool:
-    """Return whether a finding only shows trouble near a log's end: whether the run failed is unknown."""
-    return finding.id == FINDING_ID and finding.severity == "warning"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gputop.doctor.findings.finding import Finding
-from gputop.doctor.logs.meaning.explain import explain, verdicts
+from gputop.doctor.findings.finding import Finding, is_problem
+from gputop.doctor.logs.meaning.explain import explain
 from gputop.doctor.logs.scan import LogScan
 
 BANNER = "Using device: cpu\nLoading flowers from /data\n"
@@ -62,7 +62,7 @@ def test_an_error_that_a_later_start_survived_is_a_remark(first: str, second: st
     assert found
     assert {finding.severity for finding in found} == {"info"}
     assert all(finding.title.startswith("An earlier start") for finding in found)
-    assert not verdicts(found)
+    assert not any(map(is_problem, found))
 
 
 @pytest.mark.parametrize("summary", ["", SUMMARY])

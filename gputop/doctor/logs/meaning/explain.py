@@ -7,7 +7,7 @@ and by the order within one log. Pure: ``scan`` reads the logs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gputop import units
@@ -233,11 +233,6 @@ def _stuck(consequences: Sequence[Observation], scans: Sequence[LogScan]) -> Fin
         title = f"{base.title}; {words.ranks(silent)} did not come"
         return replace(base, confidence="likely", title=title, evidence=tuple(facts))
     return replace(base, confidence="likely", evidence=tuple(facts))
-
-
-def verdicts(findings: Iterable[Finding]) -> bool:
-    """Return whether something is wrong: findings of severity "info", and mere words near the end of a log, do not count."""
-    return any(finding.severity != "info" and not last_words.is_mere_trouble(finding) for finding in findings)
 
 
 def _upper(text: str) -> str:
