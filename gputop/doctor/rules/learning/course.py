@@ -30,6 +30,9 @@ LEARNED = 0.7
 EXPLODED = 10.0
 ZERO_RATE_STEPS = 50
 """A schedule may end at 0 with the last step of a run, but this many steps at 0 are a mistake."""
+VANISHED_RATE = 1e-15
+"""A step of this rate changes no weight in float32, which keeps seven digits. A cosine schedule that ends at 0 is below it in
+its last steps only."""
 SAME_VALUES = 100
 REDRAWN_TIMES = 3
 """A progress bar repeats a loss until the script sets the next one. A stretch this many times as long as the longest such one
@@ -57,6 +60,8 @@ _TERM_WEIGHT = re.compile(
     r"(?i)(?:^|[/_.])(?:beta|lambda|lam|coeff?|anneal\w*|(?:kl|kld|reg|aux|adv|gp|rec|penalty|consistency|ramp)_?(?:w|weight|scale))(?:[/_.]|$)"
 )
 """Names of the weight of a loss's term: while a script raises it, the loss grows on purpose."""
+_PENALTY = re.compile(r"(?i)(?:^|[/_.-])kld?(?:[/_.-]|$)")
+"""A distance from another model or a prior: it is 0 at the start, and grows as the model learns."""
 _REWARDS = ("reward", "return", "episod")
 """If the target moves with the policy, a loss that grows or stays the same says nothing."""
 ACTS_STEPS = 40
@@ -170,7 +175,8 @@ J03 = Rule(
     needs=("journal: loss since the run began and learning rate, else its files or output",),
     every_s=RARELY_S,
     threshold=(
-        f"every learning rate is 0 for {ZERO_RATE_STEPS} steps (certain); or {SAME_VALUES} losses are equal to the last "
+        f"every learning rate is below {VANISHED_RATE:g} for {ZERO_RATE_STEPS} steps (certain); "
+        f"or {SAME_VALUES} losses are equal to the last "
         f"digit (likely); for printed values, which may be rounded, both are only possible (and "
         f"{REDRAWN_TIMES} times as many losses as were ever equal before); 0 does not count if the loss was below "
         f"{CONVERGED:.0%} of its initial value before; or "
@@ -208,7 +214,7 @@ def _only_loss(group: RankGroup) -> tuple[Rank, str] | None:
         total = next((metric for metric in sorted(own) if _TOTAL.fullmatch(metric)), None)
         opposed = any(_OPPOSED.search(metric) for metric in own)
         return (rank, total) if total is not None and not opposed else None
-    return (rank, name) if is_training_loss(name) else None
+    return (rank, name) if is_training_loss(name) and _PENALTY.search(name) is None else None
 
 
 def _acts_between_steps(evidence: Evidence, group: RankGroup, rank: Rank) -> bool:
@@ -233,20 +239,24 @@ def _no_rate(evidence: Evidence, group: RankGroup, rank: Rank) -> Judgement:
     automatic = (metric.removeprefix(AUTOMATIC_PREFIX) for metric in rank.metrics)
     names = sorted({own_or_automatic(item, rank.metrics) for item in automatic if _RATE.search(item)})
     rates = [evidence.series(logged.run_id(group), rank.rank, name).values[-ZERO_RATE_STEPS:] for name in names]
-    if not rates or any(len(values) < ZERO_RATE_STEPS or any(values) for values in rates):
+    if not rates or any(len(values) < ZERO_RATE_STEPS or max(map(abs, values)) > VANISHED_RATE for values in rates):
         return None
     series = evidence.series(logged.run_id(group), rank.rank, names[0])
-    last = next((point for point in reversed(series) if point.value), None)
+    last = next((point for point in reversed(series) if abs(point.value) > VANISHED_RATE), None)
+    now = f"as good as 0 ({units.metric(series[-1].value)})" if series[-1].value else "0"
     since = f"since step {units.count(last.step + 1)}" if last is not None else f"for {units.count(len(series))} steps or more"
     where = f"{logged.source(group)}: {names[0]}"
-    facts = [Fact(f"lr is 0 {since}", 0.0, where)]
+    facts = [Fact(f"lr is {now} {since}", series[-1].value, where)]
     if last is not None:
         facts.append(Fact(f"it was {units.metric(last.value)} at step {units.count(last.step)}", last.value, where))
     cause = "The optimizer multiplies each step by the learning rate: with 0, the weights do not change."
-    fix = "# give the schedule as many steps as the run has, or end the run there\nprint(scheduler.get_last_lr())"
+    fix = (
+        "# give the schedule as many steps as the run has, or end the run there; one that counts epochs steps once an epoch\n"
+        "print(scheduler.get_last_lr())"
+    )
     # A printed rate may be rounded to 0.
     sure: Confidence = "possible" if logged.is_printed(group) else "certain"
-    return Suspicion(_finding(group, "error", sure, f"The learning rate is 0 {since}", facts, cause, fix))
+    return Suspicion(_finding(group, "error", sure, f"The learning rate is {now} {since}", facts, cause, fix))
 
 
 def _same(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: PointSeries) -> Judgement:

@@ -101,9 +101,26 @@ rewarded = run_with(
     lambda rank, step: falls(rank, step) if step < 220 else 9.0, episodic_return=lambda rank, step: 20.0 + step / 10
 )
 
+
+def moves_away(rank: int, step: int) -> float:
+    """The distance from a reference model, which grows as the model learns."""
+    return 1e-3 * 1.03 ** (step - 98) + noise(rank, step) * 1e-3
+
+
+def only_loss(name: str, loss: Callable[[int, int], float]) -> Scene:
+    """One process that logs a single loss under this name."""
+    metrics = {**{metric: value for metric, value in CALM.items() if metric != "loss"}, name: loss}
+    return lambda second: with_metrics(single(second, {}, metrics=metrics))
+
+
+leaves_its_reference = only_loss("actor/kl_loss", moves_away)
+leaves_its_data = only_loss("train/loss", moves_away)
+
 # ---- J03
 
+vanished_rate = run_with(falls, lr=lambda rank, step: 0.1 ** (1 + step / 5) if step > FROM else 1e-3)
 no_rate = run_with(falls, lr=lambda rank, step: 0.0 if step >= FROM else 0.1)
+small_rate = run_with(falls, lr=lambda rank, step: 1e-9)
 ends_at_zero = run_with(falls, lr=lambda rank, step: 0.0 if step >= 250 else 0.1)
 frozen_backbone = run_with(falls, lr=lambda rank, step: 0.0, lr__1=lambda rank, step: 0.1)
 always_the_same = run_with(lambda rank, step: 2.3025851)
@@ -125,7 +142,9 @@ PAIRS = (
     Pair("J02", "a loss below zero", below_zero, learned_then_lost, 70),
     Pair("J02", "two losses that work against each other", two_losses, learned_then_lost, 70),
     Pair("J02", "reinforcement learning", rewarded, learned_then_lost, 70),
+    Pair("J02", "a distance from the reference model", leaves_its_reference, leaves_its_data, 70),
     Pair("J03", "a schedule that ends with the run", ends_at_zero, no_rate, 60),
+    Pair("J03", "a rate that is small", small_rate, vanished_rate, 60),
     Pair("J03", "one group of parameters is frozen", frozen_backbone, no_rate, 60),
     Pair("J03", "a loss that moves in the sixth digit", nearly_the_same, always_the_same, 60),
 )
