@@ -29,7 +29,8 @@ _WHO: Mapping[str, str] = {
         " rdzv_connection rdzv_timeout sigkill stopped"
     ),
     "torch, DataLoader and its workers": (
-        "map_limit pin_thread sampler_excl too_many_workers worker_bus worker_crashed worker_killed worker_timeout"
+        "map_limit no_samples pin_thread sampler_excl too_many_workers unequal_samples worker_bus worker_crashed worker_killed"
+        " worker_timeout"
     ),
     "torch, checkpoints": (
         "checkpoint_damaged checkpoint_not_one checkpoint_write module_prefix optimizer_groups shape_differs state_dict_names"
@@ -63,6 +64,7 @@ _WHO: Mapping[str, str] = {
     "Megatron-LM, DeepSpeed and other parallel trainers": "world_not_divisible",
     "Horovod": "horovod_stall",
     "vLLM 0.2 to 0.11": ("vllm_bfloat16 vllm_context vllm_engine vllm_heads vllm_length vllm_memory_taken vllm_no_cache"),
+    "TensorFlow": "tf_cudnn_version",
     "JAX, and what else uses XLA": "oom_xla",
     "Lightning, Accelerate and other frameworks on a machine without a GPU": "no_accelerator",
     "flash-attn 2.0 to 2.8": "flash_attention_arch",

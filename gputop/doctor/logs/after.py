@@ -50,6 +50,8 @@ _PROGRESS = re.compile(
 )
 
 
+_REPLACED = re.compile(r"(?i)\b(?:re(?:start|spawn)ing|respawned|replac(?:ed|ing) it)\b")
+"""A pool says in one line that a process of its own crashed, and that another one takes its place."""
 _SERVED = re.compile(r'"(?:GET|POST|PUT|PATCH|DELETE) /\S{0,400} HTTP/[\d.]{1,3}" 2\d\d\b')
 """A request that a server has answered successfully."""
 _HANDLED = re.compile(
@@ -253,6 +255,11 @@ def says_went_on(text: str) -> bool:
 def says_handled(text: str) -> bool:
     """Return whether a line says that an error was handled. Such words may also come before the error."""
     return _holds(text, _HANDLED_WORDS) and _HANDLED.search(text) is not None
+
+
+def says_replaced(text: str) -> bool:
+    """Return whether a line about a process that died says that another one takes its place."""
+    return _REPLACED.search(text) is not None
 
 
 def _holds(text: str, words: tuple[str, ...]) -> bool:

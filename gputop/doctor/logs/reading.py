@@ -9,7 +9,16 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from gputop.doctor.logs.after import Afterwards, Position, Tail, is_progress, last_position, position_of, says_went_on
+from gputop.doctor.logs.after import (
+    Afterwards,
+    Position,
+    Tail,
+    is_progress,
+    last_position,
+    position_of,
+    says_replaced,
+    says_went_on,
+)
 from gputop.doctor.logs.blocks import OPEN_MAX, Blocks, Key
 from gputop.doctor.logs.error_lines import kind_of
 from gputop.doctor.logs.heads import Head, is_head, joined
@@ -208,7 +217,8 @@ class Reading:
                     None if excepted is None else excepted.place,
                     block=0 if excepted is None else excepted.number,
                     warned=warned,
-                    went_on=(warned and says_went_on(text)) or (excepted is not None and self.blocks.is_warned(key)),
+                    went_on=(warned and says_went_on(text))
+                    or (self.blocks.is_warned(key) if excepted is not None else says_replaced(text)),
                     quoted_by="" if excepted is None else self.blocks.quoted_by(key, excepted),
                     in_library=excepted is not None and excepted.where is None,
                     at=at,

@@ -7,6 +7,41 @@ from __future__ import annotations
 
 POSTS: tuple[tuple[str, str, dict[str, str]], ...] = (
     (
+        "tf_cudnn_version",
+        "2020-07-17 20:50:48.353275: E tensorflow/stream_executor/cuda/cuda_dnn.cc:319] Loaded runtime CuDNN library: 7.5.1 "
+        "but source was compiled with: 7.6.0.  CuDNN library major and minor version needs to match or have higher minor",
+        {"found": "7.5.1", "built": "7.6.0"},
+    ),
+    (
+        "tf_cudnn_version",
+        "2024-06-12 16:19:09.672260: E tensorflow/compiler/xla/stream_executor/cuda/cuda_dnn.cc:417] Loaded runtime CuDNN "
+        "library: 8.3.2 but source was compiled with: 8.6.0.  CuDNN library needs to have matching major version",
+        {"found": "8.3.2", "built": "8.6.0"},
+    ),
+    ("unequal_samples", "RuntimeError: Trying to resize storage that is not resizable", {}),
+    (
+        "unequal_samples",
+        "RuntimeError: Trying to resize storage that is not resizable at ../aten/src/ATen/native/Resize.cpp:1",
+        {},
+    ),
+    (
+        "unequal_samples",
+        "RuntimeError: stack expects each tensor to be equal size, but got [3, 256, 341] at entry 0 and [3, 256, 256]",
+        {},
+    ),
+    ("unequal_samples", "RuntimeError: each element in list of batch should be of equal size", {}),
+    (
+        "no_samples",
+        "pytorch_lightning.utilities.exceptions.MisconfigurationException: Total length of `Dataloader` across ranks is zero. "
+        "Please make sure that it returns at least 1 batch.",
+        {"what": "Dataloader"},
+    ),
+    (
+        "no_samples",
+        "ValueError: num_samples should be a positive integer value, but got num_samples=0",
+        {"what": "num_samples"},
+    ),
+    (
         "pod_evicted",
         "Message:          The node was low on resource: ephemeral-storage. Threshold quantity: 107374182400, available: 98Gi.",
         {"why": "The node was low on resource: ephemeral-storage"},

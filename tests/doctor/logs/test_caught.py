@@ -76,3 +76,9 @@ def test_progress_has_many_forms(line: str) -> None:
 )
 def test_what_is_no_progress(line: str) -> None:
     assert not is_progress(line)
+
+
+@pytest.mark.parametrize("words", ["restarting it", "respawning worker 3", "it is replaced: respawned"])
+def test_a_process_of_a_pool_that_is_replaced_ended_nothing(words: str) -> None:
+    assert alarms(f"{STEPS}[env 15] worker died (Segmentation fault (core dumped)), {words}\n{LATER}") == []
+    assert alarms(f"{STEPS}[env 15] worker died (Segmentation fault (core dumped))\n") == ["signal_crash"] * 2

@@ -2,7 +2,7 @@
 
 Sources: cudnn.h (cudnnStatus_t, 7 to 9), aten/src/ATen/cudnn/Exceptions.h and ATen/native/cudnn/Conv_v8.cpp (torch 1.8 to 2.13;
 "GET was unable to find an engine" until 2.2, "FIND" since 1.13), torch/backends/cudnn/__init__.py; ATen/cuda/CUDAContext;
-csrc/flash_attn/flash_api.cpp of flash-attn (2.0 to 2.8).
+csrc/flash_attn/flash_api.cpp of flash-attn (2.0 to 2.8); cuda_dnn.cc of TensorFlow, as posted of 1.13 to 2.12.
 """
 
 from __future__ import annotations
@@ -26,6 +26,18 @@ PATTERNS: tuple[Pattern, ...] = (
         "Another cuDNN comes before torch's own on the library path.",
         _VERSIONS,
         refuted_by="LD_LIBRARY_PATH is empty, and pip lists one cuDNN: that of torch's requirements.",
+    ),
+    failure(
+        "tf_cudnn_version",
+        None,
+        "Loaded runtime CuDNN library: ",
+        r"Loaded runtime CuDNN library: (?P<found>\d[\d.]*) but source was compiled with: (?P<built>\d[\d.]*\d)",
+        "TensorFlow was built for cuDNN {built} but finds {found}",
+        "Another cuDNN comes first on the library path, or the installed one is too old. TensorFlow needs the same major and "
+        "at least the same minor version, and cannot convolve without it.",
+        "pip install 'nvidia-cudnn-cu11=={built}.*'  # or -cu12; tensorflow[and-cuda] installs the right one\n"
+        "echo $LD_LIBRARY_PATH; ldconfig -p | grep cudnn  # which one comes first",
+        refuted_by="LD_LIBRARY_PATH and ldconfig name only a cuDNN of the version that TensorFlow was built with.",
     ),
     failure(
         "cudnn_version",

@@ -3,7 +3,8 @@
 Sources: torch 1.8 to 2.13, torch/utils/data/dataloader.py (_try_get_data, _get_data), torch/utils/data/_utils/worker.py and
 aten/src/ATen/MapAllocator.cpp; Lib/multiprocessing (spawn.py, reduction.py) and Modules/_threadmodule.c of Python 3.6 to 3.13.
 Of threads: OpenBLAS 0.2 to 0.3, driver/others/blas_server.c; libgomp/team.c of GCC; kmp_i18n of LLVM's and Intel's OpenMP;
-jobs.c of bash; std::thread of libstdc++; rayon-core's ThreadPoolBuildError.
+jobs.c of bash; std::thread of libstdc++; rayon-core's ThreadPoolBuildError. torch/utils/data/_utils/collate.py, sampler.py and
+aten/src/ATen/native/TensorShape.cpp; lightning's utilities/data.py, as posted of 1.5 to 1.9.
 """
 
 from __future__ import annotations
@@ -26,7 +27,54 @@ _THREADS = (
     (_UNAVAILABLE, rf'code: 11, kind: WouldBlock, message: "{_UNAVAILABLE}"'),
 )
 
+_UNEQUAL = (
+    ("resize storage that is not resizable", r"Trying to resize storage that is not resizable"),
+    (
+        "stack expects each tensor to be",
+        r"stack expects each tensor to be equal size, but got \[[\d, ]*\] at entry 0 and \[",
+    ),
+    ("each element in list of batch", r"each element in list of batch should be of equal size"),
+)
+_EMPTY = (
+    (
+        "across ranks is zero",
+        r"MisconfigurationException: Total length of `(?P<what>Data[Ll]oader|CombinedLoader)` across ranks is zero",
+    ),
+    ("num_samples should be a positive", r"(?P<what>num_samples) should be a positive integer value, but got num_samples=0"),
+)
+
 PATTERNS: tuple[Pattern, ...] = (
+    *(
+        failure(
+            "unequal_samples",
+            None,
+            key,
+            expression,
+            "Samples of unequal size cannot be put into one batch",
+            "The loader stacks the samples of a batch, so that all must have one shape. Images that are only "
+            "resized by their shorter side, sequences without padding and clips of any length do not.",
+            "transforms.Resize((256, 256))  # both sides; or RandomCrop, or padding in collate_fn\n"
+            "print(set(tuple(dataset[i][0].shape) for i in range(500)))  # the shapes; num_workers=0 shows the line",
+            confidence="likely",
+            refuted_by="All samples of the data set have the same shape.",
+        )
+        for key, expression in _UNEQUAL
+    ),
+    *(
+        failure(
+            "no_samples",
+            None,
+            key,
+            expression,
+            "The data set is empty: there is no sample, or no whole batch",
+            "The loader has no batch: the path or the filter matched nothing, or drop_last left no whole batch for each rank.",
+            "ls PATH | head  # the folder of the data, as the configuration has it: a name may be misspelled\n"
+            "print(len(dataset), batch_size, drop_last)  # per rank: len(dataset) / ranks",
+            confidence="likely",
+            refuted_by="len(dataset) is at least the number of ranks times the batch size.",
+        )
+        for key, expression in _EMPTY
+    ),
     *(
         failure(
             "thread_limit",
