@@ -1,4 +1,4 @@
-"""Programs of many kinds, open half, by an author who had not read the rules."""
+"""Programs of many kinds, open half, by an author who knew the rules by their titles."""
 
 from __future__ import annotations
 
