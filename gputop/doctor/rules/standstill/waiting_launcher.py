@@ -1,4 +1,4 @@
-"""A launcher that needs other nodes and has started no rank (G06)."""
+"""A launcher that waits for other nodes and has started no rank (G06)."""
 
 from __future__ import annotations
 
@@ -6,41 +6,60 @@ import shlex
 
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.rules.support.rule import Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.process import NODES_START_S, WaitingLauncher
 
 
 def waits_for_nodes(evidence: Evidence) -> dict[str, Judgement]:
-    """G06: torchrun or accelerate has waited for other nodes for a minute."""
+    """G06: torchrun or accelerate has waited for other nodes for a minute.
+
+    What gputop launched over hosts is left out: the launch reports that.
+    """
     snapshot = evidence.snapshot
-    judged: dict[str, Judgement] = {}
-    for launcher in snapshot.waiting_launchers if snapshot is not None else ():
-        waited_s = snapshot.time - launcher.started_at if snapshot is not None and launcher.started_at is not None else 0.0
-        judged[str(launcher.pid)] = _suspicion(launcher, waited_s) if waited_s >= NODES_START_S else None
-    return judged
+    if snapshot is None:
+        return {}
+    ours = {part.job_id for part in snapshot.launches}
+    runs: dict[str, list[WaitingLauncher]] = {}
+    for launcher in snapshot.waiting_launchers:
+        if launcher.started_at is not None and launcher.gputop_job_id not in ours:
+            meeting = (launcher.launcher, launcher.name, launcher.meets_at, launcher.rendezvous_id, launcher.slurm_job_id)
+            runs.setdefault(":".join(item or "" for item in meeting), []).append(launcher)
+    return {key: _judged(launchers, snapshot.time) for key, launchers in runs.items()}
 
 
-def _suspicion(launcher: WaitingLauncher, waited_s: float) -> Suspicion:
-    where = f" at {launcher.meets_at}" if launcher.meets_at is not None else ""
+def _judged(launchers: list[WaitingLauncher], now: float) -> Judgement:
+    """Judge the launchers of one run, all of which are on this machine; they wait since the youngest was started."""
+    first, count, pids = launchers[0], len(launchers), tuple(launcher.pid for launcher in launchers)
+    waited_s = now - max(launcher.started_at or now for launcher in launchers)
+    if waited_s < NODES_START_S:
+        return None
+    where = f" at {first.meets_at}" if first.meets_at is not None else ""
+    title = (
+        f"{first.name} has no rank: {first.launcher} waits for other nodes{where}"
+        if count < first.nodes
+        else f"{first.name} has no rank: its {first.nodes} nodes are on this machine and have not met{where}"
+    )
     finding = Finding(
         id="G06",
         severity="warning",
         confidence="likely",
-        title=f"{launcher.name} has no rank: {launcher.launcher} waits for other nodes{where}",
+        title=title,
         evidence=(
             Fact(
-                f"{launcher.launcher} (process {launcher.pid}) runs for {units.duration(waited_s)} and has started no rank",
+                f"{words.processes(pids)} ({first.launcher}) {words.agree(count, 'has', 'have')} run for "
+                f"{units.duration(waited_s)} without starting a rank",
                 round(waited_s),
                 "/proc/<pid>/stat, children",
             ),
-            Fact(f"it needs {launcher.nodes} nodes{where}", launcher.nodes, "/proc/<pid>/cmdline, environ"),
+            Fact(f"it needs {first.nodes} nodes{where}", first.nodes, "/proc/<pid>/cmdline, environ"),
         ),
         cause="A launcher starts its ranks only once all its nodes have come to one address. Another node was not started, has "
         "failed, cannot reach that address, or was given other options.",
-        fix=_FIX[launcher.launcher == "accelerate"] + _reach(launcher.meets_at),
-        refuted_by="You are about to start the other nodes.",
-        pids=(launcher.pid,),
+        fix=_FIX[first.launcher == "accelerate"] + _reach(first.meets_at),
+        refuted_by="The other nodes are still being started: you do so by hand, or their jobs wait for resources.",
+        pids=pids,
     )
     return Suspicion(finding)
 
@@ -66,16 +85,19 @@ G06 = Rule(
     title="A launcher waits for other nodes",
     severities=("warning",),
     confidences=("likely",),
-    needs=("/proc",),
+    needs=("/proc/<pid>/cmdline, environ",),
+    window_s=NODES_START_S,
+    every_s=SELDOM_S,
     threshold=(
-        f"a torchrun, or an accelerate launch whose options name the machines, that needs other nodes and has run for "
-        f"{NODES_START_S:.0f} s without starting a rank"
+        "a torchrun, or an accelerate launch whose options name the machines, that needs other nodes, is no part of a launch by "
+        f"gputop, and has run for {NODES_START_S:.0f} s without starting a rank"
     ),
+    estimated=True,
     mechanism=(
         "torchrun and accelerate start ranks only once all nodes have met at one address. They wait ten minutes by default."
     ),
     signature="The launcher has no children, and its command or environment asks for several nodes.",
-    look_alike="Nodes that are still being started; one whose ranks have ended, and that waits for those of other nodes.",
+    look_alike="Nodes that start one after the other; one whose ranks have ended, and that waits for those of other nodes.",
     fix="Start the other nodes with the same options, and check that they can reach the address.",
     judge_machine=waits_for_nodes,
 )
