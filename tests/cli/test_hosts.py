@@ -53,7 +53,8 @@ def test_once_prints_each_host_then_the_runs(lab: Lab, home: Home, capsys: pytes
     runs = said[said.index("RUN ") :].splitlines()
     assert runs[0].split() == ["RUN", "STATE", "RANKS", "STEP", "LOSS", "HOST"]
     assert runs[1].split()[0] == "resnet18"
-    assert runs[1].split()[2:] == ["1", "7", "0.5", "a"], "both list it, and it runs on one machine"
+    assert runs[1].split()[2:-1] == ["1", "7", "0.5"]
+    assert runs[1].split()[-1] in ("a", "b"), "both list it, and it runs on one machine: two names of it"
     assert sum(line.startswith("resnet18 ") for line in runs) == 1  # others may train on this machine
 
     assert main(["--once", "--json", "-H", "a,refusing", *there]) == 1
