@@ -91,7 +91,7 @@ def test_ddp_as_a_job_learns_on_two_ranks_each_on_its_own_gpu_and_saves_once(not
     assert found.series("accuracy", 0) == found.series("accuracy", 1)  # and all ranks count together
     assert found.series("accuracy")[-1] > 0.9
     assert min(found.series("samples_per_s")) > 0
-    assert run.config["batch_size"] == 16
+    assert (run.config["batch_size"], run.config["scale_batch"]) == (16, "per-gpu")
     assert run.ranks[0].facts["progress"]["total_steps"] == 300
     weights = torch.load(saved, weights_only=True)
     assert not any(name.startswith("module.") for name in weights)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -132,12 +134,28 @@ async def test_a_low_screen_keeps_the_table_and_the_bars(monkeypatch: pytest.Mon
         assert "━ 2 GPUs" not in text_of(app)
 
 
-def test_a_real_series_is_shown_as_its_journals_record_it(home: Home) -> None:
-    pytest.importorskip("torch")
+RANKS = """
+import os, subprocess, sys
+import gputop
+count = int(sys.argv[1])
+if "RANK" not in os.environ:
+    worlds = [{"WORLD_SIZE": str(count), "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(count)]
+    ranks = [subprocess.Popen([sys.executable, *sys.argv], env=os.environ | world) for world in worlds]
+    sys.exit(max(rank.wait() for rank in ranks))
+run, rank = gputop.init(config={"batch_size": 32, "scale_batch": "per-gpu"}), int(os.environ["RANK"])
+for step in range(24):
+    run.log(step=step, loss=2 / (1 + step) + rank, samples_per_s=1.0 if step < 6 else 90.0 + step - 20 * rank)
+"""
+"""A job with journals as the recipe's, without five imports of torch; tests/demos/test_training.py has what the recipe logs."""
+
+
+def test_a_real_series_is_shown_as_its_journals_record_it(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "ranks.py").write_text(RANKS)
     devices = [Device(index, f"virtual-{index}", "virtual GPU", "virtual") for index in range(2)]
     recipe = catalogue.find("ddp")
-    values = {"steps": "24", "train_samples": "640", "batch_size": "32", "digits": "easy"}
-    started = series.start([catalogue.prepare(recipe, devices[:count], values) for count in (1, 2)])
+    launches = [catalogue.prepare(recipe, devices[:count], {"batch_size": "32"}) for count in (1, 2)]
+    commands = [(sys.executable, str(tmp_path / "ranks.py"), str(count)) for count in (1, 2)]
+    started = series.start([replace(launch, argv=argv) for launch, argv in zip(launches, commands, strict=True)])
     ended = eventually(
         lambda: found if not any((found := [store.find(job.id) for job in started])[n].active for n in (0, 1)) else None,
         "both jobs end",
