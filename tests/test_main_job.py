@@ -19,7 +19,7 @@ import pytest
 
 from tests.terminal import Terminal
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 GPUTOP = [sys.executable, "-m", "gputop"]
 LOADED_S = 150.0
@@ -90,6 +90,7 @@ def launch(terminal: Terminal, form_title: str) -> None:
     terminal.wait_for("GPUs work")
 
 
+@pytest.mark.alone
 def test_launch_ddp_watch_it_stop_it_then_a_faulty_run_and_its_cause(terminal: Terminal) -> None:
     terminal.wait_for("2 × virtual GPU")
     terminal.wait_for("Press l to launch")

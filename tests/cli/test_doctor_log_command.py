@@ -162,7 +162,6 @@ def test_a_missing_gpu_is_a_finding_only_of_commands_that_ask_about_it() -> None
     assert wanted[0] not in json.loads(of_run.stdout)["findings"]
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("virtual", [("--virtual", "2"), ()])
 def test_watch_prints_at_once_and_ends_with_ctrl_c(virtual: tuple[str, ...]) -> None:
     process = subprocess.Popen(

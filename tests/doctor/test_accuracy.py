@@ -85,7 +85,6 @@ def test_every_scene_that_no_other_test_plays_is_judged_right(tmp_path):
     assert {item["kind"] for item in found["scenes"]} == {"fault", "look-alike", "healthy"}
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("recipe", ["faults/mask-in-script", "faults/unused-parameters"])  # tests/test_main_job.py has A07
 def test_a_fault_is_named_first_of_a_real_job(tmp_path, recipe):
     pytest.importorskip("torch")
