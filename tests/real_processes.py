@@ -35,6 +35,11 @@ def alive():
 def work():
     while alive():
         sum(range(20000))
+def train():
+    while alive():
+        for _ in range(10):
+            sum(range(20000))
+        time.sleep(0.01)
 def idle():
     while alive():
         time.sleep(0.05)
@@ -42,6 +47,7 @@ def say(*words):
     print(*words, flush=True)
 """
 BUSY = "say('ready'); work()"
+"""Takes all of a core that it gets. ``train()`` leaves most of one to other tests."""
 IDLE = "say('ready'); idle()"
 MARKERS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
 

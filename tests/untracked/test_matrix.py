@@ -1,6 +1,6 @@
 """Every way to start a training, with every way to record it: gputop comes later, and shows the run, its ranks and its curve.
 
-The libraries are the real ones. docs/curves.md has the table.
+The libraries are the real ones, but for the ranks in tmux. docs/curves.md has the table.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from gputop.process import ProcessRun
 from gputop.sources.host import procfs
 from gputop.sources.host import unlisted as host_unlisted
 from gputop.sources.virtual import VirtualSource
-from tests.real_processes import MARKERS
+from gputop.untracked import curves
+from tests.real_processes import MARKERS, PRELUDE
 from tests.tracking.kit import eventually
 
 SCRIPT, TRAINS = Path(__file__).with_name("records.py"), Path(__file__).with_name("trains.py")
@@ -42,6 +43,29 @@ ROUNDED = 2e-3
 LOSSES = {step: pytest.approx(1 / step, rel=1e-4) for step in range(1, 51)}
 
 
+PRINTS = f"""
+import multiprocessing
+{PRELUDE}
+def rank(number):
+    if number == 0:
+        for step in range(1, 51):
+            say(f"step {{step}} loss {{1 / step:.6f}}")
+        open(f"{{FOLDER}}/ready", "w").close()
+    train()
+
+HOW, FOLDER = sys.argv[1:]
+if __name__ == "__main__":
+    if HOW == "spawn":
+        context = multiprocessing.get_context("spawn")
+        children = [context.Process(target=rank, args=(number,)) for number in range(2)]
+        for child in children:
+            child.start()
+        for child in children:
+            child.join()
+    else:
+        rank(int(os.environ.get("RANK", 0)))
+"""
+"""Prints its losses, and looks like a training of torch, which most of its start would go to."""
 MARK = "TEST_OF_THE_MATRIX"
 """A variable of every process that a test starts: its folder. Parents do not tell, because the first processes are orphans."""
 
@@ -84,8 +108,9 @@ def ended(tmp_path: Path) -> Iterator[None]:
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine leaves each of them little of a core; they count as trainings all the same."""
-    monkeypatch.setattr(host_unlisted, "TRAINING_CPU_PERCENT", 3.0)
+    """A busy machine leaves each of them little of a core, and other tests train, too: gputop reads them all the same."""
+    monkeypatch.setattr(curves, "RUNS_MAX", 64)
+    monkeypatch.setattr(host_unlisted, "TRAINING_CPU_PERCENT", 1.0)
     monkeypatch.setattr(host_unlisted, "TRAINING_AGE_S", 0.0)
 
 
@@ -162,13 +187,17 @@ def test_runs_in_tmux(ended: None, eager: None, tmp_path: Path) -> None:
     if shutil.which("tmux") is None:
         pytest.skip("there is no tmux here")
     pytest.importorskip("torch")
+    script, library = tmp_path / "prints.py", tmp_path / "libtorch_cpu.so"
+    script.write_text(PRINTS)
+    library.write_bytes(b"not really\n")
+    shell = environment(tmp_path) | {"TEST_MAPS": str(library)}
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # a socket's path must be short
         server = ("tmux", "-f", "/dev/null", "-S", f"{folder}/s")
         try:
             for way in WAYS:
-                words = shlex.join(command(way, tmp_path / way, ("output",)))
+                words = shlex.join(command(way, tmp_path / way, (), script))
                 begin = (*server, "new-session", "-d", "-c", str(tmp_path / way), "-x", "90", "-y", "20", words)
-                subprocess.run(begin, check=True, env=environment(tmp_path))
+                subprocess.run(begin, check=True, env=shell)
             ready = [tmp_path / way / "ready" for way in WAYS]
             eventually(lambda: all(path.exists() for path in ready), "they train", START_S)
             seen = Seen(tmp_path)

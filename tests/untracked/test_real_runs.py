@@ -22,8 +22,9 @@ from gputop.snapshot import Snapshot
 from gputop.sources.host import procfs
 from gputop.sources.host import unlisted as host_unlisted
 from gputop.sources.virtual import VirtualSource
+from gputop.untracked import curves
 from tests import real_processes
-from tests.real_processes import BUSY, IDLE, MARKERS, PRELUDE, descendants, eventually
+from tests.real_processes import IDLE, MARKERS, PRELUDE, descendants, eventually
 
 RANKS = """
 import os, time
@@ -32,14 +33,17 @@ import torch.distributed as dist
 dist.init_process_group("gloo")
 parent, until, value = os.getppid(), time.monotonic() + 120, torch.ones(1000)
 while os.getppid() == parent and time.monotonic() < until:
+    for _ in range(10):
+        sum(range(20000))
     dist.all_reduce(value)
+    time.sleep(0.01)
 """
 SPAWNS = f"""
 import multiprocessing
 {PRELUDE}
 if __name__ == "__main__":
     context = multiprocessing.get_context("spawn")
-    children = [context.Process(target=work) for _ in range(2)]
+    children = [context.Process(target=train) for _ in range(2)]
     for child in children:
         child.start()
     for child in children:
@@ -55,7 +59,7 @@ say("step 3/9 loss 0.5")
 SCRIPTS = {
     "ranks.py": RANKS,
     "spawn it.py": SPAWNS,
-    "plain.py": f"{PRELUDE}\n{WRITES_EVENTS}\n{BUSY}",
+    "plain.py": f"{PRELUDE}\n{WRITES_EVENTS}\nsay('ready'); train()",
     "stuck.py": PRELUDE + IDLE,
 }
 STANDALONE = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
@@ -95,8 +99,9 @@ def test_runs_of_every_kind_are_seen_with_their_ranks(
     started: dict[str, subprocess.Popen[bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(real_processes, "DEADLINE_S", 90.0)  # three processes import torch
-    monkeypatch.setattr(host_unlisted, "TRAINING_CPU_PERCENT", 5.0)
+    monkeypatch.setattr(host_unlisted, "TRAINING_CPU_PERCENT", 1.0)
     monkeypatch.setattr(host_unlisted, "TRAINING_AGE_S", 0.0)
+    monkeypatch.setattr(curves, "RUNS_MAX", 64)  # other tests train, too
     monkeypatch.setattr(host_unlisted, "TRAINING_LINGER_S", 1.0)  # the parent of the spawned ranks is busy while it imports
     sampler = Sampler(VirtualSource(2), 1.0)
 
@@ -124,19 +129,19 @@ def test_runs_of_every_kind_are_seen_with_their_ranks(
     assert runs["spawn it.py"].launcher.name == "multiprocessing"
     assert runs["plain.py"].ranks[0].pid == started["plain.py"].pid
     assert (runs["stuck.py"].world_size, runs["stuck.py"].missing_local_ranks) == (2, (0,))
-    curves = runs["plain.py"].curves
-    assert [curve.source for curve in curves] == ["TensorBoard", "its output"]
+    found = runs["plain.py"].curves
+    assert [curve.source for curve in found] == ["TensorBoard", "its output"]
     by_id = {run.run_id: run for run in snapshot.runs}
-    shown = [by_id[curve.run_id] for curve in curves]
+    shown = [by_id[curve.run_id] for curve in found]
     assert [(run.name, run.step, run.ranks[0].metrics["loss"]) for run in shown] == [
         ("plain.py", 7, 0.25),
         ("plain.py", 3, 0.5),
     ]
-    assert [Path(curve.files[0]).parent.name for curve in curves] == ["exp1", tmp_path.name]
-    assert runs["plain.py"].run_id == curves[0].run_id
+    assert [Path(curve.files[0]).parent.name for curve in found] == ["exp1", tmp_path.name]
+    assert runs["plain.py"].run_id == found[0].run_id
     assert "plain.py, from TensorBoard running 1 7 0.25" in " ".join(once_text(snapshot).split())
     judged = RankGroups().of(snapshot)
-    assert {curve.run_id for curve in curves}.isdisjoint(group.run_id for group in judged), "judged by its process"
+    assert {curve.run_id for curve in found}.isdisjoint(group.run_id for group in judged), "judged by its process"
     for name, run in runs.items():
         assert run.command[0].endswith(name), json.dumps(run.command)
         assert run.command[1:] == ("--lr", "0.1")
