@@ -356,7 +356,9 @@ def test_a_compiled_model_is_compiled_as_without_gputop_and_does_not_see_how_lar
 
 @pytest.mark.real_start("torch.compile")
 def test_a_compiled_optimizer_step_ends_tracking_with_a_sentence(home: Home) -> None:
+    home.warm = True
     plain = finish(home, (sys.executable, "compiled_step.py"))
+    home.warm = False
     tracked = finish(home, (*RUN, sys.executable, "compiled_step.py"))
     assert (plain.returncode, tracked.returncode) == (0, 0)
     assert plain.stdout.splitlines()[-1] == tracked.stdout.splitlines()[-1]

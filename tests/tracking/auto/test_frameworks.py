@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import importlib.util
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -80,14 +79,15 @@ def test_hugging_face_trainer(home: Home, tmp_path: Path) -> None:
 
 
 @needs("transformers")
-def test_a_model_of_transformers_alone_brings_no_trainer() -> None:
+def test_a_model_of_transformers_alone_brings_no_trainer(home: Home) -> None:
     """It distinguishes the script's own DataParallel from the Trainer's."""
-    code = (
+    script = (
         "from transformers import BertModel; from gputop.tracking.auto.readings.settings import frameworks; print(frameworks())"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
-    assert "transformers" in ast.literal_eval(done.stdout)
-    assert "transformers.trainer" not in ast.literal_eval(done.stdout)
+    code, out, err = home.run(script)
+    assert code == 0, err
+    assert "transformers" in ast.literal_eval(out)
+    assert "transformers.trainer" not in ast.literal_eval(out)
 
 
 @needs("lightning")
