@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from pathlib import Path
 
@@ -10,17 +9,13 @@ import pytest
 
 from gputop.snapshot import Run
 from tests import REPOSITORY
+from tests.packages import needs
 from tests.tracking.kit import Everything, Home, home, read_all
 
 pytestmark = pytest.mark.warm
 assert home
 
 ADAPTERS = REPOSITORY / "gputop" / "adapters"
-
-
-def needs(*packages: str) -> pytest.MarkDecorator:
-    missing = [package for package in packages if importlib.util.find_spec(package) is None]
-    return pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
 
 
 def ran(home: Home, script: str, *arguments: str, **environment: str) -> str:

@@ -18,6 +18,7 @@ from gputop.doctor.logs.scan import LogScan
 from tests import samples
 from tests.doctor.logs.test_logs import GLOO, torchrun_summary, traceback
 from tests.doctor.tracked import ddp
+from tests.packages import needs
 from tests.patience import DEADLINE_S
 
 GPUTOP = (sys.executable, "-m", "gputop")
@@ -248,8 +249,8 @@ for name, case in CASES.items():
 """
 
 
+@needs("torch")
 def test_errors_that_torch_makes_here_are_known(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
     script = tmp_path / "real.py"
     script.write_text(textwrap.dedent(REAL))
     said = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=110, check=False).stderr
@@ -282,9 +283,9 @@ for _ in range(200):
 """
 
 
+@needs("torch")
 @pytest.mark.parametrize("launcher", ["torch.distributed.run", "torch.distributed.launch"])
 def test_a_rank_that_fails_under_torchrun_is_the_root(tmp_path: Path, launcher: str) -> None:
-    pytest.importorskip("torch")
     script = tmp_path / "ranks.py"
     if launcher.endswith("launch"):
         script.write_text("import argparse\nargparse.ArgumentParser().parse_args()\n")

@@ -17,6 +17,7 @@ import pytest
 
 from gputop.cli.main import main
 from tests import REPOSITORY
+from tests.packages import needs
 from tests.tracking.kit import Home, clean_environment, eventually, home
 from tests.where.test_before_steps import LINES, SCRIPT
 
@@ -88,11 +89,11 @@ def test_ranks_are_asked_on_each_host(home: Home, tmp_path: Path, capsys: pytest
             rank.communicate()
 
 
+@needs("torch")
 def test_ranks_before_their_first_step_are_asked_on_each_host(
     home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """No host lists a run of them: it was "There is no live run on these hosts"."""
-    pytest.importorskip("torch")
     address = socket.gethostname()
     with socket.socket() as free:
         try:

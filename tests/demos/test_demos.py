@@ -11,27 +11,32 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import REPOSITORY
+from tests.packages import imports
 
-torch = pytest.importorskip("torch")
 DEMOS = REPOSITORY / "demos"
 sys.path.insert(0, str(DEMOS))  # the demos are scripts that find each other in their own folder
 
-from torch import nn  # noqa: E402
+if TYPE_CHECKING:
+    import torch
 
-import cpu_data_parallel  # noqa: E402
-import devices  # noqa: E402
-import digits  # noqa: E402
-import from_scratch  # noqa: E402
-import idx  # noqa: E402
-import model_parallel  # noqa: E402
-import models  # noqa: E402
-import options  # noqa: E402
+    import cpu_data_parallel
+    import devices
+    import digits
+    import from_scratch
+    import idx
+    import model_parallel
+    import models
+    import options
+import_demos = imports(
+    "torch", "cpu_data_parallel", "devices", "digits", "from_scratch", "idx", "model_parallel", "models", "options"
+)
 
 
 def test_drawn_digits_are_the_same_for_a_seed_and_labelled_synthetic() -> None:
@@ -163,7 +168,7 @@ def test_the_checksums_are_those_of_eight_files() -> None:
 
 
 def test_models_have_the_size_that_their_papers_give() -> None:
-    def parameters(model: nn.Module) -> int:
+    def parameters(model: torch.nn.Module) -> int:
         return sum(parameter.numel() for parameter in model.parameters())
 
     assert parameters(models.LeNet()) == 61_706
@@ -189,8 +194,8 @@ def test_the_engine_gives_the_gradients_of_one_model(batch: int, replicas: int) 
     for _ in range(2):  # twice: gradients add up, as they do without the engine
         expected, output = single(images), engine(images)
         assert torch.allclose(output, expected, atol=1e-6)
-        nn.functional.cross_entropy(expected, labels).backward()
-        nn.functional.cross_entropy(output, labels).backward()
+        torch.nn.functional.cross_entropy(expected, labels).backward()
+        torch.nn.functional.cross_entropy(output, labels).backward()
     for mine, its in zip(engine.parameters(), single.parameters(), strict=True):
         assert mine.grad is not None
         assert torch.allclose(mine.grad, its.grad, atol=1e-5)
@@ -217,10 +222,10 @@ def test_replicas_work_in_threads_of_their_own_and_hooks_reach_them() -> None:
 
 
 def test_shared_weights_stay_shared_and_averages_follow_replica_0() -> None:
-    class Tied(nn.Module):
+    class Tied(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.first, self.norm, self.second = nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 4)
+            self.first, self.norm, self.second = torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 4)
             self.second.weight = self.first.weight
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -301,7 +306,7 @@ def test_from_scratch_steps_as_one_model_does(count: int) -> None:
     alone = torch.optim.SGD(single.parameters(), lr=0.1)
     images, labels = torch.randn(12, 1, 28, 28), torch.randint(0, 10, (12,))
     for _ in range(2):
-        expected = nn.functional.cross_entropy(single(images), labels)
+        expected = torch.nn.functional.cross_entropy(single(images), labels)
         found = from_scratch.train_step(replicas, optimizers, workers, images, labels)
         assert float(found) == pytest.approx(float(expected.detach()), rel=1e-4)
         alone.zero_grad()
@@ -320,7 +325,7 @@ def test_the_pipeline_gives_the_gradients_of_one_model(micro_batches: int) -> No
     first, second = (devices.Worker(place) for place in places(2))
     pipeline = model_parallel.Pipeline(*model_parallel.halves(cut), (first, second))
     images, labels = torch.randn(12, 1, 28, 28), torch.randint(0, 10, (12,))
-    expected = nn.functional.cross_entropy(single(images), labels)
+    expected = torch.nn.functional.cross_entropy(single(images), labels)
     expected.backward()
     assert float(pipeline.train_step(images, labels, micro_batches)) == pytest.approx(float(expected.detach()), rel=1e-4)
     assert torch.allclose(pipeline.scores(images), single(images), atol=1e-5)

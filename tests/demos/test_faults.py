@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch")
-
 from tests.demos.runs import DEMOS, Ran, run_demo
+from tests.packages import needs
+
+pytestmark = needs("torch")
 
 FEW = {"digits": "easy", "train_samples": 480, "batch_size": 16, "steps": 18}
 """15 steps an epoch on two ranks: so one whole epoch, and a part of the next."""

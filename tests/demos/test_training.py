@@ -12,22 +12,27 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from gputop.jobs import identity, spawn, store
+from gputop.jobs.output import logs
+from gputop.recipes.catalogue import find, prepare
+from gputop.snapshot import Device, Points, Run
+from gputop.tracking.reader.runs import RunReader
 from tests import REPOSITORY
+from tests.demos.runs import Ran, run_demo
+from tests.packages import imports
+from tests.patience import DEADLINE_S
 
-torch = pytest.importorskip("torch")
 sys.path.insert(0, str(REPOSITORY / "demos"))  # the demos are scripts that find each other there
 
-import digits  # noqa: E402
-from gputop.jobs import identity, spawn, store  # noqa: E402
-from gputop.jobs.output import logs  # noqa: E402
-from gputop.recipes.catalogue import find, prepare  # noqa: E402
-from gputop.snapshot import Device, Points, Run  # noqa: E402
-from gputop.tracking.reader.runs import RunReader  # noqa: E402
-from tests.demos.runs import Ran, run_demo  # noqa: E402
-from tests.patience import DEADLINE_S  # noqa: E402
+if TYPE_CHECKING:
+    import torch
+
+    import digits
+import_demos = imports("torch", "digits")
 
 EASY = {"digits": "easy", "train_samples": 3200, "lr": 0.02, "batch_size": 32, "steps": 300}
 """LeNet on one core knows more than 9 of 10 easy digits after these, in 3 seconds."""

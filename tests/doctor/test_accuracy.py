@@ -20,6 +20,7 @@ from tests.doctor.rules.test_covered import ROOMS
 from tests.doctor.scenes import pace
 from tests.doctor.scenes.base import ids, play
 from tests.doctor.scenes.live import FAULTS, HEALTHY, hides_in_the_script
+from tests.packages import needs
 
 
 def accuracy(tmp_path: Path, *options: str) -> tuple[int, dict[str, Any], str]:
@@ -85,9 +86,9 @@ def test_every_scene_that_no_other_test_plays_is_judged_right(tmp_path):
     assert {item["kind"] for item in found["scenes"]} == {"fault", "look-alike", "healthy"}
 
 
+@needs("torch")
 @pytest.mark.parametrize("recipe", ["faults/mask-in-script", "faults/unused-parameters"])  # tests/test_main_job.py has A07
 def test_a_fault_is_named_first_of_a_real_job(tmp_path, recipe):
-    pytest.importorskip("torch")
     code, found, text = accuracy(tmp_path, "--live", "--only", recipe, "--seconds", "70")
     assert [item["truth"] == item["verdict"] for item in found["live"]] == [True], text
     assert code == 0

@@ -6,13 +6,16 @@ import json
 import statistics
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.packages import imports
 from tests.tracking.kit import Home, home, read_all
 
-torch = pytest.importorskip("torch")
+if TYPE_CHECKING:
+    import torch
+import_torch = imports("torch")
 assert home
 
 pytestmark = pytest.mark.gpu

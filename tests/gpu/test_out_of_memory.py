@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from gputop.facts.table import Facts
+from tests.packages import imports
 from tests.tracking.kit import Home, home
 
-torch = pytest.importorskip("torch")
+if TYPE_CHECKING:
+    import torch
+import_torch = imports("torch")
 assert home
 
 pytestmark = pytest.mark.gpu
@@ -25,8 +30,9 @@ torch.empty(1 << 50, dtype=torch.uint8, device="cuda")
 """
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU")
 def test_the_line_that_holds_most_is_named(home: Home) -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("torch sees no GPU")
     code, _, errors = home.run(SCRIPT)
     assert code == 1, errors
     found = Facts(home.only_run().ranks[0].facts).out_of_memory

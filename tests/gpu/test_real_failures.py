@@ -5,14 +5,18 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from gputop.doctor.logs.meaning.explain import explain
 from gputop.doctor.logs.patterns.table import IDS, matches
 from gputop.doctor.logs.scan import LogScan
+from tests.packages import imports
 
-torch = pytest.importorskip("torch")
+if TYPE_CHECKING:
+    import torch
+import_torch = imports("torch")
 
 pytestmark = pytest.mark.gpu
 

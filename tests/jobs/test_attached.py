@@ -14,6 +14,7 @@ import pytest
 
 from gputop.jobs import identity
 from tests import REPOSITORY
+from tests.packages import needs
 from tests.patience import DEADLINE_S
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are known by /proc")
@@ -180,9 +181,9 @@ def _take_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
+@needs("torch")
 @pytest.mark.parametrize("who", ["torchrun", "gputop"])
 def test_real_ranks_of_torchrun(attached: Attached, tmp_path: Path, who: str) -> None:
-    pytest.importorskip("torch")
     script = tmp_path / "train.py"
     script.write_text(RANK)
     run = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script))

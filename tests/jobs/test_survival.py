@@ -25,10 +25,13 @@ from gputop.errors import GputopError
 from gputop.jobs import identity, rank_reserve, record, stopping, store
 from gputop.jobs.output import logs
 from gputop.recipes.catalogue import Launch
+from tests.packages import needs
 from tests.tracking.kit import REPOSITORY, Home, clean_environment, eventually, home
 
-pytest.importorskip("torch")
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="jobs are known by /proc")
+pytestmark = [
+    needs("torch"),
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="jobs are known by /proc"),
+]
 assert home
 
 TRAIN = """

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.nursery import fits
+from tests.packages import needs
 from tests.tracking.kit import Home, home
 
 assert home
@@ -50,10 +51,10 @@ def ended(home: Home, command: Sequence[str], place: Path, warm: bool) -> tuple[
     return process.returncode, json.loads(first), more, err
 
 
+@needs("torch")
 @pytest.mark.parametrize("tracked", [False, True], ids=["plain", "gputop run"])
 @pytest.mark.parametrize("last", ENDS)
 def test_a_fork_is_a_start(home: Home, tmp_path: Path, last: str, tracked: bool) -> None:
-    pytest.importorskip("torch")
     place = tmp_path / "with a space and é"
     place.mkdir()
     (place / "look.py").write_text(LOOK.replace("LAST", last))
@@ -82,8 +83,8 @@ print(torch.__version__, hasattr(torch.autograd.backward, "__wrapped__"), torch.
     assert (code, out) == (0, f"{torch.__version__} True 1\n")
 
 
+@needs("torch")
 def test_a_fork_can_be_signalled_and_is_waited_for(home: Home) -> None:
-    pytest.importorskip("torch")
     home.warm = True
     process = home.start("import time; print('up', flush=True); time.sleep(300)")
     assert process.stdout.readline() == "up\n"

@@ -15,6 +15,7 @@ from gputop.jobs.output import logs
 from gputop.recipes import own_commands
 from gputop.recipes.own_commands import OwnCommand
 from tests import samples
+from tests.packages import needs
 from tests.tracking.kit import Home, eventually, home
 
 assert home
@@ -146,8 +147,8 @@ def test_a_file_that_is_not_ours_is_never_written_over(config: Path, text: str) 
     assert config.read_text() == text
 
 
+@needs("torch")
 def test_it_runs_as_a_job_and_is_tracked(home: Home, tmp_path: Path) -> None:
-    pytest.importorskip("torch")
     (tmp_path / "train.py").write_text(
         "import torch\n"
         "w = torch.nn.Linear(2, 1)\n"

@@ -19,6 +19,7 @@ from gputop.snapshot import Device
 from tests import REPOSITORY
 from tests.demos.runs import run_demo
 from tests.house.how_to import step
+from tests.packages import needs
 from tests.samples import device
 
 NOT_OFFERED = {"--backend", "--devices", "--help", "--save"}
@@ -33,10 +34,10 @@ def fitting(recipe: Recipe) -> tuple[Device, ...]:
     return virtual(max(recipe.min_devices, recipe.default_devices))
 
 
+@needs("torch")
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.id)
 def test_a_script_takes_the_options_that_its_recipe_names(recipe: Recipe) -> None:
     """The script's own parser is asked, in a real process: --help comes after every option has been read."""
-    pytest.importorskip("torch")
     assert "name" in recipe.defaults(), f"{recipe.id} has no option for the run's name; {step('A demo', 'Options')}"
     script = demos_dir() / recipe.script
     switches = {option.name: "yes" for option in recipe.options if option.switch}

@@ -22,6 +22,7 @@ from gputop.selftest import trial
 from gputop.snapshot import Points
 from tests import nvml_sim, samples
 from tests.nvml_sim.from_selftest import scenario_of
+from tests.packages import needs
 
 GPUTOP = (sys.executable, "-m", "gputop")
 
@@ -106,8 +107,8 @@ def test_without_a_gpu_it_says_so(tmp_path: Path) -> None:
     assert not (tmp_path / "bundle.json").exists()
 
 
+@needs("torch")
 def test_a_training_on_a_virtual_gpu_is_watched_and_judged(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
     path = tmp_path / "bundle.json"
     done = run("--virtual", "1", "selftest", "--for", "2s", "-o", str(path))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -126,9 +127,9 @@ def test_a_training_on_a_virtual_gpu_is_watched_and_judged(tmp_path: Path) -> No
     assert (again.returncode, again.stderr.count("\n")) == (1, 1), "a file is never written over"
 
 
+@needs("torch")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
 def test_its_training_does_not_outlive_it(number: signal.Signals, tmp_path: Path) -> None:
-    pytest.importorskip("torch")
     command = [*GPUTOP, "--virtual", "1", "selftest", "--for", "10m", "-o", str(tmp_path / "bundle.json")]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:

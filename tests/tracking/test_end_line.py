@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.packages import needs
 from tests.patience import DEADLINE_S
 from tests.terminal import Terminal
 from tests.tracking.kit import Home, clean_environment, home
@@ -96,8 +97,8 @@ raise SystemExit(int(sys.argv[1]))
 """
 
 
+@needs("torch")
 def test_a_training_without_a_step_says_so_also_where_its_output_is_kept(home: Home) -> None:
-    pytest.importorskip("torch")
     home.state.mkdir()
     train, log = home.state / "train.py", home.state / "log"
     train.write_text(BACKWARDS)

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from gputop.tracking.reader.runs import RunReader
+from tests.packages import needs
 from tests.tracking.kit import DEADLINE_S, Home, home, read_all
 
 assert home
@@ -171,12 +172,10 @@ ERRORS = {
 }
 
 
-@pytest.mark.parametrize("automatic", [False, pytest.param(True, marks=pytest.mark.warm)])
+@pytest.mark.parametrize("automatic", [False, pytest.param(True, marks=[needs("torch"), pytest.mark.warm])])
 @pytest.mark.parametrize("way", ERRORS)
 def test_the_error_is_recorded_once_whatever_records_the_run(home: Home, way: str, automatic: bool) -> None:
     line, kind = ERRORS[way]
-    if automatic:
-        pytest.importorskip("torch")
     step = """
 import torch
 weight = torch.nn.Parameter(torch.ones(1))
@@ -204,12 +203,12 @@ print(sys.excepthook is sys.__excepthook__)
 """
 
 
-@pytest.mark.parametrize("tracked", ["import gputop; gputop.init()", pytest.param("import torch", marks=pytest.mark.warm)])
+@pytest.mark.parametrize(
+    "tracked", ["import gputop; gputop.init()", pytest.param("import torch", marks=[needs("torch"), pytest.mark.warm])]
+)
 def test_a_console_of_the_script_shows_its_errors_as_without_gputop(home: Home, tracked: str) -> None:
     """Python's own looks whether somebody has put a hook for errors in the place of the original."""
     command = () if "gputop" in tracked else (sys.executable, "-m", "gputop", "run", "--", sys.executable)
-    if command:
-        pytest.importorskip("torch")
     plain = home.run(CONSOLE)
     assert plain[0] == 0
     assert "console: Traceback" in plain[1]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.packages import needs
 from tests.tracking.kit import Home, clean_environment, home, read_all
 
 assert home
@@ -118,9 +119,9 @@ except TypeError as error:
     assert home.run(script, command=(*RUN, sys.executable), **AUTO) == home.run(script)
 
 
+@needs("torch")
 @pytest.mark.warm
 def test_automatic_tracking_recognizes_a_torch_training(home: Home) -> None:
-    pytest.importorskip("torch")
     script = """
 import torch
 model = torch.nn.Linear(4, 1)
@@ -136,9 +137,9 @@ for step in range(30):
     assert "source" not in home.only_run().ranks[0].facts
 
 
+@needs("torch")
 @pytest.mark.warm
 def test_automatic_tracking_takes_the_place_of_printed_lines(home: Home) -> None:
-    pytest.importorskip("torch")
     script = (
         PRINTS
         + """
@@ -170,9 +171,9 @@ for step in range(30):
 """
 
 
+@needs("torch")
 @pytest.mark.warm
 def test_a_training_without_an_optimizer_is_reported_by_automatic_tracking(home: Home) -> None:
-    pytest.importorskip("torch")
     assert home.run(WITHOUT_OPTIMIZER, command=(*RUN, sys.executable), **AUTO)[0] == 0
     (archive,) = home.archives()
     assert "source" not in home.only_run().ranks[0].facts

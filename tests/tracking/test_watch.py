@@ -7,7 +7,7 @@ import pickle
 import sys
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,9 +19,12 @@ from gputop.tracking.journal.writing import gpu_values
 from gputop.tracking.reader.runs import RunReader
 from gputop.tracking.watch import batch_rows, parts, replica_rows
 from tests.fuzzing import examples
+from tests.packages import imports
 from tests.tracking.kit import Home, home
 
-torch = pytest.importorskip("torch")
+if TYPE_CHECKING:
+    import torch
+import_torch = imports("torch")
 assert home
 
 
@@ -83,20 +86,15 @@ def test_rows_of_an_argument_tree_are_the_first_tensors() -> None:
     assert batch_rows(torch.tensor(1.0)) is None
 
 
-class Engine(torch.nn.Module):  # type: ignore[misc, name-defined]
-    """Splits a batch over replicas on the CPU, like nn.DataParallel."""
+def engine(module: Any, device_ids: list[int]) -> Any:
+    from tests.tracking.engine import Engine
 
-    def __init__(self, module: Any, device_ids: list[int]) -> None:
-        super().__init__()
-        self.module, self.device_ids, self.dim = module, device_ids, 0
-
-    def forward(self, batch: Any, scale: float = 1.0) -> Any:
-        return torch.cat([self.module(part) for part in batch.chunk(len(self.device_ids))]) * scale
+    return Engine(module, device_ids)
 
 
 def test_a_data_parallel_wrapper_says_how_its_batches_are_split(home: Home) -> None:
     run = gputop.init(name="dp")
-    model = Engine(torch.nn.Linear(4, 2), [0, 1, 2, 3])
+    model = engine(torch.nn.Linear(4, 2), [0, 1, 2, 3])
     gputop.watch(model)
     for rows in (8, 8, 5, 5, 10):
         model(torch.randn(rows, 4), scale=2.0).sum().backward()
@@ -133,7 +131,7 @@ def test_a_data_parallel_wrapper_says_how_its_batches_are_split(home: Home) -> N
 
 def test_every_tensor_of_a_call_is_measured_along_the_wrapper_s_dimension(home: Home) -> None:
     gputop.init(name="dim")
-    model = Engine(torch.nn.Linear(4, 2), [0, 1])
+    model = engine(torch.nn.Linear(4, 2), [0, 1])
     model.dim, model.output_device = 1, torch.device("cpu")
     model.forward = lambda batch, mask, scale: model.module(batch).sum() * scale
     gputop.watch(model)
@@ -173,8 +171,8 @@ class Slow:
 
     is_cuda = True
 
-    def __init__(self, value: float, queue: list[Any], dtype: Any = torch.float32) -> None:
-        self.value, self.queue, self.dtype, self.device = value, queue, dtype, torch.device("cuda", 0)
+    def __init__(self, value: float, queue: list[Any], dtype: Any = None) -> None:
+        self.value, self.queue, self.dtype, self.device = value, queue, dtype or torch.float32, torch.device("cuda", 0)
 
     def numel(self) -> int:
         return 1
@@ -236,9 +234,9 @@ def test_values_on_a_gpu_are_recorded_when_they_land_with_their_own_step(home: H
     assert list(points["loss"].times) == sorted(points["loss"].times)
 
 
-@pytest.mark.parametrize("first_in", [torch.inference_mode(), torch.device("meta"), torch.no_grad()])
+@pytest.mark.parametrize("first_in", ["inference_mode", "device", "no_grad"])
 def test_the_first_value_on_a_gpu_may_be_that_of_an_evaluation(
-    home: Home, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], first_in: Any
+    home: Home, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], first_in: str
 ) -> None:
     """Values are copied as on a GPU, but within this machine's memory, which nothing here can pin."""
     empty = torch.empty
@@ -247,7 +245,7 @@ def test_the_first_value_on_a_gpu_may_be_that_of_an_evaluation(
     monkeypatch.setattr(torch, "empty", lambda *sizes, pin_memory, **options: empty(*sizes, **options))
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
     values, weight = gpu_values.LateValues(), torch.nn.Parameter(torch.tensor([2.0]))
-    with first_in:
+    with getattr(torch, first_in)(*(["meta"] if first_in == "device" else [])):
         values.stage("val_loss", torch.tensor([0.5], device="cpu"), 1, 10)
     values.stage("loss", weight * 1.5, 2, 20)
     values.stage("loss", (weight * 2.5).sum(), 3, 30)
@@ -385,7 +383,7 @@ def test_ddp_is_not_mistaken_for_data_parallel(tmp_path: Path) -> None:
 
 def test_a_watched_wrapper_is_copied_and_saved_without_what_counts_its_calls(home: Home) -> None:
     gputop.init(name="copied")
-    model = Engine(torch.nn.Linear(4, 2), [0, 1])
+    model = engine(torch.nn.Linear(4, 2), [0, 1])
     gputop.watch(model)
     hooks = [next(iter(each._forward_pre_hooks.values())) for each in (deepcopy(model), pickle.loads(pickle.dumps(model)))]
     assert [hook(model, (), {}) for hook in hooks] == [None, None]

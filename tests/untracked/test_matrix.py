@@ -26,6 +26,7 @@ from gputop.sources.host import procfs
 from gputop.sources.host import unlisted as host_unlisted
 from gputop.sources.virtual import VirtualSource
 from gputop.untracked import curves
+from tests.packages import needs
 from tests.real_processes import MARKERS, PRELUDE
 from tests.tracking.kit import eventually
 
@@ -183,10 +184,10 @@ def test_runs_by_nohup_with_all_that_records_them(ended: None, eager: None, tmp_
     seen.check()
 
 
+@needs("torch")
 def test_runs_in_tmux(ended: None, eager: None, tmp_path: Path) -> None:
     if shutil.which("tmux") is None:
         pytest.skip("there is no tmux here")
-    pytest.importorskip("torch")
     script, library = tmp_path / "prints.py", tmp_path / "libtorch_cpu.so"
     script.write_text(PRINTS)
     library.write_bytes(b"not really\n")

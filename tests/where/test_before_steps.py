@@ -26,9 +26,10 @@ from gputop.where import before_steps
 from gputop.whereabouts.records import Whereabouts, WhereQuestion
 from gputop.whereabouts.verdict import summary
 from gputop.whereabouts.words import sentence
+from tests.packages import needs
 from tests.tracking.kit import Home, clean_environment, eventually, home
 
-pytest.importorskip("torch")
+pytestmark = needs("torch")
 assert home
 
 SCRIPT = Path(__file__).with_name("before_steps.py")

@@ -15,10 +15,10 @@ import pytest
 
 from gputop.tracking.auto.training.optimizers import WEIGHTS_SPARE, Optimizers
 from gputop.tracking.reader.runs import RunReader
+from tests.packages import needs
 from tests.tracking.kit import REPOSITORY, Home, home, read_all, without_checkout
 
-pytest.importorskip("torch")
-pytestmark = pytest.mark.warm
+pytestmark = [needs("torch"), pytest.mark.warm]
 assert home
 
 SCRIPTS = Path(__file__).parent / "scripts"

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gputop.tracking.auto.models.described import DescribedModel
 from gputop.tracking.auto.readings import ddp
+from tests.packages import imports
 
-torch = pytest.importorskip("torch")
+if TYPE_CHECKING:
+    import torch
+import_torch = imports("torch")
 
 
 def taken(described: DescribedModel, *modules: Any) -> int | None:
@@ -42,18 +46,18 @@ def test_a_model_that_is_gone_gives_way_to_a_smaller_one() -> None:
 @pytest.mark.parametrize(
     ("arguments", "elements"),
     [
-        (([torch.ones(3, 4)], object()), 12),
-        ((torch.ones(5), object()), 5),
-        (([[torch.ones(8), torch.ones(8)]], [torch.ones(8)]), 8),
-        ((torch.ones(16), torch.ones(8), object()), 8),
-        (([torch.ones(2)], [[torch.ones(2), torch.ones(7)]]), 7),
-        (([],), 0),
-        ((), 0),
+        (lambda: ([torch.ones(3, 4)], object()), 12),
+        (lambda: (torch.ones(5), object()), 5),
+        (lambda: ([[torch.ones(8), torch.ones(8)]], [torch.ones(8)]), 8),
+        (lambda: (torch.ones(16), torch.ones(8), object()), 8),
+        (lambda: ([torch.ones(2)], [[torch.ones(2), torch.ones(7)]]), 7),
+        (lambda: ([],), 0),
+        (lambda: (), 0),
     ],
 )
-def test_the_largest_tensor_that_a_rank_passes_on_is_its_own(arguments: tuple[Any, ...], elements: int) -> None:
+def test_the_largest_tensor_that_a_rank_passes_on_is_its_own(arguments: Callable[[], tuple[Any, ...]], elements: int) -> None:
     largest = ddp.Largest()
-    largest.note(arguments)
+    largest.note(arguments())
     assert largest.elements == elements
     largest.note(([torch.ones(1)],))
     assert largest.elements == max(1, elements)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -32,11 +32,14 @@ from gputop.tracking.ending import shortened
 from gputop.tracking.reader.runs import RunReader
 from gputop.tui.drawing import run_numbers, training
 from tests import REPOSITORY
+from tests.packages import imports
 from tests.tracking.auto.test_auto import RUN, SCRIPTS, series
 from tests.tracking.kit import DEADLINE_S, Home, home, read_all, without_checkout
 
-torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.warm
+if TYPE_CHECKING:
+    import torch
+import_torch = imports("torch")
 assert home
 
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
@@ -553,7 +556,6 @@ def test_a_mesh_whose_groups_were_destroyed_shows_nothing() -> None:
 
 def test_a_pipeline_of_deepspeed_over_all_ranks_is_given_one_set_of_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "torch.distributed.pipelining", raising=False)
-    torch = pytest.importorskip("torch")
     engine, pipeline = torch.nn.Module(), type("PipelineModule", (torch.nn.Module,), {})()
     engine.module = pipeline
     assert group_of(model=engine) == (None, None), "a version that does not say"
@@ -599,7 +601,7 @@ def test_weights_in_pieces_are_not_probed_and_half_precision_is_summed() -> None
     from gputop.tracking.auto.readings.batches import Probe
 
     assert Probe(torch, []).fact() is None
-    parameters = [torch.nn.Parameter(torch.full((40,), value, dtype=dtype)) for value, dtype in HALVES]
+    parameters = [torch.nn.Parameter(torch.full((40,), value, dtype=getattr(torch, dtype))) for value, dtype in HALVES]
     probe = Probe(torch, parameters)
     probe.take(10)
     parameters[0].data[0] = 1.0
@@ -667,7 +669,7 @@ def test_freed_memory_of_a_gpu_is_not_read_either(monkeypatch: pytest.MonkeyPatc
     assert weight.read == 1
 
 
-HALVES = ((0.5, torch.bfloat16), (0.25, torch.float16), (2.0, torch.float32), (4.0, torch.float64))
+HALVES = ((0.5, "bfloat16"), (0.25, "float16"), (2.0, "float32"), (4.0, "float64"))
 
 
 class _Told:

@@ -14,10 +14,10 @@ from gputop.snapshot import Run
 from gputop.tracking.auto.training.iteration import Iteration
 from gputop.tracking.auto.training.pace import FULL_ONE_IN, FULL_PER_S, RATE_MIN_S, RATE_S, Rate, full_share, is_full
 from gputop.tracking.reader.runs import RunReader
+from tests.packages import needs
 from tests.tracking.kit import Home, home, read_all
 
-pytest.importorskip("torch")
-pytestmark = pytest.mark.warm
+pytestmark = [needs("torch"), pytest.mark.warm]
 assert home
 
 SCRIPTS = Path(__file__).parent / "scripts"

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.packages import needs
 from tests.tracking.auto.test_auto import RUN
 from tests.tracking.kit import Home, home, read_all, without_checkout
 
-pytest.importorskip("torch")
-pytestmark = pytest.mark.warm
+pytestmark = [needs("torch"), pytest.mark.warm]
 assert home
 
 SCRIPTS = Path(__file__).parent / "framework_scripts"
@@ -22,11 +21,6 @@ TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--np
 EXTENSIONS = {"TORCH_EXTENSIONS_DIR": str(Path.home() / ".cache" / "torch_extensions")}
 """DeepSpeed compiles one, which takes more than a minute: once for all of its tests."""
 QUIET = {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
-
-
-def needs(*packages: str) -> pytest.MarkDecorator:
-    missing = [package for package in packages if importlib.util.find_spec(package) is None]
-    return pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
 
 
 def both(home: Home, *command: str) -> tuple[int, dict[str, list[float]]]:

@@ -14,6 +14,7 @@ import pytest
 
 from gputop.errors import UsageError
 from gputop.recipes import run_command
+from tests.packages import needs
 from tests.tracking.kit import Home, clean_environment, home
 
 assert home
@@ -246,8 +247,8 @@ raise RuntimeError("the weights do not fit")
 """
 
 
+@needs("torch")
 def test_a_training_that_fails_before_its_first_step_is_a_run(home: Home) -> None:
-    pytest.importorskip("torch")
     script = home.state / "early.py"
     script.parent.mkdir(parents=True, exist_ok=True)
     script.write_text(FAILING.format(before=""))
@@ -262,8 +263,8 @@ def test_a_training_that_fails_before_its_first_step_is_a_run(home: Home) -> Non
     assert rank.facts["error"] == {"type": "RuntimeError", "message": "the weights do not fit", "where": "early.py:5"}
 
 
+@needs("torch")
 @pytest.mark.parametrize("before", ["sys.exit()", "raise KeyboardInterrupt", "import gputop; gputop.init(mode='disabled')"])
 def test_a_deliberate_exit_before_the_first_step_is_not_a_run(home: Home, before: str) -> None:
-    pytest.importorskip("torch")
     run(home, (*RUN, "--", sys.executable, "-c", FAILING.format(before=before)))
     assert not home.archives()

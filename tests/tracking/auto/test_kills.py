@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from gputop.tracking.reader.runs import RunReader
+from tests.packages import needs
 from tests.tracking.kit import Home, eventually, home, read_all
 
-pytest.importorskip("torch")
+pytestmark = needs("torch")
 assert home
 
 KILLS = int(os.environ.get("KILLS") or 5)

@@ -14,11 +14,11 @@ from gputop.snapshot import AUTOMATIC_PREFIX, own_or_automatic
 from gputop.tracking.auto.steps import ANEW
 from gputop.tracking.journal import format as form
 from gputop.tracking.reader.runs import RunReader
+from tests.packages import needs
 from tests.tracking.auto.test_auto import SCRIPTS
 from tests.tracking.kit import Home, home, read_all
 
-pytest.importorskip("torch")
-pytestmark = pytest.mark.warm
+pytestmark = [needs("torch"), pytest.mark.warm]
 assert home
 
 RUN = (sys.executable, "-m", "gputop", "run", "--")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,20 +14,21 @@ from gputop.tracking.auto.losses.sites import Site, Sites
 from gputop.tracking.auto.losses.user_code import UserCode
 from gputop.tracking.auto.losses.values import value_of
 from tests.fuzzing import examples
+from tests.packages import imports
 
-torch = pytest.importorskip("torch")
-modes = pytest.importorskip("torch.utils._python_dispatch")
-functional = torch.nn.functional
+if TYPE_CHECKING:
+    import torch
+import_torch = imports("torch")
 Loss = Callable[[Any, Any, int, int], Any]
 """(prediction, target, number of micro-batches, items of the whole step) -> the loss that backward runs on."""
 
 
 def mean(prediction: Any, target: Any) -> Any:
-    return functional.mse_loss(prediction, target)
+    return torch.nn.functional.mse_loss(prediction, target)
 
 
 def total(prediction: Any, target: Any) -> Any:
-    return functional.mse_loss(prediction, target, reduction="sum")
+    return torch.nn.functional.mse_loss(prediction, target, reduction="sum")
 
 
 def vector(first: Any, second: Any) -> Any:
@@ -70,8 +71,8 @@ EVEN: dict[str, tuple[Loss, Loss]] = {
         lambda p, t, k, n: 8 * (3 * mean(p, t) + p.abs().mean()),
     ),
     "KL by own rows": (
-        lambda p, t, k, n: functional.kl_div(p.log_softmax(1), t.softmax(1), reduction="batchmean"),
-        lambda p, t, k, n: functional.kl_div(p.log_softmax(1), t.softmax(1), reduction="batchmean"),
+        lambda p, t, k, n: torch.nn.functional.kl_div(p.log_softmax(1), t.softmax(1), reduction="batchmean"),
+        lambda p, t, k, n: torch.nn.functional.kl_div(p.log_softmax(1), t.softmax(1), reduction="batchmean"),
     ),
 }
 ANY_SIZE: dict[str, tuple[Loss, Loss]] = {
@@ -197,9 +198,10 @@ def test_masked_tokens_that_are_counted_over_the_step() -> None:
         label[:2] = -100
     items = torch.tensor(sum(int((label != -100).sum()) for label in labels))
     losses = [
-        functional.cross_entropy(logit, label, reduction="sum") / items for logit, label in zip(logits, labels, strict=True)
+        torch.nn.functional.cross_entropy(logit, label, reduction="sum") / items
+        for logit, label in zip(logits, labels, strict=True)
     ]
-    whole = functional.cross_entropy(torch.cat(logits), torch.cat(labels))
+    whole = torch.nn.functional.cross_entropy(torch.cat(logits), torch.cat(labels))
     assert amounts_to(losses)[0] == pytest.approx(whole.item(), rel=1e-5)
 
 
@@ -266,32 +268,31 @@ def test_a_counter_on_a_gpu_may_be_used_again() -> None:
     assert found.item() == (1.0 * 2 + 2.0 * 6) / 8
 
 
-class Wrapper(torch.Tensor):
-    """A number in a tensor without memory of its own."""
-
-    held: torch.Tensor
-
-    @staticmethod
-    def __new__(cls, held: torch.Tensor) -> Wrapper:
-        made = torch.Tensor._make_wrapper_subclass(cls, held.size(), dtype=held.dtype, device=held.device)
-        made.held = held
-        return made  # type: ignore[no-any-return]
-
-    @classmethod
-    def __torch_dispatch__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return function(*(item.held if isinstance(item, cls) else item for item in args), **(kwargs or {}))
-
-
-class Mute(Wrapper):
-    @classmethod
-    def __torch_dispatch__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        raise NotImplementedError(str(function))
-
-
 def test_a_loss_of_a_class_of_the_scripts_is_read_as_its_class_reads_it_or_not_at_all() -> None:
     seen: list[str] = []
+    from torch.utils._python_dispatch import TorchDispatchMode
 
-    class Counts(modes.TorchDispatchMode):  # type: ignore[misc,name-defined]
+    class Wrapper(torch.Tensor):
+        """A number in a tensor without memory of its own."""
+
+        held: torch.Tensor
+
+        @staticmethod
+        def __new__(cls, held: torch.Tensor) -> Wrapper:
+            made = torch.Tensor._make_wrapper_subclass(cls, held.size(), dtype=held.dtype, device=held.device)
+            made.held = held
+            return made  # type: ignore[no-any-return]
+
+        @classmethod
+        def __torch_dispatch__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return function(*(item.held if isinstance(item, cls) else item for item in args), **(kwargs or {}))
+
+    class Mute(Wrapper):
+        @classmethod
+        def __torch_dispatch__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            raise NotImplementedError(str(function))
+
+    class Counts(TorchDispatchMode):
         def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             seen.append(str(function))
             return function(*args, **(kwargs or {}))

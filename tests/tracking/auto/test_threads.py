@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
+from tests.packages import needs
 from tests.tracking.auto.test_auto import RUN, series
 from tests.tracking.kit import Home, home, read_all
 
-pytest.importorskip("torch")
-pytestmark = pytest.mark.warm
+pytestmark = [needs("torch"), pytest.mark.warm]
 assert home
 
 TRAIN = """

@@ -8,11 +8,11 @@ import sys
 import pytest
 
 from gputop.tracking.auto.training.optimizers import GROUPS_MAX, Optimizers
+from tests.packages import needs
 from tests.tracking.auto.test_auto import RUN, series
 from tests.tracking.kit import Home, home, read_all, without_checkout
 
-pytest.importorskip("torch")
-pytestmark = pytest.mark.warm
+pytestmark = [needs("torch"), pytest.mark.warm]
 assert home
 
 TRAIN = """

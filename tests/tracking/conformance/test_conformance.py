@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 
 from tests import REPOSITORY
+from tests.packages import needs
 from tests.tracking.conformance.bench import COLUMNS, NONE, NOT_RECORDED, REMARKS, RIGHT, SCRIPTS, check, names
 
 QUICK = ("epochs_and_validation", "autocast_and_scaler", "accumulation_by_tokens", "critic_more_often", "pkg.train")
 """The last one, a module, is started; the others are forks (``tests/nursery``)."""
 
 
+@needs("torch")
 @pytest.mark.parametrize("name", QUICK)
 def test_a_script_is_the_same_to_itself_and_rightly_tracked(name: str, tmp_path: Path) -> None:
-    pytest.importorskip("torch")
     result = check(name, tmp_path, together=True, warm=True)
     wrong = {column: verdict for column, verdict in result.verdicts.items() if verdict not in (RIGHT, NONE)}
     assert not wrong, "\n".join(result.why)

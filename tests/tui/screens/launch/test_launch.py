@@ -33,6 +33,7 @@ from gputop.tui.state.view import Settings
 from gputop.tui.widgets.choice_list import ChoiceList
 from gputop.tui.widgets.form import Form
 from tests import samples
+from tests.packages import needs
 from tests.patience import DEADLINE_S
 from tests.tui.kit import ScreenApp, text_of, view_of
 
@@ -559,8 +560,8 @@ async def test_a_command_becomes_a_job_of_slurm(tmp_path: Path, monkeypatch: pyt
     assert own_commands.load()[0].sbatch == "-N2 -p gpu"
 
 
+@needs("torch")
 async def test_a_recipe_becomes_a_job_of_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("torch", reason="recipes are refused without torch")
     (tmp_path / "sbatch").write_text(f"#!/bin/sh\nprintf '%s\\n' \"$@\" > {tmp_path}/asked; cat > {tmp_path}/script; echo 42\n")
     (tmp_path / "scontrol").write_text("#!/bin/sh\n")
     for name in ("sbatch", "scontrol"):
