@@ -54,7 +54,7 @@ SCREENS = (
 )
 SIZES = ((160, 50), (100, 30), (80, 24), (200, 60), (40, 12))
 TURN_S = 5.0
-LOOK_S = 1.0
+POLL_S = 1.0
 KILL_SAMPLER_EVERY = 23
 """Turns. Every fault has a different period, so that they meet in all combinations."""
 LOSE_GPU_EVERY = 7
@@ -209,7 +209,7 @@ def main() -> int:
                     number += 1
                 for name, process in (("screen", soak.screen), ("sampler", soak.sampler()), ("training", lasting)):
                     tracks[name].look(time.monotonic() - began, process)
-                time.sleep(LOOK_S)
+                time.sleep(POLL_S)
             went_on = soak.lasting.poll() is None
             if not soak.go_on():
                 print(soak.terminal.text())

@@ -20,8 +20,8 @@ from gputop.hosts.transport import Transport
 
 CONNECTING_MOST = 8
 """Connections that are begun at a time. sshd turns some away from 10 on (MaxStartups 10:30:100)."""
-CLOSE_S, LOOK_S = 0.5, 0.02
-"""How long commands may take to end before they are killed, and how often to look."""
+CLOSE_S, POLL_S = 0.5, 0.02
+"""How long commands may take to end before they are killed, and how often to check."""
 T = TypeVar("T")
 _OPEN: set[int] = set()
 """The commands that run now, by PID: each leads a process group."""
@@ -129,9 +129,9 @@ def close_all(connections: Collection[Connection]) -> None:
         one.begin_to_end()
     until = time.monotonic() + CLOSE_S
     while time.monotonic() < until and any(one.is_open for one in connections):
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
     for one in connections:
-        one.close(LOOK_S)
+        one.close(POLL_S)
 
 
 @contextlib.contextmanager

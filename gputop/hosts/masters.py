@@ -26,7 +26,7 @@ from gputop.hosts.transport import PATIENT, Transport
 from gputop.terminal_text import printable
 
 Outcome = Literal["logged in", "failed", "failed unasked", "skipped"]
-LOOK_S = 0.02
+POLL_S = 0.02
 """How often to check whether an ssh has ended, or asks something."""
 PERSIST_S = 60
 """How long a master outlives its last stream, if gputop is killed and cannot end it."""
@@ -176,7 +176,7 @@ def _asks_before_its_end(process: subprocess.Popen[bytes]) -> bool:
     """Wait for the end of an ssh; return whether it has asked something, or may have."""
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(LOOK_S)
+            process.wait(POLL_S)
             return False
         if _has_open(process.pid, _TERMINAL) and process.poll() is None:  # one that has just ended is not readable
             process.wait()

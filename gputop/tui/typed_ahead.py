@@ -14,7 +14,7 @@ from textual.message import Message
 
 WAITING_MAX = 200
 """How many messages may be unhandled."""
-LOOK_S = 0.005
+POLL_S = 0.005
 """How often the waiting thread checks again."""
 
 
@@ -45,7 +45,7 @@ def bound_keys(app: _App, driver: Any, loop: asyncio.AbstractEventLoop) -> None:
 
     def send(message: Message) -> None:
         nonlocal sent
-        while sent - taken + app.message_queue_size >= WAITING_MAX and not closes(LOOK_S):
+        while sent - taken + app.message_queue_size >= WAITING_MAX and not closes(POLL_S):
             pass
         sent += 1
         loop.call_soon_threadsafe(take, message)

@@ -32,7 +32,7 @@ from tests.untracked.test_curves import (
 )
 
 READINGS = 2
-LOOK_S = 60.0
+SEEN_S = 60.0
 """How long the first look at its files may take here."""
 TRAINS = """
 import mmap, os, sys, time
@@ -93,7 +93,7 @@ def test_the_curve_is_whole_in_the_second_reading(
     kind: str, rank: subprocess.Popen[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(curves_module, "RUNS_MAX", 1000)  # other runs of this machine are not in the way
-    eventually((tmp_path / "ready").exists, "it has done its steps", LOOK_S)
+    eventually((tmp_path / "ready").exists, "it has done its steps", SEEN_S)
     KINDS[kind](tmp_path, rank.pid)
     sampler, points = Sampler(VirtualSource(1), 1.0), list[Points]()
     snapshot: Snapshot | None = None
@@ -103,7 +103,7 @@ def test_the_curve_is_whole_in_the_second_reading(
         curves = sampler._untracked_curves
         assert curves is not None, "the first reading has the run"
         (followed,) = (item for run_id, item in curves._followed.items() if run_id.startswith(f"pid-{rank.pid}-"))
-        followed.wait(LOOK_S)  # what a second would be enough for on a machine that is not busy
+        followed.wait(SEEN_S)  # what a second would be enough for on a machine that is not busy
     assert snapshot is not None
     (run,) = (run for run in snapshot.process_runs if rank.pid in {each.pid for each in run.ranks})
     assert [curve.source for curve in run.curves] == [kind]
