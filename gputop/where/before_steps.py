@@ -126,15 +126,15 @@ def ask_waiting(waiting: Waiting) -> Whereabouts:
     """Return where these processes are, and which of their ranks are missing here. Takes two seconds at most."""
     pid = min(waiting.pids())
     name = script_name(procfs.command_line_of(pid) or ()) or f"process {pid}"
-    mute = beside.mute({ring.identity.pid: rank for rank, ring in waiting.rings.items()})
-    before, began = {found.pid: outside.observe(found.pid) for found in mute}, time.monotonic()
+    unreported = beside.unreported({ring.identity.pid: rank for rank, ring in waiting.rings.items()})
+    before, began = {found.pid: outside.observe(found.pid) for found in unreported}, time.monotonic()
     answer = ask(waiting.run_id, name, waiting.ranks(), waiting.rings)
     there = [place for place in answer.ranks if place.is_there]
-    if mute:
-        others = beside.places_of(mute, before, time.monotonic() - began)
+    if unreported:
+        others = beside.places_of(unreported, before, time.monotonic() - began)
         everyone = sorted((*answer.ranks, *others), key=_by_rank)
         answer = judged(answer.run_id, answer.name, answer.taken_at, everyone)
-    known = waiting.rings.keys() | {found.rank for found in mute}
+    known = waiting.rings.keys() | {found.rank for found in unreported}
     missing = [rank for rank in range(min(waiting.world_size, RANKS_MAX)) if rank not in known]
     if answer.behind or not missing or not there or not all(place.waits for place in there):
         return answer

@@ -21,7 +21,7 @@ _OF_ONE_LAUNCH = ("WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_
 _STATES: Mapping[str, PlaceState] = {"T": "stopped", "t": "traced", "D": "disk"}
 
 
-class Mute(NamedTuple):
+class Unreported(NamedTuple):
     """A process that reports nothing, and why."""
 
     pid: int
@@ -29,7 +29,7 @@ class Mute(NamedTuple):
     state: PlaceState
 
 
-def mute(telling: Mapping[int, int]) -> list[Mute]:
+def unreported(telling: Mapping[int, int]) -> list[Unreported]:
     """Return the processes of a launch that report nothing; ``telling``: PID -> rank of those that do."""
     parents: dict[int, int] = {}
     for pid in procfs.list_pids():
@@ -38,7 +38,7 @@ def mute(telling: Mapping[int, int]) -> list[Mute]:
             if stat is not None and stat.state not in procfs.DEAD_STATES and stat.comm != WORKER_NAME:
                 parents[pid] = stat.ppid
     above = {parents[pid] for pid in telling if parents.get(pid, 0) > 1}
-    found = [Mute(pid, None, "forked") for pid, parent in parents.items() if _is_forked(pid, parent, telling)]
+    found = [Unreported(pid, None, "forked") for pid, parent in parents.items() if _is_forked(pid, parent, telling)]
     launch = [_launch_of(pid) for pid in telling]
     ranks = set(telling.values())
     for pid, parent in sorted(parents.items()):
@@ -48,7 +48,7 @@ def mute(telling: Mapping[int, int]) -> list[Mute]:
         maps = procfs.read_torch_maps(pid) if rank is not None and rank not in ranks else None
         if rank is not None and maps is not None and not maps.torch:
             ranks.add(rank)
-            found.append(Mute(pid, rank, "before_torch"))
+            found.append(Unreported(pid, rank, "before_torch"))
     return found
 
 
@@ -77,7 +77,7 @@ def rank_of(pid: int) -> int | None:
 _Seen = Mapping[int, outside.Outside | None]
 
 
-def places_of(found: Collection[Mute], before: _Seen, passed_s: float, seen: _Seen | None = None) -> list[RankPlace]:
+def places_of(found: Collection[Unreported], before: _Seen, passed_s: float, seen: _Seen | None = None) -> list[RankPlace]:
     """Return what /proc shows of them now, or showed in ``seen``; ``before``: what it showed ``passed_s`` seconds earlier."""
     places = []
     for pid, rank, state in found:

@@ -40,13 +40,13 @@ class EarlyPlaces:
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, float | None], _Known] = {}
-        self._mute: dict[str, tuple[ProcessRun, float]] = {}
+        self._unreported: dict[str, tuple[ProcessRun, float]] = {}
         """By key: a run whose ranks all report nothing, and when to check one of them again."""
 
     def add(self, runs: Sequence[ProcessRun]) -> tuple[ProcessRun, ...]:
         """Return the runs with the places of their ranks. Costs three system calls per rank that reports."""
         before, self._known = self._known, {}
-        mute_before, self._mute = self._mute, {}
+        unreported_before, self._unreported = self._unreported, {}
         found = []
         for run in runs:
             if (run.world_size or len(run.ranks)) < 2:
@@ -54,14 +54,14 @@ class EarlyPlaces:
                 continue
             keys = [(rank.pid, run.started_at) for rank in run.ranks]
             self._known |= {key: before.get(key) or _Known() for key in keys}
-            mute = mute_before.get(run.key)
-            if mute is not None and mute[0].ranks is run.ranks and time.monotonic() < mute[1]:
-                self._mute[run.key] = mute
+            unreported = unreported_before.get(run.key)
+            if unreported is not None and unreported[0].ranks is run.ranks and time.monotonic() < unreported[1]:
+                self._unreported[run.key] = unreported
                 found.append(run)
                 continue
             places = [_read(rank, run, self._known[key]) for rank, key in zip(run.ranks, keys, strict=True)]
             if all(self._known[key].path is None for key in keys):
-                self._mute[run.key] = run, min(self._known[key].due_s for key in keys)
+                self._unreported[run.key] = run, min(self._known[key].due_s for key in keys)
                 found.append(run)
                 continue
             ranks = [

@@ -12,7 +12,7 @@ from gputop.command_line import script_name
 from gputop.errors import UsageError
 from gputop.sources.host import procfs
 from gputop.where import messages, outside
-from gputop.where.beside import Mute, places_of, rank_of
+from gputop.where.beside import Unreported, places_of, rank_of
 from gputop.whereabouts.records import RankPlace, Whereabouts
 from gputop.whereabouts.verdict import judged
 
@@ -49,14 +49,14 @@ def _told(pid: int, ranks: Mapping[int, int | None]) -> Whereabouts:
     before, began = {other: outside.observe(other) for other in ranks}, time.monotonic()
     time.sleep(OBSERVED_S)
     passed_s = time.monotonic() - began
-    found = [Mute(other, rank, "untracked") for other, rank in sorted(ranks.items(), key=lambda item: item[1] or 0)]
+    found = [Unreported(other, rank, "untracked") for other, rank in sorted(ranks.items(), key=lambda item: item[1] or 0)]
     places = places_between(found, before, None, passed_s)
     name = script_name(procfs.command_line_of(pid) or ()) or f"process {pid}"
     return judged(None, name, time.time(), places)
 
 
 def places_between(
-    ranks: Sequence[Mute],
+    ranks: Sequence[Unreported],
     before: Mapping[int, outside.Outside | None],
     now: Mapping[int, outside.Outside | None] | None,
     passed_s: float,

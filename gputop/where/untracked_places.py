@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from gputop.process import Process, ProcessRun
 from gputop.where import outside
-from gputop.where.beside import Mute
+from gputop.where.beside import Unreported
 from gputop.where.untracked import places_between
 from gputop.whereabouts.records import RankPlace
 from gputop.whereabouts.verdict import perhaps_behind
@@ -66,7 +66,7 @@ def _read(run: ProcessRun, known: _Reading | None) -> _Reading:
             seen[rank.pid] = outside.observe(rank.pid)
     places: Sequence[RankPlace] = ()
     if known is not None and known.seen.keys() == seen.keys():
-        ranks = [Mute(rank.pid, rank.rank, "untracked") for rank in run.ranks]
+        ranks = [Unreported(rank.pid, rank.rank, "untracked") for rank in run.ranks]
         places = places_between(ranks, known.seen, seen, began_s - known.at_s)
         places = places if perhaps_behind(places) is not None else ()
     due_s = time.monotonic() + max(FIRST_S if known is None else READ_EVERY_S, (time.thread_time() - used_s) / SHARE)

@@ -19,7 +19,7 @@ FIRST_S = 60.0
 _MEETING = "init_process_group"
 _RECEIVES, _SENDS = {"recv", "irecv", "recv_object_list"}, {"send", "isend", "send_object_list"}
 _HELD = ("stopped", "traced", "disk")
-_MUTE = ("silent", "stopped", "traced", "disk", "before_torch")
+_AWAITED = ("silent", "stopped", "traced", "disk", "before_torch")
 """The states of ranks for which others may wait."""
 
 
@@ -138,9 +138,9 @@ def _behind(places: Sequence[RankPlace]) -> tuple[Sequence[RankPlace], str | Non
     gone = [place for place in places if place.state == "ended"]
     if gone:
         return gone, f"{who(waiting)} {wait(waiting)} for {who(gone)}, which {agree(gone, 'has', 'have')} ended"
-    mute = [place for place in places if place.state in _MUTE and not place.waits]
-    if mute:
-        return mute, f"{who(waiting)} {wait(waiting)} for {who(mute)}, which {_together(mute)}"
+    awaited = [place for place in places if place.state in _AWAITED and not place.waits]
+    if awaited:
+        return awaited, f"{who(waiting)} {wait(waiting)} for {who(awaited)}, which {_together(awaited)}"
     late = _late(places)
     if late:
         ahead = [place for place in waiting if place not in late]

@@ -265,10 +265,10 @@ def _started_as(process: Process) -> str:
 def _list_has_holes(snapshot: Snapshot) -> bool:
     """Return whether unlisted processes may hold memory: containers, MPS, a driver that hides them."""
     hidden = any(not process.in_namespace for process in snapshot.processes)
-    mute = any(process.nvidia_open and not process.devices for process in snapshot.processes)
+    without_gpu = any(process.nvidia_open and not process.devices for process in snapshot.processes)
     contained = any(process.container is not None for process in snapshot.processes)
     noted = any(note.code in _HIDING_NOTES for note in snapshot.notes)
-    return hidden or mute or contained or noted or snapshot.host.mps_server_pid is not None
+    return hidden or without_gpu or contained or noted or snapshot.host.mps_server_pid is not None
 
 
 def _unaccounted(evidence: Evidence, device: Device) -> int | None:
