@@ -49,7 +49,7 @@ class WatchingApp(SparingApp):
         """Follow the streams from now on. Called once, after the first screen is shown."""
         self.follow(self.feeds())
         self.set_interval(1.0, self._check_age)
-        self.set_timer(FIRST_PICTURE_S, self.let_go)
+        self.set_timer(FIRST_PICTURE_S, self.release)
 
     def follow(self, feeds: Sequence[Feed]) -> None:
         """Take in what arrives in these streams."""
@@ -107,7 +107,7 @@ class WatchingApp(SparingApp):
             self.without_view()
             return
         self.show_view()
-        self.let_go()
+        self.release()
 
     def _look_at_cost(self) -> Cost | None:
         """Return what gputop costs on this machine: of a sampler elsewhere, only the screen."""

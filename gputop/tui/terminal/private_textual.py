@@ -214,11 +214,11 @@ def can_settle(screen: Screen[Any]) -> bool:
 
 
 def hold(screen: Screen[Any]) -> None:
-    """Collect what needs painting, until ``let_go``."""
+    """Collect what needs painting, until ``release``."""
     _set_held(screen, True)
 
 
-def let_go(screen: Screen[Any]) -> None:
+def release(screen: Screen[Any]) -> None:
     """Resume painting changes."""
     _set_held(screen, False)
 

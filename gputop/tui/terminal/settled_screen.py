@@ -22,10 +22,10 @@ from gputop.tui.terminal.private_textual import (
     hold,
     install_compositor,
     lay_out,
-    let_go,
     paint_changed,
     paint_now,
     refresh_quietly,
+    release,
 )
 
 ROUNDS = 3
@@ -131,7 +131,7 @@ class SettledScreen(Screen[ScreenResultType]):
                     break
         finally:
             self._settling = False
-            let_go(self)
+            release(self)
         if now or self._unseen:
             self._unseen = False
             paint_now(self)

@@ -96,10 +96,10 @@ class SparingApp(App[None]):
             self.screen.refresh(layout=True)
 
     def hold(self) -> None:
-        """Keep what another part of the program has drawn on the terminal, until ``let_go``."""
+        """Keep what another part of the program has drawn on the terminal, until ``release``."""
         self._held = True
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Resume drawing."""
         if self._held:
             self._held = False
