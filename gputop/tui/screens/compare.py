@@ -19,7 +19,7 @@ from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.prose import BLANK, wrapped
 from gputop.tui.drawing.runs.learned import loss_chart
 from gputop.tui.screens.base import KeyHint, SubScreen
-from gputop.tui.state.let_go import letting_go
+from gputop.tui.state.released_worker import releasing_worker
 from gputop.tui.state.view import View
 from gputop.tui.widgets.chart import ChartPane
 from gputop.tui.widgets.ruled import RuledPane
@@ -127,7 +127,7 @@ class CompareScreen(SubScreen):
         self.settle()
 
     @work(thread=True, exclusive=True)
-    @letting_go
+    @releasing_worker
     def poll(self) -> None:
         """Poll the jobs."""
         self.post_message(self.Polled(store.list_jobs()))

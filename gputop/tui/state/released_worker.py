@@ -9,7 +9,7 @@ from typing import Any, cast
 from textual.worker import active_worker
 
 
-def letting_go(method: Callable[..., None]) -> Callable[..., None]:
+def releasing_worker(method: Callable[..., None]) -> Callable[..., None]:
     """Decorate a method that runs in a thread, below ``@work(thread=True)``."""
 
     @wraps(method)

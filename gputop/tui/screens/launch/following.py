@@ -21,7 +21,7 @@ from gputop.tui.screens.base import SubScreen
 from gputop.tui.screens.launch.log import JobLog
 from gputop.tui.screens.launch.polling import Follower, JobsPolled, poll
 from gputop.tui.screens.launch.submitting import SlurmSaid
-from gputop.tui.state.let_go import letting_go
+from gputop.tui.state.released_worker import releasing_worker
 from gputop.tui.state.under_way import UNDER_WAY
 from gputop.tui.state.view import View
 from gputop.tui.widgets.choice_list import ChoiceList, Item
@@ -156,7 +156,7 @@ class JobsScreen(SubScreen):
         self._slurm_problem = event.problems[-1] if event.problems else None
 
     @work(thread=True)
-    @letting_go
+    @releasing_worker
     def _poll(self, follower: Follower | None, starts: int) -> None:
         self.post_message(poll(follower, self.over, starts))
 

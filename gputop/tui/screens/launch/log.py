@@ -19,7 +19,7 @@ from gputop.jobs.output import logs, search
 from gputop.jobs.output.follower import size_bytes
 from gputop.jobs.output.search import Page
 from gputop.tui.drawing.line import Line, Span, clean
-from gputop.tui.state.let_go import letting_go
+from gputop.tui.state.released_worker import releasing_worker
 from gputop.tui.widgets.log_view import LogView
 
 
@@ -186,7 +186,7 @@ class JobLog(LogView):
         self._search(self._asked, self.sources(), self._term, backwards, place)
 
     @work(thread=True, exclusive=True)
-    @letting_go
+    @releasing_worker
     def _search(
         self, asked: int, found: tuple[logs.Source, ...], wanted: str, backwards: bool, place: tuple[logs.Source, int] | None
     ) -> None:
@@ -251,7 +251,7 @@ class JobLog(LogView):
         self._page(self._asked, source, offset)
 
     @work(thread=True, exclusive=True)
-    @letting_go
+    @releasing_worker
     def _page(self, asked: int, source: logs.Source, offset: int) -> None:
         self.post_message(self.Found(asked, search.page(source.path, offset, hit=offset), source, offset, ""))
 
