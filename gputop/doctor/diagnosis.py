@@ -300,7 +300,7 @@ class Doctor:
         """
         hidden = explained(self._cases)
         found = [
-            Undecided(key[0], case.finding.title, self._needs_s(key[0], case), case.finding.run)
+            Undecided(key[0], case.finding.title, self._needs_s(key[0], case), case.finding.run, case.finding.pids)
             for key, case in self._cases.items()
             if not case.shown and case.clean == 0 and key not in hidden and case.finding.severity != "info"
         ]
@@ -311,7 +311,9 @@ class Doctor:
             elif (group.used or group.run is not None) and not self._evidence.is_warm(group):
                 age = min((self._evidence.age_s(process) for process in group.processes), default=WARM_UP_S)
                 name = group.run.name if group.run is not None else f"process {group.pids[0]}" if group.pids else "a job"
-                found.append(Undecided(None, f"{name} is warming up", max(0.0, WARM_UP_S - age), group.run_id))
+                found.append(
+                    Undecided(None, f"{name} is warming up", max(0.0, WARM_UP_S - age), group.run_id, tuple(group.pids))
+                )
         return tuple(sorted(found, key=lambda item: (-math.inf if item.needs_s is None else -item.needs_s, item.rule or "")))
 
     def _starts(self, group: RankGroup) -> Undecided | None:

@@ -52,7 +52,7 @@ def text_report(
             0, f"{earlier.id} (above): " + (f"explained by {', '.join(roots)}." if roots else "it no longer applies.")
         )
     if undecided:
-        blocks.append(undecided_text(undecided, watched_s))
+        blocks.append(undecided_text(undecided, watched_s, snapshot))
     if not findings:
         blocks.append(_nothing(snapshot, bool(undecided)))
     else:
@@ -66,13 +66,18 @@ def text_report(
     return "\n\n".join(blocks)
 
 
-def undecided_text(undecided: Sequence[Undecided], watched_s: float | None = None) -> str:
-    """Return the undecided suspicions, how much longer each needs at most, and after ``watched_s``, how to watch longer."""
+def undecided_text(undecided: Sequence[Undecided], watched_s: float | None = None, snapshot: Snapshot | None = None) -> str:
+    """Return the undecided suspicions, how much longer each needs at most, and the run of each if several are known.
+
+    Say after ``watched_s`` how to watch longer.
+    """
+    names = names_of_runs(snapshot) if snapshot is not None else {}
     lines = ["Undecided:"]
     for item in undecided:
         rule = f"watching for {item.rule}: " if item.rule is not None else ""
         needs = f" (needs {max(1, round(item.needs_s))} s more at most)" if item.needs_s is not None else ""
-        lines += _wrap(printable(f"{rule}{item.title}{needs}"), "  ", "    ")
+        name = name_of(item, snapshot, names) if snapshot is not None and item.rule is not None else ""
+        lines += _wrap(printable(f"{rule}{item.title}{f' · {name}' if name else ''}{needs}"), "  ", "    ")
     longest_s = max((item.needs_s for item in undecided if item.needs_s is not None), default=None)
     if watched_s is not None and longest_s is not None:
         enough_s = math.ceil((watched_s + longest_s) / ROUNDED_S + 1) * ROUNDED_S

@@ -69,14 +69,12 @@ def standing(doctor: Doctor, snapshot: Snapshot, run: str | None = None) -> Outc
     if run is None:
         return Outcome(findings, snapshot, doctor.suppressed, doctor.undecided)
     wanted = {item.run_id for item in snapshot.runs if run in (item.run_id, item.name)}
-    untracked = {item.key for item in snapshot.process_runs if run in (item.key, item.name)}
-    wanted |= untracked
+    wanted |= {item.key for item in snapshot.process_runs if run in (item.key, item.name)}
     return Outcome(
         tuple(item for item in findings if run_of(item, snapshot) in wanted),
         snapshot,
         tuple(item for item in doctor.suppressed if run_of(item, snapshot) in wanted),
-        # A suspicion about an untracked run has no run; it may be about this one.
-        tuple(item for item in doctor.undecided if item.run in wanted or (item.run is None and untracked)),
+        tuple(item for item in doctor.undecided if run_of(item, snapshot) in wanted),
     )
 
 
@@ -92,7 +90,8 @@ def trains(snapshot: Snapshot) -> bool:
 
 
 def _watched(outcome: Outcome) -> set[tuple[str | None, str | None]]:
-    return {(item.rule, item.run) for item in outcome.undecided}
+    known = outcome.snapshot
+    return {(item.rule, run_of(item, known) if known is not None else item.run) for item in outcome.undecided}
 
 
 def _headlines(outcome: Outcome) -> list[tuple[str, str, str, str | None, tuple[str, ...]]]:

@@ -10,9 +10,9 @@ import pytest
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.report import text_report
-from gputop.doctor.watch import standing, watch
+from gputop.doctor.watch import changed, standing, watch
 from gputop.snapshot import ProcessRank, ProcessRun, Snapshot
-from gputop.tui.drawing.doctor.pane import draw_doctor, headline
+from gputop.tui.drawing.doctor.pane import draw_doctor, headline, undecided_items
 from gputop.tui.state.grouping import listed
 from tests import samples
 from tests.doctor.scenes import outside as scenes
@@ -85,3 +85,39 @@ def test_a_suspicion_about_an_untracked_run_that_is_asked_for_is_waited_for() ->
         outcome = standing(doctor, scenes.one_left(second), "train.py")
     assert (outcome.findings, [item.rule for item in outcome.undecided]) == ((), ["G01"])
     assert standing(doctor, scenes.one_left(62), "other.py").undecided == ()
+
+
+def both_left(second: int) -> Snapshot:
+    """Two untracked runs of one script, in each of which one rank has left: its suspicion has the same words in both."""
+    shot = scenes.one_left(second)
+    (run,) = shot.process_runs
+    moved = {process.pid: process.pid + 5000 for process in shot.processes}
+    others = [
+        replace(
+            process,
+            pid=moved[process.pid],
+            ppid=moved.get(process.ppid or 0, (process.ppid or 0) + 5000),
+            launcher=replace(process.launcher, pid=process.launcher.pid + 5000) if process.launcher is not None else None,
+        )
+        for process in shot.processes
+    ]
+    ranks = tuple(replace(rank, pid=moved[rank.pid]) for rank in run.ranks)
+    again = replace(run, key=f"{run.key}5", ranks=ranks, curves=())
+    return replace(shot, processes=(*shot.processes, *others), process_runs=(run, again))
+
+
+def test_equal_suspicions_about_two_untracked_runs_are_two() -> None:
+    doctor = Doctor()
+    for second in range(61):
+        outcome = standing(doctor, both_left(second))
+    assert [item.rule for item in outcome.undecided] == ["G01", "G01"]
+    title, snapshot = outcome.undecided[0].title, outcome.snapshot
+    assert snapshot is not None
+    told = [f"{title} · train.py, process {run.ranks[0].pid}" for run in snapshot.process_runs]
+    report = " ".join(text_report((), (), snapshot, (), outcome.undecided).split())
+    drawn = undecided_items(replace(view_of(snapshot), undecided=outcome.undecided), 200)
+    rows = ["".join(span.text for span in row) for row in drawn]
+    assert [text in report for text in told] == [True, True]
+    assert sorted(rows) == sorted(f"· watching for: {text}" for text in told)
+    one = replace(outcome, undecided=outcome.undecided[:1])
+    assert changed(one, outcome)

@@ -130,7 +130,7 @@ def test_the_report_distinguishes_undecided_from_nothing_found(found: bool) -> N
     assert ("process 4000 is warming up (needs 19 s more at most)" in report) is found
     assert ("No problem found" in report) is not found
     assert findings_json((), (), (), outcome.undecided)["undecided"] == [
-        {"rule": None, "title": "process 4000 is warming up", "needs_s": pytest.approx(19.0), "run": None}
+        {"rule": None, "title": "process 4000 is warming up", "needs_s": pytest.approx(19.0), "run": None, "pids": [4000]}
     ]
 
 

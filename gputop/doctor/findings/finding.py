@@ -89,6 +89,8 @@ class Undecided:
     title: str
     needs_s: float | None
     run: str | None = None
+    pids: tuple[int, ...] = ()
+    """Its processes, which tell which untracked run it is about."""
 
 
 @dataclass(frozen=True, slots=True)

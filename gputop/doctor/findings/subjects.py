@@ -1,4 +1,7 @@
-"""Which run a finding is about, and its name among several runs. An untracked run has no ID: its processes identify it."""
+"""Which run a finding or a suspicion is about, and its name among several runs.
+
+An untracked run has no ID: its processes identify it.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ from typing import TYPE_CHECKING
 from gputop.snapshot import LIVE_STATES, ProcessRun, Snapshot
 
 if TYPE_CHECKING:
-    from gputop.doctor.findings.finding import Finding
+    from gputop.doctor.findings.finding import Finding, Undecided
 
 
-def untracked_run_of(finding: Finding, snapshot: Snapshot) -> ProcessRun | None:
+def untracked_run_of(finding: Finding | Undecided, snapshot: Snapshot) -> ProcessRun | None:
     """Return the untracked run whose processes a finding is about; None if it names a tracked run or concerns several runs."""
     if finding.run is not None or not finding.pids:
         return None
@@ -20,7 +23,7 @@ def untracked_run_of(finding: Finding, snapshot: Snapshot) -> ProcessRun | None:
     return found[0] if len(found) == 1 else None
 
 
-def run_of(finding: Finding, snapshot: Snapshot) -> str | None:
+def run_of(finding: Finding | Undecided, snapshot: Snapshot) -> str | None:
     """Return the id of the finding's run, or the key of the untracked run that it is about; else None."""
     untracked = untracked_run_of(finding, snapshot)
     return finding.run if untracked is None else untracked.key
@@ -43,6 +46,6 @@ def names_of_runs(snapshot: Snapshot) -> dict[str, str]:
     return names
 
 
-def name_of(finding: Finding, snapshot: Snapshot, names: dict[str, str]) -> str:
+def name_of(finding: Finding | Undecided, snapshot: Snapshot, names: dict[str, str]) -> str:
     """Return the name of a finding's run among ``names_of_runs``; "" if it needs none."""
     return names.get(run_of(finding, snapshot) or "", "")

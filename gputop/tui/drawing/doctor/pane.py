@@ -200,7 +200,7 @@ def _undecided_names(view: View) -> list[str]:
     found: dict[str, tuple[str, dict[str, None]]] = {}
     for item in view.undecided:
         title = clean(item.title) if item.rule is None else f"watching for: {clean(item.title)}"
-        name = clean(names.get(item.run or "", ""))
+        name = clean(name_of(item, view.snapshot, names))
         runs = found.setdefault(item.rule if item.rule is not None and name else title, (title, {}))[1]
         if item.rule is not None and name:
             runs[name] = None
