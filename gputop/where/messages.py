@@ -19,19 +19,23 @@ RESTS_S = 1.0
 """Ranks rest if none of them has sent or received anything for this time."""
 _READINGS = 3
 """The quickest of this many readings counts, because time passes while the kernel lists connections."""
+READINGS_S = 0.1
+"""All of them must end within this time, because the sampler waits for them. Without one that has, nothing is known."""
 
 
 def silent(pids: Collection[int]) -> dict[int, float]:
     """Return the ranks that the others may wait for, and for how many seconds each of them has sent nothing."""
+    owners = paths.socket_owners(pids)
     quickest: tuple[float, list[sockets.Exchange]] | None = None
+    end_s = time.monotonic() + READINGS_S
     with suppress(OSError):
         for _ in range(_READINGS):
             began = time.monotonic()
-            found = sockets.read_exchanges()
+            found = sockets.read_exchanges(owners, end_s - began)
             took_s = time.monotonic() - began
             if quickest is None or took_s < quickest[0]:
                 quickest = took_s, found
-    return judge(*quickest[::-1], paths.socket_owners(pids)) if quickest is not None else {}
+    return judge(*quickest[::-1], owners) if quickest is not None else {}
 
 
 def judge(exchanges: Iterable[sockets.Exchange], took_s: float, owners: Mapping[int, int]) -> dict[int, float]:

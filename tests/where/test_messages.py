@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -68,6 +70,47 @@ def test_a_rank_without_a_connection_leaves_it_open() -> None:
     assert messages.judge(found, 0.0, {**{one.inode: one.inode // 10 for one in found}, 99: 9}) == {}
 
 
+@pytest.fixture
+def connected() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """The two ends of a connection of this process."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        first = socket.create_connection(server.getsockname())
+        second, _ = server.accept()
+    with first, second:
+        try:
+            sockets.read_exchanges(())
+        except OSError as error:
+            pytest.skip(f"the kernel does not tell about connections: {error}")
+        yield first, second
+
+
+def test_only_the_connections_of_the_ranks_are_kept(connected: tuple[socket.socket, socket.socket]) -> None:
+    first, second = (os.fstat(end.fileno()).st_ino for end in connected)
+    assert [one.inode for one in sockets.read_exchanges({first})] == [first]
+    assert {one.inode for one in sockets.read_exchanges((first, second))} == {first, second}
+
+
+def test_a_list_of_connections_that_does_not_end_in_time_tells_nothing(
+    connected: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sampler waits for it; with 20,000 connections on a busy machine, it took ten seconds."""
+    with pytest.raises(TimeoutError):
+        sockets.read_exchanges((os.fstat(connected[0].fileno()).st_ino,), within_s=-1.0)
+    given: list[float] = []
+
+    def slow(inodes: object, within_s: float) -> list[Exchange]:
+        given.append(within_s)
+        if within_s < messages.READINGS_S / 2:
+            raise TimeoutError
+        time.sleep(messages.READINGS_S / 2)
+        return []
+
+    monkeypatch.setattr(sockets, "read_exchanges", slow)
+    assert messages.silent([os.getpid()]) == {}
+    assert len(given) == 2
+    assert max(given) <= messages.READINGS_S
+
+
 RANK = """
 import socket, sys, threading, time
 def lock():
@@ -108,7 +151,7 @@ def ranks() -> Iterator[list[subprocess.Popen[str]]]:
 
 def test_of_two_real_processes_that_rest_the_silent_one_is_named(ranks: list[subprocess.Popen[str]]) -> None:
     try:
-        sockets.read_exchanges()
+        sockets.read_exchanges(())
     except OSError as error:
         pytest.skip(f"the kernel does not tell about connections: {error}")
     for process in ranks:

@@ -38,7 +38,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_the_rank_that_has_entered_nothing_is_shown(ranks: list[subprocess.Popen[str]], looks: list[int]) -> None:
     try:
-        sockets.read_exchanges()
+        sockets.read_exchanges(())
     except OSError as error:
         pytest.skip(f"the kernel does not tell about connections: {error}")
     for process in ranks:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import ipaddress
 import socket
 import struct
-from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeVar
+import time
+from collections.abc import Container, Iterator
+from itertools import islice
+from typing import NamedTuple
 
-_Read = TypeVar("_Read")
 _NETLINK_ROUTE, _NETLINK_SOCK_DIAG = 0, 4
 _SOCK_DIAG_BY_FAMILY, _RTM_GETADDR = 20, 22
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
@@ -25,6 +26,8 @@ _INET_DIAG_INFO = 2
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _HEADER = struct.Struct("=IHHII")
 _DIAG_MESSAGE = struct.Struct("=4B2s2s16s16sI8sIIIII")
+_INODE, _INODE_AT = struct.Struct("=I"), 68
+"""The inode in a ``_DIAG_MESSAGE``."""
 _ADDRESS_MESSAGE = struct.Struct("=4BI")
 _ATTRIBUTE = struct.Struct("=HH")
 _LAST_DATA, _LAST_DATA_AT = struct.Struct("=III"), 44
@@ -64,13 +67,21 @@ class Exchange(NamedTuple):
     received_ago_s: float
 
 
-def read_exchanges() -> list[Exchange]:
-    """Return the last messages of all TCP connections of this network namespace, also over loopback.
+def read_exchanges(inodes: Container[int], within_s: float = ANSWER_S) -> list[Exchange]:
+    """Return the last messages of these TCP connections of this network namespace, also over loopback.
+
+    The kernel lists all connections of the namespace, of which there may be a hundred thousand.
 
     Raises:
-        OSError: the kernel does not answer.
+        OSError: the kernel does not answer, or its list has not ended after ``within_s`` seconds.
     """
-    return _established(parse_exchange)
+    end_s, found = time.monotonic() + within_s, []
+    for payload in _established():
+        if time.monotonic() > end_s:
+            raise TimeoutError("too many connections")
+        if _INODE.unpack_from(payload, _INODE_AT)[0] in inodes and (read := parse_exchange(payload)) is not None:
+            found.append(read)
+    return found
 
 
 def parse_exchange(payload: bytes) -> Exchange | None:
@@ -89,21 +100,14 @@ def read_connections() -> list[Connection]:
     Raises:
         OSError: the kernel does not answer, for example in a sandbox.
     """
-    return _established(parse_connection)
+    return list(islice((read for payload in _established() if (read := parse_connection(payload)) is not None), MOST))
 
 
-def _established(parse: Callable[[bytes], _Read | None]) -> list[_Read]:
-    """Return what ``parse`` finds in the kernel's messages about established TCP connections; ``MOST`` at most."""
-    found: list[_Read] = []
+def _established() -> Iterator[bytes]:
+    """Yield the kernel's messages about established TCP connections."""
     for family in (socket.AF_INET, socket.AF_INET6):
         body = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 1 << (_INET_DIAG_INFO - 1), 0, _ESTABLISHED)
-        for payload in _dump(_NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY, body):
-            read = parse(payload)
-            if read is not None:
-                found.append(read)
-            if len(found) >= MOST:
-                return found
-    return found
+        yield from _dump(_NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY, body)
 
 
 def read_addresses() -> dict[str, str]:
