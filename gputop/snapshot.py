@@ -143,6 +143,14 @@ class Rank:
     """What the rank reported about itself: ``devices``, ``data_parallel``, ``progress`` … (listed in tracking/run.py)."""
     elsewhere: bool = False
     """Whether its process is on another machine, or in another PID namespace, than this gputop."""
+    last_step_at: float | None = None
+    """Wall clock of the last record of another step, in seconds since the epoch; None if it is unknown. It differs from
+    ``last_log_at`` if the script logs on, on another thread, while no step ends."""
+
+    @property
+    def stepped_at(self) -> float | None:
+        """``last_step_at`` if it is known, else ``last_log_at``."""
+        return self.last_log_at if self.last_step_at is None else self.last_step_at
 
     @property
     def local_pid(self) -> int | None:

@@ -138,8 +138,8 @@ class NcclTurns:
 
 
 def _stands_still(run: Run, pace: _Pace, now: float) -> bool:
-    """Return whether no rank has recorded anything for too long; never before the first record."""
-    last = max((rank.last_log_at for rank in run.ranks if rank.last_log_at is not None), default=None)
+    """Return whether no rank has recorded a step for too long; never before the first record."""
+    last = max((rank.stepped_at for rank in run.ranks if rank.stepped_at is not None), default=None)
     if last is None or not any(rank.state in LIVE_STATES for rank in run.ranks):
         return False
     # The first step counts from the run's start.

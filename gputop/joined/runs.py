@@ -170,7 +170,12 @@ def by_our_clock(run: Run, offset_s: float) -> Run:
     if not offset_s:
         return run
     ranks = tuple(
-        replace(rank, last_log_at=shifted(rank.last_log_at, offset_s), facts=_standing_shifted(rank.facts, offset_s))
+        replace(
+            rank,
+            last_log_at=shifted(rank.last_log_at, offset_s),
+            last_step_at=shifted(rank.last_step_at, offset_s),
+            facts=_standing_shifted(rank.facts, offset_s),
+        )
         for rank in run.ranks
     )
     return replace(run, ranks=ranks, created_at=shifted(run.created_at, offset_s), ended_at=shifted(run.ended_at, offset_s))

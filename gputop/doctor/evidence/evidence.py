@@ -243,9 +243,9 @@ class Evidence:
         return any(self._processes.ran_backward(process, PROGRESS_S) for process in group.processes)
 
     def _logged_lately(self, journal: Rank | None) -> bool:
-        if journal is None or self.snapshot is None or not journal.step or journal.last_log_at is None:
+        if journal is None or self.snapshot is None or not journal.step or journal.stepped_at is None:
             return False
-        return journal.state == "running" and abs(self.snapshot.time - journal.last_log_at) <= PROGRESS_S
+        return journal.state == "running" and abs(self.snapshot.time - journal.stepped_at) <= PROGRESS_S
 
     def is_warm(self, group: RankGroup) -> bool:
         """Return whether the warm-up is over: 20 steps, or 30 s since every rank began."""

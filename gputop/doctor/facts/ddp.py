@@ -89,19 +89,19 @@ def standstill(rank: Rank | None) -> Stalled | None:
     if rank is None or fact is None:
         return None
     # A script may number its steps from 1 instead of 0, so a higher step alone does not show that the run continued.
-    logged = fact.at is None or rank.last_log_at is None or rank.last_log_at > fact.at
+    logged = fact.at is None or rank.stepped_at is None or rank.stepped_at > fact.at
     went_on = fact.step is not None and rank.steps_taken is not None and rank.steps_taken > fact.step and logged
     return None if went_on or logs_go_on((rank,), fact) else fact
 
 
 def logs_go_on(ranks: Iterable[Rank], stalled: Stalled) -> bool:
-    """Return whether ranks have gone on to log since the last step that automatic tracking saw: then they train without it.
+    """Return whether ranks have logged steps since the last one that automatic tracking saw: then they train without it.
 
     What a script logs once after a step, such as the result of an evaluation, does not count for long.
     """
     if stalled.since is None or stalled.at is None:
         return False
-    last = max((rank.last_log_at for rank in ranks if rank.last_log_at is not None), default=-math.inf)
+    last = max((rank.stepped_at for rank in ranks if rank.stepped_at is not None), default=-math.inf)
     return last > stalled.since + LOGS_AFTER_S and stalled.at - last < LOGS_SHARE * (stalled.at - stalled.since)
 
 

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from gputop.facts.standing import Standing
-from gputop.losses import AUTOMATIC_PREFIX, are_automatic, beside
+from gputop.losses import beside
 from gputop.snapshot import LIVE_STATES, FormatError, Points, Rank, RunState
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
 from gputop.tracking.journal.read import JournalReader, salvage
 from gputop.tracking.reader.decimate import Decimator
 from gputop.tracking.reader.namespaces import is_alive, is_elsewhere, is_gone, pid_here
+from gputop.tracking.reader.numbering import Numbering
 from gputop.tracking.standing import page
 
 STATEMENTS_MAX = 10_000
@@ -68,12 +69,7 @@ class RankLog:
         self.facts: dict[str, Any] = {}
         self.metrics: dict[str, float] = {}
         self.texts: deque[Text] = deque(maxlen=TEXTS)
-        self.step: int | None = None
-        self.optimizer_step: int | None = None
-        self._own_step: int | None = None
-        self._newest_step: int | None = None
-        self._automatic_step: int | None = None
-        self._opened_by_script = False
+        self._numbering = Numbering()
         self.last_log_at: float | None = None
         self.state: RunState = "starting"
         self.exit_code: int | None = None
@@ -238,29 +234,15 @@ class RankLog:
             if fresh is None:
                 fresh = self._fresh[name] = Decimator(self._limit)
             fresh.extend(steps, times_ns, column, self._wall, walls)
-        if not all(name.startswith(form.PHASE) for name in names):
-            self._number(names, max(steps))
         self.last_log_at = self._wall(times_ns[-1]) or None
+        self._numbering.add(names, max(steps), self.last_log_at)
         self._rank = None
 
     def _begins_training(self, names: Sequence[str], columns: Sequence[Sequence[float]]) -> bool:
         """Return whether automatic tracking began another training. A script that opened the run may log "training" itself."""
-        name = beside(_TRAINING) if self._opened_by_script or _TRAINING not in names else _TRAINING
+        name = beside(_TRAINING) if self._numbering.is_opened_by_script or _TRAINING not in names else _TRAINING
         newest = columns[names.index(name)][-1] if name in names else 0.0
         return newest > self.metrics.get(name, 1.0) and newest.is_integer()
-
-    def _number(self, names: Sequence[str], newest: int) -> None:
-        """Record the newest step. A script that opened the run numbers its own values as it likes."""
-        self._newest_step = newest if self._newest_step is None else max(self._newest_step, newest)
-        if are_automatic(names):
-            self._automatic_step = newest if self._automatic_step is None else max(self._automatic_step, newest)
-            self._opened_by_script |= any(name.startswith(AUTOMATIC_PREFIX) for name in names)
-        else:
-            self._own_step = newest if self._own_step is None else max(self._own_step, newest)
-        if self._opened_by_script and self._own_step is not None:
-            self.step, self.optimizer_step = self._own_step, self._automatic_step
-        else:
-            self.step = self._newest_step
 
     def event(self, kind: int, step: int, time_ns: int, value: Any) -> None:
         """Receive a text or an event (``journal/read.Sink``); ignore it if its form is unknown."""
@@ -309,9 +291,10 @@ class RankLog:
                 world_size=who.world_size,
                 state=self.state,
                 exit_code=self.exit_code,
-                step=self.step,
-                optimizer_step=self.optimizer_step,
+                step=self._numbering.step,
+                optimizer_step=self._numbering.optimizer_step,
                 last_log_at=self.last_log_at,
+                last_step_at=self._numbering.last_step_at,
                 metrics=dict(self.metrics),
                 facts=dict(self.facts),
                 elsewhere=self.elsewhere and self._pid_here is None,

@@ -283,3 +283,32 @@ def test_a_script_that_numbers_its_values_by_epochs_or_tokens_keeps_its_numbers(
     follow.close()
     by_epoch.finish(form.FINISHED, None)
     automatic.finish(form.FINISHED, None)
+
+
+@pytest.mark.parametrize("own", [{"loss": 0.5}, {"auto/loss": 0.5, "step_s": 0.1}, {"reward": 1.0}])
+def test_what_a_thread_logs_beside_the_training_is_no_step(home: Home, own: dict[str, float]) -> None:
+    follow, opened = RunReader(home.runs), open_rank(home, "own")
+    opened.journal.log(own, step=7)
+    first = by_id(follow.poll())["own"].ranks[0]
+    assert first.last_step_at == first.last_log_at is not None
+    opened.journal.log({"queue": 3.0}, step=7)
+    follow.poll()
+    opened.journal.log({"queue": 4.0}, step=7)
+    beside = by_id(follow.poll())["own"].ranks[0]
+    assert (beside.last_log_at or 0.0) > first.last_log_at
+    assert beside.last_step_at == first.last_step_at
+    opened.journal.log(own, step=8)
+    then = by_id(follow.poll())["own"].ranks[0]
+    assert then.last_step_at == then.last_log_at
+    follow.close()
+
+
+def test_a_loss_that_is_logged_by_epochs_shows_each_step(home: Home) -> None:
+    follow, opened = RunReader(home.runs), open_rank(home, "own")
+    for _ in range(3):
+        opened.journal.log({"loss": 0.5}, step=0)
+        rank = by_id(follow.poll())["own"].ranks[0]
+        assert rank.last_step_at == rank.last_log_at is not None
+    opened.journal.log({"queue": 3.0})
+    assert by_id(follow.poll())["own"].ranks[0].last_step_at == rank.last_step_at
+    follow.close()

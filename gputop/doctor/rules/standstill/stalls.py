@@ -96,10 +96,10 @@ def is_idle(evidence: Evidence, member: Member) -> bool:
 def judge_quiet(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge a run whose steps have stopped, as long as no rank has reported that it stands still."""
     ranks, usual_s = tracked.ranks_of(group), windows.median_step_s(evidence, group)
-    logged_at = [rank.last_log_at for rank in ranks if rank.last_log_at is not None]
-    if evidence.snapshot is None or usual_s is None or not logged_at:
+    stepped_at = [rank.stepped_at for rank in ranks if rank.stepped_at is not None]
+    if evidence.snapshot is None or usual_s is None or not stepped_at:
         return None
-    quiet_s = evidence.snapshot.time - max(logged_at)
+    quiet_s = evidence.snapshot.time - max(stepped_at)
     if quiet_s < max(QUIET_MIN_S, QUIET_STEPS * usual_s):
         return None
     finding = tracked.about(

@@ -347,6 +347,16 @@ def test_a_rank_that_logs_no_more_is_stuck_after_all() -> None:
     assert found[-1][:1] == ["G01"]
 
 
+@pytest.mark.parametrize("scene", [no_batch, all_send, may_wait_for_rank_2, silent_rank])
+def test_what_another_thread_logs_does_not_hide_that_a_run_stands_still(scene: Scene) -> None:
+    def beside(second: int) -> Snapshot:
+        shot = logging_on(scene, 0)(second)
+        (run,) = shot.runs
+        return replace(shot, runs=(replace(run, ranks=tuple(replace(r, last_step_at=samples.EPOCH) for r in run.ranks)),))
+
+    assert "G01" in ids(play(beside, 120)[-1])
+
+
 def test_a_rank_that_logs_on_has_no_standstill_of_its_own() -> None:
     (run,) = logging_on(all_send, 0)(60).runs
     stands = {rank.rank: standstill(rank) is not None for rank in run.ranks if "stalled" in rank.facts}
