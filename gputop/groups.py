@@ -18,6 +18,11 @@ DEAD_STATES = ("X", "Z")
 WORKER_NAME = "pt_data_worker"
 """What torch calls the worker processes of a DataLoader."""
 RAY_DAEMON = "raylet"
+NUMBERS_BY_LAUNCHER = {
+    "srun": (("SLURM_PROCID",), ("SLURM_LOCALID",), ("SLURM_NTASKS", "SLURM_NPROCS"), ()),
+    "mpirun": (("OMPI_COMM_WORLD_RANK", "PMI_RANK"), ("OMPI_COMM_WORLD_LOCAL_RANK",), ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"), ()),
+}
+"""The variables that hold rank, local rank and world size under launchers that do not set torch's."""
 
 
 _GROUPED_BY = operator.attrgetter("pid", "ppid", "run_id", "launcher", "ancestors", "environment", "command")

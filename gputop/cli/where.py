@@ -7,7 +7,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gputop import units
@@ -18,7 +19,7 @@ from gputop.snapshot import LIVE_STATES, ProcessRun, Run, Snapshot, encode
 from gputop.terminal_text import printable
 from gputop.where import before_steps, py_spy
 from gputop.where.asking import ask_run
-from gputop.where.untracked import ask_process
+from gputop.where.untracked import ask_process, ask_processes
 from gputop.whereabouts.records import RankPlace, Whereabouts
 from gputop.whereabouts.verdict import judged, summary
 from gputop.whereabouts.words import folded, sentence, who
@@ -48,15 +49,28 @@ def where(
     if options.py_spy:
         py_spy.program()
     if options.run is not None:
-        return _tell(_answer(options.run), options)
+        try:
+            return _tell(_answer(options.run), options)
+        except UsageError as error:
+            ask = partial(_named_untracked, options.run, error)
+            return _tell_untracked(ask, options, make_sampler, exit_with)
     live = live_runs(Shelf(backlog_points=None).poll().runs)
     newest = _before_steps(live[0] if live else None)
     if newest is not None:
         return _tell(newest, options)
     if live:
         return _tell(ask_run(live[0]), options)
+    return _tell_untracked(_newest_untracked, options, make_sampler, exit_with)
+
+
+def _tell_untracked(
+    ask: Callable[[Snapshot], Whereabouts],
+    options: argparse.Namespace,
+    make_sampler: Callable[[argparse.Namespace], Sampler],
+    exit_with: Callable[[Sampler, int], int],
+) -> int:
     sampler = make_sampler(options)
-    code = _tell(_newest_untracked(sampler.take()), options)
+    code = _tell(ask(sampler.take()), options)
     if sampler.source.name == "nvml":  # only a driver's threads can hang
         return exit_with(sampler, code)
     return code
@@ -123,17 +137,48 @@ def _newest_untracked(snapshot: Snapshot) -> Whereabouts:
         own = any(process.uid == os.getuid() for process in ranks)
         return own, any(process.state not in _STOPPED for process in ranks), run.started_at or 0.0
 
-    return ask_process(max(found, key=preferred).ranks[0].pid)
+    return _ask_untracked(max(found, key=preferred))
+
+
+def _named_untracked(name: str, unknown: UsageError, snapshot: Snapshot) -> Whereabouts:
+    """Return where an untracked run is, by its name, its launcher or one of its ranks, else where a process is.
+
+    Raises:
+        UsageError: there is neither: ``unknown``, unless ``name`` is that of a process.
+    """
+    found = [run for run in snapshot.process_runs if name in (run.name, *_pids(run))]
+    if found:
+        return _ask_untracked(max(found, key=lambda run: run.started_at or 0.0))
+    if not name.isdigit():
+        raise unknown
+    return ask_process(int(name))
+
+
+def _pids(run: ProcessRun) -> Iterator[str]:
+    if run.launcher is not None:
+        yield str(run.launcher.pid)
+    yield from (str(rank.pid) for rank in run.ranks)
+
+
+def _ask_untracked(run: ProcessRun) -> Whereabouts:
+    return ask_processes([rank.pid for rank in run.ranks], run.name)
 
 
 def _answer(name: str) -> Whereabouts:
+    """Return where a tracked run, or a launch without a step, is.
+
+    Raises:
+        UsageError: gputop tracks none of this name or process.
+    """
     runs = Shelf(backlog_points=None)
     found = runs.poll().runs
     if name.isdigit() and not any(name in (run.run_id, run.name) for run in found):
         run = _run_of(int(name), found)
         if run is not None:
             return ask_run(run)
-        return before_steps.ask_launch((int(name),)) or ask_process(int(name))
+        launch = before_steps.ask_launch((int(name),))
+        if launch is not None:
+            return launch
     try:
         return ask_run(runs.find(name, found))
     except UsageError:

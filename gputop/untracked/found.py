@@ -13,7 +13,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from gputop.command_line import is_spawned, script_name, script_words
-from gputop.groups import DEAD_STATES, GroupKeys, ProcessViews, compute_uses, is_copy, ray_daemon, unnumbered_ranks
+from gputop.groups import (
+    DEAD_STATES,
+    NUMBERS_BY_LAUNCHER,
+    GroupKeys,
+    ProcessViews,
+    compute_uses,
+    is_copy,
+    ray_daemon,
+    unnumbered_ranks,
+)
 from gputop.process import Ancestor, Process, ProcessRank, ProcessRun
 from gputop.tracking.journal.command import KERNELS
 
@@ -24,12 +33,6 @@ _NO_RUNS = (
     *("nvidia-cuda-mps", "nv-hostengine", "dcgm-exporter", "dcgmproftester", "nvidia-persiste", "nvidia-smi"),
 )
 """Programs that use a GPU to draw the display, to serve others, or to monitor it, by the kernel's 15-character names."""
-_NUMBERS_BY_LAUNCHER = {
-    "srun": (("SLURM_PROCID",), ("SLURM_LOCALID",), ("SLURM_NTASKS", "SLURM_NPROCS"), ()),
-    "mpirun": (("OMPI_COMM_WORLD_RANK", "PMI_RANK"), ("OMPI_COMM_WORLD_LOCAL_RANK",), ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"), ()),
-}
-"""The variables that hold rank, local rank and world size under launchers that do not set torch's."""
-
 
 _Size = tuple[int, int, float, str]
 _Known = dict[str, tuple[list[tuple[Any, ...]], ProcessRun | None, _Size]]
@@ -188,7 +191,11 @@ def _ranks(alive: Sequence[Process]) -> list[Process]:
         if number is not None and (number not in numbered or process.ppid not in pids):
             numbered[number] = process
     if numbered:
-        return [numbered[number] for number in sorted(numbered)]
+        # A task of srun or mpirun, of which there is often one for each machine, may have spawned the ranks.
+        spawned = [
+            process for process in unnumbered_ranks(alive) if is_spawned(process.command) and _number(process, 0) is None
+        ]
+        return spawned if len(spawned) > 1 else [numbered[number] for number in sorted(numbered)]
     return sorted(unnumbered_ranks(alive), key=lambda process: process.pid)
 
 
@@ -229,9 +236,9 @@ def _number(process: Process, which: int) -> int | None:
     if environment is None:
         return None
     own = (environment.rank, environment.local_rank, environment.world_size, environment.local_world_size)
-    names = _NUMBERS_BY_LAUNCHER.get(process.launcher.name) if process.launcher is not None else None
-    # Under srun, torchrun gives every rank its own number; Slurm's is then the machine's.
-    if environment.rank is not None or names is None:
+    names = NUMBERS_BY_LAUNCHER.get(process.launcher.name) if process.launcher is not None else None
+    # Under srun, torchrun gives every rank its own number; Slurm's is then the machine's, also of what a task spawns.
+    if environment.rank is not None or names is None or is_spawned(process.command):
         return own[which]
     settings = dict(environment.settings)
     values = [settings[name] for name in names[which] if name in settings]

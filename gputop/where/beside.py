@@ -10,7 +10,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
-from gputop.groups import WORKER_NAME
+from gputop.command_line import is_spawned
+from gputop.groups import NUMBERS_BY_LAUNCHER, WORKER_NAME
 from gputop.sources.host import procfs
 from gputop.tracking.journal import identity
 from gputop.where import outside
@@ -18,6 +19,8 @@ from gputop.whereabouts.records import PlaceState, RankPlace
 
 _OF_ONE_LAUNCH = ("WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "GPUTOP_RUN_ID", "GPUTOP_LAUNCH_ID")
 """The variables that ranks of one launch have in common."""
+_STEPS_MOST = 1 << 31
+"""Slurm numbers the steps that run a job's script or shell from here on: these are no ranks."""
 _STATES: Mapping[str, PlaceState] = {"T": "stopped", "t": "traced", "D": "disk"}
 
 
@@ -67,11 +70,22 @@ def _launch_of(pid: int) -> tuple[str | None, ...] | None:
 
 
 def rank_of(pid: int) -> int | None:
-    """Return the rank in a process's environment at launch, if there is one."""
+    """Return the rank in a process's environment at launch, from torch's variable or its launcher's, if there is one."""
     with suppress(OSError):
-        value = (procfs.read_environ(pid) or {}).get("RANK", "")
-        return int(value) if value.isascii() and value.isdigit() and len(value) <= 9 else None
+        environment = procfs.read_environ(pid) or {}
+        if "RANK" in environment:
+            return _number(environment["RANK"])
+        # What Python's multiprocessing starts has the variables of its parent.
+        if not is_spawned(procfs.command_line_of(pid)):
+            step = _number(environment.get("SLURM_STEP_ID", ""), 10)
+            launchers = ("mpirun", "srun") if step is not None and step < _STEPS_MOST else ("mpirun",)
+            names = (name for launcher in launchers for name in NUMBERS_BY_LAUNCHER[launcher][0])
+            return next((_number(environment[name]) for name in names if name in environment), None)
     return None
+
+
+def _number(text: str, digits: int = 9) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
 
 
 _Seen = Mapping[int, outside.Outside | None]

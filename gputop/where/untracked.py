@@ -32,8 +32,10 @@ def ask_process(pid: int) -> Whereabouts:
     return _told(pid, ranks if len(set(ranks.values())) == len(ranks) else {pid: ranks[pid]})
 
 
-def ask_processes(pids: Sequence[int]) -> Whereabouts:
+def ask_processes(pids: Sequence[int], name: str | None = None) -> Whereabouts:
     """Return what is visible of the processes of one run from outside; those that are gone are left out.
+
+    ``name``: the run's name; None: the script of the first of them.
 
     Raises:
         UsageError: none of them is left.
@@ -41,17 +43,19 @@ def ask_processes(pids: Sequence[int]) -> Whereabouts:
     ranks = {pid: rank_of(pid) for pid in pids if outside.observe(pid) is not None}
     if not ranks:
         raise UsageError("Its processes have ended.")
-    return _told(next(iter(ranks)), ranks)
+    if len(set(ranks.values())) < len(ranks):  # what multiprocessing forks has the variables of its parent
+        ranks = dict.fromkeys(ranks)
+    return _told(next(iter(ranks)), ranks, name)
 
 
-def _told(pid: int, ranks: Mapping[int, int | None]) -> Whereabouts:
-    """Return where processes are, by PID and rank; ``pid``: the one that names them."""
+def _told(pid: int, ranks: Mapping[int, int | None], name: str | None = None) -> Whereabouts:
+    """Return where processes are, by PID and rank; ``pid``: the one that names them if ``name`` is None."""
     before, began = {other: outside.observe(other) for other in ranks}, time.monotonic()
     time.sleep(OBSERVED_S)
     passed_s = time.monotonic() - began
     found = [Unreported(other, rank, "untracked") for other, rank in sorted(ranks.items(), key=lambda item: item[1] or 0)]
     places = places_between(found, before, None, passed_s)
-    name = script_name(procfs.command_line_of(pid) or ()) or f"process {pid}"
+    name = name or script_name(procfs.command_line_of(pid) or ()) or f"process {pid}"
     return judged(None, name, time.time(), places)
 
 

@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 
 from gputop.cli.where import live_runs
+from gputop.command_line import is_spawned
+from gputop.sources.host import procfs
 from tests import REPOSITORY, nvml_sim, samples
+from tests.tracking.kit import eventually
 
 WHERE = (sys.executable, "-m", "gputop", "where")
 ALONE = (
@@ -33,9 +36,24 @@ def alone() -> tuple[str, ...]:
     pytest.skip("no PID namespace can be created here")
 
 
-def ask(machine: nvml_sim.Scenario, folder: Path) -> subprocess.CompletedProcess[str]:
+MPIRUN = """
+for rank in 0 1; do
+    OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=2 "$PYTHON" "$SCRIPT" &
+done
+wait
+"""
+SPAWNS = """
+import torch.multiprocessing, time
+def rank(number):
+    time.sleep(600)
+if __name__ == "__main__":
+    torch.multiprocessing.spawn(rank, nprocs=2)
+"""
+
+
+def ask(machine: nvml_sim.Scenario, folder: Path, *about: str) -> subprocess.CompletedProcess[str]:
     env = nvml_sim.environment(machine.write(folder)) | {"GPUTOP_DIR": str(folder.parent / "state")}
-    return subprocess.run(WHERE, capture_output=True, text=True, env=env, timeout=180, check=False)
+    return subprocess.run((*WHERE, *about), capture_output=True, text=True, env=env, timeout=180, check=False)
 
 
 def within(alone: tuple[str, ...], name: str, folder: Path) -> None:
@@ -72,6 +90,41 @@ def ask_for_the_newest(folder: Path) -> None:
         process.kill()
         process.wait()
     assert ask(machine, folder / "scenario").stdout.startswith("paused.py\n"), "this user's, though it is stopped"
+
+
+@pytest.mark.parametrize("launcher", ["mpirun", "spawn"])
+def test_all_ranks_of_an_untracked_run_are_told(alone: tuple[str, ...], launcher: str, tmp_path: Path) -> None:
+    """Their RANK is not in the environment in which they were started: of two ranks, the first was told."""
+    within(alone, f"ask_for_ranks_of_{launcher}", tmp_path)
+
+
+def ask_for_ranks_of_mpirun(folder: Path) -> None:
+    (folder / "train.py").write_text(SLEEPS)
+    env = os.environ | {"PYTHON": sys.executable, "SCRIPT": str(folder / "train.py")}
+    launcher = subprocess.Popen(["mpirun", "-c", MPIRUN], executable="/bin/sh", env=env)
+    ranks = eventually(lambda: found if len(found := procfs.read_children(launcher.pid)) == 2 else None, "its ranks")
+    machine = nvml_sim.h100_box(2).process(0, ranks[0]).process(1, ranks[1])
+    for about in ((), ("train.py",), (str(launcher.pid),), (str(ranks[1]),)):
+        done = ask(machine, folder / "scenario", *about)
+        assert done.stdout.startswith("train.py"), (about, done)
+        assert "  ranks 0, 1: " in done.stdout, (about, done)
+    assert ask(machine, folder / "scenario", "other.py").stderr.startswith("gputop: There is no run 'other.py'.")
+
+
+def ask_for_ranks_of_spawn(folder: Path) -> None:
+    (folder / "train.py").write_text(SPAWNS)
+    parent = subprocess.Popen([sys.executable, str(folder / "train.py")])
+
+    def spawned() -> list[int] | None:
+        found = [pid for pid in procfs.read_children(parent.pid) if is_spawned(procfs.command_line_of(pid))]
+        return found if len(found) == 2 else None
+
+    ranks = eventually(spawned, "its ranks", within_s=120)
+    machine = nvml_sim.h100_box(2).process(0, ranks[0]).process(1, ranks[1])
+    for about in ((), ("train.py",), (str(parent.pid),), (str(ranks[1]),)):
+        done = ask(machine, folder / "scenario", *about)
+        assert done.stdout.startswith("train.py"), (about, done)
+        assert f"processes {ranks[0]}, {ranks[1]}: " in done.stdout, (about, done)
 
 
 def test_a_run_of_another_machine_is_meant_only_if_there_is_none_here() -> None:

@@ -123,6 +123,19 @@ def test_ranks_of_srun_and_mpirun_are_numbered_by_their_launcher() -> None:
     assert (run.world_size, numbers(run)) == (4, [(1, 1, 1)])
 
 
+def test_what_a_task_of_srun_spawns_are_the_ranks() -> None:
+    """One task for each machine, and torch.multiprocessing.spawn in it: all of them have the task's number."""
+    settings = (("SLURM_LOCALID", "0"), ("SLURM_NTASKS", "2"), ("SLURM_PROCID", "1"))
+    step, environment = Ancestor(90, "srun"), LaunchEnvironment(settings=settings)
+    task = python(10, launcher=step, environment=environment)
+    ranks = [python(20 + place, place, ppid=10, command=SPAWNED, launcher=step, environment=environment) for place in range(4)]
+    run = only(task, *ranks)
+    assert ([rank.pid for rank in run.ranks], numbers(run)) == ([20, 21, 22, 23], [(None, None, 1)] * 4)
+    assert (run.name, run.launcher, run.world_size, len(run.devices)) == ("train.py", step, None, 4)
+    worker = python(30, ppid=10, command=SPAWNED, launcher=step, environment=environment)
+    assert numbers(only(replace(task, devices=use(0)), worker)) == [(1, 0, 1)], "what a training spawns is no rank"
+
+
 def test_workers_of_ray_are_one_run_for_each_program() -> None:
     def worker(pid: int, job: str) -> Process:
         environment = LaunchEnvironment(settings=(("RAY_JOB_ID", job),))
