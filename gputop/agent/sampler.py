@@ -340,6 +340,7 @@ def take_once(sampler: Sampler, *, rates: bool = True) -> Snapshot:
 
     Without ``rates``, values that need two readings, such as link traffic, may be missing.
     """
+    sampler.is_asked_once = True
     sampler.source.wait_until_whole(WHOLE_S, rates)
     first = sampler.take()
     if sampler.source.name != "virtual":

@@ -12,13 +12,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gputop.agent.sampler import Sampler
+from gputop.agent.sampler import WARM_UP_S, Sampler, take_once
 from gputop.snapshot import Points, Snapshot
 from gputop.sources.virtual import VirtualSource
 from gputop.untracked import curves as curves_module
+from gputop.untracked.followed import FollowedRun
 from tests.tracking.kit import eventually
 from tests.untracked.test_curves import (
     HOST,
@@ -109,6 +111,26 @@ def test_the_curve_is_whole_in_the_second_reading(
     assert [curve.source for curve in run.curves] == [kind]
     read = {step: value for item in points if item.run_id == run.run_id and "loss" in item.metric for step, value in at(item)}
     assert read == {step: pytest.approx(value, abs=1e-6) for step, value in LOSSES.items()}
+
+
+@pytest.mark.parametrize("kind", ["its output"])
+def test_a_command_that_reads_once_waits_for_the_curve(
+    kind: str, rank: subprocess.Popen[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine, gputop --once listed the run without its curve, which gputop runs had."""
+    read = FollowedRun._search_and_read
+
+    def slowly(*arguments: Any) -> None:
+        time.sleep(WARM_UP_S + 1.0)
+        read(*arguments)
+
+    monkeypatch.setattr(FollowedRun, "_search_and_read", slowly)
+    monkeypatch.setattr(curves_module, "RUNS_MAX", 1000)
+    monkeypatch.setattr(curves_module, "ONLY_WAIT_S", LOOK_S)
+    eventually((tmp_path / "ready").exists, "it has done its steps", LOOK_S)
+    snapshot = take_once(Sampler(VirtualSource(1), 1.0))
+    (run,) = (run for run in snapshot.process_runs if rank.pid in {each.pid for each in run.ranks})
+    assert [curve.source for curve in run.curves] == [kind]
 
 
 def at(points: Points) -> Iterator[tuple[int, float]]:
