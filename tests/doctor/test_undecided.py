@@ -14,7 +14,7 @@ from gputop.doctor.rules import RULES
 from gputop.doctor.watch import IDLE_S, LONGEST_S, SETTLED_S, Outcome, changed, watch
 from gputop.snapshot import Snapshot
 from tests.doctor.rules.test_covered import ROOMS
-from tests.doctor.scenes import efficiency, placement
+from tests.doctor.scenes import efficiency, outside, placement
 from tests.doctor.scenes.base import Scene, gpus, ids, scene, single, use
 from tests.doctor.scenes.near import starts as near_starts
 from tests.doctor.tracked import ddp
@@ -234,3 +234,14 @@ def test_a_pause_of_a_few_seconds_does_not_prolong_the_watch() -> None:
     for second in range(15):
         doctor.observe(stopped_after_ten_seconds(second))
     assert not doctor.undecided
+
+
+@pytest.mark.parametrize("every", [1, 10])
+def test_an_untracked_run_whose_steps_end_is_not_suspected_of_a_hang(every: int) -> None:
+    """Its ranks sleep nearly all the time, as with a small model that waits for data: its output shows the steps."""
+    doctor = Doctor()
+    waits = outside.taking_turns("sleep", "sleep", "lock")
+    for second in range(60):
+        findings = doctor.observe(outside.outside(waits, waits, every=every, percent=lambda number, second: 1.0)(second))
+        if second > 2 * every:
+            assert "G01" not in [*ids(findings), *(item.rule for item in doctor.undecided)], second

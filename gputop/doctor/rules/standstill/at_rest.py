@@ -89,9 +89,11 @@ def all_rest(evidence: Evidence, group: RankGroup) -> Judgement:
     ]
     fed = may_be_fed(evidence, group)
     locked = all(is_locked(evidence, process) for process in processes)
-    stands = standing(evidence, group)
+    stands, run = standing(evidence, group), logged.run_id(group)
     if stands is not None:
         facts.append(stands.fact)
+    elif run is not None and evidence.has_moved(run, STOOD_MIN_S):
+        return None
     sure = stands is not None and locked and not fed and stands.stood_s >= SURE_AFTER_S
     finding = tracked.about(
         group,
