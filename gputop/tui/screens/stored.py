@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from gputop.history.history import History
 from gputop.run_questions import GpusAnswer, GpusQuestion, RunsAnswer, RunsQuestion
@@ -73,11 +74,18 @@ class StoredRuns:
         history.recall(answer.points)
 
     def find(self, run_id: str, view: View) -> Run | None:
-        """Return a run as the stream has it, else as it is stored, else as it was last seen; None if it is unknown."""
+        """Return a run as the stream has it, else as it is stored, else as it was last seen; None if it is unknown.
+
+        An untracked run that ends is in neither, and nothing shows how it ended: it is unheard.
+        """
         found = next((run for run in listed_runs(view.snapshot) if run.run_id == run_id), None) or self._whole.get(run_id)
         found = found or next((run for run in self.listed if run.run_id == run_id), None)
-        if found is not None and without_curve(run_id, view.snapshot) is None:  # nothing shows how it ended
-            self._last[run_id] = found
-        elif found is not None:
+        if found is not None:
+            if without_curve(run_id, view.snapshot) is None:
+                self._last[run_id] = found
             return found
-        return self._last.get(run_id)
+        last = self._last.get(run_id)
+        if last is not None and last.state in LIVE_STATES and last.state != "unheard":
+            ranks = (replace(rank, state="unheard") if rank.state in LIVE_STATES else rank for rank in last.ranks)
+            last = self._last[run_id] = replace(last, state="unheard", ranks=tuple(ranks))
+        return last

@@ -287,6 +287,24 @@ async def test_a_run_that_ends_keeps_its_last_values() -> None:
         assert [row for row in text_of(app).splitlines() if row.startswith(" r")] == rows
 
 
+async def test_a_run_with_a_curve_that_ends_is_not_said_to_run() -> None:
+    """Its screen said "running" for as long as it was open, and its time went on."""
+    curve = samples.run(run_id="pid-3999-1", name="train.py", created_at=samples.EPOCH - 300)
+    found = run_of(run_id=curve.run_id, curves=(ProcessCurve(curve.run_id, "its output"),))
+    view = after(view_of(found), seen(60, found, runs=(curve,)))
+    app = ScreenApp(RunScreen(curve.run_id, view), view)
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        assert "  running" in text_of(app).splitlines()[0]
+        app.give(after(view, seen(61)))
+        await pilot.pause()
+        text = text_of(app)
+        assert "ended or tracked now" in text.splitlines()[0]
+        assert "running" not in text
+        assert "so far" not in text
+        assert "1 240" in text, "its last values stay"
+
+
 async def test_many_ranks_fold_all_readings_but_one() -> None:
     view = view_of(run_of(64))
     app = ScreenApp(UntrackedScreen(run_of(64), view), view)

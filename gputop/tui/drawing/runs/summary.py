@@ -23,7 +23,7 @@ def summary_lines(run: Run, view: View, width: int) -> list[Line]:
     left = run_numbers.seconds_left(run, view.history)
     if left is not None and silent is None:
         parts.append(("left", units.duration(left)))
-    if run.created_at is not None:
+    if run.created_at is not None and run.state != "unheard":  # it may have ended
         parts.append(
             (
                 "took" if run.state in ENDED_STATES else "so far",

@@ -12,12 +12,13 @@ from gputop.tui.drawing.untracked.pane import NOT_TRACKED, STARTING, absent, age
 from gputop.tui.state.view import View
 
 _GAP = Span("  ")
+GONE = "ended or tracked now"
 ENDED = "It has ended, or gputop tracks it now (o lists the runs). These are its last values."
 
 
 def name_line(run: ProcessRun, gone: bool) -> Line:
     """Return the run's name and its state."""
-    state = "ended or tracked now" if gone else STARTING if run.starting else NOT_TRACKED
+    state = GONE if gone else STARTING if run.starting else NOT_TRACKED
     return line((clean(run.name), "value"), _GAP, (state, "warn"))
 
 

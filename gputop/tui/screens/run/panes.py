@@ -20,13 +20,13 @@ from gputop.tui.drawing.runs.strips import devices_of, first_subject, strip_line
 from gputop.tui.drawing.runs.summary import no_metric_lines, summary_lines
 from gputop.tui.drawing.runs.window import Window
 from gputop.tui.drawing.untracked.below_chart import process_lines
-from gputop.tui.drawing.untracked.head import no_curve_lines
+from gputop.tui.drawing.untracked.head import GONE, no_curve_lines
 from gputop.tui.drawing.untracked.pane import ranks_text, run_of_curve
 from gputop.tui.screens.base import KeyBar, KeyHint
 from gputop.tui.screens.run.chart_keys import ChartScreen
 from gputop.tui.screens.run.hints import hints, hints_without_curve
 from gputop.tui.screens.stored import StoredRuns
-from gputop.tui.state.untracked import listed_runs, processes_of, without_curve
+from gputop.tui.state.untracked import TAG, listed_runs, processes_of, without_curve
 from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.chart import ChartPane
 from gputop.tui.widgets.lines import LinesWidget
@@ -83,7 +83,8 @@ class RunPanes(ChartScreen):
         processes = processes_of(run.run_id, view.snapshot)
         ranks = f"  {len(run.ranks)} rank" + ("s" if len(run.ranks) != 1 else "")
         ranks = ranks if processes is None else f"  {ranks_text(processes)}"
-        return (Span(clean(run.name), "value"), Span(ranks), Span(f"  {run.state}", STATE_STYLES.get(run.state, "text")))
+        state = GONE if run.state == "unheard" and TAG in run.tags else run.state
+        return (Span(clean(run.name), "value"), Span(ranks), Span(f"  {state}", STATE_STYLES.get(run.state, "text")))
 
     @property
     def chosen_run(self) -> Run | None:
