@@ -63,7 +63,7 @@ def summary(answer: Whereabouts) -> str | None:
         return "no rank waits for another"
     found = perhaps_behind(places)
     if found is None:
-        return "which rank is behind is not known"
+        return "whether a rank is behind is not known"
     one = "" if len(found.late) == 1 else "one of "
     return f"which rank is behind is not known; it may be {one}{who(found.late)}, which {found.does}"
 

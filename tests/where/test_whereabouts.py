@@ -243,7 +243,7 @@ def test_py_spy_shows_who_is_in_no_collective() -> None:
 
 def test_sentences_for_a_run_in_which_no_rank_is_behind() -> None:
     assert summary(ask(elsewhere(0), elsewhere(1))) == "no rank waits for another"
-    assert summary(ask(elsewhere(0), elsewhere(1, state="untracked"))) == "which rank is behind is not known"
+    assert summary(ask(elsewhere(0), elsewhere(1, state="untracked"))) == "whether a rank is behind is not known"
     assert summary(ask(RankPlace(0, state="ended"), RankPlace(1, state="elsewhere"))) == "no rank is alive on this machine"
     assert summary(ask(elsewhere(0))) is None
 
