@@ -59,7 +59,7 @@ def timeless(update: RunUpdate) -> list[Run]:
             run,
             created_at=None,
             ended_at=None,
-            ranks=tuple(replace(rank, last_log_at=None) for rank in run.ranks),
+            ranks=tuple(replace(rank, last_log_at=None, last_step_at=None) for rank in run.ranks),
         )
         for run in update.runs
     ]
