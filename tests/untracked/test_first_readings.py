@@ -126,8 +126,8 @@ def test_a_command_that_reads_once_waits_for_the_curve(
 
     monkeypatch.setattr(FollowedRun, "_search_and_read", slowly)
     monkeypatch.setattr(curves_module, "RUNS_MAX", 1000)
-    monkeypatch.setattr(curves_module, "ONLY_WAIT_S", LOOK_S)
-    eventually((tmp_path / "ready").exists, "it has done its steps", LOOK_S)
+    monkeypatch.setattr(curves_module, "ONLY_WAIT_S", SEEN_S)
+    eventually((tmp_path / "ready").exists, "it has done its steps", SEEN_S)
     snapshot = take_once(Sampler(VirtualSource(1), 1.0))
     (run,) = (run for run in snapshot.process_runs if rank.pid in {each.pid for each in run.ranks})
     assert [curve.source for curve in run.curves] == [kind]
