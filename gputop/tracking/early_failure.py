@@ -92,7 +92,7 @@ def _open_and_fail(is_tracked: Callable[[], bool], error: BaseException) -> None
     if not run.disabled:
         words = _words(behind) if isinstance(behind, SystemExit) else None
         run.fact("error", ending.error_fact(behind, ending.is_library, words))
-    run.finish(code)
+    run.end(code)
 
 
 def _in_a_library_s_program() -> bool:

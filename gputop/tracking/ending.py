@@ -63,7 +63,7 @@ def hook(current: Callable[[], Recorder]) -> None:
         return
     _hooked_pid = os.getpid()
     exit_call = _exit_call = _ExitCall()
-    atexit.register(lambda: current().finish(exit_call.code(current())))
+    atexit.register(lambda: current().end(exit_call.code(current())))
     original_exit, original_leave, original_hook = sys.exit, os._exit, sys.excepthook
 
     def exit(status: Any = None, /) -> NoReturn:  # noqa: A001 - it replaces the function of this name
@@ -86,7 +86,7 @@ def hook(current: Callable[[], Recorder]) -> None:
         with suppress(Exception):  # Python reports the error, whatever goes wrong here
             if ends_the_process():
                 record_error(current(), error)
-                current().finish(exit_code_of(error))
+                current().end(exit_code_of(error))
             cut(error)
         original_hook(kind, error, trace)
 
@@ -96,7 +96,7 @@ def hook(current: Callable[[], Recorder]) -> None:
         # Such a child ends with os._exit, which skips atexit. Its finalizers run while the exception, if any, is being
         # handled; from Python 3.13 on only after that.
         multiprocessing.Finalize(
-            None, lambda: current().finish(exit_code_of(sys.exc_info()[1]) or exit_call.code(current())), exitpriority=0
+            None, lambda: current().end(exit_code_of(sys.exc_info()[1]) or exit_call.code(current())), exitpriority=0
         )
         if sys.modules["multiprocessing.process"].parent_process() is not None:
             _follow_child(current)
@@ -166,7 +166,7 @@ def _follow_child(current: Callable[[], Recorder]) -> None:
             error = sys.exc_info()[1]
             if error is not None and sys._getframe(1).f_code.co_name == _CHILD_RUNNER:
                 record_error(current(), error)
-                current().finish(exit_code_of(error))
+                current().end(exit_code_of(error))
                 cut(error)
         original(*args, **kwargs)
 

@@ -191,7 +191,7 @@ class Listener:
             run: Any = self._run
             error = getattr(sys, "last_value", None)
             ending.record_error(run, error)
-            run.finish(ending.exit_code_of(error) or ending.asked_to_exit())
+            run.end(ending.exit_code_of(error) or ending.asked_to_exit())
         except Exception:  # noqa: BLE001 - the process ends, whatever is wrong with its lines
             self.over = True
 

@@ -22,8 +22,8 @@ class Recorder(Protocol):
     def fact(self, name: str, value: Any) -> None:
         """Record something that holds for this rank from now on."""
 
-    def finish(self, exit_code: int | None = None) -> None:
-        """End the run."""
+    def end(self, exit_code: int | None = None) -> None:
+        """End the run because its process ends."""
 
     def note_end(self, exit_code: int | None) -> None:
         """Note that the process ends now with this exit code, if it has one; waits for nothing."""

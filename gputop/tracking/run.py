@@ -62,6 +62,8 @@ class Run:
         self.summary = Summary(lambda key, value: self._state("fact", "summary", dict(self.summary)), logged)
         self.facts: dict[str, Any] = {}
         """The facts that this rank has recorded so far."""
+        self.finished = False
+        """Whether the script has called ``finish``; a run that ended with its process is not."""
         self.before_end: Callable[[], None] | None = None
         """Called once when the run ends, to write what is still pending."""
         self.start_time = time.time()
@@ -211,7 +213,15 @@ class Run:
         watch(model, self)
 
     def finish(self, exit_code: int | None = None, **ignored: Any) -> None:
-        """End the run as "finished", or as "failed" for a nonzero exit code. Takes at most two seconds; also called at exit."""
+        """End the run as "finished", or as "failed" for a nonzero exit code. Takes at most two seconds.
+
+        If automatic tracking opened the run, the next optimizer step opens another one.
+        """
+        self.finished = True
+        self.end(exit_code)
+
+    def end(self, exit_code: int | None = None) -> None:
+        """End the run as ``finish`` does, but because its process ends: no other run follows."""
         try:
             if exit_code:
                 ending.record_error(self, sys.exc_info()[1])

@@ -30,7 +30,6 @@ from gputop.tracking.standing.reporter import Reporter
 
 _current = Run(None)
 _initialized = False
-_finished = False
 
 
 @harmless(otherwise=lambda: Run(None))
@@ -70,9 +69,9 @@ def init(
         Always a Run: one that records nothing if disabled or if no file can be created (reported once on stderr).
         A run that is already active in this process is finished first.
     """
-    global _current, _initialized, _finished
+    global _current, _initialized
     _current.finish()
-    _initialized, _finished = True, False
+    _initialized = True
     try:
         given = ignored.get("id")
         _current = _start(project, name, group, tags, dir, mode, resume, str(given) if given else None, total_steps, epochs)
@@ -210,8 +209,8 @@ def initialized() -> bool:
 
 
 def finished() -> bool:
-    """Return whether the script has ended the active run: ``finish`` was called after the last ``init``."""
-    return _finished
+    """Return whether the script has ended the active run."""
+    return _current.finished
 
 
 def current() -> Run:
@@ -271,10 +270,8 @@ def active(name: str) -> Any:
 
 @harmless
 def finish(exit_code: int | None = None, **ignored: Any) -> None:
-    """End the active run. If automatic tracking opened it, the next optimizer step opens another one."""
-    global _finished
+    """End the active run: see ``Run.finish``."""
     _current.finish(exit_code)
-    _finished = True
 
 
 join = teardown = finish

@@ -1,7 +1,7 @@
 """Which run the steps are written to: the script's, or else one that gputop opens.
 
-A script that ends the run that gputop opened (``gputop.finish()`` between folds) gets another one at its next step. If it ends
-its own, it decides itself when the next one begins.
+A script that ends the run that gputop opened (``gputop.finish()`` or ``run.finish()`` between folds) gets another one at its
+next step. If it ends its own, it decides itself when the next one begins.
 """
 
 from __future__ import annotations

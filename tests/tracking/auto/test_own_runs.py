@@ -139,7 +139,7 @@ def test_a_line_has_several_losses_only_if_each_optimizer_has_one_of_its_own(hom
         assert found == {name: pytest.approx(losses) for name, losses in expected.get(case, {"auto/loss": one}).items()}, case
 
 
-@pytest.mark.parametrize("ways", ["together", "apart"])
+@pytest.mark.parametrize("ways", ["together", "apart", "apart by a method", "apart by a block"])
 def test_folds_of_one_model_are_runs_of_their_own_once_the_script_ends_each(home: Home, ways: str) -> None:
     done = home.finish((*RUN, sys.executable, "kept_folds.py", ways), SCRIPTS)
     assert (done.returncode, done.stderr) == (0, "")

@@ -25,4 +25,9 @@ for fold in range(3):
     folds.append(losses)
     if sys.argv[1] == "apart":
         gputop.finish()
+    elif sys.argv[1] == "apart by a method":
+        gputop.run.finish()
+    elif sys.argv[1] == "apart by a block":
+        with gputop.run:
+            pass
 say(90, [model], loss=folds)
