@@ -14,8 +14,8 @@ from gputop.losses import AUTOMATIC_PREFIX
 if TYPE_CHECKING:
     from gputop.snapshot import Points, Snapshot
 
-METRICS_FULL = 32
-"""Up to this many metrics of ranks keep all their buckets, 9 MiB together; with more, each keeps a half, a quarter, etc."""
+METRICS_FULL = 16
+"""Up to this many metrics of ranks keep all their buckets, 5 MiB together; with more, each keeps a half, a quarter, etc."""
 METRIC_BUCKETS_MIN = 256
 """A metric keeps at least this many buckets, however many metrics there are."""
 ENDED_RUNS_KEPT = 20

@@ -1,0 +1,51 @@
+"""What the screen and its doctor keep of runs has a bound, however many ranks log and however long."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gputop.history.series import BUCKETS
+from gputop.snapshot import Points
+from gputop.tui.machine import Machine
+from tests import samples
+from tests.tui.kit import StillFeed
+
+METRICS = ("loss", "lr", "grad_norm", "tokens_per_s")
+AT_ONCE = 1000
+MIB = 2**20
+
+
+@pytest.mark.parametrize(("ranks", "allowed_mib"), [(8, 6), (64, 18)])
+def test_runs_of_any_length_keep_few_mib(ranks: int, allowed_mib: int) -> None:
+    """At 100 values per second, what is kept in full and what is merged are both at their limits."""
+    feed: Any = StillFeed()
+    machine = Machine(feed)
+    machine.doctor.load()
+    first = samples.snapshot()
+    run_id = first.runs[0].run_id
+    tracemalloc.start()
+    try:
+        for start in range(0, 2 * BUCKETS, AT_ONCE):
+            steps = tuple(range(start, start + AT_ONCE))
+            times, values = tuple(first.time + step / 100 for step in steps), tuple(1 / (1 + step) for step in steps)
+            points = tuple(Points(run_id, rank, metric, steps, times, values) for rank in range(ranks) for metric in METRICS)
+            at_s = (start + AT_ONCE) / 100
+            feed.waiting = [
+                replace(first, sequence=start, time=first.time + at_s, monotonic_s=first.monotonic_s + at_s, points=points)
+            ]
+            machine.take_in()
+        feed.waiting = [replace(machine.latest or first, sequence=start + 1, points=())]
+        machine.take_in()
+        del points, steps, times, values
+        gc.collect()
+        kept_mib = tracemalloc.get_traced_memory()[0] / MIB
+    finally:
+        tracemalloc.stop()
+    series = machine.history.metric(run_id, "loss")[ranks - 1]
+    assert series.by_step.samples >= 2 * BUCKETS
+    assert kept_mib < allowed_mib
