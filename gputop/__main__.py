@@ -6,12 +6,14 @@ import os
 import sys
 
 from gputop.agent.first_look import OPTION, write_first_look
+from gputop.agent.one_heap import share_one_heap
 
 
 def main() -> int:
     """Run the command line and return its exit code."""
     words = sys.argv[1:]
     if words[:1] == ["agent"]:
+        share_one_heap()
         if OPTION in words:
             write_first_look()
         return _run_sampler()

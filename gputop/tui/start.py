@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO
 
 from gputop.agent.feed import Feed
+from gputop.agent.one_heap import share_one_heap
 from gputop.errors import GputopError
 from gputop.terminal_text import printable
 from gputop.tui.gc_freeze import collect_rarely, long_lived
@@ -91,6 +92,7 @@ def _run(
     except GputopError:
         close()
         raise
+    share_one_heap()
     os.environ["TEXTUAL_ANIMATIONS"] = "none"
     os.environ.setdefault("TEXTUAL_FPS", FRAMES_PER_S)
     if settings.theme == "auto":
