@@ -75,7 +75,8 @@ def patient(driver: type[Any]) -> type[Any]:
             self.pace.forget()
 
         def run_input_thread(self) -> None:
-            parser, decode = parser_of_keys(), codecs.getincrementaldecoder("utf-8")().decode
+            # Not every byte that a terminal sends is text: pasted Latin-1, mouse reports of the oldest kind.
+            parser, decode = parser_of_keys(), codecs.getincrementaldecoder("utf-8")("replace").decode
             if parser is None:
                 super().run_input_thread()
                 return

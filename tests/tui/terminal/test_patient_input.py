@@ -76,6 +76,17 @@ def test_keys_come_whole_or_in_parts(ends: tuple[int, Reading]) -> None:
     reading.wait_for("down", "é")
 
 
+def test_bytes_that_are_no_text_cost_no_later_key(ends: tuple[int, Reading]) -> None:
+    """Pasted Latin-1, a mouse report of the oldest kind, a key with the eighth bit set, half a character."""
+    keyboard, reading = ends
+    for odd in (b"caf\xe9 ", b"\xff", b"\xc3("):
+        os.write(keyboard, odd)
+    os.write(keyboard, b"q")
+    with reading._came:
+        assert reading._came.wait_for(lambda: "q" in reading.keys, PATIENCE_S), reading.keys
+    assert {"c", "a", "f", "space", "left_parenthesis"} < set(reading.keys)
+
+
 def test_a_lone_escape_is_a_key_though_nothing_follows_it(ends: tuple[int, Reading]) -> None:
     keyboard, reading = ends
     os.write(keyboard, b"\x1b")
