@@ -23,8 +23,12 @@ EXIT_TIMEOUT_S = 0.8
 """How long an orderly exit may take before the process is ended: drawing may block on a terminal that never answers."""
 HANGUP_CODE = 128 + signal.SIGHUP
 """How a shell reports a program that died of a hangup."""
-END_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
-"""Signals that would end Python at once, and leave the terminal as the screen had it."""
+END_SIGNALS = (
+    *(signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2),
+    *(signal.SIGXCPU, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),
+)
+"""Signals that would end Python at once, and leave the terminal as the screen had it. Login nodes limit the CPU time of each
+process: SIGXCPU."""
 _LEAVE_SCREEN = b"\x1b[?1000l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?2004l\x1b[?7h\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l"
 """What Textual's driver writes at its end: mouse, pasting and keyboard as before, the normal screen, the cursor."""
 
