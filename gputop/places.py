@@ -18,6 +18,16 @@ def home_dir() -> Path:
         return Path("/")
 
 
+def working_dir() -> str:
+    """Return the working directory. If it was deleted, return its name as the kernel gives it, "/place (deleted)": whoever
+    starts something there finds no such folder.
+    """
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return os.readlink("/proc/self/cwd")
+
+
 def state_dir(environment: Mapping[str, str] = os.environ) -> Path:
     """Return where runs and jobs live: ``$GPUTOP_DIR``, else ``$XDG_STATE_HOME/gputop``, else ``~/.local/state/gputop``.
 

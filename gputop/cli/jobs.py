@@ -21,6 +21,7 @@ from gputop.errors import EXIT_OK, EXIT_PROBLEM, UsageError
 from gputop.jobs import attached, stopping
 from gputop.jobs import store as job_store
 from gputop.jobs.output.logs import LogFollower, sources
+from gputop.places import working_dir
 from gputop.recipes import catalogue, own_commands
 from gputop.recipes.nodes import NodeOrder
 from gputop.recipes.recipe import YES
@@ -105,7 +106,7 @@ def order_of(options: argparse.Namespace) -> NodeOrder:
         command=tuple(command),
         environment=variables,
         devices=devices,
-        cwd=options.cwd or os.getcwd(),
+        cwd=options.cwd or working_dir(),
         name=options.name,
         project=options.project,
         virtual=options.virtual,

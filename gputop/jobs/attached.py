@@ -63,7 +63,8 @@ def run(argv: Sequence[str], environment: Mapping[str, str], cwd: str) -> int:
             child = subprocess.Popen(argv, cwd=cwd, env=env, preexec_fn=lambda: _in_child(before))
         except OSError as error:
             guard.end()
-            raise GputopError(f"{argv[0]} cannot be started: {error.strerror}.", "Check the command.") from error
+            failed = f"{argv[0]} cannot be started in {cwd}: {error.strerror}."
+            raise GputopError(failed, "Check the command and the folder.") from error
         code = _wait(child)
         if code != 0:
             sweep(mark)

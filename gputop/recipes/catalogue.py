@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gputop.errors import UsageError
+from gputop.places import working_dir
 from gputop.recipes import faults, table
 from gputop.recipes.recipe import Option, Recipe
 from gputop.snapshot import Device
@@ -74,7 +75,7 @@ def prepare(recipe: Recipe, devices: Sequence[Device], values: Mapping[str, obje
     return Launch(
         argv=(*_launcher(recipe, len(devices)), *command),
         env={**_environment(recipe, device_environment(devices)), **recipe.env},
-        cwd=os.getcwd(),
+        cwd=working_dir(),
         name=chosen["name"],
         recipe_id=recipe.id,
         device_uuids=tuple(device.uuid for device in devices),
@@ -95,7 +96,7 @@ def prepare_elsewhere(recipe: Recipe, virtual: int | None, values: Mapping[str, 
     return Launch(
         argv=(*_launcher(recipe, "gpu" if virtual is None else virtual), *command),
         env={**_environment(recipe, seen), **recipe.env},
-        cwd=os.getcwd(),
+        cwd=working_dir(),
         name=chosen["name"],
         recipe_id=recipe.id,
         values=chosen,

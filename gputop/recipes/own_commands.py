@@ -20,6 +20,7 @@ from typing import Any
 
 from gputop import places
 from gputop.errors import GputopError, UsageError
+from gputop.places import working_dir
 from gputop.recipes import run_command
 from gputop.recipes.catalogue import Launch, device_environment
 from gputop.snapshot import Device
@@ -109,7 +110,7 @@ def prepare(own: OwnCommand, devices: Sequence[Device]) -> Launch:
         UsageError: the line is not a command, its program, script or folder is missing, or the devices are mixed.
     """
     variables, words = split(own.command)
-    cwd = Path(own.cwd).expanduser().absolute()
+    cwd = Path(working_dir()) / Path(own.cwd).expanduser()
     if not cwd.is_dir():
         raise UsageError(f"There is no folder {cwd}.", "Choose the folder that the command runs in.")
     words = [word.replace(GPUS, str(max(1, len(devices)))) for word in words]

@@ -51,6 +51,18 @@ def test_a_command_continues_as_a_job(script: Path, capsys: pytest.CaptureFixtur
         assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [["--", "true"], ["--cwd", ".", "--", "true"], ["--cwd", "below", "--", "true"], ["ddp"]])
+def test_a_launch_from_a_deleted_folder_is_refused_in_one_sentence(home: Home, tmp_path: Path, words: list[str]) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    code = "import os, sys; os.rmdir(os.getcwd()); from gputop.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "launch", *words]
+    done = subprocess.run(command, cwd=folder, env=clean_environment(home.state), capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert "There is no folder " in done.stderr
+
+
 def node(home: Home, *lines: str) -> subprocess.CompletedProcess[str]:
     """Ask for a node, and hang up after ``lines``."""
     return subprocess.run(

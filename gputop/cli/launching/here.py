@@ -9,7 +9,6 @@ the job's supervisor stops the job.
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sys
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from typing import Any
 from gputop.cli.launching.devices import devices_of
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, GputopError, UsageError
 from gputop.jobs import store
+from gputop.places import working_dir
 from gputop.recipes import catalogue, nodes, own_commands
 from gputop.recipes.catalogue import Launch
 from gputop.recipes.nodes import NodeOrder, NodeReady
@@ -35,7 +35,7 @@ def prepared(order: NodeOrder) -> Launch:
     Raises:
         UsageError: it cannot run on this machine.
     """
-    cwd = order.cwd or os.getcwd()
+    cwd = order.cwd or working_dir()
     if not Path(cwd).expanduser().is_dir():
         raise UsageError(f"There is no folder {cwd}.", "Name another one with --cwd.")
     if order.recipe is not None:

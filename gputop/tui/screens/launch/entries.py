@@ -12,6 +12,7 @@ from typing import Protocol
 
 from gputop.errors import GputopError, UsageError
 from gputop.jobs import store
+from gputop.places import working_dir
 from gputop.recipes import catalogue, own_commands
 from gputop.recipes.catalogue import Launch, Recipe
 from gputop.recipes.nodes import NodeOrder
@@ -138,7 +139,7 @@ class RecipeEntry:
 
     def order_for_hosts(self, values: Mapping[str, str]) -> NodeOrder:
         """Return the recipe with these values, on as many GPUs of each host as suit it."""
-        return NodeOrder(store.new_id(), 0, 1, recipe=self.recipe.id, values=self._options(values), cwd=os.getcwd())
+        return NodeOrder(store.new_id(), 0, 1, recipe=self.recipe.id, values=self._options(values), cwd=working_dir())
 
     def _options(self, values: Mapping[str, str]) -> dict[str, str]:
         return {name: value for name, value in values.items() if name != SBATCH}
@@ -176,7 +177,7 @@ class OwnEntry:
 
     def fields(self, view: View, values: Mapping[str, str], picked: Iterable[str]) -> list[Field]:
         """Return the command's own fields, Start, and the GPUs."""
-        own = self.own or OwnCommand("", "", os.getcwd())
+        own = self.own or OwnCommand("", "", working_dir())
         written = " ".join(f"{name}={_quoted(value)}" for name, value in own.environment.items())
         known = {"command": own.command, "cwd": own.cwd, "name": own.name, "environment": written, SBATCH: own.sbatch, **values}
         helps = {
@@ -238,7 +239,7 @@ class OwnEntry:
         command = values.get("command", "").strip()
         name = values.get("name", "").strip() or own_commands.named_after(own_commands.split(command)[1])
         environment = own_commands.variables_of(values.get("environment", ""))
-        cwd, sbatch = values.get("cwd", "").strip() or os.getcwd(), values.get(SBATCH, "").strip()
+        cwd, sbatch = values.get("cwd", "").strip() or working_dir(), values.get(SBATCH, "").strip()
         return OwnCommand(name, command, cwd, environment, max(1, len(devices)), sbatch)
 
 
