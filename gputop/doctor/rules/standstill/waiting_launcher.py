@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 
 from gputop import units
@@ -33,7 +34,7 @@ def _judged(launchers: list[WaitingLauncher], now: float) -> Judgement:
     """Judge the launchers of one run, all of which are on this machine; they wait since the youngest was started."""
     first, count, pids = launchers[0], len(launchers), tuple(launcher.pid for launcher in launchers)
     waited_s = now - max(launcher.started_at or now for launcher in launchers)
-    if waited_s < NODES_START_S:
+    if not NODES_START_S <= waited_s < math.inf:
         return None
     where = f" at {first.meets_at}" if first.meets_at is not None else ""
     title = (
