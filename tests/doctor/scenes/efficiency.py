@@ -260,7 +260,7 @@ def communication_on_the_cpu(second):
 
 def communication_on_an_unknown_device(second):
     own = {"communication_s": 0.14, "overlap_s": 0.03}
-    return ddp(second, each=lambda n, step: {"model": {}, "ddp": own})
+    return ddp(second, each=lambda n, step: {"model": {"parameter_device": None}, "ddp": own})
 
 
 POSSIBLE = (

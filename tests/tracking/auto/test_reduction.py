@@ -318,12 +318,12 @@ def test_adding_up_losses_that_are_still_on_a_gpu_leaves_the_script_s_tensors_al
     assert [loss.item() for loss in losses] == [1.0, 2.0, 6.0]
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_losses_of_16_bits_are_added_in_32(dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_losses_of_16_bits_are_added_in_32(dtype: str) -> None:
     """As on an H200 with Lightning's bf16-true, where a step's loss was off by 0.4 %."""
     sites = Sites(UserCode())
     site = Site(None)
-    losses = [torch.tensor(value, dtype=dtype) for value in (1.0078125, 0.00390625, 0.00390625)]
+    losses = [torch.tensor(value, dtype=getattr(torch, dtype)) for value in (1.0078125, 0.00390625, 0.00390625)]
     for loss in losses:
         sites.add(site, loss, UNREAD, loss, in_closure=False)
     assert float(site.total) == sum(map(float, losses))

@@ -88,7 +88,7 @@ def mig_box() -> Snapshot:
 
 def test_a_gpu_cut_into_instances_says_so_instead_of_idle() -> None:
     rows = [plain(row) for row in draw_gpus(dashboards.view_of([mig_box()], density="full"), 110, 20).lines]
-    parent = next(row for row in rows if "380W" in row)
+    parent = next(row for row in rows if "380/700W" in row)
     assert "0%" not in parent
     assert "MIG 2 instances" in parent
     detail = rows[rows.index(parent) + 1]
