@@ -113,8 +113,11 @@ def test_a_job_outlives_a_disk_that_its_own_output_fills(small_disk: Path, tmp_p
     printer.print_lines(4000)  # twice the disk
     failed = printer.end()
     assert (failed.state, failed.exit_code) == ("failed", 1)
+    # On a busy machine the supervisor leaves the last cut to the keeper, and a log that is being cut holds its end twice.
+    until(
+        lambda: lines_of(failed)[-1:] == ["ValueError: the cause"] and len(set(numbers_of(failed))) == len(numbers_of(failed))
+    )
     lines = lines_of(failed)
-    assert lines[-1] == "ValueError: the cause"
     assert any("bytes lost" in line for line in lines)
     numbers = numbers_of(failed)
     assert numbers == list(range(numbers[0], 4001)), "the newest lines, in order and whole"
