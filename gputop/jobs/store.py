@@ -144,10 +144,12 @@ def find(job_id: str) -> Job:
 
 
 def launched(job_id: str) -> list[Job]:
-    """Return the job with this id or Slurm number; or, for the id of a launch, its jobs on this machine.
+    """Return the job with this id, Slurm number or name; or, for the id of a launch, its jobs on this machine.
+
+    A name is that of the only job that runs under it, or else of the newest one that did.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is none, or several run under this name.
         UnreadableJobError: its records are damaged, or belong to another user.
     """
     try:
@@ -160,9 +162,19 @@ def launched(job_id: str) -> list[Job]:
         parts = [job for job in jobs if job.launch_id == job_id and job.hostname == here]
         # Slurm reuses numbers: take the newest job.
         parts = parts or [job for job in jobs if job.slurm is not None and job.slurm.id == job_id][:1]
+        parts = parts or _named([job for job in jobs if job.name == job_id and job.hostname == here])
         if not parts:
             raise
         return parts
+
+
+def _named(jobs: list[Job]) -> list[Job]:
+    """Return the one that runs, or else the newest, of the jobs with one name; they are sorted, newest first."""
+    running = [job for job in jobs if job.active]
+    if len(running) > 1:
+        ids = ", ".join(job.id for job in running)
+        raise UsageError(f"{len(running)} jobs are called {running[0].name!r}.", f"Name one of them by its id: {ids}.")
+    return (running or jobs)[:1]
 
 
 def processes(job_id: str) -> list[int]:

@@ -116,6 +116,24 @@ def test_jobs_are_listed_newest_first_and_foreign_things_are_passed_over() -> No
             store.find(wrong)
 
 
+def test_a_job_is_also_found_by_its_name_that_of_the_one_that_runs_first() -> None:
+    old = ended(store.start(launch("pass", name="resnet")))
+    runs = store.start(launch("import time; time.sleep(600)", name="resnet"))
+    ended(store.start(launch("pass", name="resnet")))
+    assert [job.id for job in store.launched("resnet")] == [runs.id]
+    another = store.start(launch("import time; time.sleep(600)", name="resnet"))
+    with pytest.raises(UsageError, match="2 jobs are called 'resnet'") as told:
+        store.launched("resnet")
+    assert told.value.hint is not None
+    assert {runs.id, another.id} <= set(told.value.hint.rstrip(".").replace(",", "").split())
+    for job in (runs, another):
+        stopping.stop(job.id)
+    assert [job.id for job in store.launched("resnet")] == [another.id]
+    assert [job.id for job in store.launched(old.id)] == [old.id]
+    with pytest.raises(UsageError, match="no job"):
+        store.launched("resnet50")
+
+
 def test_stop_ends_launcher_and_ranks_and_says_stopped() -> None:
     job = store.start(launch(LAUNCHER, SLEEP))
     says(job, "up", times=2)

@@ -94,7 +94,7 @@ def add_jobs(commands: Any) -> None:
         (f"gputop logs {_JOB} -H gpu1,gpu2", "print the output of all ranks on two hosts"),
     )
     add_hosts(logs)
-    logs.add_argument("job", metavar="JOB", help="a job's id; gputop jobs lists them")
+    logs.add_argument("job", metavar="JOB", help="a job's id, or its name on the screen; gputop jobs lists the ids")
     logs.add_argument("-f", "--follow", action="store_true", help="print new output until the job ends")
     logs.add_argument(
         "--until-closed", action="store_true", help="internal, with --follow: end when standard input ends; -H uses it"
@@ -107,4 +107,4 @@ def add_jobs(commands: Any) -> None:
         (f"gputop stop {_JOB} -H gpu1,gpu2", "stop a job on two hosts"),
     )
     add_hosts(stop)
-    stop.add_argument("job", metavar="JOB", help="a job's id; gputop jobs lists them")
+    stop.add_argument("job", metavar="JOB", help="a job's id, or its name on the screen; gputop jobs lists the ids")
