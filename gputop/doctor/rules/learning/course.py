@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import statistics
@@ -64,6 +65,9 @@ _PENALTY = re.compile(r"(?i)(?:^|[/_.-])kld?(?:[/_.-]|$)")
 """A distance from another model or a prior: it is 0 at the start, and grows as the model learns."""
 _REWARDS = ("reward", "return", "episod")
 """If the target moves with the policy, a loss that grows or stays the same says nothing."""
+ROUNDS_MIN = 2
+ROUNDS_SHARE = 0.8
+"""So many times the steps must have begun anew, and in this share of the rounds the loss must jump and fall (our choice)."""
 ACTS_STEPS = 40
 ACTS_SHARE = 0.5
 """An agent calls its model without gradients between most of its steps, to act or for the next target; validation does so
@@ -91,7 +95,8 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     learned = best.mean <= LEARNED * start.mean
     grown = now >= EXPLODED * start.mean or (learned and now >= GROWN_FROM_START * start.mean)
-    sure = grown and not _acts_between_steps(evidence, group, rank) and not _raises_a_term(evidence, group, rank)
+    intended = _begins_anew(series) or _raises_a_term(evidence, group, rank) or _acts_between_steps(evidence, group, rank)
+    sure = grown and not intended
     times = now / best.mean
     title = (
         f"The loss has grown to {units.metric(now)}, {f'{times:.1f}' if times < 100 else units.count(times)} times its lowest"
@@ -134,8 +139,8 @@ J02 = Rule(
     threshold=(
         f"the median of the newest {NEWEST} losses is {GROWN_FROM_BEST:g} times the lowest average and {EXPLODED:g} times "
         f"the first, or {GROWN_FROM_START:g} times the first after the run had learned (likely, unless the model is called "
-        f"without gradients between {ACTS_SHARE:.0%} of the steps, as in reinforcement learning, or the run logs the growing "
-        f"weight of a term); or {BACK_AT_START:g} times the first (possible); only for "
+        f"without gradients between {ACTS_SHARE:.0%} of the steps, as in reinforcement learning, the run logs the growing "
+        f"weight of a term, or its steps begin anew in each round); or {BACK_AT_START:g} times the first (possible); only for "
         "a run with a single loss, or the sum of its losses, that is always positive"
     ),
     estimated=True,
@@ -224,6 +229,17 @@ def _acts_between_steps(evidence: Evidence, group: RankGroup, rank: Rank) -> boo
         return False
     between = set(evidence.series(group.run_id, rank.rank, "phase/evaluation").steps)
     return sum(step in between for step in steps) >= ACTS_SHARE * len(steps)
+
+
+def _begins_anew(series: PointSeries) -> bool:
+    """Return whether the steps begin anew often, and the loss jumps up and falls each time: a model for each round."""
+    begins = [0, *(at for at in range(1, len(series)) if series.steps[at] < series.steps[at - 1])]
+    if len(begins) <= ROUNDS_MIN:
+        return False
+    rounds = [series.values[begin:end] for begin, end in zip(begins, [*begins[1:], len(series)], strict=True)]
+    falls = sum(values[-1] < values[0] for values in rounds[:-1]) / len(rounds[:-1])
+    jumps = sum(after[0] > before[-1] for before, after in itertools.pairwise(rounds)) / (len(rounds) - 1)
+    return min(falls, jumps) >= ROUNDS_SHARE
 
 
 def _raises_a_term(evidence: Evidence, group: RankGroup, rank: Rank) -> bool:

@@ -103,6 +103,20 @@ def test_a_loss_that_grows_with_the_weight_of_a_term_is_only_possible(weight: st
     assert finding.confidence == confidence
 
 
+@pytest.mark.parametrize(("falls", "confidence"), [(True, "possible"), (False, "likely")])
+def test_a_loss_that_begins_anew_in_each_round_is_no_divergence(falls: bool, confidence: str, tmp_path: Path) -> None:
+    """Active learning: a new model for each round, with more data that it fits less well."""
+    lines = []
+    for number in range(16):
+        for step in range(0, 240, 40):
+            least = 0.002 * 1.6 ** min(number, 12)
+            loss = least + (0.7 - least) * 0.1 ** (step / 40) if falls else 0.002 * 1.1 ** (6 * number + step / 40)
+            lines.append(f"round {number} step {step} labelled {256 * number} loss {loss:.5f}")
+    log = tmp_path / "train.log"
+    log.write_text("\n".join(lines))
+    assert [(item.id, item.confidence) for item in explain_logs([str(log)])[0]] == [("J02", confidence)]
+
+
 @pytest.mark.parametrize(("part", "told"), [("loss_cls", True), ("loss_d", False), ("critic_loss", False), ("loss_kl", True)])
 def test_the_sum_of_several_losses_is_judged_unless_they_are_opposed(part: str, told: bool) -> None:
     summed = scenes.run_with(
