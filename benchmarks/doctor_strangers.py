@@ -273,9 +273,9 @@ The tables below show the newest figures. When a batch was measured for the firs
   10 of 13, 1 wrong, 1 false alarm (E07). Afterwards: 6 programs opened; see below.
 
 The program of the wrong verdict failed by itself, as the doctor said, and is corrected. The others were looked into: a rank
-that left the loop, ranks that average gradients by hand, a loss that grows with the weight of a term, one that begins anew
-in each round, and a loop that sleeps until data arrives. Tracked, all six are right now; attached, their three faults are silent. The 23 programs that are still
-set aside are in the table.
+that left the loop, ranks that average gradients by hand, a loss that grows with the weight of a term, one that begins anew in
+each round, and a loop that sleeps until data arrives. Tracked, all six are right now; attached, their three faults are silent.
+The 23 programs that are still set aside are in the table.
 
 From the fourth batch on, one author wrote the cases of both halves and made the corrections: those halves are set aside, but
 not unknown to their author. What only tracking can show (an order of batches that repeats, a file that all ranks save) stays
