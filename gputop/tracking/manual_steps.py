@@ -9,6 +9,7 @@ as long as it is not certain that there is no optimizer, a gradient that was wri
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Iterator
 from time import monotonic_ns
@@ -122,11 +123,17 @@ def tensor_state(tensor: Any) -> tuple[Any, ...]:
 
 
 def is_kept(gradient: Any) -> bool:
-    """Return whether a gradient that was written to is not zero."""
-    try:
-        return has_own_values(gradient) and bool(gradient.detach().any().item())
-    except RuntimeError:  # torch.cuda.set_sync_debug_mode("error"): nothing may wait
+    """Return whether a gradient that was written to is not zero; False where reading it could do harm.
+
+    On a GPU that waits, which would ruin a CUDA graph that is being captured, and which a script may forbid or report.
+    """
+    if not has_own_values(gradient):
         return False
+    if gradient.is_cuda:
+        cuda = sys.modules["torch"].cuda
+        if cuda.is_current_stream_capturing() or cuda.get_sync_debug_mode():
+            return False
+    return bool(gradient.detach().any().item())
 
 
 def has_own_values(tensor: Any) -> bool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+from types import SimpleNamespace
 
 import pytest
 
+from gputop.tracking.manual_steps import is_kept
 from tests.tracking.kit import Home, home, read_all
 
 assert home
@@ -111,3 +113,23 @@ def test_a_step_by_hand_may_keep_a_part_of_its_gradients(home: Home) -> None:
     (archive,) = home.archives()
     found = read_all(archive).series["loss"]
     assert [value for _, value in found] == pytest.approx(losses, rel=1e-5)
+
+
+class OnAGpu:
+    """A gradient on a GPU that must not be read now."""
+
+    is_cuda, is_sparse = True, False
+
+    def detach(self) -> None:
+        raise AssertionError("it was read")
+
+
+OnAGpu.__name__ = "Tensor"
+
+
+@pytest.mark.parametrize("forbidden", ["is_current_stream_capturing", "get_sync_debug_mode"])
+def test_no_gradient_is_read_where_nothing_may_wait(forbidden: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read during the capture of a CUDA graph would end the capture, and the training with it."""
+    asked = {"is_current_stream_capturing": lambda: False, "get_sync_debug_mode": lambda: 0, forbidden: lambda: 2}
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=SimpleNamespace(**asked)))
+    assert not is_kept(OnAGpu())

@@ -232,7 +232,7 @@ def _acts_between_steps(evidence: Evidence, group: RankGroup, rank: Rank) -> boo
 
 
 def _begins_anew(series: PointSeries) -> bool:
-    """Return whether the steps begin anew often, and the loss jumps up and falls each time: a model for each round."""
+    """Return whether the steps restart repeatedly, and the loss jumps and falls each time: a new model for each round."""
     begins = [0, *(at for at in range(1, len(series)) if series.steps[at] < series.steps[at - 1])]
     if len(begins) <= ROUNDS_MIN:
         return False

@@ -16,7 +16,7 @@ LONGER_THAN_PAUSES = 3.0
 """A pause of one rank is worth a word after this long, and if it is this many times as long as any before it (our choice)."""
 HOLD_S = 3.0
 _FIX = """\
-# if one rank may stop or fail alone, let all of them decide together, in every epoch:
+# if a rank can stop on its own, let all ranks decide together in every epoch:
 stop = torch.tensor(float(stopper(value)), device=device); dist.all_reduce(stop, op=dist.ReduceOp.MAX)
 if stop: break"""
 
