@@ -285,8 +285,9 @@ On one H200, 17 programs for a real GPU (`benchmarks/open_half/on_a_gpu.py`) ran
 first finding was mostly a true one: other jobs use the same GPU. Beside what it said of those jobs, the doctor raised no alarm
 on the ten healthy programs attached, nor on the five of them that ran tracked. Tracked, it named the model on the CPU, the
 emptied cache, float32 without tensor cores and the learning rate. A loop that reads 32 values in each step got a wrong finding
-(E07), and none when it ran alone; both rules were corrected, and have not met a GPU since. Slow augmentation was not named,
-alone and attached, within 30 s: from outside, that takes 50 s. These programs are not in the tables.
+(E07) and, when it ran alone, none. Both rules were corrected, but have not run on a GPU since. Attached and alone, the program
+with slow augmentation got no finding within 30 s: without tracking, that finding takes 50 s. These programs are not in the
+tables.
 
 ## How to measure
 

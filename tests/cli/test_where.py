@@ -95,7 +95,7 @@ def ask_for_the_newest(folder: Path) -> None:
 
 @pytest.mark.parametrize("launcher", ["mpirun", "spawn"])
 def test_all_ranks_of_an_untracked_run_are_told(alone: tuple[str, ...], launcher: str, tmp_path: Path) -> None:
-    """Their RANK is not in the environment in which they were started: of two ranks, the first was told."""
+    """Their environment at launch has no RANK, so only the first of two ranks was shown."""
     within(alone, f"ask_for_ranks_of_{launcher}", tmp_path)
 
 
