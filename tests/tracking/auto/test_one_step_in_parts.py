@@ -14,6 +14,17 @@ from tests.tracking.kit import Home, home, read_all
 assert home
 RUN = (sys.executable, "-m", "gputop", "run", "--", sys.executable)
 
+
+def run(home: Home, script: str) -> tuple[list[float], list[float]]:
+    """The loss of each backward of a script that prints them, and the loss of each step, which are numbered from 0."""
+    code, out, err = home.run(script, command=RUN)
+    assert code == 0, err
+    (archive,) = home.archives()
+    found = read_all(archive).series["loss"]
+    assert [step for step, _ in found] == list(range(len(found)))
+    return json.loads(out.splitlines()[0]), [value for _, value in found]
+
+
 PRIVATE = """
 import json, torch
 
@@ -44,14 +55,9 @@ print(json.dumps(losses))
 @pytest.mark.parametrize("parts", [2, 30])
 def test_parameters_that_an_optimizer_keeps_elsewhere_make_no_extra_steps(home: Home, parts: int) -> None:
     """With 30 of them, tracking took the parts of the first step for steps without an optimizer."""
-    code, out, err = home.run(PRIVATE % parts, command=RUN)
-    assert code == 0, err
-    losses = json.loads(out.splitlines()[0])
-    (archive,) = home.archives()
-    found = read_all(archive).series["loss"]
-    assert [step for step, _ in found] == list(range(6))
+    losses, found = run(home, PRIVATE % parts)
     means = [sum(losses[first : first + parts]) / parts for first in range(0, len(losses), parts)]
-    assert [value for _, value in found] == pytest.approx(means, rel=1e-5)
+    assert found == pytest.approx(means, rel=1e-5)
 
 
 CLIPPED = """
@@ -78,14 +84,9 @@ print(json.dumps(losses))
 @pytest.mark.parametrize("parts", [2, 30])
 def test_gradients_that_are_clipped_after_each_part_end_no_step(home: Home, parts: int) -> None:
     """As many do with Accelerate: clipping writes to the gradients, as a reset does, but the weights stay as they were."""
-    code, out, err = home.run(CLIPPED % parts, command=RUN)
-    assert code == 0, err
-    losses = json.loads(out.splitlines()[0])
-    (archive,) = home.archives()
-    found = read_all(archive).series["loss"]
-    assert [step for step, _ in found] == list(range(6))
+    losses, found = run(home, CLIPPED % parts)
     sums = [sum(losses[first : first + parts]) for first in range(0, len(losses), parts)]
-    assert [value for _, value in found] == pytest.approx(sums, rel=1e-5)
+    assert found == pytest.approx(sums, rel=1e-5)
 
 
 MOMENTUM = """
@@ -107,12 +108,8 @@ print(json.dumps(losses))
 
 
 def test_a_step_by_hand_may_keep_a_part_of_its_gradients(home: Home) -> None:
-    code, out, err = home.run(MOMENTUM, command=RUN)
-    assert code == 0, err
-    losses = json.loads(out.splitlines()[0])
-    (archive,) = home.archives()
-    found = read_all(archive).series["loss"]
-    assert [value for _, value in found] == pytest.approx(losses, rel=1e-5)
+    losses, found = run(home, MOMENTUM)
+    assert found == pytest.approx(losses, rel=1e-5)
 
 
 class OnAGpu:
