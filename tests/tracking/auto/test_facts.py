@@ -345,6 +345,16 @@ def test_waits_and_copies_are_counted_in_a_measured_step(waits: Waits) -> None:
     )
 
 
+def test_the_time_in_calls_that_wait_is_counted(waits: Waits) -> None:
+    there = torch.ones((), dtype=torch.float64)
+    waits.open(lambda: False)
+    there.item()
+    waits.close(counts=True)
+    found = waits.synchronizations()
+    assert found is not None
+    assert found["seconds_per_step"] > 0
+
+
 def test_a_wait_that_cannot_be_measured_ends_the_counting_and_says_why() -> None:
     told: list[Exception] = []
     waits = Waits(torch, UserCode().frame, lambda tensor: tensor.no_such_attribute, told.append)
