@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gputop import units
 from gputop.cli.stored.shelf import Shelf
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, UsageError
 from gputop.places import state_dir
@@ -22,7 +21,7 @@ from gputop.where.asking import ask_run
 from gputop.where.untracked import ask_process, ask_processes
 from gputop.whereabouts.records import RankPlace, Whereabouts
 from gputop.whereabouts.verdict import judged, summary
-from gputop.whereabouts.words import folded, sentence, who
+from gputop.whereabouts.words import folded, sentence, way_to_lines, who
 
 if TYPE_CHECKING:
     from gputop.agent.sampler import Sampler
@@ -200,22 +199,14 @@ def lines(answer: Whereabouts, *, by_host: bool = False) -> list[str]:
     for places in folded(answer.ranks):
         behind = any(place.rank in answer.behind for place in places)
         them = _who_where(places) if by_host else who(places)
-        used = _used(places)
-        found.append(f"{_MARK if behind else '  '}{them}: {sentence(places, max(answer.taken_at, time.time()))}{used}")
+        found.append(f"{_MARK if behind else '  '}{them}: {sentence(places, max(answer.taken_at, time.time()))}")
         if behind:
             pids = [str(place.pid) for place in places if place.pid is not None]
             one = len(places) == 1
             whose = "its stack" if one else f"the stack of {who(places[:1])}"
             found.append(f"    process{'' if one else 'es'} {', '.join(pids)}; {whose}: {' < '.join(places[0].stack) or 'N/A'}")
-    return found
-
-
-def _used(places: Sequence[RankPlace]) -> str:
-    """Return the CPU use of ranks without a line; "" if there is a line, or if it is unknown."""
-    shares = [place.cpu_percent for place in places if place.cpu_percent is not None]
-    if not shares or not places[0].is_there or places[0].line is not None:
-        return ""
-    return f", {'up to ' if len(places) > 1 else ''}{units.percent(max(shares))} of a core"
+    command = None if by_host else way_to_lines(answer.ranks)
+    return [*found, f"{command}  # reads the lines with ptrace, if py-spy is installed"] if command is not None else found
 
 
 def _who_where(places: Sequence[RankPlace]) -> str:

@@ -16,8 +16,8 @@ STATES: Mapping[str, tuple[str, str]] = {
     "disk": ("waits for a disk (D)", "wait for a disk (D)"),
     "elsewhere": ("runs on another machine: ask there", "run on another machine: ask there"),
     "untracked": (
-        "cannot be asked: gputop records no training in it",
-        "cannot be asked: gputop records no training in them",
+        "its line is not known: gputop does not run in it",
+        "their lines are not known: gputop does not run in them",
     ),
     "before_torch": ("has not imported torch", "have not imported torch"),
     "forked": (
@@ -49,11 +49,13 @@ def sentence(places: Sequence[RankPlace], now: float) -> str:
     """Return what ranks at the same place do, in one line without their numbers."""
     place = places[0]
     parts = [f"{place.line} in {place.function}"] if place.line is not None else []
+    unseen: list[str] = []
     if place.state == "ended":
         gone = agree(places, "its process is gone", "their processes are gone")
         parts = [f"ended with exit code {place.exit_code}" if place.exit_code is not None else gone]
     elif place.state in _FROM_OUTSIDE:
-        parts += [] if parts else [agree(places, *STATES[place.state]), *_seen(places)]
+        unseen = [] if parts else [agree(places, *STATES[place.state])]
+        parts += _seen(places) if unseen else []
     elif place.state != "answers":
         parts = [_silence(places), *(f"last seen at {part}" if place.source == "rank" else f"at {part}" for part in parts)]
     elif place.waits:
@@ -65,10 +67,21 @@ def sentence(places: Sequence[RankPlace], now: float) -> str:
     if place.doing is not None and not place.waits:
         verb, space, rest = place.doing.partition(" ")
         parts.append(f"{agree(places, verb, DOING.get(verb, verb))}{space}{rest}")
+    parts += _used(places)
     since = [item.since for item in places if item.since is not None]
     stands_s = max(0.0, now - max(since)) if since and place.is_there else 0.0
     lasts = [f"for {units.duration(stands_s)}"] if stands_s >= SHOWN_FROM_S else []
-    return "; ".join([", ".join([*parts, *lasts]), *_next(places)])
+    does = ", ".join([*parts, *lasts])
+    return "; ".join([*([does] if does else []), *unseen, *_next(places)])
+
+
+def way_to_lines(places: Sequence[RankPlace]) -> str | None:
+    """Return the command that reads the lines of ranks that gputop does not run in; None if all lines are known.
+
+    ``places`` are on this machine: py-spy reads no other.
+    """
+    unseen = [place.pid for place in places if place.state == "untracked" and place.source is None and place.is_there]
+    return f"gputop where {unseen[0]} --py-spy" if unseen and unseen[0] is not None else None
 
 
 def _next(places: Sequence[RankPlace]) -> list[str]:
@@ -88,10 +101,18 @@ def _seen(places: Sequence[RankPlace]) -> list[str]:
     if place.doing is not None or place.process_state is None:
         return []
     if place.process_state == "R":
-        return [agree(places, "it runs", "they run")]
+        return [agree(places, "runs", "run")]
     if place.kernel_function is None:
         return [f"state {place.process_state}"]
-    return [f"{agree(places, 'it waits', 'they wait')} in {place.kernel_function}"]
+    return [f"{wait(places)} in {place.kernel_function}"]
+
+
+def _used(places: Sequence[RankPlace]) -> list[str]:
+    """Return the CPU use of ranks without a line; nothing if there is a line, or if it is unknown."""
+    shares = [place.cpu_percent for place in places if place.cpu_percent is not None]
+    if not shares or not places[0].is_there or places[0].line is not None:
+        return []
+    return [f"{'up to ' if len(places) > 1 else ''}{units.percent(max(shares))} of a core"]
 
 
 def _silence(places: Sequence[RankPlace]) -> str:

@@ -18,7 +18,6 @@ import pytest
 
 from gputop.agent.sampler import Sampler
 from gputop.agent.where_reader import answer_to
-from gputop.cli.where import lines
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import Finding
 from gputop.sources.virtual import VirtualSource
@@ -202,8 +201,7 @@ def test_a_rank_that_has_not_imported_torch_is_the_one_that_is_waited_for(home: 
     assert found.ranks[1].pid == late
     assert found.ranks[1].cpu_percent is not None
     assert found.ranks[1].cpu_percent < 50
-    assert sentence(found.ranks[1:], found.taken_at).startswith("has not imported torch, ")
-    assert " of a core" in lines(found)[2]
+    assert sentence(found.ranks[1:], found.taken_at).endswith(" of a core; has not imported torch")
 
 
 def test_what_a_rank_forked_is_listed_with_what_proc_shows(home: Home) -> None:
@@ -232,9 +230,7 @@ os.waitpid(pid, 0)
         used = found.ranks[1].cpu_percent
         assert used is not None
         assert used > 0
-        assert sentence(found.ranks[1:], found.taken_at).startswith(
-            "says nothing before its first step: its parent forked it, "
-        )
+        assert sentence(found.ranks[1:], found.taken_at).endswith("; says nothing before its first step: its parent forked it")
     finally:
         os.kill(forked, signal.SIGKILL)
 

@@ -10,7 +10,7 @@ from gputop.snapshot import FormatError
 from gputop.where import last_words
 from gputop.whereabouts.records import RankPlace, Whereabouts
 from gputop.whereabouts.verdict import judged, summary
-from gputop.whereabouts.words import folded, sentence, who
+from gputop.whereabouts.words import folded, sentence, way_to_lines, who
 
 NOW = 1000.0
 
@@ -273,10 +273,12 @@ def test_what_a_rank_forked_is_listed_and_changes_no_verdict(places: tuple[RankP
 
 def test_a_process_that_cannot_be_asked_is_described_by_what_proc_shows() -> None:
     known = RankPlace(0, 4000, state="untracked", process_state="S", kernel_function="futex_do_wait")
-    unasked = "cannot be asked: gputop records no training in it"
-    assert sentence([known], NOW) == f"{unasked}, it waits in futex_do_wait"
-    assert sentence([replace(known, process_state="R")], NOW) == f"{unasked}, it runs"
-    assert sentence([replace(known, doing="sleeps")], NOW) == f"{unasked}, sleeps"
+    unseen = "its line is not known: gputop does not run in it"
+    assert sentence([known], NOW) == f"waits in futex_do_wait; {unseen}"
+    assert sentence([replace(known, process_state="R")], NOW) == f"runs; {unseen}"
+    assert sentence([replace(known, process_state="Z", kernel_function=None)], NOW) == f"state Z; {unseen}"
+    assert sentence([replace(known, doing="sleeps", cpu_percent=4.0)], NOW) == f"sleeps, 4% of a core; {unseen}"
+    assert sentence([replace(known, process_state=None)], NOW) == unseen
     assert sentence([replace(known, source="py-spy", line="train.py:3", function="main")], NOW) == "train.py:3 in main"
     assert sentence([RankPlace(1, 4001, state="elsewhere")], NOW) == "runs on another machine: ask there"
 
@@ -309,18 +311,18 @@ def test_a_process_that_cannot_be_asked_is_described_by_what_proc_shows() -> Non
         (RankPlace(0, state="elsewhere"), "runs on another machine", "run on another machine"),
         (
             RankPlace(0, state="untracked", process_state="R"),
-            "cannot be asked: gputop records no training in it, it runs",
-            "cannot be asked: gputop records no training in them, they run",
+            "runs; its line is not known: gputop does not run in it",
+            "run; their lines are not known: gputop does not run in them",
         ),
         (
             RankPlace(0, state="before_torch", process_state="S", kernel_function="pipe_read"),
-            "has not imported torch, it waits in pipe_read",
-            "have not imported torch, they wait in pipe_read",
+            "waits in pipe_read; has not imported torch",
+            "wait in pipe_read; have not imported torch",
         ),
         (
             RankPlace(0, state="forked", doing="waits for a child process"),
-            "says nothing before its first step: its parent forked it, waits for a child process",
-            "say nothing before their first step: their parent forked them, wait for a child process",
+            "waits for a child process; says nothing before its first step: its parent forked it",
+            "wait for a child process; say nothing before their first step: their parent forked them",
         ),
         (RankPlace(0, state="ended"), "its process is gone", "their processes are gone"),
         (RankPlace(0, state="ended", exit_code=3), "ended with exit code 3", "ended with exit code 3"),
@@ -363,3 +365,11 @@ def test_what_faulthandler_writes_is_read() -> None:
     text = 'Current thread 0x00007f (most recent first):\n  File "/home/\\xe9 x/train.py", line 7 in hold\n  File "a", line x\n'
     assert [str(frame) for frame in last_words.parse(text)] == ["train.py:7 hold"]
     assert last_words.parse(text)[0].path == "/home/é x/train.py"
+
+
+def test_where_names_the_command_that_reads_unknown_lines() -> None:
+    unseen = RankPlace(0, 4000, state="untracked", process_state="R")
+    assert way_to_lines([unseen]) == "gputop where 4000 --py-spy"
+    assert way_to_lines([waiting(0)]) is None
+    assert way_to_lines([replace(unseen, source="py-spy", line="train.py:3", function="main")]) is None
+    assert way_to_lines([RankPlace(0, 4000, state="ended")]) is None

@@ -9,14 +9,19 @@ from gputop.tui.drawing.line import Line, Span
 from gputop.tui.drawing.prose import BLANK, wrapped
 from gputop.whereabouts.records import RankPlace, Whereabouts
 from gputop.whereabouts.verdict import summary
-from gputop.whereabouts.words import folded, sentence, who
+from gputop.whereabouts.words import folded, sentence, way_to_lines, who
 
 STACKS = 3
 """Ranks at one line may have reached it in different ways: at most this many are shown."""
 
 
-def whereabouts_lines(answer: Whereabouts, width: int, now: float, *, ascii_only: bool = False) -> tuple[Line, ...]:
-    """Return the answer in lines of at most ``width`` columns. ``now``: wall clock, seconds since the epoch."""
+def whereabouts_lines(
+    answer: Whereabouts, width: int, now: float, *, remote: bool = False, ascii_only: bool = False
+) -> tuple[Line, ...]:
+    """Return the answer in lines of at most ``width`` columns. ``now``: wall clock, seconds since the epoch.
+
+    ``remote``: the ranks run on another machine, where py-spy cannot be asked for their lines from here.
+    """
     lines: list[Line] = []
     known = summary(answer)
     if known is not None:
@@ -24,6 +29,9 @@ def whereabouts_lines(answer: Whereabouts, width: int, now: float, *, ascii_only
         lines += [*wrapped(f"{known[:1].upper()}{known[1:]}.", width, style), BLANK]
     for places in folded(answer.ranks):
         lines += _place(answer, places, width, now, ascii_only)
+    command = None if remote else way_to_lines(answer.ranks)
+    if command is not None:
+        lines += wrapped(f"{command} reads the lines with ptrace, if py-spy is installed.", width, "dim")
     return tuple(lines)
 
 
@@ -44,12 +52,10 @@ def _details(places: Sequence[RankPlace]) -> list[tuple[str, str]]:
     pids = [place.pid for place in places if place.pid is not None]
     counts = sorted({place.begun for place in places if place.begun is not None})
     steps = sorted({place.step for place in places if place.step is not None})
-    shares = [place.cpu_percent for place in places if place.cpu_percent is not None]
     rows = [
         ("process" if len(pids) == 1 else "processes", ", ".join(map(str, pids))),
         ("step" if len(steps) == 1 else "steps", units.ranges(steps)),
         ("collectives begun", units.ranges(counts)),
-        ("processor", f"{'up to ' if len(shares) > 1 else ''}{units.percent(max(shares))} of a core" if shares else ""),
         ("kernel", ", ".join(waits_in)),
         *((f"stack of {who([place])}" if len(stacks) > 1 else "stack", " < ".join(stack)) for stack, place in _by_rank(stacks)),
     ]

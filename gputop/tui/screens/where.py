@@ -94,7 +94,8 @@ class WhereScreen(SubScreen):
         elif self.answer is None:
             lines = ((Span("asking the ranks …", "dim"),),)
         else:
-            lines = whereabouts_lines(self.answer, columns, self.answer.taken_at, ascii_only=view.settings.ascii)
+            remote, plain = view.remote is not None, view.settings.ascii
+            lines = whereabouts_lines(self.answer, columns, self.answer.taken_at, remote=remote, ascii_only=plain)
         pane.set_content(lines)
 
 

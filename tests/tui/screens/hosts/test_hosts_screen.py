@@ -331,6 +331,7 @@ async def test_the_host_under_the_cursor_answers_where_the_ranks_of_an_untracked
     async with app.run_test(size=(160, 50)) as pilot:
         await until(pilot, app, whole.name)
         await pilot.press("w")
-        text = await until(pilot, app, "cannot be asked: gputop records no training in it")
+        text = await until(pilot, app, "its line is not known: gputop does not run in it")
         assert "ON a" in text
+        assert "py-spy" not in text, "it reads no process of another machine"
     assert host.asked[0] == WhereQuestion(whole.key, tuple(rank.pid for rank in whole.ranks))
