@@ -6,19 +6,15 @@ import json
 import statistics
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.packages import imports
 from tests.tracking.kit import Home, home, read_all
 
-if TYPE_CHECKING:
-    import torch
-import_torch = imports("torch")
 assert home
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("needs_cuda")]
 
 RUN = (sys.executable, "-m", "gputop", "run", "--name", "mine", "--", sys.executable)
 SCRIPT = """
@@ -107,12 +103,6 @@ print(json.dumps([hashlib.sha256(weights).hexdigest(), torch.stack(losses).tolis
 """
 
 
-@pytest.fixture(autouse=True)
-def needs_cuda() -> None:
-    if not torch.cuda.is_available():
-        pytest.skip("torch sees no CUDA device")
-
-
 def tracked(home: Home, mode: str) -> tuple[dict[str, Any], dict[str, list[tuple[int, float]]], int]:
     """The facts and series of the script in one mode, and how many steps it made."""
     code, out, err = home.run(SCRIPT, mode, command=RUN)
@@ -141,6 +131,7 @@ def test_it_waits_for_nothing_and_records_times_memory_and_devices(home: Home) -
     assert len(series["loss"]) == steps
     assert facts["synchronizations"]["per_step"] == 0
     assert (facts["transfers"]["pageable_per_step"], facts["transfers"]["blocking_per_step"]) == (0, 0)
+    torch = pytest.importorskip("torch")
     uuid = f"GPU-{torch.cuda.get_device_properties(0).uuid}"
     assert facts["environment"]["visible_uuids"][0] == uuid
     memory = facts["cuda_memory"]

@@ -5,19 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.packages import imports
 from tests.tracking.kit import Home, home, read_all
 
-if TYPE_CHECKING:
-    import torch
-import_torch = imports("torch")
 assert home
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("needs_cuda")]
 
 RUN = (sys.executable, "-m", "gputop", "run", "--name", "mine", "--", sys.executable)
 RECORD = '''
@@ -166,12 +161,6 @@ CASES = {
     ),
 }
 """Name -> the module that it needs, and the script."""
-
-
-@pytest.fixture(autouse=True)
-def needs_cuda() -> None:
-    if not torch.cuda.is_available():
-        pytest.skip("torch sees no CUDA device")
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -125,10 +125,9 @@ def test_a_refresh_costs_at_most_eight_calls_a_gpu(watched: Watched) -> None:
     assert sum(counted) / len(counted) / gpus <= 8.5  # a slow tier more or less may fall into so short a time
 
 
+@pytest.mark.usefixtures("needs_cuda")
 def test_a_cuda_process_is_seen_with_its_memory(watched: Watched) -> None:
     torch = pytest.importorskip("torch")
-    if not torch.cuda.is_available():
-        pytest.skip("torch sees no CUDA device")
     held = torch.empty(512 * MIB, dtype=torch.uint8, device="cuda:0")
     torch.cuda.synchronize()
     uuid = f"GPU-{torch.cuda.get_device_properties(0).uuid}"

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from gputop.facts.table import Facts
-from tests.packages import imports
 from tests.tracking.kit import Home, home
 
-if TYPE_CHECKING:
-    import torch
-import_torch = imports("torch")
 assert home
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("needs_cuda")]
 
 SCRIPT = """
 import gputop, torch
@@ -31,8 +25,6 @@ torch.empty(1 << 50, dtype=torch.uint8, device="cuda")
 
 
 def test_the_line_that_holds_most_is_named(home: Home) -> None:
-    if not torch.cuda.is_available():
-        pytest.skip("torch sees no GPU")
     code, _, errors = home.run(SCRIPT)
     assert code == 1, errors
     found = Facts(home.only_run().ranks[0].facts).out_of_memory

@@ -5,20 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from gputop.doctor.logs.meaning.explain import explain
 from gputop.doctor.logs.patterns.table import IDS, matches
 from gputop.doctor.logs.scan import LogScan
-from tests.packages import imports
 
-if TYPE_CHECKING:
-    import torch
-import_torch = imports("torch")
-
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("needs_cuda")]
 
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 MODEL = "import torch\nmodel = torch.nn.Linear(4, 3).cuda()\n"
@@ -47,12 +41,6 @@ FAILURES = {
     "more-ranks-than-gpus": (DDP.format(device="63 - int(os.environ['LOCAL_RANK'])"), {"invalid_ordinal"}),
 }
 """Name -> a script, and the texts of which its output holds one at least."""
-
-
-@pytest.fixture(autouse=True)
-def needs_cuda() -> None:
-    if not torch.cuda.is_available():
-        pytest.skip("torch sees no CUDA device")
 
 
 @pytest.mark.parametrize("name", FAILURES)
