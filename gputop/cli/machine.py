@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
 def sampler_of(options: argparse.Namespace) -> Sampler:
     """Return a sampler for the options: of the driver, of virtual GPUs if requested, or of nothing and the reason."""
-    from gputop.agent.sampler import Sampler
     from gputop.agent.source import choose_source
 
     interval = interval_of(options)
     source, problem = choose_source(interval, options.virtual, fall_back=False)
+    # Imported while the GPUs are being read.
+    from gputop.agent.sampler import Sampler
+
     return Sampler(source, interval, problem=problem, gpus=gpus_of(options), ask_nccl=when_to_ask(options))
 
 
@@ -36,10 +38,13 @@ def once(options: argparse.Namespace) -> int:
     """Print one reading."""
     if hosts.asked(options):
         return hosts.once(options, _source_words(options))
-    from gputop.agent.sampler import take_once
+    import gc
 
+    gc.disable()  # a single reading leaves little garbage, and searching for it takes a tenth of the time
     sampler = sampler_of(options)
     sampler.explained = sampler.has_points = options.json  # the text shows neither error texts nor curves
+    from gputop.agent.sampler import take_once
+
     snapshot = take_once(sampler, rates=options.json)
     if options.json:
         print(snapshot.to_json())

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gputop.process import ProcessRun
 from gputop.sources.host import procfs
-from gputop.tracking.printed.transcript import Transcript
 from gputop.untracked import gnu_screen, tmux
 from gputop.untracked.kinds import SCREEN, TMUX
 
@@ -62,6 +61,9 @@ class PaneReader:
     """Follows what is printed to a pane."""
 
     def __init__(self, pane: Pane) -> None:
+        # Imported only here: most runs print to no pane, and compiling what reads metrics takes a tenth of ``gputop --once``.
+        from gputop.tracking.printed.transcript import Transcript
+
         self.pane = pane
         self.transcript = Transcript(with_bars=True)
         self._before: list[str] | None = None
