@@ -41,8 +41,16 @@ choice). What the machine has available must fall by half of the growth: pages o
 """
 
 
+class _Course(NamedTuple):
+    """The bytes of a process after the warm-up: the mean of each part of the span, and those at its beginning."""
+
+    means: list[float]
+    span_s: float
+    first: float
+
+
 class _Growth(NamedTuple):
-    """The growth of one rank on its GPU: ``first`` and ``last`` are the mean bytes of the first and last part."""
+    """The growth of one rank on its GPU: ``first`` and ``last`` are the bytes at the ends of the span."""
 
     member: Member
     device: Device
@@ -125,14 +133,14 @@ def _growth(evidence: Evidence, group: RankGroup, member: Member) -> _Growth | N
     if member.process is None or device is None or not device.memory_total_bytes or device.memory_used_bytes is None:
         return None
     found = _parts(evidence.memory_growth.of(member.process, device.uuid), evidence.now)
-    slope = _even_growth(*found) if found is not None else None
+    slope = _even_growth(found.means, found.span_s) if found is not None else None
     if found is None or slope is None:
         return None
-    means, span_s = found
     left_s = max(0.0, device.memory_total_bytes - device.memory_used_bytes) / slope
-    if left_s > min(LEFT_MAX_S, AHEAD * span_s):
+    if left_s > min(LEFT_MAX_S, AHEAD * found.span_s):
         return None
-    return _Growth(member, device, slope, means[0], means[-1], span_s, left_s)
+    now = next((use.memory_used_bytes for use in member.uses if use.device_uuid == device.uuid), None)
+    return _Growth(member, device, slope, found.first, now or found.means[-1], found.span_s, left_s)
 
 
 def _even_growth(means: Sequence[float], span_s: float) -> float | None:
@@ -154,26 +162,26 @@ def _fills_the_machine(evidence: Evidence, group: RankGroup) -> Judgement:
     for member in group.members:
         seen = evidence.memory_growth.in_host(member.process) if member.process is not None else ()
         found = _parts(seen, evidence.now, HOST_PARTS, HOST_WARM_UP_S, HOST_SPAN_MIN_S)
-        slope = _even_growth(*found) if found is not None else None
-        if found is not None and slope is not None:
-            grown.append((member, slope, *found))
+        slope = _even_growth(found.means, found.span_s) if found is not None else None
+        if found is not None and slope is not None and member.process is not None:
+            grown.append((member.process, slope, found))
     if not grown:
         return None
-    span_s = min(span for *_, span in grown)
-    slope = sum(rate for _, rate, *_ in grown)
-    course = evidence.memory_growth.available
-    before = [item.mean for item in course if item.step <= evidence.now - span_s]
+    span_s = min(course.span_s for *_, course in grown)
+    slope = sum(rate for _, rate, _ in grown)
+    available = evidence.memory_growth.available
+    before = [item.mean for item in available if item.step <= evidence.now - span_s]
     left_s = host.memory_available_bytes / slope
-    if not before or before[-1] - course[-1].mean < HOST_TAKEN_SHARE * slope * span_s or left_s > HOST_AHEAD * span_s:
+    if not before or before[-1] - available[-1].mean < HOST_TAKEN_SHARE * slope * span_s or left_s > HOST_AHEAD * span_s:
         return None
     facts = [
         Fact(
-            f"process {member.pid} grew from {units.bytes_text(means[0])} to {units.bytes_text(means[-1])} in "
-            f"{units.coarse_duration(span)}",
+            f"process {process.pid} grew from {units.bytes_text(course.first)} to "
+            f"{units.bytes_text(process.memory_rss_bytes or course.means[-1])} in {units.coarse_duration(course.span_s)}",
             round(rate),
             "/proc",
         )
-        for member, rate, means, span in grown[:4]
+        for process, rate, course in grown[:4]
     ]
     facts.append(
         Fact(
@@ -193,7 +201,7 @@ def _fills_the_machine(evidence: Evidence, group: RankGroup) -> Judgement:
         "limit, or a cache.",
         "replay = collections.deque(maxlen=100_000)  # a limit\nlosses.append(loss.item())  # a number, not the tensor",
         "Memory stops growing: a cache, a data set or a replay buffer is complete.",
-        pids=[member.pid for member, *_ in grown if member.pid is not None],
+        pids=[process.pid for process, *_ in grown],
     )
     return Suspicion(finding, 5.0)
 
@@ -204,8 +212,8 @@ def _parts(
     number: int = PARTS,
     warm_up_s: float = WARM_UP_S,
     span_min_s: float = SPAN_MIN_S,
-) -> tuple[list[float], float] | None:
-    """Return the mean of each part of the series after the warm-up, and its length; None if it is too short."""
+) -> _Course | None:
+    """Return the series after the warm-up in equal parts; None if it is too short."""
     if not stretches:
         return None
     kept = [item for item in stretches if item.step >= stretches[0].step + warm_up_s]
@@ -217,4 +225,5 @@ def _parts(
         parts[min(number - 1, int((item.step - kept[0].step) / span_s * number))].append(item)
     if not all(parts):
         return None
-    return [sum(item.mean * item.count for item in part) / sum(item.count for item in part) for part in parts], span_s
+    means = [sum(item.mean * item.count for item in part) / sum(item.count for item in part) for part in parts]
+    return _Course(means, span_s, kept[0].mean)

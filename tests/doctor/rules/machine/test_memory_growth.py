@@ -28,7 +28,15 @@ def test_the_memory_of_the_machine_may_become_full(scene: Scene) -> None:
     (found,) = (finding for finding in play(scene, scenes.HOST_SECONDS)[-1] if finding.id == "H06")
     assert found.confidence == "possible"
     assert found.title == "The machine will run out of memory in about 16m if this goes on"
+    # 4 GiB and 0.1 GiB a second: 5 GiB after the warm-up of 10 s, and 10.9 GiB in the last second.
+    assert found.evidence[0].text == "process 4002 grew from 5.0 GiB to 10.9 GiB in 59s"
     assert "available" in found.evidence[-1].text
+
+
+def test_the_growth_that_is_named_is_that_of_the_whole_span() -> None:
+    found = check_first_verdict("H06", scenes.leaks, scenes.SECONDS)
+    # 1 GiB a minute from 20 GiB on: 21 GiB after the warm-up of a minute, and 26.8 GiB after 410 s.
+    assert found.evidence[0].text.startswith("rank 2 on GPU 2: 21.0 GiB to 26.9 GiB in 5m"), found.evidence[0].text
 
 
 @pytest.mark.parametrize(
