@@ -145,13 +145,14 @@ def _live(args: argparse.Namespace, named: Sequence[Half], gpu: bool) -> list[Ro
     from open_half import small as opened_small
     from open_half import varied as opened_varied
     from set_aside import cases as set_aside
-    from set_aside import later, outside, small
+    from set_aside import fresh, later, outside, small
 
     rows = []
     place = "program on a GPU" if gpu else "program"
     opened_parts = (opened, opened_outside, opened_healthy, opened_small, opened_varied, once_set_aside, on_a_gpu)
     opened_programs = [program for part in opened_parts for program in part.PROGRAMS]
-    programs = (*ALL, *opened_programs, *set_aside.PROGRAMS, *outside.PROGRAMS, *later.PROGRAMS, *small.PROGRAMS)
+    set_aside_parts = (set_aside, outside, later, small, fresh)
+    programs = (*ALL, *opened_programs, *(program for part in set_aside_parts for program in part.PROGRAMS))
     for program in programs:
         if program.gpu != gpu or not _wanted(program.case, args.sets, args.only):
             continue
