@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -196,7 +196,7 @@ def _watch(
     program: Program, sampler: Sampler, doctor: Doctor, process: subprocess.Popen[bytes], output: Path, seconds: float
 ) -> tuple[Answer, float | None, tuple[str, ...]]:
     began = time.monotonic()
-    own: set[int] = set()
+    own = Own()
     alarms: dict[str, Finding] = {}
     findings: list[Finding] = []
     standing: list[Finding] = []
@@ -211,9 +211,10 @@ def _watch(
         if process.poll() is not None and ended_s is None:
             ended_s = now
         printed.look(now)
-        own |= _marked(mark_of(output))
+        marked = _marked(mark_of(output))
         snapshot = sampler.take()
-        standing = [item for item in doctor.observe(snapshot) if _concerns(item, snapshot, own)]
+        own.see(snapshot, marked)
+        standing = [item for item in doctor.observe(snapshot) if own.concerns(item)]
         findings = standing or findings
         alarms.update((item.id, item) for item in standing if is_alarm(item))
         right = bool(standing) and judge(program.case, standing) in ("right", "acceptable")
@@ -244,11 +245,29 @@ class _Printed:
             self.last_s, self.size = now, size
 
 
-def _concerns(finding: Finding, snapshot: Snapshot, own: set[int]) -> bool:
-    """Return whether a finding is about the program: its journal is the only one in this GPUTOP_DIR."""
-    if finding.pids:
-        return bool(own & set(finding.pids))
-    if finding.run is None:
-        return finding.id not in ("H05", "I10")  # about the machine, whatever runs on it
-    untracked = {item.run_id: item for item in snapshot.process_runs}
-    return finding.run not in untracked or bool(own & {rank.pid for rank in untracked[finding.run].ranks})
+@dataclass(slots=True)
+class Own:
+    """What belongs to the program, so that findings about others who train on the machine are left out.
+
+    Its journals are the only ones in this GPUTOP_DIR. Untracked runs may be anybody's, and are known by their processes for as
+    long as these live; the findings on a run outlive them.
+    """
+
+    pids: set[int] = field(default_factory=set)
+    runs: set[str] = field(default_factory=set)
+    others: set[str] = field(default_factory=set)
+
+    def see(self, snapshot: Snapshot, pids: set[int]) -> None:
+        """Note the processes of the program, and whose each untracked run is."""
+        self.pids |= pids
+        for run in snapshot.process_runs:
+            mine = bool(self.pids & {rank.pid for rank in run.ranks})
+            (self.runs if mine else self.others).update({run.key, *run.curve_ids})
+
+    def concerns(self, finding: Finding) -> bool:
+        """Return whether a finding is about the program or about the machine."""
+        if finding.pids:
+            return bool(self.pids & set(finding.pids))
+        if finding.run is None:
+            return finding.id not in ("H05", "I10")  # about the machine, whatever runs on it
+        return finding.run in self.runs or finding.run not in self.others

@@ -54,6 +54,27 @@ print(judge(case, [Finding("exception", fix="the mean is nan: read loss-turns-na
     assert ran.stdout.split() == ["acceptable", "right"], ran.stderr
 
 
+def test_findings_on_the_runs_of_others_are_no_part_of_a_case() -> None:
+    """Others train on the machine, too, and what is found about their runs outlives these."""
+    code = f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r}); sys.path.insert(0, {str(REPOSITORY)!r})\n"
+    code += """
+from _stranger_programs import Own
+from gputop.doctor.findings.finding import Finding
+from gputop.process import ProcessCurve, ProcessRank, ProcessRun
+from gputop.snapshot import Host, Snapshot
+run = lambda pid: ProcessRun(f"pid:{pid}", "train.py", (ProcessRank(pid, 0, 0, ()),), run_id=f"run-{pid}")
+shot = lambda *runs: Snapshot(1, 0.0, 0.0, 1.0, Host("h"), process_runs=runs)
+about = lambda run: Finding("LOG", "error", "certain", "t", (), "c", "f", "r", run=run)
+own = Own()
+own.see(shot(run(7)), set())  # before the program's processes are known
+own.see(shot(run(7), run(9)), {7})
+own.see(shot(), {7})
+print(*(own.concerns(about(name)) for name in ("run-7", "run-9", "journal", None)))
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=REPOSITORY)
+    assert ran.stdout.split() == ["True", "False", "True", "True"], ran.stderr
+
+
 def test_no_healthy_log_raises_an_alarm(judged: tuple[dict, str]) -> None:
     _, printed = judged
     assert re.findall(r"from the log[^:]*: (\S+) is false alarm", printed) == []
