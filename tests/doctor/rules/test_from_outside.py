@@ -12,7 +12,7 @@ from gputop.doctor.findings.finding import Finding
 from gputop.snapshot import Snapshot, Workers
 from tests.doctor.scenes import outside as scenes
 from tests.doctor.scenes.base import Scene, play
-from tests.doctor.scenes.outside import always
+from tests.doctor.scenes.outside import always, taking_turns
 from tests.samples import EPOCH
 
 
@@ -102,6 +102,33 @@ def test_a_process_whose_threads_all_wait_for_each_other_hangs() -> None:
 def test_a_wait_for_another_thread_is_no_deadlock_while_one_is_left_or_steps_end() -> None:
     assert told(scenes.one_stops, "G01", 100) is None, "a thread may upload something"
     assert told(scenes.locked(scenes.pauses_for_a_thread, 0), "G01", 100) is None, "steps end"
+
+
+@pytest.mark.parametrize("word", ["socket", "pipe", "terminal", "sleep", "file", "events"])
+def test_a_process_that_stops_and_waits_for_something_outside_may_hang(word: str) -> None:
+    said = [next((item for item in found if item.id == "G01"), None) for found in play(scenes.stops_and(always(word)), 90)]
+    first = next(second for second, item in enumerate(said) if item is not None)
+    assert 40 + 25 <= first <= 40 + 35
+    assert said[first].confidence == "possible"
+    assert "/proc/4000/syscall" in {fact.source for fact in said[first].evidence}
+
+
+@pytest.mark.parametrize("word", ["lock", "child"])
+def test_a_process_that_waits_for_its_own_thread_or_program_may_hang_after_minutes(word: str) -> None:
+    said = [next((item for item in found if item.id == "G01"), None) for found in play(scenes.stops_and(always(word)), 160)]
+    assert next(second for second, item in enumerate(said) if item is not None) >= 40 + 100
+
+
+def test_a_process_that_waits_on_purpose_does_not_hang() -> None:
+    assert told(scenes.sleeps, "G01", 100) is None, "steps end"
+    assert told(scenes.stops_and(taking_turns("socket", "runs")), "G01", 100) is None, "it works in between"
+
+    def typed(second: int) -> Snapshot:
+        shot = scenes.stops_and(always("events"))(second)
+        kernel = ("python", "-m", "ipykernel_launcher", "-f", "kernel.json")
+        return replace(shot, processes=tuple(replace(item, command=kernel) for item in shot.processes))
+
+    assert told(typed, "G01", 100) is None, "the user types"
 
 
 @pytest.mark.parametrize("printed", [True, False])

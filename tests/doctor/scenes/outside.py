@@ -190,3 +190,8 @@ def locked(scene: Scene, since: int) -> Scene:
 
 one_stops = outside(then(always("runs"), 40, always("lock")), stops=40)
 pauses_for_a_thread = outside(taking_turns(*["runs"] * 12, *["lock"] * 12))
+
+
+def stops_and(doing: Doing) -> Scene:
+    """One process that trains for 40 s, and then does nothing but wait."""
+    return outside(then(always("runs"), 40, doing), stops=40)

@@ -8,6 +8,7 @@ from gputop.doctor.evidence import collective_counts
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.standstill.alone import ALONE_HOLD_S, INSIDE_HOLD_S, stands_alone
 from gputop.doctor.rules.standstill.at_rest import (
     FED_HOLD_S,
     IDLE_SPAN_S,
@@ -58,7 +59,7 @@ def hang(evidence: Evidence, group: RankGroup) -> Judgement:
     if held_up is not None:
         return held_up
     if not stalls:
-        judges = (judge_start, spins, deadlock, one_named, all_rest, some_rest, idles_beside, judge_quiet)
+        judges = (judge_start, spins, deadlock, one_named, all_rest, some_rest, idles_beside, stands_alone, judge_quiet)
         return next((found for judge in judges if (found := judge(evidence, group)) is not None), None)
     if len(tracked.ranks_of(group)) > 1:
         return judge_several(evidence, group, stalls) or judge_long_pause(evidence, group, stalls)
@@ -103,7 +104,9 @@ G01 = Rule(
         f"wait for a thread, without output after {LOCK_HOLD_S:.0f} s, {REST_HOLD_S:.0f} s if none was seen to work, or "
         f"{FED_HOLD_S:.0f} s if it works; if some ranks have connected and then waited for {IDLE_SPAN_S:.0f} s, while the "
         f"others make steps, possible); or no step ends, and for {DEADLOCK_HOLD_S:.0f} s every thread of a process waits for "
-        "another one of the same process (likely)"
+        "another one of the same process (likely); or a single process that is no session makes no step, uses no CPU, disk or "
+        f"GPU, and waits for one thing for {ALONE_HOLD_S:.0f} s more ({INSIDE_HOLD_S:.0f} s for a thread or program of its own, "
+        "possible)"
     ),
     hides=HANG_SYMPTOMS,
     mechanism=(

@@ -1,0 +1,116 @@
+"""A single untracked process whose steps have stopped while it uses nothing: what it waits for (G01, possible)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gputop.command_line import is_session
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.group_past import RESTS_CPU_PERCENT, uses_no_processor
+from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.standstill import at_rest
+from gputop.doctor.rules.standstill.progress import STOOD_MIN_S, standing
+from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.rule import Judgement, Suspicion
+from gputop.doctor.rules.support.shared import utilization
+from gputop.snapshot import Process
+
+WAITS_SHARE = 0.8
+"""The main thread waits for one and the same thing in this share of the samples (our choice)."""
+ALONE_HOLD_S = 15.0
+"""Added to the time for which no step has ended (our choice)."""
+INSIDE_HOLD_S = 90.0
+"""The same if the process waits for a thread or a program of its own, which may upload, save or evaluate (our choice)."""
+
+
+class _Wait(NamedTuple):
+    title: str
+    """What it waits for, after "waits"."""
+    cause: str
+    hold_s: float = ALONE_HOLD_S
+
+
+_WAITS: Mapping[str, _Wait] = {
+    "socket": _Wait(
+        "for an answer over the network",
+        "Another machine or service (a storage server, a tracker, a data base) does not answer, and the call has no time "
+        "limit.",
+    ),
+    "pipe": _Wait(
+        "for another process, through a pipe",
+        "The process at the other end sends nothing any more: it has ended, it hangs, or it has nothing left to send.",
+    ),
+    "terminal": _Wait("for input from its terminal", "An input(), a debugger or a prompt waits for the user."),
+    "sleep": _Wait(
+        "for time to pass, again and again",
+        "A loop looks for something that does not come: a file, a lock, a free port, another job's result.",
+    ),
+    "file": _Wait("for a file", "A file system does not answer, or another process holds the lock of a file."),
+    "events": _Wait(
+        "for an event that does not come",
+        "It waits for several things at once: loader workers, connections, or other processes.",
+    ),
+    "lock": _Wait(
+        "for a thread of its own",
+        "A thread that should end, or put something into a queue, does not: it hangs, or has died with an exception.",
+        INSIDE_HOLD_S,
+    ),
+    "child": _Wait(
+        "for a program that it started",
+        "The program does not end: it hangs, waits for input, or writes into a pipe that nobody reads.",
+        INSIDE_HOLD_S,
+    ),
+}
+
+
+def stands_alone(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge G01 for a single untracked process: no step ends, and it computes, reads and writes nothing."""
+    process = group.members[0].process if len(group.members) == 1 else None
+    if group.run is not None or process is None or is_session(process.command):
+        return None
+    stands = standing(evidence, group)
+    if stands is None or not uses_no_processor(process) or not at_rest.is_still(evidence, process):
+        return None
+    samples = evidence.still.samples(process, STOOD_MIN_S, at_rest.SAMPLES_MIN)
+    word, number = next(iter(samples.most_common(1)), ("", 0))
+    if word not in _WAITS or samples.total() < at_rest.SAMPLES_MIN or number < WAITS_SHARE * samples.total():
+        return None
+    if _is_served(process) or at_rest.may_be_fed(evidence, group) or not _gpus_rest(evidence, group):
+        return None
+    wait = _WAITS[word]
+    finding = tracked.about(
+        group,
+        "G01",
+        "warning",
+        "possible",
+        f"The training may hang: process {process.pid} waits {wait.title}",
+        [
+            stands.fact,
+            Fact(
+                f"its main thread waits {wait.title} in {number} of {words.count(samples.total(), 'sample')}",
+                number,
+                f"/proc/{process.pid}/syscall",
+            ),
+            Fact(f"it uses {process.cpu_percent:.0f}% of a core", process.cpu_percent, f"/proc/{process.pid}/stat"),
+            *utilization(evidence, tracked.used_devices(group)),
+        ],
+        wait.cause,
+        f"py-spy dump --pid {process.pid}  # the line that waits\n"
+        f"ss -tnp | grep pid={process.pid},  # and whom it is connected to",
+        "It is done and waits on purpose, or the next round of work has yet to begin.",
+    )
+    return Suspicion(finding, wait.hold_s)
+
+
+def _is_served(process: Process) -> bool:
+    """Return whether loader workers still work for it."""
+    workers = process.workers
+    return workers is not None and ((workers.cpu_percent or 0.0) >= RESTS_CPU_PERCENT or workers.blocked > 0)
+
+
+def _gpus_rest(evidence: Evidence, group: RankGroup) -> bool:
+    loads = [evidence.load(device.uuid) for device in tracked.used_devices(group)]
+    return group.virtual or all(load is None or load.idle for load in loads)
