@@ -76,6 +76,8 @@ TERMINATED: dict[str, Any] = {"state": "killed", "exit_code": -15}
 a_task_fails = ends(tasks, 1, **EXIT_1, facts=RAISED)
 a_task_is_killed = ends(tasks, 1, state="killed", exit_code=-9)
 leaves_and_others_wait = ends(stops, 1, **EXIT_1)
+loses_another_and_others_wait = ends(stops, 1, **EXIT_1, facts=CLOSED)
+ended_by_their_launchers = over({0: TERMINATED, 1: TERMINATED, 2: TERMINATED})
 raises_and_others_wait = ends(stops, 1, **EXIT_1, facts=RAISED)
 left_by_exit = over({0: TERMINATED, 1: EXIT_1, 2: TERMINATED})
 left_and_others_lost_it = over({0: {**EXIT_1, "facts": CLOSED}, 1: EXIT_1, 2: {**EXIT_1, "facts": CLOSED}})

@@ -47,8 +47,8 @@ def only_consequences(output: Output) -> Suspicion | None:
 
     The run has no journal, or none of its ranks on this machine is left and others are on other machines.
     """
-    away = _elsewhere(output.run) if output.run is not None else ()
-    if output.run is not None and not away:
+    away = elsewhere(output.run) if output.run is not None else ()
+    if output.run is not None and (not away or any(rank.state in LIVE_STATES for rank in output.run.ranks)):
         return None
     lost = [match for match in output.matches if match.pattern in PEERS]
     reports = [match for match in output.matches if match.pattern in LAUNCHERS]
@@ -65,7 +65,7 @@ def only_consequences(output: Output) -> Suspicion | None:
         tuple(quoted(match) for match in (*lost[:2], *reports[:1])),
         "A rank left the loop before the others (its data ended, or it alone reached a break or a return), or it died "
         "silently. Each exchange needs every rank, so the others lose the connection.",
-        f"{_look_there(output.run, away)}{_FIX}",
+        f"{look_there(output.run, away)}{_FIX}",
         "The output of another rank contains an earlier error.",
         devices=output.devices,
         pids=output.pids,
@@ -74,15 +74,15 @@ def only_consequences(output: Output) -> Suspicion | None:
     return Suspicion(finding, 2.0)
 
 
-def _elsewhere(run: Run) -> tuple[int, ...]:
-    """Return the ranks of a run that this machine does not know; () while one of those here is alive."""
+def elsewhere(run: Run) -> tuple[int, ...]:
+    """Return the ranks of a run that are not known here."""
     here = {rank.rank for rank in run.ranks}
-    if run.world_size is None or run.world_size <= len(here) or any(rank.state in LIVE_STATES for rank in run.ranks):
+    if run.world_size is None or run.world_size <= len(here):
         return ()
     return tuple(number for number in range(min(run.world_size, RANKS_MOST)) if number not in here)
 
 
-def _look_there(run: Run | None, away: Sequence[int]) -> str:
+def look_there(run: Run | None, away: Sequence[int]) -> str:
     """Return what to look at first: the output of the other ranks."""
     if run is None or not away:
         return "torchrun --log-dir logs --tee 3 ...  # keeps what each rank prints\n"

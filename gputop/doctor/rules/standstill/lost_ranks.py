@@ -82,9 +82,10 @@ G04 = Rule(
     window_s=2.0,
     every_s=EVERY_SNAPSHOT,
     threshold=(
-        f"a rank has failed or was killed while others are alive and complete no step for {STILL_S:.0f} s; or one has "
-        "finished and all others wait in a collective; or all have ended and nothing else explains it (from outside, or if "
-        "other ranks are on other machines: what they print only follows from a rank that was gone; likely if their "
+        f"a rank has failed or was killed while others are alive and complete no step for {STILL_S:.0f} s "
+        "(likely if the end of each such rank follows from another rank's, which was not seen); or one has finished and all "
+        "others wait in a collective; or all have ended and nothing else explains it (from outside, or if other ranks "
+        "are on other machines: what they print only follows from a rank that was gone; likely if their "
         "launcher reports a failure, else possible); or "
         f"NCCL reports a rank dead and no count changes for {G04_COUNTS_S:.0f} s; or, from outside, ranks that were seen (or "
         f"whose GPUs are free) have no process, none of the others runs backward for {STOOD_S:.0f} s, and all of those wait: "
@@ -147,10 +148,11 @@ def _lost(evidence: Evidence, group: RankGroup) -> Judgement:
 def _dead(
     evidence: Evidence, run: Run, bad: list[Rank], alive: list[Rank], output: Output | None, group: RankGroup | None
 ) -> Judgement:
+    texts = output.matches if output is not None else ()
     first = min(
         bad,
         key=lambda rank: (
-            is_consequence(rank, output.matches if output is not None else ()),
+            is_consequence(rank, texts),
             not _was_killed(rank),
             rank.last_log_at or 0.0,
             rank.rank,
@@ -158,7 +160,7 @@ def _dead(
     )
     failure = model_facts.failure(first)
     early = any(rank.state == "finished" for rank in run.ranks)
-    if not alive and early and all(is_consequence(rank, output.matches if output is not None else ()) for rank in bad):
+    if not alive and early and all(is_consequence(rank, texts) for rank in bad):
         return left_early.others_failed(run, bad, group)
     if not alive and (failure is not None or (not _was_killed(first) and first.exit_code is None)):
         return None  # Another rule judges the text that ended it, or nothing is known.
@@ -172,10 +174,14 @@ def _dead(
     if others == "not watched for long enough":
         return None
     others_go_on = others == "go on"
+    # Whoever sent a SIGTERM to one rank of several has ended just that rank.
+    follows = is_consequence(first, texts) and (not alive or first.exit_code != -15) and not others_go_on
     how = _how(first)
     facts = [Fact(f"rank {first.rank} (process {first.pid}) {how}", first.exit_code, "journal")]
     if failure is not None:
         facts.append(Fact(f"its error: {failure.type}: {failure.message}", failure.where, "journal: error"))
+    if follows:
+        facts.append(Fact("that follows from the end of another rank, which nothing here recorded", None, "journal, output"))
     if alive:
         names, one = words.ranks([rank.rank for rank in alive]), len(alive) == 1
         does = "goes on" if one and others_go_on else "go on" if others_go_on else "lives" if one else "live"
@@ -191,7 +197,7 @@ def _dead(
         facts.append(Fact(f"{words.ranks(later)} ended after it, so {consequence}", later, "journal"))
     if output is not None:
         facts += [quoted(match) for match in output.matches[:1] if match.cascade or match.pattern in _DEATH_ONLY]
-    title = f"Rank {first.rank} {how}, {_TITLES[others]}"
+    title = f"Rank {first.rank} {how}, {_TITLES[others]}{'; the first cause was not seen' if follows else ''}"
     command = (
         fixes.own_command(group)
         if group is not None
@@ -200,6 +206,8 @@ def _dead(
         else " ".join(run.command or ())
     )
     severity, confidence = _WEIGHTS[others]
+    if follows and confidence == "certain":
+        confidence = "likely"
     finding = Finding(
         "G04",
         severity,
@@ -207,7 +215,7 @@ def _dead(
         title,
         tuple(facts),
         _CAUSE_ALONE if others_go_on else _CAUSE,
-        f"{_fix(run, first, others_go_on)}\n{command}".rstrip(),
+        f"{_look_for_the_first(run) if follows else _fix(run, first, others_go_on)}\n{command}".rstrip(),
         "The rank is alive."
         if others == "gone"
         else "The ranks do exchange gradients."
@@ -254,6 +262,13 @@ def _usual_s(evidence: Evidence, run: Run, rank: Rank) -> float | None:
     series = max((evidence.series(run.run_id, rank.rank, name) for name in rank.metrics), key=len, default=None)
     times: Sequence[float] = series.times[-20:] if series is not None else ()
     return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 2 else None
+
+
+def _look_for_the_first(run: Run) -> str:
+    away = left_early.elsewhere(run)
+    return (
+        left_early.look_there(run, away).rstrip() if away else "# find out which rank ended first: read what each printed last"
+    )
 
 
 def _fix(run: Run, rank: Rank, others_go_on: bool) -> str:

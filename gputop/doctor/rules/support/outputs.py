@@ -178,7 +178,11 @@ def is_consequence(rank: Rank, matches: Iterable[LogMatch]) -> bool:
         return True
     if any(match.cascade for match in matches if match.rank == rank.rank):
         return True
-    return failure is not None and ("closed by peer" in failure.message or "Connection reset" in failure.message)
+    if failure is None:
+        return False
+    known = _patterns(f"{failure.type}: {failure.message}")
+    lost = "closed by peer" in failure.message or "Connection reset" in failure.message
+    return lost or (bool(known) and all(cascade for _, _, cascade in known))
 
 
 def _unexplained(run: Run, matches: list[LogMatch]) -> list[LogMatch]:

@@ -17,6 +17,7 @@ from tests.doctor.scenes.lost import (
     HEALTHY,
     a_task_fails,
     a_task_is_killed,
+    ended_by_their_launchers,
     ends,
     finished_early,
     leaves_and_others_wait,
@@ -25,6 +26,7 @@ from tests.doctor.scenes.lost import (
     leaves_well,
     left_and_others_lost_it,
     left_by_exit,
+    loses_another_and_others_wait,
     raises_and_others_wait,
     stands,
     without_a_group,
@@ -114,6 +116,33 @@ def test_ranks_that_stand_still_are_reported_as_waiting() -> None:
     first = first_seen(play(leaves_and_others_wait, 40), "G04")
     assert first is not None
     assert first - DIED_AT <= 15
+
+
+@pytest.mark.parametrize(
+    ("scene", "title"),
+    [
+        (loses_another_and_others_wait, "Rank 1 failed (exit code 1), the others wait for it; the first cause was not seen"),
+        (ended_by_their_launchers, "Rank 0 was ended by SIGTERM, and the run with it; the first cause was not seen"),
+    ],
+)
+def test_a_rank_that_failed_only_after_another_is_not_the_first_cause(scene: Scene, title: str) -> None:
+    """As over hosts: the node on which the first rank died is gone, and with it what it recorded."""
+    finding = verdict(scene, 40)
+    assert (finding.id, finding.severity, finding.confidence) == ("G04", "error", "likely")
+    assert finding.title == title
+    assert "follows from the end of another rank" in " ".join(fact.text for fact in finding.evidence)
+    assert "train.py:60" not in finding.fix, "nothing is wrong there"
+    assert "dmesg" not in finding.fix
+
+
+def test_a_lost_rank_that_fails_where_ranks_of_other_machines_are_not_seen_points_there() -> None:
+    def larger(second: int) -> Snapshot:
+        base = loses_another_and_others_wait(second)
+        return replace(base, runs=tuple(replace(run, world_size=8) for run in base.runs))
+
+    finding = verdict(larger, 40)
+    assert finding.title.endswith("the first cause was not seen")
+    assert finding.fix.startswith("# ranks 3-7 run on other machines, whose output says more: read it there\n")
 
 
 def test_the_fix_is_of_what_ended_the_rank() -> None:
