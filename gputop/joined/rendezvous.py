@@ -6,7 +6,7 @@ number is known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,8 @@ class Rendezvous:
     waited_s: float
     """Since the last of them started."""
     launcher: str = "torchrun"
+    pids: tuple[int, ...] = ()
+    """The process of each of ``hosts``."""
 
     @property
     def missing(self) -> int:
@@ -50,6 +52,10 @@ class Rendezvous:
             "missing_nodes": self.missing,
             "waited_s": round(self.waited_s, 1),
         }
+
+    def tells_of(self, host: str, pids: Collection[int]) -> bool:
+        """Return whether these processes of a host are among them."""
+        return bool(pids) and {(host, pid) for pid in pids} <= set(zip(self.hosts, self.pids, strict=True))
 
 
 def waiting_rendezvous(seen: Sequence[Seen], now: float) -> tuple[Rendezvous, ...]:
@@ -97,9 +103,9 @@ def _meeting(host: str, launcher: WaitingLauncher) -> object:
 
 def _joined(group: Sequence[tuple[Seen, WaitingLauncher]], seen: Sequence[Seen], now: float) -> Rendezvous:
     first = group[0][1]
-    hosts = tuple(one.host for one, _ in group)
+    hosts, pids = tuple(one.host for one, _ in group), tuple(launcher.pid for _, launcher in group)
     place = first.meets_at or (f"Slurm job {first.slurm_job_id}" if first.slurm_job_id else "an address that it chose")
     started = [at for one, launcher in group if (at := shifted(launcher.started_at, one.clock_offset_s)) is not None]
     without = tuple(one.host for one in seen if one.current and one.host not in hosts)
     waited_s = now - max(started, default=now)
-    return Rendezvous(first.name, first.nodes, place, hosts, without, waited_s, first.launcher)
+    return Rendezvous(first.name, first.nodes, place, hosts, without, waited_s, first.launcher, pids)

@@ -201,9 +201,13 @@ def test_a_torchrun_that_waits_for_another_node_is_named(
     assert said in capfd.readouterr().out
     monkeypatch.setattr(across._Watched, "settled", lambda self, lost: len(self.outcomes) == 2)
     assert main(["doctor", "--for", "60s", *there]) == 1
-    assert said in capfd.readouterr().out
+    told = capfd.readouterr().out
+    assert said in told
+    assert told.count("has no rank") == 1, "the doctor of the host need not say it again"
     assert main(["doctor", "--for", "60s", "--json", *there]) == 1
-    (found,) = json.loads(capfd.readouterr().out)["waiting_for_nodes"]
+    whole = json.loads(capfd.readouterr().out)
+    assert "G06" not in json.dumps(whole["hosts"])
+    (found,) = whole["waiting_for_nodes"]
     assert (found["name"], found["hosts"], found["missing_nodes"]) == ("train.py", ["a"], 1)
 
 

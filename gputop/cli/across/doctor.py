@@ -15,7 +15,7 @@ from gputop.terminal_text import printable
 
 if TYPE_CHECKING:
     from gputop.doctor.diagnosis import Doctor
-    from gputop.doctor.findings.finding import Finding
+    from gputop.doctor.findings.finding import Finding, Undecided
     from gputop.doctor.findings.reaching import Reach
     from gputop.doctor.watch import Outcome
     from gputop.hosts.fleet import Fleet
@@ -117,6 +117,22 @@ class _Watched:
                 for findings in (outcome.findings, outcome.suppressed)
             ]
             self.outcomes[host] = replace(outcome, findings=each[0], suppressed=each[1])
+
+    def tell_once(self, rendezvous: Sequence[Rendezvous]) -> list[Finding]:
+        """Take what each host's doctor says about launchers that wait out, where ``rendezvous`` tells of them; return the
+        findings among it.
+        """
+        told: list[Finding] = []
+        for host, outcome in self.outcomes.items():
+
+            def is_told(item: Finding | Undecided, host: str = host) -> bool:
+                return any(one.tells_of(host, item.pids) for one in rendezvous)
+
+            told += filter(is_told, outcome.findings)
+            findings = tuple(item for item in outcome.findings if not is_told(item))
+            undecided = tuple(item for item in outcome.undecided if not is_told(item))
+            self.outcomes[host] = replace(outcome, findings=findings, undecided=undecided)
+        return told
 
     def _read(self, statuses: Sequence[HostStatus]) -> list[Seen]:
         """Return the newest reading of each host that was read."""
@@ -221,7 +237,8 @@ def diagnose(options: argparse.Namespace, fleet: Fleet, reach_all: str, reach: R
     launches = watched.launches(statuses, options.run)
     rendezvous = watched.rendezvous(statuses, options.run)
     watched.name_hosts()
-    _print(options, watched, statuses, launches, rendezvous, reach_all)
+    told = watched.tell_once(rendezvous)
+    _print(options, watched, statuses, launches, rendezvous, told, reach_all)
     outcomes = [*watched.outcomes.values(), *([watched.over_outcome] if watched.over_outcome is not None else [])]
     wrong = any(text for _, texts in watched.troubles() for text in texts) or any(
         outcome.undecided or any(map(is_problem, outcome.findings)) for outcome in outcomes
@@ -235,8 +252,10 @@ def _print(
     statuses: Sequence[HostStatus],
     launches: Sequence[JoinedLaunch],
     rendezvous: Sequence[Rendezvous],
+    told: Sequence[Finding],
     reach: str,
 ) -> None:
+    from gputop.cli.across.doctor_texts import launch_text, run_text, untracked_text, waiting_text
     from gputop.doctor.findings.finding import findings_json
     from gputop.doctor.report import text_report
     from gputop.joined.machines import same_machine
@@ -269,46 +288,11 @@ def _print(
         report = text_report(outcome.findings, abstained, outcome.snapshot, outcome.suppressed, outcome.undecided)
         blocks.append(f"{host}:\n\n{report}")
     for run, texts in watched.troubles():
-        blocks.append(_over(run, texts, over, list(watched.seen)))
-    blocks += [_untracked(run, over) for run in untracked]
-    blocks += [_launch(launch, watched.unread, reach) for launch in launches]
-    blocks += [_rendezvous(one, watched.unread) for one in rendezvous]
+        blocks.append(run_text(run, texts, over, list(watched.seen)))
+    blocks += [untracked_text(run, over) for run in untracked]
+    blocks += [launch_text(launch, watched.unread, reach) for launch in launches]
+    blocks += [waiting_text(one, told, watched.unread) for one in rendezvous]
     print("\n\n".join("\n".join(map(printable, block.split("\n"))) for block in blocks))
-
-
-def _untracked(run: JoinedProcessRun, outcome: Outcome | None) -> str:
-    """Return where the ranks of an untracked run are, and what is wrong with the network between them."""
-    from gputop import units
-    from gputop.doctor.findings import words
-    from gputop.doctor.report import finding_text
-
-    places = ", ".join(f"{part.host} {words.ranks(part.ranks)}" for part in run.parts)
-    lacking = (
-        f" Of its {run.world_size} ranks, {units.ranges(run.missing)} are not on any host that was read." if run.missing else ""
-    )
-    head = f"Not tracked: {run.name} over {len(run.parts)} hosts: {places}.{lacking}"
-    found = [item for item in outcome.findings if item.run == run.exchange_id] if outcome is not None else []
-    return "\n\n".join((head, *(finding_text(item, number, len(found)) for number, item in enumerate(found, 1))))
-
-
-def _launch(launch: JoinedLaunch, unread: Sequence[str], reach: str) -> str:
-    """Return what is wrong with a launch whose ranks have not met, and the commands that tell why and end it."""
-    from gputop.joined.troubles import launch_troubles
-
-    head = f"Launch {launch.id} ({launch.name}) has made no step yet."
-    texts = (f"{text[:1].upper()}{text[1:]}." for text in launch_troubles(launch, unread))
-    return f"{' '.join((head, *texts))}\n  gputop logs {reach} {launch.id}  # why\n  gputop stop {reach} {launch.id}"
-
-
-def _rendezvous(one: Rendezvous, unread: Sequence[str]) -> str:
-    """Return what is wrong with torchruns that wait for other nodes, and where to look."""
-    from gputop.joined.rendezvous import rendezvous_text
-
-    text = rendezvous_text(one, unread)
-    look = "its output on the nodes that are missing says why, unless they were never started"
-    if not one.missing:
-        look = "do all nodes have the same --rdzv-endpoint, --rdzv-id and --nnodes, and can they reach that address?"
-    return f"Not tracked: {one.name} has no rank yet: {text}.\n  # {look}"
 
 
 def _incomplete(watched: _Watched) -> list[dict[str, object]]:
@@ -326,21 +310,3 @@ def _incomplete(watched: _Watched) -> list[dict[str, object]]:
         for run, texts in watched.troubles()
         if texts
     ]
-
-
-def _over(run: JoinedRun, texts: Sequence[str], outcome: Outcome | None, read: Sequence[str]) -> str:
-    """Describe a run over its hosts, and what is wrong between them; ``read`` are all hosts that were read."""
-    from gputop.doctor.findings import words
-    from gputop.doctor.report import finding_text
-
-    blocks = [f"Run {run.run.name} has failed."]
-    if run.parts:
-        places = ", ".join(f"{part.host} {words.ranks(part.ranks)}" for part in run.parts)
-        blocks = [f"Run {run.run.name} over {len(run.parts)} host{'s' * (len(run.parts) != 1)}: {places}."]
-    without = [host for host in read if host not in {part.host for part in run.parts}.union(dict(run.failed))]
-    which = f"{', '.join(without)} list{'s' if len(without) == 1 else ''} no rank of it." if without and run.missing else ""
-    if texts:
-        blocks.append(" ".join((*(f"{text[:1].upper()}{text[1:]}." for text in texts), *([which] if which else []))))
-    found = [item for item in outcome.findings if item.run == run.run.run_id] if outcome is not None else []
-    blocks += [finding_text(item, number, len(found)) for number, item in enumerate(found, 1)]
-    return "\n\n".join(blocks if found or texts else [*blocks, "Nothing is wrong among its hosts."])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gputop import units
 from gputop.tui.drawing.doctor.pane import brief_finding, draw_doctor
 from gputop.tui.drawing.gpus.verdict import verdict_line
@@ -11,6 +13,7 @@ from gputop.tui.drawing.hosts.joined import (
     launch_lines,
     launches_of_host,
     of_host,
+    own_findings,
     rendezvous_lines,
     rendezvous_of_host,
     run_lines,
@@ -48,6 +51,7 @@ def draw_host(fleet: FleetView | None, name: str | None, chart: LossChart, width
     view = host.view
     if view is None:
         return Drawing(title, tuple(lines or [line(("No reading yet.", "dim"))]))
+    view = replace(view, findings=own_findings(fleet, host))
     also = [name for name, first in fleet.twice.items() if first == host.status.host]
     if also:
         are = "names the same machine, and is" if len(also) == 1 else "name the same machine, and are"

@@ -13,7 +13,7 @@ from gputop.joined.troubles import launch_troubles, troubles, untracked_troubles
 from gputop.joined.untracked import JoinedProcessRun
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.line import Line, Span, clean, clip, joined, line
-from gputop.tui.state.fleet import FleetView
+from gputop.tui.state.fleet import FleetView, HostView
 
 PLACES_MOST = 16
 """Maximum number of hosts that a line names."""
@@ -37,6 +37,13 @@ def launches_of_host(fleet: FleetView, host: str) -> tuple[JoinedLaunch, ...]:
 def rendezvous_of_host(fleet: FleetView, host: str) -> tuple[Rendezvous, ...]:
     """Return the torchruns that wait for other nodes, if one of them waits on this host."""
     return tuple(one for one in fleet.rendezvous if host in one.hosts)
+
+
+def own_findings(fleet: FleetView, host: HostView) -> tuple[Finding, ...]:
+    """Return what a host's doctor found, without the launchers that wait: ``fleet.rendezvous`` says more about them."""
+    findings = host.view.findings if host.view is not None else ()
+    there = rendezvous_of_host(fleet, host.status.host)
+    return tuple(item for item in findings if not any(one.tells_of(host.status.host, item.pids) for one in there))
 
 
 def found_in(fleet: FleetView, run: JoinedRun | JoinedProcessRun) -> tuple[Finding, ...]:

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gputop import units
+from gputop.doctor.findings.finding import Finding
 from gputop.joined.rendezvous import rendezvous_text
 from gputop.joined.troubles import launch_troubles, troubles, untracked_troubles
-from gputop.tui.drawing.hosts.joined import found_in, silent_hosts
+from gputop.tui.drawing.hosts.joined import found_in, own_findings, rendezvous_of_host, silent_hosts
 from gputop.tui.drawing.hosts.row import HostRow, Level, by_need
 from gputop.tui.drawing.line import Line, Span, clean, clip, fit, joined, line, spread
 from gputop.tui.state.fleet import FleetView
@@ -78,16 +79,25 @@ def _parts(fleet: FleetView, rows: Sequence[HostRow], levels: Counter[Level]) ->
     if problems:
         parts.append(line((problems[0], "warn"), (f" (+{len(problems) - 1})" if len(problems) > 1 else "", "dim")))
     current = [row for row in rows if row.is_current]
-    found = [row for row in by_need(current) if row.finding is not None]
-    if found and found[0].finding is not None:
-        worst = found[0].finding
-        more = sum(1 + row.more for row in found) - 1
-        said = f"{clean(found[0].host)}: {clean(worst.title)}"
-        parts.append(line((said, "bad" if worst.severity == "error" else "warn"), (f" (+{more})" if more else "", "dim")))
+    found = [(row, worst, more) for row in by_need(current) for worst, more in (_own(fleet, row),) if worst is not None]
+    if found:
+        row, worst, _ = found[0]
+        others = sum(1 + more for _, _, more in found) - 1
+        said = f"{clean(row.host)}: {clean(worst.title)}"
+        parts.append(line((said, "bad" if worst.severity == "error" else "warn"), (f" (+{others})" if others else "", "dim")))
     idle = sum(gpu.idles for row in current for gpu in row.gpus)
     if idle:
         parts.append(line((f"{_number(idle, 'GPU')} idle", "dim")))
     return parts
+
+
+def _own(fleet: FleetView, row: HostRow) -> tuple[Finding | None, int]:
+    """Return a host's first finding and the number of further ones, without what ``fleet.rendezvous`` tells."""
+    if not rendezvous_of_host(fleet, row.host):
+        return row.finding, row.more
+    host = next(host for host in fleet.hosts if host.status.host == row.host)
+    problems = [finding for finding in own_findings(fleet, host) if finding.severity != "info"]
+    return (problems[0], len(problems) - 1) if problems else (None, 0)
 
 
 def _gpus(fleet: FleetView, rows: Sequence[HostRow]) -> Line:

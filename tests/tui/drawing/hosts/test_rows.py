@@ -6,14 +6,16 @@ from dataclasses import replace
 
 import pytest
 
+from gputop.doctor.findings.finding import Finding
 from gputop.history.history import History
 from gputop.hosts.state import HostStatus
+from gputop.joined.rendezvous import Rendezvous
 from gputop.process import ProcessCurve, ProcessRank, ProcessRun
 from gputop.snapshot import Problem
 from gputop.tui.drawing.hosts.details import draw_host
 from gputop.tui.drawing.hosts.listing import grid_of, heading
 from gputop.tui.drawing.hosts.row import HostRow, host_row
-from gputop.tui.drawing.hosts.whole import header_line
+from gputop.tui.drawing.hosts.whole import header_line, verdict_line
 from gputop.tui.drawing.line import plain
 from gputop.tui.drawing.loss import LossChart
 from gputop.tui.state.fleet import FleetView, HostView
@@ -101,3 +103,21 @@ def test_virtual_gpus_that_stand_in_hide_nothing_else() -> None:
     assert host.view is not None
     virtual = replace(host.view.snapshot, devices=(samples.device(0, kind="virtual"),))
     assert host_row(replace(host, view=replace(host.view, snapshot=virtual)), samples.EPOCH).state == "live"
+
+
+def test_a_launcher_that_waits_is_named_once() -> None:
+    waits = Finding("G06", "warning", "likely", "t.py has no rank: torchrun waits", (), "", "# start it", "", pids=(70,))
+    other = replace(waits, id="H06", title="Memory runs out", pids=(71,))
+    meeting = Rendezvous("t.py", 2, "gpu1:29500", ("a",), (), 300.0, pids=(70,))
+    alone = HostView(HostStatus("a", "live"), View(samples.snapshot(), History(), findings=(waits,)))
+    for host, more in ((alone, False), (replace(alone, view=replace(alone.view, findings=(waits, other))), True)):
+        fleet = FleetView(samples.EPOCH, (host,), rendezvous=(meeting,))
+        row = host_row(host, samples.EPOCH)
+        assert row.level == "warning"
+        assert row.finding == waits, "the list says why this host needs attention"
+        pane = "\n".join(map(plain, draw_host(fleet, "a", LossChart(), 160, 40).lines))
+        assert pane.count("torchrun") == 1
+        assert ("Memory runs out" in pane) is more
+        said = plain(verdict_line(fleet, [row], 160))
+        assert said.count("torchrun") == 1, said
+        assert ("a: Memory runs out" in said) is more
