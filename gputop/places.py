@@ -1,13 +1,17 @@
-"""Where gputop keeps its files, and how to create a directory safely. Imports only the standard library."""
+"""Where gputop keeps its files, and how to create a directory and read a file safely. Imports only the standard library."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+
+TEXT_MAX_BYTES = 1 << 20
+"""The largest file that is read as a user's text."""
 
 
 def home_dir() -> Path:
@@ -64,6 +68,27 @@ def config_path() -> Path:
         return _expanded(own)
     base = os.environ.get("XDG_CONFIG_HOME")
     return (Path(base) if base else home_dir() / ".config") / "gputop" / "config.toml"
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file that a user may have written; that of /dev/null is empty.
+
+    Raises:
+        OSError: it cannot be read, is a pipe or a device, which might never end, or is larger than ``TEXT_MAX_BYTES``.
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) and found.st_rdev != os.stat(os.devnull).st_rdev:
+            raise OSError(errno.EINVAL, "it is not a file", str(path))
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            content = file.read(TEXT_MAX_BYTES + 1)
+    finally:
+        os.close(handle)
+    if len(content) > TEXT_MAX_BYTES:
+        raise OSError(errno.EFBIG, "it is larger than a megabyte", str(path))
+    return content.decode("utf-8")
 
 
 def _expanded(path: str) -> Path:

@@ -73,7 +73,7 @@ def file() -> Path:
 def load() -> tuple[OwnCommand, ...]:
     """Return the saved commands, last used first. Skips unreadable entries and never changes the file."""
     try:
-        data = parse_json(file().read_text(encoding="utf-8"))
+        data = parse_json(places.read_text(file()))
     except (OSError, ValueError):
         return ()
     listed = data.get("commands") if isinstance(data, dict) else None
@@ -279,7 +279,7 @@ def _known() -> tuple[OwnCommand, ...]:
     path = file()
     if path.exists():
         try:
-            listed = parse_json(path.read_text(encoding="utf-8"))["commands"]
+            listed = parse_json(places.read_text(path))["commands"]
             if any(_read(item) is None for item in listed):
                 raise ValueError("an entry is not a command")
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -296,7 +296,7 @@ def _write(commands: Sequence[OwnCommand]) -> None:
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as out:
             out.write(text)
-        os.replace(temporary, path.resolve())
+        os.replace(temporary, os.path.realpath(path))
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink()

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import io
 import json
+import os
 import random
 import struct
 from collections.abc import Callable
@@ -37,7 +38,8 @@ from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
 from gputop.tracking.journal.writing.files import OpenJournal
 from gputop.tracking.reader.runs import RunReader
-from gputop.tui.state.settings_file import read_settings, save_settings
+from gputop.tui.state.settings import Settings
+from gputop.tui.state.settings_file import Loaded, read_settings, save_settings
 from gputop.wire import parse_json
 from tests import samples
 from tests.fuzzing import examples
@@ -291,6 +293,46 @@ def test_a_hostile_settings_file_gives_the_defaults(tmp_path: Path, text: str) -
     loaded = read_settings(path)
     assert loaded.problems or "b = 1" in text
     only_words(lambda: save_settings(loaded.settings, path))
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def directory(path: Path) -> None:
+    path.mkdir()
+
+
+def endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def loop(path: Path) -> None:
+    path.symlink_to(path)
+
+
+def huge(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 1 << 40)
+
+
+@pytest.mark.parametrize("put", [pipe, directory, endless, loop, huge])
+def test_something_else_in_place_of_a_settings_file_is_neither_waited_for_nor_read_whole(
+    put: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUTOP_CONFIG", str(tmp_path / "config.toml"))
+    for path in (tmp_path / "config.toml", own_commands.file()):
+        put(path)
+    loaded = read_settings()
+    assert "cannot be read" in loaded.problems[0].message
+    only_words(lambda: save_settings(loaded.settings))
+    assert own_commands.load() == ()
+    only_words(lambda: own_commands.remember(own_commands.OwnCommand("mine", "true", "/")))
+
+
+def test_no_settings_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUTOP_CONFIG", os.devnull)
+    assert read_settings() == Loaded(Settings())
 
 
 def test_unreadable_own_commands_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,7 @@ def read_settings(path: Path | None = None) -> Loaded:
     """Return the saved settings and the problems found in the file."""
     path = path or places.config_path()
     try:
-        text = path.read_text(encoding="utf-8")
+        text = places.read_text(path)
         data = _from_toml(text)
     except FileNotFoundError:
         return Loaded(Settings())
@@ -127,7 +127,7 @@ def _accept(name: str, value: Any) -> tuple[Any, str]:
 
 def _readable_text(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = places.read_text(path)
         _from_toml(text)
     except OSError as error:
         raise GputopError(f"{path} cannot be read: {error.strerror}.", "The settings hold until gputop ends.") from error
@@ -194,7 +194,7 @@ def _check(path: Path, before: str, after: str, chosen: Mapping[str, Any]) -> No
 def _replace(path: Path, text: str) -> None:
     import tempfile
 
-    target = path.resolve()  # a configuration file is often a symlink into a dotfiles repository: keep the link
+    target = Path(os.path.realpath(path))  # a configuration file is often a symlink into a dotfiles repository: keep the link
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".config-", suffix=".toml")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
