@@ -6,7 +6,7 @@ import sys
 from functools import partial
 
 from _stranger_programs import Program, with_python, with_torchrun
-from _strangers import Case
+from _strangers import ANY, Case
 
 _case = partial(Case, half="set aside")
 _LAUNCH = (sys.executable, "-m", "torch.distributed.launch", "--standalone", "--nproc_per_node=2")
@@ -31,4 +31,115 @@ PROGRAMS: tuple[Program, ...] = (
     # ---- healthy: reinforcement learning
     # Four processes step games, and the learner waits for the slowest.
     Program(_case("healthy-gridworld-a2c"), with_python("gridworld_a2c")),
+    # ---- faults: launching and devices
+    # The wrapper says WORLD_SIZE=1 to both: two runs that learn the same on their own.
+    Program(_case("two-runs-of-one", ("A18",), acceptable=("C05", "C03")), ("bash", "two_runs_of_one.sh"), 2),
+    # --gpu_ids is 0 by default: DataParallel over one of two devices.
+    Program(
+        _case("parallel-of-one", ("B12", "A01", "A02"), acceptable=("B04", "A12")),
+        with_python("parallel_of_one", "--batchSize", "8"),
+        2,
+    ),
+    # A mask of the old workstation, which had one card, is given to both ranks.
+    Program(_case("copied-profile", ("A07",), acceptable=("A03", "A02")), ("sh", "copied_profile.sh"), 2),
+    # taskset with a variable that nobody counts up: both ranks on core 0.
+    Program(_case("pinned-both", ("D03",), acceptable=("D02", "F04")), ("bash", "pinned_both.sh"), 2),
+    # Settings of a server with 64 cores: 32 threads for each rank.
+    Program(
+        _case(
+            "threads-for-a-server",
+            (ANY,),
+            r"more (CPU )?threads than|too many (CPU )?threads|oversubscri|\d+ (CPU )?threads (for|on|share|compete)",
+            ("D02", "F04"),
+        ),
+        with_torchrun("threads_for_a_server"),
+        2,
+    ),
+    # The wheel is for CPUs.
+    Program(
+        _case("cpu-wheel", ("not_compiled_cuda", "A12"), acceptable=("exception", "LOG")), with_python("cpu_wheel"), onset="end"
+    ),
+    # Two runs, one port.
+    Program(
+        _case(
+            "both-at-29577", ("G03", "addr_in_use"), "port|taken|in use", ("exception", "LOG", "child_failed", "elastic_exit")
+        ),
+        ("bash", "both_at_29577.sh"),
+        2,
+    ),
+    # Three ranks are announced, and two are started.
+    Program(
+        _case("world-of-three", ("G03",), "WORLD_SIZE|of 3|rank 2|3 ranks", ("G01", "G02")),
+        ("sh", "world_of_three.sh"),
+        2,
+        onset="last line",
+    ),
+    # ---- faults: ranks
+    # Sorted documents, dealt out in halves: rank 1 has all the long ones.
+    Program(_case("long-documents", ("F02", "F03"), acceptable=("F05",)), with_torchrun("long_documents"), 2),
+    # Rank 1 gets SIGSTOP, and rank 0 waits.
+    Program(
+        _case("paused-rank", ("G01",), r"SIGSTOP|SIGCONT|is stopped|stopped by|suspend|paused|stopped process"),
+        ("bash", "paused_rank.sh"),
+        2,
+        onset="last line",
+    ),
+    # Each rank stops early by its own validation data.
+    Program(
+        _case("patience-of-its-own", ("C08",), acceptable=("G01", "C07", "G04")),
+        with_torchrun("patience_of_its_own"),
+        2,
+        onset="last line",
+    ),
+    # new_group is called by rank 0 only.
+    Program(
+        _case("group-for-logging", ("C08",), acceptable=("G01", "G02")),
+        with_torchrun("group_for_logging"),
+        2,
+        onset="last line",
+    ),
+    # Nine files for two ranks: rank 1 has one less, and leaves with exit code 0.
+    Program(
+        _case("no-files-for-me", ("C07", "G04"), acceptable=("gloo_peer", "exception", "C08", "G01", "LOG")),
+        with_torchrun("no_files_for_me"),
+        2,
+        onset="end",
+    ),
+    # A shard of rank 1 was never copied; rank 0 only loses its connection.
+    Program(
+        _case("shard-missing", ("exception",), "FileNotFound|no such file|r1_012", ("G04", "gloo_peer", "LOG")),
+        ("bash", "shard_missing.sh"),
+        2,
+        onset="end",
+    ),
+    # The loss comes from a method of the wrapped model: no gradient is averaged.
+    Program(_case("calls-the-module", ("C01",), acceptable=("C03",)), with_torchrun("calls_the_module"), 2),
+    # Both ranks read one stream from its beginning.
+    Program(_case("stream-for-everyone", ("C05",)), with_torchrun("stream_for_everyone"), 2),
+    # ---- faults: data, checkpoints and time
+    # The workers wait for one lock.
+    Program(_case("one-lock-for-all", ("D01",), acceptable=("D07",)), with_python("one_lock_for_all", "-j", "2")),
+    # Each episode of three batches starts two workers.
+    Program(_case("workers-every-epoch", ("D06",), acceptable=("D01",)), with_python("workers_every_epoch")),
+    # A checkpoint in each step, to the disk.
+    Program(_case("saves-for-safety", ("E07",), r"checkpoint|sav(e|ing)"), with_python("saves_for_safety")),
+    # The volume of the checkpoints is full.
+    Program(
+        _case(
+            "full-disk", (ANY,), r"disk (is|was) full|full disk|no space|space left", ("exception", "checkpoint_write", "LOG")
+        ),
+        with_python("full_disk"),
+        onset="end",
+    ),
+    # The state of an LSTM keeps its graph: each step goes back to the first one.
+    Program(_case("state-never-detached", ("E10",), acceptable=("E04", "H06")), with_python("state_never_detached")),
+    # ---- faults: learning
+    # A column of zeros is divided by its standard deviation, once its district is known.
+    Program(_case("constant-column", ("J01", "nan_loss")), with_python("constant_column")),
+    # The learning rate of 64 GPUs, on one.
+    Program(_case("linear-scaling", ("J01", "J02", "nan_loss")), with_python("linear_scaling")),
+    # The loss is made anew from numbers, so that no gradient reaches the network.
+    Program(_case("rewraps-its-loss", ("J03",)), with_python("rewraps_its_loss", "--lr", "2e-3")),
+    # [100, 1] against [100]: the warning says it, and the loss stays at the variance.
+    Program(_case("broadcasts-its-target", (ANY,), "broadcast|target size", ("J03",)), with_python("broadcasts_its_target")),
 )
