@@ -19,6 +19,19 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("healthy-tabular-launch"), (*_LAUNCH, "tabular_launch.py"), 2),
     # Each rank compares its pairs with those of all ranks.
     Program(_case("healthy-two-towers"), with_torchrun("two_towers"), 2),
+    # Fabric's loop, and a forecast.
+    Program(_case("healthy-fabric-loop"), with_torchrun("fabric_loop"), 2),
+    # Three micro-batches for each update, and gradients that are averaged without a wrapper.
+    Program(_case("healthy-speedrun-lm"), with_torchrun("speedrun_lm"), 2),
+    # The context grows in phases, and steps get slower with it.
+    Program(_case("healthy-grows-its-context"), with_torchrun("grows_its_context"), 2),
+    # Four micro-batches travel forward and back between two stages.
+    Program(_case("healthy-micro-pipe"), with_torchrun("micro_pipe"), 2),
+    # ---- healthy: several jobs on one machine
+    # Two lanes of three trials each.
+    Program(_case("healthy-grid-of-lrs"), ("bash", "grid_of_lrs.sh", "700"), 2),
+    # Two jobs of different length; the second card is free again when the short one is done.
+    Program(_case("healthy-nohup-pair"), ("bash", "nohup_pair.sh"), 2),
     # ---- healthy: one process
     # Attention and a decoder that is taught less and less; its log is a table.
     Program(_case("healthy-reverses-strings"), with_python("reverses_strings", "--hidden", "80")),
@@ -28,9 +41,26 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("healthy-flow-moons"), with_python("flow_moons")),
     # Neighbours are sampled from lists in tensors.
     Program(_case("healthy-cites-graph"), with_python("cites_graph")),
+    # Checkpoints are written by a thread.
+    Program(_case("healthy-writes-behind"), with_python("writes_behind")),
+    # Trials begin anew, and some are bad on purpose.
+    Program(_case("healthy-halves-the-field"), with_python("halves_the_field")),
+    # The input is attacked before each step.
+    Program(_case("healthy-pgd-inner"), with_python("pgd_inner")),
+    # One of two losses is meant to rise.
+    Program(_case("healthy-gradient-reversal"), with_python("gradient_reversal", "--seed", "2")),
+    # The tutorial's word model: a rate of 20, and a table of bars.
+    Program(_case("healthy-stateful-words"), with_python("stateful_words")),
+    # The rate jumps up after each cycle.
+    Program(_case("healthy-snapshot-cycles"), with_python("snapshot_cycles")),
+    # ---- healthy: what is no training
+    # A server whose requests come in waves.
+    Program(_case("healthy-asks-by-socket"), with_python("asks_by_socket")),
     # ---- healthy: reinforcement learning
     # Four processes step games, and the learner waits for the slowest.
     Program(_case("healthy-gridworld-a2c"), with_python("gridworld_a2c")),
+    # A replay buffer, and physics in the process that trains.
+    Program(_case("healthy-sac-reacher"), with_python("sac_reacher")),
     # ---- faults: launching and devices
     # The wrapper says WORLD_SIZE=1 to both: two runs that learn the same on their own.
     Program(_case("two-runs-of-one", ("A18",), acceptable=("C05", "C03")), ("bash", "two_runs_of_one.sh"), 2),

@@ -11,11 +11,11 @@ from collections import deque
 
 import numpy as np
 
-N = 7
+N = 5
 
 
 class KeyDoor:
-    """Find the key, then the door. -0.01 a move, +0.5 key, +1 door."""
+    """Find the key, then the door. -0.01 a move, +0.5 key, +1 door, and a little for coming nearer."""
 
     def __init__(self, seed):
         self.rng = random.Random(seed)
@@ -35,11 +35,16 @@ class KeyDoor:
         o[3] = self.has
         return o.ravel()
 
+    def far(self):
+        goal = self.door if self.has else self.key
+        return abs(goal[0] - self.me[0]) + abs(goal[1] - self.me[1])
+
     def step(self, a):
         d = ((0, 1), (0, -1), (1, 0), (-1, 0))[a]
+        far = self.far()
         self.me = [min(N - 1, max(0, self.me[i] + d[i])) for i in (0, 1)]
         self.t += 1
-        r = -0.01
+        r = -0.01 + 0.05 * (far - self.far())
         if not self.has and self.me == self.key:
             self.has, r = True, 0.5
         done = self.t >= 60
@@ -80,7 +85,7 @@ def main():
     body = nn.Sequential(nn.Linear(4 * N * N, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU())
     pi, vf = nn.Linear(256, 4), nn.Linear(256, 1)
     params = [*body.parameters(), *pi.parameters(), *vf.parameters()]
-    opt = torch.optim.RMSprop(params, 1e-3, eps=1e-5)
+    opt = torch.optim.Adam(params, 1e-3, eps=1e-5)
     obs = np.concatenate([p.recv() for p in pipes])
     acc, recent = np.zeros(len(obs)), deque(maxlen=500)
     t0, frames = time.time(), 0
@@ -107,6 +112,7 @@ def main():
             targets.insert(0, ret)
         target, v = torch.stack(targets), torch.stack(vals)
         adv = (target - v).detach()
+        adv = (adv - adv.mean()) / (adv.std() + 1e-6)
         pg = -(torch.stack(logp) * adv).mean()
         vl = (target - v).pow(2).mean()
         loss = pg + 0.5 * vl - 0.004 * torch.stack(ents).mean()
